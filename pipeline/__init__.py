@@ -1,0 +1,18 @@
+"""npumake: a model project is YAML; the pipeline turns it into artifacts, one stage at a time.
+
+FLOORS is the map of the house. Imports point down: never up, never sideways.
+`tests/test_architecture.py` enforces it. Read `pipeline/stages/` and you have read the pipeline.
+"""
+
+FLOORS = (
+    ("cli",),  # what a person types, and everything that prints
+    ("make",),  # what runs, and why
+    ("stages",),  # THE PIPELINE
+    ("quant",),  # ranges, grids and Q/DQ: the passes that change numbers
+    ("passes", "frontends", "targets"),  # same numbers, fewer nodes; files in; chips as data
+    ("runtime",),  # run any artifact
+    ("engine", "data"),  # run a graph; read what it is fed
+    ("graph", "project", "cache", "bundle"),  # the nouns: a model, its YAML, its artifacts
+    ("kernels",),  # numbers only
+    ("errors", "digest", "progress"),  # standard library only
+)

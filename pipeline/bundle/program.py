@@ -1,0 +1,45 @@
+"""An integer program: tensors on their grids and the instructions between them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from pipeline.digest import Json
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A tensor a program computes. Real value = scale * (integer - zero_point).
+
+    `scale` is None for a float tensor: what the program is fed, gives back, or leaves to the CPU.
+    """
+
+    shape: tuple[int, ...]
+    dtype: str
+    scale: float | None = None
+    zero_point: int = 0
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One step. `name` is the graph node's, `op` the kernel's; constants are arrays by role."""
+
+    op: str
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    constants: Mapping[str, np.ndarray] = field(default_factory=dict)
+    attributes: Mapping[str, Json] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Program:
+    """Instructions in order; every input of one is a program input or an earlier output."""
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    tensors: Mapping[str, Tensor]
+    instructions: tuple[Instruction, ...]

@@ -1,0 +1,146 @@
+"""A file is published whole or not at all.
+
+It is written under a temporary name on the same file system, flushed to the disk and renamed;
+a rename is atomic, so a reader meets the old file or the new one. Temporary names tell machine
+and process, so what a killed process left behind is recognised and swept.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BufferedReader
+from pathlib import Path
+
+from pipeline.errors import CacheError
+
+CHUNK = 1 << 20  # bytes per read: large enough that hashing dominates, small enough to stay cached
+FOREIGN_AGE = 24 * 3600  # seconds; another machine's process cannot be asked whether it lives
+
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_SHUT = frozenset(
+    {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EISDIR, errno.EEXIST}
+)
+_TEMPORARY = re.compile(r"\.tmp-(?P<machine>.+)-(?P<pid>\d{1,9})-[0-9a-f]{12}(\..*)?")
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A temporary path beside `path`, with its suffix, that becomes `path` when the block ends.
+
+    When the block raises, `path` is what it was. A full or unwritable disk raises CacheError.
+    """
+    with scratch(path, path.parent) as temporary:
+        yield temporary
+        settle(temporary, path)
+
+
+@contextmanager
+def scratch(path: Path, directory: Path) -> Iterator[Path]:
+    """A temporary path in `directory` for what may become `path`; gone when the block ends.
+
+    A full or unwritable disk raises CacheError naming `path`; any other error passes through.
+    """
+    # Random rather than counted: containers sharing a cache may share machine name and pid.
+    unique = f"{os.uname().nodename}-{os.getpid()}-{os.urandom(6).hex()}"
+    temporary = directory / f".tmp-{unique}{path.suffix}"
+    with _writing(directory):
+        directory.mkdir(parents=True, exist_ok=True)
+    with _writing(path, only=temporary):
+        try:
+            yield temporary
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+def settle(temporary: Path, path: Path) -> None:
+    """Flush `temporary` to the disk and rename it to `path`, whose directory is made if need be."""
+    with _writing(path):
+        descriptor = os.open(temporary, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        os.replace(temporary, path)
+
+
+@contextmanager
+def _writing(path: Path, only: Path | None = None) -> Iterator[None]:
+    """Full and unwritable disks as CacheError; the latter only when met at `only`, if given.
+
+    A full disk is always the writer's; what may not be opened may be a file that the block reads.
+    """
+    try:
+        yield
+    except OSError as error:
+        ours = only is None or str(error.filename) == str(only)
+        if error.errno in _FULL:
+            cure = "free some space"
+        elif error.errno in _SHUT and ours:
+            cure = "make its directory writable"
+        else:
+            raise
+        raise CacheError(
+            f"cannot write {path}: {os.strerror(error.errno).lower()}",
+            hint=f"{cure}; nothing was lost, the previous file is intact",
+        ) from error
+
+
+def opened(path: Path) -> BufferedReader:
+    """`path`, to be read. Raises CacheError when it may not be, FileNotFoundError when absent."""
+    try:
+        return path.open("rb")
+    except PermissionError as error:
+        raise CacheError(f"cannot read {path}: permission denied", hint="let us read it") from error
+
+
+def copied(source: BufferedReader, path: Path) -> tuple[str, int]:
+    """Copy `source` to a new file at `path`: the SHA-256 and the size of the bytes copied."""
+    sha = hashlib.sha256()
+    size = 0
+    with path.open("xb") as file:
+        while chunk := source.read(CHUNK):
+            sha.update(chunk)
+            size += file.write(chunk)
+    return sha.hexdigest(), size
+
+
+def sweep_temporaries(directory: Path) -> int:
+    """Remove the temporaries that dead processes left in `directory`: how many there were.
+
+    Another machine's are removed when they are a day old. An absent directory holds none.
+    """
+    if not directory.is_dir():
+        return 0
+    leftovers = [path for path in directory.iterdir() if _is_leftover(path)]
+    for path in leftovers:
+        path.unlink(missing_ok=True)
+    return len(leftovers)
+
+
+def _is_leftover(path: Path) -> bool:
+    found = _TEMPORARY.fullmatch(path.name)
+    if not found:
+        return False
+    if found["machine"] == os.uname().nodename:
+        return not _is_alive(int(found["pid"]))
+    try:
+        return time.time() - path.stat().st_mtime > FOREIGN_AGE
+    except FileNotFoundError:  # its owner has just published it
+        return False
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # alive, and somebody else's
+        return True
+    return True

@@ -1,0 +1,95 @@
+"""Samples: feeds for the model, one by one, in one `.npz` that stock NumPy opens.
+
+Nothing is compressed, so that a sample is read straight from its place in the file; and a sample
+is made when it is asked for, so that a set larger than memory can be written.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from pipeline.errors import CacheError
+
+Feed = Mapping[str, np.ndarray]
+NAMES = "names"
+
+
+@dataclass(frozen=True)
+class Samples:
+    """`names[i]` is the i-th sample's name, `read(i)` its arrays by model input."""
+
+    names: tuple[str, ...]
+    read: Callable[[int], Feed]
+
+    suffix: ClassVar[str] = ".npz"
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __iter__(self) -> Iterator[Feed]:
+        return (self.read(index) for index in range(len(self)))
+
+    def save(self, path: Path) -> None:
+        """Members: `names`, and per input an array of (samples, *shape)."""
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
+            _write(archive, NAMES, (len(self),), [np.array(self.names)])
+            first = self.read(0)
+            for name in sorted(first):
+                shape = (len(self), *first[name].shape)
+                _write(archive, name, shape, (feed[name] for feed in self))
+
+    @classmethod
+    def load(cls, path: Path) -> Samples:
+        """Raises CacheError for a file that `save` did not write."""
+        try:
+            arrays = dict(_mapped(path))
+            names = tuple(str(name) for name in arrays.pop(NAMES))
+        except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+            raise CacheError(f"not a samples file: {error}", str(path)) from error
+
+        def read(index: int) -> Feed:
+            return {name: np.array(array[index]) for name, array in arrays.items()}
+
+        return cls(names, read)
+
+
+def _write(
+    archive: zipfile.ZipFile,
+    name: str,
+    shape: tuple[int, ...],
+    parts: Sequence[np.ndarray] | Iterator[np.ndarray],
+) -> None:
+    """One `.npy` member of `shape`, its bytes given part by part."""
+    entry = zipfile.ZipInfo(f"{name}.npy")  # dated 1980-01-01: the same bytes every time
+    entry.create_system = 3
+    with archive.open(entry, "w", force_zip64=True) as member:
+        for index, part in enumerate(parts):
+            if index == 0:
+                header = {"descr": part.dtype.str, "fortran_order": False, "shape": shape}
+                np.lib.format.write_array_header_1_0(member, header)
+            member.write(np.ascontiguousarray(part).tobytes())
+
+
+def _mapped(path: Path) -> Iterator[tuple[str, np.ndarray]]:
+    """Each member as an array over the file, nothing read yet."""
+    with zipfile.ZipFile(path) as archive, path.open("rb") as file:
+        for entry in archive.infolist():
+            file.seek(entry.header_offset)
+            header = file.read(30)  # local header: the two lengths at its end vary
+            skip = int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
+            start = entry.header_offset + 30 + skip
+            file.seek(start)
+            head = io.BytesIO(file.read(min(entry.file_size, 4096)))
+            np.lib.format.read_magic(head)
+            shape, fortran, dtype = np.lib.format.read_array_header_1_0(head)
+            if fortran or dtype.hasobject or entry.compress_type != zipfile.ZIP_STORED:
+                raise ValueError(f"{entry.filename} is not stored as it was written")
+            mapped = np.memmap(path, dtype, "r", start + head.tell(), shape)
+            yield entry.filename.removesuffix(".npy"), mapped

@@ -1,0 +1,47 @@
+"""SHA-256 of documents and files. A document is compared as canonical JSON, on both sides."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+Json = Any  # what json.loads gives: dict, list, str, int, float, bool or None
+
+
+def plain(value: Any) -> Json:
+    """`value` as JSON knows it: dataclasses become dicts, tuples lists. Raises TypeError else.
+
+    Python says ("a",) != ["a"]; JSON cannot tell them apart. Keys pass through here first.
+    """
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    raise TypeError(f"{type(value).__name__} has no place in a document: {value!r}")
+
+
+def canonical(document: Any) -> bytes:
+    """One spelling per document: sorted keys, no spaces, no NaN."""
+    text = json.dumps(plain(document), sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return text.encode()
+
+
+def of_document(document: Any) -> str:
+    return hashlib.sha256(canonical(document)).hexdigest()
+
+
+def of_bytes(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def of_file(path: Path) -> str:
+    """One read of the bytes, in constant memory."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,50 @@
+"""Elementwise functions of one value, in float64, by ONNX operator: what a table is filled from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from pipeline.graph import Node, attribute
+
+Function = Callable[[Node, np.ndarray], np.ndarray]
+
+_erf = np.vectorize(math.erf, otypes=[np.float64])
+
+
+def _sigmoid(x: np.ndarray) -> np.ndarray:
+    """1 / (1 + exp(-x)) without overflow on either side."""
+    e = np.exp(-np.abs(x))
+    return np.where(x >= 0, 1.0, e) / (1.0 + e)
+
+
+def _hard_sigmoid(node: Node, x: np.ndarray) -> np.ndarray:
+    alpha, beta = attribute(node, "alpha", 0.2), attribute(node, "beta", 0.5)
+    return np.clip(alpha * x + beta, 0.0, 1.0)
+
+
+def _gelu(node: Node, x: np.ndarray) -> np.ndarray:
+    if attribute(node, "approximate", "none") == "tanh":
+        return 0.5 * x * (1.0 + np.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x**3)))
+    return 0.5 * x * (1.0 + _erf(x / math.sqrt(2.0)))
+
+
+FUNCTIONS: dict[str, Function] = {
+    "Abs": lambda _, x: np.abs(x),
+    "Elu": lambda n, x: np.where(
+        x >= 0, x, attribute(n, "alpha", 1.0) * np.expm1(np.minimum(x, 0))
+    ),
+    "Erf": lambda _, x: _erf(x),
+    "Exp": lambda _, x: np.exp(x),
+    "Gelu": _gelu,
+    "HardSigmoid": _hard_sigmoid,
+    "HardSwish": lambda _, x: x * np.clip(x / 6.0 + 0.5, 0.0, 1.0),
+    "LeakyRelu": lambda n, x: np.where(x >= 0, x, attribute(n, "alpha", 0.01) * x),
+    "Neg": lambda _, x: -x,
+    "Sigmoid": lambda _, x: _sigmoid(x),
+    "Softplus": lambda _, x: np.logaddexp(0.0, x),
+    "Softsign": lambda _, x: x / (1.0 + np.abs(x)),
+    "Tanh": lambda _, x: np.tanh(x),
+}

@@ -1,0 +1,77 @@
+"""onnxruntime, set up so that the same graph and feeds give the same bits.
+
+Each session uses one thread: how a sum is split over threads must not decide its last bit.
+Speed comes from running several feeds at once instead (`run_all`); results keep their order.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import numpy as np
+import onnxruntime
+from onnxruntime.capi import onnxruntime_pybind11_state as state
+
+from pipeline.errors import GraphError
+
+Feeds = Mapping[str, np.ndarray]
+
+# What onnxruntime raises has no common base of its own.
+_REFUSALS = (
+    state.Fail,
+    state.InvalidArgument,
+    state.InvalidGraph,
+    state.InvalidProtobuf,
+    state.NotImplemented,
+    state.RuntimeException,
+    ValueError,
+)
+
+
+class OrtSession:
+    """A model in onnxruntime's hands. Raises GraphError when it will not take the model."""
+
+    def __init__(self, model: bytes) -> None:
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        options.inter_op_num_threads = 1
+        options.log_severity_level = 4  # what matters is raised, the rest is noise
+        try:
+            self._session = onnxruntime.InferenceSession(
+                model, options, providers=["CPUExecutionProvider"]
+            )
+        except _REFUSALS as error:
+            raise GraphError(f"onnxruntime refuses the model: {error}") from error
+        self.input_names = tuple(i.name for i in self._session.get_inputs())
+        self.output_names = tuple(o.name for o in self._session.get_outputs())
+
+    def run(self, names: Sequence[str] | None, feeds: Feeds) -> list[np.ndarray]:
+        """The named outputs (all when None) for one set of feeds. Raises GraphError."""
+        try:
+            return self._session.run(list(names or self.output_names), dict(feeds))
+        except _REFUSALS as error:
+            raise GraphError(f"onnxruntime cannot run the model: {error}") from error
+
+    def run_all(self, feeds: Iterable[Feeds]) -> Iterator[tuple[Feeds, list[np.ndarray]]]:
+        """Each of `feeds` with its outputs, in their order, `threads()` at a time.
+
+        At most twice as many results as threads are held: memory does not grow with the feeds.
+        """
+        workers = threads()
+        pending: deque[tuple[Feeds, Future[list[np.ndarray]]]] = deque()
+        with ThreadPoolExecutor(workers) as pool:
+            for feed in feeds:
+                pending.append((feed, pool.submit(self.run, None, feed)))
+                if len(pending) >= 2 * workers:
+                    fed, made = pending.popleft()
+                    yield fed, made.result()
+            for fed, made in pending:
+                yield fed, made.result()
+
+
+def threads() -> int:
+    """How many feeds are run at once: NPUMAKE_THREADS, by default one per core."""
+    return int(os.environ.get("NPUMAKE_THREADS") or os.cpu_count() or 1)

@@ -1,0 +1,242 @@
+"""The reference engine: an integer program executed exactly, the same on every machine.
+
+Integers are accumulated without rounding, taken to the output grid by one factor and one rounding
+(pipeline.kernels.rounding), moved by the zero point and clamped. KERNELS is the table of the
+instructions; only `onnx` leaves the integers, to run what the chip leaves to its CPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pipeline.bundle.program import Instruction, Program, Tensor
+from pipeline.engine.ort import Feeds, OrtSession
+from pipeline.errors import GraphError
+from pipeline.kernels import affine, conv, matmul, pool, resize, table
+from pipeline.kernels.rounding import FixedPoint, rescale, shift_right
+
+
+class ReferenceSession:
+    """A program ready to run, with the interface of an onnxruntime session."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.input_names = program.inputs
+        self.output_names = program.outputs
+        self._cpu = {
+            step.name: OrtSession(step.constants["model"].tobytes())
+            for step in program.instructions
+            if step.op == "onnx"
+        }
+
+    def run(self, names: Sequence[str] | None, feeds: Feeds) -> list[np.ndarray]:
+        """The named tensors, outputs or any other (integers as they are), for one set of feeds.
+
+        Raises GraphError when a feed is missing, or not of the shape and type of its input.
+        """
+        values = dict(self._checked(feeds))
+        for step in self.program.instructions:
+            read = [values[name] for name in step.inputs]
+            values.update(zip(step.outputs, self._execute(step, read), strict=True))
+        return [values[name] for name in names or self.output_names]
+
+    def _execute(self, step: Instruction, read: Sequence[np.ndarray]) -> Iterable[np.ndarray]:
+        if step.op == "onnx":
+            return self._cpu[step.name].run(step.outputs, dict(zip(step.inputs, read, strict=True)))
+        tensors = self.program.tensors
+        grids = tuple(tensors[name] for name in step.inputs)
+        output = tensors[step.outputs[0]]
+        made = KERNELS[step.op](Call(step, grids, output), *read)
+        return (made.astype(output.dtype, copy=False),)
+
+    def _checked(self, feeds: Feeds) -> Mapping[str, np.ndarray]:
+        for name in self.input_names:
+            tensor, given = self.program.tensors[name], feeds.get(name)
+            if given is None:
+                raise GraphError(f"the input `{name}` is not fed")
+            if given.shape != tensor.shape or given.dtype != tensor.dtype:
+                raise GraphError(
+                    f"`{name}` is fed {given.dtype}{list(given.shape)}, "
+                    f"the program takes {tensor.dtype}{list(tensor.shape)}"
+                )
+        return {name: feeds[name] for name in self.input_names}
+
+
+class Call(NamedTuple):
+    """One instruction and the grids around it."""
+
+    step: Instruction
+    inputs: tuple[Tensor, ...]
+    output: Tensor
+
+    def constant(self, role: str) -> np.ndarray:
+        return self.step.constants[role]
+
+    def attribute(self, name: str) -> Any:
+        return self.step.attributes[name]
+
+    def window(self) -> tuple[list[int], list[int], list[int]]:
+        """Pads, strides and dilations."""
+        attributes = self.step.attributes
+        return attributes["pads"], attributes["strides"], attributes["dilations"]
+
+    def finished(self, accumulator: np.ndarray, trailing: int = 0) -> np.ndarray:
+        """Accumulator → codes: factor, rounding, zero point, clamp.
+
+        A factor per channel stands in front of `trailing` axes.
+        """
+        mantissa, shift = self.constant("mantissa"), self.constant("shift")
+        spread = (*mantissa.shape, *(1,) * trailing) if mantissa.ndim == 1 else mantissa.shape
+        factor = FixedPoint(mantissa.reshape(spread), shift.reshape(spread))
+        return self.clamped(rescale(accumulator, factor, self.attribute("rounding")))
+
+    def clamped(self, codes: np.ndarray) -> np.ndarray:
+        shifted = codes + self.output.zero_point
+        return np.clip(shifted, self.attribute("low"), self.attribute("high"))
+
+
+def _steps(q: np.ndarray, grid: Tensor) -> np.ndarray:
+    """The signed number of quantization steps: the zero point taken off."""
+    return q.astype(np.int32) - grid.zero_point
+
+
+def _quantize(call: Call, x: np.ndarray) -> np.ndarray:
+    limits = np.iinfo(call.output.dtype)
+    scale = np.float32(call.output.scale)
+    return affine.quantize(x, scale, call.output.zero_point, limits.min, limits.max)
+
+
+def _dequantize(call: Call, q: np.ndarray) -> np.ndarray:
+    return affine.dequantize(q, np.float32(call.inputs[0].scale), call.inputs[0].zero_point)
+
+
+def _conv(call: Call, q: np.ndarray) -> np.ndarray:
+    x, weight = _steps(q, call.inputs[0]), call.constant("weight")
+    total = conv.conv(x, weight, *call.window(), call.attribute("group"))
+    spatial = weight.ndim - 2
+    if "bias" in call.step.constants:
+        total += call.constant("bias").reshape(-1, *(1,) * spatial)
+    return call.finished(total, trailing=spatial)
+
+
+def _matmul(call: Call, *read: np.ndarray) -> np.ndarray:
+    left, *others = (_steps(q, grid) for q, grid in zip(read, call.inputs, strict=True))
+    total = matmul.matmul(left, others[0] if others else call.constant("weight"))
+    return call.finished(total + call.step.constants.get("bias", 0))
+
+
+def _add(call: Call, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    mantissa, shift = call.constant("mantissa"), call.constant("shift")
+    total = _steps(left, call.inputs[0]) * mantissa[0] + _steps(right, call.inputs[1]) * mantissa[1]
+    return call.clamped(shift_right(total, shift, call.attribute("rounding")))
+
+
+def _mul(call: Call, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    return call.finished(_steps(left, call.inputs[0]) * _steps(right, call.inputs[1]))
+
+
+def _rescale(call: Call, q: np.ndarray) -> np.ndarray:
+    return call.finished(_steps(q, call.inputs[0]))
+
+
+def _lookup(call: Call, q: np.ndarray) -> np.ndarray:
+    return table.lookup(q, call.constant("table"), int(np.iinfo(q.dtype).min))
+
+
+def _softmax(call: Call, q: np.ndarray) -> np.ndarray:
+    return call.finished(table.softmax(q, call.constant("exp_table"), call.attribute("axis")))
+
+
+def _max_pool(call: Call, q: np.ndarray) -> np.ndarray:
+    lowest = int(np.iinfo(q.dtype).min)
+    largest = pool.max_pool(q, call.attribute("kernel"), *call.window(), lowest=lowest)
+    return call.finished(_steps(largest, call.inputs[0]))
+
+
+def _average_pool(call: Call, q: np.ndarray) -> np.ndarray:
+    steps = _steps(q, call.inputs[0])
+    return call.finished(pool.sum_pool(steps, call.attribute("kernel"), *call.window()))
+
+
+def _mean(call: Call, q: np.ndarray) -> np.ndarray:
+    axes = tuple(call.attribute("axes"))
+    keep = call.attribute("keepdims")
+    steps = _steps(q, call.inputs[0])
+    return call.finished(steps.sum(axis=axes, keepdims=keep, dtype=np.int64))
+
+
+def _concat(call: Call, *read: np.ndarray) -> np.ndarray:
+    parts = []
+    for index, (q, grid) in enumerate(zip(read, call.inputs, strict=True)):
+        factor = FixedPoint(call.constant("mantissa")[index], call.constant("shift")[index])
+        parts.append(rescale(_steps(q, grid), factor, call.attribute("rounding")))
+    return call.clamped(np.concatenate(parts, axis=call.attribute("axis")))
+
+
+def _reshape(call: Call, q: np.ndarray) -> np.ndarray:
+    return _rescale(call, q.reshape(call.attribute("shape")))
+
+
+def _transpose(call: Call, q: np.ndarray) -> np.ndarray:
+    return _rescale(call, q.transpose(call.attribute("perm")))
+
+
+def _slice(call: Call, q: np.ndarray) -> np.ndarray:
+    index = [slice(None)] * q.ndim
+    for axis, start, end, step in call.attribute("spans"):
+        # An end beyond the front is "to the first element": Python spells that None.
+        before_all = step < 0 and end < -q.shape[axis]
+        index[axis] = slice(start, None if before_all else end, step)
+    return _rescale(call, q[tuple(index)])
+
+
+def _resized(
+    call: Call, q: np.ndarray, interpolated: Callable[[np.ndarray, Sequence[int]], np.ndarray]
+) -> np.ndarray:
+    """The changed axes go last, where the kernels work, and back."""
+    axes = call.attribute("axes")
+    last = list(range(q.ndim - len(axes), q.ndim))
+    moved = np.moveaxis(_steps(q, call.inputs[0]), axes, last)
+    return call.finished(np.moveaxis(interpolated(moved, axes), last, axes))
+
+
+def _resize_nearest(call: Call, q: np.ndarray) -> np.ndarray:
+    def interpolated(x: np.ndarray, axes: Sequence[int]) -> np.ndarray:
+        return resize.nearest(x, [call.constant(f"index_{axis}") for axis in axes])
+
+    return _resized(call, q, interpolated)
+
+
+def _resize_linear(call: Call, q: np.ndarray) -> np.ndarray:
+    def interpolated(x: np.ndarray, axes: Sequence[int]) -> np.ndarray:
+        roles = ("low", "high", "weight")
+        taps = [resize.Taps(*(call.constant(f"{role}_{axis}") for role in roles)) for axis in axes]
+        return resize.linear(x, taps).values
+
+    return _resized(call, q, interpolated)
+
+
+KERNELS: dict[str, Callable[..., np.ndarray]] = {
+    "add": _add,
+    "average_pool": _average_pool,
+    "concat": _concat,
+    "constant": lambda call: call.constant("values"),
+    "conv": _conv,
+    "dequantize": _dequantize,
+    "lookup": _lookup,
+    "matmul": _matmul,
+    "max_pool": _max_pool,
+    "mean": _mean,
+    "mul": _mul,
+    "quantize": _quantize,
+    "rescale": _rescale,
+    "reshape": _reshape,
+    "resize_linear": _resize_linear,
+    "resize_nearest": _resize_nearest,
+    "slice": _slice,
+    "softmax": _softmax,
+    "transpose": _transpose,
+}

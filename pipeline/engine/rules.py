@@ -1,0 +1,376 @@
+"""Which operators have an integer kernel, and how each becomes one instruction.
+
+RULES is the table. A rule says whether a node fits its kernel (attributes and shapes only, so
+it answers for the float graph as well) and lowers a fitting node at its site. Notation: an
+activation is real = s * (q - z); the factor of a requantisation is what multiplies the exact
+integer accumulator to give codes of the output grid, e.g. s_x * s_w / s_y for a convolution.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, get_args
+
+import numpy as np
+
+from pipeline.bundle.program import Tensor
+from pipeline.digest import Json
+from pipeline.engine import functions
+from pipeline.graph import Node, Value, array, attribute, producer, shape
+from pipeline.kernels import pool, resize, rounding, table
+
+
+class Operand(NamedTuple):
+    """An activation the node reads: the name and grid of an integer tensor."""
+
+    name: str
+    grid: Tensor
+
+    @property
+    def scale(self) -> float:
+        assert self.grid.scale is not None
+        return self.grid.scale
+
+
+class Weights(NamedTuple):
+    """A constant the node reads: zero point already subtracted, scale per channel or scalar."""
+
+    values: np.ndarray
+    scale: np.ndarray
+
+
+@dataclass(frozen=True)
+class Site:
+    """A node with its integer surroundings."""
+
+    node: Node
+    operands: tuple[Operand, ...]  # activations, in the order of the node's inputs
+    weights: tuple[Weights, ...]  # constants of the positions the rule names, likewise
+    output: Tensor
+
+    @property
+    def scale(self) -> float:
+        assert self.output.scale is not None
+        return self.output.scale
+
+
+class Step(NamedTuple):
+    """What an instruction needs besides its tensors."""
+
+    op: str
+    constants: dict[str, np.ndarray]
+    attributes: dict[str, Json]
+
+
+class Rule(NamedTuple):
+    lower: Callable[[Site], Step]
+    fits: Callable[[Node], bool] = lambda _: True
+    weights: tuple[int, ...] = ()  # input positions that are weights when they are constant
+
+
+def has_kernel(node: Node) -> bool:
+    """Whether the node, once its inputs and output are on grids, runs in integers."""
+    rule = RULES.get(node.op_type)
+    return rule is not None and node.domain in ("", "ai.onnx") and rule.fits(node)
+
+
+def is_constant(value: Value | None) -> bool:
+    """Whether the value is a constant, Q/DQ around it or not."""
+    while value is not None and array(value) is None:
+        maker = producer(value)
+        if maker is None or maker.op_type not in ("QuantizeLinear", "DequantizeLinear"):
+            return False
+        value = maker.inputs[0]
+    return value is not None
+
+
+# -- multiply and accumulate ---------------------------------------------------------------
+
+
+def _factor(real: Any) -> dict[str, np.ndarray]:
+    fixed = rounding.fixed_point(np.asarray(real, np.float64))
+    return {"mantissa": fixed.mantissa, "shift": fixed.shift}
+
+
+def _accumulated(site: Site, weight: np.ndarray) -> dict[str, np.ndarray]:
+    """Constants of x * w + b: the factor is per output channel, whatever the weights' grid."""
+    channels = site.output.shape[1] if site.node.op_type.startswith("Conv") else weight.shape[-1]
+    scale = np.broadcast_to(site.weights[0].scale.astype(np.float64), (channels,))
+    constants = {"weight": weight, **_factor(site.operands[0].scale * scale / site.scale)}
+    if len(site.weights) > 1:
+        constants["bias"] = site.weights[1].values.reshape(-1).astype(np.int32)
+    return constants
+
+
+def _conv_fits(node: Node) -> bool:
+    return is_constant(node.inputs[1]) and attribute(node, "auto_pad", "NOTSET") == "NOTSET"
+
+
+def _window(node: Node, kernel: tuple[int, ...]) -> dict[str, Json]:
+    rank = len(kernel)
+    return {
+        "kernel": list(kernel),
+        "strides": list(attribute(node, "strides", (1,) * rank)),
+        "dilations": list(attribute(node, "dilations", (1,) * rank)),
+        "pads": list(attribute(node, "pads", (0,) * 2 * rank)),
+    }
+
+
+def _conv(site: Site) -> Step:
+    weight = site.weights[0].values
+    window = _window(site.node, weight.shape[2:])
+    window["group"] = attribute(site.node, "group", 1)
+    return Step("conv", _accumulated(site, weight), window)
+
+
+def _gemm_fits(node: Node) -> bool:
+    plain = (attribute(node, "alpha", 1.0), attribute(node, "beta", 1.0)) == (1.0, 1.0)
+    if not plain or attribute(node, "transA", 0) or not is_constant(node.inputs[1]):
+        return False
+    bias = node.inputs[2] if len(node.inputs) > 2 else None
+    return bias is None or (is_constant(bias) and math.prod(shape(bias)[:-1]) == 1)
+
+
+def _gemm(site: Site) -> Step:
+    weight = site.weights[0].values
+    if attribute(site.node, "transB", 0):
+        weight = np.ascontiguousarray(weight.T)
+    return Step("matmul", _accumulated(site, weight), {})
+
+
+def _matmul_fits(node: Node) -> bool:
+    right = node.inputs[1]
+    return not is_constant(right) or (right is not None and len(shape(right)) == 2)
+
+
+def _matmul(site: Site) -> Step:
+    if site.weights:
+        return Step("matmul", _accumulated(site, site.weights[0].values), {})
+    left, right = site.operands
+    return Step("matmul", _factor(left.scale * right.scale / site.scale), {})
+
+
+# -- elementwise ---------------------------------------------------------------------------
+
+
+def _add(site: Site) -> Step:
+    """y = (s_a * a + s_b * b) / s_y: two mantissas on one shift, rounded once."""
+    sign = -1.0 if site.node.op_type == "Sub" else 1.0
+    left, right = (operand.scale / site.scale for operand in site.operands)
+    return Step("add", _common([left, sign * right]), {})
+
+
+def _common(factors: list[float]) -> dict[str, np.ndarray]:
+    fixed = rounding.fixed_point_common(np.asarray(factors, np.float64))
+    return {"mantissa": fixed.mantissa, "shift": fixed.shift}
+
+
+def _mul(site: Site) -> Step:
+    left, right = site.operands
+    return Step("mul", _factor(left.scale * right.scale / site.scale), {})
+
+
+def _rescale(site: Site) -> Step:
+    return Step("rescale", _factor(site.operands[0].scale / site.scale), {})
+
+
+def _lookup(site: Site) -> Step:
+    """Any function of one value is a table of its 256 codes."""
+    grid = site.operands[0].grid
+    codes = np.arange(np.iinfo(grid.dtype).min, np.iinfo(grid.dtype).max + 1)
+    real = site.operands[0].scale * (codes - grid.zero_point).astype(np.float64)
+    made = functions.FUNCTIONS[site.node.op_type](site.node, real) / site.scale
+    limits = np.iinfo(site.output.dtype)
+    rounded = np.clip(np.rint(made) + site.output.zero_point, limits.min, limits.max)
+    return Step("lookup", {"table": rounded.astype(site.output.dtype)}, {})
+
+
+def _softmax(site: Site) -> Step:
+    """The kernel gives probabilities in units of 2**-30; the factor takes them to the grid."""
+    constants = {"exp_table": table.exp_table(site.operands[0].scale)}
+    axis = attribute(site.node, "axis", -1) % len(site.output.shape)
+    unit = 2.0**-table.SOFTMAX_BITS
+    return Step("softmax", constants | _factor(unit / site.scale), {"axis": axis})
+
+
+# -- pools and means -----------------------------------------------------------------------
+
+
+def _pool_fits(node: Node) -> bool:
+    return len(node.outputs) == 1 and attribute(node, "auto_pad", "NOTSET") == "NOTSET"
+
+
+def _pool_window(site: Site) -> dict[str, Json]:
+    """The window with pads that end where the last window does, ceil_mode worked in."""
+    window = _window(site.node, attribute(site.node, "kernel_shape"))
+    window["pads"] = list(
+        pool.pool_pads(
+            site.operands[0].grid.shape[2:],
+            window["kernel"],
+            window["pads"],
+            window["strides"],
+            window["dilations"],
+            ceil_mode=bool(attribute(site.node, "ceil_mode", 0)),
+        )
+    )
+    return window
+
+
+def _max_pool(site: Site) -> Step:
+    return Step("max_pool", _factor(site.operands[0].scale / site.scale), _pool_window(site))
+
+
+def _average_pool(site: Site) -> Step:
+    """The divisor differs at the border, so the factor is one per output position."""
+    window = _pool_window(site)
+    given = _window(site.node, attribute(site.node, "kernel_shape"))["pads"]
+    counts = pool.counts(
+        site.operands[0].grid.shape[2:],
+        window["kernel"],
+        window["pads"],
+        window["strides"],
+        window["dilations"],
+        given if attribute(site.node, "count_include_pad", 0) else [0] * len(given),
+    )
+    return Step("average_pool", _factor(site.operands[0].scale / site.scale / counts), window)
+
+
+def _mean(site: Site) -> Step:
+    rank = len(site.operands[0].grid.shape)
+    if site.node.op_type == "GlobalAveragePool":
+        axes, keep = list(range(2, rank)), True
+    else:
+        axes = [axis % rank for axis in _axes(site.node) or range(rank)]
+        keep = bool(attribute(site.node, "keepdims", 1))
+    count = math.prod(site.operands[0].grid.shape[axis] for axis in axes)
+    factor = site.operands[0].scale / site.scale / count
+    return Step("mean", _factor(factor), {"axes": sorted(axes), "keepdims": keep})
+
+
+def _axes(node: Node) -> list[int] | None:
+    """An attribute until opset 17, a constant input since."""
+    given = array(node.inputs[1]) if len(node.inputs) > 1 else attribute(node, "axes")
+    return None if given is None else [int(axis) for axis in given]
+
+
+# -- moving values -------------------------------------------------------------------------
+
+
+def _concat(site: Site) -> Step:
+    factors = [operand.scale / site.scale for operand in site.operands]
+    axis = attribute(site.node, "axis") % len(site.output.shape)
+    return Step("concat", _factor(factors), {"axis": axis})
+
+
+def _reshape(site: Site) -> Step:
+    constants = _factor(site.operands[0].scale / site.scale)
+    return Step("reshape", constants, {"shape": list(site.output.shape)})
+
+
+def _transpose(site: Site) -> Step:
+    rank = len(site.output.shape)
+    order = list(attribute(site.node, "perm", tuple(reversed(range(rank)))))
+    return Step("transpose", _factor(site.operands[0].scale / site.scale), {"perm": order})
+
+
+def _slice_fits(node: Node) -> bool:
+    return all(array(value) is not None for value in node.inputs[1:] if value is not None)
+
+
+def _slice(site: Site) -> Step:
+    given = [array(value) for value in site.node.inputs[1:]]
+    starts, ends, axes, steps = [*given, None, None][:4]
+    assert starts is not None
+    assert ends is not None
+    rank = len(site.operands[0].grid.shape)
+    axes = np.arange(len(starts)) if axes is None else axes % rank
+    steps = np.ones(len(starts), np.int64) if steps is None else steps
+    spans = [[int(n) for n in span] for span in zip(axes, starts, ends, steps, strict=True)]
+    return Step("slice", _factor(site.operands[0].scale / site.scale), {"spans": spans})
+
+
+# -- resize --------------------------------------------------------------------------------
+
+
+def _resize_fits(node: Node) -> bool:
+    mode = attribute(node, "mode", "nearest")
+    known = get_args(resize.Coordinates)
+    if attribute(node, "coordinate_transformation_mode", "half_pixel") not in known:
+        return False
+    if attribute(node, "antialias", 0) or attribute(node, "axes") is not None:
+        return False
+    if any(array(value) is None for value in node.inputs[2:] if value is not None):
+        return False
+    return mode == "nearest" or (mode == "linear" and len(_resized_axes(node)) <= 2)
+
+
+def _resized_axes(node: Node) -> list[int]:
+    before, after = shape(_read(node)), shape(node.outputs[0])
+    return [axis for axis in range(len(after)) if before[axis] != after[axis]]
+
+
+def _read(node: Node) -> Value:
+    value = node.inputs[0]
+    assert value is not None
+    return value
+
+
+def _resize_scales(node: Node) -> list[float]:
+    """Output over input, as given; from the sizes when those are given instead."""
+    given = array(node.inputs[2]) if len(node.inputs) > 2 else None
+    if given is not None and given.size:
+        return [float(scale) for scale in given]
+    before, after = shape(_read(node)), shape(node.outputs[0])
+    return [out / into for out, into in zip(after, before, strict=True)]
+
+
+def _resize(site: Site) -> Step:
+    """Per changed axis the index, and for linear the two neighbours and an integer weight."""
+    node, before, after = site.node, site.operands[0].grid.shape, site.output.shape
+    transform = attribute(node, "coordinate_transformation_mode", "half_pixel")
+    axes, scales = _resized_axes(node), _resize_scales(node)
+    linear = attribute(node, "mode", "nearest") == "linear"
+    unit = 2.0 ** -(resize.WEIGHT_BITS * len(axes)) if linear else 1.0
+    constants = _factor(site.operands[0].scale / site.scale * unit)
+    for axis in axes:
+        sizes = (before[axis], after[axis], scales[axis], transform)
+        if linear:
+            taps = resize.linear_taps(*sizes)
+            named = {"low": taps.low, "high": taps.high, "weight": taps.weight}
+        else:
+            rule = attribute(node, "nearest_mode", "round_prefer_floor")
+            named = {"index": resize.nearest_indices(*sizes, rule)}
+        constants |= {f"{role}_{axis}": values for role, values in named.items()}
+    return Step("resize_linear" if linear else "resize_nearest", constants, {"axes": axes})
+
+
+RULES: dict[str, Rule] = {
+    "Add": Rule(_add),
+    "AveragePool": Rule(_average_pool, _pool_fits),
+    "Clip": Rule(_rescale),
+    "Concat": Rule(_concat),
+    "Conv": Rule(_conv, _conv_fits, weights=(1, 2)),
+    "Flatten": Rule(_reshape),
+    "Gemm": Rule(_gemm, _gemm_fits, weights=(1, 2)),
+    "GlobalAveragePool": Rule(_mean),
+    "MatMul": Rule(_matmul, _matmul_fits, weights=(1,)),
+    "MaxPool": Rule(_max_pool, _pool_fits),
+    "Mul": Rule(_mul),
+    "ReduceMean": Rule(_mean),
+    "Relu": Rule(_rescale),
+    "Reshape": Rule(_reshape),
+    "Resize": Rule(_resize, _resize_fits),
+    "Slice": Rule(_slice, _slice_fits),
+    "Softmax": Rule(_softmax),
+    "Squeeze": Rule(_reshape),
+    "Sub": Rule(_add),
+    "Transpose": Rule(_transpose),
+    "Unsqueeze": Rule(_reshape),
+    **dict.fromkeys(functions.FUNCTIONS, Rule(_lookup)),
+}
+
+# Where a float constant that is no weight is an operand, on a grid like any activation;
+# elsewhere it is a parameter, such as the bounds of a Clip or the scales of a Resize.
+CONSTANT_OPERANDS = frozenset({"Add", "Concat", "MatMul", "Mul", "Sub"})

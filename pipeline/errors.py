@@ -1,0 +1,81 @@
+"""Every mistake a user can make, as data. `cli/show.py` draws them; nobody else makes sentences.
+
+    PipelineError
+    ├── ProjectError  exit 2   the YAML, or a file it names
+    ├── GraphError    exit 3   the model
+    ├── StageError    exit 4   a stage could not make its artifact
+    ├── CacheError    exit 5   the store or the disk
+    └── GateError     exit 6   the result is not good enough
+
+Anything else that is raised is our bug and keeps its traceback.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+@dataclass(frozen=True)
+class Place:
+    """A position in a text file; `line` and `column` count from 1, 0 means the whole file."""
+
+    path: str
+    line: int = 0
+    column: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}:{self.column}" if self.line else self.path
+
+
+class PipelineError(Exception):
+    """What went wrong, where, and what to do about it."""
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, what: str, where: Place | str | None = None, hint: str = "") -> None:
+        super().__init__(what, where, hint)
+        self.what = what
+        self.where = where
+        self.hint = hint
+
+    def __str__(self) -> str:
+        place = f" ({self.where})" if self.where else ""
+        return f"{self.what}{place}" + (f"; {self.hint}" if self.hint else "")
+
+
+class ProjectError(PipelineError):
+    exit_code = 2
+
+
+class GraphError(PipelineError):
+    exit_code = 3
+
+
+class StageError(PipelineError):
+    exit_code = 4
+
+
+class CacheError(PipelineError):
+    exit_code = 5
+
+
+class GateError(PipelineError):
+    exit_code = 6
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A hint for a name nobody knows: the nearest known one, else all of them.
+
+    >>> did_you_mean("quantised", ["quantized", "compiled"])
+    'did you mean `quantized`?'
+    >>> did_you_mean("zzz", ["b", "a"])
+    'known: a, b'
+    """
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    if near:
+        return f"did you mean `{near[0]}`?"
+    return "known: " + ", ".join(names)

@@ -1,0 +1,25 @@
+"""A model as a graph of nodes and values: the only room that knows ONNX.
+
+It wraps onnx-ir: `Graph` gives the verbs for reading and editing, so that names, types and
+use-lists stay true in one place. It refuses to know what a graph is for: nothing here
+quantizes, runs or stores.
+"""
+
+from pipeline.graph.graph import Graph, Node, Value
+from pipeline.graph.match import array, attribute, is_float, only_consumer, producer, shape
+from pipeline.graph.parse import parse, parse_text, upgraded
+
+__all__ = [
+    "Graph",
+    "Node",
+    "Value",
+    "array",
+    "attribute",
+    "is_float",
+    "only_consumer",
+    "parse",
+    "parse_text",
+    "producer",
+    "shape",
+    "upgraded",
+]

@@ -1,0 +1,235 @@
+"""Graph: an onnx-ir model with the verbs to read and edit it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+from onnx_ir.passes.common import RemoveUnusedNodesPass
+
+from pipeline.errors import GraphError
+
+Node: TypeAlias = ir.Node
+Value: TypeAlias = ir.Value
+
+
+class Graph:
+    """A model. Edit it only through these verbs; `copy` first what you were given.
+
+    As an artifact it is a standard ONNX file, the same bytes for the same graph.
+    """
+
+    suffix: ClassVar[str] = ".onnx"
+
+    def __init__(self, model: ir.Model) -> None:
+        self.model = model
+        self._names = {*self.values(), *(str(node.name) for node in model.graph)}
+
+    # -- reading ---------------------------------------------------------------------------
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        return tuple(self.model.graph.inputs)
+
+    @property
+    def outputs(self) -> tuple[Value, ...]:
+        return tuple(self.model.graph.outputs)
+
+    @property
+    def opset(self) -> int:
+        return self.model.opset_imports[""]
+
+    def nodes(self, *op_types: str) -> list[Node]:
+        """The nodes in topological order, all or those of the given types."""
+        return [n for n in self.model.graph if not op_types or n.op_type in op_types]
+
+    def values(self) -> dict[str, Value]:
+        """Every input, initializer and node output by name."""
+        found = {str(v.name): v for v in self.model.graph.inputs}
+        found.update(self.model.graph.initializers)
+        for node in self.model.graph:
+            found.update({str(v.name): v for v in node.outputs if v.name})
+        return found
+
+    # -- editing ---------------------------------------------------------------------------
+
+    def constant(self, name: str, array: np.ndarray) -> Value:
+        """A new initializer; `name` gets a number when it is taken."""
+        name = self._free(name)
+        tensor = ir.tensor(np.asarray(array, order="C"), name=name)
+        value = ir.Value(
+            name=name,
+            type=ir.TensorType(tensor.dtype),
+            shape=ir.Shape(array.shape),
+            const_value=tensor,
+        )
+        self.model.graph.register_initializer(value)
+        return value
+
+    def insert(
+        self,
+        op_type: str,
+        inputs: Sequence[Value | None],
+        name: str,
+        after: Node | None = None,
+        **attributes: Any,
+    ) -> Value:
+        """A new node behind `after` (first of all when None); its output is called `name`."""
+        name = self._free(name)
+        output = ir.Value(name=name)
+        node = ir.node(op_type, inputs, attributes, outputs=[output], name=name)
+        if after is not None:
+            self.model.graph.insert_after(after, node)
+        elif len(self.model.graph):
+            self.model.graph.insert_before(self.model.graph[0], node)
+        else:
+            self.model.graph.append(node)
+        return output
+
+    def expose(self, names: Iterable[str]) -> None:
+        """Make exactly these values the outputs, to watch them."""
+        values = self.values()
+        self.model.graph.outputs[:] = [values[name] for name in names]
+
+    def replace_uses(self, old: Value, new: Value) -> None:
+        """Whoever reads `old` reads `new`, the world too: the graph output keeps its name."""
+        self.replace_readers(old, new, [use.node for use in tuple(old.uses())])
+        if old.is_graph_output():
+            self.replace_output(old, new)
+
+    def replace_readers(self, old: Value, new: Value, nodes: Iterable[Node]) -> None:
+        """These nodes read `new` where they read `old`."""
+        chosen = set(nodes)
+        for use in tuple(old.uses()):
+            if use.node in chosen:
+                use.node.replace_input_with(use.idx, new)
+
+    def replace_output(self, old: Value, new: Value) -> None:
+        """`new` becomes the graph output `old` was, and takes over its public name."""
+        outputs = self.model.graph.outputs
+        outputs[outputs.index(old)] = new
+        name, old.name = old.name, self._free(f"{old.name}_float")
+        new.name = name
+        if new.type is None:
+            new.type, new.shape = old.type, old.shape
+
+    def remove(self, node: Node) -> None:
+        """Remove a node nobody reads."""
+        self.model.graph.remove(node, safe=True)
+
+    def set_inputs(self, node: Node, inputs: Mapping[int, Value]) -> None:
+        """Give the node other inputs, by position; missing optional ones in between are empty."""
+        for index, value in inputs.items():
+            if index >= len(node.inputs):
+                node.resize_inputs(index + 1)
+            node.replace_input_with(index, value)
+
+    def set_attributes(self, node: Node, **attributes: Any) -> None:
+        """Write attributes; None removes one."""
+        for name, value in attributes.items():
+            node.attributes.pop(name, None)
+            if value is not None:
+                node.attributes.add(ir.convenience.convert_attribute(name, value))
+
+    def set_type(self, node: Node, op_type: str) -> None:
+        node.op_type = op_type
+
+    def bypass(self, node: Node) -> bool:
+        """Remove a node that gives what it is given. False where the interface forbids it:
+        a graph input cannot also be the graph output it feeds."""
+        given, made = node.inputs[0], node.outputs[0]
+        if given is None:
+            return False
+        if made.is_graph_output() and (given.producer() is None or given.is_graph_output()):
+            return False
+        self.replace_uses(made, given)
+        self.model.graph.remove(node, safe=True)
+        return True
+
+    def drop_unused(self) -> int:
+        """Remove nodes and initializers that no output depends on; how many nodes."""
+        before = len(self.model.graph)
+        RemoveUnusedNodesPass()(self.model)
+        return before - len(self.model.graph)
+
+    def with_shapes(self) -> Graph:
+        """The same graph with every shape and type inferred. Raises GraphError."""
+        proto = ir.to_proto(self.model)
+        try:
+            inferred = onnx.shape_inference.infer_shapes(proto, strict_mode=True, data_prop=True)
+        except (onnx.shape_inference.InferenceError, ValueError) as error:
+            raise GraphError(f"the shapes of the model do not fit: {error}") from error
+        return Graph(ir.from_proto(inferred))
+
+    def only(self, node: Node) -> Graph:
+        """A model of this one node: what it reads is fed or constant, what it makes is given."""
+        read = [value for value in dict.fromkeys(node.inputs) if value is not None]
+        fed = [_twin(value) for value in read if value.const_value is None]
+        constants = [_twin(value) for value in read if value.const_value is not None]
+        twins = {str(value.name): value for value in (*fed, *constants)}
+        made = [_twin(value) for value in node.outputs]
+        twin = ir.Node(
+            node.domain,
+            node.op_type,
+            [None if value is None else twins[str(value.name)] for value in node.inputs],
+            node.attributes.values(),
+            outputs=made,
+            name=node.name,
+        )
+        graph = ir.Graph(
+            fed,
+            made,
+            nodes=[twin],
+            initializers=constants,
+            opset_imports=self.model.opset_imports,
+            name=node.name,
+        )
+        return Graph(ir.Model(graph, ir_version=self.model.ir_version))
+
+    def copy(self) -> Graph:
+        return Graph.from_bytes(self.to_bytes())
+
+    # -- as an artifact --------------------------------------------------------------------
+
+    def to_bytes(self) -> bytes:
+        return ir.to_proto(self.model).SerializeToString(deterministic=True)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Graph:
+        """Reads what `to_bytes` wrote; for a stranger's file see `parse`."""
+        return cls(ir.from_proto(onnx.load_from_string(data)))
+
+    def save(self, path: Path) -> None:
+        path.write_bytes(self.to_bytes())
+
+    @classmethod
+    def load(cls, path: Path) -> Graph:
+        return cls.from_bytes(path.read_bytes())
+
+    # -- names -----------------------------------------------------------------------------
+
+    def set_metadata(self, facts: Mapping[str, str]) -> None:
+        self.model.metadata_props.update(facts)
+
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        return self.model.metadata_props
+
+    def _free(self, name: str) -> str:
+        """`name`, with a number behind it when a value or node has it already."""
+        free, number = name, 1
+        while free in self._names:
+            free, number = f"{name}_{number}", number + 1
+        self._names.add(free)
+        return free
+
+
+def _twin(value: Value) -> Value:
+    """A value of the same name, type and content in another graph."""
+    return ir.Value(
+        name=value.name, type=value.type, shape=value.shape, const_value=value.const_value
+    )

@@ -1,0 +1,54 @@
+"""Questions about nodes and values. Absence is a value: no answer is None or the default."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from pipeline.errors import GraphError
+
+
+def attribute(node: ir.Node, name: str, default: Any = None) -> Any:
+    """The attribute as Python knows it: int, float, str, tuple or array."""
+    found = node.attributes.get(name)
+    if found is None or found.value is None:
+        return default
+    if isinstance(found.value, ir.TensorProtocol):
+        return found.value.numpy()
+    return tuple(found.value) if isinstance(found.value, list | tuple) else found.value
+
+
+def array(value: ir.Value | None) -> np.ndarray | None:
+    """The array of a constant; None for whatever is computed or fed."""
+    if value is None or value.const_value is None or value.is_graph_input():
+        return None
+    return value.const_value.numpy()
+
+
+def shape(value: ir.Value) -> tuple[int, ...]:
+    """The static shape. Raises GraphError when a dimension is not known."""
+    dims = None if value.shape is None else tuple(value.shape)
+    if dims is None or not all(isinstance(dim, int) for dim in dims):
+        raise GraphError(
+            f"the shape of `{value.name}` is not static: {'unknown' if dims is None else dims}",
+            hint="give every input a fixed shape under `inputs:`",
+        )
+    return tuple(int(dim) for dim in dims if isinstance(dim, int))
+
+
+def is_float(value: ir.Value | None) -> bool:
+    return value is not None and value.dtype == ir.DataType.FLOAT
+
+
+def producer(value: ir.Value) -> ir.Node | None:
+    return value.producer()
+
+
+def only_consumer(value: ir.Value) -> ir.Node | None:
+    """The one node that reads `value`; None when there are more, or the world reads it too."""
+    uses = tuple(value.uses())
+    if len(uses) != 1 or value.is_graph_output():
+        return None
+    return uses[0].node

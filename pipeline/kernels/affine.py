@@ -1,0 +1,51 @@
+"""The affine grid: x ~= scale * (q - zero_point), with low <= q <= high.
+
+Scale and zero point are scalars, or arrays that broadcast against the values: `per_axis` lays a
+one-dimensional array of channels along its axis.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.kernels.arrays import Floats, Ints
+
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+
+def per_axis(values: npt.NDArray[Scalar], rank: int, axis: int) -> npt.NDArray[Scalar]:
+    """`values` of shape (C,) as (1, ..., C, ..., 1) with C at `axis`; a scalar stays as it is."""
+    if values.ndim == 0:
+        return values
+    shape = [1] * rank
+    shape[axis] = -1
+    return values.reshape(shape)
+
+
+def quantize(
+    x: Floats, scale: npt.ArrayLike, zero_point: npt.ArrayLike, low: int, high: int
+) -> npt.NDArray[np.int32]:
+    """saturate(rint(x / scale) + zero_point): ONNX QuantizeLinear, half to even.
+
+    The division is done in the type of `x`, as ONNX does. Infinities saturate.
+    Raises ValueError on NaN.
+    """
+    with np.errstate(over="ignore"):  # infinity saturates like any large value
+        steps = np.rint(x / np.asarray(scale, x.dtype)).astype(np.float64)
+    if np.isnan(steps).any():
+        raise ValueError("NaN has no place on an integer grid")
+    return np.clip(np.add(steps, zero_point), low, high).astype(np.int32)
+
+
+def dequantize(q: Ints, scale: npt.ArrayLike, zero_point: npt.ArrayLike) -> npt.NDArray[np.float32]:
+    """scale * (q - zero_point) in float32: ONNX DequantizeLinear."""
+    steps = np.subtract(q, zero_point, dtype=np.int32)
+    return steps.astype(np.float32) * np.asarray(scale, np.float32)
+
+
+def saturate(q: Ints, low: int, high: int) -> npt.NDArray[np.int32]:
+    """The values of `q` held within [low, high], as int32."""
+    return np.clip(q, low, high).astype(np.int32)

@@ -1,0 +1,79 @@
+"""Histograms of magnitudes that merge exactly, in any order and any split.
+
+The bins are 2**e wide and start at zero, x falls into bin floor(|x| * 2**-e) of its sign's row,
+and e is the smallest with max|x| < 2048 * 2**e. Bins of all widths are aligned, since
+
+    floor(floor(|x| * 2**-e) * 2**-k) = floor(|x| * 2**-(e + k))
+
+so the histogram of a whole is made of those of its parts by adding 2**k neighbouring bins.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.kernels.arrays import Int64
+
+BIN_BITS = 11
+BINS = 1 << BIN_BITS
+FINEST = -126  # the exponent for all-zero data: that of float32's smallest normal number
+BLOCK = 1 << 15  # elements whose bins stay in the cache
+
+
+@dataclass(frozen=True, eq=False)
+class Histogram:
+    """How often each magnitude occurs. `counts` (2, 2048): row 0 is x < 0, row 1 is x >= 0.
+
+    Bin j of a row holds j * 2**exponent <= |x| < (j + 1) * 2**exponent. `low` and `high` are the
+    exact extremes, values of float32; of no data they are inf and -inf.
+    """
+
+    exponent: int
+    counts: Int64
+    low: float
+    high: float
+    count: int
+
+
+def histogram(x: npt.NDArray[np.float32]) -> Histogram:
+    """The histogram of all elements of `x`. Raises ValueError on NaN and infinity."""
+    flat = np.ravel(x)
+    if flat.size == 0:
+        return Histogram(FINEST, np.zeros((2, BINS), np.int64), math.inf, -math.inf, 0)
+    low, high = float(flat.min()) + 0.0, float(flat.max()) + 0.0  # + 0.0 makes -0.0 plain zero
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise ValueError(f"a histogram needs finite values, not {low} .. {high}")
+    largest = max(-low, high)
+    exponent = max(math.frexp(largest)[1] - BIN_BITS, FINEST) if largest else FINEST
+    return Histogram(exponent, _counts(flat, exponent), low, high, flat.size)
+
+
+def merged(a: Histogram, b: Histogram) -> Histogram:
+    """The histogram of the data of both, to the byte."""
+    exponent = max(a.exponent, b.exponent)
+    counts = _coarse(a, exponent) + _coarse(b, exponent)
+    low, high = min(a.low, b.low), max(a.high, b.high)
+    return Histogram(exponent, counts, low, high, a.count + b.count)
+
+
+def _counts(flat: npt.NDArray[np.float32], exponent: int) -> Int64:
+    scale = np.float32(2.0**-exponent)  # a power of two: exact, or far below one
+    table = np.zeros(2 * BINS, np.int64)
+    for start in range(0, flat.size, BLOCK):
+        block = flat[start : start + BLOCK]
+        code = (block * scale).astype(np.int32)  # towards zero: the magnitude's floor, signed
+        code += BINS
+        code -= block < 0  # so that -0.3 and 0.3 differ: bin 0 of the negative row is 2047
+        table += np.bincount(code, minlength=2 * BINS)
+    return np.stack([table[BINS - 1 :: -1], table[BINS:]])
+
+
+def _coarse(h: Histogram, exponent: int) -> Int64:
+    width = 1 << min(exponent - h.exponent, BIN_BITS)  # at most all bins fall into bin 0
+    counts = np.zeros((2, BINS), np.int64)
+    counts[:, : BINS // width] = h.counts.reshape(2, -1, width).sum(axis=2)
+    return counts

@@ -1,0 +1,110 @@
+"""Requantisation: an exact integer accumulator times a real factor, in integers, as hardware does.
+
+A factor m is held as m ~= M * 2**-s with |M| < 2**31 correctly rounded, so that
+
+    rescale(a, m) = round(a * M * 2**-s)
+
+needs one multiplication, one shift and a rule for the ties. With q = floor(p * 2**-s) and the
+remainder r = p - q * 2**s, the three rules differ only where r is exactly half of 2**s:
+
+    half_even  to the even neighbour      0.5 -> 0   1.5 -> 2   -0.5 ->  0
+    half_up    towards plus infinity      0.5 -> 1   1.5 -> 2   -0.5 ->  0
+    half_away  away from zero             0.5 -> 1   1.5 -> 2   -0.5 -> -1
+
+A sum of rescaled terms is rounded once: give the factors one shift, add the products, shift.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.kernels.arrays import Int64, Ints
+
+Rounding: TypeAlias = Literal["half_even", "half_up", "half_away"]
+
+MANTISSA_BITS = 31
+LIMB_BITS = 16  # a wide accumulator is multiplied as high * 2**16 + low
+_LARGEST = np.int64(np.iinfo(np.int64).max)
+
+
+@dataclass(frozen=True, eq=False)
+class FixedPoint:
+    """mantissa * 2**-shift, elementwise; |mantissa| < 2**31. The shapes broadcast."""
+
+    mantissa: Int64
+    shift: Int64
+
+
+def fixed_point(factor: npt.ArrayLike) -> FixedPoint:
+    """Each factor with a mantissa of 31 bits, rounded half to even; zero is 0 * 2**-31.
+
+    Raises ValueError if a factor is not finite.
+    """
+    values = np.asarray(factor, np.float64)
+    if not np.isfinite(values).all():
+        raise ValueError("a factor must be finite")
+    fraction, exponent = np.frexp(values)  # 1/2 <= |fraction| < 1, or 0
+    mantissa = np.rint(np.ldexp(fraction, MANTISSA_BITS)).astype(np.int64)
+    carry = np.abs(mantissa) >> MANTISSA_BITS  # 1 where rounding reached 2**31
+    return FixedPoint(mantissa >> carry, MANTISSA_BITS - exponent - carry)
+
+
+def fixed_point_common(factors: npt.ArrayLike) -> FixedPoint:
+    """All factors with the one shift that gives the largest a mantissa of 31 bits.
+
+    The shift is an array of shape (). The error is at most 2**-31 of the largest factor.
+    Raises ValueError if a factor is not finite.
+    """
+    largest = np.max(np.abs(np.asarray(factors, np.float64)), initial=0.0)
+    shift = fixed_point(largest).shift
+    mantissa = np.rint(np.ldexp(np.asarray(factors, np.float64), shift))
+    return FixedPoint(mantissa.astype(np.int64), shift)
+
+
+def rescale(accumulator: Ints, factor: FixedPoint, rule: Rounding) -> Int64:
+    """round(accumulator * mantissa * 2**-shift), exact for |accumulator| < 2**46.
+
+    A per-channel factor broadcasts against the accumulator. A result beyond int64 saturates.
+    Raises OverflowError for an accumulator of 2**46, or of 2**31 times a factor above 2**13.
+    """
+    a = accumulator.astype(np.int64, copy=False)
+    largest = max(int(a.max(initial=0)), -int(a.min(initial=0)))
+    if largest < 1 << 31:
+        return shift_right(a * factor.mantissa, factor.shift, rule)
+    # Two bits of the shift stay behind the limb: the half, and one for all that lies below it.
+    if largest >= 1 << 46 or np.min(factor.shift) < LIMB_BITS + 1:
+        raise OverflowError(f"an accumulator of {largest} is too wide for this factor")
+    low = (a & ((1 << LIMB_BITS) - 1)) * factor.mantissa
+    top = (a >> LIMB_BITS) * factor.mantissa + (low >> LIMB_BITS)
+    sticky = (low & ((1 << LIMB_BITS) - 1)) != 0
+    return shift_right(2 * top + sticky, factor.shift - (LIMB_BITS - 1), rule)
+
+
+def shift_right(product: Int64, shift: Int64, rule: Rounding) -> Int64:
+    """round(product * 2**-shift) for any shift; a negative one shifts left and saturates.
+
+    `product` is any int64 but -2**63. The shapes broadcast.
+    """
+    if np.min(shift, initial=0) < 0:
+        left = np.clip(-shift, 0, 62)
+        limit = _LARGEST >> left
+        product = np.clip(product, -limit, limit) << left
+    if np.max(shift, initial=0) > 63:
+        product = np.where(shift > 63, 0, product)  # less than half a unit
+    shift = np.clip(shift, 0, 63)
+    floor = product >> shift
+    remainder = product & ~(np.int64(-1) << shift)
+    half = np.int64(1) << np.maximum(shift - 1, 0)
+    return floor + (remainder > half - _tie_goes_up(rule, product, floor))
+
+
+def _tie_goes_up(rule: Rounding, product: Int64, floor: Int64) -> Int64 | int:
+    if rule == "half_up":
+        return 1
+    if rule == "half_away":
+        return (product >= 0).astype(np.int64)
+    return floor & 1

@@ -1,0 +1,66 @@
+"""Nodes that read only constants, computed now.
+
+onnxruntime computes them, as it would at every run. Random and stateful operators are left alone,
+and so is what would grow: a folded tensor may be larger than all the constants it came from.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pipeline.engine.ort import OrtSession
+from pipeline.graph import Graph, Node, array, attribute, shape
+
+MAX_GROWTH = 1 << 20  # bytes a fold may add to the file
+UNFOLDABLE = frozenset(
+    {
+        "DequantizeLinear",
+        "If",
+        "Loop",
+        "Multinomial",
+        "QuantizeLinear",
+        "RandomNormal",
+        "RandomNormalLike",
+        "RandomUniform",
+        "RandomUniformLike",
+        "Scan",
+    }
+)
+
+
+def fold_constants(graph: Graph) -> int:
+    """Shape of a tensor whose shape is static counts as a constant too."""
+    return sum(_fold(graph, node) for node in graph.nodes() if _is_constant(node))
+
+
+def _is_constant(node: Node) -> bool:
+    if node.op_type in UNFOLDABLE or node.domain not in ("", "ai.onnx"):
+        return False
+    if node.op_type == "Shape":
+        given = node.inputs[0]
+        return given is not None and given.shape is not None and given.shape.is_static()
+    return all(array(value) is not None for value in node.inputs if value is not None)
+
+
+def _fold(graph: Graph, node: Node) -> bool:
+    results = _shape_of(node) if node.op_type == "Shape" else _computed(graph, node)
+    before = sum(found.nbytes for v in node.inputs if (found := array(v)) is not None)
+    if sum(result.nbytes for result in results) > before + MAX_GROWTH:
+        return False
+    if any(value.is_graph_output() for value in node.outputs):
+        return False
+    for value, result in zip(node.outputs, results, strict=True):
+        graph.replace_uses(value, graph.constant(f"{value.name}_folded", result))
+    graph.remove(node)
+    return True
+
+
+def _computed(graph: Graph, node: Node) -> list[np.ndarray]:
+    return OrtSession(graph.only(node).to_bytes()).run(None, {})
+
+
+def _shape_of(node: Node) -> list[np.ndarray]:
+    given = node.inputs[0]
+    assert given is not None
+    span = slice(attribute(node, "start", 0), attribute(node, "end"))
+    return [np.array(shape(given)[span], np.int64)]

@@ -1,0 +1,63 @@
+"""A constant added behind a convolution or matrix product becomes its bias.
+
+Conv(x, W) + c  ->  Conv(x, W, c)        c has one value per output channel
+MatMul(x, W) + c  ->  Gemm(x, W, c)      x has rank 2, c one value per column
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from pipeline.graph import Graph, Node, array, only_consumer, shape
+
+
+class _Biased(NamedTuple):
+    linear: Node
+    add: Node
+    bias: np.ndarray
+
+
+def fuse_bias(graph: Graph) -> int:
+    found = [pair for node in graph.nodes("Conv", "MatMul") if (pair := _biased(node))]
+    for linear, add, bias in found:
+        made = graph.constant(f"{linear.name}_bias", bias)
+        if linear.op_type == "MatMul":
+            graph.set_type(linear, "Gemm")
+        graph.set_inputs(linear, {2: made})
+        graph.bypass(add)
+    return len(found)
+
+
+def _biased(linear: Node) -> _Biased | None:
+    add = only_consumer(linear.outputs[0])
+    if add is None or add.op_type != "Add" or len([v for v in linear.inputs if v]) != 2:
+        return None
+    if linear.op_type == "MatMul" and not _is_plain_product(linear):
+        return None
+    other = add.inputs[1] if add.inputs[0] is linear.outputs[0] else add.inputs[0]
+    bias = _per_channel(array(other), linear)
+    return None if bias is None else _Biased(linear, add, bias)
+
+
+def _is_plain_product(matmul: Node) -> bool:
+    left, right = matmul.inputs
+    if left is None or left.shape is None or array(right) is None:
+        return False
+    return len(left.shape) == 2 and array(right) is not None
+
+
+def _per_channel(added: np.ndarray | None, linear: Node) -> np.ndarray | None:
+    """The added constant with one value per output channel, when that is what it is."""
+    if added is None or linear.outputs[0].shape is None:
+        return None
+    made = shape(linear.outputs[0])
+    axis = 1 if linear.op_type == "Conv" else len(made) - 1
+    spread = [made[axis] if index == axis else 1 for index in range(len(made))]
+    aligned = (1,) * (len(made) - added.ndim) + added.shape
+    if len(aligned) != len(made) or any(
+        a not in (1, s) for a, s in zip(aligned, spread, strict=True)
+    ):
+        return None
+    return np.broadcast_to(added.reshape(aligned), spread).reshape(-1).copy()

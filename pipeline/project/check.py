@@ -1,0 +1,150 @@
+"""A document against a schema: every mistake in plain words, one per cause, at its place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from difflib import SequenceMatcher
+from typing import Any
+
+from jsonschema import Draft202012Validator
+
+from pipeline.digest import Json
+from pipeline.errors import ProjectError, did_you_mean
+from pipeline.project.document import Document, Route
+
+Violation = Any  # a jsonschema ValidationError, whose stubs leave every field open
+
+_ONE = {
+    "string": "a string",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "object": "a mapping",
+    "array": "a list",
+}
+_MANY = {
+    "string": "names",
+    "integer": "whole numbers",
+    "number": "numbers",
+    "boolean": "true or false",
+    "object": "mappings",
+    "array": "lists",
+}
+
+
+def check(document: Document, schema: Json) -> None:
+    """Raises the first ProjectError in the document, if there is one."""
+    for mistake in mistakes(document, schema):
+        raise mistake
+
+
+def mistakes(document: Document, schema: Json) -> tuple[ProjectError, ...]:
+    """What keeps `document` from being what `schema` says, in the order of the text.
+
+    Missing keys come last, and a mapping with an unknown key is not told what it lacks: the
+    unknown key is most often the missing one, misspelt.
+    """
+    errors = list(Draft202012Validator(schema).iter_errors(document.data))
+    order = {route: number for number, route in enumerate(document.places)}
+    strange = {tuple(e.path) for e in errors if e.validator == "additionalProperties"}
+    found: list[tuple[bool, int, ProjectError]] = []
+    for error in errors:
+        route, lacks = tuple(error.path), error.validator == "required"
+        if lacks and route in strange:
+            continue
+        found += [(lacks, order[at], mistake) for at, mistake in _mistakes(error, document)]
+    unique = {str(mistake): (lacks, at, mistake) for lacks, at, mistake in found}
+    return tuple(mistake for *_, mistake in sorted(unique.values(), key=lambda item: item[:2]))
+
+
+def _mistakes(error: Violation, document: Document) -> Iterator[tuple[Route, ProjectError]]:
+    route: Route = tuple(error.path)
+    spot = document.places[route]
+    match error.validator:
+        case "additionalProperties":
+            known = error.schema["properties"]
+            for key in error.instance:
+                if key not in known:
+                    at = (*route, key)
+                    hint = did_you_mean(key, known)
+                    what = f"unknown key `{key}`"
+                    yield at, ProjectError(what, document.places[at].key, hint)
+        case "required":
+            for key in error.validator_value:
+                if key not in error.instance:
+                    hint = error.schema["properties"][key].get("description", "")
+                    what = f"missing key `{dotted((*route, key))}`"
+                    yield route, ProjectError(what, spot.key, hint)
+        case _:
+            what, hint = _wrong_value(error)
+            yield route, ProjectError(f"{_subject(route)} {what}", spot.value, hint)
+
+
+def dotted(route: Route) -> str:
+    """A route as a person writes it: `inputs.image.mean.0`."""
+    return ".".join(map(str, route))
+
+
+def _subject(route: Route) -> str:
+    return f"`{dotted(route)}`" if route else "the file"
+
+
+def _wrong_value(error: Violation) -> tuple[str, str]:
+    """What the value must be, and a hint."""
+    value, limit = error.instance, error.validator_value
+    match error.validator:
+        case "type":
+            return f"must be {_wanted(error.schema)}, not {_given(value)}", _remedy(value, limit)
+        case "enum":
+            return f"cannot be {_quoted(value)}", "allowed: " + ", ".join(_nearest(value, limit))
+        case "minimum":
+            return f"must be at least {limit:g}, not {value}", ""
+        case "maximum":
+            return f"must be at most {limit:g}, not {value}", ""
+        case "minLength":
+            return "must not be empty", ""
+    raise AssertionError(f"schema.py writes no `{error.validator}`")
+
+
+def _wanted(schema: Json) -> str:
+    kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    return " or ".join(_one(kind, schema) for kind in kinds if kind != "null")
+
+
+def _one(kind: str, schema: Json) -> str:
+    of = schema["items"].get("type") if kind == "array" else None
+    return f"{_ONE[kind]} of {_MANY[of]}" if isinstance(of, str) else _ONE[kind]
+
+
+def _given(value: Json) -> str:
+    if value is None:
+        return "empty"
+    if isinstance(value, str | dict | list):
+        return {str: "a string", dict: "a mapping", list: "a list"}[type(value)]
+    return _quoted(value)
+
+
+def _remedy(value: Json, wanted: str | list[str]) -> str:
+    kinds = [wanted] if isinstance(wanted, str) else wanted
+    if value is None:
+        return "give it a value, or remove the key"
+    if "array" in kinds and "number" not in kinds and not isinstance(value, dict):
+        return f"write [{value}]"
+    if isinstance(value, str) and {"integer", "number"} & set(kinds):
+        return "a number has no quotes, underscores, units or leading zeros: 1000, 0.5, 1e-3"
+    return ""
+
+
+def _nearest(value: Json, allowed: list[Json]) -> list[str]:
+    """The allowed values, those most like `value` first, else in the order of the schema."""
+
+    def likeness(choice: Json) -> float:
+        return SequenceMatcher(None, str(value).lower(), str(choice).lower()).ratio()
+
+    return [_quoted(choice) for choice in sorted(allowed, key=likeness, reverse=True)]
+
+
+def _quoted(value: Json) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "empty" if value is None else f"`{value}`"

@@ -1,0 +1,118 @@
+"""The files a project names, in an order that no file system decides.
+
+Imports nothing that parses: it runs in every build, also when there is nothing to do.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from fnmatch import translate
+from pathlib import Path, PurePosixPath
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from pipeline.errors import ProjectError
+from pipeline.project.sections import FileGlob, FilePath
+
+_WILD = re.compile(r"[*?\[]")
+
+NamedFiles = tuple[tuple[str, Path], ...]  # sorted by name; a name never holds a root folder
+
+
+@dataclass(frozen=True)
+class Source:
+    """A key that names one file, or many by a pattern."""
+
+    route: str
+    pattern: str
+    many: bool
+
+
+def sources(sections: Any) -> tuple[Source, ...]:
+    """Every FilePath and FileGlob in `sections`, or in one of them, by its dotted route."""
+    return tuple(_sources(type(sections), sections, ()))
+
+
+def _sources(hint: Any, value: Any, route: tuple[str, ...]) -> Iterator[Source]:
+    """The files in `value`. Its type is not enough: a FilePath is a plain string once it runs."""
+    if hint in (FilePath, FileGlob) and value is not None:
+        yield Source(".".join(route), value, many=hint is FileGlob)
+    for below, inner, item in _inside(hint, value):
+        yield from _sources(inner, item, (*route, *below))
+
+
+def _inside(hint: Any, value: Any) -> list[tuple[tuple[str, ...], Any, Any]]:
+    """What `value`, if it is a `hint`, is made of: (route below it, type, value)."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if is_dataclass(value) and hint is type(value):
+        hints = get_type_hints(hint)
+        return [((key.name,), hints[key.name], getattr(value, key.name)) for key in fields(value)]
+    if origin in (Union, UnionType):
+        return [((), member, value) for member in arguments if member is not type(None)]
+    if origin is Mapping and isinstance(value, Mapping):
+        return [((name,), arguments[1], item) for name, item in value.items()]
+    if origin is tuple and isinstance(value, tuple):
+        return [((str(n),), arguments[0], item) for n, item in enumerate(value)]
+    return []
+
+
+def source_files(directory: Path, source: Source) -> NamedFiles:
+    """The files of `source` in the project `directory`; none when they do not exist."""
+    if source.many:
+        return pattern_files(directory, source.pattern)
+    return _single(directory / source.pattern)
+
+
+def pattern_files(directory: Path, pattern: str) -> NamedFiles:
+    """The plain files that match `pattern`, as (name, path) sorted by name.
+
+    `*`, `?` and `[…]` match within a folder, `**` any number of folders. The name is the POSIX
+    path below the last folder before the first wildcard. Hidden files, and folders behind links
+    under `**`, are left out. No such folder: no files. Raises ProjectError for one that cannot
+    be listed.
+    """
+    parts = PurePosixPath(pattern).parts
+    literal = next((n for n, part in enumerate(parts) if _WILD.search(part)), len(parts))
+    root = directory.joinpath(*parts[:literal])
+    if literal == len(parts):
+        return _single(root)
+    folders, last = parts[literal:-1], parts[-1]
+    wanted = (*folders, "**", "*") if last == "**" else (*folders, last)
+    names = sorted(set(_below(str(root), wanted, "")))
+    return tuple((name, root / name) for name in names)
+
+
+def _single(path: Path) -> NamedFiles:
+    return ((path.name, path),) if path.is_file() else ()
+
+
+def _below(folder: str, parts: tuple[str, ...], prefix: str) -> Iterator[str]:
+    """Names of the files below `folder` that match `parts`, each with `prefix`."""
+    part, rest = parts[0], parts[1:]
+    if part == "**":
+        yield from _below(folder, rest, prefix)
+        for entry in _entries(folder):
+            if entry.is_dir(follow_symlinks=False):
+                yield from _below(entry.path, parts, f"{prefix}{entry.name}/")
+        return
+    matches = re.compile(translate(part)).match
+    for entry in _entries(folder):
+        if not matches(entry.name):
+            continue
+        if not rest and entry.is_file():
+            yield prefix + entry.name
+        elif rest and entry.is_dir():
+            yield from _below(entry.path, rest, f"{prefix}{entry.name}/")
+
+
+def _entries(folder: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return [entry for entry in entries if not entry.name.startswith(".")]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise ProjectError(f"cannot list the folder: {error.strerror}", folder) from None

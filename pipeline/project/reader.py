@@ -1,0 +1,120 @@
+"""A project directory → `Project`: typed sections, and the place of every key.
+
+`project.yaml` holds the sections; a section S may have a file S.yaml of its own instead, with
+the same keys and the same meaning.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from pipeline.digest import Json
+from pipeline.errors import Place, ProjectError
+from pipeline.project.check import check, dotted
+from pipeline.project.document import Document, Spot, read_document, shown
+from pipeline.project.schema import schema_of
+from pipeline.project.sections import Sections
+
+NAME = re.compile(r"[A-Za-z0-9_.-]+")
+
+
+@dataclass(frozen=True)
+class Project:
+    """What the YAML of one directory says.
+
+    `places` goes from a dotted route ("calibration.method", "targets.0") to where its value is
+    written; of a mapping ("inputs.image"), to its key.
+    """
+
+    name: str
+    directory: Path
+    sections: Sections
+    places: Mapping[str, Place]
+    files: tuple[Path, ...]
+
+
+def read_project(directory: Path) -> Project:
+    """The project in `directory`; its name is the directory's.
+
+    Raises ProjectError at the first mistake: a name that is no file name everywhere, no
+    project.yaml, a section written twice, or anything `parse_document` and `check` refuse.
+    """
+    name = os.path.basename(os.path.abspath(directory))
+    if not NAME.fullmatch(name):
+        hint = "use letters, digits, `_`, `.` and `-`"
+        raise ProjectError(f"`{name}` cannot name a project", shown(directory), hint)
+    files = _files(directory)
+    document = _joined([read_document(file) for file in files])
+    sections = sections_of(document)
+    places = {dotted(route): spot.value for route, spot in document.places.items()}
+    return Project(name, directory, sections, places, files)
+
+
+def sections_of(document: Document) -> Sections:
+    """The typed sections of one document. Raises the first ProjectError in it."""
+    check(document, schema_of(Sections))
+    return _built(Sections, document.data)
+
+
+def _files(directory: Path) -> tuple[Path, ...]:
+    """project.yaml, then the section files that exist, in the order of the sections."""
+    names = ("project", *(section.name for section in fields(Sections)))
+    for name in names:
+        if (wrong := directory / f"{name}.yml").is_file():
+            raise ProjectError("not read", shown(wrong), f"rename it to {name}.yaml")
+    files = tuple(file for name in names if (file := directory / f"{name}.yaml").is_file())
+    if files[:1] != (directory / "project.yaml",):
+        hint = "a project is a directory with a project.yaml"
+        raise ProjectError("no project.yaml", shown(directory), hint)
+    return files
+
+
+def _joined(documents: list[Document]) -> Document:
+    """The first document with each other one as the section that its file is named for."""
+    project, *sections = documents
+    check(project, {"type": "object"})
+    data: dict[str, Json] = dict(project.data)
+    places: dict[tuple[str | int, ...], Spot] = dict(project.places)
+    for section in sections:
+        name = Path(section.path).stem
+        if name in data:
+            what = f"section `{name}` is written twice, here and in {section.path}"
+            raise ProjectError(what, places[name,].key, "keep one of them")
+        data[name] = section.data
+        places |= {(name, *route): spot for route, spot in section.places.items()}
+    return Document(project.path, data, places)
+
+
+def _built(hint: Any, value: Json) -> Any:
+    """Checked plain data as the type that `hint` names."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if is_dataclass(hint) and isinstance(hint, type):
+        hints = get_type_hints(hint)
+        return hint(**{key: _built(hints[key], item) for key, item in value.items()})
+    if origin in (Union, UnionType):
+        return _built(_member(arguments, value), value)
+    if origin is tuple:
+        return tuple(_built(arguments[0], item) for item in value)
+    if origin is Mapping:
+        return {key: _built(arguments[1], item) for key, item in value.items()}
+    if origin is Literal:
+        return next(choice for choice in arguments if choice == value)
+    # YAML writes 1 for 1.0, and a JSON Schema takes 1.0 for 1.
+    return hint(value) if hint in (int, float) else value
+
+
+def _member(members: tuple[Any, ...], value: Json) -> Any:
+    """The member of a union that `value` belongs to."""
+    if value is None:
+        return type(None)
+    return next(
+        member
+        for member in members
+        if member is not type(None) and (get_origin(member) is tuple) == isinstance(value, list)
+    )

@@ -1,0 +1,97 @@
+"""The dataclasses of `sections.py` as a JSON Schema, for validation and for editors.
+
+    dataclass → object with named keys      Mapping[str, T] → object of T
+    tuple[T, ...] → array of T              Literal → enum
+    A | B → both types at once              Doc → description, minimum, maximum
+
+A union needs no `anyOf`: `items` speaks only of arrays and `minimum` only of numbers, so the
+keywords of the members lie side by side and a wrong value breaks exactly one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, NewType, Union, get_args, get_origin, get_type_hints
+
+from pipeline.digest import Json, plain
+from pipeline.project.sections import Doc
+
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
+
+_TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", NoneType: "null"}
+
+
+def schema_of(sections: type) -> Json:
+    """The JSON Schema (draft 2020-12) of a project whose sections are this dataclass.
+
+    Raises TypeError for a field whose type has no place in YAML.
+    """
+    return {"$schema": DRAFT, "title": "npumake project", **_of(sections, Doc(""))}
+
+
+def _of(hint: Any, doc: Doc) -> dict[str, Json]:
+    """The schema of one type; `doc` holds the limits of the numbers in it."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        inner, note = arguments
+        return {"description": note.text, **_of(inner, note)}
+    if origin is Literal:
+        return {"enum": list(arguments)}
+    if origin in (Union, UnionType):
+        return _either([_of(member, doc) for member in arguments])
+    if origin is tuple and arguments[1:] == (...,):
+        return {"type": "array", "items": _of(arguments[0], doc)}
+    if origin is Mapping:
+        return {"type": "object", "additionalProperties": _of(arguments[1], doc)}
+    return _of_class(hint, doc)
+
+
+def _of_class(hint: Any, doc: Doc) -> dict[str, Json]:
+    if is_dataclass(hint) and isinstance(hint, type):
+        return _object(hint)
+    if isinstance(hint, NewType):
+        return {"type": "string", "minLength": 1}
+    if hint not in _TYPES:
+        raise TypeError(f"{hint} has no place in YAML")
+    return {"type": _TYPES[hint], **(_limits(doc) if hint in (int, float) else {})}
+
+
+def _limits(doc: Doc) -> dict[str, Json]:
+    limits = {"minimum": doc.minimum, "maximum": doc.maximum}
+    return {keyword: limit for keyword, limit in limits.items() if limit is not None}
+
+
+def _either(members: list[dict[str, Json]]) -> dict[str, Json]:
+    if members[1:] == [{"type": "null"}] and "enum" in members[0]:
+        return {"enum": [*members[0]["enum"], None]}
+    types = [member.get("type") for member in members]
+    if None in types or len(set(types)) < len(types):
+        raise TypeError(f"a value cannot tell which of these it is: {members}")
+    merged = {keyword: limit for member in members for keyword, limit in member.items()}
+    return {**merged, "type": types}
+
+
+def _object(section: type) -> dict[str, Json]:
+    hints = get_type_hints(section, include_extras=True)
+    keys = fields(section)
+    required = [key.name for key in keys if _default(key) is MISSING]
+    return {
+        "type": "object",
+        "properties": {key.name: _property(key, hints[key.name]) for key in keys},
+        "additionalProperties": False,
+        **({"required": required} if required else {}),
+    }
+
+
+def _property(key: Field[Any], hint: Any) -> dict[str, Json]:
+    default = _default(key)
+    return {
+        **_of(hint, Doc("")),
+        **({} if default is MISSING else {"default": plain(default)}),
+    }
+
+
+def _default(key: Field[Any]) -> Any:
+    return key.default if key.default_factory is MISSING else key.default_factory()

@@ -1,0 +1,78 @@
+"""Grids: where the codes of a tensor lie. real = scale * (code - zero_point).
+
+    symmetric    T = max(|low|, |high|)      scale = T / max code          zero point 0 (128)
+    asymmetric   low <= 0 <= high            scale = (high - low) / 255    zero point = code of 0
+
+Zero is always a code, exactly: padding and ReLU depend on it. A tensor that is always zero gets
+scale 1. Scales are float32, as ONNX stores them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from pipeline.targets.target import Activations, Weights
+
+SMALLEST = 2.0**-100  # a range below it is zero; its scale would leave float32's normal numbers
+MAX_BIAS = 2**30  # half of int32: the accumulator needs room beside its bias
+
+
+class Grid(NamedTuple):
+    scale: np.ndarray  # float32, () or (channels,)
+    zero_point: np.ndarray  # of the grid's dtype, the same shape
+
+
+def activation_grid(low: float, high: float, scheme: Activations) -> Grid:
+    """The per-tensor grid for values in [low, high]."""
+    dtype = np.dtype(scheme.dtype)
+    limits = np.iinfo(dtype)
+    low, high = min(low, 0.0), max(high, 0.0)
+    if high - low < SMALLEST:
+        return grid(1.0, _middle(dtype), dtype)
+    if scheme.symmetric:
+        return grid(max(-low, high) / limits.max * _halves(dtype), _middle(dtype), dtype)
+    scale = np.float32((high - low) / (limits.max - limits.min))
+    zero_point = round(limits.min - low / float(scale))
+    return grid(float(scale), min(max(zero_point, limits.min), limits.max), dtype)
+
+
+def image_grid(scheme: Activations) -> Grid:
+    """The exact grid of an 8-bit image fed as value - 128: every pixel is a code."""
+    dtype = np.dtype(scheme.dtype)
+    return grid(1.0, _middle(dtype), dtype)
+
+
+def weight_grid(weight: np.ndarray, axis: int, scheme: Weights, smallest: np.ndarray) -> Grid:
+    """The symmetric grid of a weight, per channel along `axis` where the scheme says so.
+
+    `smallest` is a lower bound of each channel's scale, shape (channels,): below it the bias,
+    whose scale is this one times the input's, would overflow int32.
+    """
+    dtype = np.dtype(scheme.dtype)
+    others = tuple(index for index in range(weight.ndim) if index != axis)
+    largest = np.abs(weight.astype(np.float64)).max(axis=others)
+    scale = np.maximum(largest / np.iinfo(dtype).max, smallest)
+    if not scheme.per_channel:
+        scale = np.full_like(scale, scale.max())
+    scale = np.where(scale < SMALLEST, 1.0, scale)
+    return Grid(scale.astype(np.float32), np.zeros(scale.shape, dtype))
+
+
+def constant_grid(values: np.ndarray, scheme: Activations) -> Grid:
+    """The grid of a constant that is added or multiplied like an activation."""
+    return activation_grid(float(values.min()), float(values.max()), scheme)
+
+
+def grid(scale: float, zero_point: int, dtype: np.dtype) -> Grid:
+    return Grid(np.array(scale, np.float32), np.array(zero_point, dtype))
+
+
+def _middle(dtype: np.dtype) -> int:
+    return 0 if dtype.kind == "i" else 1 << (dtype.itemsize * 8 - 1)
+
+
+def _halves(dtype: np.dtype) -> int:
+    """An unsigned symmetric grid spends half its codes on either side: 255 / 2 is 127.5."""
+    return 1 if dtype.kind == "i" else 2

@@ -1,0 +1,94 @@
+"""Statistics: what each tensor did over all samples, in one pass and bounded memory.
+
+onnxruntime runs the float graph; every observed tensor is reduced to a histogram as it comes, and
+histograms merge exactly (pipeline.kernels.histogram). Memory is O(tensors * bins), and neither the
+order of the samples nor the number of threads changes a byte.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from pipeline.engine.ort import Feeds, OrtSession
+from pipeline.errors import CacheError, StageError
+from pipeline.graph import Graph
+from pipeline.kernels.histogram import BINS, Histogram, histogram, merged
+from pipeline.quant.placement import observed
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """A histogram per tensor of the float graph."""
+
+    tensors: Mapping[str, Histogram]
+
+    suffix: ClassVar[str] = ".npz"
+
+    def save(self, path: Path) -> None:
+        """Arrays by tensor: names, exponents, low, high, count and counts (tensors, 2, bins)."""
+        found = list(self.tensors.values())
+        columns = {
+            "names": np.array(list(self.tensors)),
+            "exponent": np.array([h.exponent for h in found], np.int32),
+            "low": np.array([h.low for h in found], np.float32),
+            "high": np.array([h.high for h in found], np.float32),
+            "count": np.array([h.count for h in found], np.int64),
+            "counts": np.array([h.counts for h in found], np.int64).reshape(-1, 2, BINS),
+        }
+        with path.open("wb") as file:
+            np.savez(file, **columns)  # type: ignore[arg-type]  # the stubs miss **arrays
+
+    @classmethod
+    def load(cls, path: Path) -> Statistics:
+        """Raises CacheError for a file that `save` did not write."""
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                columns = {name: file[name] for name in file.files}
+            rows = zip(
+                *(
+                    columns[name]
+                    for name in ("names", "exponent", "counts", "low", "high", "count")
+                ),
+                strict=True,
+            )
+            return cls(
+                {
+                    str(name): Histogram(int(exponent), counts, float(low), float(high), int(count))
+                    for name, exponent, counts, low, high, count in rows
+                }
+            )
+        except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+            raise CacheError(f"not a statistics file: {error}", str(path)) from error
+
+
+def observe(graph: Graph, feeds: Iterable[Feeds]) -> Statistics:
+    """The statistics of every observed tensor of `graph` over `feeds`, each fed once.
+
+    Raises StageError when the model makes NaN or infinity, which no range can hold.
+    """
+    fed = {str(value.name) for value in graph.inputs}
+    names = [name for name in observed(graph) if name not in fed]
+    watched = graph.copy()
+    watched.expose(names)
+    session = OrtSession(watched.to_bytes())
+    found: dict[str, Histogram] = {}
+
+    def add(name: str, values: np.ndarray) -> None:
+        try:
+            part = histogram(values)
+        except ValueError as error:
+            raise StageError(f"the float model gives no finite number: {error}", name) from error
+        found[name] = merged(found[name], part) if name in found else part
+
+    for feed, made in session.run_all(feeds):
+        for name in sorted(fed):
+            add(name, feed[name])
+        for name, values in zip(names, made, strict=True):
+            add(name, values)
+    return Statistics({name: found[name] for name in observed(graph)})

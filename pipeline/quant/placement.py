@@ -1,0 +1,68 @@
+"""Which nodes run on the chip, and whose range each tensor takes.
+
+An active node (one that computes) runs on the chip when it has an integer kernel and the target
+does not lack the operator. A passive node (one that only moves values) follows its producer: it
+stays on the CPU next to a float border, where quantizing would only cost.
+"""
+
+from __future__ import annotations
+
+from pipeline.engine.fusion import absorbed
+from pipeline.engine.rules import has_kernel, is_constant
+from pipeline.graph import Graph, Node, Value, array, is_float, producer
+from pipeline.targets.target import Target
+
+PASSIVE = frozenset({"Concat", "Flatten", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"})
+# The output holds values of the input, so it takes the input's range and grid.
+ALIKE = frozenset({*PASSIVE, "MaxPool", "Resize"} - {"Concat"})
+
+
+def on_chip(graph: Graph, target: Target) -> set[Node]:
+    """The nodes that run in integers, a clamp with the node that absorbs it."""
+    chosen: set[Node] = set()
+    for node in graph.nodes():
+        if node in chosen or not _runs(node, target):
+            continue
+        if node.op_type in PASSIVE and not any(producer(v) in chosen for v in activations(node)):
+            continue
+        chosen.add(node)
+        clamp = absorbed(node)
+        if clamp is not None:
+            chosen.add(clamp)
+    return chosen
+
+
+def _runs(node: Node, target: Target) -> bool:
+    if not target.runs(node.op_type) or not has_kernel(node) or not activations(node):
+        return False
+    floats = all(is_float(value) for value in node.outputs)
+    return floats and all(is_float(value) for value in node.inputs[:1])
+
+
+def activations(node: Node) -> tuple[Value, ...]:
+    """The float tensors the node reads that are not constant."""
+    return tuple(
+        value
+        for value in node.inputs
+        if value is not None and is_float(value) and not is_constant(value)
+    )
+
+
+def root(value: Value) -> Value:
+    """The tensor whose values `value` holds: back through every node that only moves them."""
+    maker = producer(value)
+    while maker is not None and maker.op_type in ALIKE and maker.inputs[0] is not None:
+        value = maker.inputs[0]
+        maker = producer(value)
+    return value
+
+
+def observed(graph: Graph) -> tuple[str, ...]:
+    """Every tensor whose range some target may ask for, in graph order.
+
+    Not among them: what a node computes before the clamp it absorbs, and what only moves.
+    """
+    hidden = {node.outputs[0] for node in graph.nodes() if absorbed(node) is not None}
+    made = [value for node in graph.nodes() for value in node.outputs]
+    floats = [v for v in (*graph.inputs, *made) if is_float(v) and array(v) is None]
+    return tuple(str(v.name) for v in floats if v not in hidden and root(v) is v)

@@ -1,0 +1,8 @@
+"""Run any artifact: `Session(path)` looks like an onnxruntime session, whatever the file is.
+
+It refuses to know how the artifact was made.
+"""
+
+from pipeline.runtime.session import Session
+
+__all__ = ["Session"]

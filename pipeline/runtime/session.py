@@ -1,0 +1,52 @@
+"""Session: one interface over onnxruntime and the integer engine, chosen by the file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from pipeline.bundle.archive import Bundle
+from pipeline.engine.ort import OrtSession
+from pipeline.engine.reference import ReferenceSession
+from pipeline.errors import GraphError, did_you_mean
+
+Engine = OrtSession | ReferenceSession
+
+
+def _onnx(path: Path) -> Engine:
+    return OrtSession(path.read_bytes())
+
+
+def _bundle(path: Path) -> Engine:
+    return ReferenceSession(Bundle.load(path).program)
+
+
+ENGINES: dict[str, Callable[[Path], Engine]] = {".onnx": _onnx, Bundle.suffix: _bundle}
+
+
+class Session:
+    """`Session(path).run(None, {"image": pixels})`: every output for one set of feeds.
+
+    `.onnx` runs in onnxruntime, `.hybrid` in exact integers. Raises GraphError for a file that
+    cannot be run, and for feeds that do not fit.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        path = Path(path)
+        if path.suffix not in ENGINES:
+            known = ", ".join(sorted(ENGINES))
+            raise GraphError(f"no engine runs a `{path.suffix}` file", str(path), f"known: {known}")
+        if not path.is_file():
+            raise GraphError("no such file", str(path))
+        self._engine = ENGINES[path.suffix](path)
+        self.input_names: tuple[str, ...] = self._engine.input_names
+        self.output_names: tuple[str, ...] = self._engine.output_names
+
+    def run(self, names: Sequence[str] | None, feeds: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+        """The named outputs, all of them when None, in order."""
+        for name in names or ():
+            if name not in self.output_names:
+                raise GraphError(f"no output `{name}`", hint=did_you_mean(name, self.output_names))
+        return self._engine.run(names, feeds)

@@ -1,0 +1,13 @@
+"""Chips as data: one `<vendor>/<chip>.yaml` each, and its line in TARGETS.
+
+`target` holds the type; `read_target` finds and checks the file. Stages see only the type, so a
+new chip wakes nobody. The room refuses to know how anything is quantized or run.
+"""
+
+TARGETS = (
+    "drobotics/rdk-ultra",
+    "drobotics/rdk-x3",
+    "drobotics/rdk-x5",
+    "edgefirst/ara240",
+    "synaptics/sl1680",
+)

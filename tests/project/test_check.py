@@ -1,0 +1,38 @@
+"""More than one mistake at once."""
+
+from pipeline.project.check import mistakes
+from pipeline.project.document import parse_document
+from pipeline.project.schema import schema_of
+from pipeline.project.sections import Sections
+
+
+def found(text: str) -> list[str]:
+    document = parse_document(text.encode(), "p.yaml")
+    return [str(mistake) for mistake in mistakes(document, schema_of(Sections))]
+
+
+def test_mistakes_come_in_the_order_of_the_text_and_missing_keys_last():
+    text = (
+        "targets: 1\ncalibration: {method: min, percentile: 2}\nmodel: {}\ndata: {a: {files: s}}\n"
+    )
+    assert [mistake.split(" (")[0] for mistake in found(text)] == [
+        "`targets` must be a list of names, not `1`",
+        "`calibration.method` cannot be `min`",
+        "`calibration.percentile` must be at most 1, not 2",
+        "missing key `model.path`",
+    ]
+
+
+def test_an_empty_file_lacks_each_section_once():
+    assert [mistake.split(" (")[0] for mistake in found("")] == [
+        "missing key `model`",
+        "missing key `data`",
+        "missing key `targets`",
+    ]
+
+
+def test_two_unknown_keys_are_two_mistakes():
+    assert [mistake.split(";")[0] for mistake in found("a: 1\nb: 2\n")] == [
+        "unknown key `a` (p.yaml:1:1)",
+        "unknown key `b` (p.yaml:2:1)",
+    ]

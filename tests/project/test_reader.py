@@ -1,0 +1,181 @@
+"""A directory of YAML → Project."""
+
+import json
+import random
+import subprocess
+import sys
+from copy import deepcopy
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.errors import Place, ProjectError
+from pipeline.project.document import parse_document
+from pipeline.project.reader import read_project, sections_of
+from pipeline.project.schema import schema_of
+from pipeline.project.sections import Calibration, Files, Input, Model, Sections
+
+SMALL = "model: {path: m.onnx}\ndata: {image: {files: s/*.npy}}\ntargets: [imx93]\n"
+FULL = {
+    "model": {"path": "m.onnx"},
+    "data": {"image": {"files": "s/*.npy"}},
+    "targets": ["imx93", "rdk_x5"],
+    "inputs": {
+        "image": {
+            "shape": [1, 3, 8, 8],
+            "layout": "NHWC",
+            "mean": [1.5, 2.0, 3.0],
+            "scale": 0.5,
+            "offset": 128,
+        }
+    },
+    "calibration": {"method": "max_percentile", "percentile": 0.9},
+    "compile": {"prefix": "mine"},
+}
+
+
+def project(tmp_path: Path, **files: str) -> Path:
+    directory = tmp_path / "mobilenet"
+    directory.mkdir()
+    for name, text in files.items():
+        (directory / f"{name}.yaml").write_text(text)
+    return directory
+
+
+def sections(data: object, comment: str = "") -> Sections:
+    text = yaml.safe_dump(data, sort_keys=False)
+    text = "".join(f"{line}  # {comment}\n" for line in text.splitlines())
+    return sections_of(parse_document(text.encode(), "p.yaml"))
+
+
+def test_the_smallest_project_has_every_default(tmp_path):
+    directory = project(tmp_path, project=SMALL)
+    found = read_project(directory)
+    assert found.name == "mobilenet"
+    assert found.files == (directory / "project.yaml",)
+    assert found.sections == Sections(
+        Model("m.onnx"), {"image": Files("s/*.npy")}, ("imx93",), {}, Calibration("kl", 0.99995)
+    )
+
+
+def test_numbers_and_lists_take_the_types_of_their_keys():
+    text = SMALL + "inputs: {x: {mean: 1, scale: [1, 2], shape: [1.0, 3], offset: 128.0}}\n"
+    x = sections_of(parse_document(text.encode(), "p.yaml")).inputs["x"]
+    assert x == Input(mean=1.0, scale=(1.0, 2.0), shape=(1, 3), offset=128)
+    assert json.dumps([x.mean, x.scale, x.shape, x.offset]) == "[1.0, [1.0, 2.0], [1, 3], 128]"
+
+
+def test_a_section_in_its_own_file_means_the_same(tmp_path):
+    parts = {name: yaml.safe_dump(value) for name, value in FULL.items()}
+    found = read_project(project(tmp_path, project="", **parts))
+    assert found.sections == sections(FULL)
+    assert [file.name for file in found.files][:3] == ["project.yaml", "model.yaml", "data.yaml"]
+
+
+def test_a_place_points_into_the_file_of_its_section(tmp_path, monkeypatch):
+    directory = project(tmp_path, project=SMALL, calibration="# why\nmethod: max\n")
+    monkeypatch.chdir(tmp_path)
+    places = read_project(directory).places
+    assert places["calibration.method"] == Place("mobilenet/calibration.yaml", 2, 9)
+    assert places["targets.0"] == Place("mobilenet/project.yaml", 3, 11)
+    assert places["data.image"] == Place("mobilenet/project.yaml", 2, 8)
+
+
+def test_a_mistake_in_a_section_file_points_there(tmp_path):
+    directory = project(tmp_path, project=SMALL, calibration="method: min\n")
+    with pytest.raises(ProjectError, match=r"calibration.method` cannot be `min`") as caught:
+        read_project(directory)
+    assert str(caught.value.where).endswith("mobilenet/calibration.yaml:1:9")
+
+
+def test_a_section_is_written_once(tmp_path):
+    directory = project(tmp_path, project=SMALL, targets="[rdk_x5]")
+    with pytest.raises(ProjectError, match=r"`targets` is written twice, here and in \S*targets"):
+        read_project(directory)
+
+
+def test_a_project_needs_a_project_yaml(tmp_path):
+    with pytest.raises(ProjectError, match=r"no project.yaml .*; a project is a directory with"):
+        read_project(project(tmp_path, calibration="{}"))
+
+
+def test_yml_is_not_passed_over_in_silence(tmp_path):
+    directory = project(tmp_path, project=SMALL)
+    (directory / "calibration.yml").write_text("method: max")
+    with pytest.raises(ProjectError, match=r"calibration.yml.*; rename it to calibration.yaml"):
+        read_project(directory)
+
+
+def test_a_project_name_is_a_file_name_everywhere(tmp_path):
+    (tmp_path / "my net").mkdir()
+    with pytest.raises(ProjectError, match="`my net` cannot name a project"):
+        read_project(tmp_path / "my net")
+
+
+def test_the_directory_may_be_the_current_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(project(tmp_path, project=SMALL))
+    found = read_project(Path())
+    assert found.name == "mobilenet"
+    assert found.places["model.path"] == Place("project.yaml", 1, 15)
+
+
+def shuffled(value, order):
+    if not isinstance(value, dict):
+        return value
+    keys = order.sample(list(value), len(value))
+    return {key: shuffled(value[key], order) for key in keys}
+
+
+@given(st.randoms(use_true_random=False), st.text("abc #:[]", max_size=9))
+def test_key_order_and_comments_mean_nothing(order: random.Random, comment: str):
+    assert sections(shuffled(FULL, order), comment) == sections(FULL)
+
+
+def routes(value, route=()):
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from routes(item, (*route, key))
+    else:
+        yield route
+
+
+OTHER = {"layout": "NCHW", "offset": 0, "method": "kl"}
+
+
+def changed(value, key):
+    if key in OTHER:
+        return OTHER[key]
+    if isinstance(value, list):
+        return value[:-1]
+    return value + 0.05 if isinstance(value, float) else value + "x"
+
+
+@pytest.mark.parametrize("route", [*routes(FULL)], ids=".".join)
+def test_a_change_of_any_key_changes_the_sections(route):
+    data = deepcopy(FULL)
+    inner = data
+    for key in route[:-1]:
+        inner = inner[key]
+    inner[route[-1]] = changed(inner[route[-1]], route[-1])
+    assert sections(data) != sections(FULL)
+
+
+def test_the_full_example_holds_every_key():
+    def keys(schema):
+        for key, inner in schema.get("properties", {}).items():
+            yield key
+            yield from keys(inner.get("additionalProperties") or inner)
+
+    written = {key for route in routes(FULL) for key in route} - {"image"}
+    assert set(keys(schema_of(Sections))) == written
+
+
+def test_finding_files_loads_no_parser():
+    code = "import sys, pipeline.project.files; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert not {"yaml", "jsonschema", "numpy", "glob"} & set(loaded.stdout.split())

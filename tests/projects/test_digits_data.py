@@ -1,0 +1,63 @@
+"""The committed digits are scikit-learn's, parted as `split` says, and the model reads them."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+from numpy.typing import NDArray
+from sklearn.datasets import load_digits  # type: ignore[import-untyped]
+
+DIGITS = Path(__file__).parents[2] / "projects" / "digits"
+TOP1 = 99.17  # percent of the 600 held-out images: 595 are right
+
+DATA = load_digits()
+IMAGES = DATA.images.astype(np.uint8)[:, None]
+LABELS = DATA.target.astype(np.uint8)
+SPLIT = runpy.run_path(str(DIGITS / "split.py"))["split"](LABELS)
+
+
+def same(committed: NDArray[Any], expected: NDArray[Any]) -> bool:
+    return committed.dtype == expected.dtype == np.uint8 and np.array_equal(committed, expected)
+
+
+def test_every_image_is_in_exactly_one_part() -> None:
+    assert sorted(np.concatenate(SPLIT)) == list(range(1797))
+    assert [len(part) for part in SPLIT] == [1133, 64, 600]
+
+
+def test_no_image_of_one_part_has_a_twin_in_another() -> None:
+    assert len(np.unique(IMAGES, axis=0)) == 1797
+
+
+def test_every_part_has_the_classes_in_equal_shares() -> None:
+    shares = np.bincount(LABELS) / len(LABELS)
+    for part in SPLIT:
+        assert np.all(np.abs(np.bincount(LABELS[part]) - shares * len(part)) <= 1)
+
+
+def test_the_samples_are_the_calibration_images_and_nothing_else() -> None:
+    paths = sorted((DIGITS / "samples").iterdir())
+    assert [path.name for path in paths] == [f"{number:04}.npy" for number in range(64)]
+    for path, row in zip(paths, SPLIT.calibration, strict=True):
+        assert same(np.load(path), IMAGES[[row]])
+
+
+def test_the_test_images_and_labels_are_the_held_out_ones() -> None:
+    assert same(np.load(DIGITS / "test_images.npy"), IMAGES[SPLIT.test])
+    assert same(np.load(DIGITS / "test_labels.npy"), LABELS[SPLIT.test])
+
+
+def test_the_float_model_reads_the_held_out_images() -> None:
+    session = onnxruntime.InferenceSession(DIGITS / "model.onnx")
+    images = IMAGES[SPLIT.test] / np.float32(16)
+    guesses = [session.run(["logits"], {"image": image[None]})[0].argmax() for image in images]
+    assert abs(100 * np.mean(guesses == LABELS[SPLIT.test]) - TOP1) <= 0.2  # one image
+
+
+def test_model_and_data_stay_under_200_kb() -> None:
+    files = (DIGITS / "model.onnx", *DIGITS.glob("*.npy"), *DIGITS.glob("samples/*.npy"))
+    assert sum(file.stat().st_size for file in files) < 200_000
