@@ -8,6 +8,7 @@ FLOORS = (
     ("cli",),  # what a person types, and everything that prints
     ("make",),  # what runs, and why
     ("stages",),  # THE PIPELINE
+    ("debug",),  # how close: artifacts compared
     ("quant",),  # ranges, grids and Q/DQ: the passes that change numbers
     ("passes", "frontends", "targets"),  # same numbers, fewer nodes; files in; chips as data
     ("runtime",),  # run any artifact

@@ -30,6 +30,10 @@ class Place:
         return f"{self.path}:{self.line}:{self.column}" if self.line else self.path
 
 
+class Route(str):
+    """A key of the project's YAML, dotted; whoever has read the YAML makes it a Place."""
+
+
 class PipelineError(Exception):
     """What went wrong, where, and what to do about it."""
 

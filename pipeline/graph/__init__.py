@@ -6,7 +6,16 @@ quantizes, runs or stores.
 """
 
 from pipeline.graph.graph import Graph, Node, Value
-from pipeline.graph.match import array, attribute, is_float, only_consumer, producer, shape
+from pipeline.graph.match import (
+    array,
+    attribute,
+    dtype,
+    is_float,
+    only_consumer,
+    open_dimensions,
+    producer,
+    shape,
+)
 from pipeline.graph.parse import parse, parse_text, upgraded
 
 __all__ = [
@@ -15,8 +24,10 @@ __all__ = [
     "Value",
     "array",
     "attribute",
+    "dtype",
     "is_float",
     "only_consumer",
+    "open_dimensions",
     "parse",
     "parse_text",
     "producer",

@@ -135,6 +135,13 @@ class Graph:
             if value is not None:
                 node.attributes.add(ir.convenience.convert_attribute(name, value))
 
+    def set_input_shape(self, value: Value, shape: Sequence[int]) -> None:
+        """Fix the shape of an input; what was inferred from the open one is forgotten."""
+        value.shape = ir.Shape(shape)
+        for node in self.model.graph:
+            for made in node.outputs:
+                made.shape = None
+
     def set_type(self, node: Node, op_type: str) -> None:
         node.op_type = op_type
 

@@ -38,6 +38,23 @@ def shape(value: ir.Value) -> tuple[int, ...]:
     return tuple(int(dim) for dim in dims if isinstance(dim, int))
 
 
+def dtype(value: ir.Value) -> str:
+    """The element type as NumPy calls it. Raises GraphError when it is not known."""
+    if value.dtype is None:
+        raise GraphError(f"the type of `{value.name}` is not known")
+    return str(value.dtype.numpy())
+
+
+def open_dimensions(value: ir.Value) -> str:
+    """The shape of a value that is not fixed, as text; empty when every dimension is."""
+    if value.shape is None:
+        return "unknown shape"
+    if all(isinstance(dim, int) for dim in value.shape):
+        return ""
+    dims = (dim if isinstance(dim, int) else (dim.value or "?") for dim in value.shape)
+    return f"[{', '.join(str(dim) for dim in dims)}]"
+
+
 def is_float(value: ir.Value | None) -> bool:
     return value is not None and value.dtype == ir.DataType.FLOAT
 

@@ -14,12 +14,32 @@ from pathlib import Path, PurePosixPath
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from pipeline.errors import ProjectError
+from pipeline.digest import of_bytes
+from pipeline.errors import CacheError, ProjectError
 from pipeline.project.sections import FileGlob, FilePath
 
 _WILD = re.compile(r"[*?\[]")
 
 NamedFiles = tuple[tuple[str, Path], ...]  # sorted by name; a name never holds a root folder
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """One file of a project as a stage may see it: a name without folders, and its content."""
+
+    name: str
+    path: Path
+    digest: str
+
+    def read(self) -> bytes:
+        """Its bytes, exactly those that `digest` names. Raises CacheError when they changed."""
+        data = self.path.read_bytes()
+        if of_bytes(data) != self.digest:
+            raise CacheError("the file changed while it was being used", self.name, "run it again")
+        return data
+
+
+SourceFiles = Mapping[str, tuple[SourceFile, ...]]  # by the dotted route of the key that names them
 
 
 @dataclass(frozen=True)

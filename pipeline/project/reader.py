@@ -59,7 +59,7 @@ def read_project(directory: Path) -> Project:
 def sections_of(document: Document) -> Sections:
     """The typed sections of one document. Raises the first ProjectError in it."""
     check(document, schema_of(Sections))
-    return _built(Sections, document.data)
+    return built(Sections, document.data)
 
 
 def _files(directory: Path) -> tuple[Path, ...]:
@@ -91,18 +91,18 @@ def _joined(documents: list[Document]) -> Document:
     return Document(project.path, data, places)
 
 
-def _built(hint: Any, value: Json) -> Any:
+def built(hint: Any, value: Json) -> Any:
     """Checked plain data as the type that `hint` names."""
     origin, arguments = get_origin(hint), get_args(hint)
     if is_dataclass(hint) and isinstance(hint, type):
         hints = get_type_hints(hint)
-        return hint(**{key: _built(hints[key], item) for key, item in value.items()})
+        return hint(**{key: built(hints[key], item) for key, item in value.items()})
     if origin in (Union, UnionType):
-        return _built(_member(arguments, value), value)
+        return built(_member(arguments, value), value)
     if origin is tuple:
-        return tuple(_built(arguments[0], item) for item in value)
+        return tuple(built(arguments[0], item) for item in value)
     if origin is Mapping:
-        return {key: _built(arguments[1], item) for key, item in value.items()}
+        return {key: built(arguments[1], item) for key, item in value.items()}
     if origin is Literal:
         return next(choice for choice in arguments if choice == value)
     # YAML writes 1 for 1.0, and a JSON Schema takes 1.0 for 1.

@@ -66,3 +66,23 @@ def observed(graph: Graph) -> tuple[str, ...]:
     made = [value for node in graph.nodes() for value in node.outputs]
     floats = [v for v in (*graph.inputs, *made) if is_float(v) and array(v) is None]
     return tuple(str(v.name) for v in floats if v not in hidden and root(v) is v)
+
+
+def subgraphs(graph: Graph, chip: set[Node]) -> dict[Node, int]:
+    """The number of the subgraph of each chip node, counted from 0.
+
+    A chip node behind a CPU node that reads from subgraph n is in subgraph n + 1 or later: the
+    chip must give its results back before.
+    """
+    done: dict[Node, int] = {}  # the last subgraph that must have run, -1 for none
+    for node in graph.nodes():
+        makers = [maker for value in activations(node) if (maker := producer(value)) is not None]
+        done[node] = max((_seen_by(node, maker, chip, done) for maker in makers), default=-1)
+        if node in chip and done[node] < 0:
+            done[node] = 0
+    return {node: done[node] for node in graph.nodes() if node in chip}
+
+
+def _seen_by(node: Node, maker: Node, chip: set[Node], done: dict[Node, int]) -> int:
+    crosses_to_the_chip = node in chip and maker not in chip
+    return done[maker] + crosses_to_the_chip

@@ -1,0 +1,85 @@
+"""From a directory to builds: which projects are here, and their plans, remembered."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from pipeline import digest
+from pipeline.cache.publish import replacing
+from pipeline.errors import PipelineError, ProjectError, did_you_mean
+from pipeline.make.build import STAMPS, Build
+from pipeline.make.memory import Memory, cache_directory
+from pipeline.make.node import Plan, plan_from
+
+
+def project_directories(here: Path) -> tuple[Path, ...]:
+    """`here` when it is a project, else every project below `projects/`."""
+    if (here / "project.yaml").is_file():
+        return (here,)
+    return tuple(sorted(path.parent for path in here.glob("projects/*/project.yaml")))
+
+
+def builds(here: Path, paranoid: bool | None = None) -> Iterator[tuple[str, Build | PipelineError]]:
+    """Each project here by name, as a build, or as the error that keeps it from being one."""
+    memory = Memory(cache_directory(here), paranoid)
+    for directory in project_directories(here):
+        name = Path(os.path.abspath(directory)).name
+        try:
+            yield name, Build(directory, plan_of(directory, memory), memory)
+        except PipelineError as error:
+            yield name, error
+    memory.save()
+
+
+def selected(here: Path, names: list[str], paranoid: bool | None = None) -> list[Build]:
+    """The builds of the named projects, all when none is named. Raises PipelineError."""
+    found = dict(builds(here, paranoid))
+    if not found:
+        hint = "run it in a project, or in the folder that holds projects/"
+        raise ProjectError("no project here", str(here), hint)
+    chosen = []
+    for name in names or found:
+        build = found.get(name)
+        if build is None:
+            raise ProjectError(f"no project `{name}`", hint=did_you_mean(name, found))
+        if isinstance(build, PipelineError):
+            raise build
+        chosen.append(build)
+    return chosen
+
+
+def plan_of(directory: Path, memory: Memory) -> Plan:
+    """The plan of a project; planned anew only when its YAML or our code changed.
+
+    A plan is remembered with the digest of everything it was made from. Raises PipelineError.
+    """
+    made_from = _made_from(directory, memory)
+    file = directory / STAMPS / "plan.json"
+    try:
+        remembered = json.loads(file.read_bytes())
+        if remembered["from"] == made_from:
+            return plan_from(remembered["plan"])
+    except (OSError, ValueError, KeyError, TypeError):
+        pass  # absent, damaged or of another version: planning is always right
+    # Imports NumPy and ONNX through the stages; a build with nothing to do never gets here.
+    from pipeline.make.plan import planned
+    from pipeline.project.reader import read_project
+    from pipeline.stages import STAGES
+    from pipeline.targets.reader import read_target
+
+    plan = planned(read_project(directory), STAGES, read_target)
+    with replacing(file) as temporary:
+        document = {"from": made_from, "plan": digest.plain(plan)}
+        temporary.write_bytes(digest.canonical(document))
+    return plan
+
+
+def _made_from(directory: Path, memory: Memory) -> str:
+    """The digest of the project's YAML files, by name, and of our own sources."""
+    with os.scandir(directory) as entries:
+        names = sorted(entry.name for entry in entries if entry.name.endswith((".yaml", ".yml")))
+    files = {name: memory.files.of(directory / name) for name in names}
+    return digest.of_document({"files": files, "code": memory.code.everything()})

@@ -1,0 +1,96 @@
+"""What doit tells while it runs, told to a person: a line per node made, then the tables.
+
+doit only asks for these methods; nothing of doit is imported here.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, ClassVar, TextIO
+
+from pipeline.cli.screen import SCREEN
+from pipeline.cli.show import error_text
+from pipeline.errors import PipelineError
+from pipeline.make.build import Build
+from pipeline.make.node import Node
+
+
+class Reporter:
+    desc = "one line per artifact made or recalled, then a table per target"
+    first_error: ClassVar[PipelineError | None] = None  # for `npumake build`, which exits with it
+
+    def __init__(self, outstream: TextIO, options: Any) -> None:
+        SCREEN.use(outstream)
+        self._start = time.perf_counter()
+        self._counts = {"made": 0, "recalled": 0, "current": 0, "failed": 0}
+        self._compared: list[tuple[Build, Node]] = []
+        self._builds: list[Build] = []
+
+    # -- what doit calls -------------------------------------------------------------------
+
+    def initialize(self, tasks: Any, selected: Any) -> None:
+        found = {id(b): b for task in tasks.values() if (b := (task.meta or {}).get("build"))}
+        self._builds = list(found.values())
+
+    def get_status(self, task: Any) -> None:
+        pass
+
+    def execute_task(self, task: Any) -> None:
+        if task.meta:
+            SCREEN.begin(task.name)
+
+    def add_success(self, task: Any) -> None:
+        if not task.meta:
+            return
+        SCREEN.end()
+        how, seconds = task.values["how"], task.values["seconds"]
+        self._counts[how] += 1
+        style = "green" if how == "made" else "cyan"
+        SCREEN.line(f"{how:<8}  {task.name:<44}  {seconds:6.2f} s", style)
+        node = task.meta["node"]
+        if node.stage == "comparison":
+            self._compared.append((task.meta["build"], node))
+
+    def add_failure(self, task: Any, fail: Any) -> None:
+        SCREEN.end()
+        if not fail.report:
+            return
+        self._counts["failed"] += 1
+        SCREEN.line(f"failed    {task.name}", "bold red")
+        error = getattr(fail, "error", None)
+        SCREEN.line(error_text(error) if error else fail.get_msg())
+        if error and Reporter.first_error is None:
+            Reporter.first_error = error
+
+    def skip_uptodate(self, task: Any) -> None:
+        self._counts["current"] += bool(task.meta)
+
+    def skip_ignore(self, task: Any) -> None:
+        SCREEN.line(f"ignored   {task.name}")
+
+    def cleanup_error(self, exception: Any) -> None:
+        SCREEN.line(exception.get_msg())
+
+    def runtime_error(self, message: str) -> None:
+        SCREEN.end()
+        SCREEN.line(message, "bold red")
+
+    def teardown_task(self, task: Any) -> None:
+        pass
+
+    def complete_run(self) -> None:
+        SCREEN.end()
+        for build, node in self._compared:
+            self._print_table(build, node)
+        for build in self._builds[:1]:
+            build.memory.save()  # shared by all of them
+        counts = ", ".join(f"{count} {how}" for how, count in self._counts.items() if count)
+        seconds = time.perf_counter() - self._start
+        SCREEN.line(f"{counts or 'nothing to do'} in {seconds:.2f} s")
+
+    def _print_table(self, build: Build, node: Node) -> None:
+        from pipeline.cli.tables import comparison_table
+        from pipeline.debug.compare import Comparison
+
+        comparison = Comparison.load(build.artifact(node))
+        SCREEN.console.print(comparison_table(build.plan.project, comparison))

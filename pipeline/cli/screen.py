@@ -1,0 +1,78 @@
+"""The terminal while something runs: one live line, and finished lines above it.
+
+Not a terminal: finished lines only, plain. In a worker process: nothing, the parent reports.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any, TextIO
+
+WIDTH = 120  # of tables that go into a file or a pipe
+
+
+class Screen:
+    """`rich` is loaded when there is something to show, not before."""
+
+    def __init__(self) -> None:
+        self._process = os.getpid()
+        self._live: Any = None
+        self._bar: Any = None
+        self._console: Any = None
+        self._stream: TextIO = sys.stdout
+
+    def use(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._console = None
+
+    @property
+    def console(self) -> Any:
+        from rich.console import Console
+
+        if self._console is None:
+            terminal = self._stream.isatty()
+            self._console = Console(
+                file=self._stream, highlight=False, width=None if terminal else WIDTH
+            )
+        return self._console
+
+    def line(self, text: str, style: str = "") -> None:
+        """A line that stays; above the live one while that is shown."""
+        if self._stream.isatty():
+            self.console.print(text, style=style or None, markup=False)
+        else:
+            self._stream.write(text + "\n")
+            self._stream.flush()
+
+    def begin(self, name: str) -> None:
+        if not self._stream.isatty():
+            return
+        if self._live is None:
+            from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+
+            self._live = Progress(
+                SpinnerColumn(),
+                TextColumn("{task.description}"),
+                BarColumn(),
+                TextColumn("{task.fields[count]}"),
+                console=self.console,
+                transient=True,
+                redirect_stdout=False,
+                redirect_stderr=False,
+            )
+            self._live.start()
+        self._bar = self._live.add_task(name, total=None, count="")
+
+    def progress(self, what: str, done: int, total: int) -> None:
+        if self._live is not None and os.getpid() == self._process:
+            self._live.update(self._bar, completed=done, total=total, count=f"{done}/{total}")
+
+    def end(self) -> None:
+        """Take the live line away."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = self._bar = None
+
+
+SCREEN = Screen()

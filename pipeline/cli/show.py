@@ -1,0 +1,41 @@
+"""Errors → terminal: the one place where they become sentences."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from pipeline.errors import PipelineError, Place
+
+
+def error_text(error: PipelineError) -> str:
+    """What, where with the line and a caret, hint.
+
+    error: unknown key `quantised`
+      --> projects/mobilenet/project.yaml:3:1
+    3 | quantised:
+      | ^
+    hint: did you mean `quantized`?
+    """
+    lines = [f"error: {error.what}"]
+    if error.where:
+        lines.append(f"  --> {error.where}")
+    if isinstance(error.where, Place) and error.where.line:
+        lines += _excerpt(error.where)
+    if error.hint:
+        lines.append(f"hint: {error.hint}")
+    return "\n".join(lines)
+
+
+def print_error(error: PipelineError) -> None:
+    print(error_text(error), file=sys.stderr)
+
+
+def _excerpt(place: Place) -> list[str]:
+    try:
+        text = Path(place.path).read_text().splitlines()[place.line - 1]
+    except (OSError, UnicodeDecodeError, IndexError):
+        return []
+    number = str(place.line)
+    caret = " " * (place.column - 1) + "^"
+    return [f"{number} | {text}", f"{' ' * len(number)} | {caret}"]

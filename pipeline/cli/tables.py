@@ -1,0 +1,50 @@
+"""Tables of results, as `rich` draws them."""
+
+from __future__ import annotations
+
+from rich import box
+from rich.table import Table
+
+from pipeline.debug.compare import Comparison
+
+NAME = 40  # characters of a node's name; a longer one keeps its end, which tells nodes apart
+
+
+def comparison_table(project: str, comparison: Comparison) -> Table:
+    """The node table of the vendor toolchains, the model's outputs last.
+
+    The threshold is that of what the node reads, the cosine that of what it makes.
+    """
+    title = (
+        f"{project} on {comparison.target}: float against integers, {comparison.samples} samples"
+    )
+    table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold")
+    table.add_column("Node", no_wrap=True)
+    table.add_column("ON", no_wrap=True)
+    table.add_column("Subgraph", no_wrap=True)
+    table.add_column("Type", no_wrap=True)
+    table.add_column("Cosine Similarity", justify="right", no_wrap=True)
+    table.add_column("Threshold", justify="right", no_wrap=True)
+    table.add_column("DataType", no_wrap=True)
+    for row in comparison.rows:
+        table.add_row(
+            shortened(row.node),
+            row.on,
+            "--" if row.subgraph is None else f"id({row.subgraph})",
+            row.type,
+            f"{row.cosine:.6f}",
+            "--" if row.threshold is None else f"{row.threshold:.6f}",
+            row.dtype,
+            style=None if row.subgraph is not None else "yellow",
+        )
+    table.add_section()
+    for output in comparison.outputs:
+        name = shortened(output.name)
+        table.add_row(
+            name, "--", "--", "Output", f"{output.cosine:.6f}", "--", "float", style="bold"
+        )
+    return table
+
+
+def shortened(name: str) -> str:
+    return name if len(name) <= NAME else "..." + name[3 - NAME :]

@@ -1,0 +1,199 @@
+"""Build: the nodes of a project with their keys, their stamps, and which are current.
+
+A node is current when the document of its key is the one in its stamp and its artifact still has
+the digest the stamp tells. Nothing else is asked: no clock, no database.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from pipeline import digest
+from pipeline.cache.publish import replacing
+from pipeline.digest import Json
+from pipeline.errors import CacheError, PipelineError, Place, ProjectError, Route
+from pipeline.make.memory import Memory
+from pipeline.make.node import Node, Plan
+from pipeline.make.why import differences
+from pipeline.project.files import Source, SourceFile, source_files
+
+STAMPS = "out/.npumake"
+
+
+class Stamp(NamedTuple):
+    """Beside an artifact: the document of the key that made it, and the digest it had."""
+
+    document: Json
+    digest: str
+
+
+class State(NamedTuple):
+    """What a build would do with a node, and why. `digest` is known unless it would run."""
+
+    status: Literal["current", "cached", "would run"]
+    reasons: tuple[str, ...]
+    digest: str | None
+
+
+@dataclass(frozen=True)
+class Build:
+    directory: Path
+    plan: Plan
+    memory: Memory
+
+    # -- files -----------------------------------------------------------------------------
+
+    def artifact(self, node: Node) -> Path:
+        return self.directory / node.path
+
+    def stamp(self, node: Node) -> Stamp | None:
+        """None when there is none, or it is damaged: the artifact is then made or recalled."""
+        try:
+            found = json.loads(self._stamp_file(node).read_bytes())
+            return Stamp(found["document"], found["digest"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def write_stamp(self, node: Node, document: Json, made: str) -> None:
+        with replacing(self._stamp_file(node)) as temporary:
+            temporary.write_bytes(digest.canonical({"document": document, "digest": made}))
+
+    def sources(self, node: Node) -> Mapping[str, tuple[SourceFile, ...]]:
+        """The files a node reads, as they are now. Raises ProjectError for a key without any."""
+        found: dict[str, tuple[SourceFile, ...]] = {}
+        for source in node.sources:
+            named = source_files(self.directory, source)
+            if not named:
+                raise _no_file(source)
+            found[source.route] = tuple(
+                SourceFile(name, path, self.memory.files.of(path)) for name, path in named
+            )
+        return found
+
+    # -- keys ------------------------------------------------------------------------------
+
+    def document(self, node: Node, inputs: Mapping[str, str]) -> Json:
+        """The key of `node` as a document, with the digests of its `inputs` by stage.
+
+        Whatever can change the artifact is in it, and no path of this machine.
+        """
+        code = self.memory.code.closure(node.module)
+        return {
+            "stage": node.stage,
+            "code": code.digest,
+            "tools": dict(code.tools),
+            "params": _without_paths(node),
+            "target": node.target_document,
+            "inputs": dict(inputs),
+            "sources": {
+                route: {file.name: file.digest for file in files}
+                for route, files in self.sources(node).items()
+            },
+        }
+
+    def made_inputs(self, node: Node) -> Mapping[str, str]:
+        """The digests of the node's inputs as they were last made. Raises CacheError."""
+        found = {}
+        for stage, name in node.inputs.items():
+            made = self.plan.node(name)
+            stamp = self.stamp(made) if made else None
+            if stamp is None:
+                raise CacheError(f"`{name}` has not been made")
+            found[stage] = stamp.digest
+        return found
+
+    # -- freshness -------------------------------------------------------------------------
+
+    def is_current(self, node: Node) -> bool:
+        """Asked by doit after the inputs ran. A node that cannot be made is not current either."""
+        try:
+            document = self.document(node, self.made_inputs(node))
+        except PipelineError:
+            return False
+        stamp = self.stamp(node)
+        return stamp is not None and stamp.document == document and self._intact(node, stamp)
+
+    def states(self) -> dict[str, State]:
+        """What a build would do with each node, by name, in order; nothing is run."""
+        states: dict[str, State] = {}
+        for node in self.plan.nodes:
+            states[node.name] = self._state(node, states)
+        return states
+
+    def _state(self, node: Node, states: Mapping[str, State]) -> State:
+        waiting = [s for s, name in node.inputs.items() if states[name].digest is None]
+        if waiting:
+            return State("would run", tuple(f"{stage} would run" for stage in waiting), None)
+        inputs = {stage: str(states[name].digest) for stage, name in node.inputs.items()}
+        try:
+            document = self.document(node, inputs)
+        except PipelineError as error:
+            return State("would run", (self.placed(node, error).what,), None)
+        stamp = self.stamp(node)
+        if stamp and stamp.document == document and self._intact(node, stamp):
+            return State("current", (), stamp.digest)
+        reasons = self._reasons(node, stamp, document)
+        record = self.memory.store.recall(digest.of_document(document))
+        if record and self.memory.store.has(record.digest):
+            return State("cached", reasons, record.digest)
+        return State("would run", reasons, None)
+
+    def _reasons(self, node: Node, stamp: Stamp | None, document: Json) -> tuple[str, ...]:
+        if stamp is None:
+            return ("never built here",)
+        changed = differences(stamp.document, document, node.places, self.memory.closure)
+        if changed:
+            return changed
+        missing = not self.artifact(node).is_file()
+        return (f"{node.path} {'is gone' if missing else 'was changed since it was made'}",)
+
+    def _intact(self, node: Node, stamp: Stamp) -> bool:
+        try:
+            return self.memory.files.of(self.artifact(node)) == stamp.digest
+        except FileNotFoundError:
+            return False
+
+    # -- errors ----------------------------------------------------------------------------
+
+    def placed(self, node: Node, error: PipelineError) -> PipelineError:
+        """The same error with the place of the YAML key it speaks of, where it names one."""
+        if not isinstance(error.where, Route):
+            return error
+        route = str(error.where)
+        while route and route not in node.places:
+            route = route.rpartition(".")[0]
+        file, line, column = node.places.get(route, "project.yaml:0:0").split(":")
+        error.where = Place(shown(self.directory / file), int(line), int(column))
+        return error
+
+    def _stamp_file(self, node: Node) -> Path:
+        return self.directory / STAMPS / f"{node.short.replace('/', '.')}.json"
+
+
+def shown(path: Path) -> str:
+    """A path as the user would type it: from here when it is below, else in full."""
+    try:
+        return str(path.resolve().relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
+
+
+def _without_paths(node: Node) -> Json:
+    """The node's sections; a file counts by name and content (`sources`), not by where it lies."""
+    params = json.loads(json.dumps(node.params))
+    for source in node.sources:
+        *above, key = source.route.split(".")
+        inside = params
+        for part in above:
+            inside = inside[part]
+        del inside[key]
+    return params
+
+
+def _no_file(source: Source) -> ProjectError:
+    what = f"no file matches `{source.pattern}`" if source.many else f"no file `{source.pattern}`"
+    return ProjectError(what, Route(source.route), "paths start at the project's directory")

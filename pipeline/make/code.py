@@ -1,0 +1,163 @@
+"""Which source code a stage depends on, and the versions of the libraries that code uses.
+
+The closure of a module is itself and every `pipeline.*` module it imports, transitively. A module
+counts as its syntax tree without docstrings: a comment, a docstring or formatting changes nothing.
+A package's `__init__` counts when it is imported by name; otherwise it only runs imports.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import platform
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+import pipeline
+from pipeline import digest
+from pipeline.cache.publish import replacing
+from pipeline.cache.signature import FileDigests
+
+PACKAGE = Path(pipeline.__file__).parent
+# The import name of a library where its distribution is called something else.
+DISTRIBUTIONS = {"google": "protobuf", "onnx_ir": "onnx-ir", "yaml": "pyyaml"}
+
+
+@dataclass(frozen=True)
+class Source:
+    """A module: the digest of its normalised syntax tree, and the names it imports."""
+
+    digest: str
+    imports: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Code:
+    """A closure: digests by module, and the version of each library the modules import."""
+
+    modules: Mapping[str, str]
+    tools: Mapping[str, str]
+
+    @property
+    def digest(self) -> str:
+        return digest.of_document(self.modules)
+
+
+class SourceCode:
+    """The sources of the package, parsed once per content: `memo` remembers by SHA-256."""
+
+    def __init__(self, files: FileDigests, memo: Path) -> None:
+        self._files = files
+        self._memo = memo
+        self._known = _read_memo(memo)
+        self._fresh = False
+        self._closures: dict[str, Code] = {}
+
+    def closure(self, module: str) -> Code:
+        if module not in self._closures:
+            self._closures[module] = self._closure(module)
+        return self._closures[module]
+
+    def everything(self) -> str:
+        """The digest of all files of the package: what a plan depends on."""
+        found = {
+            os.path.relpath(path, PACKAGE): self._files.of(Path(path))
+            for path in _package_files(str(PACKAGE))
+        }
+        return digest.of_document(found)
+
+    def save(self) -> None:
+        if self._fresh:
+            with replacing(self._memo) as temporary:
+                temporary.write_text(json.dumps(self._known))
+            self._fresh = False
+
+    def _closure(self, module: str) -> Code:
+        modules: dict[str, str] = {}
+        libraries: set[str] = set()
+        waiting = [module]
+        while waiting:
+            name = waiting.pop()
+            path = _module_file(name)
+            if name in modules or path is None:
+                continue
+            source = self._source(path)
+            modules[name] = source.digest
+            waiting += [found for found in source.imports if found.startswith("pipeline")]
+            libraries |= {found for found in source.imports if not found.startswith("pipeline")}
+        tools = {name: _version(name) for name in sorted(libraries)}
+        python = ".".join(platform.python_version_tuple()[:2])  # its syntax trees differ
+        return Code(dict(sorted(modules.items())), {**tools, "python": python})
+
+    def _source(self, path: Path) -> Source:
+        content = self._files.of(path)
+        if content not in self._known:
+            source = parsed(path.read_text())
+            self._known[content] = [source.digest, *source.imports]
+            self._fresh = True
+        found, *imports = self._known[content]
+        return Source(found, tuple(imports))
+
+
+def parsed(text: str) -> Source:
+    tree = ast.parse(text)
+    imports = sorted(_imports(tree))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            first = node.body[0] if node.body else None
+            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+                node.body = node.body[1:]
+    return Source(digest.of_bytes(ast.dump(tree).encode()), tuple(imports))
+
+
+def _imports(tree: ast.Module) -> set[str]:
+    """Modules of ours in full; of other people, the library, unless it comes with Python."""
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            # What is imported from a package may be a module of it.
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    ours = {name for name in names if name.split(".")[0] == "pipeline"}
+    return ours | {name.split(".")[0] for name in names - ours} - sys.stdlib_module_names
+
+
+def _module_file(name: str) -> Path | None:
+    """The file of a module of ours; None for a name that is no module."""
+    relative = name.split(".")[1:]
+    path = PACKAGE.joinpath(*relative)
+    if path.is_dir():
+        return path / "__init__.py"
+    path = path.with_suffix(".py")
+    return path if relative and path.is_file() else None
+
+
+def _package_files(directory: str) -> list[str]:
+    """Every source and data file of the package, sorted."""
+    found = []
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            if entry.is_dir() and entry.name != "__pycache__":
+                found += _package_files(entry.path)
+            elif entry.name.endswith((".py", ".yaml")):
+                found.append(entry.path)
+    return sorted(found)
+
+
+@cache
+def _version(library: str) -> str:
+    return version(DISTRIBUTIONS.get(library, library))
+
+
+def _read_memo(memo: Path) -> dict[str, list[str]]:
+    """A memo that is absent or damaged is empty: the sources are simply parsed again."""
+    try:
+        return dict(json.loads(memo.read_bytes()))
+    except (OSError, ValueError, TypeError):
+        return {}

@@ -1,0 +1,101 @@
+"""Make one node: recall its artifact by key, or run its stage and remember what it made.
+
+The order of writing is what makes a crash harmless: blob, artifact, record, stamp. Each is
+published whole; a build that died anywhere between is completed by the next.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple, get_type_hints
+
+from pipeline import digest
+from pipeline.cache.publish import replacing
+from pipeline.cache.store import Record
+from pipeline.digest import Json
+from pipeline.errors import CacheError, PipelineError
+from pipeline.make.build import Build
+from pipeline.make.node import Node
+from pipeline.project.reader import built
+from pipeline.project.sections import Sections
+from pipeline.stages import STAGES
+from pipeline.stages.stage import Artifact
+from pipeline.targets.target import Target
+
+
+class Outcome(NamedTuple):
+    how: Literal["made", "recalled"]
+    seconds: float
+
+
+def make(build: Build, node: Node) -> Outcome:
+    """Bring the artifact of `node` up to date; its inputs are. Raises PipelineError."""
+    start = time.perf_counter()
+    try:
+        how = _make(build, node)
+    except PipelineError as error:
+        raise build.placed(node, error) from error.__cause__
+    finally:
+        build.memory.save()
+    return Outcome(how, time.perf_counter() - start)
+
+
+def _make(build: Build, node: Node) -> Literal["made", "recalled"]:
+    inputs = build.made_inputs(node)
+    document = build.document(node, inputs)
+    key = digest.of_document(document)
+    path, store = build.artifact(node), build.memory.store
+    record = store.recall(key)
+    if record is not None and store.fetch(record.digest, path):
+        build.write_stamp(node, document, record.digest)
+        return "recalled"
+    value = _run(build, node, inputs)
+    with replacing(path) as temporary:
+        value.save(temporary)
+        _refuse_changed_inputs(build, node, document)
+        made = store.put(temporary)
+        size = temporary.stat().st_size
+    store.remember(key, Record(document, made, size))
+    build.memory.keep_closure(build.memory.code.closure(node.module))
+    build.write_stamp(node, document, made)
+    return "made"
+
+
+def _run(build: Build, node: Node, inputs: Mapping[str, str]) -> Artifact:
+    stage = STAGES[node.stage]
+    hints = get_type_hints(Sections)
+    arguments: dict[str, Any] = {
+        name: built(hints[name], node.params[name]) for name in stage.sections
+    }
+    for name in stage.inputs:
+        arguments[name] = _loaded(build, node.inputs[name], inputs[name])
+    if stage.reads_sources:
+        arguments["sources"] = build.sources(node)
+    if stage.asks_target:
+        arguments["target"] = built(Target, node.target_document)
+    return stage.function(**arguments)
+
+
+def _loaded(build: Build, name: str, expected: str) -> Artifact:
+    """The artifact of an input, which must be the one that the key names."""
+    node = build.plan.node(name)
+    assert node is not None
+    path = build.artifact(node)
+    if build.memory.files.of(path) != expected:
+        raise CacheError(f"{node.path} changed while it was being used", hint="run it again")
+    return STAGES[node.stage].artifact.load(path)
+
+
+def _refuse_changed_inputs(build: Build, node: Node, document: Json) -> None:
+    """What was read while the stage ran must still be what the key says it was made from."""
+    for name in node.inputs.values():
+        made = build.plan.node(name)
+        assert made is not None
+        if build.memory.files.of(build.artifact(made)) != document["inputs"][made.stage]:
+            raise CacheError(f"{made.path} changed while it was being used", hint="run it again")
+    if build.document(node, document["inputs"]) != document:
+        raise CacheError(
+            f"an input of `{node.name}` changed while it was being built",
+            hint="nothing was published; run it again",
+        )

@@ -1,0 +1,59 @@
+"""Memory: everything a build remembers, in one cache directory shared by a workspace.
+
+blobs/ records/   the store: artifacts by content, and what made them, by key
+files.json        digests of files, trusted by signature
+sources.json      what the package's sources import, by content
+closures/         the modules behind each `code` digest, so that `why` can name them
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from pipeline.cache.local import LocalStore
+from pipeline.cache.publish import replacing
+from pipeline.cache.signature import FileDigests
+from pipeline.digest import Json
+from pipeline.make.code import Code, SourceCode
+
+
+class Memory:
+    def __init__(self, root: Path, paranoid: bool | None = None) -> None:
+        self.root = root
+        if paranoid is None:
+            paranoid = bool(os.environ.get("NPUMAKE_PARANOID", os.environ.get("CI")))
+        self.store = LocalStore(root)
+        self.files = FileDigests(root / "files.json", paranoid)
+        self.code = SourceCode(self.files, root / "sources.json")
+
+    def save(self) -> None:
+        self.files.save()
+        self.code.save()
+
+    def keep_closure(self, code: Code) -> None:
+        path = self.root / "closures" / f"{code.digest}.json"
+        if not path.exists():
+            with replacing(path) as temporary:
+                temporary.write_text(json.dumps(dict(code.modules)))
+
+    def closure(self, digest: str) -> Json:
+        """The modules behind a `code` digest; None when it was made elsewhere."""
+        path = self.root / "closures" / f"{digest}.json"
+        return json.loads(path.read_bytes()) if path.is_file() else None
+
+
+def workspace(directory: Path) -> Path:
+    """The nearest folder at or above `directory` that holds `projects/`; else itself."""
+    absolute = Path(os.path.abspath(directory))
+    for folder in (absolute, *absolute.parents):
+        if (folder / "projects").is_dir() and (folder / "dodo.py").is_file():
+            return folder
+    return absolute
+
+
+def cache_directory(directory: Path) -> Path:
+    """NPUMAKE_CACHE, or `cache/` of the workspace around `directory`."""
+    given = os.environ.get("NPUMAKE_CACHE")
+    return Path(given) if given else workspace(directory) / "cache"

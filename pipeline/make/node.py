@@ -1,0 +1,57 @@
+"""Node: one stage of one project, for one target where it asks; Plan: all of a project's.
+
+Plain data, to be read by list, why, doit and tests alike, and remembered as JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pipeline.digest import Json
+from pipeline.project.files import Source
+
+
+@dataclass(frozen=True)
+class Node:
+    """`path` is the artifact's, relative to the project. `inputs` are node names by stage.
+
+    `params` are the sections of YAML the stage reads, `places` says where each key stands.
+    """
+
+    name: str
+    stage: str
+    module: str
+    summary: str
+    target: str | None
+    path: str
+    inputs: Mapping[str, str]
+    params: Json
+    target_document: Json
+    sources: tuple[Source, ...]
+    places: Mapping[str, str]
+
+    @property
+    def short(self) -> str:
+        """The name within its project: `statistics`, `rdk-x5/calibrated`."""
+        return f"{self.target}/{self.stage}" if self.target else self.stage
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The nodes of one project, each behind its inputs."""
+
+    project: str
+    nodes: tuple[Node, ...]
+
+    def node(self, short: str) -> Node | None:
+        return next((node for node in self.nodes if short in (node.short, node.name)), None)
+
+
+def plan_from(document: Json) -> Plan:
+    """What `digest.plain(plan)` wrote. Raises KeyError or TypeError for anything else."""
+    nodes = []
+    for given in document["nodes"]:
+        sources = tuple(Source(**source) for source in given["sources"])
+        nodes.append(Node(**{**given, "sources": sources}))
+    return Plan(document["project"], tuple(nodes))

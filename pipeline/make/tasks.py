@@ -1,0 +1,60 @@
+"""Nodes as doit tasks. doit orders, selects and parallelises; the store remembers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from doit.exceptions import TaskFailed
+
+from pipeline.errors import PipelineError
+from pipeline.make.build import Build
+from pipeline.make.node import Node
+
+Make = Callable[[Build, Node], Any]  # gives how it was made and in how many seconds
+
+
+class Refused(TaskFailed):  # type: ignore[misc]  # doit is not typed
+    """A user's mistake: what failed is data for the reporter, not a traceback."""
+
+    def __init__(self, error: PipelineError) -> None:
+        super().__init__(str(error), report=True)
+        self.error = error
+
+
+def tasks(build: Build, make: Make) -> Iterator[dict[str, Any]]:
+    """One task per node, below a group task called like the project."""
+    yield {"basename": build.plan.project, "name": None, "doc": f"build {build.plan.project}"}
+    for node in build.plan.nodes:
+        yield {
+            "basename": build.plan.project,
+            "name": node.short,
+            "doc": node.summary,
+            "actions": [(_act, [build, node, make])],
+            "task_dep": list(node.inputs.values()),
+            "uptodate": [(_is_current, [build, node])],
+            "targets": [str(build.artifact(node))],
+            "clean": True,
+            "meta": {"node": node, "build": build},
+        }
+
+
+def failing_task(project: str, error: PipelineError) -> dict[str, Any]:
+    """A project that cannot be planned is a task that says why; the others can be built."""
+    return {"basename": project, "doc": str(error), "actions": [(_refuse, [error])]}
+
+
+def _act(build: Build, node: Node, make: Make) -> Any:
+    try:
+        how, seconds = make(build, node)
+    except PipelineError as error:
+        return Refused(error)
+    return {"how": how, "seconds": seconds}
+
+
+def _refuse(error: PipelineError) -> Refused:
+    return Refused(error)
+
+
+def _is_current(build: Build, node: Node) -> bool:
+    return build.is_current(node)

@@ -1,0 +1,26 @@
+"""The pipeline. Read the modules in the order of STAGES and you have read what npumake does.
+
+A stage takes values and gives a value. It refuses to know paths, caches, logs and clocks; the
+same inputs make the same bytes.
+"""
+
+from pipeline.stages.calibrated import calibrated
+from pipeline.stages.comparison import comparison
+from pipeline.stages.compiled import compiled
+from pipeline.stages.optimized_float import optimized_float
+from pipeline.stages.original_float import original_float
+from pipeline.stages.quantized import quantized
+from pipeline.stages.samples import samples
+from pipeline.stages.stage import stage_table
+from pipeline.stages.statistics import statistics
+
+STAGES = stage_table(
+    original_float,
+    optimized_float,
+    samples,
+    statistics,
+    calibrated,
+    quantized,
+    compiled,
+    comparison,
+)

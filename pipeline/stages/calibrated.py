@@ -1,0 +1,27 @@
+"""calibrated: the float graph with the range of every tensor in its Q/DQ nodes.
+
+statistics → threshold, by method → range → grid of the target → Q/DQ; weights stay float
+"""
+
+from __future__ import annotations
+
+from pipeline.graph import Graph
+from pipeline.project.sections import Calibration
+from pipeline.quant.grids import Grid, activation_grid, image_grid
+from pipeline.quant.images import images
+from pipeline.quant.observe import Statistics
+from pipeline.quant.qdq import with_qdq
+from pipeline.quant.thresholds import threshold
+from pipeline.targets.target import Target
+
+
+def calibrated(
+    optimized_float: Graph, statistics: Statistics, calibration: Calibration, target: Target
+) -> Graph:
+    scheme = target.activations
+    grids: dict[str, Grid] = {}
+    for name, tensor in statistics.tensors.items():
+        top = threshold(tensor, calibration)
+        grids[name] = activation_grid(max(tensor.low, -top), min(tensor.high, top), scheme)
+    grids |= {name: image_grid(scheme) for name in images(optimized_float)}
+    return with_qdq(optimized_float, grids, target)

@@ -1,0 +1,57 @@
+"""samples: what the model is fed during calibration, exactly.
+
+files named under `data:` → per input an array of (samples, *shape), an image as value - 128
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pipeline.data.files import read_sample
+from pipeline.data.samples import Feed, Samples
+from pipeline.errors import ProjectError, Route, did_you_mean
+from pipeline.graph import Graph, dtype, shape
+from pipeline.project.files import SourceFiles
+from pipeline.project.sections import Files
+from pipeline.quant.images import images
+
+
+def samples(original_float: Graph, data: Mapping[str, Files], sources: SourceFiles) -> Samples:
+    fed = {str(value.name): value for value in original_float.inputs}
+    for name in data:
+        if name not in fed:
+            hint = did_you_mean(name, fed)
+            raise ProjectError(f"the model has no input `{name}`", Route(f"data.{name}"), hint)
+    for name in fed:
+        if name not in data:
+            hint = f"add  {name}: {{files: ...}}"
+            raise ProjectError(f"no samples for input `{name}`", Route("data"), hint)
+    files = {name: sources[f"data.{name}.files"] for name in data}
+    _check_counts({name: len(found) for name, found in files.items()})
+    offsets = {name: 128 if name in images(original_float) else 0 for name in fed}
+
+    def read(index: int) -> Feed:
+        return {
+            name: read_sample(
+                found[index].read(),
+                found[index].name,
+                shape(fed[name]),
+                dtype(fed[name]),
+                offsets[name],
+            )
+            for name, found in files.items()
+        }
+
+    first = next(iter(files.values()))
+    return Samples(tuple(file.name for file in first), read)
+
+
+def _check_counts(counts: Mapping[str, int]) -> None:
+    """Inputs are fed together: the i-th file of one with the i-th of another."""
+    first, expected = next(iter(counts.items()))
+    for name, count in counts.items():
+        if count != expected:
+            raise ProjectError(
+                f"{count} samples for input `{name}`, but {expected} for `{first}`",
+                Route(f"data.{name}.files"),
+            )

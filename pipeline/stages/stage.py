@@ -1,0 +1,78 @@
+"""Stage: a function whose signature says what it is made from.
+
+Read off the signature, once, by `stage_table`: a parameter named like another stage is an input;
+one named like a section of the YAML is that section; `sources` are the files the sections name;
+`target` means one result per target, and so for every stage downstream.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, Self, get_type_hints
+
+from pipeline.project.sections import Sections
+
+SECTIONS = frozenset(field.name for field in fields(Sections))
+
+
+class Artifact(Protocol):
+    """What a stage makes: a value that knows its file."""
+
+    suffix: ClassVar[str]
+
+    def save(self, path: Path) -> None: ...
+
+    @classmethod
+    def load(cls, path: Path) -> Self: ...
+
+
+@dataclass(frozen=True)
+class Stage:
+    name: str
+    function: Callable[..., Artifact]
+    artifact: type[Artifact]
+    inputs: tuple[str, ...]
+    sections: tuple[str, ...]
+    reads_sources: bool
+    asks_target: bool
+
+    @property
+    def module(self) -> str:
+        return self.function.__module__
+
+    @property
+    def summary(self) -> str:
+        """The first line of its module's docstring, the name taken off."""
+        doc = inspect.getdoc(inspect.getmodule(self.function)) or ""
+        return doc.partition("\n")[0].removeprefix(f"{self.name}: ")
+
+
+def stage_table(*functions: Callable[..., Artifact]) -> Mapping[str, Stage]:
+    """The stages by name, in the given order, which must be one they can be made in.
+
+    Raises TypeError for a parameter that is none of the four kinds: that is our bug.
+    """
+    table: dict[str, Stage] = {}
+    for function in functions:
+        table[function.__name__] = _stage(function, frozenset(table))
+    return table
+
+
+def _stage(function: Callable[..., Artifact], earlier: frozenset[str]) -> Stage:
+    names = tuple(inspect.signature(function).parameters)
+    unknown = [n for n in names if n not in earlier | SECTIONS | {"sources", "target"}]
+    if unknown:
+        raise TypeError(f"stage {function.__name__}: nobody makes `{unknown[0]}`")
+    artifact: Any = get_type_hints(function)["return"]
+    return Stage(
+        function.__name__,
+        function,
+        artifact,
+        inputs=tuple(name for name in names if name in earlier),
+        sections=tuple(name for name in names if name in SECTIONS),
+        reads_sources="sources" in names,
+        asks_target="target" in names,
+    )

@@ -1,0 +1,15 @@
+"""statistics: what every tensor did over all samples, for any calibration method to read.
+
+Its own stage, so that another method or percentile costs no inference.
+"""
+
+from __future__ import annotations
+
+from pipeline.data.samples import Samples
+from pipeline.graph import Graph
+from pipeline.progress import track
+from pipeline.quant.observe import Statistics, observe
+
+
+def statistics(optimized_float: Graph, samples: Samples) -> Statistics:
+    return observe(optimized_float, track(samples, "statistics", len(samples)))

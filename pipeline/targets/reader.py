@@ -1,0 +1,32 @@
+"""A chip's file, read and checked: `read_target("rdk-x5")`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pipeline.errors import ProjectError, did_you_mean
+from pipeline.project.check import check
+from pipeline.project.document import read_document
+from pipeline.project.reader import built
+from pipeline.project.schema import schema_of
+from pipeline.targets import TARGETS
+from pipeline.targets.target import Target
+
+
+def target_names() -> tuple[str, ...]:
+    return tuple(sorted(entry.rpartition("/")[2] for entry in TARGETS))
+
+
+def target_file(name: str) -> Path:
+    """The file of the chip called `name`. Raises ProjectError for one nobody knows."""
+    for entry in TARGETS:
+        if entry.rpartition("/")[2] == name:
+            return Path(__file__).parent / f"{entry}.yaml"
+    raise ProjectError(f"unknown target `{name}`", hint=did_you_mean(name, target_names()))
+
+
+def read_target(name: str) -> Target:
+    """Raises ProjectError for an unknown name, or a file that does not fit the schema."""
+    document = read_document(target_file(name))
+    check(document, schema_of(Target))
+    return built(Target, document.data)
