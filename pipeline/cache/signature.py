@@ -66,18 +66,20 @@ class FileDigests:
         self._known = _read_table(table)
         self._fresh: dict[str, list[object]] = {}
 
-    def of(self, path: Path) -> str:
+    def of(self, path: Path | str) -> str:
         """SHA-256 of the plain file at `path`, read only when its signature is not trusted.
 
         Raises FileNotFoundError when it is absent or no plain file, CacheError when it may not
         be read or keeps changing meanwhile.
         """
-        name = os.path.abspath(path) if not os.path.isabs(path) else os.fspath(path)
+        name = os.fspath(path)
+        if not os.path.isabs(name):
+            name = os.path.abspath(name)
         key = name.removeprefix(self._base)
         remembered = self._known.get(key)
         if remembered and not self._paranoid and tuple(remembered[:4]) == signature_of(name):
             return str(remembered[4])
-        signature, digest, since = _hashed(path)
+        signature, digest, since = _hashed(Path(name))
         if signature.ctime_ns < since - RACY_NS:
             self._known[key] = self._fresh[key] = [*signature, digest]
         return digest

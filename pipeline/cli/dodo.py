@@ -1,4 +1,4 @@
-"""What a dodo.py needs: `from pipeline.cli.dodo import DOIT_CONFIG, task_npumake`.
+"""What a dodo.py needs: its configuration and its tasks.
 
 In a project it builds that project; above `projects/` it builds them all.
 """
@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pipeline.cli.projects import builds
-from pipeline.cli.reporter import Reporter
+from pipeline.cli.projects import builds, project_directories
+from pipeline.cli.reporter import INTERRUPTED, Reporter
 from pipeline.cli.screen import SCREEN
 from pipeline.cli.show import print_error
 from pipeline.errors import PipelineError
@@ -19,8 +19,16 @@ from pipeline.make.node import Node
 from pipeline.make.tasks import failing_task, tasks
 from pipeline.progress import listening
 
-# JSON, because doit's default picks whichever dbm there is; the file may be deleted at any time.
-DOIT_CONFIG = {"reporter": Reporter, "backend": "json", "verbosity": 0}
+
+def doit_config() -> dict[str, Any]:
+    """For the directory the dodo file is in, which doit has made the current one."""
+    return {
+        "reporter": Reporter,
+        # doit's default is whichever dbm there is; a JSON file may be deleted at any time.
+        "backend": "json",
+        # Without default tasks `doit forget` crashes.
+        "default_tasks": [directory.name for directory in project_directories(Path.cwd())],
+    }
 
 
 def task_npumake() -> Iterator[dict[str, Any]]:
@@ -33,6 +41,8 @@ def task_npumake() -> Iterator[dict[str, Any]]:
     except PipelineError as error:  # the cache itself cannot be used
         print_error(error)
         raise SystemExit(error.exit_code) from None
+    except KeyboardInterrupt:
+        raise SystemExit(INTERRUPTED) from None
 
 
 def _make(build: Build, node: Node) -> Any:

@@ -16,7 +16,8 @@ from pipeline.make.node import Plan, plan_from
 
 
 def project_directories(here: Path) -> tuple[Path, ...]:
-    """`here` when it is a project, else every project below `projects/`."""
+    """`here` when it is a project, else every project below `projects/`; absolute."""
+    here = here.absolute()
     if (here / "project.yaml").is_file():
         return (here,)
     return tuple(sorted(path.parent for path in here.glob("projects/*/project.yaml")))
@@ -26,7 +27,7 @@ def builds(here: Path, paranoid: bool | None = None) -> Iterator[tuple[str, Buil
     """Each project here by name, as a build, or as the error that keeps it from being one."""
     memory = Memory(cache_directory(here), paranoid)
     for directory in project_directories(here):
-        name = Path(os.path.abspath(directory)).name
+        name = directory.name
         try:
             yield name, Build(directory, plan_of(directory, memory), memory)
         except PipelineError as error:
@@ -82,4 +83,4 @@ def _made_from(directory: Path, memory: Memory) -> str:
     with os.scandir(directory) as entries:
         names = sorted(entry.name for entry in entries if entry.name.endswith((".yaml", ".yml")))
     files = {name: memory.files.of(directory / name) for name in names}
-    return digest.of_document({"files": files, "code": memory.code.everything()})
+    return digest.of_document({"files": files, "code": memory.code.everything})

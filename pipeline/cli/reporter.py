@@ -5,6 +5,7 @@ doit only asks for these methods; nothing of doit is imported here.
 
 from __future__ import annotations
 
+import sys
 import time
 from typing import Any, ClassVar, TextIO
 
@@ -13,6 +14,9 @@ from pipeline.cli.show import error_text
 from pipeline.errors import PipelineError
 from pipeline.make.build import Build
 from pipeline.make.node import Node
+
+INTERRUPTED = 130  # what a shell says of a program that SIGINT ended
+MAX_TABLES = 4  # more would scroll away what they are to show
 
 
 class Reporter:
@@ -80,17 +84,29 @@ class Reporter:
 
     def complete_run(self) -> None:
         SCREEN.end()
-        for build, node in self._compared:
-            self._print_table(build, node)
+        self._print_tables()
         for build in self._builds[:1]:
             build.memory.save()  # shared by all of them
         counts = ", ".join(f"{count} {how}" for how, count in self._counts.items() if count)
         seconds = time.perf_counter() - self._start
         SCREEN.line(f"{counts or 'nothing to do'} in {seconds:.2f} s")
+        if isinstance(sys.exc_info()[1], KeyboardInterrupt):  # doit finishes, then lets it through
+            SCREEN.line("interrupted: what was made is kept, the next run goes on from there")
+            raise SystemExit(INTERRUPTED) from None
 
-    def _print_table(self, build: Build, node: Node) -> None:
-        from pipeline.cli.tables import comparison_table
+    def _print_tables(self) -> None:
+        """One table per target; of many, one line each in one table."""
+        if not self._compared:
+            return
+        from pipeline.cli.tables import comparison_table, summary_table
         from pipeline.debug.compare import Comparison
 
-        comparison = Comparison.load(build.artifact(node))
-        SCREEN.console.print(comparison_table(build.plan.project, comparison))
+        found = [
+            (build.plan.project, Comparison.load(build.artifact(node)))
+            for build, node in self._compared
+        ]
+        if len(found) > MAX_TABLES:
+            SCREEN.console.print(summary_table(found))
+            return
+        for project, comparison in found:
+            SCREEN.console.print(comparison_table(project, comparison))

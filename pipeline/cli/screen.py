@@ -9,7 +9,7 @@ import os
 import sys
 from typing import Any, TextIO
 
-WIDTH = 120  # of tables that go into a file or a pipe
+WIDTH = 160  # of tables that go into a file or a pipe
 
 
 class Screen:
@@ -19,23 +19,21 @@ class Screen:
         self._process = os.getpid()
         self._live: Any = None
         self._bar: Any = None
-        self._console: Any = None
-        self._stream: TextIO = sys.stdout
+        self._given: TextIO | None = None
 
     def use(self, stream: TextIO) -> None:
-        self._stream = stream
-        self._console = None
+        self._given = stream
+
+    @property
+    def _stream(self) -> TextIO:
+        return self._given or sys.stdout
 
     @property
     def console(self) -> Any:
         from rich.console import Console
 
-        if self._console is None:
-            terminal = self._stream.isatty()
-            self._console = Console(
-                file=self._stream, highlight=False, width=None if terminal else WIDTH
-            )
-        return self._console
+        width = None if self._stream.isatty() else WIDTH
+        return Console(file=self._stream, highlight=False, width=width)
 
     def line(self, text: str, style: str = "") -> None:
         """A line that stays; above the live one while that is shown."""

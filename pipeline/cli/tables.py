@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich import box
 from rich.table import Table
 
@@ -43,6 +45,21 @@ def comparison_table(project: str, comparison: Comparison) -> Table:
         table.add_row(
             name, "--", "--", "Output", f"{output.cosine:.6f}", "--", "float", style="bold"
         )
+    return table
+
+
+def summary_table(comparisons: Sequence[tuple[str, Comparison]]) -> Table:
+    """One line per project and target: the worst output, and what did not fit on the chip."""
+    table = Table(box=box.SIMPLE_HEAD)
+    for name in ("Project", "Target", "Worst output"):
+        table.add_column(name, no_wrap=True)
+    table.add_column("Cosine Similarity", justify="right")
+    table.add_column("CPU nodes", justify="right")
+    for project, comparison in comparisons:
+        worst = min(comparison.outputs, key=lambda output: output.cosine)
+        on_cpu = sum(row.subgraph is None for row in comparison.rows)
+        cosine = f"{worst.cosine:.6f}"
+        table.add_row(project, comparison.target, shortened(worst.name), cosine, str(on_cpu))
     return table
 
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from pipeline import digest
 from pipeline.cache.publish import replacing
+from pipeline.cache.signature import Signature, signature_of
 from pipeline.digest import Json
 from pipeline.errors import CacheError, PipelineError, Place, ProjectError, Route
 from pipeline.make.memory import Memory
@@ -32,18 +33,25 @@ class Stamp(NamedTuple):
 
 
 class State(NamedTuple):
-    """What a build would do with a node, and why. `digest` is known unless it would run."""
+    """What a build would do with a node, and why.
+
+    `digest` is known unless it would run; a node `follows` when only its inputs give the reason.
+    """
 
     status: Literal["current", "cached", "would run"]
     reasons: tuple[str, ...]
     digest: str | None
+    follows: bool = False
 
 
 @dataclass(frozen=True)
 class Build:
+    """`directory` is the project's, absolute."""
+
     directory: Path
     plan: Plan
     memory: Memory
+    _stamps: dict[str, tuple[Signature | None, Stamp | None]] = field(default_factory=dict)
 
     # -- files -----------------------------------------------------------------------------
 
@@ -51,15 +59,19 @@ class Build:
         return self.directory / node.path
 
     def stamp(self, node: Node) -> Stamp | None:
-        """None when there is none, or it is damaged: the artifact is then made or recalled."""
-        try:
-            found = json.loads(self._stamp_file(node).read_bytes())
-            return Stamp(found["document"], found["digest"])
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
+        """None when there is none, or it is damaged: the artifact is then made or recalled.
+
+        Read once until it is replaced, which gives it another inode or time.
+        """
+        path = self._stamp_file(node)
+        signature = signature_of(path)
+        known = self._stamps.get(node.name)
+        if known is None or known[0] != signature:
+            known = self._stamps[node.name] = (signature, _read_stamp(path))
+        return known[1]
 
     def write_stamp(self, node: Node, document: Json, made: str) -> None:
-        with replacing(self._stamp_file(node)) as temporary:
+        with replacing(Path(self._stamp_file(node))) as temporary:
             temporary.write_bytes(digest.canonical({"document": document, "digest": made}))
 
     def sources(self, node: Node) -> Mapping[str, tuple[SourceFile, ...]]:
@@ -99,8 +111,7 @@ class Build:
         """The digests of the node's inputs as they were last made. Raises CacheError."""
         found = {}
         for stage, name in node.inputs.items():
-            made = self.plan.node(name)
-            stamp = self.stamp(made) if made else None
+            stamp = self.stamp(self.plan.node(name))
             if stamp is None:
                 raise CacheError(f"`{name}` has not been made")
             found[stage] = stamp.digest
@@ -127,7 +138,8 @@ class Build:
     def _state(self, node: Node, states: Mapping[str, State]) -> State:
         waiting = [s for s, name in node.inputs.items() if states[name].digest is None]
         if waiting:
-            return State("would run", tuple(f"{stage} would run" for stage in waiting), None)
+            reasons = tuple(f"{stage} would run" for stage in waiting)
+            return State("would run", reasons, None, follows=True)
         inputs = {stage: str(states[name].digest) for stage, name in node.inputs.items()}
         try:
             document = self.document(node, inputs)
@@ -137,10 +149,14 @@ class Build:
         if stamp and stamp.document == document and self._intact(node, stamp):
             return State("current", (), stamp.digest)
         reasons = self._reasons(node, stamp, document)
+        follows = stamp is not None and all(
+            stamp.document.get(part) == document[part] for part in document if part != "inputs"
+        )
+        follows = follows and stamp is not None and stamp.document["inputs"] != document["inputs"]
         record = self.memory.store.recall(digest.of_document(document))
         if record and self.memory.store.has(record.digest):
-            return State("cached", reasons, record.digest)
-        return State("would run", reasons, None)
+            return State("cached", reasons, record.digest, follows)
+        return State("would run", reasons, None, follows)
 
     def _reasons(self, node: Node, stamp: Stamp | None, document: Json) -> tuple[str, ...]:
         if stamp is None:
@@ -153,7 +169,7 @@ class Build:
 
     def _intact(self, node: Node, stamp: Stamp) -> bool:
         try:
-            return self.memory.files.of(self.artifact(node)) == stamp.digest
+            return self.memory.files.of(f"{self.directory}/{node.path}") == stamp.digest
         except FileNotFoundError:
             return False
 
@@ -170,8 +186,17 @@ class Build:
         error.where = Place(shown(self.directory / file), int(line), int(column))
         return error
 
-    def _stamp_file(self, node: Node) -> Path:
-        return self.directory / STAMPS / f"{node.short.replace('/', '.')}.json"
+    def _stamp_file(self, node: Node) -> str:
+        return f"{self.directory}/{STAMPS}/{node.short.replace('/', '.')}.json"
+
+
+def _read_stamp(path: str) -> Stamp | None:
+    try:
+        with open(path, "rb") as file:
+            found = json.loads(file.read())
+        return Stamp(found["document"], found["digest"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def shown(path: Path) -> str:
@@ -184,6 +209,8 @@ def shown(path: Path) -> str:
 
 def _without_paths(node: Node) -> Json:
     """The node's sections; a file counts by name and content (`sources`), not by where it lies."""
+    if not node.sources:
+        return node.params
     params = json.loads(json.dumps(node.params))
     for source in node.sources:
         *above, key = source.route.split(".")

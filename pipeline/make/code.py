@@ -14,7 +14,7 @@ import platform
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib.metadata import version
 from pathlib import Path
 
@@ -43,7 +43,7 @@ class Code:
     modules: Mapping[str, str]
     tools: Mapping[str, str]
 
-    @property
+    @cached_property
     def digest(self) -> str:
         return digest.of_document(self.modules)
 
@@ -63,6 +63,7 @@ class SourceCode:
             self._closures[module] = self._closure(module)
         return self._closures[module]
 
+    @cached_property
     def everything(self) -> str:
         """The digest of all files of the package: what a plan depends on."""
         found = {
@@ -90,7 +91,8 @@ class SourceCode:
             modules[name] = source.digest
             waiting += [found for found in source.imports if found.startswith("pipeline")]
             libraries |= {found for found in source.imports if not found.startswith("pipeline")}
-        tools = {name: _version(name) for name in sorted(libraries)}
+        named = sorted(DISTRIBUTIONS.get(library, library) for library in libraries)
+        tools = {name: _version(name) for name in named}
         python = ".".join(platform.python_version_tuple()[:2])  # its syntax trees differ
         return Code(dict(sorted(modules.items())), {**tools, "python": python})
 
@@ -151,8 +153,8 @@ def _package_files(directory: str) -> list[str]:
 
 
 @cache
-def _version(library: str) -> str:
-    return version(DISTRIBUTIONS.get(library, library))
+def _version(distribution: str) -> str:
+    return version(distribution)
 
 
 def _read_memo(memo: Path) -> dict[str, list[str]]:

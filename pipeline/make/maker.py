@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, get_type_hints
 
 from pipeline import digest
-from pipeline.cache.publish import replacing
+from pipeline.cache.publish import replacing, sweep_temporaries
 from pipeline.cache.store import Record
 from pipeline.digest import Json
 from pipeline.errors import CacheError, PipelineError
@@ -36,8 +36,6 @@ def make(build: Build, node: Node) -> Outcome:
         how = _make(build, node)
     except PipelineError as error:
         raise build.placed(node, error) from error.__cause__
-    finally:
-        build.memory.save()
     return Outcome(how, time.perf_counter() - start)
 
 
@@ -50,6 +48,7 @@ def _make(build: Build, node: Node) -> Literal["made", "recalled"]:
     if record is not None and store.fetch(record.digest, path):
         build.write_stamp(node, document, record.digest)
         return "recalled"
+    sweep_temporaries(path.parent)  # of a build that was killed
     value = _run(build, node, inputs)
     with replacing(path) as temporary:
         value.save(temporary)
@@ -80,7 +79,6 @@ def _run(build: Build, node: Node, inputs: Mapping[str, str]) -> Artifact:
 def _loaded(build: Build, name: str, expected: str) -> Artifact:
     """The artifact of an input, which must be the one that the key names."""
     node = build.plan.node(name)
-    assert node is not None
     path = build.artifact(node)
     if build.memory.files.of(path) != expected:
         raise CacheError(f"{node.path} changed while it was being used", hint="run it again")
@@ -91,7 +89,6 @@ def _refuse_changed_inputs(build: Build, node: Node, document: Json) -> None:
     """What was read while the stage ran must still be what the key says it was made from."""
     for name in node.inputs.values():
         made = build.plan.node(name)
-        assert made is not None
         if build.memory.files.of(build.artifact(made)) != document["inputs"][made.stage]:
             raise CacheError(f"{made.path} changed while it was being used", hint="run it again")
     if build.document(node, document["inputs"]) != document:

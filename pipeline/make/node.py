@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from pipeline.digest import Json
 from pipeline.project.files import Source
@@ -44,8 +45,12 @@ class Plan:
     project: str
     nodes: tuple[Node, ...]
 
-    def node(self, short: str) -> Node | None:
-        return next((node for node in self.nodes if short in (node.short, node.name)), None)
+    def node(self, name: str) -> Node:
+        return self.by_name[name]
+
+    @cached_property
+    def by_name(self) -> Mapping[str, Node]:
+        return {node.name: node for node in self.nodes}
 
 
 def plan_from(document: Json) -> Plan:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from doit.cmd_base import ModuleTaskLoader
+from doit.doit_cmd import DoitMain
 from doit.exceptions import TaskFailed
 
 from pipeline.errors import PipelineError
@@ -58,3 +60,8 @@ def _refuse(error: PipelineError) -> Refused:
 
 def _is_current(build: Build, node: Node) -> bool:
     return build.is_current(node)
+
+
+def run_doit(members: dict[str, Any], arguments: list[str]) -> int:
+    """`doit run` over the members of a dodo file, in this process; doit's exit code."""
+    return int(DoitMain(ModuleTaskLoader(members)).run(["run", *arguments]))

@@ -20,7 +20,9 @@ from pipeline.project.sections import FileGlob, FilePath
 
 _WILD = re.compile(r"[*?\[]")
 
-NamedFiles = tuple[tuple[str, Path], ...]  # sorted by name; a name never holds a root folder
+# (name, path), sorted by name; a name never holds a root folder. A path is a string: there may be
+# thousands, in every build.
+NamedFiles = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
@@ -28,12 +30,13 @@ class SourceFile:
     """One file of a project as a stage may see it: a name without folders, and its content."""
 
     name: str
-    path: Path
+    path: str
     digest: str
 
     def read(self) -> bytes:
         """Its bytes, exactly those that `digest` names. Raises CacheError when they changed."""
-        data = self.path.read_bytes()
+        with open(self.path, "rb") as file:
+            data = file.read()
         if of_bytes(data) != self.digest:
             raise CacheError("the file changed while it was being used", self.name, "run it again")
         return data
@@ -102,11 +105,11 @@ def pattern_files(directory: Path, pattern: str) -> NamedFiles:
     folders, last = parts[literal:-1], parts[-1]
     wanted = (*folders, "**", "*") if last == "**" else (*folders, last)
     names = sorted(set(_below(str(root), wanted, "")))
-    return tuple((name, root / name) for name in names)
+    return tuple((name, f"{root}/{name}") for name in names)
 
 
 def _single(path: Path) -> NamedFiles:
-    return ((path.name, path),) if path.is_file() else ()
+    return ((path.name, str(path)),) if path.is_file() else ()
 
 
 def _below(folder: str, parts: tuple[str, ...], prefix: str) -> Iterator[str]:

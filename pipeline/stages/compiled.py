@@ -15,6 +15,6 @@ from pipeline.targets.target import Target
 def compiled(quantized: Graph, target: Target) -> Bundle:
     provenance = {
         "quantized": digest.of_bytes(quantized.to_bytes()),
-        "target": digest.plain(target),
+        "target": digest.of_document(target),
     }
     return Bundle(target.name, lowered(quantized, target.rounding), provenance)

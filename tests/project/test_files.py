@@ -56,7 +56,7 @@ def test_a_pattern_finds_these_names(tree, pattern, names):
 
 def test_a_name_never_holds_the_root(tree):
     assert pattern_files(tree, "s/2*") == pattern_files(Path("elsewhere"), f"{tree}/s/2*")
-    assert pattern_files(tree, "s/2*") == (("2.npy", tree / "s" / "2.npy"),)
+    assert pattern_files(tree, "s/2*") == (("2.npy", f"{tree}/s/2.npy"),)
 
 
 def test_links_to_files_count_and_links_to_folders_end_a_walk(tree):
@@ -108,5 +108,5 @@ def test_a_file_is_found_at_any_depth_of_a_type():
 def test_one_file_is_taken_at_its_word(tree):
     (tree / "m[1].onnx").touch()
     source = Source("model.path", "m[1].onnx", many=False)
-    assert source_files(tree, source) == (("m[1].onnx", tree / "m[1].onnx"),)
+    assert source_files(tree, source) == (("m[1].onnx", f"{tree}/m[1].onnx"),)
     assert source_files(tree, Source("data", "*.npy", many=True)) == pattern_files(tree, "*.npy")

@@ -1,0 +1,77 @@
+"""npumake list: every node, whether it is current, and if not, why
+
+  current     its artifact is what a build would make
+  cached      a build would copy it from the store
+  would run   a build would run its stage
+
+example:
+  npumake list digits
+  npumake list --json | jq '.[] | select(.status != "current")'
+  npumake list --targets          # the chips there are
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from pipeline.cli.projects import selected
+
+STYLES = {"current": "green", "cached": "cyan", "would run": "yellow"}
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("projects", nargs="*", metavar="PROJECT", help="all when none is named")
+    parser.add_argument("--json", action="store_true", help="for machines")
+    parser.add_argument("--targets", action="store_true", help="list the chips instead")
+
+
+def run(given: argparse.Namespace) -> int:
+    if given.targets:
+        return _list_targets(given.json)
+    rows: list[dict[str, Any]] = []
+    for build in selected(Path.cwd(), given.projects):
+        for name, state in build.states().items():
+            node = build.plan.node(name)
+            rows.append(
+                {
+                    "node": name,
+                    "status": state.status,
+                    "reasons": list(state.reasons),
+                    "artifact": node.path,
+                    "digest": state.digest,
+                }
+            )
+        build.memory.save()
+    if given.json:
+        print(json.dumps(rows, indent=1))
+    else:
+        _print_rows(rows)
+    return 0
+
+
+def _print_rows(rows: list[dict[str, Any]]) -> None:
+    from pipeline.cli.screen import SCREEN
+
+    width = max((len(row["node"]) for row in rows), default=0)
+    for row in rows:
+        reasons = row["reasons"]
+        status = row["status"]
+        more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
+        reason = f"{reasons[0]}{more}" if reasons else ""
+        SCREEN.line(f"{status:<9}  {row['node']:<{width}}  {reason}".rstrip(), STYLES[status])
+
+
+def _list_targets(as_json: bool) -> int:
+    from pipeline.targets.reader import read_target, target_names
+
+    targets = [read_target(name) for name in target_names()]
+    if as_json:
+        print(json.dumps([{"name": t.name, "vendor": t.vendor} for t in targets], indent=1))
+        return 0
+    for target in targets:
+        kind = "symmetric" if target.activations.symmetric else "asymmetric"
+        print(f"{target.name:<12} {target.vendor:<12} {kind} {target.activations.dtype}")
+    return 0

@@ -1,0 +1,55 @@
+"""`npumake VERB`: the table of verbs, and the exit code of what went wrong."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+
+from pipeline.cli import build, list_nodes, show_artifact, why
+from pipeline.cli.show import print_error
+from pipeline.errors import PipelineError
+
+# verb: (its arguments, what it does)
+VERBS: dict[
+    str, tuple[Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], int]]
+] = {
+    "build": (build.arguments, build.run),
+    "list": (list_nodes.arguments, list_nodes.run),
+    "show": (show_artifact.arguments, show_artifact.run),
+    "why": (why.arguments, why.run),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="npumake", description="make for edge NPU models")
+    parser.add_argument("--version", action="version", version=f"npumake {version('npumake')}")
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    for name, (arguments, run) in VERBS.items():
+        module = sys.modules[run.__module__]
+        summary, _, rest = (module.__doc__ or "").partition("\n")
+        verb = verbs.add_parser(
+            name,
+            help=summary.partition(": ")[2],
+            description=summary.partition(": ")[2],
+            epilog=rest.strip(),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        arguments(verb)
+    given = parser.parse_args(argv)
+    try:
+        return VERBS[given.verb][1](given)
+    except PipelineError as error:
+        print_error(error)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # the reader of our output had enough: `npumake list | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,113 @@
+"""npumake show: what is in an artifact, and what it was made from
+
+example:
+  npumake show projects/digits/out/quantized.rdk-x5.onnx
+  npumake show digits:rdk-x5/compiled --json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from pipeline import digest
+from pipeline.cli.projects import builds
+from pipeline.digest import Json
+from pipeline.errors import ProjectError, did_you_mean
+from pipeline.make.build import Build, Stamp
+from pipeline.make.node import Node
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("artifact", metavar="ARTIFACT", help="a file, or the name of a node")
+    parser.add_argument("--json", action="store_true", help="for machines")
+
+
+def run(given: argparse.Namespace) -> int:
+    from pipeline.debug.describe import describe
+
+    path, made = _found(given.artifact)
+    description = digest.plain(describe(path))
+    document = {
+        "artifact": given.artifact,
+        "bytes": path.stat().st_size,
+        "sha256": digest.of_file(path),
+        **description,
+        "made from": made,
+    }
+    if given.json:
+        print(json.dumps(document, indent=1))
+    else:
+        _print(document)
+    return 0
+
+
+def _found(name: str) -> tuple[Path, Json]:
+    """The artifact's file and the key document it was made by, None where that is not known."""
+    path = Path(name)
+    known: dict[str, tuple[Build, Node]] = {}
+    here = path.absolute().parent.parent if path.is_file() else Path.cwd()
+    for _, build in builds(here):
+        if isinstance(build, Build):
+            known |= {node.name: (build, node) for node in build.plan.nodes}
+    if path.is_file():
+        named = [n for n, (b, node) in known.items() if b.artifact(node) == path.absolute()]
+        return path, _document(*known[named[0]]) if named else None
+    if name not in known:
+        raise ProjectError(f"no file and no node `{name}`", hint=did_you_mean(name, known))
+    build, node = known[name]
+    if not build.artifact(node).is_file():
+        raise ProjectError(f"`{name}` has not been made", hint=f"npumake build {name}")
+    return build.artifact(node), _document(build, node)
+
+
+def _document(build: Build, node: Node) -> Json:
+    stamp: Stamp | None = build.stamp(node)
+    if stamp is None or stamp.digest != digest.of_file(build.artifact(node)):
+        return None  # somebody else's bytes: the stamp does not speak of them
+    return {**stamp.document, "key": digest.of_document(stamp.document)}
+
+
+def _print(document: Json) -> None:
+    from rich import box
+    from rich.table import Table
+
+    from pipeline.cli.screen import SCREEN
+    from pipeline.cli.tables import shortened
+
+    print(f"{document['artifact']}: {document['kind']}, {document['bytes']:,} bytes")
+    print(f"sha256 {document['sha256']}")
+    for name, value in document["facts"].items():
+        print(f"{name}: {_text(value)}")
+    for role in ("inputs", "outputs"):
+        for line in document[role]:
+            print(f"{role[:-1]} {line}")
+    table = Table(box=box.SIMPLE_HEAD)
+    for column in document["columns"]:
+        table.add_column(column, no_wrap=True)
+    for row in document["rows"]:
+        table.add_row(*(shortened(_text(cell)) for cell in row))
+    SCREEN.console.print(table)
+    _print_origin(document["made from"])
+
+
+def _print_origin(made: Json) -> None:
+    if made is None:
+        print("made from: not known here (no stamp beside it, or it was changed since)")
+        return
+    print(f"made by {made['stage']}, key {made['key']}")
+    for kind in ("inputs", "params", "tools"):
+        for name, value in made[kind].items():
+            print(f"  {kind[:-1]:<6} {name}: {_text(value)}")
+    for route, files in made["sources"].items():
+        print(f"  source {route}: {len(files)} file(s)")
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "--"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return json.dumps(value) if isinstance(value, dict | list) else str(value)

@@ -1,0 +1,60 @@
+"""npumake why: what differs from the key that made an artifact
+
+example:
+  npumake why                          # every node that is not current
+  npumake why digits:rdk-x5/calibrated
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from pipeline.cli.projects import selected
+from pipeline.errors import ProjectError, did_you_mean
+from pipeline.make.build import State
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("nodes", nargs="*", metavar="NODE", help="or projects; all when none")
+    parser.add_argument("--json", action="store_true", help="for machines")
+
+
+def run(given: argparse.Namespace) -> int:
+    states: dict[str, State] = {}
+    for build in selected(Path.cwd(), []):
+        states |= build.states()
+        build.memory.save()
+    chosen = _chosen(states, given.nodes)
+    if given.json:
+        found = {n: {"status": s.status, "reasons": list(s.reasons)} for n, s in chosen.items()}
+        print(json.dumps(found, indent=1))
+        return 0
+    print(_told(chosen, everything=bool(given.nodes)))
+    return 0
+
+
+def _told(states: dict[str, State], everything: bool) -> str:
+    """The nodes that differ by themselves, then how many only follow them; or all of them."""
+    lines: list[str] = []
+    following = 0
+    for name, state in states.items():
+        if not everything and state.status == "current":
+            continue
+        if not everything and state.follows:
+            following += 1
+            continue
+        lines += [f"{name}  {state.status}", *(f"  {reason}" for reason in state.reasons)]
+    if following:
+        lines.append(f"and {following} behind {'it' if len(lines) == 2 else 'them'}")
+    return "\n".join(lines) or "every node is current"
+
+
+def _chosen(states: dict[str, State], names: list[str]) -> dict[str, State]:
+    """The states of the named nodes; a project's name stands for all of its nodes."""
+    projects = {node.partition(":")[0] for node in states}
+    for name in names:
+        if name not in states and name not in projects:
+            raise ProjectError(f"no node `{name}`", hint=did_you_mean(name, {*states, *projects}))
+    return {n: s for n, s in states.items() if not names or {n, n.partition(":")[0]} & set(names)}

@@ -1,0 +1,172 @@
+"""What is in an artifact, as data: facts, interface and one table, whatever its type."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeline.bundle.archive import Bundle
+from pipeline.data.samples import Samples
+from pipeline.debug.compare import Comparison
+from pipeline.digest import Json
+from pipeline.errors import CacheError, GraphError
+from pipeline.graph import Graph, Node, Value, array, is_float, parse
+from pipeline.quant.observe import Statistics
+
+
+@dataclass(frozen=True)
+class Description:
+    """`facts` by name; the interface of what can be run; `rows` of `columns` in order."""
+
+    kind: str
+    facts: Mapping[str, Json]
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[Json, ...], ...] = ()
+
+
+def describe(path: Path) -> Description:
+    """The description of the artifact at `path`. Raises PipelineError when it is not one."""
+    for of_suffix in DESCRIBERS.get(path.suffix, ()):
+        found = of_suffix(path)
+        if found is not None:
+            return found
+    known = ", ".join(sorted(DESCRIBERS))
+    raise GraphError("not an artifact", str(path), f"an artifact is one of {known}")
+
+
+def _graph(path: Path) -> Description:
+    graph = parse(path.read_bytes(), path.name)
+    constants = [array(value) for value in graph.values().values()]
+    weights = sum(found.nbytes for found in constants if found is not None)
+    types = Counter(node.op_type for node in graph.nodes())
+    return Description(
+        "graph",
+        {
+            "opset": graph.opset,
+            "nodes": len(graph.nodes()),
+            "weight bytes": weights,
+            "operators": dict(sorted(types.items())),
+        },
+        tuple(_signature(value) for value in graph.inputs),
+        tuple(_signature(value) for value in graph.outputs),
+        ("Node", "Type", "Shape", "DataType", "Scale", "Zero point"),
+        tuple(_node_row(node) for node in graph.nodes()),
+    )
+
+
+def _node_row(node: Node) -> tuple[Json, ...]:
+    value = node.outputs[0]
+    shape = [] if value.shape is None else [str(dim) for dim in value.shape]
+    quantizes = node.op_type in ("QuantizeLinear", "DequantizeLinear")
+    grid = [_summary(array(given)) for given in node.inputs[1:3]] if quantizes else []
+    scale, zero_point = (*grid, None, None)[:2]
+    return (node.name, node.op_type, "x".join(shape), _type(value), scale, zero_point)
+
+
+def _summary(values: np.ndarray | None) -> Json:
+    """One number, or the range of several."""
+    if values is None:
+        return None
+    low, high = values.min(), values.max()
+    return low.item() if low == high else f"{low:.6g}..{high:.6g}"
+
+
+def _signature(value: Value) -> str:
+    shape = [] if value.shape is None else [str(dim) for dim in value.shape]
+    return f"{value.name}: {_type(value)}[{', '.join(shape)}]"
+
+
+def _type(value: Value) -> str:
+    if is_float(value):
+        return "float32"
+    return "unknown" if value.dtype is None else str(value.dtype.numpy())
+
+
+def _bundle(path: Path) -> Description:
+    bundle = Bundle.load(path)
+    program = bundle.program
+    rows = []
+    for step in program.instructions:
+        made = program.tensors[step.outputs[0]]
+        weights = sum(values.nbytes for values in step.constants.values())
+        shape = "x".join(str(dim) for dim in made.shape)
+        rows.append((step.name, step.op, shape, made.dtype, made.scale, made.zero_point, weights))
+
+    def interface(names: tuple[str, ...]) -> tuple[str, ...]:
+        tensors = [(name, program.tensors[name]) for name in names]
+        return tuple(f"{name}: {t.dtype}{list(t.shape)}" for name, t in tensors)
+
+    return Description(
+        "bundle",
+        {
+            "target": bundle.target,
+            "instructions": len(program.instructions),
+            "weight bytes": sum(row[-1] for row in rows),
+            "provenance": dict(bundle.provenance),
+        },
+        interface(program.inputs),
+        interface(program.outputs),
+        ("Instruction", "Kernel", "Shape", "DataType", "Scale", "Zero point", "Bytes"),
+        tuple(rows),
+    )
+
+
+def _samples(path: Path) -> Description | None:
+    try:
+        samples = Samples.load(path)
+    except CacheError:
+        return None
+    if not samples.names:
+        return None
+    first = samples.read(0)
+    rows = tuple(
+        (name, str(fed.dtype), "x".join(str(dim) for dim in fed.shape))
+        for name, fed in first.items()
+    )
+    facts = {"samples": len(samples), "first": samples.names[0], "last": samples.names[-1]}
+    return Description("samples", facts, columns=("Input", "DataType", "Shape"), rows=rows)
+
+
+def _statistics(path: Path) -> Description:
+    tensors = Statistics.load(path).tensors
+    rows = tuple(
+        (name, found.low, found.high, found.count, f"2^{found.exponent}")
+        for name, found in tensors.items()
+    )
+    columns = ("Tensor", "Min", "Max", "Values", "Bin width")
+    return Description("statistics", {"tensors": len(tensors)}, columns=columns, rows=rows)
+
+
+def _comparison(path: Path) -> Description:
+    found = Comparison.load(path)
+    rows = tuple(
+        (row.node, row.on, row.type, row.calibrated_cosine, row.cosine, row.threshold, row.dtype)
+        for row in found.rows
+    )
+    outputs = {o.name: {"cosine": o.cosine, "chebyshev": o.chebyshev} for o in found.outputs}
+    columns = (
+        "Node",
+        "ON",
+        "Type",
+        "Calibrated Cosine",
+        "Quantized Cosine",
+        "Threshold",
+        "DataType",
+    )
+    facts = {"target": found.target, "samples": found.samples, "outputs": outputs}
+    return Description("comparison", facts, columns=columns, rows=rows)
+
+
+DESCRIBERS: dict[str, tuple[Callable[[Path], Any], ...]] = {
+    Graph.suffix: (_graph,),
+    Bundle.suffix: (_bundle,),
+    Samples.suffix: (_samples, _statistics),
+    Comparison.suffix: (_comparison,),
+}

@@ -1,0 +1,123 @@
+"""The verbs on a built project: what a person reads, and the same for machines."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from workspaces import Workspace
+
+from pipeline.cli.main import VERBS, main
+
+
+@pytest.fixture
+def here(built: Workspace, monkeypatch: pytest.MonkeyPatch) -> Workspace:
+    monkeypatch.chdir(built.root)
+    monkeypatch.delenv("CI", raising=False)
+    return built
+
+
+Output = pytest.CaptureFixture[str]
+
+
+def test_list_tells_every_node_and_its_state(here: Workspace, capsys: Output) -> None:
+    assert main(["list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == ["current"] * 12
+    assert lines[0].split()[1] == "digits:original_float"
+
+
+def test_list_says_cached_when_the_store_has_it(here: Workspace, capsys: Output) -> None:
+    (here.project / "out" / "statistics.npz").unlink()
+    main(["list", "digits", "--json"])
+    found = {row["node"]: row for row in json.loads(capsys.readouterr().out)}
+    assert found["digits:statistics"]["status"] == "cached"
+    assert found["digits:statistics"]["reasons"] == ["out/statistics.npz is gone"]
+    assert found["digits:rdk-x5/calibrated"]["status"] == "current"
+
+
+def test_why_names_the_key_its_values_and_its_line(here: Workspace, capsys: Output) -> None:
+    yaml = here.project / "project.yaml"
+    yaml.write_text(yaml.read_text().replace("method: max", "method: kl"))
+    assert main(["why"]) == 0
+    output = capsys.readouterr().out
+    assert "digits:rdk-x5/calibrated  would run" in output
+    assert "calibration.method: max → kl   (project.yaml:17)" in output
+    assert "statistics" not in output
+
+
+def test_why_of_a_current_node_says_so(here: Workspace, capsys: Output) -> None:
+    assert main(["why", "digits:statistics"]) == 0
+    assert capsys.readouterr().out == "digits:statistics  current\n"
+    assert main(["why"]) == 0
+    assert capsys.readouterr().out == "every node is current\n"
+
+
+def test_why_names_the_sample_that_changed(here: Workspace, capsys: Output) -> None:
+    (here.project / "samples" / "0007.npy").unlink()
+    main(["why", "digits:samples", "--json"])
+    found = json.loads(capsys.readouterr().out)["digits:samples"]
+    assert found["reasons"] == ["data.image.files 0007.npy: removed"]
+
+
+@pytest.mark.parametrize(
+    ("artifact", "expected"),
+    [
+        ("original_float.onnx", ["input image: float32[1, 1, 8, 8]", "preprocess_image"]),
+        ("samples.npz", ["samples: 64", "image", "float32", "1x1x8x8"]),
+        ("statistics.npz", ["tensors: 12", "Min", "Max"]),
+        ("quantized.rdk-x5.onnx", ["opset: 17", "stem_conv", "DequantizeLinear", "Scale"]),
+        ("digits.rdk-x5.hybrid", ["target: rdk-x5", "conv", "weight bytes", "provenance"]),
+        ("comparison.rdk-x5.json", ["samples: 64", "Quantized Cosine", "logits"]),
+    ],
+)
+def test_show_describes_every_kind_of_artifact(
+    here: Workspace, capsys: Output, artifact: str, expected: list[str]
+) -> None:
+    path = f"projects/digits/out/{artifact}"
+    assert main(["show", path]) == 0
+    output = capsys.readouterr().out
+    assert [text for text in expected if text not in output] == []
+    assert "made by" in output
+    assert main(["show", path, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["sha256"] == here.digests()[artifact]
+    assert document["made from"]["key"]
+
+
+def test_show_takes_a_node_too(here: Workspace, capsys: Output) -> None:
+    assert main(["show", "digits:ara240/compiled"]) == 0
+    assert "target: ara240" in capsys.readouterr().out
+
+
+def test_show_does_not_claim_an_origin_for_changed_bytes(here: Workspace, capsys: Output) -> None:
+    path = here.project / "out" / "comparison.rdk-x5.json"
+    path.write_text(path.read_text() + " ")
+    assert main(["show", str(path)]) == 0
+    assert "made from: not known here" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["digits:rdk-x5/compild", "nothing.onnx"])
+def test_show_of_nothing_is_one_error(here: Workspace, capsys: Output, name: str) -> None:
+    assert main(["show", name]) == 2
+    assert "error: no file and no node" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_has_an_example(capsys: Output, verb: str) -> None:
+    with pytest.raises(SystemExit):
+        main([verb, "--help"])
+    assert "example:\n  npumake" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_build_prints_a_table_per_target(here: Workspace) -> None:
+    for path in (here.project / "out").glob("comparison.*"):
+        path.unlink()
+    output = here.npumake("build").stdout
+    rows = [line.split() for line in output.splitlines() if line.strip()]
+    assert rows.count("Node ON Subgraph Type Cosine Similarity Threshold DataType".split()) == 2
+    assert ["preprocess_image", "BPU", "id(0)", "Conv"] in [row[:4] for row in rows]
+    last = [row for row in rows if row[:1] == ["logits"]][-1]
+    assert last[3] == "Output"
+    assert float(last[4]) > 0.99

@@ -1,0 +1,70 @@
+"""Whatever interrupts a build, nothing half-made is seen and the next build converges."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from workspaces import Workspace
+
+
+def start(workspace: Workspace, **options: object) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "doit"],
+        cwd=workspace.root,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        **options,  # type: ignore[call-overload]
+    )
+
+
+@pytest.mark.slow
+def test_kill_minus_9_at_any_moment_loses_nothing(fresh: Workspace, built_once: Workspace) -> None:
+    expected = built_once.digests()
+    for step in range(12):
+        build = start(fresh)
+        # From before the first import to beyond the last artifact.
+        time.sleep(0.15 + 0.12 * step)
+        os.kill(build.pid, signal.SIGKILL)
+        build.communicate()
+        for name, found in fresh.digests().items():
+            assert name.startswith(".tmp-") or found == expected[name], f"half a file: {name}"
+    fresh.doit()
+    assert fresh.digests() == expected
+
+
+@pytest.mark.slow
+def test_a_full_disk_is_one_clear_error_and_the_next_build_converges(
+    fresh: Workspace, built_once: Workspace
+) -> None:
+    def small_disk() -> None:
+        # No file above 100 kB: statistics.npz does not fit. Python ignores SIGXFSZ.
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+
+    build = start(fresh, preexec_fn=small_disk)
+    output, _ = build.communicate()
+    assert build.returncode != 0
+    assert "error: cannot write" in output
+    assert "statistics.npz" in output
+    assert "nothing was lost" in output
+    assert "Traceback" not in output
+    fresh.doit()
+    assert fresh.digests() == built_once.digests()
+
+
+@pytest.mark.slow
+def test_ctrl_c_stops_at_once_and_without_a_traceback(fresh: Workspace) -> None:
+    build = start(fresh)
+    assert build.stdout is not None
+    assert "original_float" in build.stdout.readline()
+    build.send_signal(signal.SIGINT)
+    output, _ = build.communicate(timeout=10)
+    assert build.returncode == 130
+    assert "interrupted: what was made is kept" in output
+    assert "Traceback" not in output

@@ -1,0 +1,68 @@
+"""A workspace with the digits project, where doit is run as a user runs it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline import digest
+
+REPO = Path(__file__).parents[1]
+
+
+@dataclass(frozen=True)
+class Workspace:
+    root: Path
+
+    @property
+    def project(self) -> Path:
+        return self.root / "projects" / "digits"
+
+    def doit(
+        self, *arguments: str, environment: Mapping[str, str] | None = None, check: bool = True
+    ) -> subprocess.CompletedProcess[str]:
+        return self._run("doit", arguments, environment or {}, check)
+
+    def npumake(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        return self._run("pipeline.cli.main", arguments, {}, check)
+
+    def _run(
+        self, module: str, arguments: Sequence[str], environment: Mapping[str, str], check: bool
+    ) -> subprocess.CompletedProcess[str]:
+        """As a user would from here; without CI's habit of reading every file again."""
+        clean = {k: v for k, v in os.environ.items() if k not in ("CI", "NPUMAKE_PARANOID")}
+        return subprocess.run(
+            [sys.executable, "-m", module, *arguments],
+            cwd=self.root,
+            env={**clean, **environment},
+            capture_output=True,
+            text=True,
+            check=check,
+        )
+
+    def digests(self) -> dict[str, str]:
+        """SHA-256 of every file in out/ by name; hidden ones too, folders not."""
+        out = self.project / "out"
+        found = sorted(path for path in out.iterdir() if path.is_file()) if out.is_dir() else []
+        return {path.name: digest.of_file(path) for path in found}
+
+
+def made(run: subprocess.CompletedProcess[str], how: str) -> set[str]:
+    """The nodes a run reported as `made` or `recalled`, without the project's name."""
+    lines = [line.split() for line in run.stdout.splitlines()]
+    return {words[1].partition(":")[2] for words in lines if words[:1] == [how]}
+
+
+def lay_out(root: Path) -> Workspace:
+    """The digits project in an empty workspace."""
+    project = root / "projects" / "digits"
+    project.parent.mkdir(parents=True)
+    shutil.copy(REPO / "dodo.py", root)
+    ignored = shutil.ignore_patterns("out", ".doit.db*", "__pycache__")
+    shutil.copytree(REPO / "projects" / "digits", project, ignore=ignored)
+    return Workspace(root)
