@@ -11,14 +11,18 @@ import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tokenize import TokenError
 from typing import ClassVar
 
 import numpy as np
 
 from pipeline.errors import CacheError
 
+# What another file makes zipfile and NumPy raise.
+_DAMAGE = (OSError, KeyError, RuntimeError, SyntaxError, TokenError, ValueError, zipfile.BadZipFile)
+
 Feed = Mapping[str, np.ndarray]
-NAMES = "names"
+NAMES = "sample names"  # no model input is called that: a space cannot be in one
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,7 @@ class Samples:
         return (self.read(index) for index in range(len(self)))
 
     def save(self, path: Path) -> None:
-        """Members: `names`, and per input an array of (samples, *shape)."""
+        """Members: the sample names, and per input an array of (samples, *shape)."""
         with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
             _write(archive, NAMES, (len(self),), [np.array(self.names)])
             first = self.read(0)
@@ -51,7 +55,7 @@ class Samples:
         try:
             arrays = dict(_mapped(path))
             names = tuple(str(name) for name in arrays.pop(NAMES))
-        except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        except _DAMAGE as error:
             raise CacheError(f"not a samples file: {error}", str(path)) from error
 
         def read(index: int) -> Feed:

@@ -7,22 +7,30 @@ have that shape stays float and is an `onnx` instruction: a model of one node, f
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 
 from pipeline.bundle.program import Instruction, Program, Tensor
 from pipeline.digest import Json
 from pipeline.engine.fusion import absorbed, bounds, is_clamp
-from pipeline.engine.rules import RULES, Operand, Site, Step, Weights, has_kernel
+from pipeline.engine.rules import CONSTANT_OPERANDS, RULES, has_kernel
+from pipeline.engine.site import Operand, Site, Step, Weights
 from pipeline.errors import GraphError
 from pipeline.graph import Graph, Node, Value, array, attribute, is_float, only_consumer, shape
 from pipeline.graph import producer as producer_of
+from pipeline.kernels import affine
 
 Q, DQ = "QuantizeLinear", "DequantizeLinear"
 
 
-def lowered(graph: Graph, rounding: str) -> Program:
-    """The program of a graph in Q/DQ form. Raises GraphError for Q/DQ that cannot be."""
-    lowering = _Lowering(graph, rounding)
+def lowered(graph: Graph, rounding: str, operators: Collection[str] | None = None) -> Program:
+    """The program of a graph in Q/DQ form, for a unit that runs these operators, or all (None).
+
+    An operator that the unit lacks stays float though its neighbours put all around it on grids.
+    Raises GraphError for Q/DQ that cannot be computed in integers.
+    """
+    lowering = _Lowering(graph, rounding, RULES.keys() if operators is None else operators)
     for node in graph.nodes():
         lowering.visit(node)
     return lowering.program()
@@ -31,9 +39,10 @@ def lowered(graph: Graph, rounding: str) -> Program:
 class _Lowering:
     """One walk over the nodes, in order. `tensors` grows with `instructions`."""
 
-    def __init__(self, graph: Graph, rounding: str) -> None:
+    def __init__(self, graph: Graph, rounding: str, operators: Collection[str]) -> None:
         self.graph = graph
         self.rounding = rounding
+        self.operators = operators
         self.tensors: dict[str, Tensor] = {}
         self.instructions: list[Instruction] = []
         self.done: set[Node] = set()  # computed along with an earlier node
@@ -41,7 +50,7 @@ class _Lowering:
             self._float(value)
 
     def visit(self, node: Node) -> None:
-        if node in self.done or _is_weight(node):
+        if node in self.done:
             return
         if node.op_type == Q:
             self._requantize(node) if _dequantizer(node.inputs[0]) else self._quantize(node)
@@ -64,9 +73,7 @@ class _Lowering:
 
     def _integer_result(self, node: Node) -> Node | None:
         """The Q that ends the node's integer computation; None when it has none."""
-        if not has_kernel(node) or len(node.outputs) != 1:
-            return None
-        if not all(_dequantizer(value) for value in node.inputs if is_float(value)):
+        if node.op_type not in self.operators or not has_kernel(node) or not _on_grids(node):
             return None
         reader = only_consumer((absorbed(node) or node).outputs[0])
         return reader if reader is not None and reader.op_type == Q else None
@@ -94,12 +101,8 @@ class _Lowering:
     def _clamped(self, node: Node, grid: Tensor) -> dict[str, Json]:
         """The clamp in codes of the output grid: rounding is monotonic, so it may come first."""
         limits, real = np.iinfo(grid.dtype), bounds(node if is_clamp(node) else None)
-        assert grid.scale is not None
-        low, high = limits.min, limits.max
-        if real.low is not None:
-            low = max(low, _code(real.low, grid))
-        if real.high is not None:
-            high = min(high, _code(real.high, grid))
+        low = limits.min if real.low is None else _code(real.low, grid)
+        high = limits.max if real.high is None else _code(real.high, grid)
         return {"low": int(low), "high": int(high), "rounding": self.rounding}
 
     def _requantize(self, node: Node) -> None:
@@ -140,7 +143,11 @@ class _Lowering:
     def _dequantize_where_read_as_float(self, node: Node) -> None:
         value = node.outputs[0]
         readers = [use.node for use in value.uses()]
-        if value.is_graph_output() or any(not self._is_integer(reader) for reader in readers):
+        if not value.is_graph_output() and all(self._is_integer(reader) for reader in readers):
+            return
+        if array(node.inputs[0]) is not None:
+            self._leave_to_the_cpu(node)
+        else:
             source = str(node.inputs[0].name) if node.inputs[0] is not None else ""
             self._emit(node, Step("dequantize", {}, {}), (source,), value, self._float(value))
 
@@ -182,9 +189,17 @@ def _dequantizer(value: Value | None) -> Node | None:
     return maker if maker is not None and maker.op_type == DQ else None
 
 
-def _is_weight(node: Node) -> bool:
-    """A DQ of a constant is read where it is used, not computed."""
-    return node.op_type == DQ and array(node.inputs[0]) is not None
+def _on_grids(node: Node) -> bool:
+    """Whether all that the node computes with has a grid. A parameter, such as a bound of a Clip
+    or the scales of a Resize, needs none."""
+    weights = RULES[node.op_type].weights
+    for index, value in enumerate(node.inputs):
+        computed_with = index == 0 or index in weights or node.op_type in CONSTANT_OPERANDS
+        if not is_float(value) or (array(value) is not None and not computed_with):
+            continue
+        if _dequantizer(value) is None:
+            return False
+    return True
 
 
 def _parameters(node: Node) -> tuple[np.ndarray, np.ndarray]:
@@ -219,5 +234,8 @@ def _weights(maker: Node) -> Weights:
 
 
 def _code(real: float, grid: Tensor) -> int:
-    """A real bound as QuantizeLinear would write it: float32 division, half to even."""
-    return int(np.rint(np.float32(real) / np.float32(grid.scale or 1.0))) + grid.zero_point
+    """A real bound as QuantizeLinear would write it, saturation included."""
+    limits = np.iinfo(grid.dtype)
+    scale = np.float32(grid.scale or 1.0)
+    bound = np.asarray(real, np.float32)
+    return int(affine.quantize(bound, scale, grid.zero_point, limits.min, limits.max))

@@ -114,8 +114,9 @@ def _dequantize(call: Call, q: np.ndarray) -> np.ndarray:
 
 
 def _conv(call: Call, q: np.ndarray) -> np.ndarray:
+    kernel = conv.conv if call.step.op == "conv" else conv.conv_transpose
     x, weight = _steps(q, call.inputs[0]), call.constant("weight")
-    total = conv.conv(x, weight, *call.window(), call.attribute("group"))
+    total = kernel(x, weight, *call.window(), call.attribute("group"))
     spatial = weight.ndim - 2
     if "bias" in call.step.constants:
         total += call.constant("bias").reshape(-1, *(1,) * spatial)
@@ -130,7 +131,9 @@ def _matmul(call: Call, *read: np.ndarray) -> np.ndarray:
 
 def _add(call: Call, left: np.ndarray, right: np.ndarray) -> np.ndarray:
     mantissa, shift = call.constant("mantissa"), call.constant("shift")
-    total = _steps(left, call.inputs[0]) * mantissa[0] + _steps(right, call.inputs[1]) * mantissa[1]
+    read = ((left, call.inputs[0]), (right, call.inputs[1]))
+    a, b = (_steps(q, grid).astype(np.int64) for q, grid in read)
+    total = a * mantissa[0] + b * mantissa[1]
     return call.clamped(shift_right(total, shift, call.attribute("rounding")))
 
 
@@ -186,10 +189,8 @@ def _transpose(call: Call, q: np.ndarray) -> np.ndarray:
 
 def _slice(call: Call, q: np.ndarray) -> np.ndarray:
     index = [slice(None)] * q.ndim
-    for axis, start, end, step in call.attribute("spans"):
-        # An end beyond the front is "to the first element": Python spells that None.
-        before_all = step < 0 and end < -q.shape[axis]
-        index[axis] = slice(start, None if before_all else end, step)
+    for axis, *span in call.attribute("spans"):
+        index[axis] = slice(*span)
     return _rescale(call, q[tuple(index)])
 
 
@@ -225,6 +226,7 @@ KERNELS: dict[str, Callable[..., np.ndarray]] = {
     "concat": _concat,
     "constant": lambda call: call.constant("values"),
     "conv": _conv,
+    "conv_transpose": _conv,
     "dequantize": _dequantize,
     "lookup": _lookup,
     "matmul": _matmul,

@@ -1,73 +1,20 @@
 """Which operators have an integer kernel, and how each becomes one instruction.
 
 RULES is the table. A rule says whether a node fits its kernel (attributes and shapes only, so
-it answers for the float graph as well) and lowers a fitting node at its site. Notation: an
-activation is real = s * (q - z); the factor of a requantisation is what multiplies the exact
-integer accumulator to give codes of the output grid, e.g. s_x * s_w / s_y for a convolution.
+it answers for the float graph as well) and lowers a fitting node at its site.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
-from pipeline.bundle.program import Tensor
 from pipeline.digest import Json
-from pipeline.engine import functions
-from pipeline.graph import Node, Value, array, attribute, producer, shape
-from pipeline.kernels import pool, resize, rounding, table
-
-
-class Operand(NamedTuple):
-    """An activation the node reads: the name and grid of an integer tensor."""
-
-    name: str
-    grid: Tensor
-
-    @property
-    def scale(self) -> float:
-        assert self.grid.scale is not None
-        return self.grid.scale
-
-
-class Weights(NamedTuple):
-    """A constant the node reads: zero point already subtracted, scale per channel or scalar."""
-
-    values: np.ndarray
-    scale: np.ndarray
-
-
-@dataclass(frozen=True)
-class Site:
-    """A node with its integer surroundings."""
-
-    node: Node
-    operands: tuple[Operand, ...]  # activations, in the order of the node's inputs
-    weights: tuple[Weights, ...]  # constants of the positions the rule names, likewise
-    output: Tensor
-
-    @property
-    def scale(self) -> float:
-        assert self.output.scale is not None
-        return self.output.scale
-
-
-class Step(NamedTuple):
-    """What an instruction needs besides its tensors."""
-
-    op: str
-    constants: dict[str, np.ndarray]
-    attributes: dict[str, Json]
-
-
-class Rule(NamedTuple):
-    lower: Callable[[Site], Step]
-    fits: Callable[[Node], bool] = lambda _: True
-    weights: tuple[int, ...] = ()  # input positions that are weights when they are constant
+from pipeline.engine import functions, resizing
+from pipeline.engine.site import Rule, Site, Step, constant_parameters, factor, is_constant
+from pipeline.graph import Node, array, attribute, shape
+from pipeline.kernels import pool, rounding, table
 
 
 def has_kernel(node: Node) -> bool:
@@ -76,36 +23,22 @@ def has_kernel(node: Node) -> bool:
     return rule is not None and node.domain in ("", "ai.onnx") and rule.fits(node)
 
 
-def is_constant(value: Value | None) -> bool:
-    """Whether the value is a constant, Q/DQ around it or not."""
-    while value is not None and array(value) is None:
-        maker = producer(value)
-        if maker is None or maker.op_type not in ("QuantizeLinear", "DequantizeLinear"):
-            return False
-        value = maker.inputs[0]
-    return value is not None
-
-
 # -- multiply and accumulate ---------------------------------------------------------------
-
-
-def _factor(real: Any) -> dict[str, np.ndarray]:
-    fixed = rounding.fixed_point(np.asarray(real, np.float64))
-    return {"mantissa": fixed.mantissa, "shift": fixed.shift}
 
 
 def _accumulated(site: Site, weight: np.ndarray) -> dict[str, np.ndarray]:
     """Constants of x * w + b: the factor is per output channel, whatever the weights' grid."""
     channels = site.output.shape[1] if site.node.op_type.startswith("Conv") else weight.shape[-1]
     scale = np.broadcast_to(site.weights[0].scale.astype(np.float64), (channels,))
-    constants = {"weight": weight, **_factor(site.operands[0].scale * scale / site.scale)}
+    constants = {"weight": weight, **factor(site.operands[0].scale * scale / site.scale)}
     if len(site.weights) > 1:
         constants["bias"] = site.weights[1].values.reshape(-1).astype(np.int32)
     return constants
 
 
 def _conv_fits(node: Node) -> bool:
-    return is_constant(node.inputs[1]) and attribute(node, "auto_pad", "NOTSET") == "NOTSET"
+    given = all(is_constant(value) for value in node.inputs[1:] if value is not None)
+    return given and attribute(node, "auto_pad", "NOTSET") == "NOTSET"
 
 
 def _window(node: Node, kernel: tuple[int, ...]) -> dict[str, Json]:
@@ -123,6 +56,22 @@ def _conv(site: Site) -> Step:
     window = _window(site.node, weight.shape[2:])
     window["group"] = attribute(site.node, "group", 1)
     return Step("conv", _accumulated(site, weight), window)
+
+
+def _conv_transpose_fits(node: Node) -> bool:
+    """In one group: with more, one scale of the weights would serve several output channels."""
+    plain = attribute(node, "group", 1) == 1 and attribute(node, "output_shape") is None
+    return plain and _conv_fits(node)
+
+
+def _conv_transpose(site: Site) -> Step:
+    """Output padding is an end pad that is less, as the kernel takes it."""
+    _, constants, attributes = _conv(site)
+    rank = len(attributes["kernel"])
+    extra = attribute(site.node, "output_padding", (0,) * rank)
+    ends = [pad - more for pad, more in zip(attributes["pads"][rank:], extra, strict=True)]
+    pads = attributes["pads"][:rank] + ends
+    return Step("conv_transpose", constants, attributes | {"pads": pads})
 
 
 def _gemm_fits(node: Node) -> bool:
@@ -149,7 +98,7 @@ def _matmul(site: Site) -> Step:
     if site.weights:
         return Step("matmul", _accumulated(site, site.weights[0].values), {})
     left, right = site.operands
-    return Step("matmul", _factor(left.scale * right.scale / site.scale), {})
+    return Step("matmul", factor(left.scale * right.scale / site.scale), {})
 
 
 # -- elementwise ---------------------------------------------------------------------------
@@ -169,11 +118,11 @@ def _common(factors: list[float]) -> dict[str, np.ndarray]:
 
 def _mul(site: Site) -> Step:
     left, right = site.operands
-    return Step("mul", _factor(left.scale * right.scale / site.scale), {})
+    return Step("mul", factor(left.scale * right.scale / site.scale), {})
 
 
 def _rescale(site: Site) -> Step:
-    return Step("rescale", _factor(site.operands[0].scale / site.scale), {})
+    return Step("rescale", factor(site.operands[0].scale / site.scale), {})
 
 
 def _lookup(site: Site) -> Step:
@@ -181,7 +130,8 @@ def _lookup(site: Site) -> Step:
     grid = site.operands[0].grid
     codes = np.arange(np.iinfo(grid.dtype).min, np.iinfo(grid.dtype).max + 1)
     real = site.operands[0].scale * (codes - grid.zero_point).astype(np.float64)
-    made = functions.FUNCTIONS[site.node.op_type](site.node, real) / site.scale
+    with np.errstate(over="ignore"):  # a code that no sample reached; infinity saturates
+        made = functions.FUNCTIONS[site.node.op_type](site.node, real) / site.scale
     limits = np.iinfo(site.output.dtype)
     rounded = np.clip(np.rint(made) + site.output.zero_point, limits.min, limits.max)
     return Step("lookup", {"table": rounded.astype(site.output.dtype)}, {})
@@ -192,7 +142,7 @@ def _softmax(site: Site) -> Step:
     constants = {"exp_table": table.exp_table(site.operands[0].scale)}
     axis = attribute(site.node, "axis", -1) % len(site.output.shape)
     unit = 2.0**-table.SOFTMAX_BITS
-    return Step("softmax", constants | _factor(unit / site.scale), {"axis": axis})
+    return Step("softmax", constants | factor(unit / site.scale), {"axis": axis})
 
 
 # -- pools and means -----------------------------------------------------------------------
@@ -219,7 +169,7 @@ def _pool_window(site: Site) -> dict[str, Json]:
 
 
 def _max_pool(site: Site) -> Step:
-    return Step("max_pool", _factor(site.operands[0].scale / site.scale), _pool_window(site))
+    return Step("max_pool", factor(site.operands[0].scale / site.scale), _pool_window(site))
 
 
 def _average_pool(site: Site) -> Step:
@@ -234,7 +184,11 @@ def _average_pool(site: Site) -> Step:
         window["dilations"],
         given if attribute(site.node, "count_include_pad", 0) else [0] * len(given),
     )
-    return Step("average_pool", _factor(site.operands[0].scale / site.scale / counts), window)
+    return Step("average_pool", factor(site.operands[0].scale / site.scale / counts), window)
+
+
+def _reduce_fits(node: Node) -> bool:
+    return constant_parameters(node) and not attribute(node, "noop_with_empty_axes", 0)
 
 
 def _mean(site: Site) -> Step:
@@ -245,8 +199,8 @@ def _mean(site: Site) -> Step:
         axes = [axis % rank for axis in _axes(site.node) or range(rank)]
         keep = bool(attribute(site.node, "keepdims", 1))
     count = math.prod(site.operands[0].grid.shape[axis] for axis in axes)
-    factor = site.operands[0].scale / site.scale / count
-    return Step("mean", _factor(factor), {"axes": sorted(axes), "keepdims": keep})
+    constants = factor(site.operands[0].scale / site.scale / count)
+    return Step("mean", constants, {"axes": sorted(axes), "keepdims": keep})
 
 
 def _axes(node: Node) -> list[int] | None:
@@ -261,108 +215,63 @@ def _axes(node: Node) -> list[int] | None:
 def _concat(site: Site) -> Step:
     factors = [operand.scale / site.scale for operand in site.operands]
     axis = attribute(site.node, "axis") % len(site.output.shape)
-    return Step("concat", _factor(factors), {"axis": axis})
+    return Step("concat", factor(factors), {"axis": axis})
 
 
 def _reshape(site: Site) -> Step:
-    constants = _factor(site.operands[0].scale / site.scale)
+    constants = factor(site.operands[0].scale / site.scale)
     return Step("reshape", constants, {"shape": list(site.output.shape)})
 
 
 def _transpose(site: Site) -> Step:
     rank = len(site.output.shape)
     order = list(attribute(site.node, "perm", tuple(reversed(range(rank)))))
-    return Step("transpose", _factor(site.operands[0].scale / site.scale), {"perm": order})
-
-
-def _slice_fits(node: Node) -> bool:
-    return all(array(value) is not None for value in node.inputs[1:] if value is not None)
+    return Step("transpose", factor(site.operands[0].scale / site.scale), {"perm": order})
 
 
 def _slice(site: Site) -> Step:
+    """Ends counted from the end, or beyond it, are worked in: each span is what Python slices."""
+    dims = site.operands[0].grid.shape
     given = [array(value) for value in site.node.inputs[1:]]
     starts, ends, axes, steps = [*given, None, None][:4]
     assert starts is not None
     assert ends is not None
-    rank = len(site.operands[0].grid.shape)
-    axes = np.arange(len(starts)) if axes is None else axes % rank
+    axes = np.arange(len(starts)) if axes is None else axes % len(dims)
     steps = np.ones(len(starts), np.int64) if steps is None else steps
-    spans = [[int(n) for n in span] for span in zip(axes, starts, ends, steps, strict=True)]
-    return Step("slice", _factor(site.operands[0].scale / site.scale), {"spans": spans})
+    spans = [
+        [int(axis), _bound(start, dims[axis], step, 1), _bound(end, dims[axis], step, 0), int(step)]
+        for axis, start, end, step in zip(axes, starts, ends, steps, strict=True)
+    ]
+    return Step("slice", factor(site.operands[0].scale / site.scale), {"spans": spans})
 
 
-# -- resize --------------------------------------------------------------------------------
-
-
-def _resize_fits(node: Node) -> bool:
-    mode = attribute(node, "mode", "nearest")
-    known = get_args(resize.Coordinates)
-    if attribute(node, "coordinate_transformation_mode", "half_pixel") not in known:
-        return False
-    if attribute(node, "antialias", 0) or attribute(node, "axes") is not None:
-        return False
-    if any(array(value) is None for value in node.inputs[2:] if value is not None):
-        return False
-    return mode == "nearest" or (mode == "linear" and len(_resized_axes(node)) <= 2)
-
-
-def _resized_axes(node: Node) -> list[int]:
-    before, after = shape(_read(node)), shape(node.outputs[0])
-    return [axis for axis in range(len(after)) if before[axis] != after[axis]]
-
-
-def _read(node: Node) -> Value:
-    value = node.inputs[0]
-    assert value is not None
-    return value
-
-
-def _resize_scales(node: Node) -> list[float]:
-    """Output over input, as given; from the sizes when those are given instead."""
-    given = array(node.inputs[2]) if len(node.inputs) > 2 else None
-    if given is not None and given.size:
-        return [float(scale) for scale in given]
-    before, after = shape(_read(node)), shape(node.outputs[0])
-    return [out / into for out, into in zip(after, before, strict=True)]
-
-
-def _resize(site: Site) -> Step:
-    """Per changed axis the index, and for linear the two neighbours and an integer weight."""
-    node, before, after = site.node, site.operands[0].grid.shape, site.output.shape
-    transform = attribute(node, "coordinate_transformation_mode", "half_pixel")
-    axes, scales = _resized_axes(node), _resize_scales(node)
-    linear = attribute(node, "mode", "nearest") == "linear"
-    unit = 2.0 ** -(resize.WEIGHT_BITS * len(axes)) if linear else 1.0
-    constants = _factor(site.operands[0].scale / site.scale * unit)
-    for axis in axes:
-        sizes = (before[axis], after[axis], scales[axis], transform)
-        if linear:
-            taps = resize.linear_taps(*sizes)
-            named = {"low": taps.low, "high": taps.high, "weight": taps.weight}
-        else:
-            rule = attribute(node, "nearest_mode", "round_prefer_floor")
-            named = {"index": resize.nearest_indices(*sizes, rule)}
-        constants |= {f"{role}_{axis}": values for role, values in named.items()}
-    return Step("resize_linear" if linear else "resize_nearest", constants, {"axes": axes})
+def _bound(given: int, size: int, step: int, first: int) -> int | None:
+    """A start (first = 1) or end within the axis; None for an end before its first element."""
+    counted = int(given) + (size if given < 0 else 0)
+    if step > 0:
+        return min(max(counted, 0), size)
+    bound = min(max(counted, first - 1), size - 1)
+    return bound if bound >= 0 else None
 
 
 RULES: dict[str, Rule] = {
     "Add": Rule(_add),
     "AveragePool": Rule(_average_pool, _pool_fits),
-    "Clip": Rule(_rescale),
+    "Clip": Rule(_rescale, constant_parameters),
     "Concat": Rule(_concat),
     "Conv": Rule(_conv, _conv_fits, weights=(1, 2)),
+    "ConvTranspose": Rule(_conv_transpose, _conv_transpose_fits, weights=(1, 2)),
     "Flatten": Rule(_reshape),
     "Gemm": Rule(_gemm, _gemm_fits, weights=(1, 2)),
     "GlobalAveragePool": Rule(_mean),
     "MatMul": Rule(_matmul, _matmul_fits, weights=(1,)),
     "MaxPool": Rule(_max_pool, _pool_fits),
     "Mul": Rule(_mul),
-    "ReduceMean": Rule(_mean),
+    "ReduceMean": Rule(_mean, _reduce_fits),
     "Relu": Rule(_rescale),
     "Reshape": Rule(_reshape),
-    "Resize": Rule(_resize, _resize_fits),
-    "Slice": Rule(_slice, _slice_fits),
+    "Resize": Rule(resizing.lower, resizing.fits),
+    "Slice": Rule(_slice, constant_parameters),
     "Softmax": Rule(_softmax),
     "Squeeze": Rule(_reshape),
     "Sub": Rule(_add),

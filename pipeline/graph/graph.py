@@ -9,7 +9,6 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 import onnx
 import onnx_ir as ir
-from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from pipeline.errors import GraphError
 
@@ -27,7 +26,9 @@ class Graph:
 
     def __init__(self, model: ir.Model) -> None:
         self.model = model
-        self._names = {*self.values(), *(str(node.name) for node in model.graph)}
+        self._names = set(self.values())
+        for node in model.graph.all_nodes():  # of branches and loop bodies too
+            self._names.update((str(node.name), *(str(value.name) for value in node.outputs)))
 
     # -- reading ---------------------------------------------------------------------------
 
@@ -44,8 +45,10 @@ class Graph:
         return self.model.opset_imports[""]
 
     def nodes(self, *op_types: str) -> list[Node]:
-        """The nodes in topological order, all or those of the given types."""
-        return [n for n in self.model.graph if not op_types or n.op_type in op_types]
+        """The nodes in topological order: all, or ONNX's own operators of the given types."""
+        if not op_types:
+            return list(self.model.graph)
+        return [n for n in self.model.graph if n.op_type in op_types and not n.domain]
 
     def values(self) -> dict[str, Value]:
         """Every input, initializer and node output by name."""
@@ -158,10 +161,18 @@ class Graph:
         return True
 
     def drop_unused(self) -> int:
-        """Remove nodes and initializers that no output depends on; how many nodes."""
-        before = len(self.model.graph)
-        RemoveUnusedNodesPass()(self.model)
-        return before - len(self.model.graph)
+        """Remove the nodes and constants that no output depends on; how many."""
+        dropped = 0
+        for node in reversed(self.nodes()):
+            if not any(value.uses() or value.is_graph_output() for value in node.outputs):
+                self.remove(node)
+                dropped += 1
+        constants = self.model.graph.initializers
+        for name, value in tuple(constants.items()):
+            if not value.uses() and not value.is_graph_output():
+                del constants[name]
+                dropped += 1
+        return dropped
 
     def with_shapes(self) -> Graph:
         """The same graph with every shape and type inferred. Raises GraphError."""

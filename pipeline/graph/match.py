@@ -64,8 +64,10 @@ def producer(value: ir.Value) -> ir.Node | None:
 
 
 def only_consumer(value: ir.Value) -> ir.Node | None:
-    """The one node that reads `value`; None when there are more, or the world reads it too."""
+    """The one node that reads `value`; None when there are more, when the world reads it too, or
+    when the reader is inside a branch or a loop body."""
     uses = tuple(value.uses())
     if len(uses) != 1 or value.is_graph_output():
         return None
-    return uses[0].node
+    reader = uses[0].node
+    return reader if reader.graph is value.graph else None

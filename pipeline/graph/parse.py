@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import google.protobuf.message
 import onnx
 import onnx_ir as ir
@@ -13,8 +15,10 @@ from onnx_ir.passes.common import (
 
 from pipeline.errors import GraphError
 from pipeline.graph.graph import Graph
+from pipeline.graph.match import array, attribute
 
 INITIALIZERS_ALONE = 4  # the IR version since which an initializer need not be an input
+ONNX_DOMAINS = ("", "ai.onnx")  # two spellings of one
 MIN_OPSET = 7  # the oldest onnx's converter upgrades
 WORKING_OPSET = 13  # the first with per-axis QuantizeLinear, which per-channel weights need
 
@@ -29,12 +33,12 @@ def parse(data: bytes, name: str) -> Graph:
         ) from error
     if not proto.graph.node:
         raise GraphError("not an ONNX model: it holds no graph", name)
-    _refuse_external_data(proto, name)
+    _refuse_unsupported(proto, name)
     try:
         onnx.checker.check_model(proto)
-    except (onnx.checker.ValidationError, ValueError) as error:
+        return _readable(_normal(ir.from_proto(proto)))
+    except (onnx.checker.ValidationError, ir.serde.SerdeError, TypeError, ValueError) as error:
         raise GraphError(f"not a valid ONNX model: {first_line(error)}", name) from error
-    return _normal(ir.from_proto(proto))
 
 
 def parse_text(text: str) -> Graph:
@@ -73,32 +77,82 @@ def upgraded(graph: Graph, opset: int = WORKING_OPSET) -> Graph:
 
 
 def _keep_old_resize(graph: Graph) -> None:
-    """Before opset 11 a Resize or Upsample read input pixel floor(i / scale); the converter
-    leaves the new default, half_pixel, which computes something else."""
+    """Before opset 11 pixel i of a Resize or Upsample came from i / scale. The converter leaves
+    the new default, half_pixel, which computes something else."""
     for node in graph.nodes("Resize"):
         graph.set_attributes(
-            node, coordinate_transformation_mode="asymmetric", nearest_mode="floor"
+            node,
+            coordinate_transformation_mode="asymmetric",
+            nearest_mode=_old_nearest_mode(node),
         )
 
 
-def first_line(error: Exception) -> str:
+def _old_nearest_mode(resize: ir.Node) -> str:
+    """onnxruntime rounded i / scale up along an axis that shrinks, else down. Raises GraphError
+    where no one mode says the same."""
+    scales = array(resize.inputs[2])
+    if scales is None or not (scales < 1).any():
+        return "floor"
+    if scales.max() > 1 and attribute(resize, "mode") == "nearest":
+        raise GraphError(f"`{resize.name}` shrinks one axis and enlarges another by `nearest`")
+    return "ceil"
+
+
+def first_line(error: BaseException) -> str:
     """ONNX explains itself in many lines; the first says what, the rest where in its own code."""
+    while error.__cause__:
+        error = error.__cause__
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[0] if lines else type(error).__name__
 
 
-def _refuse_external_data(proto: onnx.ModelProto, name: str) -> None:
-    for tensor in proto.graph.initializer:
+def _refuse_unsupported(proto: onnx.ModelProto, name: str) -> None:
+    if proto.functions:
+        raise GraphError(
+            "the model defines operators of its own, which is not supported yet",
+            name,
+            "write them out: onnx.save(onnx.inliner.inline_local_functions(onnx.load(PATH)), PATH)",
+        )
+    if proto.graph.sparse_initializer:
+        raise GraphError("the model has sparse weights, which are not supported yet", name)
+    for tensor in _tensors(proto.graph):
         if tensor.data_location == onnx.TensorProto.EXTERNAL:
             raise GraphError(
                 f"the weight `{tensor.name}` lies in another file, which is not supported yet",
                 name,
                 "save the model in one file: onnx.save(onnx.load(PATH), PATH)",
             )
+    if all(opset.domain not in ONNX_DOMAINS for opset in proto.opset_import):
+        raise GraphError("the model does not say which ONNX opset it uses", name)
+    made = [value.name for value in proto.graph.output]
+    if len(set(made)) < len(made):
+        raise GraphError("two outputs of the model have the same name", name)
+
+
+def _tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
+    """Every tensor, those in branches and loop bodies too."""
+    yield from graph.initializer
+    for node in graph.node:
+        for held in node.attribute:
+            yield from (held.t, *held.tensors)
+            for body in (held.g, *held.graphs):
+                yield from _tensors(body)
+
+
+def _readable(graph: Graph) -> Graph:
+    """The graph, if its constants hold what their shapes say and it can be written again.
+    Raises what NumPy and onnx-ir raise."""
+    for value in graph.model.graph.initializers.values():
+        array(value)
+    graph.to_bytes()
+    return graph
 
 
 def _normal(model: ir.Model) -> Graph:
-    """Constants are initializers, nodes are sorted, names are unique and no node is nameless."""
+    """Constants are initializers, nodes are sorted, names are unique and nothing is nameless."""
+    imports = model.graph.opset_imports
+    if "ai.onnx" in imports:
+        imports[""] = imports.pop("ai.onnx")
     LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(model)
     TopologicalSortPass()(model)
     # Before IR version 4 every initializer was listed as an input; since then it is a default
@@ -106,6 +160,7 @@ def _normal(model: ir.Model) -> Graph:
     fed = [value for value in model.graph.inputs if value.name not in model.graph.initializers]
     model.graph.inputs[:] = fed
     for node in model.graph:
-        node.name = node.name or node.outputs[0].name  # called after what it makes
+        if node.outputs:
+            node.name = node.name or node.outputs[0].name  # called after what it makes
     NameFixPass()(model)
     return Graph(model)

@@ -18,7 +18,7 @@ from pipeline.cache.signature import Signature, signature_of
 from pipeline.digest import Json
 from pipeline.errors import CacheError, PipelineError, Place, ProjectError, Route
 from pipeline.make.memory import Memory
-from pipeline.make.node import Node, Plan
+from pipeline.make.node import Key, Node, Plan
 from pipeline.make.why import differences
 from pipeline.project.files import Source, SourceFile, source_files
 
@@ -28,7 +28,7 @@ STAMPS = "out/.npumake"
 class Stamp(NamedTuple):
     """Beside an artifact: the document of the key that made it, and the digest it had."""
 
-    document: Json
+    document: Key
     digest: str
 
 
@@ -70,7 +70,7 @@ class Build:
             known = self._stamps[node.name] = (signature, _read_stamp(path))
         return known[1]
 
-    def write_stamp(self, node: Node, document: Json, made: str) -> None:
+    def write_stamp(self, node: Node, document: Key, made: str) -> None:
         with replacing(Path(self._stamp_file(node))) as temporary:
             temporary.write_bytes(digest.canonical({"document": document, "digest": made}))
 
@@ -88,11 +88,8 @@ class Build:
 
     # -- keys ------------------------------------------------------------------------------
 
-    def document(self, node: Node, inputs: Mapping[str, str]) -> Json:
-        """The key of `node` as a document, with the digests of its `inputs` by stage.
-
-        Whatever can change the artifact is in it, and no path of this machine.
-        """
+    def document(self, node: Node, inputs: Mapping[str, str]) -> Key:
+        """The key of `node`, with the digests of its `inputs` by stage. Raises ProjectError."""
         code = self.memory.code.closure(node.module)
         return {
             "stage": node.stage,
@@ -149,16 +146,13 @@ class Build:
         if stamp and stamp.document == document and self._intact(node, stamp):
             return State("current", (), stamp.digest)
         reasons = self._reasons(node, stamp, document)
-        follows = stamp is not None and all(
-            stamp.document.get(part) == document[part] for part in document if part != "inputs"
-        )
-        follows = follows and stamp is not None and stamp.document["inputs"] != document["inputs"]
+        follows = stamp is not None and {**stamp.document, "inputs": inputs} == document
         record = self.memory.store.recall(digest.of_document(document))
         if record and self.memory.store.has(record.digest):
             return State("cached", reasons, record.digest, follows)
         return State("would run", reasons, None, follows)
 
-    def _reasons(self, node: Node, stamp: Stamp | None, document: Json) -> tuple[str, ...]:
+    def _reasons(self, node: Node, stamp: Stamp | None, document: Key) -> tuple[str, ...]:
         if stamp is None:
             return ("never built here",)
         changed = differences(stamp.document, document, node.places, self.memory.closure)

@@ -13,10 +13,9 @@ from typing import Any, Literal, NamedTuple, get_type_hints
 from pipeline import digest
 from pipeline.cache.publish import replacing, sweep_temporaries
 from pipeline.cache.store import Record
-from pipeline.digest import Json
 from pipeline.errors import CacheError, PipelineError
 from pipeline.make.build import Build
-from pipeline.make.node import Node
+from pipeline.make.node import Key, Node
 from pipeline.project.reader import built
 from pipeline.project.sections import Sections
 from pipeline.stages import STAGES
@@ -49,7 +48,7 @@ def _make(build: Build, node: Node) -> Literal["made", "recalled"]:
         build.write_stamp(node, document, record.digest)
         return "recalled"
     sweep_temporaries(path.parent)  # of a build that was killed
-    value = _run(build, node, inputs)
+    value = run_stage(build, node, inputs)
     with replacing(path) as temporary:
         value.save(temporary)
         _refuse_changed_inputs(build, node, document)
@@ -61,7 +60,7 @@ def _make(build: Build, node: Node) -> Literal["made", "recalled"]:
     return "made"
 
 
-def _run(build: Build, node: Node, inputs: Mapping[str, str]) -> Artifact:
+def run_stage(build: Build, node: Node, inputs: Mapping[str, str]) -> Artifact:
     stage = STAGES[node.stage]
     hints = get_type_hints(Sections)
     arguments: dict[str, Any] = {
@@ -85,7 +84,7 @@ def _loaded(build: Build, name: str, expected: str) -> Artifact:
     return STAGES[node.stage].artifact.load(path)
 
 
-def _refuse_changed_inputs(build: Build, node: Node, document: Json) -> None:
+def _refuse_changed_inputs(build: Build, node: Node, document: Key) -> None:
     """What was read while the stage ran must still be what the key says it was made from."""
     for name in node.inputs.values():
         made = build.plan.node(name)

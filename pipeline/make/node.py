@@ -8,9 +8,36 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Annotated, Any, TypedDict
 
 from pipeline.digest import Json
 from pipeline.project.files import Source
+from pipeline.project.sections import Doc
+
+
+class Key(TypedDict):
+    """The document that names an artifact: whatever can change it is here, and nothing else.
+
+    No path of this machine, no clock. Its SHA-256 is the name of the record in the store.
+    """
+
+    stage: str
+    code: Annotated[str, Doc("Digest of the stage's source closure, without comments.")]
+    tools: Annotated[Mapping[str, str], Doc("Versions of the libraries that code imports.")]
+    params: Annotated[Mapping[str, Any], Doc("The sections of YAML the stage reads.")]
+    target: Annotated[Any, Doc("The target's document, where the stage asks for it.")]
+    inputs: Annotated[Mapping[str, str], Doc("Digests of the stages it is made from.")]
+    sources: Annotated[
+        Mapping[str, Mapping[str, str]], Doc("Digests of files by YAML key and by name.")
+    ]
+
+
+class KeptRecord(TypedDict):
+    """A record as the store keeps it: what was made, by the key that made it."""
+
+    document: Key
+    digest: Annotated[str, Doc("SHA-256 of the artifact, the name of its blob.")]
+    size: Annotated[int, Doc("Of the artifact, in bytes.")]
 
 
 @dataclass(frozen=True)

@@ -1,20 +1,17 @@
 """Nodes that give what they are given: Identity, Dropout at inference, Cast to the same type,
-and a Reshape or Transpose that changes nothing."""
+and a Reshape, Flatten or Transpose that changes nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from pipeline.graph import Graph, Node, attribute
+from pipeline.graph import Graph, Node, array, attribute
 
 
 def drop_identity(graph: Graph) -> int:
-    return sum(graph.bypass(node) for node in graph.nodes() if _is_identity(node))
-
-
-def _is_identity(node: Node) -> bool:
-    test = IDENTITIES.get(node.op_type)
-    return test is not None and node.inputs[0] is not None and test(node)
+    return sum(
+        graph.bypass(node) for node in graph.nodes(*IDENTITIES) if IDENTITIES[node.op_type](node)
+    )
 
 
 def _keeps_shape(node: Node) -> bool:
@@ -26,10 +23,16 @@ def _keeps_shape(node: Node) -> bool:
 
 
 def _keeps_type(node: Node) -> bool:
-    return node.inputs[0] is not None and node.inputs[0].dtype == node.outputs[0].dtype
+    given, made = node.inputs[0], node.outputs[0]
+    return given is not None and given.dtype is not None and given.dtype == made.dtype
 
 
-def _mask_unread(node: Node) -> bool:
+def _is_inference(node: Node) -> bool:
+    """A Dropout that is not told to train, and whose mask nobody reads."""
+    if len(node.inputs) > 2 and node.inputs[2] is not None:
+        training = array(node.inputs[2])
+        if training is None or training.any():
+            return False
     return all(not value.uses() and not value.is_graph_output() for value in node.outputs[1:])
 
 
@@ -40,7 +43,7 @@ def _keeps_order(node: Node) -> bool:
 
 IDENTITIES: dict[str, Callable[[Node], bool]] = {
     "Cast": _keeps_type,
-    "Dropout": _mask_unread,
+    "Dropout": _is_inference,
     "Flatten": _keeps_shape,
     "Identity": lambda _: True,
     "Reshape": _keeps_shape,

@@ -14,7 +14,9 @@ from pipeline.graph import Graph, Node, array, attribute, shape
 MAX_GROWTH = 1 << 20  # bytes a fold may add to the file
 UNFOLDABLE = frozenset(
     {
+        "Bernoulli",
         "DequantizeLinear",
+        "Dropout",
         "If",
         "Loop",
         "Multinomial",
@@ -34,7 +36,9 @@ def fold_constants(graph: Graph) -> int:
 
 
 def _is_constant(node: Node) -> bool:
-    if node.op_type in UNFOLDABLE or node.domain not in ("", "ai.onnx"):
+    if node.op_type in UNFOLDABLE or node.domain:
+        return False
+    if any(value.is_graph_output() for value in node.outputs):
         return False
     if node.op_type == "Shape":
         given = node.inputs[0]
@@ -44,10 +48,10 @@ def _is_constant(node: Node) -> bool:
 
 def _fold(graph: Graph, node: Node) -> bool:
     results = _shape_of(node) if node.op_type == "Shape" else _computed(graph, node)
+    if not all(isinstance(result, np.ndarray) and result.dtype != object for result in results):
+        return False  # text, or a sequence of tensors
     before = sum(found.nbytes for v in node.inputs if (found := array(v)) is not None)
     if sum(result.nbytes for result in results) > before + MAX_GROWTH:
-        return False
-    if any(value.is_graph_output() for value in node.outputs):
         return False
     for value, result in zip(node.outputs, results, strict=True):
         graph.replace_uses(value, graph.constant(f"{value.name}_folded", result))

@@ -20,6 +20,7 @@ class _Pair(NamedTuple):
     linear: Node
     norm: Node
     weight: np.ndarray
+    axis: int  # of the output channels in the weight
     bias: np.ndarray
     gain: np.ndarray
     mean: np.ndarray
@@ -27,50 +28,58 @@ class _Pair(NamedTuple):
 
 
 def fuse_batch_norm(graph: Graph) -> int:
-    found = [pair for node in graph.nodes("Conv", "Gemm") if (pair := _pair(node))]
-    for pair in found:
-        _fuse(graph, pair)
-    return len(found)
+    fused = 0
+    for node in graph.nodes("Conv", "Gemm"):
+        while pair := _pair(node):  # one normalization may follow another
+            _fuse(graph, pair)
+            fused += 1
+    return fused
 
 
 def _pair(linear: Node) -> _Pair | None:
-    norm = only_consumer(linear.outputs[0])
-    if norm is None or norm.op_type != "BatchNormalization" or len(norm.outputs) != 1:
+    norm, weight = _normalization(linear), array(linear.inputs[1])
+    if norm is None or weight is None or not _is_plain(linear):
         return None
-    weight, bias = array(linear.inputs[1]), _bias(linear)
-    statistics = [array(value) for value in norm.inputs[1:5]]
-    if weight is None or bias is None or any(found is None for found in statistics):
-        return None
-    if linear.op_type == "Gemm" and not _is_plain(linear):
+    axis = 0 if linear.op_type == "Conv" or attribute(linear, "transB", 0) else 1
+    channels = weight.shape[axis]
+    bias, statistics = _bias(linear, channels), [array(value) for value in norm.inputs[1:5]]
+    if bias is None or any(found is None or found.shape != (channels,) for found in statistics):
         return None
     gamma, beta, mean, var = (np.asarray(found, np.float64) for found in statistics)
     gain = gamma / np.sqrt(var + attribute(norm, "epsilon", 1e-5))
-    return _Pair(linear, norm, weight, bias, gain, mean, beta)
+    return _Pair(linear, norm, weight, axis, bias, gain, mean, beta)
 
 
-def _is_plain(gemm: Node) -> bool:
-    return attribute(gemm, "alpha", 1.0) == 1.0 and attribute(gemm, "beta", 1.0) == 1.0
+def _normalization(linear: Node) -> Node | None:
+    """The BatchNormalization, at inference, that alone reads what `linear` makes."""
+    norm = only_consumer(linear.outputs[0])
+    if norm is None or norm.op_type != "BatchNormalization" or norm.domain:
+        return None
+    return None if len(norm.outputs) != 1 or attribute(norm, "training_mode", 0) else norm
 
 
-def _bias(linear: Node) -> np.ndarray | None:
+def _is_plain(linear: Node) -> bool:
+    """A Gemm may also scale its product and its bias."""
+    return attribute(linear, "alpha", 1.0) == 1.0 and attribute(linear, "beta", 1.0) == 1.0
+
+
+def _bias(linear: Node, channels: int) -> np.ndarray | None:
     """Its bias, zeros when it has none; None when the bias is computed or not per channel."""
     given: Value | None = linear.inputs[2] if len(linear.inputs) > 2 else None
-    if given is None:
-        return np.zeros(1)
-    found = array(given)
-    return found if found is not None and found.ndim <= 1 else None
+    found = np.zeros(channels) if given is None else array(given)
+    return found if found is not None and found.shape in ((), (1,), (channels,)) else None
 
 
 def _fuse(graph: Graph, pair: _Pair) -> None:
-    axis = 0 if pair.linear.op_type == "Conv" or attribute(pair.linear, "transB", 0) else 1
-    per_channel = [-1 if index == axis else 1 for index in range(pair.weight.ndim)]
+    per_channel = [-1 if axis == pair.axis else 1 for axis in range(pair.weight.ndim)]
     weight = pair.weight * pair.gain.reshape(per_channel)
     bias = pair.gain * (pair.bias - pair.mean) + pair.beta
+    dtype = pair.weight.dtype
     graph.set_inputs(
         pair.linear,
         {
-            1: graph.constant(f"{pair.linear.name}_weight", weight.astype(np.float32)),
-            2: graph.constant(f"{pair.linear.name}_bias", bias.astype(np.float32)),
+            1: graph.constant(f"{pair.linear.name}_fused_weight", weight.astype(dtype)),
+            2: graph.constant(f"{pair.linear.name}_fused_bias", bias.astype(dtype)),
         },
     )
     graph.bypass(pair.norm)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.graph import Graph, Node, array, only_consumer, shape
+from pipeline.graph import Graph, Node, array, only_consumer
 
 
 class _Biased(NamedTuple):
@@ -26,13 +26,16 @@ def fuse_bias(graph: Graph) -> int:
         if linear.op_type == "MatMul":
             graph.set_type(linear, "Gemm")
         graph.set_inputs(linear, {2: made})
-        graph.bypass(add)
+        graph.replace_uses(add.outputs[0], linear.outputs[0])
+        graph.remove(add)
     return len(found)
 
 
 def _biased(linear: Node) -> _Biased | None:
     add = only_consumer(linear.outputs[0])
-    if add is None or add.op_type != "Add" or len([v for v in linear.inputs if v]) != 2:
+    if add is None or add.op_type != "Add" or add.domain:
+        return None
+    if len(linear.inputs) > 2 and linear.inputs[2] is not None:
         return None
     if linear.op_type == "MatMul" and not _is_plain_product(linear):
         return None
@@ -42,22 +45,22 @@ def _biased(linear: Node) -> _Biased | None:
 
 
 def _is_plain_product(matmul: Node) -> bool:
-    left, right = matmul.inputs
-    if left is None or left.shape is None or array(right) is None:
+    left, right = matmul.inputs[0], array(matmul.inputs[1])
+    if left is None or left.shape is None or right is None:
         return False
-    return len(left.shape) == 2 and array(right) is not None
+    return len(left.shape) == right.ndim == 2
 
 
 def _per_channel(added: np.ndarray | None, linear: Node) -> np.ndarray | None:
     """The added constant with one value per output channel, when that is what it is."""
-    if added is None or linear.outputs[0].shape is None:
+    made = linear.outputs[0].shape
+    if added is None or made is None or added.ndim > len(made):
         return None
-    made = shape(linear.outputs[0])
-    axis = 1 if linear.op_type == "Conv" else len(made) - 1
-    spread = [made[axis] if index == axis else 1 for index in range(len(made))]
-    aligned = (1,) * (len(made) - added.ndim) + added.shape
-    if len(aligned) != len(made) or any(
-        a not in (1, s) for a, s in zip(aligned, spread, strict=True)
-    ):
+    channels = made[1]  # of a matrix too: its columns
+    if not isinstance(channels, int):
         return None
-    return np.broadcast_to(added.reshape(aligned), spread).reshape(-1).copy()
+    spread = [channels if axis == 1 else 1 for axis in range(len(made))]
+    aligned = added.reshape((1,) * (len(made) - added.ndim) + added.shape)
+    if any(size not in (1, whole) for size, whole in zip(aligned.shape, spread, strict=True)):
+        return None
+    return np.broadcast_to(aligned, spread).reshape(-1).copy()

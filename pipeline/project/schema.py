@@ -3,6 +3,7 @@
     dataclass → object with named keys      Mapping[str, T] → object of T
     tuple[T, ...] → array of T              Literal → enum
     A | B → both types at once              Doc → description, minimum, maximum
+    TypedDict → object, all keys required   Any → anything
 
 A union needs no `anyOf`: `items` speaks only of arrays and `minimum` only of numbers, so the
 keywords of the members lie side by side and a wrong value breaks exactly one of them.
@@ -13,7 +14,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, NewType, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NewType,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
 
 from pipeline.digest import Json, plain
 from pipeline.project.sections import Doc
@@ -23,12 +34,12 @@ DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", NoneType: "null"}
 
 
-def schema_of(sections: type) -> Json:
-    """The JSON Schema (draft 2020-12) of a project whose sections are this dataclass.
+def schema_of(sections: type, title: str = "npumake project") -> Json:
+    """The JSON Schema (draft 2020-12) of a YAML file whose keys are this dataclass.
 
     Raises TypeError for a field whose type has no place in YAML.
     """
-    return {"$schema": DRAFT, "title": "npumake project", **_of(sections, Doc(""))}
+    return {"$schema": DRAFT, "title": title, **_of(sections, Doc(""))}
 
 
 def _of(hint: Any, doc: Doc) -> dict[str, Json]:
@@ -49,6 +60,10 @@ def _of(hint: Any, doc: Doc) -> dict[str, Json]:
 
 
 def _of_class(hint: Any, doc: Doc) -> dict[str, Json]:
+    if hint is Any:
+        return {}
+    if is_typeddict(hint):
+        return _document(hint)
     if is_dataclass(hint) and isinstance(hint, type):
         return _object(hint)
     if isinstance(hint, NewType):
@@ -82,6 +97,16 @@ def _object(section: type) -> dict[str, Json]:
         "properties": {key.name: _property(key, hints[key.name]) for key in keys},
         "additionalProperties": False,
         **({"required": required} if required else {}),
+    }
+
+
+def _document(document: type) -> dict[str, Json]:
+    hints = get_type_hints(document, include_extras=True)
+    return {
+        "type": "object",
+        "properties": {name: _of(hint, Doc("")) for name, hint in hints.items()},
+        "additionalProperties": False,
+        "required": list(hints),
     }
 
 

@@ -38,7 +38,7 @@ def _store_codes(graph: Graph, quantizer: Node) -> None:
         value,
         affine.per_axis(scale, value.ndim, axis),
         affine.per_axis(zero_point, value.ndim, axis),
-        -limits.max if zero_point.dtype.kind == "i" and not zero_point.any() else limits.min,
+        limits.min,
         limits.max,
     )
     stored = graph.constant(f"{_name(quantizer.inputs[0])}_codes", codes.astype(zero_point.dtype))
@@ -53,8 +53,8 @@ def _store_bias(graph: Graph, node: Node) -> None:
     s_x, s_w = (_scale(node.inputs[index]) for index in (0, 1))
     if s_x is None or s_w is None:
         return
-    scale = np.broadcast_to(s_x.reshape(-1) * s_w.reshape(-1), (bias.size,)).astype(np.float32)
-    codes = np.rint(bias.reshape(-1).astype(np.float64) / scale)
+    scale = s_x.reshape(-1) * s_w.reshape(-1)
+    codes = np.rint(bias.reshape(-1).astype(np.float64) / scale)  # one bias may serve all channels
     if np.abs(codes).max(initial=0) > np.iinfo(np.int32).max:
         raise StageError("a bias does not fit int32 on the grid of its weights", str(node.name))
     name = _name(node.inputs[2])
@@ -64,7 +64,7 @@ def _store_bias(graph: Graph, node: Node) -> None:
         [
             stored,
             graph.constant(f"{name}_scale", scale),
-            graph.constant(f"{name}_zero_point", np.zeros(bias.size, np.int32)),
+            graph.constant(f"{name}_zero_point", np.zeros(scale.size, np.int32)),
         ],
         f"{name}_dequantized",
         axis=0,

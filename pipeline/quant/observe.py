@@ -34,7 +34,7 @@ class Statistics:
         """Arrays by tensor: names, exponents, low, high, count and counts (tensors, 2, bins)."""
         found = list(self.tensors.values())
         columns = {
-            "names": np.array(list(self.tensors)),
+            "tensor": np.array(list(self.tensors)),
             "exponent": np.array([h.exponent for h in found], np.int32),
             "low": np.array([h.low for h in found], np.float32),
             "high": np.array([h.high for h in found], np.float32),
@@ -48,12 +48,12 @@ class Statistics:
     def load(cls, path: Path) -> Statistics:
         """Raises CacheError for a file that `save` did not write."""
         try:
-            with np.load(path, allow_pickle=False) as file:
-                columns = {name: file[name] for name in file.files}
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+                columns = {name: arrays[name] for name in arrays.files}
             rows = zip(
                 *(
                     columns[name]
-                    for name in ("names", "exponent", "counts", "low", "high", "count")
+                    for name in ("tensor", "exponent", "counts", "low", "high", "count")
                 ),
                 strict=True,
             )
@@ -63,7 +63,7 @@ class Statistics:
                     for name, exponent, counts, low, high, count in rows
                 }
             )
-        except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
             raise CacheError(f"not a statistics file: {error}", str(path)) from error
 
 
@@ -72,23 +72,20 @@ def observe(graph: Graph, feeds: Iterable[Feeds]) -> Statistics:
 
     Raises StageError when the model makes NaN or infinity, which no range can hold.
     """
-    fed = {str(value.name) for value in graph.inputs}
-    names = [name for name in observed(graph) if name not in fed]
+    names = observed(graph)
     watched = graph.copy()
     watched.expose(names)
     session = OrtSession(watched.to_bytes())
     found: dict[str, Histogram] = {}
-
-    def add(name: str, values: np.ndarray) -> None:
-        try:
-            part = histogram(values)
-        except ValueError as error:
-            raise StageError(f"the float model gives no finite number: {error}", name) from error
-        found[name] = merged(found[name], part) if name in found else part
-
-    for feed, made in session.run_all(feeds):
-        for name in sorted(fed):
-            add(name, feed[name])
+    for _, made in session.run_all(feeds if names else ()):
         for name, values in zip(names, made, strict=True):
-            add(name, values)
-    return Statistics({name: found[name] for name in observed(graph)})
+            part = _finite(values, name)
+            found[name] = merged(found[name], part) if name in found else part
+    return Statistics(found)
+
+
+def _finite(values: np.ndarray, name: str) -> Histogram:
+    try:
+        return histogram(values)
+    except ValueError as error:
+        raise StageError(f"the float model gives no finite number: {error}", name) from error

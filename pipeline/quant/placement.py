@@ -8,7 +8,8 @@ stays on the CPU next to a float border, where quantizing would only cost.
 from __future__ import annotations
 
 from pipeline.engine.fusion import absorbed
-from pipeline.engine.rules import has_kernel, is_constant
+from pipeline.engine.rules import has_kernel
+from pipeline.engine.site import is_constant
 from pipeline.graph import Graph, Node, Value, array, is_float, producer
 from pipeline.targets.target import Target
 
@@ -18,18 +19,24 @@ ALIKE = frozenset({*PASSIVE, "MaxPool", "Resize"} - {"Concat"})
 
 
 def on_chip(graph: Graph, target: Target) -> set[Node]:
-    """The nodes that run in integers, a clamp with the node that absorbs it."""
+    """The nodes that run in integers; a clamp goes with the node that absorbs it."""
     chosen: set[Node] = set()
+    clamps: set[Node] = set()
     for node in graph.nodes():
-        if node in chosen or not _runs(node, target):
+        if node in clamps:
             continue
-        if node.op_type in PASSIVE and not any(producer(v) in chosen for v in activations(node)):
-            continue
-        chosen.add(node)
         clamp = absorbed(node)
-        if clamp is not None:
-            chosen.add(clamp)
+        together = {node} if clamp is None else {node, clamp}
+        clamps |= together - {node}
+        if _runs(node, target) and not _is_left_behind(node, chosen):
+            chosen |= together
     return chosen
+
+
+def _is_left_behind(node: Node, chosen: set[Node]) -> bool:
+    """A passive node none of whose producers is on the chip."""
+    makers = (producer(value) for value in activations(node))
+    return node.op_type in PASSIVE and not any(maker in chosen for maker in makers)
 
 
 def _runs(node: Node, target: Target) -> bool:
@@ -51,10 +58,28 @@ def activations(node: Node) -> tuple[Value, ...]:
 def root(value: Value) -> Value:
     """The tensor whose values `value` holds: back through every node that only moves them."""
     maker = producer(value)
-    while maker is not None and maker.op_type in ALIKE and maker.inputs[0] is not None:
+    while maker is not None and _moves(maker) and maker.inputs[0] is not None:
         value = maker.inputs[0]
         maker = producer(value)
     return value
+
+
+def _moves(node: Node) -> bool:
+    """Without a kernel an operator of the same name may do more: a cubic Resize overshoots."""
+    return node.op_type in ALIKE and has_kernel(node)
+
+
+def answers(graph: Graph) -> frozenset[str]:
+    """The observed tensors that the model's outputs hold the values of, pieced together or not."""
+    found: set[str] = set()
+    read = list(graph.outputs)
+    while read:
+        value = root(read.pop())
+        found.add(str(value.name))
+        maker = producer(value)
+        if maker is not None and maker.op_type == "Concat":
+            read += activations(maker)
+    return frozenset(found)
 
 
 def observed(graph: Graph) -> tuple[str, ...]:

@@ -11,6 +11,10 @@ each chunk's mass spread evenly over its non-empty bins. T is the edge after the
 
     KL(P || Q) = sum P log(P / Q)
 
+which is infinite where outliers were added to an empty bin. The count of bin 0 is taken to be that
+of bin 1, as NVIDIA's own calibrators do: after a ReLU half of all values are zero, which every T
+represents exactly; left in, they outweigh all others, and T comes out several times too small.
+
 Within a chunk Q is one number, so the sum falls apart into prefix sums: sum P log P over bins and
 (mass of P) * log Q per chunk. All candidates are evaluated as one table of (candidates, LEVELS).
 """
@@ -25,7 +29,6 @@ from pipeline.kernels.histogram import BINS, Histogram
 from pipeline.project.sections import Calibration
 
 LEVELS = 128  # magnitudes of an int8 grid
-EMPTY = 1e-4  # what Q gives a bin of P that is not empty only because outliers were added to it
 
 
 def threshold(statistics: Histogram, calibration: Calibration) -> float:
@@ -46,7 +49,7 @@ def _max_percentile(statistics: Histogram, calibration: Calibration) -> float:
 
 def _kl(statistics: Histogram, _: Calibration) -> float:
     counts = statistics.counts.sum(axis=0).astype(np.float64)
-    counts[0] = counts[1]  # TensorRT's: a peak of exact zeros says nothing about the range
+    counts[0] = counts[1]
     used = int(np.flatnonzero(counts)[-1]) + 1 if counts.any() else 0
     if used <= LEVELS:
         return _max(statistics, Calibration())
@@ -77,8 +80,8 @@ def _divergences(h: np.ndarray, candidates: np.ndarray) -> np.ndarray:
     q = chunk_mass / np.maximum(chunk_bins, 1) / np.maximum(kept, 1)[:, None]
     log_q = np.log(q, where=q > 0, out=np.zeros_like(q))
     p_log_q = (chunk_mass / total * log_q).sum(axis=1)
-    last_log_q = np.where(last > 0, log_q[:, -1], np.log(EMPTY))
-    return p_log_p - p_log_q - outliers / total * last_log_q
+    divergence = p_log_p - p_log_q - outliers / total * log_q[:, -1]
+    return np.where((last == 0) & (outliers > 0), np.inf, divergence)
 
 
 def _xlogx(p: np.ndarray) -> np.ndarray:

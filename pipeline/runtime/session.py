@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -46,7 +46,12 @@ class Session:
 
     def run(self, names: Sequence[str] | None, feeds: Mapping[str, np.ndarray]) -> list[np.ndarray]:
         """The named outputs, all of them when None, in order."""
-        for name in names or ():
-            if name not in self.output_names:
-                raise GraphError(f"no output `{name}`", hint=did_you_mean(name, self.output_names))
+        _refuse_unknown("output", names or (), self.output_names)
+        _refuse_unknown("input", feeds, self.input_names)
         return self._engine.run(names, feeds)
+
+
+def _refuse_unknown(kind: str, names: Iterable[str], known: Sequence[str]) -> None:
+    for name in names:
+        if name not in known:
+            raise GraphError(f"no {kind} `{name}`", hint=did_you_mean(name, known))

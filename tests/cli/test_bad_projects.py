@@ -61,7 +61,7 @@ WRONG: dict[str, tuple[Callable[[Workspace], None], int, list[str]]] = {
     "mistyped value": (
         replaced("method: max", "method: maxx"),
         2,
-        ["maxx", f"--> {YAML}:17:11", "did you mean `max`?"],
+        ["`calibration.method` cannot be `maxx`", f"--> {YAML}:17:11", "allowed: `max`"],
     ),
     "value of the wrong type": (replaced("offset: 128", "offset: yes"), 2, [f"{YAML}:8:13"]),
     "unknown target": (

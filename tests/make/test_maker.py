@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
+import jsonschema
 import pytest
-from workspaces import Workspace
+from workspaces import REPO, Workspace
 
 from pipeline.cli.projects import selected
 from pipeline.errors import CacheError
@@ -95,3 +97,11 @@ def test_the_key_holds_no_path_of_this_machine(fresh: Workspace) -> None:
             "inputs",
             "sources",
         }
+
+
+def test_every_record_in_the_store_fits_the_published_schema(built_once: Workspace) -> None:
+    schema = json.loads((REPO / "schemas" / "record.schema.json").read_bytes())
+    records = list((built_once.root / "cache" / "records").glob("*/*.json"))
+    assert len(records) >= 12
+    for record in records:
+        jsonschema.validate(json.loads(record.read_bytes()), schema)

@@ -7,12 +7,17 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
+from pipeline.make.node import KeptRecord
 from pipeline.project.schema import schema_of
 from pipeline.project.sections import Sections
 from pipeline.targets.target import Target
 
 FOLDER = Path(__file__).parents[2] / "schemas"
-SCHEMAS = {"project": schema_of(Sections), "target": schema_of(Target, "npumake target")}
+SCHEMAS = {
+    "project": schema_of(Sections),
+    "record": schema_of(KeptRecord, "npumake record"),
+    "target": schema_of(Target, "npumake target"),
+}
 
 
 @pytest.mark.parametrize("name", SCHEMAS)

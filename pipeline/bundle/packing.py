@@ -1,0 +1,133 @@
+"""A program as plain JSON, and the bytes its constants lie in.
+
+A constant is (offset, dtype, shape): little-endian and in C order, each at a multiple of 64, equal
+ones once. `unpacked` takes nothing that `packed` would not have written, so a program has exactly
+one spelling.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TypeVar
+
+import numpy as np
+
+from pipeline import digest
+from pipeline.bundle.program import Instruction, Program, Tensor
+from pipeline.digest import Json
+
+T = TypeVar("T")
+
+ALIGNMENT = 64
+DTYPES = frozenset({"int8", "uint8", "int16", "uint16", "int32", "int64", "float32"})
+
+
+def packed(program: Program) -> tuple[Json, bytes]:
+    """The program as JSON and its weights. Raises TypeError for a dtype that is not in DTYPES."""
+    weights, places = bytearray(), dict[tuple[str, str], int]()
+
+    def place(array: np.ndarray) -> Json:
+        if array.dtype.name not in DTYPES:
+            raise TypeError(f"a bundle holds no {array.dtype}")
+        data = array.astype(array.dtype.newbyteorder("<")).tobytes()
+        key = (array.dtype.name, digest.of_bytes(data))
+        if key not in places:
+            weights.extend(bytes(-len(weights) % ALIGNMENT))
+            places[key] = len(weights)
+            weights.extend(data)
+        return [places[key], array.dtype.name, list(array.shape)]
+
+    def instruction(step: Instruction) -> Json:
+        constants = {role: place(step.constants[role]) for role in sorted(step.constants)}
+        return {**digest.plain(replace(step, constants={})), "constants": constants}
+
+    document = {
+        "inputs": list(program.inputs),
+        "outputs": list(program.outputs),
+        "tensors": {name: digest.plain(tensor) for name, tensor in program.tensors.items()},
+        "instructions": [instruction(step) for step in program.instructions],
+    }
+    return document, bytes(weights)
+
+
+def unpacked(document: Json, weights: bytes) -> Program:
+    """The program that `packed` gives as `document` and `weights`.
+
+    Raises KeyError, TypeError, ValueError or OverflowError when there is none. Constants are
+    read-only views of `weights`: no shape makes this take more memory than there are bytes.
+    """
+    program = Program(
+        _many(str, document["inputs"]),
+        _many(str, document["outputs"]),
+        {name: _tensor(tensor) for name, tensor in _a(dict, document["tensors"]).items()},
+        tuple(_instruction(step, weights) for step in _a(list, document["instructions"])),
+    )
+    _refuse_loose_ends(program)
+    if packed(program) != (document, weights):
+        raise ValueError("the program is not written as a bundle writes it")
+    return program
+
+
+def _tensor(tensor: Json) -> Tensor:
+    dtype, scale = _a(str, tensor["dtype"]), tensor["scale"]
+    if np.dtype(dtype).name != dtype:
+        raise ValueError(f"no tensor is {dtype}")
+    return Tensor(
+        _shape(tensor["shape"]),
+        dtype,
+        None if scale is None else _a(float, scale),
+        _a(int, tensor["zero_point"]),
+    )
+
+
+def _instruction(step: Json, weights: bytes) -> Instruction:
+    constants = _a(dict, step["constants"])
+    return Instruction(
+        _a(str, step["op"]),
+        _a(str, step["name"]),
+        _many(str, step["inputs"]),
+        _many(str, step["outputs"]),
+        {role: _constant(_a(list, place), weights) for role, place in constants.items()},
+        _a(dict, step["attributes"]),
+    )
+
+
+def _constant(place: list[Json], weights: bytes) -> np.ndarray:
+    offset, dtype, sizes = place
+    shape = _shape(sizes)
+    if dtype not in DTYPES:
+        raise ValueError(f"no constant is {dtype}")
+    little = np.dtype(dtype).newbyteorder("<")
+    held = memoryview(weights)[_a(int, offset) :][: math.prod(shape) * little.itemsize]
+    # NumPy refuses to see more in `held` than there is.
+    return np.ndarray(shape, little, held).astype(dtype, copy=False)
+
+
+def _refuse_loose_ends(program: Program) -> None:
+    """Whatever is read was fed or made before, and is described."""
+    known = set(program.inputs)
+    for step in program.instructions:
+        if not known.issuperset(step.inputs):
+            raise ValueError(f"`{step.name}` reads what nothing made")
+        known.update(step.outputs)
+    if not known.issuperset(program.outputs) or not known <= set(program.tensors):
+        raise ValueError("the program gives or makes what it does not describe")
+
+
+def _shape(sizes: Json) -> tuple[int, ...]:
+    shape = _many(int, sizes)
+    if any(size < 0 for size in shape):
+        raise ValueError(f"no shape is {sizes}")
+    return shape
+
+
+def _a(kind: type[T], value: Json) -> T:
+    """The value, which must be exactly a `kind`: true is no int, "ab" no list."""
+    if type(value) is not kind:
+        raise TypeError(f"a {type(value).__name__} where a {kind.__name__} belongs")
+    return value
+
+
+def _many(kind: type[T], values: Json) -> tuple[T, ...]:
+    return tuple(_a(kind, value) for value in _a(list, values))

@@ -1,0 +1,87 @@
+"""A node on its grids: what a rule of the table is given, and what it answers.
+
+An activation is real = s * (q - z). The factor of a requantisation is what multiplies the exact
+integer accumulator to give codes of the output grid, e.g. s_x * s_w / s_y for a convolution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pipeline.bundle.program import Tensor
+from pipeline.digest import Json
+from pipeline.graph import Node, Value, array, producer
+from pipeline.kernels import rounding
+
+
+class Operand(NamedTuple):
+    """An activation the node reads: the name and grid of an integer tensor."""
+
+    name: str
+    grid: Tensor
+
+    @property
+    def scale(self) -> float:
+        assert self.grid.scale is not None
+        return self.grid.scale
+
+
+class Weights(NamedTuple):
+    """A constant the node reads: zero point already subtracted, scale per channel or scalar."""
+
+    values: np.ndarray
+    scale: np.ndarray
+
+
+@dataclass(frozen=True)
+class Site:
+    """A node with its integer surroundings."""
+
+    node: Node
+    operands: tuple[Operand, ...]  # activations, in the order of the node's inputs
+    weights: tuple[Weights, ...]  # constants of the positions the rule names, likewise
+    output: Tensor
+
+    @property
+    def scale(self) -> float:
+        assert self.output.scale is not None
+        return self.output.scale
+
+
+class Step(NamedTuple):
+    """What an instruction needs besides its tensors."""
+
+    op: str
+    constants: dict[str, np.ndarray]
+    attributes: dict[str, Json]
+
+
+class Rule(NamedTuple):
+    lower: Callable[[Site], Step]
+    fits: Callable[[Node], bool] = lambda _: True
+    weights: tuple[int, ...] = ()  # input positions that are weights when they are constant
+
+
+def is_constant(value: Value | None) -> bool:
+    """Whether the value is a constant, Q/DQ around it or not."""
+    while value is not None and array(value) is None:
+        maker = producer(value)
+        if maker is None or maker.op_type not in ("QuantizeLinear", "DequantizeLinear"):
+            return False
+        value = maker.inputs[0]
+    return value is not None
+
+
+def constant_parameters(node: Node) -> bool:
+    """Whether everything but the first input is given in the graph."""
+    return all(array(value) is not None for value in node.inputs[1:] if value is not None)
+
+
+def factor(real: Any) -> dict[str, np.ndarray]:
+    """Constants of a requantisation by `real`: a scalar, or one number per channel or place."""
+    fixed = rounding.fixed_point(np.asarray(real, np.float64))
+    return {"mantissa": fixed.mantissa, "shift": fixed.shift}

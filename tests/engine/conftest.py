@@ -1,0 +1,83 @@
+"""From a float graph to its integers, by the real path, and onnxruntime as the oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+import numpy as np
+import onnxruntime
+import pytest
+
+from pipeline.graph import Graph, shape
+from pipeline.project.sections import Calibration
+from pipeline.quant.grids import activation_grid
+from pipeline.quant.integers import with_integer_weights
+from pipeline.quant.observe import observe
+from pipeline.quant.qdq import with_qdq
+from pipeline.quant.ranges import ranges
+from pipeline.targets.target import Activations, Target, Weights
+
+Feeds = Mapping[str, np.ndarray]
+
+
+@pytest.fixture(scope="session")
+def chip() -> Callable[..., Target]:
+    """chip(dtype, symmetric): a target of that activation grid."""
+
+    def target(dtype="int8", symmetric=False, per_channel=True, operators=None) -> Target:
+        return Target(
+            "chip",
+            "vendor",
+            "NPU",
+            Activations(dtype, symmetric),
+            Weights("int8", per_channel),
+            "half_even",
+            operators=operators,
+        )
+
+    return target
+
+
+@pytest.fixture(scope="session")
+def samples() -> Callable[..., list[Feeds]]:
+    """samples(graph): three normal feeds for every input."""
+
+    def drawn(graph: Graph, count: int = 3, seed: int = 0) -> list[Feeds]:
+        rng = np.random.default_rng(seed)
+        shapes = {str(value.name): shape(value) for value in graph.inputs}
+        return [
+            {name: rng.normal(0.2, 1.0, dims).astype(np.float32) for name, dims in shapes.items()}
+            for _ in range(count)
+        ]
+
+    return drawn
+
+
+@pytest.fixture(scope="session")
+def quantized() -> Callable[..., Graph]:
+    """quantized(graph, feeds, target): the graph in integers, ranges as measured on the feeds."""
+
+    def made(graph: Graph, feeds: Iterable[Feeds], target: Target) -> Graph:
+        found = ranges(graph, observe(graph, feeds), Calibration("max"))
+        grids = {name: activation_grid(*span, target.activations) for name, span in found.items()}
+        return with_integer_weights(with_qdq(graph, grids, target))
+
+    return made
+
+
+@pytest.fixture(scope="session")
+def literal() -> Callable[..., dict[str, np.ndarray]]:
+    """literal(graph, feeds, names): these tensors by onnxruntime, node by node, nothing fused."""
+
+    def run(graph: Graph, feeds: Feeds, names: Iterable[str]) -> dict[str, np.ndarray]:
+        watched, names = graph.copy(), list(names)
+        watched.expose(names)
+        options = onnxruntime.SessionOptions()
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        options.intra_op_num_threads = 1
+        session = onnxruntime.InferenceSession(
+            watched.to_bytes(), options, providers=["CPUExecutionProvider"]
+        )
+        return dict(zip(names, session.run(None, dict(feeds)), strict=True))
+
+    return run

@@ -1,0 +1,93 @@
+"""Every operator of RULES: exact integers, within one step of onnxruntime."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from engine.operators import CASES
+
+from pipeline.bundle.archive import Bundle
+from pipeline.bundle.program import Program
+from pipeline.engine.fusion import ABSORBING
+from pipeline.engine.lower import lowered
+from pipeline.engine.ort import OrtSession
+from pipeline.engine.reference import KERNELS, ReferenceSession
+from pipeline.engine.rules import RULES
+from pipeline.graph import parse_text
+from pipeline.kernels.measure import agreement
+
+FEW = 0.03  # the share of codes that may differ from onnxruntime's, by one, or else one code
+TIES = 0.3  # where many results are ties: a linear Resize by 2 weighs with 1/4 and 3/4
+CLOSE = 0.995  # the least cosine of eight bits with the floats
+EXACT = {"quantize", "dequantize", "max_pool", "reshape", "resize_nearest", "slice", "transpose"}
+SCHEMES = [("int8", True), ("int8", False), ("uint8", False)]
+ROUNDINGS = ("half_even", "half_up", "half_away")
+
+IDS = [(op, name) for op, cases in CASES.items() for name in cases]
+every_case = pytest.mark.parametrize(("op", "name"), IDS, ids=[f"{o}: {n}" for o, n in IDS])
+every_scheme = pytest.mark.parametrize("scheme", SCHEMES, ids=["int8 symmetric", "int8", "uint8"])
+
+
+def test_every_operator_with_a_rule_is_in_the_table():
+    assert CASES.keys() == RULES.keys()
+    assert RULES.keys() >= ABSORBING
+
+
+def test_every_kernel_is_an_instruction_of_some_case(chip, samples, quantized):
+    met = set()
+    for text in (text for cases in CASES.values() for text in cases.values()):
+        graph = parse_text(text)
+        made = quantized(graph, samples(graph), chip())
+        met |= {step.op for step in lowered(made, "half_even").instructions}
+    assert met == KERNELS.keys()
+
+
+@every_case
+@every_scheme
+def test_on_the_same_integers_it_is_within_one_step_of_onnxruntime(
+    op, name, scheme, chip, samples, quantized, literal
+):
+    graph = parse_text(CASES[op][name])
+    feeds = samples(graph)
+    made = quantized(graph, feeds, chip(*scheme))
+    programs = {rounding: lowered(made, rounding) for rounding in ROUNDINGS}
+    steps = [step for step in programs["half_even"].instructions if step.op != "constant"]
+    assert {step.op for step in steps} <= KERNELS.keys()  # nothing is left to the CPU
+    for feed in (feeds[1], {given: 2 * x for given, x in feeds[0].items()}):  # 2 x saturates
+        wanted = literal(made, feed, [step.outputs[0] for step in steps])
+        for rounding, step in itertools.product(ROUNDINGS, steps):
+            session = ReferenceSession(alone(programs[rounding], step.name))
+            (exact,) = session.run(None, {**feed, **wanted})
+            off = np.abs(np.subtract(exact, wanted[step.outputs[0]], dtype=np.float64))
+            assert exact.shape == wanted[step.outputs[0]].shape
+            assert off.max() <= (step.op not in EXACT)
+            few = TIES if step.op == "resize_linear" or rounding != "half_even" else FEW
+            assert (off > 0).sum() <= max(1, few * off.size)
+
+
+@every_case
+def test_the_bundle_gives_the_same_bits_and_they_are_close_to_the_floats(
+    op, name, chip, samples, quantized
+):
+    graph = parse_text(CASES[op][name])
+    feeds = samples(graph)
+    program = lowered(quantized(graph, feeds, chip()), "half_up")
+    bundle = Bundle.from_bytes(Bundle("chip", program, {}).to_bytes())
+    names = [made for step in program.instructions for made in step.outputs]
+    exact = ReferenceSession(program).run(names, feeds[0])
+    again = ReferenceSession(bundle.program).run(names, feeds[0])
+    assert all(np.array_equal(a, b) for a, b in zip(exact, again, strict=True))
+    given = ReferenceSession(program).run(None, feeds[0])
+    meant = OrtSession(graph.to_bytes()).run(None, feeds[0])
+    assert min(agreement(a, b).cosine for a, b in zip(meant, given, strict=True)) > CLOSE
+
+
+def alone(program, name):
+    """The program of this one instruction, fed the integers it reads."""
+    (step,) = (step for step in program.instructions if step.name == name)
+    constants = tuple(other for other in program.instructions if other.op == "constant")
+    known = {other.outputs[0] for other in constants}
+    read = tuple(given for given in dict.fromkeys(step.inputs) if given not in known)
+    return Program(read, step.outputs, program.tensors, (*constants, step))

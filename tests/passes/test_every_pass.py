@@ -1,0 +1,131 @@
+"""What every pass promises, on graphs that together give each of them something to do.
+
+A new pass is tested by being listed in PASSES; a graph that shows it goes into GRAPHS.
+"""
+
+import numpy as np
+import onnx
+import pytest
+
+from pipeline.graph import parse_text
+from pipeline.passes import PASSES, optimized
+from pipeline.passes.fuse_batch_norm import fuse_batch_norm
+from pipeline.passes.fuse_bias import fuse_bias
+
+ROUNDS = (fuse_bias, fuse_batch_norm)  # a sum in another order; the others are exact
+
+
+def numbers(count: int, low: float = -1.0, high: float = 1.0) -> str:
+    return ", ".join(f"{value:.4f}" for value in np.linspace(low, high, count))
+
+
+NORM = (
+    f"float[2] gamma = {{{numbers(2, 0.5, 2)}}}, float[2] beta = {{{numbers(2)}}}, "
+    f"float[2] mean = {{{numbers(2)}}}, float[2] var = {{{numbers(2, 0.1, 3)}}}"
+)
+WEIGHT = f"float[2,2,3,3] w = {{{numbers(36)}}}"
+IMAGE = "agraph (float[1,2,6,7] x) => (float[1,2,N,M] y)"
+
+GRAPHS = {
+    "nothing to do": "agraph (float[1,4] x) => (float[1,4] y) { y = Relu(x) }",
+    "identities in a row": """agraph (float[1,4] x) => (float[1,4] y) {
+        a = Identity(x)  b = Relu(a)  c = Identity(b)  y = Identity(c) }""",
+    "identity from input to output": """agraph (float[1,4] x) => (float[1,4] y, float[1,4] z) {
+        y = Identity(x)  z = Relu(y) }""",
+    "identity of an output": """agraph (float[1,4] x) => (float[1,4] y, float[1,4] z) {
+        y = Relu(x)  z = Identity(y) }""",
+    "identity of a constant": """agraph (float[1,4] x) => (float[1,4] y, float[2] z)
+        <float[2] c = {1, 2}> { y = Relu(x)  z = Identity(c) }""",
+    "identities of four kinds": """agraph (float[1,4] x) => (float[1,4] y) <int64[2] s = {1, 4}> {
+        a = Dropout(x)  b = Cast<to=1>(a)  c = Reshape(b, s)  d = Transpose<perm=[0,1]>(c)
+        e = Flatten(d)  y = Relu(e) }""",
+    "identity before a branch": """agraph (float[1,4] x, bool when) => (float[1,4] y) {
+        a = Identity(x)
+        y = If(when) <then_branch = yes () => (float[1,4] t) { t = Neg(a) },
+                      else_branch = no () => (float[1,4] e) { e = Abs(a) }> }""",
+    "constants in a row": """agraph (float[1,4] x) => (float[1,4] y)
+        <float[4] c = {1, 2, 3, 4}> { a = Neg(c)  b = Abs(a)  k = Mul(a, b)  y = Add(x, k) }""",
+    "shape arithmetic": """agraph (float[2,6] x) => (float[3,4] y)
+        <int64[2] k = {3, 4}, int64[2] one = {1, 1}> {
+        s = Shape(x)  t = Mul(s, one)  u = Sub(s, t)  v = Add(u, k)  y = Reshape(x, v) }""",
+    "a constant output": """agraph (float[4] x) => (float[4] y, float[4] z)
+        <float[4] c = {1, 2, 3, 4}> { z = Neg(c)  a = Abs(z)  y = Mul(x, a) }""",
+    "padding kinds": f"""{IMAGE} <{WEIGHT}> {{
+        a = Conv<auto_pad = "SAME_UPPER", strides = [2,2]>(x, w)
+        b = MaxPool<auto_pad = "SAME_LOWER", kernel_shape = [2,3], strides = [1,2]>(a)
+        y = AveragePool<auto_pad = "VALID", kernel_shape = [2,1]>(b) }}""",
+    "bias behind a convolution": f"""{IMAGE} <{WEIGHT}, float[1,2,1,1] c = {{1, -2}}> {{
+        a = Conv(x, w)  b = Add(a, c)  d = Conv(b, w)  e = Add(c, d)  y = Relu(e) }}""",
+    "bias behind a matrix": f"""agraph (float[3,4] x) => (float[3,2] y)
+        <float[4,2] w = {{{numbers(8)}}}, float[2] c = {{1, -2}}> {{
+        a = MatMul(x, w)  y = Add(a, c) }}""",
+    "convolution, bias and normalization": f"""{IMAGE}
+        <{WEIGHT}, {NORM}, float[2,1,1] c = {{1, -2}}> {{
+        a = Conv(x, w)  b = Add(a, c)  y = BatchNormalization(b, gamma, beta, mean, var) }}""",
+    "two normalizations": f"""{IMAGE} <{WEIGHT}, {NORM}> {{
+        a = Conv(x, w)  b = BatchNormalization(a, gamma, beta, mean, var)
+        y = BatchNormalization(b, gamma, beta, mean, var) }}""",
+    "what nobody reads": """agraph (float[1,4] x) => (float[1,4] y)
+        <float[4] c = {1, 2, 3, 4}, float[1] unread = {1}> {
+        a = Neg(x)  b = Mul(a, c)  y = Relu(x) }""",
+    "a constant nobody reads": """agraph (float[1,4] x) => (float[1,4] y)
+        <float[1] unread = {1}> { y = Relu(x) }""",
+}
+
+every_pass = pytest.mark.parametrize("run_pass", PASSES, ids=lambda run_pass: run_pass.__name__)
+every_graph = pytest.mark.parametrize("text", GRAPHS.values(), ids=GRAPHS.keys())
+
+
+def assert_same(before, after, rtol):
+    assert list(before) == list(after)
+    for name, old in before.items():
+        assert after[name].dtype == old.dtype
+        np.testing.assert_allclose(after[name], old, rtol=rtol, atol=rtol)
+
+
+@every_pass
+@every_graph
+def test_every_output_is_kept(run_pass, text, outputs):
+    graph = parse_text(text)
+    before = outputs(graph)
+    run_pass(graph)
+    assert_same(before, outputs(graph), rtol=1e-5 if run_pass in ROUNDS else 0.0)
+
+
+@every_pass
+@every_graph
+def test_the_count_is_honest_and_nothing_is_left_to_do(run_pass, text):
+    graph = parse_text(text)
+    before = graph.to_bytes()
+    count = run_pass(graph)
+    assert (count > 0) == (graph.to_bytes() != before)
+    assert run_pass(graph) == 0
+
+
+@every_pass
+@every_graph
+def test_the_graph_stays_valid(run_pass, text):
+    graph = parse_text(text)
+    run_pass(graph)
+    assert onnx.checker.check_model(graph.to_bytes(), full_check=True) is None
+
+
+@every_pass
+def test_some_graph_shows_the_pass(run_pass):
+    assert any(run_pass(parse_text(text)) > 0 for text in GRAPHS.values())
+
+
+@every_graph
+def test_all_passes_together_keep_every_output(text, outputs):
+    graph = parse_text(text)
+    better = optimized(graph)
+    assert_same(outputs(graph), outputs(better), rtol=1e-5)
+    assert all(run_pass(better) == 0 for run_pass in PASSES)
+    assert len(better.nodes()) <= len(graph.nodes())
+
+
+def test_optimizing_leaves_what_it_was_given_alone():
+    graph = parse_text(GRAPHS["identities in a row"])
+    before = graph.to_bytes()
+    optimized(graph)
+    assert graph.to_bytes() == before

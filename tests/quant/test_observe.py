@@ -1,0 +1,91 @@
+"""Statistics: those of all activations held at once, in whatever order they came."""
+
+import hashlib
+
+import numpy as np
+import pytest
+
+from pipeline.engine.ort import OrtSession
+from pipeline.errors import CacheError, StageError
+from pipeline.graph import parse_text
+from pipeline.kernels.histogram import histogram
+from pipeline.quant.observe import Statistics, observe
+from pipeline.quant.placement import observed
+
+BODY = """<float[2,2,1,1] w = {1.0,-2.0,0.5,3.0}>
+{ c = Conv(x, w)  r = Relu(c)  m = MaxPool<kernel_shape=[2,2]>(r)  e = Exp(m)  y = Neg(e) }"""
+GRAPH = parse_text(f"a (float[1,2,4,4] x) => (float[] y) {BODY}")
+
+
+@pytest.fixture
+def feeds():
+    """Magnitudes over eight powers of ten, so that bins of many widths must be merged."""
+    rng = np.random.default_rng(0)
+    sizes = np.logspace(-7, 0, 9)
+    return [{"x": (rng.normal(size=(1, 2, 4, 4)) * size).astype(np.float32)} for size in sizes]
+
+
+def saved(statistics, path):
+    statistics.save(path)
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_they_are_those_of_all_activations_held_at_once(feeds):
+    names = observed(GRAPH)
+    assert names == ("x", "r", "e", "y")  # a pool moves values; a conv is seen behind its ReLU
+    watched = GRAPH.copy()
+    watched.expose(names)
+    runs = [OrtSession(watched.to_bytes()).run(None, feed) for feed in feeds]
+    found = observe(GRAPH, feeds).tensors
+    assert tuple(found) == names
+    for name, *values in zip(names, *runs, strict=True):
+        whole, merged = histogram(np.concatenate([v.ravel() for v in values])), found[name]
+        assert np.array_equal(whole.counts, merged.counts)
+        assert (whole.exponent, whole.low, whole.high, whole.count) == (
+            merged.exponent,
+            merged.low,
+            merged.high,
+            merged.count,
+        )
+
+
+def test_neither_order_nor_threads_nor_batches_change_a_byte(feeds, tmp_path, monkeypatch):
+    path = tmp_path / "s.npz"
+    monkeypatch.setenv("NPUMAKE_THREADS", "1")
+    expected = saved(observe(GRAPH, feeds), path)
+    assert saved(observe(GRAPH, reversed(feeds)), path) == expected
+    monkeypatch.setenv("NPUMAKE_THREADS", "3")
+    assert saved(observe(GRAPH, feeds), path) == expected
+    batched = parse_text(f"a (float[3,2,4,4] x) => (float[] y) {BODY}")
+    batches = [{"x": np.concatenate([f["x"] for f in feeds[i::3]])} for i in range(3)]
+    assert saved(observe(batched, batches), path) == expected
+
+
+def test_saving_and_loading_changes_nothing(feeds, tmp_path):
+    digest = saved(observe(GRAPH, feeds), tmp_path / "s.npz")
+    assert saved(Statistics.load(tmp_path / "s.npz"), tmp_path / "t.npz") == digest
+
+
+@pytest.mark.parametrize("data", [b"", b"PK\x03\x04 and then nothing", b"\x93NUMPY"])
+def test_a_damaged_file_is_a_cache_error(data, tmp_path):
+    (tmp_path / "s.npz").write_bytes(data)
+    with pytest.raises(CacheError, match="not a statistics file"):
+        Statistics.load(tmp_path / "s.npz")
+
+
+def test_a_model_that_makes_no_number_is_refused_by_the_tensor_s_name():
+    graph = parse_text("a (float[2] x) => (float[] y) { l = Log(x)  y = Neg(l) }")
+    with pytest.raises(StageError, match=r"no finite number.*\(l\)"):
+        observe(graph, [{"x": np.array([1.0, -1.0], np.float32)}])
+
+
+def test_a_model_that_only_moves_values_is_known_by_its_input():
+    graph = parse_text("a (float[4] x) => (float[] y) <int64[2] s = {2,2}> { y = Reshape(x, s) }")
+    found = observe(graph, [{"x": np.array([1, -2, 3, 0], np.float32)}]).tensors
+    assert list(found) == ["x"]
+    assert (found["x"].low, found["x"].high) == (-2, 3)
+
+
+def test_integers_have_no_range():
+    graph = parse_text("a (int64[4] x) => (int64[] y) { y = Neg(x) }")
+    assert observe(graph, [{"x": np.arange(4)}]).tensors == {}

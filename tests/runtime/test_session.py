@@ -1,0 +1,91 @@
+"""One interface for every artifact: the same feeds, the same outputs, the same refusals."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipeline.bundle.archive import Bundle
+from pipeline.engine.lower import lowered
+from pipeline.errors import GraphError
+from pipeline.graph import parse_text
+from pipeline.runtime import Session
+
+GRAPH = """agraph (float[1,2] x) => (float[1,2] y)
+    <float s = {0.25}, int8 z = {-3}, float t = {0.5}, int8 o = {0}, int8[2,2] w = {1, 2, 3, -4}> {
+    xq = QuantizeLinear(x, s, z)  xd = DequantizeLinear(xq, s, z)
+    wd = DequantizeLinear(w, t, o)
+    m = MatMul(xd, wd)
+    q = QuantizeLinear(m, t, o)  y = DequantizeLinear(q, t, o) }"""
+X = {"x": np.array([[1.5, -2.0]], np.float32)}
+
+
+@pytest.fixture(params=[".onnx", ".hybrid"])
+def artifact(request, tmp_path) -> Path:
+    graph, path = parse_text(GRAPH), tmp_path / f"small{request.param}"
+    if request.param == ".onnx":
+        graph.save(path)
+    else:
+        Bundle("any", lowered(graph, "half_even"), {}).save(path)
+    return path
+
+
+def test_an_artifact_computes_its_graph(artifact):
+    session = Session(artifact)
+    assert (session.input_names, session.output_names) == (("x",), ("y",))
+    (y,) = session.run(None, X)
+    assert y.dtype == np.float32
+    assert y.tolist() == [[-2.0, 5.5]]  # (1.5, -2) @ (w / 2) = (-2.25, 5.5); half to even
+
+
+def test_outputs_are_given_in_the_order_asked_for(artifact):
+    session = Session(str(artifact))
+    first, second = session.run(["y", "y"], X)
+    np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.parametrize(
+    "feeds",
+    [
+        {},
+        {"x": np.zeros((2, 2), np.float32)},
+        {"x": np.zeros((2,), np.float32)},
+        {"x": np.zeros((1, 2), np.float64)},
+        {"x": np.zeros((1, 2), np.int8)},
+        {**X, "other": np.zeros(1, np.float32)},
+    ],
+    ids=["missing", "shape", "rank", "float64", "int8", "unknown"],
+)
+def test_feeds_that_do_not_fit_are_refused(artifact, feeds):
+    session = Session(artifact)
+    with pytest.raises(GraphError):
+        session.run(None, feeds)
+
+
+def test_an_unknown_output_is_refused_with_the_known_ones(artifact):
+    with pytest.raises(GraphError) as caught:
+        Session(artifact).run(["z"], X)
+    assert (caught.value.what, caught.value.hint) == ("no output `z`", "known: y")
+
+
+@pytest.mark.parametrize("suffix", [".onnx", ".hybrid"])
+def test_a_missing_file_is_refused(tmp_path, suffix):
+    with pytest.raises(GraphError, match="no such file"):
+        Session(tmp_path / f"absent{suffix}")
+
+
+@pytest.mark.parametrize("name", ["model.tflite", "model", "model.onnx.bak"])
+def test_a_file_nobody_runs_is_refused_with_those_that_are(tmp_path, name):
+    (tmp_path / name).write_bytes(b"")
+    with pytest.raises(GraphError) as caught:
+        Session(tmp_path / name)
+    assert caught.value.hint == "known: .hybrid, .onnx"
+
+
+@pytest.mark.parametrize("suffix", [".onnx", ".hybrid"])
+@pytest.mark.parametrize("data", [b"", b"hello", b"PK\x03\x04" + bytes(60), bytes(range(256))])
+def test_a_file_that_is_something_else_is_refused(tmp_path, suffix, data):
+    path = tmp_path / f"broken{suffix}"
+    path.write_bytes(data)
+    with pytest.raises(GraphError):
+        Session(path)

@@ -1,0 +1,69 @@
+"""The contract of a stage: same inputs, same bytes; and an artifact survives its file."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+import pytest
+from workspaces import Workspace
+
+from pipeline import digest
+from pipeline.cli.projects import selected
+from pipeline.make.build import Build
+from pipeline.make.maker import run_stage
+from pipeline.make.node import Node
+from pipeline.stages import STAGES
+from pipeline.stages.stage import stage_table
+
+
+def the_build(workspace: Workspace) -> Build:
+    (build,) = selected(workspace.root, ["digits"], paranoid=False)
+    return build
+
+
+def node_of(build: Build, stage: str) -> Node:
+    return next(node for node in build.plan.nodes if node.stage == stage)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_making_it_again_gives_the_same_bytes(
+    built_once: Workspace, stage: str, tmp_path: Path
+) -> None:
+    build = the_build(built_once)
+    node = node_of(build, stage)
+    again = tmp_path / f"again{STAGES[stage].artifact.suffix}"
+    run_stage(build, node, build.made_inputs(node)).save(again)
+    assert digest.of_file(again) == digest.of_file(build.artifact(node))
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_an_artifact_survives_its_file(built_once: Workspace, stage: str, tmp_path: Path) -> None:
+    build = the_build(built_once)
+    path = build.artifact(node_of(build, stage))
+    copy = tmp_path / path.name
+    STAGES[stage].artifact.load(path).save(copy)
+    assert copy.read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize("stage", STAGES.values(), ids=STAGES)
+def test_one_name_for_stage_function_module_and_docstring(stage) -> None:  # type: ignore[no-untyped-def]
+    module = inspect.getmodule(stage.function)
+    assert module is not None
+    assert stage.module == f"pipeline.stages.{stage.name}"
+    assert (module.__doc__ or "").startswith(f"{stage.name}: ")
+
+
+def test_a_parameter_nobody_makes_is_our_bug() -> None:
+    def odd(nobody: int) -> int:
+        return nobody
+
+    with pytest.raises(TypeError, match="nobody makes `nobody`"):
+        stage_table(odd)  # type: ignore[arg-type]
+
+
+def test_stages_behind_a_target_fan_out_and_the_others_do_not(built_once: Workspace) -> None:
+    nodes = the_build(built_once).plan.nodes
+    shared = {node.stage for node in nodes if node.target is None}
+    assert shared == {"original_float", "optimized_float", "samples", "statistics"}
+    assert [n.target for n in nodes if n.stage == "quantized"] == ["rdk-x5", "ara240"]

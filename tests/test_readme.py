@@ -1,0 +1,89 @@
+"""Every command the README and the guide show is run, in order, as it stands."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from workspaces import REPO, Workspace
+
+BLOCKS = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks(file: str) -> list[str]:
+    return BLOCKS.findall((REPO / file).read_text())
+
+
+def run(script: str, root: Path) -> subprocess.CompletedProcess[str]:
+    """The script as typed there, with the commands of this Python's environment."""
+    environment = {k: v for k, v in os.environ.items() if k != "CI"}
+    environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
+    return subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script],
+        cwd=root,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_first_two_blocks_are_one_line_each_and_make_their_own_environment() -> None:
+    install, tests = blocks("README.md")[:2]
+    for block in (install, tests):
+        assert block.count("\n") == 1
+        assert block.startswith("python3 -m venv --without-pip .venv && ")
+    assert install.rstrip().endswith(".venv/bin/doit")
+    assert tests.rstrip().endswith("-m pytest")
+
+
+@pytest.mark.slow
+def test_what_the_readme_types_in_a_project(built: Workspace) -> None:
+    (block,) = blocks("README.md")[2:]
+    activate, *lines = block.splitlines()
+    assert activate == ". .venv/bin/activate"  # here the environment is active already
+    done = run("\n".join(lines), built.root)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "12 current" in done.stdout
+    assert "digits.rdk-x5.hybrid" in done.stdout
+
+
+@pytest.mark.slow
+def test_the_figures_in_the_readme_are_those_evaluate_prints(built: Workspace) -> None:
+    done = run("cd projects/digits && python evaluate.py", built.root)
+    assert done.returncode == 0, done.stderr
+    top1 = {words[0]: words[1] for words in map(str.split, done.stdout.splitlines()[1:])}
+    table = {}
+    for row in re.findall(r"^\| top-1, (\S+) .*$", (REPO / "README.md").read_text(), re.MULTILINE):
+        line = next(
+            x for x in (REPO / "README.md").read_text().splitlines() if f"top-1, {row}" in x
+        )
+        table[row] = re.findall(r"(\d+\.\d+) %", line)
+    assert set(table) == {"rdk-x5", "ara240"}
+    for target, (real, quantized, compiled) in table.items():
+        assert top1["original_float.onnx"] == real
+        assert top1[f"quantized.{target}.onnx"] == quantized
+        assert top1[f"digits.{target}.hybrid"] == compiled
+        assert float(real) - float(compiled) <= 1.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(len(blocks("docs/guide.md"))))
+def test_what_the_guide_types(built: Workspace, number: int) -> None:
+    (built.root / "benchmarks").symlink_to(REPO / "benchmarks")
+    done = run(blocks("docs/guide.md")[number], built.root)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_guide_shows_the_project_as_it_is() -> None:
+    shown = re.search(r"^```yaml\n(.*?)^```$", (REPO / "docs/guide.md").read_text(), re.M | re.S)
+    assert shown is not None
+    told = [line.split(" #")[0].rstrip() for line in shown[1].splitlines()]
+    real = (REPO / "projects/digits/project.yaml").read_text().splitlines()
+    assert [x for x in told if x and not x.startswith("#")] == [
+        line.split(" #")[0].rstrip() for line in real if line and not line.startswith("#")
+    ]
