@@ -17,24 +17,7 @@ def comparison_table(project: str, comparison: Comparison) -> Table:
 
     The threshold is that of what the node reads, the cosine that of what it makes.
     """
-    title = (
-        f"{project} on {comparison.target}: float against integers, {comparison.samples} samples"
-    )
-    table = Table(
-        title=title,
-        box=box.SIMPLE_HEAD,
-        title_justify="left",
-        title_style="bold",
-        padding=(0, 1, 0, 0),
-        pad_edge=False,
-    )
-    # Where the terminal is narrow the name gives way, not the numbers.
-    table.add_column("Node", no_wrap=True)
-    for name in ("ON", "Subgraph", "Type"):
-        table.add_column(name, no_wrap=True, min_width=len(name))
-    table.add_column("Cosine Similarity", justify="right", no_wrap=True, min_width=17)
-    table.add_column("Threshold", justify="right", no_wrap=True, min_width=10)
-    table.add_column("DataType", no_wrap=True, min_width=11)
+    table = _node_table(project, comparison)
     for row in comparison.rows:
         table.add_row(
             shortened(row.node),
@@ -52,6 +35,28 @@ def comparison_table(project: str, comparison: Comparison) -> Table:
         table.add_row(
             name, "--", "--", "Output", f"{output.cosine:.6f}", "--", "float", style="bold"
         )
+    return table
+
+
+def _node_table(project: str, comparison: Comparison) -> Table:
+    """Where the terminal is narrow the name gives way, not the numbers."""
+    title = (
+        f"{project} on {comparison.target}: float against integers, {comparison.samples} samples"
+    )
+    table = Table(
+        title=title,
+        box=box.SIMPLE_HEAD,
+        title_justify="left",
+        title_style="bold",
+        padding=(0, 1, 0, 0),
+        pad_edge=False,
+    )
+    table.add_column("Node", no_wrap=True)
+    for name in ("ON", "Subgraph", "Type"):
+        table.add_column(name, no_wrap=True, min_width=len(name))
+    table.add_column("Cosine Similarity", justify="right", no_wrap=True, min_width=17)
+    table.add_column("Threshold", justify="right", no_wrap=True, min_width=10)
+    table.add_column("DataType", no_wrap=True, min_width=11)
     return table
 
 

@@ -79,18 +79,23 @@ class Graph:
         inputs: Sequence[Value | None],
         name: str,
         after: Node | None = None,
+        *,
+        before: Node | None = None,
         **attributes: Any,
     ) -> Value:
-        """A new node behind `after` (first of all when None); its output is called `name`."""
+        """A new node behind `after`, or in front of `before`, or first of all when both are None;
+        its output is called `name`. An attribute that is None is left out."""
         name = self._free(name)
         output = ir.Value(name=name)
-        node = ir.node(op_type, inputs, attributes, outputs=[output], name=name)
+        given = {key: value for key, value in attributes.items() if value is not None}
+        node = ir.node(op_type, inputs, given, outputs=[output], name=name)
+        nodes = self.model.graph
         if after is not None:
-            self.model.graph.insert_after(after, node)
-        elif len(self.model.graph):
-            self.model.graph.insert_before(self.model.graph[0], node)
+            nodes.insert_after(after, node)
+        elif before is not None or len(nodes):
+            nodes.insert_before(before or nodes[0], node)
         else:
-            self.model.graph.append(node)
+            nodes.append(node)
         return output
 
     def expose(self, names: Iterable[str]) -> None:

@@ -67,6 +67,7 @@ def _store_bias(graph: Graph, node: Node) -> None:
             graph.constant(f"{name}_zero_point", np.zeros(scale.size, np.int32)),
         ],
         f"{name}_dequantized",
+        before=node,
         axis=0,
     )
     graph.set_inputs(node, {2: real})

@@ -41,22 +41,27 @@ def with_qdq(graph: Graph, grids: Mapping[str, Grid], target: Target) -> Graph:
 
 
 def quantize_dequantize(
-    graph: Graph, value: Value, grid: Grid, name: str, axis: int | None = None
+    graph: Graph,
+    value: Value,
+    grid: Grid,
+    name: str,
+    *,
+    axis: int | None = None,
+    before: Node | None = None,
 ) -> Value:
-    """Q and DQ behind `value`, called after `name`; the dequantized value."""
+    """Q and DQ behind `value`, called after `name`; the dequantized value.
+
+    A constant has no node to stand behind: its pair stands `before` the node that reads it.
+    """
     scale = graph.constant(f"{name}_scale", grid.scale)
     zero_point = graph.constant(f"{name}_zero_point", grid.zero_point)
-    options = {} if axis is None else {"axis": axis}
-    maker = producer(value)
+    inputs = [value, scale, zero_point]
     codes = graph.insert(
-        "QuantizeLinear", [value, scale, zero_point], f"{name}_quantized", maker, **options
+        "QuantizeLinear", inputs, f"{name}_quantized", producer(value), before=before, axis=axis
     )
+    inputs = [codes, scale, zero_point]
     return graph.insert(
-        "DequantizeLinear",
-        [codes, scale, zero_point],
-        f"{name}_dequantized",
-        producer(codes),
-        **options,
+        "DequantizeLinear", inputs, f"{name}_dequantized", producer(codes), axis=axis
     )
 
 
@@ -92,7 +97,8 @@ def _quantize_constants(
         else:
             continue
         name = str(value.name)
-        graph.set_inputs(node, {index: quantize_dequantize(graph, value, grid, name, axis)})
+        real = quantize_dequantize(graph, value, grid, name, axis=axis, before=node)
+        graph.set_inputs(node, {index: real})
 
 
 def channel_axis(node: Node) -> int:

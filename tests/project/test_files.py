@@ -51,7 +51,7 @@ def tree(tmp_path) -> Path:
 def test_a_pattern_finds_these_names(tree, pattern, names):
     found = pattern_files(tree, pattern)
     assert " ".join(name for name, _ in found) == names
-    assert all(path.is_file() for _, path in found)
+    assert all(Path(path).is_file() for _, path in found)
 
 
 def test_a_name_never_holds_the_root(tree):
