@@ -19,6 +19,7 @@ from pipeline.bundle.program import Program, Tensor
 from pipeline.engine.fusion import absorbed, result
 from pipeline.engine.lower import lowered
 from pipeline.engine.ort import Feeds, OrtSession
+from pipeline.engine.parallel import side_by_side
 from pipeline.engine.reference import ReferenceSession
 from pipeline.errors import CacheError
 from pipeline.graph import Graph, Node, is_float
@@ -100,7 +101,7 @@ def compare(
 ) -> Comparison:
     """Compare over `feeds`, each run once by each of the three engines. Raises GraphError."""
     watched = {str(result(node).name): node for node in _nodes(optimized_float)}
-    program = lowered(quantized, target.rounding)
+    program = lowered(quantized, target.rounding, target.operators)
     sums, count = _summed(optimized_float, calibrated, program, list(watched), feeds)
     chip = on_chip(optimized_float, target)
     numbers = subgraphs(optimized_float, chip)
@@ -126,19 +127,25 @@ def _summed(
 ) -> tuple[dict[str, _Pair], int]:
     """The agreement of each named tensor over all feeds, and how many feeds there were."""
     real = _watching(optimized_float, names)
-    fake = _watching(calibrated, [_dequantized(name, calibrated.values()) for name in names])
+    known = calibrated.values()
+    fake = _watching(calibrated, [_dequantized(name, known) for name in names])
     exact = ReferenceSession(program)
     codes = [_codes(name, program.tensors) for name in names]
-    sums: dict[str, _Pair] = {}
+    grids = [program.tensors[code] for code in codes]
+
+    def compared(feed: Feeds) -> list[_Pair]:
+        made = zip(real.run(None, feed), fake.run(None, feed), exact.run(codes, feed), strict=True)
+        return [
+            _Pair(agreement(a, b), agreement(a, _real(c, grid)))
+            for (a, b, c), grid in zip(made, grids, strict=True)
+        ]
+
+    sums = [_Pair(Agreement(), Agreement()) for _ in names]
     count = 0
-    for feed, expected in real.run_all(feeds):
-        simulated = fake.run(None, feed)
-        made = exact.run(codes, feed)
-        for name, code, a, b, c in zip(names, codes, expected, simulated, made, strict=True):
-            pair = _Pair(agreement(a, b), agreement(a, _real(c, program.tensors[code])))
-            sums[name] = sums[name] + pair if name in sums else pair
+    for pairs in side_by_side(compared, feeds):
+        sums = [total + pair for total, pair in zip(sums, pairs, strict=True)]
         count += 1
-    return sums, count
+    return dict(zip(names, sums, strict=True)), count
 
 
 def _watching(graph: Graph, names: list[str]) -> OrtSession:

@@ -1,15 +1,12 @@
 """onnxruntime, set up so that the same graph and feeds give the same bits.
 
 Each session uses one thread: how a sum is split over threads must not decide its last bit.
-Speed comes from running several feeds at once instead (`run_all`); results keep their order.
+Speed comes from running several samples at once instead (pipeline.engine.parallel).
 """
 
 from __future__ import annotations
 
-import os
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import onnxruntime
@@ -54,24 +51,3 @@ class OrtSession:
             return self._session.run(list(names or self.output_names), dict(feeds))
         except _REFUSALS as error:
             raise GraphError(f"onnxruntime cannot run the model: {error}") from error
-
-    def run_all(self, feeds: Iterable[Feeds]) -> Iterator[tuple[Feeds, list[np.ndarray]]]:
-        """Each of `feeds` with its outputs, in their order, `threads()` at a time.
-
-        At most twice as many results as threads are held: memory does not grow with the feeds.
-        """
-        workers = threads()
-        pending: deque[tuple[Feeds, Future[list[np.ndarray]]]] = deque()
-        with ThreadPoolExecutor(workers) as pool:
-            for feed in feeds:
-                pending.append((feed, pool.submit(self.run, None, feed)))
-                if len(pending) >= 2 * workers:
-                    fed, made = pending.popleft()
-                    yield fed, made.result()
-            for fed, made in pending:
-                yield fed, made.result()
-
-
-def threads() -> int:
-    """How many feeds are run at once: NPUMAKE_THREADS, by default one per core."""
-    return int(os.environ.get("NPUMAKE_THREADS") or os.cpu_count() or 1)

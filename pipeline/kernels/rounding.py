@@ -28,6 +28,7 @@ Rounding: TypeAlias = Literal["half_even", "half_up", "half_away"]
 
 MANTISSA_BITS = 31
 LIMB_BITS = 16  # a wide accumulator is multiplied as high * 2**16 + low
+BLOCK = 1 << 15  # elements whose intermediate products stay in the cache
 _LARGEST = np.int64(np.iinfo(np.int64).max)
 
 
@@ -71,6 +72,8 @@ def rescale(accumulator: Ints, factor: FixedPoint, rule: Rounding) -> Int64:
     A per-channel factor broadcasts against the accumulator. A result beyond int64 saturates.
     Raises OverflowError for an accumulator of 2**46, or of 2**31 times a factor above 2**13.
     """
+    if accumulator.size > BLOCK:
+        return _in_blocks(accumulator, factor, rule)
     a = accumulator.astype(np.int64, copy=False)
     largest = max(int(a.max(initial=0)), -int(a.min(initial=0)))
     if largest < 1 << 31:
@@ -82,6 +85,22 @@ def rescale(accumulator: Ints, factor: FixedPoint, rule: Rounding) -> Int64:
     top = (a >> LIMB_BITS) * factor.mantissa + (low >> LIMB_BITS)
     sticky = (low & ((1 << LIMB_BITS) - 1)) != 0
     return shift_right(2 * top + sticky, factor.shift - (LIMB_BITS - 1), rule)
+
+
+def _in_blocks(accumulator: Ints, factor: FixedPoint, rule: Rounding) -> Int64:
+    """Part by part along the first axis that has parts: each stays in the cache for all steps."""
+    axis = next(axis for axis, size in enumerate(accumulator.shape) if size > 1)
+    size = accumulator.shape[axis]
+    step = max(1, BLOCK // (accumulator.size // size))
+    before = (slice(None),) * axis
+    spread = np.broadcast_shapes(factor.mantissa.shape, (1,) * accumulator.ndim)
+    mantissa, shift = factor.mantissa.reshape(spread), factor.shift.reshape(spread)
+    result = np.empty(accumulator.shape, np.int64)
+    for start in range(0, size, step):
+        part = (*before, slice(start, start + step))
+        own = part if spread[axis] > 1 else ()
+        result[part] = rescale(accumulator[part], FixedPoint(mantissa[own], shift[own]), rule)
+    return result
 
 
 def shift_right(product: Int64, shift: Int64, rule: Rounding) -> Int64:

@@ -207,7 +207,7 @@ def _without_paths(node: Node) -> Json:
         return node.params
     params = json.loads(json.dumps(node.params))
     for source in node.sources:
-        *above, key = source.route.split(".")
+        *above, key = source.keys
         inside = params
         for part in above:
             inside = inside[part]

@@ -84,6 +84,9 @@ def plan_from(document: Json) -> Plan:
     """What `digest.plain(plan)` wrote. Raises KeyError or TypeError for anything else."""
     nodes = []
     for given in document["nodes"]:
-        sources = tuple(Source(**source) for source in given["sources"])
+        sources = tuple(
+            Source(tuple(source["keys"]), source["pattern"], source["many"])
+            for source in given["sources"]
+        )
         nodes.append(Node(**{**given, "sources": sources}))
     return Plan(document["project"], tuple(nodes))

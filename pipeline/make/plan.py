@@ -68,7 +68,7 @@ def _node(
         {name: name_of(name) for name in stage.inputs},
         params,
         digest.plain(document),
-        tuple(s for s in named if stage.reads_sources and s.route.split(".")[0] in stage.sections),
+        tuple(s for s in named if stage.reads_sources and s.keys[0] in stage.sections),
         _places(project, stage),
     )
 

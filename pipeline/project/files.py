@@ -49,9 +49,13 @@ SourceFiles = Mapping[str, tuple[SourceFile, ...]]  # by the dotted route of the
 class Source:
     """A key that names one file, or many by a pattern."""
 
-    route: str
+    keys: tuple[str, ...]  # a model's input may be called `input.1`: the route cannot be split
     pattern: str
     many: bool
+
+    @property
+    def route(self) -> str:
+        return ".".join(self.keys)
 
 
 def sources(sections: Any) -> tuple[Source, ...]:
@@ -62,7 +66,7 @@ def sources(sections: Any) -> tuple[Source, ...]:
 def _sources(hint: Any, value: Any, route: tuple[str, ...]) -> Iterator[Source]:
     """The files in `value`. Its type is not enough: a FilePath is a plain string once it runs."""
     if hint in (FilePath, FileGlob) and value is not None:
-        yield Source(".".join(route), value, many=hint is FileGlob)
+        yield Source(route, value, many=hint is FileGlob)
     for below, inner, item in _inside(hint, value):
         yield from _sources(inner, item, (*route, *below))
 

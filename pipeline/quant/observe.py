@@ -16,6 +16,7 @@ from typing import ClassVar
 import numpy as np
 
 from pipeline.engine.ort import Feeds, OrtSession
+from pipeline.engine.parallel import side_by_side
 from pipeline.errors import CacheError, StageError
 from pipeline.graph import Graph
 from pipeline.kernels.histogram import BINS, Histogram, histogram, merged
@@ -76,10 +77,14 @@ def observe(graph: Graph, feeds: Iterable[Feeds]) -> Statistics:
     watched = graph.copy()
     watched.expose(names)
     session = OrtSession(watched.to_bytes())
+
+    def measured(feed: Feeds) -> list[Histogram]:
+        made = session.run(None, feed)
+        return [_finite(values, name) for name, values in zip(names, made, strict=True)]
+
     found: dict[str, Histogram] = {}
-    for _, made in session.run_all(feeds if names else ()):
-        for name, values in zip(names, made, strict=True):
-            part = _finite(values, name)
+    for parts in side_by_side(measured, feeds if names else ()):
+        for name, part in zip(names, parts, strict=True):
             found[name] = merged(found[name], part) if name in found else part
     return Statistics(found)
 

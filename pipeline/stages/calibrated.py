@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from pipeline.graph import Graph
 from pipeline.project.sections import Calibration
-from pipeline.quant.grids import Grid, activation_grid, image_grid
+from pipeline.quant.grids import activation_grid, image_grid
 from pipeline.quant.images import images
 from pipeline.quant.observe import Statistics
 from pipeline.quant.qdq import with_qdq
-from pipeline.quant.thresholds import threshold
+from pipeline.quant.ranges import ranges
 from pipeline.targets.target import Target
 
 
@@ -19,9 +19,7 @@ def calibrated(
     optimized_float: Graph, statistics: Statistics, calibration: Calibration, target: Target
 ) -> Graph:
     scheme = target.activations
-    grids: dict[str, Grid] = {}
-    for name, tensor in statistics.tensors.items():
-        top = threshold(tensor, calibration)
-        grids[name] = activation_grid(max(tensor.low, -top), min(tensor.high, top), scheme)
+    found = ranges(optimized_float, statistics, calibration)
+    grids = {name: activation_grid(*found[name], scheme) for name in found}
     grids |= {name: image_grid(scheme) for name in images(optimized_float)}
     return with_qdq(optimized_float, grids, target)

@@ -3,21 +3,11 @@
 import numpy as np
 import pytest
 
-from pipeline.engine.ort import OrtSession, threads
+from pipeline.engine.ort import OrtSession
 from pipeline.errors import GraphError
 from pipeline.graph import parse_text
 
 MODEL = parse_text("a (float[2] x) => (float[] y, float[] z) { y = Neg(x)  z = Exp(x) }").to_bytes()
-
-
-@pytest.mark.parametrize("workers", ["1", "3"])
-def test_results_come_in_the_order_of_the_feeds_on_any_number_of_threads(workers, monkeypatch):
-    monkeypatch.setenv("NPUMAKE_THREADS", workers)
-    assert threads() == int(workers)
-    feeds = [{"x": np.array([i, -i], np.float32)} for i in range(20)]
-    made = list(OrtSession(MODEL).run_all(iter(feeds)))
-    assert [feed["x"][0] for feed, _ in made] == list(range(20))
-    assert all(np.array_equal(y, -feed["x"]) for feed, (y, _) in made)
 
 
 def test_outputs_are_named_and_chosen_by_name():

@@ -83,10 +83,10 @@ def test_any_pattern_is_answered(pattern):
 def test_a_project_names_its_files():
     sections = Sections(Model(FilePath("m.onnx")), {"x.1": Files(FileGlob("s/*"))}, ("imx93",))
     assert sources(sections) == (
-        Source("model.path", "m.onnx", many=False),
-        Source("data.x.1.files", "s/*", many=True),
+        Source(("model", "path"), "m.onnx", many=False),
+        Source(("data", "x.1", "files"), "s/*", many=True),
     )
-    assert sources(sections.model) == (Source("path", "m.onnx", many=False),)
+    assert sources(sections.model) == (Source(("path",), "m.onnx", many=False),)
 
 
 def test_a_file_is_found_at_any_depth_of_a_type():
@@ -107,6 +107,6 @@ def test_a_file_is_found_at_any_depth_of_a_type():
 
 def test_one_file_is_taken_at_its_word(tree):
     (tree / "m[1].onnx").touch()
-    source = Source("model.path", "m[1].onnx", many=False)
+    source = Source(("model", "path"), "m[1].onnx", many=False)
     assert source_files(tree, source) == (("m[1].onnx", f"{tree}/m[1].onnx"),)
-    assert source_files(tree, Source("data", "*.npy", many=True)) == pattern_files(tree, "*.npy")
+    assert source_files(tree, Source(("data",), "*.npy", many=True)) == pattern_files(tree, "*.npy")

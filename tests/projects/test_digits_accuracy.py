@@ -40,7 +40,8 @@ def test_int8_loses_at_most_one_point(built_once: Workspace, target: str) -> Non
 def test_the_bundle_equals_the_reference_bit_for_bit(built_once: Workspace, target: str) -> None:
     out = built_once.project / "out"
     graph = Graph.load(out / f"quantized.{target}.onnx")
-    reference = ReferenceSession(lowered(graph, read_target(target).rounding))
+    chip = read_target(target)
+    reference = ReferenceSession(lowered(graph, chip.rounding, chip.operators))
     bundle = Session(out / f"digits.{target}.hybrid")
     assert np.array_equal(logits(bundle, built_once), logits(reference, built_once))
 
