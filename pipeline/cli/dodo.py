@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from pipeline.cli.blas import one_thread
 from pipeline.cli.projects import builds, project_directories
 from pipeline.cli.reporter import INTERRUPTED, Reporter
 from pipeline.cli.screen import SCREEN
@@ -22,6 +23,7 @@ from pipeline.progress import listening
 
 def doit_config() -> dict[str, Any]:
     """For the directory the dodo file is in, which doit has made the current one."""
+    one_thread()
     return {
         "reporter": Reporter,
         # doit's default is whichever dbm there is; a JSON file may be deleted at any time.

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from importlib.metadata import version
 
 from pipeline.cli import build, list_nodes, show_artifact, why
+from pipeline.cli.blas import one_thread
 from pipeline.cli.show import print_error
 from pipeline.errors import PipelineError
 
@@ -39,6 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
         arguments(verb)
     given = parser.parse_args(argv)
+    one_thread()
     try:
         return VERBS[given.verb][1](given)
     except PipelineError as error:
