@@ -15,19 +15,27 @@ import numpy as np
 from pipeline.bundle.program import Instruction, Program, Tensor
 from pipeline.engine.ort import Feeds, OrtSession
 from pipeline.errors import GraphError
+from pipeline.graph import parse
 from pipeline.kernels import affine, conv, matmul, pool, resize, table
 from pipeline.kernels.rounding import FixedPoint, rescale, shift_right
 
 
 class ReferenceSession:
-    """A program ready to run, with the interface of an onnxruntime session."""
+    """A program ready to run, with the interface of an onnxruntime session.
+
+    Raises GraphError for an instruction nobody knows, or a CPU model that cannot be trusted.
+    """
 
     def __init__(self, program: Program) -> None:
+        for step in program.instructions:
+            if step.op not in KERNELS and step.op != "onnx":
+                raise GraphError(f"`{step.name}` needs a kernel that does not exist: `{step.op}`")
         self.program = program
         self.input_names = program.inputs
         self.output_names = program.outputs
         self._cpu = {
-            step.name: OrtSession(step.constants["model"].tobytes())
+            # A bundle may come from a stranger: checked as any ONNX file is.
+            step.name: OrtSession(parse(step.constants["model"].tobytes(), step.name).to_bytes())
             for step in program.instructions
             if step.op == "onnx"
         }

@@ -23,7 +23,8 @@ class Memory:
     def __init__(self, root: Path, paranoid: bool | None = None) -> None:
         self.root = root
         if paranoid is None:
-            paranoid = bool(os.environ.get("NPUMAKE_PARANOID", os.environ.get("CI")))
+            said = os.environ.get("NPUMAKE_PARANOID", os.environ.get("CI", ""))
+            paranoid = said.lower() not in ("", "0", "false")
         self.store = LocalStore(root)
         self.files = FileDigests(root / "files.json", paranoid)
         self.code = SourceCode(self.files, root / "sources.json")

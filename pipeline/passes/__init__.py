@@ -28,5 +28,5 @@ def optimized(graph: Graph) -> Graph:
     """A copy with every pass applied until none finds anything."""
     graph = graph.copy()
     while sum(run_pass(graph) for run_pass in PASSES):
-        pass
+        graph = graph.with_shapes()  # what was folded may be the shape of something else
     return graph.with_shapes()

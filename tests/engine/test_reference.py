@@ -7,9 +7,12 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import onnx
+import onnx.parser
 import pytest
 
 from pipeline.bundle.archive import Bundle
+from pipeline.bundle.program import Instruction, Program
 from pipeline.engine.lower import lowered
 from pipeline.engine.reference import ReferenceSession
 from pipeline.errors import GraphError
@@ -24,7 +27,10 @@ SCRIPT = """
 import hashlib, sys
 from pathlib import Path
 import numpy as np
+import onnx
+import onnx.parser
 from pipeline.bundle.archive import Bundle
+from pipeline.bundle.program import Instruction, Program
 from pipeline.engine.lower import lowered
 from pipeline.engine.reference import ReferenceSession
 from pipeline.graph import Graph
@@ -117,3 +123,22 @@ def test_the_roundings_differ_in_ties():
     assert means("half_even") == [0, 2, 0, -2]
     assert means("half_up") == [1, 2, 0, -1]
     assert means("half_away") == [1, 2, -1, -2]
+
+
+def test_an_instruction_nobody_knows_is_an_error():
+    strange = Instruction("fly", "wing", (), ("y",))
+    with pytest.raises(GraphError, match="`wing` needs a kernel that does not exist: `fly`"):
+        ReferenceSession(Program((), ("y",), {}, (strange,)))
+
+
+def test_a_cpu_model_that_reads_other_files_is_refused():
+    model = onnx.parser.parse_model(
+        '<ir_version: 9, opset_import: ["" : 17]> a (float[2] x) => (float[2] y) { y = Add(x, w) }'
+    )
+    outside = onnx.TensorProto(name="w", data_type=1, dims=[2], data_location=1)
+    outside.external_data.add(key="location", value="../../secret")
+    model.graph.initializer.append(outside)
+    held = np.frombuffer(model.SerializeToString(), np.uint8)
+    step = Instruction("onnx", "leaky", ("x",), ("y",), {"model": held})
+    with pytest.raises(GraphError, match="lies in another file"):
+        ReferenceSession(Program(("x",), ("y",), {}, (step,)))
