@@ -68,3 +68,13 @@ def test_ctrl_c_stops_at_once_and_without_a_traceback(fresh: Workspace) -> None:
     assert build.returncode == 130
     assert "interrupted: what was made is kept" in output
     assert "Traceback" not in output
+
+
+@pytest.mark.slow
+def test_three_builds_at_once_are_as_good_as_one(fresh: Workspace, built_once: Workspace) -> None:
+    builds = [start(fresh) for _ in range(3)]
+    for build in builds:
+        output, _ = build.communicate(timeout=60)
+        assert build.returncode == 0, output
+    assert fresh.digests() == built_once.digests()
+    assert "12 current" in fresh.doit().stdout
