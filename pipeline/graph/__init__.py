@@ -15,6 +15,7 @@ from pipeline.graph.match import (
     open_dimensions,
     producer,
     shape,
+    type_number,
 )
 from pipeline.graph.parse import parse, parse_text, upgraded
 
@@ -32,5 +33,6 @@ __all__ = [
     "parse_text",
     "producer",
     "shape",
+    "type_number",
     "upgraded",
 ]

@@ -103,6 +103,27 @@ class Graph:
         values = self.values()
         self.model.graph.outputs[:] = [values[name] for name in names]
 
+    def set_input_type(self, value: Value, dtype: str) -> None:
+        value.type = ir.TensorType(ir.DataType.from_numpy(np.dtype(dtype)))
+
+    def add_input(self, name: str, dtype: str, shape: Sequence[int], at: int) -> Value:
+        """A new input at position `at`; `name` gets a number when it is taken."""
+        kind = ir.TensorType(ir.DataType.from_numpy(np.dtype(dtype)))
+        value = ir.Value(name=self._free(name), type=kind, shape=ir.Shape(shape))
+        self.model.graph.inputs.insert(at, value)
+        return value
+
+    def drop_input(self, value: Value) -> None:
+        """Remove an input nobody reads."""
+        self.model.graph.inputs.remove(value)
+
+    def feed_past(self, node: Node, value: Value) -> None:
+        """The input `value` takes the place, type and shape of what `node` makes of it."""
+        made = node.outputs[0]
+        value.type, value.shape = made.type, made.shape
+        self.replace_readers(made, value, [use.node for use in tuple(made.uses())])
+        self.remove(node)
+
     def replace_uses(self, old: Value, new: Value) -> None:
         """Whoever reads `old` reads `new`, the world too: the graph output keeps its name."""
         self.replace_readers(old, new, [use.node for use in tuple(old.uses())])

@@ -141,7 +141,8 @@ def _nearest(value: Json, allowed: list[Json]) -> list[str]:
     def likeness(choice: Json) -> float:
         return SequenceMatcher(None, str(value).lower(), str(choice).lower()).ratio()
 
-    return [_quoted(choice) for choice in sorted(allowed, key=likeness, reverse=True)]
+    named = [choice for choice in allowed if choice is not None]
+    return [_quoted(choice) for choice in sorted(named, key=likeness, reverse=True)]
 
 
 def _quoted(value: Json) -> str:

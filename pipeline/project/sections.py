@@ -30,22 +30,86 @@ PerChannel = float | tuple[float, ...]  # one number for all channels, or one pe
 @dataclass(frozen=True)
 class Model:
     path: Annotated[FilePath, Doc("The trained float network (.onnx).")]
+    outputs: Annotated[
+        tuple[str, ...],
+        Doc("Nodes or tensors to end the model at; what only later nodes need is dropped."),
+    ] = ()
+    remove_types: Annotated[
+        tuple[Literal["Quantize", "Dequantize", "Transpose", "Cast", "Reshape", "Softmax"], ...],
+        Doc("Removed where they stand at the border of the model, type by type in this order."),
+    ] = ()
+    remove_nodes: Annotated[
+        tuple[str, ...],
+        Doc("Nodes at the border to remove, in this order, after `remove_types`."),
+    ] = ()
+
+
+@dataclass(frozen=True)
+class Preprocess:
+    """A camera's picture, given plane by plane as NHWC: one model input per plane."""
+
+    type: Annotated[
+        Literal[
+            "yuv444",
+            "yuv420",
+            "nv12",
+            "nv21",
+            "gray",
+            "rgb",
+            "bgra",
+            "rgb888p",
+            "rgb888p3",
+            "float32",
+        ],
+        Doc("What the camera gives; `float32` is no picture and passes as it is."),
+    ]
+    size: Annotated[
+        tuple[int, ...] | None,
+        Doc("[height, width] of the picture where it is not the model's.", minimum=1),
+    ] = None
+    crop: Annotated[
+        bool, Doc("Four more inputs say which rectangle to use: width, height, left, top.")
+    ] = False
 
 
 @dataclass(frozen=True)
 class Input:
-    """How one model input is fed at run time. The model computes (x + offset - mean) * scale."""
+    """What one model input was trained on and what it is fed at run time.
+
+    The model gets (colour(x + offset) - mean) * scale.
+    """
 
     shape: Annotated[
         tuple[int, ...] | None, Doc("Needed where the model leaves a dimension open.", minimum=1)
     ] = None
-    layout: Annotated[Literal["NCHW", "NHWC"], Doc("Where the channels are.")] = "NCHW"
+    batch: Annotated[
+        int,
+        Doc("Images per run of the compiled file; the model itself takes one.", 1, 128),
+    ] = 1
+    layout: Annotated[Literal["NCHW", "NHWC"], Doc("Where the channels are, as trained.")] = "NCHW"
+    fed_layout: Annotated[
+        Literal["NCHW", "NHWC"] | None, Doc("Where the channels are, as fed; `layout` by default.")
+    ] = None
+    type: Annotated[
+        Literal["rgb", "bgr", "gray", "yuv444", "featuremap"] | None,
+        Doc("What the model was trained on; `featuremap` by default, `rgb` with `preprocess`."),
+    ] = None
+    fed_type: Annotated[
+        Literal["rgb", "bgr", "gray", "yuv444", "nv12", "featuremap"] | None,
+        Doc("What the chip is given; `type` by default. nv12 reaches the model as yuv444."),
+    ] = None
+    range: Annotated[
+        Literal["full", "video"], Doc("Of a YUV picture: 0..255, or BT.601 video, 16..235.")
+    ] = "full"
+    preprocess: Annotated[
+        Preprocess | None, Doc("A camera's picture in planes, instead of `fed_type`.")
+    ] = None
     mean: Annotated[PerChannel, Doc("Subtracted, in units of the raw value (0..255).")] = 0.0
     scale: Annotated[PerChannel, Doc("Multiplied, after the mean: 1 / (255 * std).")] = 1.0
     offset: Annotated[
-        Literal[0, 128],
-        Doc("128: an 8-bit image, fed to the chip as value - 128. 0: a feature map."),
-    ] = 0
+        Literal[0, 128] | None,
+        Doc("128: 8-bit, fed as value - 128. 0: fed as it is. By default 128 for pictures."),
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -82,7 +146,8 @@ class Sections:
     inputs: Annotated[
         Mapping[str, Input],
         Doc(
-            "How each model input is fed, by its name. The model gets (x + offset - mean) * scale."
+            "How each model input is fed, by its name. The model gets "
+            "(colour(x + offset) - mean) * scale."
         ),
     ] = field(default_factory=dict)
     calibration: Annotated[Calibration, Doc("How thresholds are chosen.")] = Calibration()

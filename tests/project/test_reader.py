@@ -20,13 +20,24 @@ from pipeline.project.sections import Calibration, Files, Input, Model, Sections
 
 SMALL = "model: {path: m.onnx}\ndata: {image: {files: s/*.npy}}\ntargets: [imx93]\n"
 FULL = {
-    "model": {"path": "m.onnx"},
+    "model": {
+        "path": "m.onnx",
+        "outputs": ["head"],
+        "remove_types": ["Transpose"],
+        "remove_nodes": ["tail"],
+    },
     "data": {"image": {"files": "s/*.npy"}},
     "targets": ["imx93", "rdk_x5"],
     "inputs": {
         "image": {
             "shape": [1, 3, 8, 8],
+            "batch": 4,
             "layout": "NHWC",
+            "fed_layout": "NHWC",
+            "type": "bgr",
+            "fed_type": "nv12",
+            "range": "video",
+            "preprocess": {"type": "nv12", "size": [16, 16], "crop": True},
             "mean": [1.5, 2.0, 3.0],
             "scale": 0.5,
             "offset": 128,
@@ -142,7 +153,17 @@ def routes(value, route=()):
         yield route
 
 
-OTHER = {"layout": "NCHW", "offset": 0, "method": "kl"}
+OTHER = {
+    "batch": 1,
+    "crop": False,
+    "fed_layout": "NCHW",
+    "fed_type": "rgb",
+    "layout": "NCHW",
+    "method": "kl",
+    "offset": 0,
+    "range": "full",
+    "type": "rgb",
+}
 
 
 def changed(value, key):
