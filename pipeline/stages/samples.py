@@ -1,49 +1,94 @@
 """samples: what the model is fed during calibration, exactly.
 
-files named under `data:` → per input an array of (samples, *shape), an image as value - 128
+file → array (pipeline.data.formats) → transforms → the input's type, an image as value - 128
+
+Before anything is fed, every sample is looked at once: too few, blank, duplicate or out of range
+fails the build, unless `allow:` says otherwise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from pipeline.data.files import read_sample
+import numpy as np
+
+from pipeline.data.files import fed, noise, read_sample
+from pipeline.data.formats import Taken
+from pipeline.data.lint import fact, findings
 from pipeline.data.samples import Feed, Samples
 from pipeline.errors import ProjectError, Route, did_you_mean
 from pipeline.graph import Graph, dtype, shape
 from pipeline.project.files import SourceFiles
-from pipeline.project.sections import Files
+from pipeline.project.sections import Files, Input
 from pipeline.quant.images import images
 
+# The i-th sample of one input as its file has it, and how the samples are called.
+Read = Callable[[int], np.ndarray]
 
-def samples(original_float: Graph, data: Mapping[str, Files], sources: SourceFiles) -> Samples:
-    fed = {str(value.name): value for value in original_float.inputs}
+
+def samples(
+    original_float: Graph,
+    inputs: Mapping[str, Input],
+    data: Mapping[str, Files],
+    sources: SourceFiles,
+) -> Samples:
+    taken = _taken(original_float)
+    _check_names(data, taken)
+    readers: dict[str, Read] = {}
+    names: dict[str, tuple[str, ...]] = {}
+    for name, how in data.items():
+        layout = inputs.get(name, Input()).layout
+        names[name], readers[name] = _reader(name, how, taken[name], layout, sources)
+    _check_counts({name: len(found) for name, found in names.items()})
+    for name, how in data.items():
+        _check_set(name, how, names[name], readers[name], taken[name])
+
+    def read(index: int) -> Feed:
+        return {name: fed(reader(index), taken[name]) for name, reader in readers.items()}
+
+    return Samples(next(iter(names.values())), read)
+
+
+def _taken(graph: Graph) -> dict[str, Taken]:
+    marked = images(graph)
+    return {
+        str(value.name): Taken(shape(value), dtype(value), 128 if value.name in marked else 0)
+        for value in graph.inputs
+    }
+
+
+def _check_names(data: Mapping[str, Files], taken: Mapping[str, Taken]) -> None:
     for name in data:
-        if name not in fed:
-            hint = did_you_mean(name, fed)
+        if name not in taken:
+            hint = did_you_mean(name, taken)
             raise ProjectError(f"the model has no input `{name}`", Route(f"data.{name}"), hint)
-    for name in fed:
+    for name in taken:
         if name not in data:
             hint = f"add  {name}: {{files: ...}}"
             raise ProjectError(f"no samples for input `{name}`", Route("data"), hint)
-    files = {name: sources[f"data.{name}.files"] for name in data}
-    _check_counts({name: len(found) for name, found in files.items()})
-    offsets = {name: 128 if name in images(original_float) else 0 for name in fed}
 
-    def read(index: int) -> Feed:
-        return {
-            name: read_sample(
-                found[index].read(),
-                found[index].name,
-                shape(fed[name]),
-                dtype(fed[name]),
-                offsets[name],
-            )
-            for name, found in files.items()
-        }
 
-    first = next(iter(files.values()))
-    return Samples(tuple(file.name for file in first), read)
+def _reader(
+    name: str, how: Files, taken: Taken, layout: str, sources: SourceFiles
+) -> tuple[tuple[str, ...], Read]:
+    route = f"data.{name}"
+    if (how.files is None) == (how.random is None):
+        hint = "give `files`, or `random` for noise"
+        raise ProjectError(f"input `{name}` needs either files or noise", Route(route), hint)
+    if how.range is not None and (len(how.range) != 2 or how.range[0] >= how.range[1]):
+        raise ProjectError("a range is [lowest, highest]", Route(f"{route}.range"))
+    if how.random is not None:
+        if how.transforms:
+            raise ProjectError("noise is fed as it is", Route(f"{route}.transforms"))
+        return tuple(f"noise {index:04}" for index in range(how.random)), noise(name, how, taken)
+    files = sources[f"{route}.files"]
+
+    def read(index: int) -> np.ndarray:
+        file = files[index]
+        steps = f"{route}.transforms"
+        return read_sample(file.read(), file.name, how, taken, layout, steps)
+
+    return tuple(file.name for file in files), read
 
 
 def _check_counts(counts: Mapping[str, int]) -> None:
@@ -54,4 +99,18 @@ def _check_counts(counts: Mapping[str, int]) -> None:
             raise ProjectError(
                 f"{count} samples for input `{name}`, but {expected} for `{first}`",
                 Route(f"data.{name}.files"),
+            )
+
+
+def _check_set(name: str, how: Files, names: tuple[str, ...], read: Read, taken: Taken) -> None:
+    if how.random is not None:
+        return
+    facts = [fact(file, read(index)) for index, file in enumerate(names)]
+    low, high = how.range or ((0.0, 255.0) if taken.offset else (-np.inf, np.inf))
+    for finding in findings(facts, (low, high)):
+        if finding.kind not in how.allow:
+            raise ProjectError(
+                finding.what,
+                Route(f"data.{name}"),
+                f"`allow: [{finding.kind}]` under `{name}:` if it is meant to be so",
             )

@@ -12,16 +12,30 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.digest import plain
 from pipeline.errors import Place, ProjectError
 from pipeline.project.document import parse_document
-from pipeline.project.reader import read_project, sections_of
+from pipeline.project.reader import built, read_project, sections_of
 from pipeline.project.schema import schema_of
 from pipeline.project.sections import Calibration, Files, Input, Model, Sections
+from pipeline.project.transforms import Mean, Resize, Transform
 
 SMALL = "model: {path: m.onnx}\ndata: {image: {files: s/*.npy}}\ntargets: [imx93]\n"
 FULL = {
     "model": {"path": "m.onnx"},
-    "data": {"image": {"files": "s/*.npy"}},
+    "data": {
+        "image": {
+            "files": "s/*.png",
+            "random": None,
+            "member": "x",
+            "dtype": "uint8",
+            "channels": "bgr",
+            "values": "0..1",
+            "transforms": ["resize", {"mean": {"means": [1, 2]}}],
+            "range": [0, 1.5],
+            "allow": ["few"],
+        }
+    },
     "targets": ["imx93", "rdk_x5"],
     "inputs": {
         "image": {
@@ -66,6 +80,13 @@ def test_numbers_and_lists_take_the_types_of_their_keys():
     x = sections_of(parse_document(text.encode(), "p.yaml")).inputs["x"]
     assert x == Input(mean=1.0, scale=(1.0, 2.0), shape=(1, 3), offset=128)
     assert json.dumps([x.mean, x.scale, x.shape, x.offset]) == "[1.0, [1.0, 2.0], [1, 3], 128]"
+
+
+def test_a_step_is_its_name_with_every_argument():
+    text = SMALL.replace("s/*.npy", "s/*.npy, transforms: [resize, {mean: {means: 1}}]")
+    given = sections_of(parse_document(text.encode(), "p.yaml")).data["image"].transforms
+    assert given == ({"resize": Resize()}, {"mean": Mean(1.0)})
+    assert built(tuple[Transform, ...], plain(given)) == given
 
 
 def test_a_section_in_its_own_file_means_the_same(tmp_path):
@@ -142,7 +163,15 @@ def routes(value, route=()):
         yield route
 
 
-OTHER = {"layout": "NCHW", "offset": 0, "method": "kl"}
+OTHER = {
+    "layout": "NCHW",
+    "offset": 0,
+    "method": "kl",
+    "random": 9,
+    "dtype": "float32",
+    "channels": "gray",
+    "values": "0..255",
+}
 
 
 def changed(value, key):
