@@ -15,6 +15,14 @@ from pipeline import digest
 REPO = Path(__file__).parents[1]
 
 
+def shared_data() -> Path:
+    """The real models and images: beside the repository, not in it, or where NPUMAKE_SHARED says.
+
+    A test that needs them skips, visibly, where the folder does not exist.
+    """
+    return Path(os.environ.get("NPUMAKE_SHARED", REPO.parent / "shared")) / "data"
+
+
 @dataclass(frozen=True)
 class Workspace:
     root: Path

@@ -11,8 +11,8 @@ from functools import cached_property
 from typing import Annotated, Any, TypedDict
 
 from pipeline.digest import Json
+from pipeline.project.doc import Doc
 from pipeline.project.files import Source
-from pipeline.project.sections import Doc
 
 
 class Key(TypedDict):

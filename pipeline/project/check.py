@@ -101,9 +101,21 @@ def _wrong_value(error: Violation) -> tuple[str, str]:
             return f"must be at least {limit:g}, not {value}", ""
         case "maximum":
             return f"must be at most {limit:g}, not {value}", ""
+        case "pattern":
+            return _unnamed(value, error.schema["properties"])
+        case "minProperties" | "maxProperties":
+            return "must have one key", "write one step per line, each behind its own `-`"
         case "minLength":
             return "must not be empty", ""
     raise AssertionError(f"schema.py writes no `{error.validator}`")
+
+
+def _unnamed(name: str, known: dict[str, Json]) -> tuple[str, str]:
+    """A name that stands alone, and is none of `known` or needs arguments."""
+    if name not in known:
+        return f"cannot be `{name}`", did_you_mean(name, known)
+    required = known[name]["required"]
+    return f"is `{name}` without arguments", f"write {{{name}: {{{required[0]}: ...}}}}"
 
 
 def _wanted(schema: Json) -> str:

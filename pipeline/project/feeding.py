@@ -113,10 +113,10 @@ def feeding(name: str, given: Input, shape: tuple[int, ...]) -> Feeding:
         found = _plain(name, given, shape)
     if found.channels:
         _check_picture(name, given, found)
-    if given.range == "video" and not _converts(found):
+    if given.color_range == "video" and not _converts(found):
         raise ProjectError(
-            "`range: video` where no YUV is converted to RGB",
-            Route(f"inputs.{name}.range"),
+            "`color_range: video` where no YUV is converted to RGB",
+            Route(f"inputs.{name}.color_range"),
             "it is the range of a YUV picture fed to a model trained on rgb or bgr",
         )
     if given.batch > 1 and shape[:1] != (1,):
@@ -149,7 +149,7 @@ def _plain(name: str, given: Input, shape: tuple[int, ...]) -> Feeding:
         given.layout,
         CHANNELS[trained],
         (plane,),
-        given.range == "video",
+        given.color_range == "video",
         default if given.offset is None else given.offset,
     )
 
@@ -172,7 +172,7 @@ def _picture(name: str, given: Input, camera: Preprocess, shape: tuple[int, ...]
         given.layout,
         CHANNELS[trained],
         planes,
-        given.range == "video",
+        given.color_range == "video",
         128 if given.offset is None else given.offset,
         None if camera.size is None else (camera.size[0], camera.size[1]),
         camera.crop,

@@ -97,14 +97,16 @@ def pattern_files(directory: Path, pattern: str) -> NamedFiles:
     """The plain files that match `pattern`, as (name, path) sorted by name.
 
     `*`, `?` and `[…]` match within a folder, `**` any number of folders. The name is the POSIX
-    path below the last folder before the first wildcard. Hidden files, and folders behind links
-    under `**`, are left out. No such folder: no files. Raises ProjectError for one that cannot
-    be listed.
+    path below the last folder before the first wildcard. A folder stands for the files in it.
+    Hidden files, and folders behind links under `**`, are left out. No such folder: no files.
+    Raises ProjectError for one that cannot be listed.
     """
     parts = PurePosixPath(pattern).parts
     literal = next((n for n, part in enumerate(parts) if _WILD.search(part)), len(parts))
     root = directory.joinpath(*parts[:literal])
-    if literal == len(parts):
+    if parts and literal == len(parts) and root.is_dir():
+        parts = (*parts, "*")
+    elif literal == len(parts):
         return _single(root)
     folders, last = parts[literal:-1], parts[-1]
     wanted = (*folders, "**", "*") if last == "**" else (*folders, last)

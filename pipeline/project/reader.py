@@ -18,7 +18,7 @@ from pipeline.digest import Json
 from pipeline.errors import Place, ProjectError
 from pipeline.project.check import check, dotted
 from pipeline.project.document import Document, Spot, read_document, shown
-from pipeline.project.schema import schema_of
+from pipeline.project.schema import is_choice, schema_of
 from pipeline.project.sections import Sections
 
 NAME = re.compile(r"[A-Za-z0-9_.-]+")
@@ -97,6 +97,10 @@ def built(hint: Any, value: Json) -> Any:
     if is_dataclass(hint) and isinstance(hint, type):
         hints = get_type_hints(hint)
         return hint(**{key: built(hints[key], item) for key, item in value.items()})
+    if is_choice(hint):
+        hints = get_type_hints(hint)
+        chosen = {value: {}} if isinstance(value, str) else value
+        return {name: built(hints[name], item) for name, item in chosen.items()}
     if origin in (Union, UnionType):
         return built(_member(arguments, value), value)
     if origin is tuple:

@@ -4,6 +4,7 @@
     tuple[T, ...] → array of T              Literal → enum
     A | B → both types at once              Doc → description, minimum, maximum
     TypedDict → object, all keys required   Any → anything
+    TypedDict, total=False → one of its keys, or the name of a key that needs no more
 
 A union needs no `anyOf`: `items` speaks only of arrays and `minimum` only of numbers, so the
 keywords of the members lie side by side and a wrong value breaks exactly one of them.
@@ -27,7 +28,7 @@ from typing import (
 )
 
 from pipeline.digest import Json, plain
-from pipeline.project.sections import Doc
+from pipeline.project.doc import Doc
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -62,6 +63,8 @@ def _of(hint: Any, doc: Doc) -> dict[str, Json]:
 def _of_class(hint: Any, doc: Doc) -> dict[str, Json]:
     if hint is Any:
         return {}
+    if is_choice(hint):
+        return _choice(hint)
     if is_typeddict(hint):
         return _document(hint)
     if is_dataclass(hint) and isinstance(hint, type):
@@ -107,6 +110,25 @@ def _document(document: type) -> dict[str, Json]:
         "properties": {name: _of(hint, Doc("")) for name, hint in hints.items()},
         "additionalProperties": False,
         "required": list(hints),
+    }
+
+
+def is_choice(hint: Any) -> bool:
+    """Is it a TypedDict of which a value holds one key?"""
+    return is_typeddict(hint) and not hint.__total__
+
+
+def _choice(choice: type) -> dict[str, Json]:
+    hints = get_type_hints(choice, include_extras=True)
+    properties = {name: _of(hint, Doc("")) for name, hint in hints.items()}
+    alone = [name for name, inner in properties.items() if "required" not in inner]
+    return {
+        "type": ["object", "string"],
+        "properties": properties,
+        "additionalProperties": False,
+        "minProperties": 1,
+        "maxProperties": 1,
+        "pattern": f"^({'|'.join(alone)})$",
     }
 
 

@@ -11,17 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Literal, NewType
 
+from pipeline.project.doc import Doc as Doc
+from pipeline.project.transforms import Transform
+
 FilePath = NewType("FilePath", str)  # one file, relative to the project directory
 FileGlob = NewType("FileGlob", str)  # many files, by a shell pattern; sorted by name
-
-
-@dataclass(frozen=True)
-class Doc:
-    """Help for a key, shown by editors, with the limits a schema can check."""
-
-    text: str
-    minimum: float | None = None
-    maximum: float | None = None
 
 
 PerChannel = float | tuple[float, ...]  # one number for all channels, or one per channel
@@ -98,7 +92,7 @@ class Input:
         Literal["rgb", "bgr", "gray", "yuv444", "nv12", "featuremap"] | None,
         Doc("What the chip is given; `type` by default. nv12 reaches the model as yuv444."),
     ] = None
-    range: Annotated[
+    color_range: Annotated[
         Literal["full", "video"], Doc("Of a YUV picture: 0..255, or BT.601 video, 16..235.")
     ] = "full"
     preprocess: Annotated[
@@ -114,7 +108,40 @@ class Input:
 
 @dataclass(frozen=True)
 class Files:
-    files: Annotated[FileGlob, Doc("Pattern of .npy files, one sample each (raw values).")]
+    """The samples of one input: either files or random values."""
+
+    files: Annotated[
+        FileGlob | None,
+        Doc(
+            "A folder or a pattern, one sample per file: .npy, .npz, .safetensors, .jpg, .png, "
+            ".bmp; any other suffix is the bare numbers."
+        ),
+    ] = None
+    random: Annotated[
+        int | None, Doc("So many samples of seeded noise: for timing, not for accuracy.", 1, 4096)
+    ] = None
+    member: Annotated[str | None, Doc("The array in a file that holds several.")] = None
+    dtype: Annotated[
+        Literal["uint8", "float32"] | None,
+        Doc("Of bare numbers. Default: uint8 for an 8-bit image, else what the input takes."),
+    ] = None
+    channels: Annotated[
+        Literal["rgb", "bgr", "gray"], Doc("An image is read in this order (OpenCV reads bgr).")
+    ] = "rgb"
+    values: Annotated[
+        Literal["0..255", "0..1"], Doc("An image is read as uint8, or as float (scikit-image).")
+    ] = "0..255"
+    transforms: Annotated[
+        tuple[Transform, ...], Doc("What is done to a sample, step by step, before it is fed.")
+    ] = ()
+    range: Annotated[
+        tuple[float, ...] | None,
+        Doc("[lowest, highest] value a sample may hold. Default: [0, 255] for an 8-bit image."),
+    ] = None
+    allow: Annotated[
+        tuple[Literal["few", "blank", "duplicate", "range", "preprocessing"], ...],
+        Doc("Findings about the samples that do not fail the build."),
+    ] = ()
 
 
 @dataclass(frozen=True)

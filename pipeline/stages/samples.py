@@ -1,17 +1,22 @@
 """samples: what the model is fed during calibration, exactly.
 
-files named under `data:`, raw values as the model was trained on
-    → per graph input an array of (samples, *shape) in the fed form, an image as value - 128
+    file → array (pipeline.data.formats) → transforms → the raw value the model was trained on
+         → the fed form, an image as value - 128 → per graph input an array of (samples, *shape)
+
+Before anything is fed, every sample is looked at once: too few, blank, duplicate or out of range
+fails the build, unless `allow:` says otherwise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from pipeline.data.fed import fed_form
-from pipeline.data.files import read_sample
+from pipeline.data.files import fed, noise, read_sample
+from pipeline.data.formats import Taken
+from pipeline.data.lint import fact, findings
 from pipeline.data.samples import Feed, Samples
 from pipeline.errors import ProjectError, Route, did_you_mean
 from pipeline.graph import Graph, dtype, shape
@@ -19,6 +24,9 @@ from pipeline.project.feeding import Feeding, feeding
 from pipeline.project.files import SourceFiles
 from pipeline.project.sections import Files, Input
 from pipeline.quant.images import trained_shapes
+
+# The i-th sample of one input as its file has it, and how the samples are called.
+Read = Callable[[int], np.ndarray]
 
 
 def samples(
@@ -28,6 +36,36 @@ def samples(
     sources: SourceFiles,
 ) -> Samples:
     forms = _forms(original_float, inputs)
+    _check_names(data, forms)
+    taken = _taken(original_float, forms)
+    readers: dict[str, Read] = {}
+    names: dict[str, tuple[str, ...]] = {}
+    for name, how in data.items():
+        layout = inputs.get(name, Input()).layout
+        names[name], readers[name] = _reader(name, how, taken[name], layout, sources)
+    _check_counts({name: len(found) for name, found in names.items()})
+    for name, how in data.items():
+        _check_set(name, how, names[name], readers[name], taken[name])
+
+    def read(index: int) -> Feed:
+        feed: dict[str, np.ndarray] = {}
+        for name, reader in readers.items():
+            feed |= fed_form(fed(reader(index), taken[name]), forms[name], name)
+        return feed
+
+    return Samples(next(iter(names.values())), read)
+
+
+def _taken(graph: Graph, forms: Mapping[str, Feeding]) -> dict[str, Taken]:
+    """The raw array each model input is made of."""
+    types = {str(value.name): dtype(value) for value in graph.inputs}
+    return {
+        name: Taken(form.shape, types[form.inputs(name)[0]], form.offset)
+        for name, form in forms.items()
+    }
+
+
+def _check_names(data: Mapping[str, Files], forms: Mapping[str, Feeding]) -> None:
     for name in data:
         if name not in forms:
             hint = did_you_mean(name, forms)
@@ -36,21 +74,29 @@ def samples(
         if name not in data:
             hint = f"add  {name}: {{files: ...}}"
             raise ProjectError(f"no samples for input `{name}`", Route("data"), hint)
-    files = {name: sources[f"data.{name}.files"] for name in data}
-    _check_counts({name: len(found) for name, found in files.items()})
-    types = {str(value.name): dtype(value) for value in original_float.inputs}
 
-    def read(index: int) -> Feed:
-        feed: dict[str, np.ndarray] = {}
-        for name, found in files.items():
-            file, form = found[index], forms[name]
-            kind = types[form.inputs(name)[0]]
-            sample = read_sample(file.read(), file.name, form.shape, kind, form.offset)
-            feed |= fed_form(sample, form, name)
-        return feed
 
-    first = next(iter(files.values()))
-    return Samples(tuple(file.name for file in first), read)
+def _reader(
+    name: str, how: Files, taken: Taken, layout: str, sources: SourceFiles
+) -> tuple[tuple[str, ...], Read]:
+    route = f"data.{name}"
+    if (how.files is None) == (how.random is None):
+        hint = "give `files`, or `random` for noise"
+        raise ProjectError(f"input `{name}` needs either files or noise", Route(route), hint)
+    if how.range is not None and (len(how.range) != 2 or how.range[0] >= how.range[1]):
+        raise ProjectError("a range is [lowest, highest]", Route(f"{route}.range"))
+    if how.random is not None:
+        if how.transforms:
+            raise ProjectError("noise is fed as it is", Route(f"{route}.transforms"))
+        return tuple(f"noise {index:04}" for index in range(how.random)), noise(name, how, taken)
+    files = sources[f"{route}.files"]
+
+    def read(index: int) -> np.ndarray:
+        file = files[index]
+        steps = f"{route}.transforms"
+        return read_sample(file.read(), file.name, how, taken, layout, steps)
+
+    return tuple(file.name for file in files), read
 
 
 def _forms(graph: Graph, inputs: Mapping[str, Input]) -> dict[str, Feeding]:
@@ -73,4 +119,18 @@ def _check_counts(counts: Mapping[str, int]) -> None:
             raise ProjectError(
                 f"{count} samples for input `{name}`, but {expected} for `{first}`",
                 Route(f"data.{name}.files"),
+            )
+
+
+def _check_set(name: str, how: Files, names: tuple[str, ...], read: Read, taken: Taken) -> None:
+    if how.random is not None:
+        return
+    facts = [fact(file, read(index)) for index, file in enumerate(names)]
+    low, high = how.range or ((0.0, 255.0) if taken.offset else (-np.inf, np.inf))
+    for finding in findings(facts, (low, high)):
+        if finding.kind not in how.allow:
+            raise ProjectError(
+                finding.what,
+                Route(f"data.{name}"),
+                f"`allow: [{finding.kind}]` under `{name}:` if it is meant to be so",
             )

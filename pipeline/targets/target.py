@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pipeline.project.sections import Doc
+from pipeline.project.doc import Doc
 
 
 @dataclass(frozen=True)

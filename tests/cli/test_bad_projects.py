@@ -101,7 +101,7 @@ WRONG: dict[str, tuple[Callable[[Workspace], None], int, list[str]]] = {
     "sample out of range": (
         sample(PIXELS.astype(np.float32) - 3),
         2,
-        ["an image with values -3.0..-3.0, not 0..255", "0003.npy"],
+        ["values outside 0..255: 0003.npy (-3..-3)", "allow: [range]"],
     ),
     "pickled sample": (
         sample(np.array([{"a": 1}], dtype=object)),

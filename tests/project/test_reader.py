@@ -12,11 +12,13 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.digest import plain
 from pipeline.errors import Place, ProjectError
 from pipeline.project.document import parse_document
-from pipeline.project.reader import read_project, sections_of
+from pipeline.project.reader import built, read_project, sections_of
 from pipeline.project.schema import schema_of
 from pipeline.project.sections import Calibration, Files, Input, Model, Sections
+from pipeline.project.transforms import Mean, Resize, Transform
 
 SMALL = "model: {path: m.onnx}\ndata: {image: {files: s/*.npy}}\ntargets: [imx93]\n"
 FULL = {
@@ -26,7 +28,19 @@ FULL = {
         "remove_types": ["Transpose"],
         "remove_nodes": ["tail"],
     },
-    "data": {"image": {"files": "s/*.npy"}},
+    "data": {
+        "image": {
+            "files": "s/*.png",
+            "random": None,
+            "member": "x",
+            "dtype": "uint8",
+            "channels": "bgr",
+            "values": "0..1",
+            "transforms": ["resize", {"mean": {"means": [1, 2]}}],
+            "range": [0, 1.5],
+            "allow": ["few"],
+        }
+    },
     "targets": ["imx93", "rdk_x5"],
     "inputs": {
         "image": {
@@ -36,7 +50,7 @@ FULL = {
             "fed_layout": "NHWC",
             "type": "bgr",
             "fed_type": "nv12",
-            "range": "video",
+            "color_range": "video",
             "preprocess": {"type": "nv12", "size": [16, 16], "crop": True},
             "mean": [1.5, 2.0, 3.0],
             "scale": 0.5,
@@ -77,6 +91,13 @@ def test_numbers_and_lists_take_the_types_of_their_keys():
     x = sections_of(parse_document(text.encode(), "p.yaml")).inputs["x"]
     assert x == Input(mean=1.0, scale=(1.0, 2.0), shape=(1, 3), offset=128)
     assert json.dumps([x.mean, x.scale, x.shape, x.offset]) == "[1.0, [1.0, 2.0], [1, 3], 128]"
+
+
+def test_a_step_is_its_name_with_every_argument():
+    text = SMALL.replace("s/*.npy", "s/*.npy, transforms: [resize, {mean: {means: 1}}]")
+    given = sections_of(parse_document(text.encode(), "p.yaml")).data["image"].transforms
+    assert given == ({"resize": Resize()}, {"mean": Mean(1.0)})
+    assert built(tuple[Transform, ...], plain(given)) == given
 
 
 def test_a_section_in_its_own_file_means_the_same(tmp_path):
@@ -155,14 +176,18 @@ def routes(value, route=()):
 
 OTHER = {
     "batch": 1,
+    "channels": "gray",
     "crop": False,
+    "dtype": "float32",
     "fed_layout": "NCHW",
     "fed_type": "rgb",
     "layout": "NCHW",
     "method": "kl",
     "offset": 0,
-    "range": "full",
+    "random": 9,
+    "color_range": "full",
     "type": "rgb",
+    "values": "0..255",
 }
 
 
