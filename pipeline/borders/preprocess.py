@@ -38,10 +38,7 @@ def put_in_front(
     name of a plane is taken.
     """
     name, kind, front = str(value.name), dtype(value), Front(graph)
-    for called in fed.inputs(name):
-        if called != name and called in graph.values():
-            what = f"the model has a `{called}` of its own, a name that is to be fed"
-            raise ProjectError(what, Route(f"inputs.{name}.preprocess"))
+    _refuse_taken_names(graph, fed, name)
     readers = [use.node for use in tuple(value.uses())]
     planes = _planes(graph, value, fed)
     ready = _gathered(front, planes, fed, name)
@@ -51,13 +48,24 @@ def put_in_front(
         ready = front.resize(ready, _sizes(fed, fed.trained_size), "linear", f"{name}_resized")
     norm = (np.asarray(mean, np.float64), np.asarray(scale, np.float64))
     ready = _mapped(front, ready, fed, name, norm)
-    if ready is not value and kind != _FLOAT:
-        graph.set_input_type(planes[0], _FLOAT)
+    if ready is value:
+        return planes
+    for plane, how in zip(planes, fed.planes, strict=True):
+        graph.feed_as(plane, _FLOAT, plane_shape(fed, how))
+    if kind != _FLOAT:
         ready = _cast(front, ready, kind, name)
     graph.replace_readers(value, ready, readers)
     if value not in planes:
         graph.drop_input(value)
     return planes
+
+
+def _refuse_taken_names(graph: Graph, fed: Feeding, name: str) -> None:
+    taken = graph.values()
+    for called in fed.inputs(name):
+        if called != name and called in taken:
+            what = f"the model has a `{called}` of its own, a name that is to be fed"
+            raise ProjectError(what, Route(f"inputs.{name}.preprocess"))
 
 
 def plane_shape(fed: Feeding, plane: Plane) -> tuple[int, ...]:
@@ -71,23 +79,18 @@ def plane_shape(fed: Feeding, plane: Plane) -> tuple[int, ...]:
 
 def _planes(graph: Graph, value: Value, fed: Feeding) -> tuple[Value, ...]:
     if len(fed.planes) == 1:
-        wanted = plane_shape(fed, fed.planes[0])
-        if wanted != fed.shape:
-            graph.set_input_shape(value, wanted)
         return (value,)
     at = graph.inputs.index(value)
     return tuple(
-        graph.add_input(name, _FLOAT, plane_shape(fed, plane), at + index)
-        for index, (name, plane) in enumerate(
-            zip(fed.inputs(str(value.name)), fed.planes, strict=False)
-        )
+        graph.add_input(name, _FLOAT, at + index)
+        for index, name in enumerate(fed.inputs(str(value.name))[: len(fed.planes)])
     )
 
 
 def _rectangle(graph: Graph, planes: Sequence[Value], fed: Feeding, name: str) -> dict[str, Value]:
     behind, names = graph.inputs.index(planes[-1]) + 1, fed.inputs(name)[len(planes) :]
     return {
-        side: graph.add_input(called, "int32", (1,), behind + index)
+        side: graph.add_input(called, "int32", behind + index, (1,))
         for index, (side, called) in enumerate(zip(RECTANGLE, names, strict=True))
     }
 

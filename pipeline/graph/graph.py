@@ -103,10 +103,12 @@ class Graph:
         values = self.values()
         self.model.graph.outputs[:] = [values[name] for name in names]
 
-    def set_input_type(self, value: Value, dtype: str) -> None:
+    def feed_as(self, value: Value, dtype: str, shape: Sequence[int]) -> None:
+        """Another type and shape for an input whose readers get what they got before."""
         value.type = ir.TensorType(ir.DataType.from_numpy(np.dtype(dtype)))
+        value.shape = ir.Shape(shape)
 
-    def add_input(self, name: str, dtype: str, shape: Sequence[int], at: int) -> Value:
+    def add_input(self, name: str, dtype: str, at: int, shape: Sequence[int] = ()) -> Value:
         """A new input at position `at`; `name` gets a number when it is taken."""
         kind = ir.TensorType(ir.DataType.from_numpy(np.dtype(dtype)))
         value = ir.Value(name=self._free(name), type=kind, shape=ir.Shape(shape))

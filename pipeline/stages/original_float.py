@@ -19,7 +19,7 @@ from pipeline.graph import Graph, Value, open_dimensions, shape, upgraded
 from pipeline.project.feeding import feeding
 from pipeline.project.files import SourceFiles
 from pipeline.project.sections import Input, Model
-from pipeline.quant.images import mark_images, mark_trained
+from pipeline.quant.images import mark_batch, mark_images, mark_trained
 
 
 def original_float(model: Model, inputs: Mapping[str, Input], sources: SourceFiles) -> Graph:
@@ -37,7 +37,7 @@ def original_float(model: Model, inputs: Mapping[str, Input], sources: SourceFil
         graph = graph.with_shapes()
     for index, node in enumerate(model.remove_nodes):
         remove_node(graph, node, Route(f"model.remove_nodes.{index}"))
-    _check_batch(graph, inputs)
+    mark_batch(graph, _batch(graph, inputs))
     _put_preprocessing_in_front(graph, inputs)
     return graph.with_shapes()
 
@@ -87,7 +87,8 @@ def _check_shape(value: Value, given: tuple[int, ...]) -> None:
         )
 
 
-def _check_batch(graph: Graph, inputs: Mapping[str, Input]) -> None:
+def _batch(graph: Graph, inputs: Mapping[str, Input]) -> int:
+    """Images per run of the compiled file. Raises ProjectError when the model has more inputs."""
     for name, given in inputs.items():
         if given.batch > 1 and len(graph.inputs) > 1:
             raise ProjectError(
@@ -95,3 +96,4 @@ def _check_batch(graph: Graph, inputs: Mapping[str, Input]) -> None:
                 Route(f"inputs.{name}.batch"),
                 "only a model with one input takes several images per run",
             )
+    return max((given.batch for given in inputs.values()), default=1)
