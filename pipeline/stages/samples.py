@@ -3,8 +3,9 @@
     file → array (pipeline.data.formats) → transforms → the raw value the model was trained on
          → the fed form, an image as value - 128 → per graph input an array of (samples, *shape)
 
-Before anything is fed, every sample is looked at once: too few, blank, duplicate or out of range
-fails the build, unless `allow:` says otherwise.
+Every sample is looked at before anything is fed: too few, blank, duplicate or out of range fails
+the build, and so does a set that the model's first BatchNormalization does not know; unless
+`allow:` says otherwise.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pipeline.data.files import fed, noise, read_sample
 from pipeline.data.formats import Taken
 from pipeline.data.lint import fact, findings
 from pipeline.data.samples import Feed, Samples
+from pipeline.debug.preprocessing import preprocessing_mistake
 from pipeline.errors import ProjectError, Route, did_you_mean
 from pipeline.graph import Graph, dtype, shape
 from pipeline.project.feeding import Feeding, feeding
@@ -53,7 +55,11 @@ def samples(
             feed |= fed_form(fed(reader(index), taken[name]), forms[name], name)
         return feed
 
-    return Samples(next(iter(names.values())), read)
+    found = Samples(next(iter(names.values())), read)
+    for name, how in data.items():
+        if how.random is None and "preprocessing" not in how.allow:
+            _check_feeding(original_float, found, name, inputs.get(name, Input()), taken[name])
+    return found
 
 
 def _taken(graph: Graph, forms: Mapping[str, Feeding]) -> dict[str, Taken]:
@@ -134,3 +140,14 @@ def _check_set(name: str, how: Files, names: tuple[str, ...], read: Read, taken:
                 Route(f"data.{name}"),
                 f"`allow: [{finding.kind}]` under `{name}:` if it is meant to be so",
             )
+
+
+def _check_feeding(graph: Graph, found: Samples, name: str, how: Input, taken: Taken) -> None:
+    mistake = preprocessing_mistake(graph, found, name, how, taken.offset)
+    if mistake is None:
+        return
+    raise ProjectError(
+        f"input `{name}` is not fed as the model was trained: {mistake.what}",
+        Route(f"inputs.{name}"),
+        f"{mistake.advice}; or `allow: [preprocessing]` under `data:`",
+    )
