@@ -131,7 +131,7 @@ CAMERAS = ("yuv444", "yuv420", "nv12", "nv21", "rgb", "bgra", "rgb888p", "rgb888
 def camera(kind, layout="NCHW", trained="rgb", **more):
     video = "video" if kind[0] in "yn" else "full"
     preprocess = Preprocess(kind, **more)
-    return Input(layout=layout, type=trained, range=video, preprocess=preprocess, scale=0.5)
+    return Input(layout=layout, type=trained, color_range=video, preprocess=preprocess, scale=0.5)
 
 
 def pixels_of(made, given):
@@ -180,7 +180,7 @@ def test_a_crop_is_cut_out_and_resized(kind, layout, box):
     inside = decoded[top : top + height, left : left + width]
     wanted = cv2.resize(inside, (W, H), interpolation=cv2.INTER_LINEAR)
     # A crop is rounded to codes of what is fed, and a code of U is two of blue.
-    tolerance = 4 if given.range == "video" else 2
+    tolerance = 4 if given.color_range == "video" else 2
     made = pixels_of(run(fed_graph(given), *planes, **crop), given)
     assert np.abs(made - wanted).max() <= tolerance
 

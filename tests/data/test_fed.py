@@ -21,7 +21,7 @@ CASES = [
     for fed in LEGAL[trained]
     for layout, fed_layout in (("NCHW", "NHWC"), ("NHWC", "NCHW"), ("NHWC", "NHWC"))
 ] + [
-    Input(type="bgr", preprocess=Preprocess(kind, size, crop), range=span)
+    Input(type="bgr", preprocess=Preprocess(kind, size, crop), color_range=span)
     for kind, (trained, _) in PICTURES.items()
     if "bgr" in trained
     for size, crop in ((None, False), ((16, 24), False), ((16, 24), True))
@@ -46,7 +46,7 @@ def test_the_graph_gives_the_sample_back_to_rounding_of_its_codes(given):
     (made,) = OrtSession(graph.to_bytes()).run(None, feed)
     # Resizing smooths the edges of the blocks; elsewhere a code of U, rounded, is 1.8 of blue.
     error = np.abs(made - picture)
-    tolerance = 2.1 if given.range == "video" else 1.5
+    tolerance = 2.1 if given.color_range == "video" else 1.5
     assert (np.median(error) if form.size else error.max()) <= tolerance
 
 

@@ -148,7 +148,7 @@ def test_a_face_is_found_in_what_the_camera_gives(tmp_path: Path, fed: str) -> N
     model = (DATA / "models/detection/ultraface_slim320.onnx").read_bytes()
     given = {
         "rgb": Input(type="rgb", fed_type="bgr", fed_layout="NHWC", mean=127.0, scale=1 / 128),
-        "nv12": Input(type="rgb", fed_type="nv12", range="video", mean=127.0, scale=1 / 128),
+        "nv12": Input(type="rgb", fed_type="nv12", color_range="video", mean=127.0, scale=1 / 128),
         "camera": Input(mean=127.0, scale=1 / 128, preprocess=Preprocess("nv21", None, True)),
     }[fed]
     picture = cv2.imread(str(DATA / "images/misc/face.jpg"))
