@@ -112,8 +112,9 @@ def _wanted(schema: Json) -> str:
 
 
 def _one(kind: str, schema: Json) -> str:
-    of = schema["items"].get("type") if kind == "array" else None
-    return f"{_ONE[kind]} of {_MANY[of]}" if isinstance(of, str) else _ONE[kind]
+    of = schema["items"].get("type", []) if kind == "array" else []
+    many = " or ".join(_MANY[kind] for kind in ([of] if isinstance(of, str) else of))
+    return f"{_ONE[kind]} of {many}" if many else _ONE[kind]
 
 
 def _given(value: Json) -> str:

@@ -4,6 +4,7 @@
     tuple[T, ...] → array of T              Literal → enum
     A | B → both types at once              Doc → description, minimum, maximum
     TypedDict → object, all keys required   Any → anything
+    Overlay → the whole schema again, nothing required and nothing by default
 
 A union needs no `anyOf`: `items` speaks only of arrays and `minimum` only of numbers, so the
 keywords of the members lie side by side and a wrong value breaks exactly one of them.
@@ -27,7 +28,8 @@ from typing import (
 )
 
 from pipeline.digest import Json, plain
-from pipeline.project.sections import Doc
+from pipeline.project.expand import OVERLAYS
+from pipeline.project.sections import Doc, Overlay, Sections
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -39,7 +41,23 @@ def schema_of(sections: type, title: str = "npumake project") -> Json:
 
     Raises TypeError for a field whose type has no place in YAML.
     """
-    return {"$schema": DRAFT, "title": title, **_of(sections, Doc(""))}
+    whole = _of(sections, Doc(""))
+    schema = {"$schema": DRAFT, "title": title, **whole}
+    if sections is not Sections:
+        return schema
+    keys = {key: inner for key, inner in whole["properties"].items() if key not in OVERLAYS}
+    return {**schema, "$defs": {"overlay": _overlay({**whole, "properties": keys})}}
+
+
+def _overlay(schema: Json) -> Json:
+    """The schema of a part of what `schema` describes. A list is given whole."""
+    inner = {key: item for key, item in schema.items() if key not in ("required", "default")}
+    if "properties" in inner:
+        keys = inner["properties"]
+        inner["properties"] = {name: _overlay(keys[name]) for name in keys}
+    if isinstance(inner.get("additionalProperties"), dict):
+        inner["additionalProperties"] = _overlay(inner["additionalProperties"])
+    return inner
 
 
 def _of(hint: Any, doc: Doc) -> dict[str, Json]:
@@ -62,6 +80,8 @@ def _of(hint: Any, doc: Doc) -> dict[str, Json]:
 def _of_class(hint: Any, doc: Doc) -> dict[str, Json]:
     if hint is Any:
         return {}
+    if hint is Overlay:
+        return {"$ref": "#/$defs/overlay"}
     if is_typeddict(hint):
         return _document(hint)
     if is_dataclass(hint) and isinstance(hint, type):
