@@ -101,6 +101,8 @@ def _wrong_value(error: Violation) -> tuple[str, str]:
             return f"must be at least {limit:g}, not {value}", ""
         case "maximum":
             return f"must be at most {limit:g}, not {value}", ""
+        case "minProperties" | "maxProperties":
+            return f"must have one key, not {len(value)}", "indent what belongs to it further"
         case "minLength":
             return "must not be empty", ""
     raise AssertionError(f"schema.py writes no `{error.validator}`")

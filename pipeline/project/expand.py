@@ -18,6 +18,7 @@ from math import prod
 from pipeline.digest import Json
 from pipeline.errors import Place, ProjectError
 from pipeline.project.document import MOST, Document, Route, Spot
+from pipeline.project.events import refuse_depth
 
 NAME = re.compile(r"[A-Za-z0-9_.-]+")
 
@@ -47,7 +48,7 @@ def variants(document: Document) -> dict[str, Document]:
     for name, overlay, place in (*_named(document), *_combined(document, base)):
         if not NAME.fullmatch(name) or len(name) > LONGEST_NAME:
             hint = f"at most {LONGEST_NAME} letters, digits, `_`, `.` and `-`"
-            raise ProjectError(f"`{name}` cannot name a variant", place, hint)
+            raise ProjectError(f"`{name[:LONGEST_NAME]}` cannot name a variant", place, hint)
         if name in found:
             hint = "give one of them another name, under `variants:`"
             raise ProjectError(f"two variants are called `{name}`", place, hint)
@@ -60,14 +61,11 @@ def variants(document: Document) -> dict[str, Document]:
 def targets(document: Document) -> dict[str, Document | None]:
     """By target, in order: its overlay, or None where it is only named.
 
-    Raises ProjectError for a target that is listed twice, or an overlay without one name.
+    Raises ProjectError for a target that is listed twice.
     """
     found: dict[str, Document | None] = {}
     for index, entry in enumerate(document.data["targets"]):
         place = document.places["targets", index].value
-        if not isinstance(entry, str) and len(entry) != 1:
-            hint = "write  - rdk-x5: {calibration: {method: kl}}"
-            raise ProjectError("a target is a name, or one name with its overlay", place, hint)
         name = entry if isinstance(entry, str) else next(iter(entry))
         if name in found:
             raise ProjectError(f"target `{name}` is listed twice", place)
@@ -105,6 +103,7 @@ def _choice(document: Document, base: Document, key: str, index: int) -> tuple[s
     if isinstance(value.data, dict):
         hint = "write it under `variants:`, which gives it one"
         raise ProjectError("a mapping has no short name", document.places[at].value, hint)
+    refuse_depth(key.count(".") + 1, head)
     route = _route(key, base.data)
     data = reduce(lambda inner, part: {part: inner}, reversed(route), value.data)
     above = {route[:depth]: Spot(head, head) for depth in range(len(route))}

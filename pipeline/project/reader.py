@@ -62,21 +62,24 @@ def read_project(directory: Path) -> Project:
         raise ProjectError(f"`{name}` cannot name a project", shown(directory), hint)
     files = _files(directory)
     document = _joined([read_document(file) for file in files])
-    project = _project(name, directory, files, document)
-    found = tuple(
-        replace(_project(name, directory, files, overlaid), variant=variant)
-        for variant, overlaid in variants(document).items()
-    )
-    return replace(project, variants=found)
+    return replace(project_of(document, name, directory), files=files)
 
 
-def _project(name: str, directory: Path, files: tuple[Path, ...], document: Document) -> Project:
+def project_of(document: Document, name: str, directory: Path) -> Project:
+    """The project that one document describes, with its variants and its targets' overlays.
+
+    Raises the first ProjectError in it.
+    """
     plain = _reading(document)
     by_target = {
         target: plain if overlay is None else _overlaid(document, overlay)
         for target, overlay in targets(document).items()
     }
-    return Project(name, directory, plain.sections, plain.places, files, by_target)
+    found = tuple(
+        replace(project_of(whole, name, directory), variant=variant)
+        for variant, whole in variants(document).items()
+    )
+    return Project(name, directory, plain.sections, plain.places, (), by_target, variants=found)
 
 
 def _overlaid(document: Document, overlay: Document) -> Reading:
@@ -145,10 +148,11 @@ def _member(members: tuple[Any, ...], value: Json) -> Any:
     """The member of a union that `value` belongs to."""
     if value is None:
         return type(None)
-    kind = tuple if isinstance(value, list) else Mapping if isinstance(value, dict) else None
-    return next(
-        member
-        for member in members
-        if member is not type(None)
-        and (get_origin(member) if get_origin(member) in (tuple, Mapping) else None) is kind
-    )
+    kind = type(value) if isinstance(value, list | dict) else None
+    return next(m for m in members if m is not type(None) and _kind(m) is kind)
+
+
+def _kind(hint: Any) -> type | None:
+    """What JSON has for a type: a list, a dict, or else one value."""
+    origin = get_origin(getattr(hint, "__supertype__", hint))
+    return {tuple: list, Mapping: dict, dict: dict}.get(origin)

@@ -29,7 +29,7 @@ from typing import (
 
 from pipeline.digest import Json, plain
 from pipeline.project.expand import OVERLAYS
-from pipeline.project.sections import Doc, Overlay, Sections
+from pipeline.project.sections import Doc, Overlay, Sections, TargetOverlay
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -82,6 +82,9 @@ def _of_class(hint: Any, doc: Doc) -> dict[str, Json]:
         return {}
     if hint is Overlay:
         return {"$ref": "#/$defs/overlay"}
+    if hint is TargetOverlay:
+        one = {"minProperties": 1, "maxProperties": 1}
+        return {"type": "object", **one, "additionalProperties": _of(Overlay, doc)}
     if is_typeddict(hint):
         return _document(hint)
     if is_dataclass(hint) and isinstance(hint, type):

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, NewType
 FilePath = NewType("FilePath", str)  # one file, relative to the project directory
 FileGlob = NewType("FileGlob", str)  # many files, by a shell pattern; sorted by name
 Overlay = NewType("Overlay", dict[str, Any])  # keys of the project that replace what stands there
+TargetOverlay = NewType("TargetOverlay", dict[str, Any])  # the one target it is for: an Overlay
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ class Sections:
     model: Annotated[Model, Doc("The trained float model.")]
     data: Annotated[Mapping[str, Files], Doc("Samples to calibrate with, by input name.")]
     targets: Annotated[
-        tuple[str | Mapping[str, Overlay], ...],
+        tuple[str | TargetOverlay, ...],
         Doc("Chips to build for, see `npumake list --targets`; a chip may overlay the project."),
     ]
     inputs: Annotated[
