@@ -66,7 +66,8 @@ def _mistakes(error: Violation, document: Document) -> Iterator[tuple[Route, Pro
             for key in error.instance:
                 if key not in known:
                     at = (*route, key)
-                    hint = did_you_mean(key, known)
+                    hint = _home(key, known) if not route else ""
+                    hint = hint or did_you_mean(key, known)
                     what = f"unknown key `{key}`"
                     yield at, ProjectError(what, document.places[at].key, hint)
         case "required":
@@ -78,6 +79,12 @@ def _mistakes(error: Violation, document: Document) -> Iterator[tuple[Route, Pro
         case _:
             what, hint = _wrong_value(error)
             yield route, ProjectError(f"{_subject(route)} {what}", spot.value, hint)
+
+
+def _home(key: str, sections: Json) -> str:
+    """A hint for a key at the top that a section has: its indentation was forgotten."""
+    homes = [name for name, inner in sections.items() if key in inner.get("properties", {})]
+    return f"it stands below `{homes[0]}:`, indented" if homes else ""
 
 
 def dotted(route: Route) -> str:
