@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Literal, NewType
+from typing import Annotated, Any, Literal, NewType
 
 from pipeline.project.doc import Doc as Doc
 from pipeline.project.transforms import Transform
 
 FilePath = NewType("FilePath", str)  # one file, relative to the project directory
 FileGlob = NewType("FileGlob", str)  # many files, by a shell pattern; sorted by name
+Overlay = NewType("Overlay", dict[str, Any])  # keys of the project that replace what stands there
+TargetOverlay = NewType("TargetOverlay", dict[str, Any])  # the one target it is for: an Overlay
 
 
 PerChannel = float | tuple[float, ...]  # one number for all channels, or one per channel
@@ -169,7 +171,10 @@ class Sections:
 
     model: Annotated[Model, Doc("The trained float model.")]
     data: Annotated[Mapping[str, Files], Doc("Samples to calibrate with, by input name.")]
-    targets: Annotated[tuple[str, ...], Doc("Chips to build for, see `npumake list --targets`.")]
+    targets: Annotated[
+        tuple[str | TargetOverlay, ...],
+        Doc("Chips to build for, see `npumake list --targets`; a chip may overlay the project."),
+    ]
     inputs: Annotated[
         Mapping[str, Input],
         Doc(
@@ -179,3 +184,11 @@ class Sections:
     ] = field(default_factory=dict)
     calibration: Annotated[Calibration, Doc("How thresholds are chosen.")] = Calibration()
     compile: Annotated[Compile, Doc("What the compiled files are.")] = Compile()
+    variants: Annotated[
+        Mapping[str, Overlay],
+        Doc("By name, the keys that differ: mappings merge, all else replaces."),
+    ] = field(default_factory=dict)
+    matrix: Annotated[
+        Mapping[str, tuple[Any, ...]],
+        Doc("Dotted keys and their values; every combination is a variant named for them."),
+    ] = field(default_factory=dict)

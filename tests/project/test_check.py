@@ -16,7 +16,7 @@ def test_mistakes_come_in_the_order_of_the_text_and_missing_keys_last():
         "targets: 1\ncalibration: {method: min, percentile: 2}\nmodel: {}\ndata: {a: {files: s}}\n"
     )
     assert [mistake.split(" (")[0] for mistake in found(text)] == [
-        "`targets` must be a list of names, not `1`",
+        "`targets` must be a list of names or mappings, not `1`",
         "`calibration.method` cannot be `min`",
         "`calibration.percentile` must be at most 1, not 2",
         "missing key `model.path`",

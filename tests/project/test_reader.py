@@ -41,7 +41,7 @@ FULL = {
             "allow": ["few"],
         }
     },
-    "targets": ["imx93", "rdk_x5"],
+    "targets": ["imx93", {"rdk_x5": {"calibration": {"method": "max"}}}],
     "inputs": {
         "image": {
             "shape": [1, 3, 8, 8],
@@ -59,6 +59,8 @@ FULL = {
     },
     "calibration": {"method": "max_percentile", "percentile": 0.9},
     "compile": {"prefix": "mine"},
+    "variants": {"p9": {"calibration": {"percentile": 0.8}}},
+    "matrix": {"calibration.method": ["max", "kl"]},
 }
 
 
@@ -215,7 +217,8 @@ def test_the_full_example_holds_every_key():
             yield key
             yield from keys(inner.get("additionalProperties") or inner)
 
-    written = {key for route in routes(FULL) for key in route} - {"image"}
+    written = {key for route in routes(FULL) for key in route}
+    written -= {"image", "p9", "calibration.method"}  # names that a user gives
     assert set(keys(schema_of(Sections))) == written
 
 
