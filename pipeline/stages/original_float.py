@@ -14,7 +14,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from pipeline.errors import GraphError, ProjectError, Route, did_you_mean
-from pipeline.frontends import read_model
+from pipeline.frontends import WITH_WEIGHTS, read_model, suffix_of
 from pipeline.graph import Graph, Value, open_dimensions, shape, upgraded
 from pipeline.project.files import SourceFiles
 from pipeline.project.sections import Input, Model
@@ -22,8 +22,7 @@ from pipeline.quant.images import mark_images
 
 
 def original_float(model: Model, inputs: Mapping[str, Input], sources: SourceFiles) -> Graph:
-    (file,) = sources["model.path"]
-    graph = read_model(file.read(), file.name)
+    graph = _read(sources)
     fed = {str(value.name): value for value in graph.inputs}
     for name in inputs:
         if name not in fed:
@@ -34,6 +33,20 @@ def original_float(model: Model, inputs: Mapping[str, Input], sources: SourceFil
         _insert_preprocessing(graph, value, inputs.get(str(value.name), Input()))
     mark_images(graph, [name for name, given in inputs.items() if given.offset])
     return graph.with_shapes()
+
+
+def _read(sources: SourceFiles) -> Graph:
+    """The model of `model.path`, with `model.weights` where its format has them apart."""
+    (file,) = sources["model.path"]
+    held = [(given.read(), given.name) for given in sources.get("model.weights", ())]
+    apart = suffix_of(file.name) in WITH_WEIGHTS
+    if apart and not held:
+        hint = "name the file of the weights too:  weights: net.caffemodel"
+        raise ProjectError(f"`{file.name}` holds no weights", Route("model.path"), hint)
+    if held and not apart:
+        hint = f"remove the key; weights stand apart for {', '.join(sorted(WITH_WEIGHTS))}"
+        raise ProjectError(f"`{file.name}` holds its own weights", Route("model.weights"), hint)
+    return read_model(file.read(), file.name, *held)
 
 
 def _with_fixed_shapes(graph: Graph, inputs: Mapping[str, Input]) -> Graph:
