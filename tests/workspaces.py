@@ -15,6 +15,11 @@ from pipeline import digest
 REPO = Path(__file__).parents[1]
 
 
+def shared_data() -> Path:
+    """Where real models and images lie: beside the repository, not in it. It may be absent."""
+    return Path(os.environ.get("NPUMAKE_SHARED", REPO.parent / "shared")) / "data"
+
+
 @dataclass(frozen=True)
 class Workspace:
     root: Path

@@ -32,10 +32,11 @@ class Building:
     """A graph in the making, at the working opset. Names are made unique, never refused."""
 
     def __init__(self, name: str, inputs: Iterable[Tensor], reserved: Iterable[str] = ()) -> None:
-        """`reserved` are names that only `rename` gives."""
+        """`reserved` are names for `rename` to give; no other tensor gets them."""
         self._inputs = [_value(tensor) for tensor in inputs]
-        self._values = {str(value.name) for value in self._inputs} | set(reserved)
-        self._nodes: set[str] = set()
+        fed = (str(value.name) for value in self._inputs)
+        self._values = dict.fromkeys([*fed, *reserved], 1)
+        self._nodes: dict[str, int] = {}
         self._graph = ir.Graph(
             self._inputs, [], nodes=[], opset_imports={"": WORKING_OPSET}, name=name
         )
@@ -68,12 +69,13 @@ class Building:
         self._graph.append(ir.node(op_type, inputs, given, outputs=made, name=name))
         return tuple(made)
 
-    def rename(self, value: ir.Value, name: str, node: str) -> None:
-        """Give a tensor a reserved name, and the node that makes it the name `node`."""
+    def rename(self, value: ir.Value, name: str, node: str, *, reserved: bool) -> None:
+        """Call a tensor `name`, which is `reserved` for it or made unique, and the node that
+        makes it `node`."""
         producer = value.producer()
         if producer is not None:
             producer.name = _free(node, self._nodes)
-        value.name = name
+        value.name = name if reserved else _free(name, self._values)
 
     def finished(self, outputs: Iterable[ir.Value]) -> Graph:
         """The graph of what these outputs depend on. Raises GraphError where shapes do not fit."""
@@ -93,10 +95,14 @@ def _value(tensor: Tensor) -> ir.Value:
     return ir.Value(name=tensor.name, type=kind, shape=ir.Shape(tensor.shape))
 
 
-def _free(name: str, taken: set[str]) -> str:
-    """`name`, with a number behind it when it is taken; from now on it is."""
-    free, number = name, 1
+def _free(name: str, taken: dict[str, int]) -> str:
+    """`name`, with a number behind it when it is taken; from now on it is.
+
+    `taken` holds the number to try next, so that a thousand of one name cost a thousand steps.
+    """
+    free = name
     while free in taken:
-        free, number = f"{name}_{number}", number + 1
-    taken.add(free)
+        free = f"{name}_{taken[name]}"
+        taken[name] += 1
+    taken[free] = 1
     return free

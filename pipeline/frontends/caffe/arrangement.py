@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from math import prod
 
-from pipeline.frontends.caffe.site import Shape, Site
+from pipeline.frontends.caffe.site import MAX_AXES, Shape, Site
 from pipeline.graph import Tensor, Value, shape
 
 
@@ -95,6 +95,8 @@ def reshape(site: Site) -> Value:
     x, given = site.bottom(), site.parameters("reshape_param")
     dims, wanted = shape(x), tuple(given.shape.dim)
     rank = len(dims)
+    if len(wanted) > MAX_AXES:
+        raise site.error(f"makes a blob of {len(wanted)} dimensions, more than Caffe can hold")
     start = given.axis if given.axis >= 0 else rank + given.axis + 1
     end = rank if given.num_axes == -1 else start + given.num_axes
     if not 0 <= start <= end <= rank or min(wanted, default=0) < -1 or wanted.count(-1) > 1:

@@ -23,7 +23,7 @@ from pipeline.errors import GraphError, Place
 
 Message = Any  # the classes are made below, out of reach of a type checker
 
-MAX_TEXT = 8 << 20  # bytes; the largest published networks take 1/10 of it
+MAX_TEXT = 4 << 20  # bytes; the largest published networks take a fifth of it
 MAX_DEPTH = 32  # of nested braces; Caffe's own messages nest 5 deep
 
 ENUMS = {

@@ -8,7 +8,9 @@ input of the network, that keeps the name and the rewritten ones are `<blob>_aft
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
+from math import prod
 from typing import NamedTuple
 
 from pipeline.errors import GraphError, did_you_mean
@@ -21,7 +23,7 @@ from pipeline.frontends.caffe import (
 )
 from pipeline.frontends.caffe.layer import Layer, layers_of
 from pipeline.frontends.caffe.messages import Message, parse_net
-from pipeline.frontends.caffe.site import MAX_COUNT, Site
+from pipeline.frontends.caffe.site import MAX_AXES, MAX_COUNT, Site
 from pipeline.frontends.caffe.weights import Weights
 from pipeline.graph import Building, Graph, Tensor, Value
 
@@ -79,12 +81,16 @@ LAYERS: Mapping[str, Converter] = {
 MAX_NAMED = 20  # unknown layers in one message
 
 
+Version = tuple[str, int]  # a blob, and how often it had been written before
+
+
 class Step(NamedTuple):
-    """A layer, with the tensors it reads and makes: names made unique by version."""
+    """A layer, with what it reads and makes; `names` are those of the tensors it makes."""
 
     layer: Layer
-    reads: tuple[str, ...]
-    makes: tuple[str, ...]
+    reads: tuple[Version, ...]
+    makes: tuple[Version, ...]
+    names: tuple[str, ...]
 
 
 def read_caffe(data: bytes, name: str, weights: tuple[bytes, str]) -> Graph:
@@ -105,27 +111,27 @@ def read_caffe(data: bytes, name: str, weights: tuple[bytes, str]) -> Graph:
     steps, outputs = _versions(rest, [tensor.name for tensor in inputs], name)
     if not outputs:
         raise GraphError("the network computes nothing", name)
-    building = Building(
-        net.name or "caffe", inputs, [made for step in steps for made in step.makes]
-    )
-    tensors = dict(building.inputs)
+    blobs = {top for layer in rest for top in layer.tops} - {tensor.name for tensor in inputs}
+    building = Building(net.name or "caffe", inputs, blobs)
+    tensors = {(blob, 0): value for blob, value in building.inputs.items()}
     for step in steps:
-        read = tuple(tensors[tensor] for tensor in step.reads)
-        site = Site(building, step.layer, read, trained, name)
-        for value, tensor, node in _made(site, step):
-            building.rename(value, tensor, node)
-            tensors[tensor] = value
-    return building.finished([tensors[tensor] for tensor in outputs])
+        site = Site(
+            building, step.layer, tuple(tensors[read] for read in step.reads), trained, name
+        )
+        for made, value, called in zip(step.makes, _made(site), step.names, strict=True):
+            node = step.layer.name or called
+            building.rename(value, called, node, reserved=called == made[0])
+            tensors[made] = value
+    return building.finished([tensors[version] for version in outputs])
 
 
-def _made(site: Site, step: Step) -> Iterator[tuple[Value, str, str]]:
-    """(value, name of the tensor, name of its node) for each top."""
-    given = LAYERS[step.layer.type](site)
+def _made(site: Site) -> tuple[Value, ...]:
+    """What the layer makes, a tensor for each of its tops."""
+    given = LAYERS[site.layer.type](site)
     values = given if isinstance(given, tuple) else (given,)
-    if len(values) != len(step.makes):
-        raise site.error(f"makes {len(values)} blobs, and {len(step.makes)} are named")
-    for value, tensor in zip(values, step.makes, strict=True):
-        yield value, tensor, step.layer.name or tensor
+    if len(values) != site.tops:
+        raise site.error(f"makes {len(values)} blobs, and {site.tops} are named")
+    return values
 
 
 def _refuse_unknown(layers: list[Layer], file: str) -> None:
@@ -133,9 +139,9 @@ def _refuse_unknown(layers: list[Layer], file: str) -> None:
     if not unknown:
         return
     shown = [f"name={layer.name} type={layer.type}" for layer in unknown[:MAX_NAMED]]
-    more = [f"and {len(unknown) - MAX_NAMED} more"] if len(unknown) > MAX_NAMED else []
+    more = f" and {len(unknown) - MAX_NAMED} more" if len(unknown) > MAX_NAMED else ""
     raise GraphError(
-        f"not supported: layer {', layer '.join(shown + more)}",
+        f"not supported: layer {', layer '.join(shown)}{more}",
         file,
         "remove layers that only training needs (data, loss, accuracy) and give the network an "
         "Input; replace others by supported ones: " + ", ".join(sorted(LAYERS)),
@@ -155,10 +161,10 @@ def _inputs(net: Message, layers: list[Layer], file: str) -> list[Tensor]:
             found += _paired(
                 layer.tops, given * len(layer.tops) if len(given) == 1 else given, file
             )
-    names = [tensor.name for tensor in found]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise GraphError(f"two inputs of the network are called `{twice}`", file)
+    counted = Counter(tensor.name for tensor in found)
+    for name, count in counted.items():
+        if count > 1:
+            raise GraphError(f"two inputs of the network are called `{name}`", file)
     return found
 
 
@@ -167,38 +173,37 @@ def _paired(names: tuple[str, ...], shapes: list[tuple[int, ...]], file: str) ->
         what = f"the network has {len(names)} inputs and {len(shapes)} shapes for them"
         raise GraphError(what, file, "give each an `input_param { shape { dim: … } }`")
     for name, dims in zip(names, shapes, strict=True):
-        count = 1
-        for dim in dims:
-            count *= max(dim, 0)
-        if not 1 <= count <= MAX_COUNT:
+        fits = len(dims) <= MAX_AXES and min(dims, default=1) >= 1 and prod(dims) <= MAX_COUNT
+        if not fits:
             raise GraphError(f"input `{name}` has shape {list(dims)}", file)
     return [Tensor(name, dims) for name, dims in zip(names, shapes, strict=True)]
 
 
 def _versions(
     layers: list[Layer], inputs: list[str], file: str
-) -> tuple[list[Step], tuple[str, ...]]:
-    """The layers over tensors written once, and the tensors nobody reads: the outputs."""
+) -> tuple[list[Step], tuple[Version, ...]]:
+    """The layers over blobs written once, and what nobody reads: the outputs."""
     writers = _writers(layers, inputs, file)
-    version = dict.fromkeys(inputs, 0)
+    latest = dict.fromkeys(inputs, 0)
     unread: dict[str, None] = {}
     steps = []
     for layer in layers:
-        _refuse_unmade(layer, version, file)
-        reads = tuple(_tensor(blob, version[blob], writers[blob]) for blob in layer.bottoms)
+        _refuse_unmade(layer, latest, file)
+        reads = tuple((blob, latest[blob]) for blob in layer.bottoms)
         for blob in layer.bottoms:
             unread.pop(blob, None)
         for blob in layer.tops:
-            version[blob] = version.get(blob, -1) + 1
+            latest[blob] = latest.get(blob, -1) + 1
             unread[blob] = None
-        makes = tuple(_tensor(blob, version[blob], writers[blob]) for blob in layer.tops)
-        steps.append(Step(layer, reads, makes))
-    return steps, tuple(_tensor(blob, version[blob], writers[blob]) for blob in unread)
+        makes = tuple((blob, latest[blob]) for blob in layer.tops)
+        names = tuple(_name(blob, version, writers[blob]) for blob, version in makes)
+        steps.append(Step(layer, reads, makes, names))
+    return steps, tuple((blob, latest[blob]) for blob in unread)
 
 
-def _writers(layers: list[Layer], inputs: list[str], file: str) -> dict[str, list[str]]:
-    """Who writes each blob, in order; an input is written first by ''."""
-    writers: dict[str, list[str]] = {name: [""] for name in inputs}
+def _writers(layers: list[Layer], inputs: list[str], file: str) -> dict[str, list[str | None]]:
+    """Who writes each blob, in order; an input is written first by nobody."""
+    writers: dict[str, list[str | None]] = {name: [None] for name in inputs}
     for layer in layers:
         for top in layer.tops:
             if top in writers and top not in layer.bottoms:
@@ -216,10 +221,10 @@ def _refuse_unmade(layer: Layer, made: Mapping[str, int], file: str) -> None:
             raise GraphError(what, file, did_you_mean(bottom, made) if made else "")
 
 
-def _tensor(blob: str, version: int, writers: list[str]) -> str:
-    """The name of a version of a blob; the writer of an input is ''."""
-    if writers[0] == "":
-        return blob if version == 0 else f"{blob}_after_{writers[version]}"
+def _name(blob: str, version: int, writers: list[str | None]) -> str:
+    """What a version of a blob is called, after the layers that write it."""
+    if writers[0] is None:
+        return f"{blob}_after_{writers[version]}"
     if version == len(writers) - 1:
         return blob
     return f"{blob}_before_{writers[version + 1]}"

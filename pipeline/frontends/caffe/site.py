@@ -15,7 +15,9 @@ from pipeline.graph import Building, Tensor, Value, shape, type_number
 
 Shape = tuple[int, ...]
 
-MAX_COUNT = 2**31 - 1  # numbers in a blob: Caffe's own limit
+# Caffe's own limits of a blob.
+MAX_COUNT = 2**31 - 1  # numbers
+MAX_AXES = 32
 
 
 class Site:
