@@ -1,5 +1,6 @@
 """Every Caffe layer computes what its formula says, to 1e-5."""
 
+from contextlib import suppress
 from math import ceil
 
 import numpy as np
@@ -13,9 +14,11 @@ from pipeline.frontends.caffe import LAYERS
 OTHER = {"other": [np.zeros(1)]}  # no .caffemodel is without any weights
 
 
-def given(rng, what):
-    shaped = isinstance(what, tuple)
-    return (rng.normal(size=what) if shaped else np.asarray(what)).astype(np.float32)
+def given(what, seed=1):
+    """What a case feeds: random numbers of this shape, or these."""
+    if isinstance(what, tuple):
+        what = np.random.default_rng(seed).normal(size=what)
+    return np.asarray(what, np.float32)
 
 
 def net(case, feeds):
@@ -27,9 +30,8 @@ def net(case, feeds):
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.type} {case.text}")
 def test_a_layer_computes_its_formula(case):
-    rng = np.random.default_rng(1)
-    feeds = [given(rng, what) for what in case.fed]
-    blobs = [given(rng, what) for what in case.blobs]
+    feeds = [given(what, seed) for seed, what in enumerate(case.fed)]
+    blobs = [given(what, 9 + seed) for seed, what in enumerate(case.blobs)]
     graph = read(net(case, feeds), caffemodel(OTHER | {"it": blobs}))
     assert [str(value.name) for value in graph.outputs] == [f"y{i}" for i in range(case.tops)]
     wanted = case.formula(*(array.astype(np.float64) for array in (*feeds, *blobs)))
@@ -38,6 +40,15 @@ def test_a_layer_computes_its_formula(case):
         assert got.dtype == np.float32
         assert got.shape == np.shape(want)
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("rank", range(6))
+def test_a_layer_over_any_number_of_dimensions_is_a_graph_or_an_error(rank):
+    for case in CASES:
+        feeds = [np.zeros((4,) * rank, np.float32) for _ in case.fed]
+        weights = caffemodel(OTHER | {"it": [given(what) for what in case.blobs]})
+        with suppress(GraphError):
+            assert read(net(case, feeds), weights).nodes()
 
 
 def test_every_layer_has_a_case():

@@ -161,7 +161,8 @@ def arg_max(site: Site) -> Value:
     x, given = site.bottom(), site.parameters("argmax_param")
     dims, along = shape(x), given.HasField("axis")
     axis = site.axis(given.axis, len(dims)) if along else 1
-    flat = x if along else site.reshaped(x, (dims[0], prod(dims[1:])))
+    first = dims[site.axis(0, len(dims))]
+    flat = x if along else site.reshaped(x, (first, prod(dims[1:])))
     size = shape(flat)[axis]
     if not 1 <= given.top_k <= size:
         raise site.error(f"asks for the {given.top_k} largest of {size}")
@@ -170,12 +171,10 @@ def arg_max(site: Site) -> Value:
     if along:
         return values if given.out_max_val else where
     rank = max(3, len(dims))
-    rows = [
-        site.reshaped(y, (dims[0], 1, given.top_k, *(1,) * (rank - 3))) for y in (where, values)
-    ]
+    rows = [site.reshaped(y, (first, 1, given.top_k, *(1,) * (rank - 3))) for y in (where, values)]
     if not given.out_max_val:
         return rows[0]
-    return site.node("Concat", rows, (dims[0], 2, *shape(rows[0])[2:]), axis=1)
+    return site.node("Concat", rows, (first, 2, *shape(rows[0])[2:]), axis=1)
 
 
 def _largest(site: Site, x: Value, axis: int, made: Shape) -> tuple[Value, Value]:

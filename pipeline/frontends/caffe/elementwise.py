@@ -58,10 +58,11 @@ def random_relu(site: Site) -> Value:
 
 def concatenated_relu(site: Site) -> Value:
     x = site.bottom()
-    n, c, *size = shape(x)
+    axis = site.axis(1, len(shape(x)))
+    made = tuple(2 * size if a == axis else size for a, size in enumerate(shape(x)))
     negative = site.node("Neg", [x], shape(x))
     halves = [site.node("Relu", [half], shape(x)) for half in (x, negative)]
-    return site.node("Concat", halves, (n, 2 * c, *size), axis=1)
+    return site.node("Concat", halves, made, axis=axis)
 
 
 def parametric_relu(site: Site) -> Value:

@@ -116,6 +116,7 @@ MESSAGES = {
         Dims shape 7, bytes* double_data 8""",
 }
 
+_PACKAGE = "npumake"
 _FIELD = re.compile(r"(\w+)(\*?) (\w+)(?: (\d+))?(?: = (\S+))?")
 _NESTING = re.compile(r"\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|#[^\n]*|[{}<>]")
 _SCALARS = {
@@ -138,8 +139,7 @@ def parse_net(data: bytes, name: str) -> Message:
         text_format.Parse(text, net, allow_unknown_field=True)
     except text_format.ParseError as error:
         place = Place(name, error.GetLine() or 0, error.GetColumn() or 0)
-        what = re.sub(r"^\d+:\d+ : ", "", str(error).partition("\n")[0])
-        raise GraphError(f"not a Caffe network: {what}", place) from error
+        raise GraphError(f"not a Caffe network: {_said(error)}", place) from error
     return net
 
 
@@ -160,6 +160,13 @@ def layer_message() -> Message:
     return _CLASSES["Layer"]()
 
 
+def _said(error: text_format.ParseError) -> str:
+    """What the parser says, without the place, the line it quotes and our names."""
+    said = re.sub(r"^\d+:\d+ : ", "", str(error).partition("\n")[0])
+    quoted = re.sub(r"^'.*': ", "", said)
+    return quoted.replace(f"{_PACKAGE}.", "")[:200]
+
+
 def _refuse_deep(text: str, name: str) -> None:
     """The parser recurses: what would exhaust Python's stack is refused before."""
     depth = 0
@@ -171,7 +178,7 @@ def _refuse_deep(text: str, name: str) -> None:
 
 
 def _classes() -> dict[str, Any]:
-    file = FileDescriptorProto(name="npumake/caffe.proto", package="npumake", syntax="proto2")
+    file = FileDescriptorProto(name="npumake/caffe.proto", package=_PACKAGE, syntax="proto2")
     for name, members in ENUMS.items():
         # In a message of its own: two enums of one package may not share a name like MAX.
         enum = file.message_type.add(name=name).enum_type.add(name="Value")
@@ -183,7 +190,7 @@ def _classes() -> dict[str, Any]:
             _add_field(message, field, number)
     pool = DescriptorPool()
     pool.Add(file)
-    found = {name: pool.FindMessageTypeByName(f"npumake.{name}") for name in MESSAGES}
+    found = {name: pool.FindMessageTypeByName(f"{_PACKAGE}.{name}") for name in MESSAGES}
     return {name: GetMessageClass(descriptor) for name, descriptor in found.items()}
 
 
@@ -197,7 +204,7 @@ def _add_field(message: Message, text: str, counted: int) -> None:
         field.type = _SCALARS[kind]
     else:
         field.type = field.TYPE_ENUM if kind in ENUMS else field.TYPE_MESSAGE
-        field.type_name = f".npumake.{kind}" + (".Value" if kind in ENUMS else "")
+        field.type_name = f".{_PACKAGE}.{kind}" + (".Value" if kind in ENUMS else "")
     if default:
         field.default_value = default
 

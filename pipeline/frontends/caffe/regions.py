@@ -12,6 +12,8 @@ sum over y, x of My[r,i,y] Mx[r,j,x] F[d,i,j,y,x] / (|My[r,i]| |Mx[r,j]|).
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 
 from pipeline.frontends.caffe.site import Site
@@ -47,10 +49,10 @@ def position_sensitive_pooling(site: Site) -> Value:
 
 def _rois(site: Site, x: Value, rois: Value) -> Value:
     """The regions as (r, 5)."""
-    count, *five = shape(rois)
-    if len(shape(x)) != 4 or not five or int(np.prod(five)) != 5:
-        raise site.error(f"pools regions {list(shape(rois))} of {list(shape(x))}")
-    return site.reshaped(rois, (count, 5))
+    dims = shape(rois)
+    if len(shape(x)) != 4 or prod(dims[1:]) != 5:
+        raise site.error(f"pools regions {list(dims)} of {list(shape(x))}")
+    return site.reshaped(rois, (dims[0], 5))
 
 
 def _masks(site: Site, rois: Value, ends: tuple[int, int], size: int) -> Value:

@@ -62,13 +62,10 @@ class Weights:
 
 
 def _trained(net: Message) -> Iterator[tuple[str, list[Message]]]:
-    for layer in (*net.layers, *net.layer):
-        holder = layer.layer if layer.DESCRIPTOR.name == "V1Trained" and layer.layer.name else layer
-        yield holder.name.decode("utf-8", "replace"), [*layer.blobs, *_v0_blobs(holder, layer)]
-
-
-def _v0_blobs(holder: Message, layer: Message) -> list[Message]:
-    return [] if holder is layer else list(holder.blobs)
+    """(name, blobs) of every layer; V0 keeps both in a layer inside the layer."""
+    inside = [one.layer if one.HasField("layer") else one for one in net.layers]
+    for layer in (*inside, *net.layer):
+        yield layer.name.decode("utf-8", "replace"), list(layer.blobs)
 
 
 def _shape(blob: Message) -> tuple[Shape, bool]:

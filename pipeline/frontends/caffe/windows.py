@@ -91,13 +91,13 @@ def local_response(site: Site) -> Value:
     """x / (k + alpha / size * sum of x²)^beta over the channels around each, or around each pixel
     of a channel, where k is 1."""
     x, given = site.bottom(), site.parameters("lrn_param")
-    size, alpha, beta = given.local_size, given.alpha, given.beta
+    axes, size, alpha, beta = len(_image(site, x)) - 2, given.local_size, given.alpha, given.beta
     if size % 2 == 0:
         raise site.error(f"has an even local_size, {size}")
     if given.norm_region != WITHIN_CHANNEL:
         return site.node("LRN", [x], shape(x), alpha=alpha, beta=beta, bias=given.k, size=size)
     square = site.node("Mul", [x, x], shape(x))
-    sizes = ((size, size), (1, 1), (size // 2, size // 2))
+    sizes = ((size,) * axes, (1,) * axes, (size // 2,) * axes)
     mean = _pooled(site, square, AVE, sizes)
     power = site.node(
         "Pow", [site.scaled(mean, alpha, 1.0), site.constant("power", -beta)], shape(x)
@@ -108,7 +108,10 @@ def local_response(site: Site) -> Value:
 def upsampling(site: Site) -> Value:
     """Each pixel repeated; with the mask of a Pooling as second bottom, each put back there."""
     x, *mask = site.bottoms(1, 2)
-    n, c, h, w = _image(site, x)
+    n, c, *size = _image(site, x)
+    if len(size) != 2 or (mask and shape(mask[0]) != shape(x)):
+        raise site.error(f"enlarges {', '.join(str(list(shape(blob))) for blob in (x, *mask))}")
+    h, w = size
     given = site.parameters("upsample_param")
     scales = (given.scale_h or given.scale, given.scale_w or given.scale)
     sizes = (given.upsample_h or h * scales[0], given.upsample_w or w * scales[1])
