@@ -5,6 +5,7 @@ use-lists stay true in one place. It refuses to know what a graph is for: nothin
 quantizes, runs or stores.
 """
 
+from pipeline.graph.building import Building, Tensor, type_number
 from pipeline.graph.graph import Graph, Node, Value
 from pipeline.graph.match import (
     array,
@@ -20,8 +21,10 @@ from pipeline.graph.match import (
 from pipeline.graph.parse import parse, parse_text, upgraded
 
 __all__ = [
+    "Building",
     "Graph",
     "Node",
+    "Tensor",
     "Value",
     "array",
     "attribute",

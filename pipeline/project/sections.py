@@ -25,7 +25,10 @@ PerChannel = float | tuple[float, ...]  # one number for all channels, or one pe
 
 @dataclass(frozen=True)
 class Model:
-    path: Annotated[FilePath, Doc("The trained float network (.onnx).")]
+    path: Annotated[FilePath, Doc("The trained float network (.onnx, .prototxt).")]
+    weights: Annotated[
+        FilePath | None, Doc("The .caffemodel of a .prototxt; other formats hold their own.")
+    ] = None
     outputs: Annotated[
         tuple[str, ...],
         Doc("Nodes or tensors to end the model at; what only later nodes need is dropped."),

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pipeline.borders.cut import end_at, remove_node, remove_types
 from pipeline.borders.preprocess import put_in_front
 from pipeline.errors import GraphError, ProjectError, Route, did_you_mean
-from pipeline.frontends import read_model
+from pipeline.frontends import WITH_WEIGHTS, read_model, suffix_of
 from pipeline.graph import Graph, Value, open_dimensions, shape, upgraded
 from pipeline.project.feeding import feeding
 from pipeline.project.files import SourceFiles
@@ -23,8 +23,7 @@ from pipeline.quant.images import mark_batch, mark_images, mark_trained
 
 
 def original_float(model: Model, inputs: Mapping[str, Input], sources: SourceFiles) -> Graph:
-    (file,) = sources["model.path"]
-    graph = read_model(file.read(), file.name)
+    graph = _read(sources)
     if model.outputs:
         end_at(graph, model.outputs)
     fed = {str(value.name): value for value in graph.inputs}
@@ -56,6 +55,20 @@ def _put_preprocessing_in_front(graph: Graph, inputs: Mapping[str, Input]) -> No
             trained[name] = fed.shape
     mark_images(graph, pictures)
     mark_trained(graph, trained)
+
+
+def _read(sources: SourceFiles) -> Graph:
+    """The model of `model.path`, with `model.weights` where its format has them apart."""
+    (file,) = sources["model.path"]
+    held = [(given.read(), given.name) for given in sources.get("model.weights", ())]
+    apart = suffix_of(file.name) in WITH_WEIGHTS
+    if apart and not held:
+        hint = "name the file of the weights too:  weights: net.caffemodel"
+        raise ProjectError(f"`{file.name}` holds no weights", Route("model.path"), hint)
+    if held and not apart:
+        hint = f"remove the key; weights stand apart for {', '.join(sorted(WITH_WEIGHTS))}"
+        raise ProjectError(f"`{file.name}` holds its own weights", Route("model.weights"), hint)
+    return read_model(file.read(), file.name, *held)
 
 
 def _with_fixed_shapes(graph: Graph, inputs: Mapping[str, Input]) -> Graph:

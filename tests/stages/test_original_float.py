@@ -7,6 +7,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
+from frontends.nets import caffemodel, inputs
 from workspaces import shared_data
 
 from pipeline import digest
@@ -162,3 +163,36 @@ def test_a_face_is_found_in_what_the_camera_gives(tmp_path: Path, fed: str) -> N
     for a, b in zip(wanted, made, strict=True):
         cosine = np.vdot(a, b) / np.linalg.norm(a) / np.linalg.norm(b)
         assert cosine >= 1 - tolerance
+
+
+def held(folder: Path, name: str, data: bytes) -> tuple[SourceFile, ...]:
+    path = folder / name
+    path.write_bytes(data)
+    return (SourceFile(name, str(path), digest.of_file(path)),)
+
+
+def test_a_prototxt_is_read_with_its_weights(tmp_path: Path) -> None:
+    text = inputs((1, 3, 2, 2)) + 'layer { name: "r" type: "ReLU" bottom: "x0" top: "y" }'
+    sources = {
+        "model.path": held(tmp_path, "net.prototxt", text.encode()),
+        "model.weights": held(tmp_path, "net.caffemodel", caffemodel({"c": [np.zeros(1)]})),
+    }
+    graph = original_float(Model(FilePath("net.prototxt")), {"x0": Input(mean=2.0)}, sources)
+    assert [node.op_type for node in graph.nodes()] == ["Conv", "Relu"]
+
+
+def test_a_prototxt_without_weights_is_an_error_at_its_key(tmp_path: Path) -> None:
+    sources = {"model.path": held(tmp_path, "net.prototxt", b"layer {}")}
+    with pytest.raises(ProjectError, match=r"`net\.prototxt` holds no weights") as caught:
+        original_float(Model(FilePath("net.prototxt")), {}, sources)
+    assert caught.value.where == Route("model.path")
+
+
+def test_weights_of_another_format_are_an_error_at_their_key(tmp_path: Path) -> None:
+    sources = {
+        "model.path": held(tmp_path, "m.onnx", parse_text(NCHW).to_bytes()),
+        "model.weights": held(tmp_path, "net.caffemodel", b"x"),
+    }
+    with pytest.raises(ProjectError, match=r"`m\.onnx` holds its own weights") as caught:
+        original_float(Model(FilePath("m.onnx")), {}, sources)
+    assert caught.value.where == Route("model.weights")
