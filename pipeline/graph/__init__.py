@@ -5,7 +5,7 @@ use-lists stay true in one place. It refuses to know what a graph is for: nothin
 quantizes, runs or stores.
 """
 
-from pipeline.graph.building import Building, Tensor, type_number
+from pipeline.graph.building import Building, Tensor
 from pipeline.graph.graph import Graph, Node, Value
 from pipeline.graph.match import (
     array,

@@ -85,11 +85,6 @@ class Building:
         return graph.with_shapes()
 
 
-def type_number(dtype: str) -> int:
-    """What ONNX calls an element type in the `to` of a Cast."""
-    return int(ir.DataType.from_numpy(np.dtype(dtype)))
-
-
 def _value(tensor: Tensor) -> ir.Value:
     kind = ir.TensorType(ir.DataType.from_numpy(np.dtype(tensor.dtype)))
     return ir.Value(name=tensor.name, type=kind, shape=ir.Shape(tensor.shape))

@@ -158,5 +158,7 @@ def _member(members: tuple[Any, ...], value: Json) -> Any:
 
 def _kind(hint: Any) -> type | None:
     """What JSON has for a type: a list, a dict, or else one value."""
+    if is_dataclass(hint):
+        return dict
     origin = get_origin(getattr(hint, "__supertype__", hint))
     return {tuple: list, Mapping: dict, dict: dict}.get(origin)

@@ -24,6 +24,7 @@ SMALL = "model: {path: m.onnx}\ndata: {image: {files: s/*.npy}}\ntargets: [imx93
 FULL = {
     "model": {
         "path": "m.onnx",
+        "weights": "w.caffemodel",
         "outputs": ["head"],
         "remove_types": ["Transpose"],
         "remove_nodes": ["tail"],
