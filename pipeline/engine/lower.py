@@ -155,14 +155,13 @@ class _Lowering:
         return node.op_type == Q or node in self.done or self._integer_result(node) is not None
 
     def _leave_to_the_cpu(self, node: Node) -> None:
-        model = np.frombuffer(self.graph.only(node).to_bytes(), np.uint8)
-        read = tuple(str(v.name) for v in node.inputs if v is not None and array(v) is None)
+        alone = self.graph.only(node)
+        model = np.frombuffer(alone.to_bytes(), np.uint8)
+        read = tuple(str(value.name) for value in alone.inputs)
         for value in node.outputs:
             self._float(value)
         made = tuple(str(value.name) for value in node.outputs)
-        self.instructions.append(
-            Instruction("onnx", str(node.name), tuple(dict.fromkeys(read)), made, {"model": model})
-        )
+        self.instructions.append(Instruction("onnx", str(node.name), read, made, {"model": model}))
 
     def _float(self, value: Value) -> Tensor:
         tensor = Tensor(shape(value), str(value.dtype.numpy()) if value.dtype else "float32")

@@ -16,6 +16,7 @@ from pipeline.graph.match import (
     producer,
     shape,
 )
+from pipeline.graph.origin import origin
 from pipeline.graph.parse import parse, parse_text, upgraded
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "is_float",
     "only_consumer",
     "open_dimensions",
+    "origin",
     "parse",
     "parse_text",
     "producer",

@@ -9,10 +9,17 @@ import pytest
 
 from pipeline.graph import parse_text
 from pipeline.passes import PASSES, optimized
-from pipeline.passes.fuse_batch_norm import fuse_batch_norm
-from pipeline.passes.fuse_bias import fuse_bias
+from pipeline.passes.batch_norm_to_conv import batch_norm_to_conv
+from pipeline.passes.fuse_affine import fuse_affine
+from pipeline.passes.plain_arithmetic import plain_arithmetic
+from pipeline.passes.recognize_functions import recognize_functions
 
-ROUNDS = (fuse_bias, fuse_batch_norm)  # a sum in another order; the others are exact
+ROUNDS = (
+    batch_norm_to_conv,
+    fuse_affine,
+    plain_arithmetic,
+    recognize_functions,
+)  # a sum in another order; the others are exact
 
 
 def numbers(count: int, low: float = -1.0, high: float = 1.0) -> str:
@@ -65,6 +72,41 @@ GRAPHS = {
     "two normalizations": f"""{IMAGE} <{WEIGHT}, {NORM}> {{
         a = Conv(x, w)  b = BatchNormalization(a, gamma, beta, mean, var)
         y = BatchNormalization(b, gamma, beta, mean, var) }}""",
+    "identities of nine more kinds": """agraph (float[1,2,4,4] x) => (float[1,2,4,4] y)
+        <int64[8] none = {0,0,0,0,0,0,0,0}, int64[1] first = {0}, int64[1] end = {99},
+         float[4] by = {1,1,1,1}, float[2,1,1] ones = {1, 1}, float zero = {0},
+         float low = {-3.4028235e38}, int64[1] axis = {1}, int64[1] same = {1}> {
+        a = Pad(x, none)  b = Slice(a, first, end, axis)  c = Concat<axis=1>(b)
+        d = Resize(c, , by)  e = Mul(d, ones)  f = Add(e, zero)  g = Clip(f, low)
+        h = Expand(g, same)  i = Sum(h)  y = Relu(i) }""",
+    "reshapes in a row": """agraph (float[2,6] x) => (float[2,3,2] y, float[12] z)
+        <int64[2] one = {0, 3}, int64[1] two = {1}, int64[3] s = {2, 3, 2}, int64[1] all = {-1}> {
+        a = Unsqueeze(x, one)  b = Squeeze(a, one)  c = Flatten<axis=2>(b)  d = Reshape(c, all)
+        e = Relu(d)  f = Unsqueeze(e, two)  y = Reshape(f, s)  z = Squeeze(f, two) }""",
+    "transposes in a row": """agraph (float[2,3,4] x) => (float[3,4,2] y, float[2,3,4] z) {
+        a = Transpose<perm=[1,0,2]>(x)  b = Transpose<perm=[0,2,1]>(a)  y = Relu(b)
+        c = Transpose(x)  d = Transpose(c)  z = Abs(d) }""",
+    "pads before windows": f"""{IMAGE} <{WEIGHT}, int64[8] p = {{0,0,1,0,0,0,0,2}},
+        int64[8] q = {{0,0,1,0,0,0,1,1}}, float low = {{-3.4028235e38}}> {{
+        a = Pad(x, p)  b = Conv<pads=[1,1,1,1]>(a, w)  c = Pad(b, q)
+        d = AveragePool<kernel_shape=[2,2]>(c)  e = Pad(d, q, low)
+        f = MaxPool<kernel_shape=[2,2]>(e)  g = Relu(f)  h = Pad(g, p)
+        y = MaxPool<kernel_shape=[2,3]>(h) }}""",
+    "channels scaled and moved": f"""{IMAGE} <{WEIGHT}, {NORM},
+        float[2,1,1] c = {{1.5, -2}}, float k = {{0.7}}> {{
+        a = Conv(x, w)  b = Mul(c, a)  d = Sub(b, k)  e = Div(d, c)  f = Sub(k, e)
+        g = ConvTranspose(f, w)  h = BatchNormalization(g, gamma, beta, mean, var)
+        y = Mul(h, k) }}""",
+    "a lone normalization": f"""{IMAGE} <{NORM}> {{
+        a = Relu(x)  y = BatchNormalization(a, gamma, beta, mean, var) }}""",
+    "a constant first": """agraph (float[1,4] x) => (float[1,4] y) <float[4] c = {1, 2, 3, 4}> {
+        a = Mul(c, x)  b = Add(c, a)  d = Div(b, c)  y = Relu(d) }""",
+    "powers": """agraph (float[1,4] x) => (float[1,4] y)
+        <float two = {2}, float half = {0.5}, float k = {-1}, float one = {1}> {
+        a = Pow(x, two)  b = Add(a, one)  c = Pow(b, half)  d = Pow(c, k)  y = Pow(d, one) }""",
+    "swish in three steps": """agraph (float[1,4] x) => (float[1,4] y)
+        <float three = {3}, float zero = {0}, float six = {6}> {
+        a = Add(x, three)  b = Clip(a, zero, six)  c = Mul(x, b)  y = Div(c, six) }""",
     "what nobody reads": """agraph (float[1,4] x) => (float[1,4] y)
         <float[4] c = {1, 2, 3, 4}, float[1] unread = {1}> {
         a = Neg(x)  b = Mul(a, c)  y = Relu(x) }""",
