@@ -15,6 +15,14 @@ from pipeline import digest
 REPO = Path(__file__).parents[1]
 
 
+def shared_data() -> Path:
+    """Real models and images, which lie beside the repository and not in it; absent elsewhere.
+
+    NPUMAKE_SHARED says where, for a checkout that lies somewhere else.
+    """
+    return Path(os.environ.get("NPUMAKE_SHARED", REPO.parent / "shared")) / "data"
+
+
 @dataclass(frozen=True)
 class Workspace:
     root: Path

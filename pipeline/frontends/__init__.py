@@ -13,9 +13,11 @@ FRONTENDS: dict[str, Callable[[bytes, str], Graph]] = {".onnx": parse}
 
 
 def read_model(data: bytes, name: str) -> Graph:
-    """The graph in a model file called `name`. Raises GraphError."""
+    """The graph in a model file called `name`, each node with its origin. Raises GraphError."""
     suffix = name[name.rfind(".") :].lower() if "." in name else ""
     if suffix not in FRONTENDS:
         known = ", ".join(sorted(FRONTENDS))
         raise GraphError(f"no frontend reads a `{suffix or name}` file", name, f"known: {known}")
-    return FRONTENDS[suffix](data, name)
+    graph = FRONTENDS[suffix](data, name)
+    graph.name_origins()
+    return graph

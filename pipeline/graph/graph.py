@@ -11,7 +11,7 @@ import onnx
 import onnx_ir as ir
 
 from pipeline.graph.alone import alone
-from pipeline.graph.origin import inherit, origin
+from pipeline.graph.origin import inherit, origin, originate
 from pipeline.graph.shapes import inferred
 
 Node: TypeAlias = ir.Node
@@ -241,6 +241,11 @@ class Graph:
         return cls.from_bytes(path.read_bytes())
 
     # -- names -----------------------------------------------------------------------------
+
+    def name_origins(self) -> None:
+        """A node that comes from nowhere yet comes from itself: this is the trained model."""
+        for node in self.model.graph:
+            originate(node, origin(node) or [str(node.name)])
 
     def set_metadata(self, facts: Mapping[str, str]) -> None:
         self.model.metadata_props.update(facts)

@@ -34,29 +34,33 @@ def inherit(node: ir.Node, *others: ir.Node) -> None:
 
 
 def trace(upgraded: ir.Graph, trained: ir.Graph) -> None:
-    """Origins in a graph that onnx's converter wrote, which keeps the names of tensors and of most
+    """Origins in a graph that onnx's converter wrote, which keeps the names of most tensors and
     nodes but no metadata.
 
-    A node is known by its own name, by the tensor it makes, or as what stands where a trained node
-    stood: between the tensor that node read and whoever reads it now.
+    A node is known by its own name, or by a tensor it makes. Else it stands where a trained node
+    stood: it reads what that one read, and that one does so no more.
     """
     by_name = {str(node.name): node for node in trained}
     by_tensor = {str(value.name): node for node in trained for value in node.outputs}
-    now = {str(node.name): _read(node) for node in upgraded}
-    moved = {
-        name: node
-        for node in trained
-        for name in _read(node)
-        if name not in now.get(str(node.name), ())
-    }
+    now = {str(node.name): node for node in upgraded}
+    renamed: dict[str, str] = {}  # what a stand-in makes → what was made there
+
+    def read(node: ir.Node | None) -> list[str]:
+        given = () if node is None else node.inputs
+        names = [str(v.name) for v in given if v is not None and v.const_value is None]
+        return [renamed.get(name, name) for name in names]
+
     for node in upgraded:
-        made = [by_tensor[str(v.name)] for v in node.outputs if str(v.name) in by_tensor]
-        known = [by_name[str(node.name)]] if str(node.name) in by_name else made
-        stood = [moved[name] for name in _read(node) if name in moved]
+        known = [by_name[str(node.name)]] if str(node.name) in by_name else []
+        known += [by_tensor[str(v.name)] for v in node.outputs if str(v.name) in by_tensor]
+        if not known:
+            known = [
+                old
+                for old in trained
+                if set(read(node)) & (set(read(old)) - set(read(now.get(str(old.name)))))
+            ][:1]
+            made = (v for old in known for v in old.outputs)
+            renamed.update((str(a.name), str(b.name)) for a, b in zip(node.outputs, made))  # noqa: B905
         makers = [maker for value in node.inputs if value and (maker := value.producer())]
         originate(node, [])
-        inherit(node, *(known or stood or makers))
-
-
-def _read(node: ir.Node) -> tuple[str, ...]:
-    return tuple(str(value.name) for value in node.inputs if value is not None)
+        inherit(node, *(known[:1] or makers))

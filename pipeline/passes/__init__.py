@@ -16,6 +16,7 @@ from pipeline.passes.fuse_affine import fuse_affine
 from pipeline.passes.fuse_pad import fuse_pad
 from pipeline.passes.merge_moves import merge_reshapes, merge_transposes
 from pipeline.passes.plain_arithmetic import plain_arithmetic
+from pipeline.passes.plain_softmax import plain_softmax
 from pipeline.passes.recognize_functions import recognize_functions
 
 PASSES: tuple[Callable[[Graph], int], ...] = (
@@ -28,6 +29,7 @@ PASSES: tuple[Callable[[Graph], int], ...] = (
     fuse_affine,
     recognize_functions,
     plain_arithmetic,
+    plain_softmax,
     batch_norm_to_conv,
     drop_unused,
 )

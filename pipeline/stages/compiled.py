@@ -17,4 +17,4 @@ def compiled(quantized: Graph, target: Target) -> Bundle:
         "quantized": digest.of_bytes(quantized.to_bytes()),
         "target": digest.of_document(target),
     }
-    return Bundle(target.name, lowered(quantized, target.rounding, target.operators), provenance)
+    return Bundle(target.name, lowered(quantized, target.rounding, target.runnable), provenance)

@@ -107,6 +107,10 @@ GRAPHS = {
     "swish in three steps": """agraph (float[1,4] x) => (float[1,4] y)
         <float three = {3}, float zero = {0}, float six = {6}> {
         a = Add(x, three)  b = Clip(a, zero, six)  c = Mul(x, b)  y = Div(c, six) }""",
+    "a softmax between reshapes": """agraph (float[2,3,1,1] x, float[2,4,3] w)
+        => (float[2,3,1,1] y, float[2,4,3] z) <int64[4] s = {2,3,1,1}, int64[3] t = {2,4,3}> {
+        a = Flatten(x)  b = Softmax(a)  y = Reshape(b, s)
+        c = Flatten<axis=2>(w)  d = Softmax(c)  z = Reshape(d, t) }""",
     "what nobody reads": """agraph (float[1,4] x) => (float[1,4] y)
         <float[4] c = {1, 2, 3, 4}, float[1] unread = {1}> {
         a = Neg(x)  b = Mul(a, c)  y = Relu(x) }""",
