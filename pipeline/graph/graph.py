@@ -160,6 +160,10 @@ class Graph:
             for made in node.outputs:
                 made.shape = None
 
+    def forget_shape(self, value: Value) -> None:
+        """The node that makes it now makes it in another shape; `with_shapes` finds which."""
+        value.shape = None
+
     def become(
         self, node: Node, op_type: str, inputs: Sequence[Value | None], **attributes: Any
     ) -> None:

@@ -13,6 +13,7 @@ from pipeline.passes.drop_unused import drop_unused
 from pipeline.passes.explicit_pads import explicit_pads
 from pipeline.passes.fold_constants import fold_constants
 from pipeline.passes.fuse_affine import fuse_affine
+from pipeline.passes.fuse_layer_norm import fuse_layer_norm
 from pipeline.passes.fuse_pad import fuse_pad
 from pipeline.passes.merge_moves import merge_reshapes, merge_transposes
 from pipeline.passes.plain_arithmetic import plain_arithmetic
@@ -28,6 +29,7 @@ PASSES: tuple[Callable[[Graph], int], ...] = (
     fuse_pad,
     fuse_affine,
     recognize_functions,
+    fuse_layer_norm,
     plain_arithmetic,
     plain_softmax,
     batch_norm_to_conv,

@@ -56,14 +56,12 @@ def recognize_functions(graph: Graph) -> int:
     for top in reversed(graph.nodes(*ELEMENTWISE)):
         if top in taken:
             continue
-        for cone in _cones(top):
-            known = _known(graph, cone)
-            if known is not None:
-                graph.become(top, known.op_type, [cone.x], **known.attributes)
-                graph.absorb(top, *cone.nodes[1:])
-                taken.update(cone.nodes)
-                found += 1
-                break
+        matches = [(cone, known) for cone in _cones(top) if (known := _known(graph, cone))]
+        for cone, known in matches[-1:]:  # the largest
+            graph.become(top, known.op_type, [cone.x], **known.attributes)
+            graph.absorb(top, *cone.nodes[1:])
+            taken.update(cone.nodes)
+            found += 1
     return found
 
 

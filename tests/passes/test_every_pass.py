@@ -11,12 +11,14 @@ from pipeline.graph import parse_text
 from pipeline.passes import PASSES, optimized
 from pipeline.passes.batch_norm_to_conv import batch_norm_to_conv
 from pipeline.passes.fuse_affine import fuse_affine
+from pipeline.passes.fuse_layer_norm import fuse_layer_norm
 from pipeline.passes.plain_arithmetic import plain_arithmetic
 from pipeline.passes.recognize_functions import recognize_functions
 
 ROUNDS = (
     batch_norm_to_conv,
     fuse_affine,
+    fuse_layer_norm,
     plain_arithmetic,
     recognize_functions,
 )  # a sum in another order; the others are exact
@@ -111,6 +113,10 @@ GRAPHS = {
         => (float[2,3,1,1] y, float[2,4,3] z) <int64[4] s = {2,3,1,1}, int64[3] t = {2,4,3}> {
         a = Flatten(x)  b = Softmax(a)  y = Reshape(b, s)
         c = Flatten<axis=2>(w)  d = Softmax(c)  z = Reshape(d, t) }""",
+    "a layer normalization": """agraph (float[2,3,4] x) => (float[2,3,4] y)
+        <float[4] g = {1, 2, 3, 4}, float[4] b = {0, 1, -1, 2}, float e = {0.01}, float p = {2}> {
+        m = ReduceMean<axes=[-1]>(x)  d = Sub(x, m)  s = Pow(d, p)  v = ReduceMean<axes=[2]>(s)
+        w = Add(v, e)  r = Sqrt(w)  n = Div(d, r)  h = Mul(n, g)  y = Add(h, b) }""",
     "what nobody reads": """agraph (float[1,4] x) => (float[1,4] y)
         <float[4] c = {1, 2, 3, 4}, float[1] unread = {1}> {
         a = Neg(x)  b = Mul(a, c)  y = Relu(x) }""",
