@@ -184,6 +184,31 @@ class Graph:
             if not any(value.uses() or value.is_graph_output() for value in other.outputs):
                 self.remove(other)
 
+    def inline(self, node: Node, body: ir.Graph) -> None:
+        """Put the nodes of one of its branches where the node stands; they come from where it does.
+
+        Where a branch gives what it was given, an Identity keeps a model output its name."""
+        made, nodes, constants = list(body.outputs), list(body), dict(body.initializers)
+        body.outputs.clear()
+        body.initializers.clear()
+        body.remove(nodes)
+        for name, value in constants.items():  # another branch may use the same names
+            value.name = self._free(name)
+            self.model.graph.register_initializer(value)
+        for inner in nodes:
+            inner.name = self._free(str(inner.name or inner.outputs[0].name))
+            for value in filter(lambda value: value.name, inner.outputs):
+                value.name = self._free(str(value.name))
+            originate(inner, origin(node))
+        self.model.graph.insert_before(node, nodes)
+        for old, value in zip(node.outputs, made, strict=True):
+            passed = old.is_graph_output() and value.producer() not in nodes
+            name = f"{old.name}_taken"
+            self.replace_uses(
+                old, self.insert("Identity", [value], name, before=node) if passed else value
+            )
+        self.remove(node)
+
     def bypass(self, node: Node) -> bool:
         """Remove a node that gives what it is given. False where the interface forbids it:
         a graph input cannot also be the graph output it feeds.

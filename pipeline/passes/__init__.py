@@ -19,10 +19,12 @@ from pipeline.passes.merge_moves import merge_reshapes, merge_transposes
 from pipeline.passes.plain_arithmetic import plain_arithmetic
 from pipeline.passes.plain_softmax import plain_softmax
 from pipeline.passes.recognize_functions import recognize_functions
+from pipeline.passes.take_branch import take_branch
 
 PASSES: tuple[Callable[[Graph], int], ...] = (
     drop_identity,
     fold_constants,
+    take_branch,
     explicit_pads,
     merge_reshapes,
     merge_transposes,

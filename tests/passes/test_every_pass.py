@@ -52,6 +52,16 @@ GRAPHS = {
         a = Identity(x)
         y = If(when) <then_branch = yes () => (float[1,4] t) { t = Neg(a) },
                       else_branch = no () => (float[1,4] e) { e = Abs(a) }> }""",
+    "branches that are always taken": """agraph (float[2] x) => (float[2] y, float[2] z)
+        <bool yes = {1}, bool[1] no = {0}, float[2] c = {1, 2}> {
+        a = Neg(x)  n = Not(yes)
+        b = If(n) <then_branch = t () => (float[2] q) { q = Constant<value = float[2] {1, 2}>() },
+            else_branch = e () => (float[2] q) { k = Constant<value = float[2] {3, 4}>()
+                l = Mul(a, k)  q = If(no) <then_branch = tt () => (float[2] r) { r = Abs(l) },
+                    else_branch = ee () => (float[2] s) { s = Sub(l, c) }> }>
+        y = If(yes) <then_branch = f () => (float[2] u) { u = Identity(x) },
+            else_branch = g () => (float[2] v) { v = Neg(x) }>
+        z = Relu(b) }""",
     "constants in a row": """agraph (float[1,4] x) => (float[1,4] y)
         <float[4] c = {1, 2, 3, 4}> { a = Neg(c)  b = Abs(a)  k = Mul(a, b)  y = Add(x, k) }""",
     "shape arithmetic": """agraph (float[2,6] x) => (float[3,4] y)
