@@ -22,7 +22,7 @@ from pipeline.engine.ort import Feeds, OrtSession
 from pipeline.engine.parallel import side_by_side
 from pipeline.engine.reference import ReferenceSession
 from pipeline.errors import CacheError
-from pipeline.graph import Graph, Node, is_float
+from pipeline.graph import Graph, Node, is_float, origin
 from pipeline.kernels import affine
 from pipeline.kernels.measure import Agreement, agreement
 from pipeline.quant.placement import activations, on_chip, subgraphs
@@ -43,6 +43,7 @@ class Row:
     calibrated_cosine: float
     threshold: float | None
     dtype: str
+    origin: tuple[str, ...] = ()  # the nodes of the trained model it computes
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class Comparison:
         """Raises CacheError for a file that `save` did not write."""
         try:
             document = json.loads(path.read_bytes())
-            rows = tuple(Row(**row) for row in document["rows"])
+            rows = tuple(Row(**row | {"origin": tuple(row["origin"])}) for row in document["rows"])
             outputs = tuple(Output(**output) for output in document["outputs"])
             return cls(document["target"], document["samples"], rows, outputs)
         except (ValueError, KeyError, TypeError) as error:
@@ -101,7 +102,7 @@ def compare(
 ) -> Comparison:
     """Compare over `feeds`, each run once by each of the three engines. Raises GraphError."""
     watched = {str(result(node).name): node for node in _nodes(optimized_float)}
-    program = lowered(quantized, target.rounding, target.operators)
+    program = lowered(quantized, target.rounding, target.runnable)
     sums, count = _summed(optimized_float, calibrated, program, list(watched), feeds)
     chip = on_chip(optimized_float, target)
     numbers = subgraphs(optimized_float, chip)
@@ -186,6 +187,7 @@ def _row(node: Node, pair: _Pair, program: Program, target: Target, subgraph: in
         round(pair.calibrated.cosine, DIGITS),
         round(max(_threshold(t) for t in grids), DIGITS) if on_the_chip and grids else None,
         f"{grids[0].dtype}/{made.dtype}" if on_the_chip and grids and made else "float/float",
+        origin(node) if clamp is None else (*origin(node), *origin(clamp)),
     )
 
 

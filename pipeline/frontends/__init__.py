@@ -20,7 +20,18 @@ WITH_WEIGHTS: dict[str, Callable[[bytes, str, tuple[bytes, str]], Graph]] = {
 
 def read_model(data: bytes, name: str, weights: tuple[bytes, str] | None = None) -> Graph:
     """The graph in a model file called `name`, and in the file of its `weights` where the format
-    has one. Raises GraphError."""
+    has one; each node with its origin. Raises GraphError."""
+    graph = _read(data, name, weights)
+    graph.name_origins()
+    return graph
+
+
+def suffix_of(name: str) -> str:
+    """`.onnx` of `Net.v2.ONNX`; empty without a dot."""
+    return name[name.rfind(".") :].lower() if "." in name else ""
+
+
+def _read(data: bytes, name: str, weights: tuple[bytes, str] | None) -> Graph:
     suffix = suffix_of(name)
     if suffix in WITH_WEIGHTS:
         if weights is None:
@@ -30,8 +41,3 @@ def read_model(data: bytes, name: str, weights: tuple[bytes, str] | None = None)
         known = ", ".join(sorted([*FRONTENDS, *WITH_WEIGHTS]))
         raise GraphError(f"no frontend reads a `{suffix or name}` file", name, f"known: {known}")
     return FRONTENDS[suffix](data, name)
-
-
-def suffix_of(name: str) -> str:
-    """`.onnx` of `Net.v2.ONNX`; empty without a dot."""
-    return name[name.rfind(".") :].lower() if "." in name else ""

@@ -18,6 +18,7 @@ from pipeline.graph.match import (
     shape,
     type_number,
 )
+from pipeline.graph.origin import origin
 from pipeline.graph.parse import parse, parse_text, upgraded
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "is_float",
     "only_consumer",
     "open_dimensions",
+    "origin",
     "parse",
     "parse_text",
     "producer",

@@ -18,5 +18,5 @@ def compiled(quantized: Graph, target: Target) -> Bundle:
         "quantized": digest.of_bytes(quantized.to_bytes()),
         "target": digest.of_document(target),
     }
-    program = lowered(quantized, target.rounding, target.operators)
+    program = lowered(quantized, target.rounding, target.runnable)
     return Bundle(target.name, program, provenance, batch(quantized))
