@@ -7,9 +7,13 @@ refuses to know the project: shapes, preprocessing and opset are settled by `ori
 from collections.abc import Callable
 
 from pipeline.errors import GraphError
+from pipeline.frontends.tflite import parse_tflite
 from pipeline.graph import Graph, parse
 
-FRONTENDS: dict[str, Callable[[bytes, str], Graph]] = {".onnx": parse}
+FRONTENDS: dict[str, Callable[[bytes, str], Graph]] = {
+    ".onnx": parse,
+    ".tflite": parse_tflite,
+}
 
 
 def read_model(data: bytes, name: str) -> Graph:

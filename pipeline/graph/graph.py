@@ -125,6 +125,12 @@ class Graph:
         if new.type is None:
             new.type, new.shape = old.type, old.shape
 
+    def rename(self, value: Value, name: str, holder: Value | None = None) -> None:
+        """Call a node's output `name`; `holder`, who had that name, gets another."""
+        if holder is not None:
+            holder.name = self._free(f"{name}_float")
+        value.name = name
+
     def remove(self, node: Node) -> None:
         """Remove a node nobody reads."""
         self.model.graph.remove(node, safe=True)
