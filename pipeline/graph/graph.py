@@ -156,6 +156,11 @@ class Graph:
             for made in node.outputs:
                 made.shape = None
 
+    def set_layout(self, value: Value, order: Sequence[int], of: Value) -> None:
+        """`value` has the type of `of`, and its shape with the axes in this order."""
+        value.type = of.type
+        value.shape = None if of.shape is None else ir.Shape([of.shape[axis] for axis in order])
+
     def set_type(self, node: Node, op_type: str) -> None:
         node.op_type = op_type
 

@@ -7,6 +7,7 @@ many places it changed. A pass that changes numbers is no pass: it lives in quan
 from collections.abc import Callable
 
 from pipeline.graph import Graph
+from pipeline.passes.cancel_transposes import cancel_transposes
 from pipeline.passes.drop_identity import drop_identity
 from pipeline.passes.drop_unused import drop_unused
 from pipeline.passes.explicit_pads import explicit_pads
@@ -17,6 +18,7 @@ from pipeline.passes.fuse_bias import fuse_bias
 PASSES: tuple[Callable[[Graph], int], ...] = (
     drop_identity,
     fold_constants,
+    cancel_transposes,
     explicit_pads,
     fuse_bias,
     fuse_batch_norm,

@@ -9,7 +9,7 @@ numbers, on either side of their Q/DQ. It refuses to know the project, and trust
 
 from pipeline.errors import GraphError
 from pipeline.frontends.tflite.draft import Draft
-from pipeline.frontends.tflite.flatbuffer import Malformed
+from pipeline.frontends.tflite.flatbuffer import MalformedError
 from pipeline.frontends.tflite.operators import OPERATORS
 from pipeline.frontends.tflite.schema import read_network
 from pipeline.graph import Graph
@@ -26,7 +26,7 @@ def parse_tflite(data: bytes, name: str) -> Graph:
         for operator in network.operators:
             OPERATORS[operator.type](draft, operator)
         return draft.finished(network.outputs)
-    except Malformed as error:
+    except MalformedError as error:
         raise GraphError(f"not a TFLite model that can be read: {error}", name) from error
     except GraphError as error:
         error.where = error.where or name

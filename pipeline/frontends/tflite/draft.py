@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.frontends.tflite.flatbuffer import Malformed
+from pipeline.frontends.tflite.flatbuffer import MalformedError
 from pipeline.frontends.tflite.schema import Network, Tensor
 from pipeline.frontends.tflite.tensors import real, turned
 from pipeline.graph import Graph, Node, Value, empty, producer
@@ -37,7 +37,7 @@ class Draft:
             for tensor in network.inputs
         }
         if len(fed) < len(network.inputs):
-            raise Malformed("an input is listed twice")
+            raise MalformedError("an input is listed twice")
         self.graph: Graph = empty(fed)
         self.room = room
         self._last: Node | None = None
@@ -57,13 +57,13 @@ class Draft:
         if tensor in self._own:
             return self._own[tensor]
         if tensor.values is None:
-            raise Malformed(f"tensor `{tensor.name}` is read before it is made")
+            raise MalformedError(f"tensor `{tensor.name}` is read before it is made")
         return self._own.setdefault(tensor, self._constant(tensor))
 
     def first(self, tensor: Tensor) -> Value:
         """The value of an image, channels first."""
         if len(tensor.shape) != 4:
-            raise Malformed("an image operator reads what is no image of rank 4")
+            raise MalformedError("an image operator reads what is no image of rank 4")
         if tensor.values is not None and tensor not in self._own:
             return self._constant(turned(tensor, FIRST))
         if tensor not in self._first:
@@ -105,10 +105,10 @@ class Draft:
         return self.node("Reshape", [value, dims], name)
 
     def finished(self, outputs: Sequence[Tensor]) -> Graph:
-        """The graph with these outputs under their names, every shape known. Raises Malformed
+        """The graph with these outputs under their names, every shape known. Raises MalformedError
         where a shape is not what the file says, and GraphError where shapes do not fit."""
         if len(set(outputs)) < len(outputs):
-            raise Malformed("an output is listed twice")
+            raise MalformedError("an output is listed twice")
         values = [self.own(tensor) for tensor in outputs]
         named = self.graph.values()
         fed = set(self.graph.inputs)
@@ -131,7 +131,7 @@ class Draft:
 
     def _refuse_second(self, tensor: Tensor) -> None:
         if tensor in self._own or tensor in self._first or tensor.values is not None:
-            raise Malformed(f"tensor `{tensor.name}` is made twice")
+            raise MalformedError(f"tensor `{tensor.name}` is made twice")
 
     def _activated(self, tensor: Tensor, value: Value, activation: int) -> Value:
         name = f"{tensor.name}_activated"
@@ -141,7 +141,9 @@ class Draft:
         if activation in (RELU, TANH):
             return self.node("Relu" if activation == RELU else "Tanh", [value], name)
         if activation:
-            raise Malformed(f"tensor `{tensor.name}` has activation {activation}, nobody knows it")
+            raise MalformedError(
+                f"tensor `{tensor.name}` has activation {activation}, nobody knows it"
+            )
         return value
 
     def _on_grid(self, tensor: Tensor, value: Value) -> Value:
@@ -151,8 +153,8 @@ class Draft:
             return value
         if tensor.dtype not in CODES or grid.scale.ndim:
             kind = "per channel" if grid.scale.ndim else tensor.dtype
-            raise Malformed(f"activation `{tensor.name}` is quantized to {kind}: only 8 bits, with "
-                            "one scale, are supported")  # fmt: skip
+            what = f"activation `{tensor.name}` is quantized to {kind}"
+            raise MalformedError(f"{what}: only 8 bits, with one scale, are supported")
         name = tensor.name
         scale = self._stored(f"{name}_scale", grid.scale)
         zero_point = self._stored(f"{name}_zero_point", grid.zero_point)
@@ -176,12 +178,12 @@ class Draft:
     def _stored(self, name: str, values: np.ndarray) -> Value:
         self.room -= values.nbytes
         if self.room < 0:
-            raise Malformed("it reads the same weights over and over")
+            raise MalformedError("it reads the same weights over and over")
         return self.graph.constant(name, np.ascontiguousarray(values).reshape(values.shape))
 
 
 def _check(tensor: Tensor, made: tuple[object, ...]) -> None:
     if tensor.shape and made != tensor.shape:
-        raise Malformed(
+        raise MalformedError(
             f"tensor `{tensor.name}` is declared as {list(tensor.shape)}, computed as {list(made)}"
         )

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 
-class Malformed(ValueError):
+class MalformedError(ValueError):
     """The bytes are not what the format says."""
 
 
@@ -81,13 +81,13 @@ NO_TABLE = Table(b"", 0)
 
 
 def view(data: bytes, start: int, count: int, dtype: str) -> np.ndarray:
-    """`count` numbers from `start` on, read-only. Raises Malformed beyond the end."""
+    """`count` numbers from `start` on, read-only. Raises MalformedError beyond the end."""
     if start < 0 or start + count * np.dtype(dtype).itemsize > len(data):
-        raise Malformed(f"{count} numbers at byte {start} reach beyond its end")
+        raise MalformedError(f"{count} numbers at byte {start} reach beyond its end")
     return np.frombuffer(data, dtype, count, start)
 
 
 def _number(kind: str, data: bytes, at: int) -> Any:
     if at < 0 or at + struct.calcsize(kind) > len(data):
-        raise Malformed(f"a field at byte {at} lies beyond its end")
+        raise MalformedError(f"a field at byte {at} lies beyond its end")
     return struct.unpack_from(kind, data, at)[0]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from pipeline.frontends.tflite.draft import FIRST, Draft
-from pipeline.frontends.tflite.flatbuffer import Malformed, Table
+from pipeline.frontends.tflite.flatbuffer import MalformedError, Table
 from pipeline.frontends.tflite.schema import Operator, Tensor
 from pipeline.frontends.tflite.tensors import bias_on, integers, real, turned, values_of
 from pipeline.graph import Value
@@ -21,20 +21,14 @@ LARGEST = 2**16  # stride, dilation or window: what is larger is damage
 
 def conv_2d(draft: Draft, operator: Operator) -> None:
     """Weights (O, H, W, I) -> (O, I, H, W)."""
-    options = operator.options
     weight = operator.input(1)
-    groups = _groups(operator.input(0), weight)
-    _convolved(draft, operator, turned(weight, FIRST), _strides(options, 1), _window(options, 4),
-               options.scalar(3, "b", 0), groups)  # fmt: skip
+    _convolved(draft, operator, turned(weight, FIRST), _groups(operator.input(0), weight), 3)
 
 
 def depthwise_conv_2d(draft: Draft, operator: Operator) -> None:
     """Weights (1, H, W, C * multiplier) -> (C * multiplier, 1, H, W), one group per channel."""
-    options = operator.options
     weight = turned(operator.input(1), (3, 0, 1, 2))
-    groups = operator.input(0).shape[-1:] or (1,)
-    _convolved(draft, operator, weight, _strides(options, 1), _window(options, 5),
-               options.scalar(4, "b", 0), groups[0])  # fmt: skip
+    _convolved(draft, operator, weight, _whole(operator.input(0))[3], 4)
 
 
 def transpose_conv(draft: Draft, operator: Operator) -> None:
@@ -117,7 +111,7 @@ def pad(draft: Draft, operator: Operator) -> None:
 
 def mirror_pad(draft: Draft, operator: Operator) -> None:
     if operator.options.scalar(0, "b", 0):
-        raise Malformed("MIRROR_PAD in mode SYMMETRIC has no counterpart in ONNX")
+        raise MalformedError("MIRROR_PAD in mode SYMMETRIC has no counterpart in ONNX")
     _padded(draft, operator, "reflect", None)
 
 
@@ -125,7 +119,7 @@ def _padded(draft: Draft, operator: Operator, mode: str, filled: float | None) -
     fed, made = operator.input(0), operator.output
     pads, rank = integers(operator.input(1)), len(fed.shape)
     if len(pads) != 2 * rank:
-        raise Malformed(f"{operator.type} names {len(pads)} pads for rank {rank}")
+        raise MalformedError(f"{operator.type} names {len(pads)} pads for rank {rank}")
     order = FIRST if rank == 4 else tuple(range(rank))
     laid = [pads[2 * axis + end] for end in (0, 1) for axis in order]
     inputs = [
@@ -139,26 +133,23 @@ def _padded(draft: Draft, operator: Operator, mode: str, filled: float | None) -
 
 
 def _convolved(
-    draft: Draft,
-    operator: Operator,
-    weight: Tensor,
-    strides: list[int],
-    dilations: list[int],
-    activation: int,
-    groups: int,
+    draft: Draft, operator: Operator, weight: Tensor, groups: int, activation: int
 ) -> None:
-    fed, made = operator.input(0), operator.output
+    """`activation` is its field of the options; the dilations follow."""
+    fed, made, options = operator.input(0), operator.output, operator.options
+    kernel, strides = weight.shape[2:], _strides(options, 1)
+    dilations = _window(options, activation + 1)
     value = draft.node(
         "Conv",
         _operands(draft, fed, weight, operator.optional(2)),
         made.name,
-        kernel_shape=weight.shape[2:],
+        kernel_shape=kernel,
         strides=strides,
         dilations=dilations,
-        pads=_pads(operator.options, _size(fed), weight.shape[2:], strides, dilations),
+        pads=_pads(options, _size(fed), kernel, strides, dilations),
         group=groups,
     )
-    draft.give_first(made, value, activation)
+    draft.give_first(made, value, options.scalar(activation, "b", 0))
 
 
 def _operands(draft: Draft, fed: Tensor, weight: Tensor, bias: Tensor | None) -> list[Value]:
@@ -177,7 +168,9 @@ def _groups(fed: Tensor, weight: Tensor) -> int:
     """A convolution whose weights see a part of the channels is grouped."""
     seen = weight.shape[-1] if weight.shape else 0
     if len(fed.shape) != 4 or not seen or fed.shape[3] % seen:
-        raise Malformed(f"the weight `{weight.name}` does not fit the channels of `{fed.name}`")
+        raise MalformedError(
+            f"the weight `{weight.name}` does not fit the channels of `{fed.name}`"
+        )
     return fed.shape[3] // seen
 
 
@@ -193,7 +186,7 @@ def _window(options: Table, field: int) -> list[int]:
 
 def _small(size: int) -> int:
     if not 0 < size <= LARGEST:
-        raise Malformed(f"a stride, dilation or window of {size}")
+        raise MalformedError(f"a stride, dilation or window of {size}")
     return size
 
 
@@ -216,7 +209,7 @@ def _pads(
 
 def _whole(tensor: Tensor) -> tuple[int, ...]:
     if len(tensor.shape) != 4:
-        raise Malformed(f"tensor `{tensor.name}` is no image of rank 4")
+        raise MalformedError(f"tensor `{tensor.name}` is no image of rank 4")
     return tensor.shape
 
 

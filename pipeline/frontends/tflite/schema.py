@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pipeline.frontends.tflite.flatbuffer import Malformed, Table, view
+from pipeline.frontends.tflite.flatbuffer import MalformedError, Table, view
 
 IDENTIFIER = b"TFL3"
 MAX_ELEMENTS = 2**31  # of one tensor: more does not fit an NPU, nor a 32-bit index
@@ -33,7 +33,7 @@ TYPES = {
 }
 
 # The operators in the order of the schema's numbers, from 0.
-NAMES = """
+_NAMED = """
     ADD AVERAGE_POOL_2D CONCATENATION CONV_2D DEPTHWISE_CONV_2D DEPTH_TO_SPACE DEQUANTIZE
     EMBEDDING_LOOKUP FLOOR FULLY_CONNECTED HASHTABLE_LOOKUP L2_NORMALIZATION L2_POOL_2D
     LOCAL_RESPONSE_NORMALIZATION LOGISTIC LSH_PROJECTION LSTM MAX_POOL_2D MUL RELU RELU_N1_TO_1
@@ -54,7 +54,8 @@ NAMES = """
     RANDOM_STANDARD_NORMAL BUCKETIZE RANDOM_UNIFORM MULTINOMIAL GELU DYNAMIC_UPDATE_SLICE
     RELU_0_TO_1 UNSORTED_SEGMENT_PROD UNSORTED_SEGMENT_MAX UNSORTED_SEGMENT_SUM ATAN2
     UNSORTED_SEGMENT_MIN SIGN BITCAST BITWISE_XOR RIGHT_SHIFT
-    """.split()
+    """
+NAMES = tuple(_NAMED.split())
 
 
 @dataclass(frozen=True)
@@ -85,10 +86,10 @@ class Operator:
     options: Table
 
     def input(self, index: int) -> Tensor:
-        """Raises Malformed where it is left out."""
+        """Raises MalformedError where it is left out."""
         found = self.optional(index)
         if found is None:
-            raise Malformed(f"{self.type} lacks its input {index}")
+            raise MalformedError(f"{self.type} lacks its input {index}")
         return found
 
     def optional(self, index: int) -> Tensor | None:
@@ -97,7 +98,7 @@ class Operator:
     @property
     def output(self) -> Tensor:
         if not self.outputs:
-            raise Malformed(f"{self.type} gives nothing")
+            raise MalformedError(f"{self.type} gives nothing")
         return self.outputs[0]
 
 
@@ -109,20 +110,20 @@ class Network:
 
 
 def read_network(data: bytes) -> Network:
-    """The first subgraph of the file. Raises Malformed."""
+    """The first subgraph of the file. Raises MalformedError."""
     if data[4:8] != IDENTIFIER:
-        raise Malformed(f"it does not carry the mark {IDENTIFIER.decode()}")
+        raise MalformedError(f"it does not carry the mark {IDENTIFIER.decode()}")
     model = Table.root(data)
     types = [_operator_type(code) for code in model.tables(1)]
     subgraphs = model.tables(2)
     if not subgraphs:
-        raise Malformed("it holds no graph")
+        raise MalformedError("it holds no graph")
     graph, buffers = subgraphs[0], model.tables(4)
     tensors = _named_apart(_tensor(table, buffers) for table in graph.tables(0))
     operators = [_operator(table, types, tensors) for table in graph.tables(3)]
     inputs, outputs = (_chosen(tensors, graph.numbers(field, "<i4")) for field in (1, 2))
     if not operators or not outputs:
-        raise Malformed("it computes nothing")
+        raise MalformedError("it computes nothing")
     return Network(inputs, outputs, tuple(operators))
 
 
@@ -136,7 +137,7 @@ def _operator_type(code: Table) -> str:
 def _operator(table: Table, types: Sequence[str], tensors: Sequence[Tensor]) -> Operator:
     index = table.scalar(0, "I", 0)
     if index >= len(types):
-        raise Malformed(f"operator code {index} of {len(types)} is missing")
+        raise MalformedError(f"operator code {index} of {len(types)} is missing")
     given = table.numbers(1, "<i4")
     inputs = tuple(None if n == -1 else _chosen(tensors, [n])[0] for n in given.tolist())
     outputs = _chosen(tensors, table.numbers(2, "<i4"))
@@ -146,7 +147,7 @@ def _operator(table: Table, types: Sequence[str], tensors: Sequence[Tensor]) -> 
 def _chosen(tensors: Sequence[Tensor], indices: Sequence[int] | np.ndarray) -> tuple[Tensor, ...]:
     for index in indices:
         if not 0 <= index < len(tensors):
-            raise Malformed(f"tensor {index} of {len(tensors)} is missing")
+            raise MalformedError(f"tensor {index} of {len(tensors)} is missing")
     return tuple(tensors[index] for index in indices)
 
 
@@ -154,12 +155,12 @@ def _tensor(table: Table, buffers: Sequence[Table]) -> Tensor:
     name, shape = table.text(3), tuple(table.numbers(0, "<i4").tolist())
     number = table.scalar(1, "b", 0)
     if number not in TYPES:
-        raise Malformed(f"tensor `{name}` is of type {number}, which holds no numbers")
+        raise MalformedError(f"tensor `{name}` is of type {number}, which holds no numbers")
     if min(shape, default=1) < 0 or math.prod(shape) > MAX_ELEMENTS:
-        raise Malformed(f"tensor `{name}` has the shape {list(shape)}")
+        raise MalformedError(f"tensor `{name}` has the shape {list(shape)}")
     index, dtype = table.scalar(2, "I", 0), TYPES[number]
     if index >= max(len(buffers), 1):
-        raise Malformed(f"buffer {index} of {len(buffers)} is missing")
+        raise MalformedError(f"buffer {index} of {len(buffers)} is missing")
     values = _values(buffers[index], name, shape, dtype) if index else None
     return Tensor(name, shape, dtype, values, _grid(table.table(4), name, shape, dtype))
 
@@ -183,7 +184,7 @@ def _values(buffer: Table, name: str, shape: tuple[int, ...], dtype: str) -> np.
         return None
     kind = np.dtype(dtype).newbyteorder("<")
     if content.size != math.prod(shape) * kind.itemsize:
-        raise Malformed(f"tensor `{name}` of {dtype}{list(shape)} has {content.size} bytes")
+        raise MalformedError(f"tensor `{name}` of {dtype}{list(shape)} has {content.size} bytes")
     return content.view(kind).reshape(shape)
 
 
@@ -202,7 +203,7 @@ def _grid(table: Table, name: str, shape: tuple[int, ...], dtype: str) -> Grid |
         or not (np.isfinite(scale) & (scale > 0)).all()
         or not ((zero_point >= limits.min) & (zero_point <= limits.max)).all()
     ):
-        raise Malformed(f"the quantization of tensor `{name}` is not one")
+        raise MalformedError(f"the quantization of tensor `{name}` is not one")
     dims = (wanted,) if wanted > 1 else ()
     zeros = zero_point if zero_point.size else np.zeros(1, np.int64)
     spread = np.broadcast_to(zeros, (wanted,)).reshape(dims)

@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from pipeline.frontends.tflite.flatbuffer import Malformed
+from pipeline.frontends.tflite.flatbuffer import MalformedError
 from pipeline.frontends.tflite.schema import Grid, Tensor
 from pipeline.kernels import affine
 
 
 def values_of(tensor: Tensor) -> np.ndarray:
-    """What a constant holds. Raises Malformed for a tensor that is computed."""
+    """What a constant holds. Raises MalformedError for a tensor that is computed."""
     if tensor.values is None:
-        raise Malformed(f"tensor `{tensor.name}` must be constant")
+        raise MalformedError(f"tensor `{tensor.name}` must be constant")
     return tensor.values
 
 
@@ -23,14 +23,16 @@ def integers(tensor: Tensor) -> list[int]:
     """A constant of shape or position numbers, flat."""
     values = values_of(tensor)
     if values.dtype.kind not in "iu":
-        raise Malformed("an operator counts with numbers that are not whole")
+        raise MalformedError("an operator counts with numbers that are not whole")
     return [int(value) for value in values.reshape(-1)]
 
 
 def turned(tensor: Tensor, order: Sequence[int]) -> Tensor:
     """The constant with its axes in another order."""
     if len(tensor.shape) != len(order):
-        raise Malformed(f"tensor `{tensor.name}` has rank {len(tensor.shape)}, not {len(order)}")
+        raise MalformedError(
+            f"tensor `{tensor.name}` has rank {len(tensor.shape)}, not {len(order)}"
+        )
     values, grid = values_of(tensor).transpose(order), tensor.grid
     if grid is not None and grid.scale.ndim:
         grid = replace(grid, axis=list(order).index(grid.axis))
