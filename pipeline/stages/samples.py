@@ -14,6 +14,7 @@ from pipeline.graph import Graph, dtype, shape
 from pipeline.project.files import SourceFiles
 from pipeline.project.sections import Files
 from pipeline.quant.images import images
+from pipeline.quant.loaded import carries_grids
 
 
 def samples(original_float: Graph, data: Mapping[str, Files], sources: SourceFiles) -> Samples:
@@ -22,6 +23,8 @@ def samples(original_float: Graph, data: Mapping[str, Files], sources: SourceFil
         if name not in fed:
             hint = did_you_mean(name, fed)
             raise ProjectError(f"the model has no input `{name}`", Route(f"data.{name}"), hint)
+    if not data and carries_grids(original_float):
+        return Samples((), lambda index: {})
     for name in fed:
         if name not in data:
             hint = f"add  {name}: {{files: ...}}"
