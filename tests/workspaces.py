@@ -15,6 +15,11 @@ from pipeline import digest
 REPO = Path(__file__).parents[1]
 
 
+def shared_data() -> Path:
+    """Real models and images, which lie beside the repository and not in it: maybe nowhere."""
+    return Path(os.environ.get("NPUMAKE_SHARED", REPO.parent / "shared")) / "data"
+
+
 @dataclass(frozen=True)
 class Workspace:
     root: Path

@@ -24,7 +24,7 @@ FIRST = (0, 3, 1, 2)  # NHWC -> NCHW
 LAST = (0, 2, 3, 1)  # NCHW -> NHWC
 CODES = ("int8", "uint8")  # what an activation may be quantized to
 CONSTANT_CODES = (*CODES, "int32")
-RELU, RELU_N1_TO_1, RELU6, TANH = 1, 2, 3, 4  # the schema's fused activations; 0 is none
+RELU, RELU_N1_TO_1, RELU6 = 1, 2, 3  # the fused activations that kernels know; 0 is none
 CLIPS = {RELU_N1_TO_1: (-1.0, 1.0), RELU6: (0.0, 6.0)}
 
 
@@ -138,12 +138,10 @@ class Draft:
         if activation in CLIPS:
             bounds = [self.parameter(f"{name}_bound", x, "float32") for x in CLIPS[activation]]
             return self.node("Clip", [value, *bounds], name)
-        if activation in (RELU, TANH):
-            return self.node("Relu" if activation == RELU else "Tanh", [value], name)
+        if activation == RELU:
+            return self.node("Relu", [value], name)
         if activation:
-            raise MalformedError(
-                f"tensor `{tensor.name}` has activation {activation}, nobody knows it"
-            )
+            raise MalformedError(f"tensor `{tensor.name}` has the unknown activation {activation}")
         return value
 
     def _on_grid(self, tensor: Tensor, value: Value) -> Value:
