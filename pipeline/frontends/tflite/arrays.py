@@ -170,7 +170,7 @@ def reduced(op_type: str) -> Drawer:
 
 def arg(op_type: str) -> Drawer:
     def draw(draft: Draft, operator: Operator) -> None:
-        made, (axis,) = operator.output, integers(operator.input(1)) or [0]
+        made, axis = operator.output, integers(operator.input(1))[0]
         fed = draft.own(operator.input(0))
         value = draft.node(op_type, [fed], made.name, axis=axis, keepdims=0)
         if made.dtype != "int64":
