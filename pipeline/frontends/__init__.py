@@ -8,9 +8,13 @@ from collections.abc import Callable
 
 from pipeline.errors import GraphError
 from pipeline.frontends.caffe import read_caffe
+from pipeline.frontends.tflite import parse_tflite
 from pipeline.graph import Graph, parse
 
-FRONTENDS: dict[str, Callable[[bytes, str], Graph]] = {".onnx": parse}
+FRONTENDS: dict[str, Callable[[bytes, str], Graph]] = {
+    ".onnx": parse,
+    ".tflite": parse_tflite,
+}
 
 # Formats of two files: the reader is given the weights as (content, name) too.
 WITH_WEIGHTS: dict[str, Callable[[bytes, str, tuple[bytes, str]], Graph]] = {

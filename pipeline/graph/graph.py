@@ -158,6 +158,12 @@ class Graph:
         if new.type is None:
             new.type, new.shape = old.type, old.shape
 
+    def rename(self, value: Value, name: str, holder: Value | None = None) -> None:
+        """Call a node's output `name`; `holder`, who had that name, gets another."""
+        if holder is not None:
+            holder.name = self._free(f"{name}_float")
+        value.name = name
+
     def remove(self, node: Node) -> None:
         """Remove a node nobody reads."""
         self.model.graph.remove(node, safe=True)
@@ -182,6 +188,11 @@ class Graph:
         for node in self.model.graph:
             for made in node.outputs:
                 made.shape = None
+
+    def set_layout(self, value: Value, order: Sequence[int], of: Value) -> None:
+        """`value` has the type of `of`, and its shape with the axes in this order."""
+        value.type = of.type
+        value.shape = None if of.shape is None else ir.Shape([of.shape[axis] for axis in order])
 
     def forget_shape(self, value: Value) -> None:
         """The node that makes it now makes it in another shape; `with_shapes` finds which."""

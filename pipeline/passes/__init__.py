@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from pipeline.graph import Graph
 from pipeline.passes.batch_norm_to_conv import batch_norm_to_conv
+from pipeline.passes.cancel_transposes import cancel_transposes
 from pipeline.passes.drop_identity import drop_identity
 from pipeline.passes.drop_unused import drop_unused
 from pipeline.passes.explicit_pads import explicit_pads
@@ -25,6 +26,7 @@ PASSES: tuple[Callable[[Graph], int], ...] = (
     drop_identity,
     fold_constants,
     take_branch,
+    cancel_transposes,
     explicit_pads,
     merge_reshapes,
     merge_transposes,

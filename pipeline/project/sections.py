@@ -25,7 +25,7 @@ PerChannel = float | tuple[float, ...]  # one number for all channels, or one pe
 
 @dataclass(frozen=True)
 class Model:
-    path: Annotated[FilePath, Doc("The trained float network (.onnx, .prototxt).")]
+    path: Annotated[FilePath, Doc("The trained network (.onnx, .tflite, .prototxt).")]
     weights: Annotated[
         FilePath | None, Doc("The .caffemodel of a .prototxt; other formats hold their own.")
     ] = None
@@ -152,8 +152,8 @@ class Files:
 @dataclass(frozen=True)
 class Calibration:
     method: Annotated[
-        Literal["max", "max_percentile", "kl"],
-        Doc("How a threshold is chosen from the statistics."),
+        Literal["max", "max_percentile", "kl", "load"],
+        Doc("How a threshold is chosen from the statistics; load: the model carries its scales."),
     ] = "kl"
     percentile: Annotated[
         float,
@@ -173,7 +173,12 @@ class Sections:
     """A whole project file. `inputs` and `data` are by name of the model's input."""
 
     model: Annotated[Model, Doc("The trained float model.")]
-    data: Annotated[Mapping[str, Files], Doc("Samples to calibrate with, by input name.")]
+    data: Annotated[
+        Mapping[str, Files],
+        Doc(
+            "Samples to calibrate with, by input name; a model that carries its scales needs none."
+        ),
+    ] = field(default_factory=dict, kw_only=True)
     targets: Annotated[
         tuple[str | TargetOverlay, ...],
         Doc("Chips to build for, see `npumake list --targets`; a chip may overlay the project."),

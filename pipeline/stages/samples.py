@@ -26,6 +26,7 @@ from pipeline.project.feeding import Feeding, feeding
 from pipeline.project.files import SourceFiles
 from pipeline.project.sections import Files, Input
 from pipeline.quant.images import trained_shapes
+from pipeline.quant.loaded import carries_grids
 
 # The i-th sample of one input as its file has it, and how the samples are called.
 Read = Callable[[int], np.ndarray]
@@ -37,6 +38,8 @@ def samples(
     data: Mapping[str, Files],
     sources: SourceFiles,
 ) -> Samples:
+    if not data and carries_grids(original_float):
+        return Samples((), lambda index: {})
     forms = _forms(original_float, inputs)
     _check_names(data, forms)
     taken = _taken(original_float, forms)

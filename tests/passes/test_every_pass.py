@@ -69,6 +69,33 @@ GRAPHS = {
         s = Shape(x)  t = Mul(s, one)  u = Sub(s, t)  v = Add(u, k)  y = Reshape(x, v) }""",
     "a constant output": """agraph (float[4] x) => (float[4] y, float[4] z)
         <float[4] c = {1, 2, 3, 4}> { z = Neg(c)  a = Abs(z)  y = Mul(x, a) }""",
+    "transposes in a row": """agraph (float[2,3,4] x) => (float[4,2,3] y, float[2,3,4] z) {
+        a = Transpose<perm=[1,2,0]>(x)  b = Transpose<perm=[1,2,0]>(a)
+        c = Transpose(b)  d = Transpose(c)  y = Relu(d)
+        e = Transpose<perm=[2,0,1]>(a)  z = Neg(e) }""",
+    "a transpose undone between input and output": """agraph (float[2,3] x) => (float[2,3] y) {
+        a = Transpose(x)  y = Transpose(a) }""",
+    "a residual block between transposes": f"""agraph (float[1,5,4,2] x) => (float[1,5,4,2] y)
+        <{WEIGHT}, float[2] c = {{0.5, -2}}> {{
+        a = Transpose<perm=[0,3,1,2]>(x)  b = Conv<pads=[1,1,1,1]>(a, w)
+        d = Transpose<perm=[0,2,3,1]>(b)  e = Add(d, c)
+        f = Transpose<perm=[0,3,1,2]>(e)  g = Conv<pads=[1,1,1,1]>(f, w)
+        h = Transpose<perm=[0,2,3,1]>(g)  i = Add(h, e)  j = Relu(i)  k = Concat<axis=-1>(j, i)
+        l = Transpose<perm=[0,3,1,2]>(k)  m = MaxPool<kernel_shape=[1,1]>(l)
+        n = Transpose<perm=[0,2,3,1]>(m)  o, p = Split<axis=3>(n)  y = Mul(o, p) }}""",
+    "a transposed gate": """agraph (float[1,2,3,4] x) => (float[1,2,3,4] y, float[1,3,4,2] z) {
+        a = Transpose<perm=[0,2,3,1]>(x)  s = Sigmoid(a)  b = Mul(a, s)
+        y = Transpose<perm=[0,3,1,2]>(b)  z = Neg(b) }""",
+    "transposes around Q/DQ": """agraph (float[1,2,3,4] x) => (float[1,2,3,4] y, float[1,2,3,4] z)
+        <float s = {0.1}, int8 o = {3}> {
+        a = Transpose<perm=[0,2,3,1]>(x)  q = QuantizeLinear(a, s, o)
+        d = DequantizeLinear(q, s, o)
+        y = Transpose<perm=[0,3,1,2]>(d)  z = Transpose<perm=[0,3,1,2]>(d) }""",
+    "a transpose of a row": """agraph (float[1,4,1,1] x) => (float[1,4] y)
+        <int64[2] k = {1, -1}> {
+        a = Relu(x)  b = Transpose<perm=[0,2,3,1]>(a)  y = Reshape(b, k) }""",
+    "transposes nothing undoes": """agraph (float[2,3] x) => (float[3,2] y, float[3,2] z) {
+        a = Transpose(x)  y = Relu(a)  z = Neg(a) }""",
     "padding kinds": f"""{IMAGE} <{WEIGHT}> {{
         a = Conv<auto_pad = "SAME_UPPER", strides = [2,2]>(x, w)
         b = MaxPool<auto_pad = "SAME_LOWER", kernel_shape = [2,3], strides = [1,2]>(a)
@@ -95,7 +122,7 @@ GRAPHS = {
         <int64[2] one = {0, 3}, int64[1] two = {1}, int64[3] s = {2, 3, 2}, int64[1] all = {-1}> {
         a = Unsqueeze(x, one)  b = Squeeze(a, one)  c = Flatten<axis=2>(b)  d = Reshape(c, all)
         e = Relu(d)  f = Unsqueeze(e, two)  y = Reshape(f, s)  z = Squeeze(f, two) }""",
-    "transposes in a row": """agraph (float[2,3,4] x) => (float[3,4,2] y, float[2,3,4] z) {
+    "transposes one behind the other": """agraph (float[2,3,4] x) => (float[3,4,2] y, float[2,3,4] z) {
         a = Transpose<perm=[1,0,2]>(x)  b = Transpose<perm=[0,2,1]>(a)  y = Relu(b)
         c = Transpose(x)  d = Transpose(c)  z = Abs(d) }""",
     "pads before windows": f"""{IMAGE} <{WEIGHT}, int64[8] p = {{0,0,1,0,0,0,0,2}},

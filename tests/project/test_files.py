@@ -82,7 +82,8 @@ def test_any_pattern_is_answered(pattern):
 
 
 def test_a_project_names_its_files():
-    sections = Sections(Model(FilePath("m.onnx")), {"x.1": Files(FileGlob("s/*"))}, ("imx93",))
+    data = {"x.1": Files(FileGlob("s/*"))}
+    sections = Sections(Model(FilePath("m.onnx")), ("imx93",), data=data)
     assert sources(sections) == (
         Source(("model", "path"), "m.onnx", many=False),
         Source(("data", "x.1", "files"), "s/*", many=True),

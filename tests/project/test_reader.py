@@ -85,7 +85,11 @@ def test_the_smallest_project_has_every_default(tmp_path):
     assert found.name == "mobilenet"
     assert found.files == (directory / "project.yaml",)
     assert found.sections == Sections(
-        Model("m.onnx"), {"image": Files("s/*.npy")}, ("imx93",), {}, Calibration("kl", 0.99995)
+        Model("m.onnx"),
+        ("imx93",),
+        {},
+        Calibration("kl", 0.99995),
+        data={"image": Files("s/*.npy")},
     )
 
 
