@@ -5,6 +5,7 @@ use-lists stay true in one place. It refuses to know what a graph is for: nothin
 quantizes, runs or stores.
 """
 
+from pipeline.graph.branches import inline
 from pipeline.graph.build import empty
 from pipeline.graph.building import Building, Tensor
 from pipeline.graph.graph import Graph, Node, Value
@@ -32,6 +33,7 @@ __all__ = [
     "attribute",
     "dtype",
     "empty",
+    "inline",
     "is_float",
     "only_consumer",
     "open_dimensions",

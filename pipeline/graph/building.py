@@ -13,11 +13,12 @@ import numpy as np
 import onnx_ir as ir
 
 from pipeline.graph.graph import Graph
-from pipeline.graph.parse import WORKING_OPSET
 
 IR_VERSION = 8  # what came with the opsets around the working one
 
 Shape = tuple[int, ...]
+
+OPSET = 13  # of the nodes built: axes of a reduction are still an attribute
 
 
 class Tensor(NamedTuple):
@@ -37,9 +38,7 @@ class Building:
         fed = (str(value.name) for value in self._inputs)
         self._values = dict.fromkeys([*fed, *reserved], 1)
         self._nodes: dict[str, int] = {}
-        self._graph = ir.Graph(
-            self._inputs, [], nodes=[], opset_imports={"": WORKING_OPSET}, name=name
-        )
+        self._graph = ir.Graph(self._inputs, [], nodes=[], opset_imports={"": OPSET}, name=name)
 
     @property
     def inputs(self) -> Mapping[str, ir.Value]:

@@ -69,7 +69,7 @@ class Graph:
 
     def constant(self, name: str, array: np.ndarray) -> Value:
         """A new initializer; `name` gets a number when it is taken."""
-        name = self._free(name)
+        name = self.free_name(name)
         tensor = ir.tensor(np.asarray(array, order="C"), name=name)
         value = ir.Value(
             name=name,
@@ -94,7 +94,7 @@ class Graph:
         its output is called `name`. An attribute that is None is left out.
 
         It comes from where that neighbour does."""
-        name = self._free(name)
+        name = self.free_name(name)
         output = ir.Value(name=name)
         given = {key: value for key, value in attributes.items() if value is not None}
         node = ir.node(op_type, inputs, given, outputs=[output], name=name)
@@ -121,7 +121,7 @@ class Graph:
     def add_input(self, name: str, dtype: str, at: int, shape: Sequence[int] = ()) -> Value:
         """A new input at position `at`; `name` gets a number when it is taken."""
         kind = ir.TensorType(ir.DataType.from_numpy(np.dtype(dtype)))
-        value = ir.Value(name=self._free(name), type=kind, shape=ir.Shape(shape))
+        value = ir.Value(name=self.free_name(name), type=kind, shape=ir.Shape(shape))
         self.model.graph.inputs.insert(at, value)
         return value
 
@@ -153,7 +153,7 @@ class Graph:
         """`new` becomes the graph output `old` was, and takes over its public name."""
         outputs = self.model.graph.outputs
         outputs[outputs.index(old)] = new
-        name, old.name = old.name, self._free(f"{old.name}_float")
+        name, old.name = old.name, self.free_name(f"{old.name}_float")
         new.name = name
         if new.type is None:
             new.type, new.shape = old.type, old.shape
@@ -161,7 +161,7 @@ class Graph:
     def rename(self, value: Value, name: str, holder: Value | None = None) -> None:
         """Call a node's output `name`; `holder`, who had that name, gets another."""
         if holder is not None:
-            holder.name = self._free(f"{name}_float")
+            holder.name = self.free_name(f"{name}_float")
         value.name = name
 
     def remove(self, node: Node) -> None:
@@ -217,31 +217,6 @@ class Graph:
         for other in sorted(others, key=order.__getitem__, reverse=True):
             if not any(value.uses() or value.is_graph_output() for value in other.outputs):
                 self.remove(other)
-
-    def inline(self, node: Node, body: ir.Graph) -> None:
-        """Put the nodes of one of its branches where the node stands; they come from where it does.
-
-        Where a branch gives what it was given, an Identity keeps a model output its name."""
-        made, nodes, constants = list(body.outputs), list(body), dict(body.initializers)
-        body.outputs.clear()
-        body.initializers.clear()
-        body.remove(nodes)
-        for name, value in constants.items():  # another branch may use the same names
-            value.name = self._free(name)
-            self.model.graph.register_initializer(value)
-        for inner in nodes:
-            inner.name = self._free(str(inner.name or inner.outputs[0].name))
-            for value in filter(lambda value: value.name, inner.outputs):
-                value.name = self._free(str(value.name))
-            originate(inner, origin(node))
-        self.model.graph.insert_before(node, nodes)
-        for old, value in zip(node.outputs, made, strict=True):
-            passed = old.is_graph_output() and value.producer() not in nodes
-            name = f"{old.name}_taken"
-            self.replace_uses(
-                old, self.insert("Identity", [value], name, before=node) if passed else value
-            )
-        self.remove(node)
 
     def bypass(self, node: Node) -> bool:
         """Remove a node that gives what it is given. False where the interface forbids it:
@@ -317,7 +292,7 @@ class Graph:
     def metadata(self) -> Mapping[str, str]:
         return self.model.metadata_props
 
-    def _free(self, name: str) -> str:
+    def free_name(self, name: str) -> str:
         """`name`, with a number behind it when a value or node has it already."""
         free, number = name, 1
         while free in self._names:

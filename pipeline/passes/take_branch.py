@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.graph import Graph, Node, array, attribute
+from pipeline.graph import Graph, Node, array, attribute, inline
 
 
 def take_branch(graph: Graph) -> int:
@@ -10,7 +10,7 @@ def take_branch(graph: Graph) -> int:
     for node in found:
         condition = array(node.inputs[0])
         taken = condition is not None and bool(condition.reshape(-1)[0])
-        graph.inline(node, attribute(node, "then_branch" if taken else "else_branch"))
+        inline(graph, node, attribute(node, "then_branch" if taken else "else_branch"))
     return len(found)
 
 

@@ -122,7 +122,7 @@ GRAPHS = {
         <int64[2] one = {0, 3}, int64[1] two = {1}, int64[3] s = {2, 3, 2}, int64[1] all = {-1}> {
         a = Unsqueeze(x, one)  b = Squeeze(a, one)  c = Flatten<axis=2>(b)  d = Reshape(c, all)
         e = Relu(d)  f = Unsqueeze(e, two)  y = Reshape(f, s)  z = Squeeze(f, two) }""",
-    "transposes one behind the other": """agraph (float[2,3,4] x) => (float[3,4,2] y, float[2,3,4] z) {
+    "transposes stacked": """agraph (float[2,3,4] x) => (float[3,4,2] y, float[2,3,4] z) {
         a = Transpose<perm=[1,0,2]>(x)  b = Transpose<perm=[0,2,1]>(a)  y = Relu(b)
         c = Transpose(x)  d = Transpose(c)  z = Abs(d) }""",
     "pads before windows": f"""{IMAGE} <{WEIGHT}, int64[8] p = {{0,0,1,0,0,0,0,2}},

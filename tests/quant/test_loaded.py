@@ -99,7 +99,7 @@ def test_a_method_that_does_not_fit_the_model_is_refused_where_it_is_written(tex
 
 def test_it_needs_no_samples(tmp_path):
     graph = optimized(parse_text(TRAINED))
-    none = samples(graph, {}, {})
+    none = samples(graph, {}, {}, {})
     none.save(tmp_path / "samples.npz")
     assert len(Samples.load(tmp_path / "samples.npz")) == 0
     made = calibrated(graph, NONE, LOAD, NPU)
@@ -113,7 +113,7 @@ def test_it_needs_no_samples(tmp_path):
 
 def test_a_float_model_without_samples_is_told_so():
     with pytest.raises(ProjectError, match="no samples for input `x`"):
-        samples(parse_text(FLOAT), {}, {})
+        samples(parse_text(FLOAT), {}, {}, {})
 
 
 def test_passes_leave_codes_and_scales_alone():
