@@ -253,9 +253,7 @@ class Graph:
         return Graph(inferred(self.model))
 
     def only(self, node: Node) -> Graph:
-        """A model of this one node: what it reads is fed or constant, what it makes is given.
-
-        Its branches and loop bodies read values of this graph too."""
+        """A model of this one node, fed what it and its branches read from here."""
         return Graph(alone(self.model, node))
 
     def copy(self) -> Graph:
