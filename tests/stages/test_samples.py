@@ -13,7 +13,7 @@ from pipeline.data.samples import Samples
 from pipeline.errors import ProjectError
 from pipeline.graph import Graph, parse_text
 from pipeline.project.files import SourceFile, pattern_files
-from pipeline.project.sections import FileGlob, Files, Input
+from pipeline.project.sections import FileGlob, Files
 from pipeline.project.transforms import PadResize
 from pipeline.quant.images import mark_images
 from pipeline.stages.samples import samples
@@ -42,15 +42,13 @@ def pictures(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def made(
-    graph: Graph, folder: Path, inputs: dict[str, Input] | None = None, **data: Files
-) -> Samples:
+def made(graph: Graph, folder: Path, **data: Files) -> Samples:
     found = tuple(
         SourceFile(name, path, digest.of_file(Path(path)))
         for name, path in pattern_files(folder, "*")
     )
     sources = {f"data.{name}.files": found for name, how in data.items() if how.files}
-    return samples(graph, inputs or {}, data, sources)
+    return samples(graph, {}, data, sources)
 
 
 def refusal(graph: Graph, folder: Path, **data: Files) -> tuple[str, str]:
@@ -75,10 +73,11 @@ def test_images_and_noise_are_fed_together(graph, pictures):
     assert 0 <= feed["state"].min() < feed["state"].max() < 1
 
 
-def test_the_same_files_give_the_same_bytes(graph, pictures, tmp_path):
-    for name in ("a.npz", "b.npz"):
-        made(graph, pictures, image=images(), state=NOISE).save(tmp_path / name)
-    assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
+def test_the_same_files_give_the_same_bytes(graph, pictures, tmp_path_factory):
+    files = [tmp_path_factory.mktemp("made") / "samples.npz" for _ in range(2)]
+    for file in files:
+        made(graph, pictures, image=images(), state=NOISE).save(file)
+    assert files[0].read_bytes() == files[1].read_bytes()
 
 
 def test_a_link_is_a_file(graph, pictures, tmp_path_factory):
