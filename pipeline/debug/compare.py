@@ -10,15 +10,17 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from pipeline import digest
 from pipeline.bundle.program import Program, Tensor
+from pipeline.custom.operators import NO_OPERATORS, Operators
 from pipeline.engine.fusion import absorbed, result
 from pipeline.engine.lower import lowered
-from pipeline.engine.ort import Feeds, OrtSession
+from pipeline.engine.mixed import FloatSession, float_session
+from pipeline.engine.ort import Feeds
 from pipeline.engine.parallel import side_by_side
 from pipeline.engine.reference import ReferenceSession
 from pipeline.errors import CacheError
@@ -92,17 +94,33 @@ class _Pair:
         return _Pair(self.calibrated + other.calibrated, self.quantized + other.quantized)
 
 
+class _Engines(NamedTuple):
+    """The float model, the same with Q/DQ, and the exact integers; the first two give the watched
+    tensors as their outputs."""
+
+    real: FloatSession
+    fake: FloatSession
+    exact: ReferenceSession
+
+
 def compare(
     optimized_float: Graph,
     calibrated: Graph,
     quantized: Graph,
     feeds: Iterable[Feeds],
     target: Target,
+    operators: Operators = NO_OPERATORS,
 ) -> Comparison:
     """Compare over `feeds`, each run once by each of the three engines. Raises GraphError."""
     watched = {str(result(node).name): node for node in _nodes(optimized_float)}
     program = lowered(quantized, target.rounding, target.operators)
-    sums, count = _summed(optimized_float, calibrated, program, list(watched), feeds)
+    names, known = list(watched), calibrated.values()
+    engines = _Engines(
+        _watching(optimized_float, names, operators),
+        _watching(calibrated, [_dequantized(name, known) for name in names], operators),
+        ReferenceSession(program, operators),
+    )
+    sums, count = _summed(engines, names, feeds)
     chip = on_chip(optimized_float, target)
     numbers = subgraphs(optimized_float, chip)
     rows = tuple(
@@ -119,19 +137,13 @@ def _nodes(graph: Graph) -> list[Node]:
 
 
 def _summed(
-    optimized_float: Graph,
-    calibrated: Graph,
-    program: Program,
-    names: list[str],
-    feeds: Iterable[Feeds],
+    engines: _Engines, names: list[str], feeds: Iterable[Feeds]
 ) -> tuple[dict[str, _Pair], int]:
     """The agreement of each named tensor over all feeds, and how many feeds there were."""
-    real = _watching(optimized_float, names)
-    known = calibrated.values()
-    fake = _watching(calibrated, [_dequantized(name, known) for name in names])
-    exact = ReferenceSession(program)
-    codes = [_codes(name, program.tensors) for name in names]
-    grids = [program.tensors[code] for code in codes]
+    real, fake, exact = engines
+    tensors = exact.program.tensors
+    codes = [_codes(name, tensors) for name in names]
+    grids = [tensors[code] for code in codes]
 
     def compared(feed: Feeds) -> list[_Pair]:
         made = zip(real.run(None, feed), fake.run(None, feed), exact.run(codes, feed), strict=True)
@@ -148,10 +160,10 @@ def _summed(
     return dict(zip(names, sums, strict=True)), count
 
 
-def _watching(graph: Graph, names: list[str]) -> OrtSession:
+def _watching(graph: Graph, names: list[str], operators: Operators) -> FloatSession:
     watched = graph.copy()
     watched.expose(names)
-    return OrtSession(watched.to_bytes())
+    return float_session(watched, operators)
 
 
 def _dequantized(name: str, known: Mapping[str, Any]) -> str:

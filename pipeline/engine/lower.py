@@ -17,7 +17,18 @@ from pipeline.engine.fusion import absorbed, bounds, is_clamp
 from pipeline.engine.rules import CONSTANT_OPERANDS, RULES, has_kernel
 from pipeline.engine.site import Operand, Site, Step, Weights
 from pipeline.errors import GraphError
-from pipeline.graph import Graph, Node, Value, array, attribute, is_float, only_consumer, shape
+from pipeline.graph import (
+    Graph,
+    Node,
+    Value,
+    array,
+    attribute,
+    is_float,
+    only_consumer,
+    part,
+    reads,
+    shape,
+)
 from pipeline.graph import producer as producer_of
 from pipeline.kernels import affine
 
@@ -155,14 +166,12 @@ class _Lowering:
         return node.op_type == Q or node in self.done or self._integer_result(node) is not None
 
     def _leave_to_the_cpu(self, node: Node) -> None:
-        model = np.frombuffer(self.graph.only(node).to_bytes(), np.uint8)
-        read = tuple(str(v.name) for v in node.inputs if v is not None and array(v) is None)
+        model = np.frombuffer(part(self.graph, [node], node.outputs).to_bytes(), np.uint8)
+        read = tuple(str(value.name) for value in reads(node) if array(value) is None)
         for value in node.outputs:
             self._float(value)
         made = tuple(str(value.name) for value in node.outputs)
-        self.instructions.append(
-            Instruction("onnx", str(node.name), tuple(dict.fromkeys(read)), made, {"model": model})
-        )
+        self.instructions.append(Instruction("onnx", str(node.name), read, made, {"model": model}))
 
     def _float(self, value: Value) -> Tensor:
         tensor = Tensor(shape(value), str(value.dtype.numpy()) if value.dtype else "float32")

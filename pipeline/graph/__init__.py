@@ -11,12 +11,14 @@ from pipeline.graph.match import (
     attribute,
     dtype,
     is_float,
+    is_foreign,
     only_consumer,
     open_dimensions,
     producer,
     shape,
 )
 from pipeline.graph.parse import parse, parse_text, upgraded
+from pipeline.graph.part import declare, part, reads
 
 __all__ = [
     "Graph",
@@ -24,13 +26,17 @@ __all__ = [
     "Value",
     "array",
     "attribute",
+    "declare",
     "dtype",
     "is_float",
+    "is_foreign",
     "only_consumer",
     "open_dimensions",
     "parse",
     "parse_text",
+    "part",
     "producer",
+    "reads",
     "shape",
     "upgraded",
 ]

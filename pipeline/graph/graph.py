@@ -188,31 +188,6 @@ class Graph:
             raise GraphError(f"the shapes of the model do not fit: {error}") from error
         return Graph(ir.from_proto(inferred))
 
-    def only(self, node: Node) -> Graph:
-        """A model of this one node: what it reads is fed or constant, what it makes is given."""
-        read = [value for value in dict.fromkeys(node.inputs) if value is not None]
-        fed = [_twin(value) for value in read if value.const_value is None]
-        constants = [_twin(value) for value in read if value.const_value is not None]
-        twins = {str(value.name): value for value in (*fed, *constants)}
-        made = [_twin(value) for value in node.outputs]
-        twin = ir.Node(
-            node.domain,
-            node.op_type,
-            [None if value is None else twins[str(value.name)] for value in node.inputs],
-            node.attributes.values(),
-            outputs=made,
-            name=node.name,
-        )
-        graph = ir.Graph(
-            fed,
-            made,
-            nodes=[twin],
-            initializers=constants,
-            opset_imports=self.model.opset_imports,
-            name=node.name,
-        )
-        return Graph(ir.Model(graph, ir_version=self.model.ir_version))
-
     def copy(self) -> Graph:
         return Graph.from_bytes(self.to_bytes())
 
@@ -249,10 +224,3 @@ class Graph:
             free, number = f"{name}_{number}", number + 1
         self._names.add(free)
         return free
-
-
-def _twin(value: Value) -> Value:
-    """A value of the same name, type and content in another graph."""
-    return ir.Value(
-        name=value.name, type=value.type, shape=value.shape, const_value=value.const_value
-    )

@@ -211,7 +211,10 @@ def _without_paths(node: Node) -> Json:
         inside = params
         for part in above:
             inside = inside[part]
-        del inside[key]
+        if isinstance(inside, list):
+            inside[int(key)] = None  # its place counts
+        else:
+            del inside[key]
     return params
 
 

@@ -13,6 +13,7 @@ from typing import Annotated, Literal, NewType
 
 FilePath = NewType("FilePath", str)  # one file, relative to the project directory
 FileGlob = NewType("FileGlob", str)  # many files, by a shell pattern; sorted by name
+CodeGlob = NewType("CodeGlob", str)  # Python to run, inside the project directory only
 
 
 @dataclass(frozen=True)
@@ -87,3 +88,7 @@ class Sections:
     ] = field(default_factory=dict)
     calibration: Annotated[Calibration, Doc("How thresholds are chosen.")] = Calibration()
     compile: Annotated[Compile, Doc("What the compiled files are.")] = Compile()
+    custom_operators: Annotated[
+        tuple[CodeGlob, ...],
+        Doc("Patterns of Python files in the project that implement operators ONNX does not know."),
+    ] = ()

@@ -9,10 +9,12 @@ itself can run: weight = scale, bias = (offset - mean) * scale.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from pipeline.custom.operators import declared, require
+from pipeline.custom.shapes import with_shapes
 from pipeline.errors import GraphError, ProjectError, Route, did_you_mean
 from pipeline.frontends import read_model
 from pipeline.graph import Graph, Value, open_dimensions, shape, upgraded
@@ -21,7 +23,12 @@ from pipeline.project.sections import Input, Model
 from pipeline.quant.images import mark_images
 
 
-def original_float(model: Model, inputs: Mapping[str, Input], sources: SourceFiles) -> Graph:
+def original_float(
+    model: Model,
+    inputs: Mapping[str, Input],
+    custom_operators: Sequence[str],
+    sources: SourceFiles,
+) -> Graph:
     (file,) = sources["model.path"]
     graph = read_model(file.read(), file.name)
     fed = {str(value.name): value for value in graph.inputs}
@@ -29,7 +36,9 @@ def original_float(model: Model, inputs: Mapping[str, Input], sources: SourceFil
         if name not in fed:
             hint = did_you_mean(name, fed)
             raise ProjectError(f"the model has no input `{name}`", Route(f"inputs.{name}"), hint)
-    graph = upgraded(_with_fixed_shapes(graph, inputs)).with_shapes()
+    operators = declared(custom_operators, sources)
+    require(graph, operators)
+    graph = with_shapes(upgraded(_with_fixed_shapes(graph, inputs)), operators)
     for value in graph.inputs:
         _insert_preprocessing(graph, value, inputs.get(str(value.name), Input()))
     mark_images(graph, [name for name, given in inputs.items() if given.offset])

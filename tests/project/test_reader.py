@@ -34,6 +34,7 @@ FULL = {
     },
     "calibration": {"method": "max_percentile", "percentile": 0.9},
     "compile": {"prefix": "mine"},
+    "custom_operators": ["ops/*.py"],
 }
 
 
