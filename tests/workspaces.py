@@ -66,3 +66,8 @@ def lay_out(root: Path) -> Workspace:
     ignored = shutil.ignore_patterns("out", ".doit.db*", "__pycache__")
     shutil.copytree(REPO / "projects" / "digits", project, ignore=ignored)
     return Workspace(root)
+
+
+def shared_data() -> Path:
+    """Real models and images, beside the repository or in NPUMAKE_SHARED; may be absent."""
+    return Path(os.environ.get("NPUMAKE_SHARED", REPO.parent / "shared")) / "data"

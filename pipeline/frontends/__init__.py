@@ -7,9 +7,13 @@ refuses to know the project: shapes, preprocessing and opset are settled by `ori
 from collections.abc import Callable
 
 from pipeline.errors import GraphError
+from pipeline.frontends.tensorflow import read_tensorflow
 from pipeline.graph import Graph, parse
 
-FRONTENDS: dict[str, Callable[[bytes, str], Graph]] = {".onnx": parse}
+FRONTENDS: dict[str, Callable[[bytes, str], Graph]] = {
+    ".onnx": parse,
+    ".pb": read_tensorflow,
+}
 
 
 def read_model(data: bytes, name: str) -> Graph:

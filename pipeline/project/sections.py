@@ -30,7 +30,7 @@ PerChannel = float | tuple[float, ...]  # one number for all channels, or one pe
 
 @dataclass(frozen=True)
 class Model:
-    path: Annotated[FilePath, Doc("The trained float network (.onnx).")]
+    path: Annotated[FilePath, Doc("The trained float network (.onnx, .pb).")]
 
 
 @dataclass(frozen=True)

@@ -3,17 +3,16 @@
 The models lie beside the repository, not in it; where they are absent this is skipped.
 """
 
-from pathlib import Path
-
 import numpy as np
 import pytest
+from workspaces import shared_data
 
 from pipeline.engine.ort import OrtSession
 from pipeline.frontends import read_model
 from pipeline.graph import dtype, open_dimensions, shape, upgraded
 from pipeline.passes import optimized
 
-MODELS = Path(__file__).parents[3] / "shared" / "data" / "models"
+MODELS = shared_data() / "models"
 FILES = sorted(MODELS.rglob("*.onnx"))
 
 pytestmark = [
