@@ -22,8 +22,8 @@ def comparison(
     quantized: Graph,
     samples: Samples,
     target: Target,
-    custom_operators: Sequence[str],
     sources: SourceFiles,
+    custom_operators: Sequence[str] = (),
 ) -> Comparison:
     operators = declared(custom_operators, sources)
     feeds = track(samples, "comparison", len(samples))

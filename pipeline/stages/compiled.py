@@ -18,7 +18,7 @@ from pipeline.targets.target import Target
 
 
 def compiled(
-    quantized: Graph, target: Target, custom_operators: Sequence[str], sources: SourceFiles
+    quantized: Graph, target: Target, sources: SourceFiles, custom_operators: Sequence[str] = ()
 ) -> Bundle:
     provenance = {
         "quantized": digest.of_bytes(quantized.to_bytes()),

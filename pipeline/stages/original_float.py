@@ -26,8 +26,8 @@ from pipeline.quant.images import mark_images
 def original_float(
     model: Model,
     inputs: Mapping[str, Input],
-    custom_operators: Sequence[str],
     sources: SourceFiles,
+    custom_operators: Sequence[str] = (),
 ) -> Graph:
     (file,) = sources["model.path"]
     graph = read_model(file.read(), file.name)

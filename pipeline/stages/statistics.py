@@ -18,8 +18,8 @@ from pipeline.quant.observe import Statistics, observe
 def statistics(
     optimized_float: Graph,
     samples: Samples,
-    custom_operators: Sequence[str],
     sources: SourceFiles,
+    custom_operators: Sequence[str] = (),
 ) -> Statistics:
     operators = declared(custom_operators, sources)
     return observe(optimized_float, track(samples, "statistics", len(samples)), operators)
