@@ -19,6 +19,7 @@ from pipeline.graph.match import (
 )
 from pipeline.graph.parse import parse, parse_text, upgraded
 from pipeline.graph.part import declare, part, reads
+from pipeline.graph.renumber import renumber
 
 __all__ = [
     "Graph",
@@ -37,6 +38,7 @@ __all__ = [
     "part",
     "producer",
     "reads",
+    "renumber",
     "shape",
     "upgraded",
 ]

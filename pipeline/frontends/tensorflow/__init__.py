@@ -6,10 +6,12 @@ converter, which comes with `npumake[tensorflow]`.
 
 from pipeline.frontends.tensorflow.convert import converted
 from pipeline.frontends.tensorflow.graphdef import read_graphdef
-from pipeline.graph import Graph, parse
+from pipeline.graph import Graph, parse, renumber
 
 
 def read_tensorflow(data: bytes, name: str) -> Graph:
     """The graph in a frozen TensorFlow file called `name`. Its inputs and outputs are called like
     the nodes that make them. Raises GraphError."""
-    return parse(converted(read_graphdef(data, name), name), name)
+    graph = parse(converted(read_graphdef(data, name), name), name)
+    renumber(graph)  # tf2onnx gives other numbers every time
+    return graph
