@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 
-from pipeline.cli import build, list_nodes, show_artifact, why
+from pipeline.cli import build, list_nodes, new, show_artifact, why
 from pipeline.cli.blas import one_thread
 from pipeline.cli.show import print_error
 from pipeline.errors import PipelineError
@@ -19,6 +19,7 @@ VERBS: dict[
 ] = {
     "build": (build.arguments, build.run),
     "list": (list_nodes.arguments, list_nodes.run),
+    "new": (new.arguments, new.run),
     "show": (show_artifact.arguments, show_artifact.run),
     "why": (why.arguments, why.run),
 }

@@ -25,6 +25,7 @@ from pipeline.graph import (
     attribute,
     is_float,
     only_consumer,
+    origin,
     part,
     reads,
     shape,
@@ -106,7 +107,7 @@ class _Lowering:
         step = rule.lower(Site(node, tuple(operands), tuple(weights), output))
         names = tuple(operand.name for operand in operands)
         step.attributes.update(self._clamped(clamp or node, output))
-        self._emit(node, step, names, quantizer.outputs[0], output)
+        self._emit(node, step, names, quantizer.outputs[0], output, clamp)
         self.done.update({quantizer} if clamp is None else {clamp, quantizer})
 
     def _clamped(self, node: Node, grid: Tensor) -> dict[str, Json]:
@@ -171,14 +172,22 @@ class _Lowering:
         for value in node.outputs:
             self._float(value)
         made = tuple(str(value.name) for value in node.outputs)
-        self.instructions.append(Instruction("onnx", str(node.name), read, made, {"model": model}))
+        self.instructions.append(
+            Instruction("onnx", str(node.name), read, made, {"model": model}, origin=origin(node))
+        )
 
     def _float(self, value: Value) -> Tensor:
         tensor = Tensor(shape(value), str(value.dtype.numpy()) if value.dtype else "float32")
         return self.tensors.setdefault(str(value.name), tensor)
 
     def _emit(
-        self, node: Node, step: Step, inputs: tuple[str, ...], made: Value, grid: Tensor
+        self,
+        node: Node,
+        step: Step,
+        inputs: tuple[str, ...],
+        made: Value,
+        grid: Tensor,
+        clamp: Node | None = None,
     ) -> None:
         self.tensors[str(made.name)] = grid
         self.instructions.append(
@@ -189,6 +198,7 @@ class _Lowering:
                 (str(made.name),),
                 step.constants,
                 step.attributes,
+                origin(node) if clamp is None else (*origin(node), *origin(clamp)),
             )
         )
 

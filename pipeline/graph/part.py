@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import onnx_ir as ir
 
@@ -11,21 +11,9 @@ from pipeline.graph.graph import Graph, Node, Value
 
 def reads(node: Node) -> tuple[Value, ...]:
     """The values of the graph that a node reads, each once; by its branches and bodies too."""
-    bodies = [
-        body
-        for held in node.attributes.values()
-        if isinstance(held, ir.Attr)
-        for body in _graphs(held)
-    ]
-    captured = [
-        value
-        for body in bodies
-        for inner in ir.traversal.RecursiveGraphIterator(body)
-        for value in inner.inputs
-        if value is not None and value.graph is node.graph
-    ]
-    given = [value for value in node.inputs if value is not None]
-    return tuple(dict.fromkeys((*given, *captured)))
+    read = (*node.inputs, *(value for body in _bodies(node) for value in _looked_up(body)))
+    own = (value for value in read if value is not None and value.graph is node.graph)
+    return tuple(dict.fromkeys(own))
 
 
 def part(graph: Graph, nodes: Sequence[Node], made: Iterable[Value]) -> Graph:
@@ -67,10 +55,21 @@ def declare(value: Value, shape: Sequence[int], like: Value | None) -> None:
         value.type = ir.TensorType(found or ir.DataType.FLOAT)
 
 
-def _graphs(held: ir.Attr) -> Sequence[ir.Graph]:
-    if held.type == ir.AttributeType.GRAPH:
-        return [held.as_graph()]
-    return held.as_graphs() if held.type == ir.AttributeType.GRAPHS else []
+def _looked_up(body: ir.Graph) -> Iterator[Value | None]:
+    """What the nodes of a body and of those inside it read, and what these give."""
+    for node in body:
+        yield from node.inputs
+        for inner in _bodies(node):
+            yield from _looked_up(inner)
+    yield from body.outputs
+
+
+def _bodies(node: Node) -> list[ir.Graph]:
+    """The graphs among its attributes: two of an If, one of a Loop."""
+    held = [given for given in node.attributes.values() if isinstance(given, ir.Attr)]
+    one = [given.as_graph() for given in held if given.type == ir.AttributeType.GRAPH]
+    many = [given.as_graphs() for given in held if given.type == ir.AttributeType.GRAPHS]
+    return [*one, *(body for bodies in many for body in bodies)]
 
 
 def _twin(value: Value) -> Value:

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 
 from pipeline.graph.graph import Graph, Node, Value
+from pipeline.graph.origin import originate
 from pipeline.graph.part import reads
 
 NUMBER = re.compile(r"__\d+")
@@ -30,6 +31,8 @@ def renumber(graph: Graph) -> None:
         thing.name = f"__renumbered {number}"  # out of the way of the names to come
     for thing, name in zip(chosen, names, strict=True):
         thing.name = name
+    for node in graph.nodes():  # nobody knows it by the old one
+        originate(node, [str(node.name)])
     constants = graph.model.graph.initializers
     for value in order:
         if value.name in constants:

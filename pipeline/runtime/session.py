@@ -15,8 +15,9 @@ from pipeline.engine.ort import OrtSession
 from pipeline.engine.reference import ReferenceSession
 from pipeline.errors import GraphError, did_you_mean
 from pipeline.graph import parse
+from pipeline.runtime.batched import Batched
 
-Engine = FloatSession | ReferenceSession
+Engine = FloatSession | ReferenceSession | Batched
 
 
 class Trust(NamedTuple):
@@ -39,15 +40,21 @@ def _onnx(path: Path, trust: Trust) -> Engine:
 
 def _bundle(path: Path, trust: Trust) -> Engine:
     bundle = Bundle.load(path)
+    session = ReferenceSession(bundle.program, _trusted(bundle, path, trust))
+    return session if bundle.batch == 1 else Batched(session, bundle.batch)
+
+
+def _trusted(bundle: Bundle, path: Path, trust: Trust) -> Operators:
+    """The caller's operators; else the bundle's own. Raises GraphError for these unasked."""
     if trust.operators.by_type or not bundle.code:
-        return ReferenceSession(bundle.program, trust.operators)
+        return trust.operators
     if not trust.allow_code:
         raise GraphError(
             f"the bundle brings Python to run: {', '.join(bundle.code)}",
             path.name,
             "if you trust who made it: Session(path, allow_code=True)",
         )
-    return ReferenceSession(bundle.program, operators_in(bundle.code))
+    return operators_in(bundle.code)
 
 
 ENGINES: dict[str, Callable[[Path, Trust], Engine]] = {".onnx": _onnx, Bundle.suffix: _bundle}

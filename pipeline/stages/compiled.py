@@ -14,6 +14,7 @@ from pipeline.custom.operators import declared
 from pipeline.engine.lower import lowered
 from pipeline.graph import Graph
 from pipeline.project.files import SourceFiles
+from pipeline.quant.images import batch
 from pipeline.targets.target import Target
 
 
@@ -24,6 +25,6 @@ def compiled(
         "quantized": digest.of_bytes(quantized.to_bytes()),
         "target": digest.of_document(target),
     }
-    program = lowered(quantized, target.rounding, target.operators)
+    program = lowered(quantized, target.rounding, target.runnable)
     code = declared(custom_operators, sources).used_by(quantized).sources
-    return Bundle(target.name, program, provenance, code)
+    return Bundle(target.name, program, provenance, batch(quantized), code)

@@ -1,49 +1,123 @@
 """samples: what the model is fed during calibration, exactly.
 
-files named under `data:` → per input an array of (samples, *shape), an image as value - 128
+    file → array (pipeline.data.formats) → transforms → the raw value the model was trained on
+         → the fed form, an image as value - 128 → per graph input an array of (samples, *shape)
+
+Every sample is looked at before anything is fed: too few, blank, duplicate or out of range fails
+the build, and so does a set that the model's first BatchNormalization does not know; unless
+`allow:` says otherwise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from pipeline.data.files import read_sample
+import numpy as np
+
+from pipeline.data.fed import fed_form
+from pipeline.data.files import fed, noise, read_sample
+from pipeline.data.formats import Taken
+from pipeline.data.lint import fact, findings
 from pipeline.data.samples import Feed, Samples
+from pipeline.debug.preprocessing import preprocessing_mistake
 from pipeline.errors import ProjectError, Route, did_you_mean
 from pipeline.graph import Graph, dtype, shape
+from pipeline.project.feeding import Feeding, feeding
 from pipeline.project.files import SourceFiles
-from pipeline.project.sections import Files
-from pipeline.quant.images import images
+from pipeline.project.sections import Files, Input
+from pipeline.quant.images import trained_shapes
+from pipeline.quant.loaded import carries_grids
+
+# The i-th sample of one input as its file has it, and how the samples are called.
+Read = Callable[[int], np.ndarray]
 
 
-def samples(original_float: Graph, data: Mapping[str, Files], sources: SourceFiles) -> Samples:
-    fed = {str(value.name): value for value in original_float.inputs}
+def samples(
+    original_float: Graph,
+    inputs: Mapping[str, Input],
+    data: Mapping[str, Files],
+    sources: SourceFiles,
+) -> Samples:
+    if not data and carries_grids(original_float):
+        return Samples((), lambda index: {})
+    forms = _forms(original_float, inputs)
+    _check_names(data, forms)
+    taken = _taken(original_float, forms)
+    readers: dict[str, Read] = {}
+    names: dict[str, tuple[str, ...]] = {}
+    for name, how in data.items():
+        layout = inputs.get(name, Input()).layout
+        names[name], readers[name] = _reader(name, how, taken[name], layout, sources)
+    _check_counts({name: len(found) for name, found in names.items()})
+    for name, how in data.items():
+        _check_set(name, how, names[name], readers[name], taken[name])
+
+    def read(index: int) -> Feed:
+        feed: dict[str, np.ndarray] = {}
+        for name, reader in readers.items():
+            feed |= fed_form(fed(reader(index), taken[name]), forms[name], name)
+        return feed
+
+    found = Samples(next(iter(names.values())), read)
+    for name, how in data.items():
+        if how.random is None and "preprocessing" not in how.allow:
+            _check_feeding(original_float, found, name, inputs.get(name, Input()), taken[name])
+    return found
+
+
+def _taken(graph: Graph, forms: Mapping[str, Feeding]) -> dict[str, Taken]:
+    """The raw array each model input is made of."""
+    types = {str(value.name): dtype(value) for value in graph.inputs}
+    return {
+        name: Taken(form.shape, types[form.inputs(name)[0]], form.offset)
+        for name, form in forms.items()
+    }
+
+
+def _check_names(data: Mapping[str, Files], forms: Mapping[str, Feeding]) -> None:
     for name in data:
-        if name not in fed:
-            hint = did_you_mean(name, fed)
+        if name not in forms:
+            hint = did_you_mean(name, forms)
             raise ProjectError(f"the model has no input `{name}`", Route(f"data.{name}"), hint)
-    for name in fed:
+    for name in forms:
         if name not in data:
             hint = f"add  {name}: {{files: ...}}"
             raise ProjectError(f"no samples for input `{name}`", Route("data"), hint)
-    files = {name: sources[f"data.{name}.files"] for name in data}
-    _check_counts({name: len(found) for name, found in files.items()})
-    offsets = {name: 128 if name in images(original_float) else 0 for name in fed}
 
-    def read(index: int) -> Feed:
-        return {
-            name: read_sample(
-                found[index].read(),
-                found[index].name,
-                shape(fed[name]),
-                dtype(fed[name]),
-                offsets[name],
-            )
-            for name, found in files.items()
-        }
 
-    first = next(iter(files.values()))
-    return Samples(tuple(file.name for file in first), read)
+def _reader(
+    name: str, how: Files, taken: Taken, layout: str, sources: SourceFiles
+) -> tuple[tuple[str, ...], Read]:
+    route = f"data.{name}"
+    if (how.files is None) == (how.random is None):
+        hint = "give `files`, or `random` for noise"
+        raise ProjectError(f"input `{name}` needs either files or noise", Route(route), hint)
+    if how.range is not None and (len(how.range) != 2 or how.range[0] >= how.range[1]):
+        raise ProjectError("a range is [lowest, highest]", Route(f"{route}.range"))
+    if how.random is not None:
+        if how.transforms:
+            raise ProjectError("noise is fed as it is", Route(f"{route}.transforms"))
+        return tuple(f"noise {index:04}" for index in range(how.random)), noise(name, how, taken)
+    files = sources[f"{route}.files"]
+
+    def read(index: int) -> np.ndarray:
+        file = files[index]
+        steps = f"{route}.transforms"
+        return read_sample(file.read(), file.name, how, taken, layout, steps)
+
+    return tuple(file.name for file in files), read
+
+
+def _forms(graph: Graph, inputs: Mapping[str, Input]) -> dict[str, Feeding]:
+    """How each model input is fed, by its name, though the graph may have planes in its place."""
+    shapes = dict(trained_shapes(graph))
+    forms = {name: feeding(name, inputs.get(name, Input()), shapes[name]) for name in shapes}
+    planes = {plane for name, form in forms.items() for plane in form.inputs(name)}
+    for value in graph.inputs:
+        name = str(value.name)
+        if name not in planes:
+            forms[name] = feeding(name, inputs.get(name, Input()), shape(value))
+    return forms
 
 
 def _check_counts(counts: Mapping[str, int]) -> None:
@@ -55,3 +129,28 @@ def _check_counts(counts: Mapping[str, int]) -> None:
                 f"{count} samples for input `{name}`, but {expected} for `{first}`",
                 Route(f"data.{name}.files"),
             )
+
+
+def _check_set(name: str, how: Files, names: tuple[str, ...], read: Read, taken: Taken) -> None:
+    if how.random is not None:
+        return
+    facts = [fact(file, read(index)) for index, file in enumerate(names)]
+    low, high = how.range or ((0.0, 255.0) if taken.offset else (-np.inf, np.inf))
+    for finding in findings(facts, (low, high)):
+        if finding.kind not in how.allow:
+            raise ProjectError(
+                finding.what,
+                Route(f"data.{name}"),
+                f"`allow: [{finding.kind}]` under `{name}:` if it is meant to be so",
+            )
+
+
+def _check_feeding(graph: Graph, found: Samples, name: str, how: Input, taken: Taken) -> None:
+    mistake = preprocessing_mistake(graph, found, name, how, taken.offset)
+    if mistake is None:
+        return
+    raise ProjectError(
+        f"input `{name}` is not fed as the model was trained: {mistake.what}",
+        Route(f"inputs.{name}"),
+        f"{mistake.advice}; or `allow: [preprocessing]` under `data:`",
+    )

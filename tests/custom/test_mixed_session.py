@@ -1,5 +1,7 @@
 """A graph with custom nodes runs as if onnxruntime knew them, and fails in the user's words."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from custom.files import MODEL, OURS
@@ -13,7 +15,7 @@ from pipeline.engine.ort import OrtSession
 from pipeline.engine.parallel import side_by_side
 from pipeline.engine.reference import ReferenceSession
 from pipeline.errors import GraphError, Place, StageError
-from pipeline.graph import Graph, parse_text
+from pipeline.graph import Graph, parse_text, shape
 from pipeline.passes import optimized
 from pipeline.runtime import Session
 
@@ -146,7 +148,7 @@ def test_a_program_leaves_it_to_the_cpu():
 def bundle(tmp_path):
     path = tmp_path / "m.hybrid"
     code = {"shrink.py": OURS.encode()}
-    Bundle("any", lowered(graph(), "half_even"), {}, code).save(path)
+    Bundle("any", lowered(graph(), "half_even"), {}, code=code).save(path)
     return path
 
 
@@ -162,6 +164,27 @@ def test_a_bundle_runs_its_code_only_when_told_to(bundle):
     assert "allow_code=True" in caught.value.hint
     (y,) = Session(bundle, allow_code=True).run(None, {"image": IMAGE})
     np.testing.assert_array_equal(y, by_onnx())
+
+
+def test_a_bundle_with_code_takes_a_batch_too(bundle):
+    path = bundle.with_name("two.hybrid")
+    replace(Bundle.load(bundle), batch=2).save(path)
+    (y,) = Session(path, allow_code=True).run(None, {"image": np.concatenate([IMAGE, IMAGE])})
+    np.testing.assert_array_equal(y, np.concatenate([by_onnx(), by_onnx()]))
+
+
+def test_its_shapes_stay_known_behind_a_pool_that_rounds_up():
+    text = """<ir_version: 8, opset_import: ["" : 13, "vendor.ops" : 1]>
+    agraph (float[1,1,7,7] x) => (float[1,1,1,1] y) {
+        p = MaxPool<kernel_shape = [1, 1], strides = [2, 2], ceil_mode = 1>(x)
+        s = vendor.ops.Shrink2<kernel_size = 2, bias = 0.5>(p)
+        y = MaxPool<kernel_shape = [1, 1], strides = [2, 2], ceil_mode = 1>(s) }"""
+    made = with_shapes(parse_text(text), operators()).copy().with_shapes()
+    assert [shape(node.outputs[0]) for node in made.nodes()] == [
+        (1, 1, 4, 4),
+        (1, 1, 2, 2),
+        (1, 1, 1, 1),
+    ]
 
 
 @pytest.mark.parametrize("suffix", [".onnx", ".hybrid"])

@@ -37,7 +37,7 @@ def workspace(tmp_path: Path) -> Workspace:
     (folder / "ops" / "shrink.py").write_text(VENDOR)
     parse_text(MODEL).save(folder / "model.onnx")
     rng = np.random.default_rng(1)
-    for number in range(4):
+    for number in range(8):
         image = rng.normal(size=(1, 1, 8, 8)).astype(np.float32)
         np.save(folder / "samples" / f"{number}.npy", image)
     return laid

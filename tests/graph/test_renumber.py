@@ -1,6 +1,6 @@
 """Numbers in names count by use: two runs of a converter give the same bytes."""
 
-from pipeline.graph import parse_text, renumber
+from pipeline.graph import origin, parse_text, renumber
 
 ONE = """agraph (float[2] x) => (float[2] y__3) <float[2] c__9 = {1, 2}, float[2] c__2 = {3, 4}> {
     a__7__5 = Add(x, c__9)  b = Mul(a__7__5, c__2)  y__3 = Add(b, c__9) }"""
@@ -13,4 +13,5 @@ def test_names_and_constants_count_by_use_and_the_interface_stays():
     renumber(one)
     renumber(other)
     assert list(one.values()) == ["x", "c__0", "c__1", "a__0", "b", "y__3"]
+    assert [origin(node) for node in one.nodes()] == [("a__1",), ("b",), ("y__0",)]
     assert one.to_bytes() == other.to_bytes()

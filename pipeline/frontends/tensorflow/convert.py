@@ -16,7 +16,7 @@ from pathlib import Path
 from pipeline.errors import GraphError
 from pipeline.frontends.tensorflow.graphdef import GraphDef
 
-OPSET = 13  # the one the pipeline works in
+OPSET = 13  # well trodden by tf2onnx; `original_float` upgrades it
 GIVEN, MADE = "model.pb", "model.onnx"
 PATIENCE = 900  # seconds
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "", "PYTHONHASHSEED": "0"}
