@@ -6,6 +6,7 @@ same program is the same bytes on every machine.
     manifest.json    format, version, target, batch, inputs, outputs, SHA-256 of the other members
     program.json     tensors and instructions; a constant is (offset, dtype, shape) in weights.bin
     weights.bin      the constants, each aligned to 64 bytes, equal ones stored once
+    code/<file>      the Python of custom operators, if there are any
     provenance.json  the quantized graph's digest, the target and the tools that made it
 """
 
@@ -15,7 +16,7 @@ import io
 import json
 import zipfile
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
@@ -29,6 +30,7 @@ FORMAT = "npumake-hybrid"
 VERSION = 1
 MAX_BATCH = 128
 MEMBERS = ("manifest.json", "program.json", "weights.bin", "provenance.json")
+CODE = "code/"  # the folder of members that are Python
 
 # What a stranger's bytes make zipfile, json and `unpacked` raise.
 _DAMAGE = (
@@ -44,12 +46,16 @@ _DAMAGE = (
 
 @dataclass(frozen=True)
 class Bundle:
-    """The compiled artifact: what runs, for which target, made from what."""
+    """The compiled artifact: what runs, for which target, made from what.
+
+    `code` holds the Python of custom operators by file name: read here, never run.
+    """
 
     target: str
     program: Program
     provenance: Mapping[str, Json]
     batch: int = 1  # images per run; the program takes one
+    code: Mapping[str, bytes] = field(default_factory=dict)
 
     suffix: ClassVar[str] = ".hybrid"
 
@@ -59,6 +65,7 @@ class Bundle:
             "program.json": digest.canonical(program),
             "weights.bin": weights,
             "provenance.json": digest.canonical(self.provenance),
+            **{f"{CODE}{name}": self.code[name] for name in sorted(self.code)},
         }
         manifest = digest.canonical(_manifest(self.target, self.batch, self.program, members))
         return _zipped({"manifest.json": manifest, **members})
@@ -75,7 +82,8 @@ class Bundle:
             target, batch = manifest["target"], _batch(manifest.get("batch", 1))
             if manifest != _manifest(target, batch, program, members):
                 raise ValueError("the manifest does not describe the other members")
-            return cls(target, program, _document(members["provenance.json"]), batch)
+            code = {n.removeprefix(CODE): data for n, data in members.items() if n.startswith(CODE)}
+            return cls(target, program, _document(members["provenance.json"]), batch, code)
         except _DAMAGE as error:
             raise GraphError(f"not a bundle, or damaged: {error}", name) from error
 
@@ -136,10 +144,12 @@ def _members(data: bytes) -> dict[str, bytes]:
     """Our members and no others, only stored, and no more bytes than the file itself holds."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         entries = archive.infolist()
-        if sorted(entry.filename for entry in entries) != sorted(MEMBERS):
+        names = [entry.filename for entry in entries]
+        code = sorted({name for name in names if name.startswith(CODE)})
+        if sorted(names) != sorted([*MEMBERS, *code]):
             raise ValueError("other members than a bundle has")
         if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
             raise ValueError("its members are compressed")
         if sum(entry.file_size for entry in entries) > len(data):
             raise ValueError("its members overlap")
-        return {member: archive.read(member) for member in MEMBERS}
+        return {member: archive.read(member) for member in (*MEMBERS, *code)}

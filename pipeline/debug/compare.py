@@ -16,9 +16,11 @@ import numpy as np
 
 from pipeline import digest
 from pipeline.bundle.program import Program, Tensor
+from pipeline.custom.operators import NO_OPERATORS, Operators
 from pipeline.engine.fusion import absorbed, result
 from pipeline.engine.lower import DQ, Q, lowered
-from pipeline.engine.ort import Feeds, OrtSession
+from pipeline.engine.mixed import FloatSession, float_session
+from pipeline.engine.ort import Feeds
 from pipeline.engine.parallel import side_by_side
 from pipeline.engine.reference import ReferenceSession
 from pipeline.errors import CacheError
@@ -93,18 +95,33 @@ class _Pair:
         return _Pair(self.calibrated + other.calibrated, self.quantized + other.quantized)
 
 
+class _Engines(NamedTuple):
+    """The float model, the same with Q/DQ, and the exact integers; the first two give the watched
+    tensors as their outputs."""
+
+    real: FloatSession
+    fake: FloatSession
+    exact: ReferenceSession
+
+
 def compare(
     optimized_float: Graph,
     calibrated: Graph,
     quantized: Graph,
     feeds: Iterable[Feeds],
     target: Target,
+    operators: Operators = NO_OPERATORS,
 ) -> Comparison:
     """Compare over `feeds`, each run once by each of the three engines. Raises GraphError."""
     program = lowered(quantized, target.rounding, target.runnable)
     nodes = _nodes(optimized_float)
     views = _views(optimized_float, calibrated, nodes, program)
-    sums, count = _summed(optimized_float, calibrated, program, views, feeds)
+    engines = _Engines(
+        _watching(optimized_float, list(views), operators),
+        _watching(calibrated, [view.calibrated for view in views.values()], operators),
+        ReferenceSession(program, operators),
+    )
+    sums, count = _summed(engines, views, feeds)
     numbers = subgraphs(optimized_float, _in_integers(optimized_float, program))
     rows = tuple(
         _row(node, sums[_name(node)], views[_name(node)], program, target, numbers.get(node))
@@ -172,18 +189,12 @@ def _codes(value: Value) -> Value:
 
 
 def _summed(
-    optimized_float: Graph,
-    calibrated: Graph,
-    program: Program,
-    views: Mapping[str, _View],
-    feeds: Iterable[Feeds],
+    engines: _Engines, views: Mapping[str, _View], feeds: Iterable[Feeds]
 ) -> tuple[dict[str, _Pair], int]:
     """The agreement of each tensor over all feeds, and how many feeds there were."""
-    real = _watching(optimized_float, list(views))
-    fake = _watching(calibrated, [view.calibrated for view in views.values()])
-    exact = ReferenceSession(program)
+    real, fake, exact = engines
     codes = [view.program for view in views.values()]
-    grids = [program.tensors[code] for code in codes]
+    grids = [exact.program.tensors[code] for code in codes]
 
     def compared(feed: Feeds) -> list[_Pair]:
         made = zip(real.run(None, feed), fake.run(None, feed), exact.run(codes, feed), strict=True)
@@ -200,10 +211,10 @@ def _summed(
     return dict(zip(views, sums, strict=True)), count
 
 
-def _watching(graph: Graph, names: list[str]) -> OrtSession:
+def _watching(graph: Graph, names: list[str], operators: Operators) -> FloatSession:
     watched = graph.copy()
     watched.expose(names)
-    return OrtSession(watched.to_bytes())
+    return float_session(watched, operators)
 
 
 def _real(values: np.ndarray, tensor: Tensor) -> np.ndarray:

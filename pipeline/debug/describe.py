@@ -109,6 +109,7 @@ def _bundle(path: Path) -> Description:
             "target": bundle.target,
             "instructions": len(program.instructions),
             "weight bytes": sum(row[-1] for row in rows),
+            **({"custom operators": ", ".join(bundle.code)} if bundle.code else {}),
             "provenance": dict(bundle.provenance),
         },
         interface(program.inputs),

@@ -20,13 +20,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import NamedTuple
 
 import numpy as np
 
 from pipeline.data.samples import Feed, Samples
 from pipeline.engine.ort import OrtSession
-from pipeline.graph import Graph, array, attribute, is_float, shape
+from pipeline.graph import Graph, array, attribute, is_float, is_foreign, shape
 from pipeline.project.sections import Input
 
 FEWEST, MOST = 16, 64  # samples: fewer decide nothing, more decide nothing better
@@ -150,7 +151,10 @@ def distance(m: np.ndarray, s: np.ndarray, mu: np.ndarray, var: np.ndarray) -> f
 
 def _remembered(graph: Graph) -> Memory | None:
     """Of the first BatchNormalization whose memory is in the file."""
-    for node in graph.nodes("BatchNormalization"):
+    before = takewhile(lambda node: not is_foreign(node), graph.nodes())  # runs no user's Python
+    for node in before:
+        if node.op_type != "BatchNormalization" or node.domain:
+            continue
         read, *_, mu, var = node.inputs[:5]
         mean, variance = array(mu), array(var)
         if read is not None and mean is not None and variance is not None:

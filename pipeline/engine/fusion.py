@@ -44,14 +44,14 @@ def bounds(activation: Node | None) -> Bounds:
 
 def is_clamp(node: Node | None) -> bool:
     """Whether the node is a Relu, or a Clip with constant bounds."""
-    if node is None or node.op_type not in CLAMPS:
+    if node is None or node.domain or node.op_type not in CLAMPS:
         return False
     return all(array(value) is not None for value in node.inputs[1:] if value is not None)
 
 
 def absorbed(node: Node) -> Node | None:
     """The clamp that is the only reader of the node's only output, computed along with it."""
-    if node.op_type not in ABSORBING:
+    if node.domain or node.op_type not in ABSORBING:
         return None
     reader = only_consumer(node.outputs[0])
     return reader if is_clamp(reader) else None

@@ -26,6 +26,8 @@ from pipeline.graph import (
     is_float,
     only_consumer,
     origin,
+    part,
+    reads,
     shape,
 )
 from pipeline.graph import producer as producer_of
@@ -165,9 +167,8 @@ class _Lowering:
         return node.op_type == Q or node in self.done or self._integer_result(node) is not None
 
     def _leave_to_the_cpu(self, node: Node) -> None:
-        alone = self.graph.only(node)
-        model = np.frombuffer(alone.to_bytes(), np.uint8)
-        read = tuple(str(value.name) for value in alone.inputs)
+        model = np.frombuffer(part(self.graph, [node], node.outputs).to_bytes(), np.uint8)
+        read = tuple(str(value.name) for value in reads(node) if array(value) is None)
         for value in node.outputs:
             self._float(value)
         made = tuple(str(value.name) for value in node.outputs)

@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pipeline.bundle.program import Instruction, Program, Tensor
-from pipeline.engine.ort import Feeds, OrtSession
+from pipeline.custom.operators import NO_OPERATORS, Operators
+from pipeline.engine.mixed import float_session
+from pipeline.engine.ort import Feeds
 from pipeline.errors import GraphError
 from pipeline.graph import parse
 from pipeline.kernels import affine, conv, matmul, pool, resize, table
@@ -26,7 +28,7 @@ class ReferenceSession:
     Raises GraphError for an instruction nobody knows, or a CPU model that cannot be trusted.
     """
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, operators: Operators = NO_OPERATORS) -> None:
         for step in program.instructions:
             if step.op not in KERNELS and step.op != "onnx":
                 raise GraphError(f"`{step.name}` needs a kernel that does not exist: `{step.op}`")
@@ -35,7 +37,7 @@ class ReferenceSession:
         self.output_names = program.outputs
         self._cpu = {
             # A bundle may come from a stranger: checked as any ONNX file is.
-            step.name: OrtSession(parse(step.constants["model"].tobytes(), step.name).to_bytes())
+            step.name: float_session(parse(step.constants["model"].tobytes(), step.name), operators)
             for step in program.instructions
             if step.op == "onnx"
         }

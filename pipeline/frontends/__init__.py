@@ -8,11 +8,13 @@ from collections.abc import Callable
 
 from pipeline.errors import GraphError
 from pipeline.frontends.caffe import read_caffe
+from pipeline.frontends.tensorflow import read_tensorflow
 from pipeline.frontends.tflite import parse_tflite
 from pipeline.graph import Graph, parse
 
 FRONTENDS: dict[str, Callable[[bytes, str], Graph]] = {
     ".onnx": parse,
+    ".pb": read_tensorflow,
     ".tflite": parse_tflite,
 }
 

@@ -14,6 +14,7 @@ from pipeline.graph.match import (
     attribute,
     dtype,
     is_float,
+    is_foreign,
     only_consumer,
     open_dimensions,
     producer,
@@ -22,6 +23,8 @@ from pipeline.graph.match import (
 )
 from pipeline.graph.origin import origin
 from pipeline.graph.parse import parse, parse_text, upgraded
+from pipeline.graph.part import declare, part, reads
+from pipeline.graph.renumber import renumber
 
 __all__ = [
     "Building",
@@ -31,16 +34,21 @@ __all__ = [
     "Value",
     "array",
     "attribute",
+    "declare",
     "dtype",
     "empty",
     "inline",
     "is_float",
+    "is_foreign",
     "only_consumer",
     "open_dimensions",
     "origin",
     "parse",
     "parse_text",
+    "part",
     "producer",
+    "reads",
+    "renumber",
     "shape",
     "type_number",
     "upgraded",

@@ -10,7 +10,6 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
-from pipeline.graph.alone import alone
 from pipeline.graph.origin import inherit, origin, originate
 from pipeline.graph.shapes import inferred
 
@@ -251,10 +250,6 @@ class Graph:
     def with_shapes(self) -> Graph:
         """The same graph with every shape and type inferred. Raises GraphError."""
         return Graph(inferred(self.model))
-
-    def only(self, node: Node) -> Graph:
-        """A model of this one node, fed what it and its branches read from here."""
-        return Graph(alone(self.model, node))
 
     def copy(self) -> Graph:
         return Graph.from_bytes(self.to_bytes())

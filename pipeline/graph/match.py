@@ -9,6 +9,8 @@ import onnx_ir as ir
 
 from pipeline.errors import GraphError
 
+KNOWN_DOMAINS = ("", "ai.onnx", "ai.onnx.ml", "com.microsoft")
+
 
 def attribute(node: ir.Node, name: str, default: Any = None) -> Any:
     """The attribute as Python knows it: int, float, str, tuple or array."""
@@ -62,6 +64,11 @@ def open_dimensions(value: ir.Value) -> str:
 
 def is_float(value: ir.Value | None) -> bool:
     return value is not None and value.dtype == ir.DataType.FLOAT
+
+
+def is_foreign(node: ir.Node) -> bool:
+    """Whether the operator is none of those that ONNX or onnxruntime define."""
+    return node.domain not in KNOWN_DOMAINS
 
 
 def producer(value: ir.Value) -> ir.Node | None:

@@ -35,6 +35,7 @@ def parse(data: bytes, name: str) -> Graph:
     if not proto.graph.node:
         raise GraphError("not an ONNX model: it holds no graph", name)
     _refuse_unsupported(proto, name)
+    _import_domains(proto)
     try:
         onnx.checker.check_model(proto)
         return _readable(_normal(ir.from_proto(proto)))
@@ -129,6 +130,22 @@ def _refuse_unsupported(proto: onnx.ModelProto, name: str) -> None:
     made = [value.name for value in proto.graph.output]
     if len(set(made)) < len(made):
         raise GraphError("two outputs of the model have the same name", name)
+
+
+def _import_domains(proto: onnx.ModelProto) -> None:
+    """Not every exporter says which version of a foreign domain its nodes are of: 1, then."""
+    imported = {opset.domain for opset in proto.opset_import} | set(ONNX_DOMAINS)
+    for domain in sorted({node.domain for node in _nodes(proto.graph)} - imported):
+        proto.opset_import.append(onnx.helper.make_opsetid(domain, 1))
+
+
+def _nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+    """Every node, those in branches and loop bodies too."""
+    for node in graph.node:
+        yield node
+        for held in node.attribute:
+            for body in (held.g, *held.graphs):
+                yield from _nodes(body)
 
 
 def _tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:

@@ -12,7 +12,7 @@ import onnx
 import onnx_ir as ir
 
 from pipeline.errors import GraphError
-from pipeline.graph.match import attribute, open_dimensions, shape
+from pipeline.graph.match import attribute, is_foreign, open_dimensions, shape
 from pipeline.kernels.pool import pool_pads
 from pipeline.kernels.window import extent
 
@@ -43,13 +43,16 @@ def _inferred(model: ir.Model) -> ir.Model:
 
 def _forget_shapes(model: ir.Model) -> None:
     for node in model.graph:
+        if is_foreign(node):
+            continue  # what it makes was said once, and cannot be inferred again
         for value in node.outputs:
             value.shape = None
 
 
 def _rounds_up(node: ir.Node) -> bool:
     explicit = attribute(node, "auto_pad", "NOTSET") == "NOTSET"
-    return node.op_type in POOLS and explicit and bool(attribute(node, "ceil_mode", 0))
+    known = node.op_type in POOLS and not is_foreign(node)
+    return known and explicit and bool(attribute(node, "ceil_mode", 0))
 
 
 def _corrected(node: ir.Node) -> bool:

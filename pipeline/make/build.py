@@ -17,6 +17,7 @@ from pipeline.cache.publish import replacing
 from pipeline.cache.signature import Signature, signature_of
 from pipeline.digest import Json
 from pipeline.errors import CacheError, PipelineError, Place, ProjectError, Route
+from pipeline.make.code import converters
 from pipeline.make.memory import Memory
 from pipeline.make.node import Key, Node, Plan
 from pipeline.make.why import differences
@@ -91,16 +92,18 @@ class Build:
     def document(self, node: Node, inputs: Mapping[str, str]) -> Key:
         """The key of `node`, with the digests of its `inputs` by stage. Raises ProjectError."""
         code = self.memory.code.closure(node.module)
+        sources = self.sources(node)
+        names = (file.name for files in sources.values() for file in files)
         return {
             "stage": node.stage,
             "code": code.digest,
-            "tools": dict(code.tools),
+            "tools": {**code.tools, **converters(names)},
             "params": _without_paths(node),
             "target": node.target_document,
             "inputs": dict(inputs),
             "sources": {
                 route: {file.name: file.digest for file in files}
-                for route, files in self.sources(node).items()
+                for route, files in sources.items()
             },
         }
 
@@ -212,7 +215,10 @@ def _without_paths(node: Node) -> Json:
         inside = params
         for part in above:
             inside = inside[part]
-        del inside[key]
+        if isinstance(inside, list):
+            inside[int(key)] = None  # its place counts
+        else:
+            del inside[key]
     return params
 
 

@@ -12,11 +12,11 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
-from importlib.metadata import version
-from pathlib import Path
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path, PurePath
 
 import pipeline
 from pipeline import digest
@@ -31,6 +31,9 @@ DISTRIBUTIONS = {
     "onnx_ir": "onnx-ir",
     "yaml": "pyyaml",
 }
+
+# What reads a file in a process of its own counts too, though no module imports it.
+CONVERTERS = {".pb": ("tensorflow", "tensorflow-cpu", "tf2onnx")}
 
 
 @dataclass(frozen=True)
@@ -155,6 +158,20 @@ def _package_files(directory: str) -> list[str]:
             elif entry.name.endswith((".py", ".yaml")):
                 found.append(entry.path)
     return sorted(found)
+
+
+def converters(files: Iterable[str]) -> dict[str, str]:
+    """The versions of the programs, where they are installed, that read files of these names."""
+    named = {name for file in files for name in CONVERTERS.get(PurePath(file).suffix.lower(), ())}
+    return {name: found for name in sorted(named) if (found := _version_if_any(name))}
+
+
+@cache
+def _version_if_any(distribution: str) -> str:
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return ""
 
 
 @cache

@@ -93,8 +93,7 @@ def plan_from(document: Json) -> Plan:
     nodes = []
     for given in document["nodes"]:
         sources = tuple(
-            Source(tuple(source["keys"]), source["pattern"], source["many"])
-            for source in given["sources"]
+            Source(**{**source, "keys": tuple(source["keys"])}) for source in given["sources"]
         )
         nodes.append(Node(**{**given, "sources": sources}))
     return Plan(document["project"], tuple(nodes))

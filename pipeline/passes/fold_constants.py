@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from pipeline.engine.ort import OrtSession
-from pipeline.graph import Graph, Node, array, attribute, shape
+from pipeline.graph import Graph, Node, array, attribute, part, shape
 
 MAX_GROWTH = 1 << 20  # bytes a fold may add to the file
 UNFOLDABLE = frozenset(
@@ -60,7 +60,7 @@ def _fold(graph: Graph, node: Node) -> bool:
 
 
 def _computed(graph: Graph, node: Node) -> list[np.ndarray]:
-    return OrtSession(graph.only(node).to_bytes()).run(None, {})
+    return OrtSession(part(graph, [node], node.outputs).to_bytes()).run(None, {})
 
 
 def _shape_of(node: Node) -> list[np.ndarray]:

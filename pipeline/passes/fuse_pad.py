@@ -92,8 +92,10 @@ def _never_wins(pad: Node, window: Node) -> bool:
 
 
 def _is_positive(maker: Node | None) -> bool:
-    if maker is None or maker.op_type != "Clip":
-        return maker is not None and maker.op_type in ("Relu", "Sigmoid", "Softmax", "HardSigmoid")
+    if maker is None or maker.domain:
+        return False
+    if maker.op_type != "Clip":
+        return maker.op_type in ("Relu", "Sigmoid", "Softmax", "HardSigmoid")
     low = array(maker.inputs[1]) if len(maker.inputs) > 1 else None
     return low is not None and float(low.reshape(-1)[0]) >= 0.0
 

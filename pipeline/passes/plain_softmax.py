@@ -33,7 +33,7 @@ def _rewritten(graph: Graph, softmax: Node) -> bool:
     first = None if given is None else producer(given)
     if given is None or first is None or last is None or first.inputs[0] is None:
         return False
-    if first.op_type not in RESHAPES or last.op_type not in RESHAPES:
+    if any(near.op_type not in RESHAPES or near.domain for near in (first, last)):
         return False
     x = first.inputs[0]
     axis = _axis(x, given, last.outputs[0], attribute(softmax, "axis", -1))

@@ -19,7 +19,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from pipeline.digest import of_bytes
 from pipeline.errors import CacheError, ProjectError, Route
-from pipeline.project.sections import FileGlob, FilePath
+from pipeline.project.sections import CodeGlob, FileGlob, FilePath
 
 _WILD = re.compile(r"[*?\[]")
 _VARIABLE = re.compile(r"\$\{ENV:([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -51,11 +51,12 @@ SourceFiles = Mapping[str, tuple[SourceFile, ...]]  # by the dotted route of the
 
 @dataclass(frozen=True)
 class Source:
-    """A key that names one file, or many by a pattern."""
+    """A key that names one file, or many by a pattern; `confined` ones lie in the project."""
 
     keys: tuple[str, ...]  # a model's input may be called `input.1`: the route cannot be split
     pattern: str
     many: bool
+    confined: bool = False
 
     @property
     def route(self) -> str:
@@ -63,14 +64,14 @@ class Source:
 
 
 def sources(sections: Any) -> tuple[Source, ...]:
-    """Every FilePath and FileGlob in `sections`, or in one of them, by its dotted route."""
+    """Every file or pattern named in `sections`, or in one of them, by its dotted route."""
     return tuple(_sources(type(sections), sections, ()))
 
 
 def _sources(hint: Any, value: Any, route: tuple[str, ...]) -> Iterator[Source]:
     """The files in `value`. Its type is not enough: a FilePath is a plain string once it runs."""
-    if hint in (FilePath, FileGlob) and value is not None:
-        yield Source(route, value, many=hint is FileGlob)
+    if hint in (FilePath, FileGlob, CodeGlob) and value is not None:
+        yield Source(route, value, many=hint is not FilePath, confined=hint is CodeGlob)
     for below, inner, item in _inside(hint, value):
         yield from _sources(inner, item, (*route, *below))
 
@@ -93,16 +94,32 @@ def _inside(hint: Any, value: Any) -> list[tuple[tuple[str, ...], Any, Any]]:
 def source_files(directory: Path, source: Source) -> NamedFiles:
     """The files of `source` in the project `directory`; none when they do not exist.
 
-    Raises ProjectError for a variable that is not set, at the key that uses it.
+    Raises ProjectError for a variable that is not set, at the key that uses it, and for a
+    confined file that lies elsewhere, by whatever way.
     """
+    _require_variables(source)
+    if not source.many:
+        return _single(directory / _expanded(source.pattern))
+    found = pattern_files(directory, source.pattern)
+    if source.confined:
+        _refuse_elsewhere(directory, source, found)
+    return found
+
+
+def _require_variables(source: Source) -> None:
     for name in _VARIABLE.findall(source.pattern):
         if not os.environ.get(name):
             hint = f"`${{ENV:{name}}}` stands for its value"
             what = f"the environment variable `{name}` is not set, or empty"
             raise ProjectError(what, Route(source.route), hint)
-    if source.many:
-        return pattern_files(directory, source.pattern)
-    return _single(directory / _expanded(source.pattern))
+
+
+def _refuse_elsewhere(directory: Path, source: Source, found: NamedFiles) -> None:
+    home = directory.resolve()
+    for _, path in found:
+        if not Path(path).resolve().is_relative_to(home):
+            what = f"`{source.pattern}` names Python outside the project"
+            raise ProjectError(what, Route(source.route), "copy it into the project's directory")
 
 
 def pattern_files(directory: Path, pattern: str) -> NamedFiles:

@@ -16,6 +16,7 @@ from pipeline.project.transforms import Transform
 
 FilePath = NewType("FilePath", str)  # one file, relative to the project directory
 FileGlob = NewType("FileGlob", str)  # many files, by a shell pattern; sorted by name
+CodeGlob = NewType("CodeGlob", str)  # Python to run, inside the project directory only
 Overlay = NewType("Overlay", dict[str, Any])  # keys of the project that replace what stands there
 TargetOverlay = NewType("TargetOverlay", dict[str, Any])  # the one target it is for: an Overlay
 
@@ -25,7 +26,7 @@ PerChannel = float | tuple[float, ...]  # one number for all channels, or one pe
 
 @dataclass(frozen=True)
 class Model:
-    path: Annotated[FilePath, Doc("The trained network (.onnx, .tflite, .prototxt).")]
+    path: Annotated[FilePath, Doc("The trained network (.onnx, .tflite, .pb, .prototxt).")]
     weights: Annotated[
         FilePath | None, Doc("The .caffemodel of a .prototxt; other formats hold their own.")
     ] = None
@@ -192,6 +193,10 @@ class Sections:
     ] = field(default_factory=dict)
     calibration: Annotated[Calibration, Doc("How thresholds are chosen.")] = Calibration()
     compile: Annotated[Compile, Doc("What the compiled files are.")] = Compile()
+    custom_operators: Annotated[
+        tuple[CodeGlob, ...],
+        Doc("Patterns of Python files in the project that implement operators ONNX does not know."),
+    ] = ()
     variants: Annotated[
         Mapping[str, Overlay],
         Doc("By name, the keys that differ: mappings merge, all else replaces."),

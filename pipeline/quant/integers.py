@@ -22,7 +22,7 @@ def with_integer_weights(graph: Graph) -> Graph:
         if array(node.inputs[0]) is not None:
             _store_codes(graph, node)
     for node in graph.nodes():
-        if node.op_type in RULES and 2 in RULES[node.op_type].weights:
+        if not node.domain and node.op_type in RULES and 2 in RULES[node.op_type].weights:
             _store_bias(graph, node)
     graph.drop_unused()
     return graph.with_shapes()

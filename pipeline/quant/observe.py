@@ -15,7 +15,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from pipeline.engine.ort import Feeds, OrtSession
+from pipeline.custom.operators import NO_OPERATORS, Operators
+from pipeline.engine.mixed import float_session
+from pipeline.engine.ort import Feeds
 from pipeline.engine.parallel import side_by_side
 from pipeline.errors import CacheError, StageError
 from pipeline.graph import Graph
@@ -68,7 +70,9 @@ class Statistics:
             raise CacheError(f"not a statistics file: {error}", str(path)) from error
 
 
-def observe(graph: Graph, feeds: Iterable[Feeds]) -> Statistics:
+def observe(
+    graph: Graph, feeds: Iterable[Feeds], operators: Operators = NO_OPERATORS
+) -> Statistics:
     """The statistics of every observed tensor of `graph` over `feeds`, each fed once.
 
     Raises StageError when the model makes NaN or infinity, which no range can hold.
@@ -76,7 +80,7 @@ def observe(graph: Graph, feeds: Iterable[Feeds]) -> Statistics:
     names = observed(graph)
     watched = graph.copy()
     watched.expose(names)
-    session = OrtSession(watched.to_bytes())
+    session = float_session(watched, operators)
 
     def measured(feed: Feeds) -> list[Histogram]:
         made = session.run(None, feed)

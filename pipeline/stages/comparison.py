@@ -5,15 +5,26 @@ optimized_float in float · calibrated in float with Q/DQ · quantized in exact 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from pipeline.custom.operators import declared
 from pipeline.data.samples import Samples
 from pipeline.debug.compare import Comparison, compare
 from pipeline.graph import Graph
 from pipeline.progress import track
+from pipeline.project.files import SourceFiles
 from pipeline.targets.target import Target
 
 
 def comparison(
-    optimized_float: Graph, calibrated: Graph, quantized: Graph, samples: Samples, target: Target
+    optimized_float: Graph,
+    calibrated: Graph,
+    quantized: Graph,
+    samples: Samples,
+    target: Target,
+    sources: SourceFiles,
+    custom_operators: Sequence[str] = (),
 ) -> Comparison:
+    operators = declared(custom_operators, sources)
     feeds = track(samples, "comparison", len(samples))
-    return compare(optimized_float, calibrated, quantized, feeds, target)
+    return compare(optimized_float, calibrated, quantized, feeds, target, operators)

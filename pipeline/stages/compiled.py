@@ -1,22 +1,30 @@
 """compiled: one file per target that runs in exact integers.
 
-Q/DQ graph → integer program (pipeline.engine.lower) → bundle with its provenance
+Q/DQ graph → integer program (pipeline.engine.lower) → bundle with its provenance, and with
+the Python of the custom operators in it
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pipeline import digest
 from pipeline.bundle.archive import Bundle
+from pipeline.custom.operators import declared
 from pipeline.engine.lower import lowered
 from pipeline.graph import Graph
+from pipeline.project.files import SourceFiles
 from pipeline.quant.images import batch
 from pipeline.targets.target import Target
 
 
-def compiled(quantized: Graph, target: Target) -> Bundle:
+def compiled(
+    quantized: Graph, target: Target, sources: SourceFiles, custom_operators: Sequence[str] = ()
+) -> Bundle:
     provenance = {
         "quantized": digest.of_bytes(quantized.to_bytes()),
         "target": digest.of_document(target),
     }
     program = lowered(quantized, target.rounding, target.runnable)
-    return Bundle(target.name, program, provenance, batch(quantized))
+    code = declared(custom_operators, sources).used_by(quantized).sources
+    return Bundle(target.name, program, provenance, batch(quantized), code)

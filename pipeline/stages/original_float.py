@@ -9,10 +9,12 @@ colours and a layout of its own. `pipeline.borders.preprocess` has the mathemati
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pipeline.borders.cut import end_at, remove_node, remove_types
 from pipeline.borders.preprocess import put_in_front
+from pipeline.custom.operators import declared, require
+from pipeline.custom.shapes import with_shapes
 from pipeline.errors import GraphError, ProjectError, Route, did_you_mean
 from pipeline.frontends import WITH_WEIGHTS, read_model, suffix_of
 from pipeline.graph import Graph, Value, open_dimensions, shape, upgraded
@@ -22,7 +24,12 @@ from pipeline.project.sections import Input, Model
 from pipeline.quant.images import mark_batch, mark_images, mark_trained
 
 
-def original_float(model: Model, inputs: Mapping[str, Input], sources: SourceFiles) -> Graph:
+def original_float(
+    model: Model,
+    inputs: Mapping[str, Input],
+    sources: SourceFiles,
+    custom_operators: Sequence[str] = (),
+) -> Graph:
     graph = _read(sources)
     if model.outputs:
         end_at(graph, model.outputs)
@@ -31,7 +38,9 @@ def original_float(model: Model, inputs: Mapping[str, Input], sources: SourceFil
         if name not in fed:
             hint = did_you_mean(name, fed)
             raise ProjectError(f"the model has no input `{name}`", Route(f"inputs.{name}"), hint)
-    graph = upgraded(_with_fixed_shapes(graph, inputs)).with_shapes()
+    operators = declared(custom_operators, sources)
+    require(graph, operators)
+    graph = with_shapes(upgraded(_with_fixed_shapes(graph, inputs)), operators)
     if remove_types(graph, model.remove_types):
         graph = graph.with_shapes()
     for index, node in enumerate(model.remove_nodes):

@@ -5,11 +5,21 @@ Its own stage, so that another method or percentile costs no inference.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from pipeline.custom.operators import declared
 from pipeline.data.samples import Samples
 from pipeline.graph import Graph
 from pipeline.progress import track
+from pipeline.project.files import SourceFiles
 from pipeline.quant.observe import Statistics, observe
 
 
-def statistics(optimized_float: Graph, samples: Samples) -> Statistics:
-    return observe(optimized_float, track(samples, "statistics", len(samples)))
+def statistics(
+    optimized_float: Graph,
+    samples: Samples,
+    sources: SourceFiles,
+    custom_operators: Sequence[str] = (),
+) -> Statistics:
+    operators = declared(custom_operators, sources)
+    return observe(optimized_float, track(samples, "statistics", len(samples)), operators)

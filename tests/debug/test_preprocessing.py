@@ -11,8 +11,9 @@ from workspaces import REPO, shared_data
 
 from pipeline import digest
 from pipeline.data.samples import Samples
-from pipeline.debug.preprocessing import FEWEST, distance
+from pipeline.debug.preprocessing import FEWEST, distance, preprocessing_mistake
 from pipeline.errors import ProjectError
+from pipeline.graph import parse_text
 from pipeline.project.files import SourceFile
 from pipeline.project.sections import FileGlob, FilePath, Files, Input, Model
 from pipeline.project.transforms import Resize, Scale, Transform
@@ -90,6 +91,16 @@ def test_a_finding_can_be_waived():
 def test_too_few_samples_tell_nothing():
     wrong = Input(scale=16.0, offset=128)
     assert len(made(DIGITS / "model.onnx", DRAWN[: FEWEST - 1], "image", wrong, PLAIN)) == 15
+
+
+def test_a_memory_behind_a_custom_operator_tells_nothing():
+    graph = parse_text("""<ir_version: 9, opset_import: ["" : 17, "my" : 1]>
+        agraph (float[1,2,2,2] x) => (float[1,2,2,2] y)
+            <float[2] g = {1, 1}, float[2] b = {0, 0}, float[2] m = {9, 9}, float[2] v = {1, 1}> {
+            a = my.Anything(x)  y = BatchNormalization(a, g, b, m, v) }""")
+    drawn = np.ones((1, 2, 2, 2), np.float32)
+    found = Samples(tuple(map(str, range(FEWEST))), lambda index: {"x": drawn})
+    assert preprocessing_mistake(graph, found, "x", Input(), 0) is None
 
 
 @real

@@ -11,7 +11,16 @@ import pytest
 
 from pipeline.engine.ort import OrtSession
 from pipeline.errors import GraphError
-from pipeline.graph import Graph, array, only_consumer, open_dimensions, parse_text, producer, shape
+from pipeline.graph import (
+    Graph,
+    array,
+    only_consumer,
+    open_dimensions,
+    parse_text,
+    part,
+    producer,
+    shape,
+)
 
 ROOT = Path(__file__).parents[2]
 CHAIN = "agraph (float[2] x) => (float[2] y) { a = Neg(x)  b = Abs(a)  y = Relu(b) }"
@@ -176,7 +185,8 @@ def test_exposed_values_are_the_outputs():
 def test_a_graph_of_one_node_computes_that_node():
     graph = parse_text("""agraph (float[2] x) => (float[2] y) <float[2] c = {3, 4}> {
         a = Neg(x)  b = Mul(a, c)  y = Relu(b) }""")
-    one = graph.only(graph.nodes("Mul")[0])
+    (mul,) = graph.nodes("Mul")
+    one = part(graph, [mul], mul.outputs)
     assert ops(one) == ["Mul"]
     assert ([v.name for v in one.inputs], [v.name for v in one.outputs]) == (["a"], ["b"])
     assert run(one, 1, 2).tolist() == [3, 8]
@@ -185,7 +195,18 @@ def test_a_graph_of_one_node_computes_that_node():
 
 def test_a_graph_of_one_node_feeds_a_value_read_twice_once():
     graph = parse_text("agraph (float[2] x) => (float[2] y) { y = Mul(x, x) }")
-    assert run(graph.only(graph.nodes()[0]), 2, 3).tolist() == [4, 9]
+    (mul,) = graph.nodes()
+    assert run(part(graph, [mul], mul.outputs), 2, 3).tolist() == [4, 9]
+
+
+def test_a_part_is_fed_what_its_branches_read():
+    graph = parse_text(BRANCH)
+    (branch,) = graph.nodes("If")
+    one = part(graph, [branch], branch.outputs)
+    assert [value.name for value in one.inputs] == ["when", "a", "x"]
+    feeds = {"a": np.array([-3, 4], np.float32), "x": np.zeros(2, np.float32)}
+    (y,) = OrtSession(one.to_bytes()).run(None, {**feeds, "when": np.array(True)})
+    assert y.tolist() == [3, 4]
 
 
 def test_a_copy_is_another_graph():
@@ -277,7 +298,8 @@ def test_a_graph_of_one_node_feeds_what_its_branches_read():
                 n = Not(when)
                 e = If(n) <then_branch = yy () => (float[2] f) { f = Sub(b, a) },
                            else_branch = nn () => (float[2] g) { g = Neg(c) }> }> }""")
-    one = graph.only(graph.nodes("If")[0])
+    (branch,) = graph.nodes("If")
+    one = part(graph, [branch], branch.outputs)
     assert sorted(str(value.name) for value in one.inputs) == ["a", "b", "when"]
     feeds = {"a": np.array([1, -9], np.float32), "b": np.array([3, 4], np.float32)}
     session = OrtSession(one.to_bytes())

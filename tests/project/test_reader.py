@@ -60,6 +60,7 @@ FULL = {
     },
     "calibration": {"method": "max_percentile", "percentile": 0.9},
     "compile": {"prefix": "mine"},
+    "custom_operators": ["ops/*.py"],
     "variants": {"p9": {"calibration": {"percentile": 0.8}}},
     "matrix": {"calibration.method": ["max", "kl"]},
 }

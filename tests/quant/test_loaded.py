@@ -103,7 +103,7 @@ def test_it_needs_no_samples(tmp_path):
     none.save(tmp_path / "samples.npz")
     assert len(Samples.load(tmp_path / "samples.npz")) == 0
     made = calibrated(graph, NONE, LOAD, NPU)
-    compared = comparison(graph, made, quantized(made), none, NPU)
+    compared = comparison(graph, made, quantized(made), none, NPU, {})
     assert compared.samples == 0
     assert [(row.type, row.on) for row in compared.rows] == [
         ("Conv+Relu", "DNPU"),

@@ -1,0 +1,79 @@
+"""A part of a graph as a model of its own, and what a node reads and makes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import onnx_ir as ir
+
+from pipeline.graph.graph import Graph, Node, Value
+
+
+def reads(node: Node) -> tuple[Value, ...]:
+    """The values of the graph that a node reads, each once; by its branches and bodies too."""
+    read = (*node.inputs, *(value for body in _bodies(node) for value in _looked_up(body)))
+    own = (value for value in read if value is not None and value.graph is node.graph)
+    return tuple(dict.fromkeys(own))
+
+
+def part(graph: Graph, nodes: Sequence[Node], made: Iterable[Value]) -> Graph:
+    """A model of these nodes, in order, that gives `made`: what they read is fed or constant."""
+    inside = {value for node in nodes for value in node.outputs}
+    read = dict.fromkeys(value for node in nodes for value in reads(node) if value not in inside)
+    twins = {value: _twin(value) for value in (*read, *inside)}
+    copies = [
+        ir.Node(
+            node.domain,
+            node.op_type,
+            [None if value is None else twins[value] for value in node.inputs],
+            node.attributes.values(),
+            outputs=[twins[value] for value in node.outputs],
+            name=node.name,
+        )
+        for node in nodes
+    ]
+    return Graph(
+        ir.Model(
+            ir.Graph(
+                [twins[value] for value in read if value.const_value is None],
+                [twins[value] for value in made],
+                nodes=copies,
+                initializers=[twins[value] for value in read if value.const_value is not None],
+                opset_imports=graph.model.opset_imports,
+                name=copies[0].name,
+            ),
+            ir_version=graph.model.ir_version,
+        )
+    )
+
+
+def declare(value: Value, shape: Sequence[int], like: Value | None) -> None:
+    """Say what a foreign node makes: a shape, and the element type of `like` where it has none."""
+    value.shape = ir.Shape(shape)
+    if value.dtype is None:
+        found = None if like is None else like.dtype
+        value.type = ir.TensorType(found or ir.DataType.FLOAT)
+
+
+def _looked_up(body: ir.Graph) -> Iterator[Value | None]:
+    """What the nodes of a body and of those inside it read, and what these give."""
+    for node in body:
+        yield from node.inputs
+        for inner in _bodies(node):
+            yield from _looked_up(inner)
+    yield from body.outputs
+
+
+def _bodies(node: Node) -> list[ir.Graph]:
+    """The graphs among its attributes: two of an If, one of a Loop."""
+    held = [given for given in node.attributes.values() if isinstance(given, ir.Attr)]
+    one = [given.as_graph() for given in held if given.type == ir.AttributeType.GRAPH]
+    many = [given.as_graphs() for given in held if given.type == ir.AttributeType.GRAPHS]
+    return [*one, *(body for bodies in many for body in bodies)]
+
+
+def _twin(value: Value) -> Value:
+    """A value of the same name, type and content in another graph."""
+    return ir.Value(
+        name=value.name, type=value.type, shape=value.shape, const_value=value.const_value
+    )
