@@ -176,7 +176,7 @@ class Build:
         route = str(error.where)
         while route and route not in node.places:
             route = route.rpartition(".")[0]
-        file, line, column = node.places.get(route, "project.yaml:0:0").split(":")
+        file, line, column = node.places.get(route, "project.yaml:0:0").rsplit(":", 2)
         error.where = Place(shown(self.directory / file), int(line), int(column))
         return error
 

@@ -3,6 +3,7 @@ stage behind it."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
 
@@ -85,10 +86,10 @@ def _path(project: Project, stage: Stage, target: str | None) -> str:
 
 
 def _places(project: Project, stage: Stage) -> dict[str, str]:
-    """`file:line:column` of every key of the stage's sections, the file inside the project."""
+    """`file:line:column` of every key of the stage's sections, the file seen from the project."""
     found = {}
     for route, place in project.places.items():
         if route.split(".")[0] in stage.sections:
-            file = PurePosixPath(place.path).name
+            file = PurePosixPath(os.path.relpath(place.path, project.directory))
             found[route] = f"{file}:{place.line}:{place.column}"
     return found

@@ -20,6 +20,7 @@ from pipeline.project.check import check, dotted
 from pipeline.project.document import Document, Spot, read_document, shown
 from pipeline.project.schema import schema_of
 from pipeline.project.sections import Sections
+from pipeline.project.vendor import Dialect, Note, spoken
 
 NAME = re.compile(r"[A-Za-z0-9_.-]+")
 
@@ -37,10 +38,11 @@ class Project:
     sections: Sections
     places: Mapping[str, Place]
     files: tuple[Path, ...]
+    notes: tuple[Note, ...] = ()
 
 
-def read_project(directory: Path) -> Project:
-    """The project in `directory`; its name is the directory's.
+def read_project(directory: Path, dialects: Mapping[str, Dialect] | None = None) -> Project:
+    """The project in `directory`; its name is the directory's. `dialects` are those it may speak.
 
     Raises ProjectError at the first mistake: a name that is no file name everywhere, no
     project.yaml, a section written twice, or anything `parse_document` and `check` refuse.
@@ -50,10 +52,12 @@ def read_project(directory: Path) -> Project:
         hint = "use letters, digits, `_`, `.` and `-`"
         raise ProjectError(f"`{name}` cannot name a project", shown(directory), hint)
     files = _files(directory)
-    document = _joined([read_document(file) for file in files])
+    joined = _joined([read_document(file) for file in files])
+    said = spoken(joined, directory, dialects or {})
+    document = said.document
     sections = sections_of(document)
     places = {dotted(route): spot.value for route, spot in document.places.items()}
-    return Project(name, directory, sections, places, files)
+    return Project(name, directory, sections, places, (*files, *said.files), said.notes)
 
 
 def sections_of(document: Document) -> Sections:

@@ -74,7 +74,7 @@ class Compile:
 
 @dataclass(frozen=True)
 class Sections:
-    """A whole project file. `inputs` and `data` are by name of the model's input."""
+    """A whole project file. `inputs` and `data` are by name of the model's input, `*` the rest."""
 
     model: Annotated[Model, Doc("The trained float model.")]
     data: Annotated[Mapping[str, Files], Doc("Samples to calibrate with, by input name.")]
@@ -87,3 +87,7 @@ class Sections:
     ] = field(default_factory=dict)
     calibration: Annotated[Calibration, Doc("How thresholds are chosen.")] = Calibration()
     compile: Annotated[Compile, Doc("What the compiled files are.")] = Compile()
+    dialect: Annotated[
+        str | None, Doc("A vendor's tool whose YAML file says what is not said here.")
+    ] = None
+    config: Annotated[FilePath | None, Doc("The YAML file of `dialect`.")] = None

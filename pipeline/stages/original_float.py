@@ -17,6 +17,7 @@ from pipeline.errors import GraphError, ProjectError, Route, did_you_mean
 from pipeline.frontends import read_model
 from pipeline.graph import Graph, Value, open_dimensions, shape, upgraded
 from pipeline.project.files import SourceFiles
+from pipeline.project.names import entries, strangers
 from pipeline.project.sections import Input, Model
 from pipeline.quant.images import mark_images
 
@@ -25,10 +26,10 @@ def original_float(model: Model, inputs: Mapping[str, Input], sources: SourceFil
     (file,) = sources["model.path"]
     graph = read_model(file.read(), file.name)
     fed = {str(value.name): value for value in graph.inputs}
-    for name in inputs:
-        if name not in fed:
-            hint = did_you_mean(name, fed)
-            raise ProjectError(f"the model has no input `{name}`", Route(f"inputs.{name}"), hint)
+    for name in strangers(inputs, fed):
+        hint = did_you_mean(name, fed)
+        raise ProjectError(f"the model has no input `{name}`", Route(f"inputs.{name}"), hint)
+    inputs = {name: inputs[key] for name, key in entries(inputs, fed).items()}
     graph = upgraded(_with_fixed_shapes(graph, inputs)).with_shapes()
     for value in graph.inputs:
         _insert_preprocessing(graph, value, inputs.get(str(value.name), Input()))

@@ -12,21 +12,22 @@ from pipeline.data.samples import Feed, Samples
 from pipeline.errors import ProjectError, Route, did_you_mean
 from pipeline.graph import Graph, dtype, shape
 from pipeline.project.files import SourceFiles
+from pipeline.project.names import entries, strangers
 from pipeline.project.sections import Files
 from pipeline.quant.images import images
 
 
 def samples(original_float: Graph, data: Mapping[str, Files], sources: SourceFiles) -> Samples:
     fed = {str(value.name): value for value in original_float.inputs}
-    for name in data:
-        if name not in fed:
-            hint = did_you_mean(name, fed)
-            raise ProjectError(f"the model has no input `{name}`", Route(f"data.{name}"), hint)
+    for name in strangers(data, fed):
+        hint = did_you_mean(name, fed)
+        raise ProjectError(f"the model has no input `{name}`", Route(f"data.{name}"), hint)
+    keys = entries(data, fed)
     for name in fed:
-        if name not in data:
+        if name not in keys:
             hint = f"add  {name}: {{files: ...}}"
             raise ProjectError(f"no samples for input `{name}`", Route("data"), hint)
-    files = {name: sources[f"data.{name}.files"] for name in data}
+    files = {name: sources[f"data.{key}.files"] for name, key in keys.items()}
     _check_counts({name: len(found) for name, found in files.items()})
     offsets = {name: 128 if name in images(original_float) else 0 for name in fed}
 
