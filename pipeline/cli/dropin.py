@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,23 @@ def model_files(model: str | None, proto: str | None, folder: Path) -> dict[str,
     return {"path": seen_from(folder, proto), "weights": seen_from(folder, model)}
 
 
+def fast_project(
+    given: argparse.Namespace, folder: Path, marches: Mapping[str, str], removed: Sequence[str]
+) -> Json:
+    """A project for speed alone: calibrated on noise, the border of the model cut off."""
+    return {
+        "model": {
+            **model_files(given.model, given.proto, folder),
+            "remove_types": list(removed),
+        },
+        "inputs": shapes(given.input_shape),
+        "data": {"*": {"random": RANDOM}},
+        "calibration": {"method": "max"},
+        "compile": {"prefix": Path(given.model).stem},
+        "targets": [target_of(given.march, marches)],
+    }
+
+
 def laid_out(folder: Path, project: Json) -> None:
     """A project.yaml in `folder`, rewritten only when it says something else. JSON is YAML."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -111,15 +129,42 @@ def build(folder: Path, wanted: Callable[[Node], bool] = lambda node: True) -> B
     return found
 
 
-def hand_over(found: Build, folder: Path, prefix: str, files: Mapping[str, str] = FILES) -> None:
-    """What was built, under the vendor's names in `folder`."""
-    for node in found.plan.nodes:
-        if node.stage not in files or not found.artifact(node).is_file():
-            continue
-        name = files[node.stage].format(prefix=prefix)
-        with replacing(folder / name) as temporary:
-            shutil.copyfile(found.artifact(node), temporary)
-        SCREEN.line(f"wrote     {folder / name}")
+@dataclass(frozen=True)
+class Product:
+    """What a command leaves in its `folder`, and what it says last."""
+
+    folder: Path
+    prefix: str
+    last: str
+    log: Path
+    files: Mapping[str, str] = field(default_factory=lambda: FILES)
+    skipped: tuple[str, ...] = ()
+
+
+def finished(folder: Path, product: Product) -> None:
+    """The project in `folder` built, and its artifacts under the vendor's names."""
+    found = build(folder, lambda node: node.stage not in product.skipped)
+    made = [node for node in found.plan.nodes if node.stage not in product.skipped]
+    for node in made:
+        if node.stage in product.files:
+            file = product.folder / product.files[node.stage].format(prefix=product.prefix)
+            with replacing(file) as temporary:
+                shutil.copyfile(found.artifact(node), temporary)
+            SCREEN.line(f"wrote     {file}")
+    last = product.last.format(prefix=product.prefix)
+    SCREEN.line(last)
+    logged(product.log, *_tables(found, made, product.prefix), last)
+
+
+def _tables(found: Build, made: Sequence[Node], prefix: str) -> list[Any]:
+    from pipeline.cli.tables import comparison_table
+    from pipeline.debug.compare import Comparison
+
+    return [
+        comparison_table(prefix, Comparison.load(found.artifact(node)))
+        for node in made
+        if node.stage == "comparison"
+    ]
 
 
 def logged(file: Path, *told: Any) -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from pipeline.errors import ProjectError
 
 if TYPE_CHECKING:
-    from pipeline.targets.dialect import Vendor
+    from pipeline.targets.vendor import Vendor
 
 TYPES = ("onnx", "caffe")
 # What stands at the border of a model and costs more than it computes.
@@ -76,9 +76,10 @@ def _convert(given: argparse.Namespace) -> int:
     from pipeline.cli.dropin import laid_out, seen_from
     from pipeline.project.document import read_document
     from pipeline.project.scalar import older_meaning
-    from pipeline.targets.dialect import Vendor
-    from pipeline.targets.drobotics.dialect import refuse_missing_model, translate
+    from pipeline.targets.drobotics.dialect import translate
     from pipeline.targets.drobotics.keys import KEYS
+    from pipeline.targets.translation import refuse_missing_model
+    from pipeline.targets.vendor import Vendor
 
     document = read_document(given.config, older_meaning)
     translate(document)  # for its errors, before anything is written
@@ -97,41 +98,18 @@ def _output(config: Path, vendor: Vendor) -> tuple[Path, str]:
 
 
 def _convert_fast(given: argparse.Namespace) -> int:
-    from pipeline.cli.dropin import RANDOM, laid_out, model_files, shapes, target_of
+    from pipeline.cli.dropin import fast_project, laid_out
     from pipeline.targets.drobotics.keys import MARCHES
 
-    target, working = target_of(given.march, MARCHES), Path("model_output")
-    prefix = Path(given.model or "model").stem
+    working, prefix = Path("model_output"), Path(given.model or "model").stem
     folder = working / prefix
-    project = {
-        "model": {
-            **model_files(given.model, given.proto, folder),
-            "remove_types": list(REMOVED),
-        },
-        "inputs": shapes(given.input_shape),
-        "data": {"*": {"random": RANDOM}},
-        "calibration": {"method": "max"},
-        "compile": {"prefix": prefix},
-        "targets": [target],
-    }
-    laid_out(folder, project)
+    laid_out(folder, fast_project(given, folder, MARCHES, REMOVED))
     return _built(folder, working, prefix)
 
 
 def _built(folder: Path, working: Path, prefix: str) -> int:
-    from pipeline.cli.dropin import build, hand_over, logged
-    from pipeline.cli.screen import SCREEN
-    from pipeline.cli.tables import comparison_table
-    from pipeline.debug.compare import Comparison
+    from pipeline.cli.dropin import Product, finished
 
-    found = build(folder)
-    hand_over(found, working, prefix)
-    tables = [
-        comparison_table(prefix, Comparison.load(found.artifact(node)))
-        for node in found.plan.nodes
-        if node.stage == "comparison"
-    ]
-    last = NO_BIN.format(prefix=prefix)
-    SCREEN.line(last)
-    logged(Path("hb_mapper_makertbin.log"), *tables, last)
+    product = Product(working, prefix, NO_BIN, Path("hb_mapper_makertbin.log"))
+    finished(folder, product)
     return 0

@@ -51,6 +51,9 @@ class Input:
 @dataclass(frozen=True)
 class Files:
     files: Annotated[FileGlob, Doc("Pattern of .npy files, one sample each (raw values).")]
+    normalized: Annotated[
+        bool, Doc("The values are (raw - mean) * scale already, and are taken back to raw.")
+    ] = False
 
 
 @dataclass(frozen=True)

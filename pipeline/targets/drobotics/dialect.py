@@ -9,24 +9,8 @@ Source: the D-Robotics PTQ guide and its operator list, reference of horizon_nn 
 
 from __future__ import annotations
 
-from pipeline.errors import ProjectError
 from pipeline.project.document import Document
 from pipeline.project.vendor import Dialect, Note
-from pipeline.targets.dialect import (
-    InputSite,
-    Native,
-    Vendor,
-    check_keys,
-    dimensions,
-    folder_files,
-    input_names,
-    notes_of,
-    numbers,
-    place_of,
-    refuse_absent,
-    refuse_missing,
-    whole,
-)
 from pipeline.targets.drobotics.keys import (
     GROUPS,
     IGNORED,
@@ -39,14 +23,28 @@ from pipeline.targets.drobotics.keys import (
     NOT_YET,
 )
 from pipeline.targets.drobotics.rules import check_rules
+from pipeline.targets.translation import (
+    CALIBRATION,
+    INPUT,
+    InputSite,
+    Native,
+    dimensions,
+    folder_files,
+    input_names,
+    numbers,
+    put_batch,
+    put_method,
+    put_model,
+    put_target,
+)
+from pipeline.targets.vendor import Vendor, check_keys, notes_of, refuse_absent, refuse_missing
 
-MODEL, INPUT = "model_parameters", "input_parameters"
-CALIBRATION = "calibration_parameters"
 RANDOM = 8  # samples of noise for `skip`: timing asks for no more
 # Every list with one item per input, in the order of input_name.
 LISTS = (
     *(f"{INPUT}.input_{name}" for name in ("type_train", "layout_train", "type_rt", "layout_rt")),
-    *(f"{INPUT}.{name}" for name in ("input_shape", "norm_type", "mean_value", "scale_value")),
+    *(f"{INPUT}.input_{name}" for name in ("shape", "space_and_range")),
+    *(f"{INPUT}.{name}" for name in ("norm_type", "mean_value", "scale_value")),
     f"{CALIBRATION}.cal_data_dir",
 )
 
@@ -60,14 +58,15 @@ def translate(document: Document, base: str = "") -> Document:
     check_rules(vendor)
     refuse_absent(vendor, NOT_YET)
     native = Native(document)
-    _put_model(vendor, native)
+    put_model(vendor, native)
+    put_target(vendor, native, MARCHES)
     for index in range(len(names)):
         site = InputSite(vendor, native, names, index)
         _put_input(site)
         _put_norm(site)
-        _put_batch(site)
+        put_batch(site)
         _put_samples(site)
-    _put_calibration(vendor, native)
+    put_method(vendor, native, METHODS, NO_METHOD)
     return native.document()
 
 
@@ -78,43 +77,11 @@ def notes(document: Document) -> tuple[Note, ...]:
     found = notes_of(vendor, IGNORED)
     if vendor.value(key) == "default":
         what = "`default` searches over kl and max; here it is kl"
-        found = (*found, Note(what, place_of(vendor, key)))
+        found = (*found, Note(what, vendor.spot(key).value))
     return found
 
 
 HB_MAPPER = Dialect(translate, notes)
-
-
-def _put_model(vendor: Vendor, native: Native) -> None:
-    onnx, caffe = f"{MODEL}.onnx_model", f"{MODEL}.caffe_model"
-    kinds = [key for key in (onnx, caffe) if vendor.given(key)]
-    if len(kinds) == 2:
-        raise vendor.error(caffe, "both a Caffe and an ONNX model", "keep one of them")
-    if onnx not in kinds:
-        refuse_missing_model(vendor, "caffe" if kinds or vendor.given(f"{MODEL}.prototxt") else "")
-    path = onnx if onnx in kinds else f"{MODEL}.prototxt"
-    files = {"path": path} | ({} if onnx in kinds else {"weights": caffe})
-    for name, key in files.items():
-        native.put(("model", name), vendor.path(vendor.text(key)), vendor.spot(key))
-    lists = {
-        "outputs": "output_nodes",
-        "remove_types": "remove_node_type",
-        "remove_nodes": "remove_node_name",
-    }
-    for name, key in lists.items():
-        if items := vendor.items(f"{MODEL}.{key}"):
-            native.put(("model", name), list(items), vendor.spot(f"{MODEL}.{key}"))
-    march = f"{MODEL}.march"
-    native.put(("targets",), [MARCHES[vendor.text(march)]], vendor.spot(march))
-    prefix = f"{MODEL}.output_model_file_prefix"
-    native.put(("compile", "prefix"), vendor.text(prefix), vendor.spot(prefix))
-
-
-def refuse_missing_model(vendor: Vendor, kind: str) -> None:
-    """Raises ProjectError, in the vendor's words, where the files of a `kind` are not named."""
-    wanted = {"onnx": ("onnx_model",), "caffe": ("caffe_model", "prototxt")}
-    keys = wanted.get(kind, ("onnx_model",))
-    refuse_missing(vendor, MODEL, [key for key in keys if not vendor.given(f"{MODEL}.{key}")])
 
 
 def _put_input(site: InputSite) -> None:
@@ -132,7 +99,7 @@ def _put_input(site: InputSite) -> None:
     if fed != "nv12" and site.item(fed_layout):
         site.put("inputs", "fed_layout", site.item(fed_layout), fed_layout)
     space = f"{INPUT}.input_space_and_range"
-    if fed == "nv12" and site.vendor.value(space) == "bt601_video":
+    if fed == "nv12" and site.shared(space) == "bt601_video":
         site.put("inputs", "range", "video", space)
     key = f"{INPUT}.input_shape"
     if text := site.item(key):
@@ -159,19 +126,6 @@ def _check_sides(vendor: Vendor, shape: list[int], layout: str, fed: str) -> Non
         what = f"a {fed} picture of {' x '.join(map(str, sides))} has odd sides"
         hint = "its height and width must be even"
         raise vendor.error(f"{INPUT}.input_shape", what, hint)
-
-
-def _put_batch(site: InputSite) -> None:
-    vendor, key = site.vendor, f"{INPUT}.input_batch"
-    if vendor.given(key) is None:
-        return
-    batch = whole(vendor, key, 1, 128)
-    shape = site.native.data["inputs"][site.name].get("shape", [1])
-    if batch > 1 and len(site.names) > 1:
-        raise vendor.error(key, "`input_batch` is for models with one input")
-    if batch > 1 and shape[0] != 1:
-        raise vendor.error(key, "`input_batch` needs a first dimension of 1 in `input_shape`")
-    site.put("inputs", "batch", batch, key)
 
 
 def _put_samples(site: InputSite) -> None:
@@ -205,19 +159,3 @@ def _put_pictures(site: InputSite) -> None:
     steps += [{"hwc2chw": {}}] if given["layout"] == "NCHW" else []
     site.put("data", "channels", "rgb" if is_yuv else given["type"], key)
     site.put("data", "transforms", steps, key)
-
-
-def _put_calibration(vendor: Vendor, native: Native) -> None:
-    key, percentile = f"{CALIBRATION}.calibration_type", f"{CALIBRATION}.max_percentile"
-    kind = vendor.text(key)
-    if kind in NO_METHOD:
-        what = f"`calibration_type: {kind}` is not there yet: {NO_METHOD[kind]}"
-        raise ProjectError(what, place_of(vendor, key), f"there are: {', '.join(METHODS)}")
-    share = numbers(vendor, percentile, vendor.text(percentile))
-    if not isinstance(share, float) or not 0.5 <= share <= 1.0:
-        raise vendor.error(percentile, f"`max_percentile` must be 0.5..1, not {share}")
-    if kind == "max" and share < 1.0:
-        native.put(("calibration", "method"), "max_percentile", vendor.spot(key))
-        native.put(("calibration", "percentile"), share, vendor.spot(percentile))
-        return
-    native.put(("calibration", "method"), METHODS[kind], vendor.spot(key))

@@ -5,7 +5,7 @@ Every key is read by `dialect.py`, or stands in IGNORED or NOT_YET with the reas
 
 from __future__ import annotations
 
-from pipeline.targets.dialect import Key
+from pipeline.targets.vendor import Key
 
 GROUPS = (
     "model_parameters",

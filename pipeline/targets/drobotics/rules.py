@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from pipeline.errors import ProjectError
-from pipeline.targets.dialect import Vendor, whole
+from pipeline.targets.translation import whole
+from pipeline.targets.vendor import Vendor
 
 _X3 = "bernoulli2"
 _FIELDS = {
@@ -76,6 +77,6 @@ def _check_sources(vendor: Vendor) -> None:
     found = vendor.given(key)
     if found is None:
         return
-    if not isinstance(found, dict) or not set(found.values()) <= set(_SOURCES):
+    if not isinstance(found, dict) or not all(item in _SOURCES for item in found.values()):
         hint = "write  {data: ddr}; allowed: " + ", ".join(_SOURCES)
         raise vendor.error(key, "`input_source` must name a source per input", hint)

@@ -1,23 +1,19 @@
-"""A vendor's YAML, key by key: what is asked of it, and the native document that it becomes.
+"""A vendor's YAML, key by key: what each key may hold, and what is said about it.
 
-A vendor's file is groups of keys. A table of `Key` says what each may hold; what is translated is
-put into a `Native` document beside the place it came from. A list is one text, its items divided
-by `;`, one per input of the model in the order of `input_name`.
+A vendor's file is groups of keys; a table of `Key` says what each may hold. A list is one text,
+its items divided by `;`.
 """
 
 from __future__ import annotations
 
-import glob
-import math
-import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from pipeline.digest import Json
-from pipeline.errors import Place, ProjectError, did_you_mean
-from pipeline.project.document import Document, Route, Spot
-from pipeline.project.vendor import Note, routes
+from pipeline.errors import ProjectError, did_you_mean
+from pipeline.project.document import Document, Spot
+from pipeline.project.vendor import Note
 
 
 @dataclass(frozen=True)
@@ -37,6 +33,7 @@ class Vendor:
     document: Document
     keys: Mapping[str, Key]
     base: str = ""  # where its relative paths start, as the project sees it
+    strict: bool = False  # a flag in quotes is none
 
     def given(self, key: str) -> Json:
         """The value as written; None when it is not there or empty."""
@@ -82,28 +79,6 @@ class Vendor:
             yield from (key for key in keys if self.given(key) is not None)
 
 
-@dataclass(frozen=True)
-class Native:
-    """A native document in the making. Whatever is put is placed where the vendor wrote it."""
-
-    top: Document
-    data: dict[str, Json] = field(default_factory=dict)
-    places: dict[Route, Spot] = field(default_factory=dict)
-
-    def put(self, route: tuple[str, ...], value: Json, spot: Spot) -> None:
-        """`value` at `route`, a way of mappings that is made where it is not there yet."""
-        inside = self.data
-        for depth, name in enumerate(route[:-1]):
-            inside = inside.setdefault(name, {})
-            self.places.setdefault(route[: depth + 1], Spot(spot.key, spot.key))
-        inside[route[-1]] = value
-        self.places.update({(*route, *below): spot for below in routes(value)})
-
-    def document(self) -> Document:
-        places = {(): self.top.places[()], **self.places}
-        return Document(self.top.path, self.data, {r: places[r] for r in routes(self.data)})
-
-
 def check_keys(vendor: Vendor, groups: tuple[str, ...], open_groups: tuple[str, ...] = ()) -> None:
     """Raises the first ProjectError: an unknown group, key or value, or keys that are missing.
 
@@ -138,7 +113,7 @@ def _check_key(vendor: Vendor, key: str, strict: bool) -> None:
 
 def _check_value(vendor: Vendor, key: str, name: str, value: Json) -> None:
     asked = vendor.keys[key]
-    if asked.holds is bool and str(value).strip().lower() not in ("true", "false"):
+    if asked.holds is bool and not _is_flag(value, vendor.strict):
         raise vendor.error(key, f"`{name}` must be True or False, not {value}")
     if asked.holds in (str, int, float) and isinstance(value, dict | list | bool):
         raise vendor.error(key, f"`{name}` must be a text", "divide several values by `;`")
@@ -146,6 +121,10 @@ def _check_value(vendor: Vendor, key: str, name: str, value: Json) -> None:
         if item not in asked.allowed:
             hint = "allowed: " + ", ".join(asked.allowed)
             raise vendor.error(key, f"`{name}` cannot be `{item}`", hint)
+
+
+def _is_flag(value: Json, strict: bool) -> bool:
+    return isinstance(value, bool) if strict else str(value).strip().lower() in ("true", "false")
 
 
 def _check_missing(vendor: Vendor, groups: tuple[str, ...]) -> None:
@@ -187,91 +166,3 @@ def notes_of(vendor: Vendor, ignored: Mapping[str, str]) -> tuple[Note, ...]:
         for key in vendor.written()
         if key in ignored and vendor.value(key) != vendor.keys[key].default
     )
-
-
-def input_names(vendor: Vendor, lists: tuple[str, ...]) -> tuple[str, ...]:
-    """The inputs by name; `*` for the one input of a model whose file names none.
-
-    Raises ProjectError for a name written twice, and for several values without names.
-    """
-    names = vendor.items("input_parameters.input_name")
-    for name in names:
-        if names.count(name) > 1:
-            raise vendor.error("input_parameters.input_name", f"input `{name}` is written twice")
-    for key in lists if not names else ():
-        if len(vendor.items(key)) > 1:
-            what = f"`{key.partition('.')[2]}` speaks of {len(vendor.items(key))} inputs"
-            raise vendor.error(key, what, "name them in `input_name`, in the same order")
-    return names or ("*",)
-
-
-def per_input(vendor: Vendor, key: str, count: int) -> tuple[str, ...]:
-    """One item per input; empty texts where there is no value. Raises ProjectError."""
-    items = vendor.items(key) or ("",) * count
-    if len(items) != count:
-        name = key.partition(".")[2]
-        what = f"wrong number of `{name}`: given {len(items)}, the model has {count} inputs"
-        raise vendor.error(key, what, "one value per input, divided by `;`")
-    return items
-
-
-@dataclass(frozen=True)
-class InputSite:
-    """One input of the model: its items of the vendor's lists, and where its native keys go."""
-
-    vendor: Vendor
-    native: Native
-    names: tuple[str, ...]
-    index: int
-
-    @property
-    def name(self) -> str:
-        return self.names[self.index]
-
-    def item(self, key: str) -> str:
-        """Empty where there is no value. Raises ProjectError for another number of items."""
-        return per_input(self.vendor, key, len(self.names))[self.index]
-
-    def put(self, section: str, name: str, value: Json, key: str) -> None:
-        """`section.<input>.name` in the native document, placed where `key` is written."""
-        self.native.put((section, self.name, name), value, self.vendor.spot(key))
-
-
-def dimensions(vendor: Vendor, key: str, text: str) -> list[int]:
-    """`1x3x224x224` → [1, 3, 224, 224]. Raises ProjectError."""
-    if not re.fullmatch(r"[1-9][0-9]{0,8}(x[1-9][0-9]{0,8})*", text):
-        raise vendor.error(key, f"`{text}` is no shape", "write it as 1x3x224x224")
-    return [int(side) for side in text.split("x")]
-
-
-def numbers(vendor: Vendor, key: str, text: str) -> Json:
-    """`103.94 116.78 123.68` → one number, or a list of them. Raises ProjectError."""
-    try:
-        found = [float(word) for word in re.split(r"[,\s]+", text.strip(", \t"))]
-    except ValueError:
-        found = [math.nan]
-    if not all(map(math.isfinite, found)):
-        hint = "one number, or one per channel, divided by spaces"
-        raise vendor.error(key, f"`{text}` is no list of numbers", hint)
-    return found[0] if len(found) == 1 else found
-
-
-def whole(vendor: Vendor, key: str, lowest: int, highest: int, other: tuple[int, ...] = ()) -> int:
-    """A whole number in its range. Raises ProjectError."""
-    text = vendor.text(key)
-    if not re.fullmatch(r"[0-9]{1,12}", text) or not (
-        lowest <= int(text) <= highest or int(text) in other
-    ):
-        also = "".join(f"{number} or " for number in other)
-        what = f"`{key.partition('.')[2]}` must be {also}{lowest}..{highest}, not {text}"
-        raise vendor.error(key, what)
-    return int(text)
-
-
-def folder_files(vendor: Vendor, folder: str, suffix: str = "") -> str:
-    """The pattern of the files in a folder, taken at its word."""
-    return f"{glob.escape(vendor.path(folder))}/*{suffix}"
-
-
-def place_of(vendor: Vendor, key: str) -> Place:
-    return vendor.spot(key).value
