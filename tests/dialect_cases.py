@@ -8,10 +8,11 @@ from typing import Any
 
 from pipeline.project.document import Document, parse_document
 from pipeline.project.scalar import older_meaning
-from pipeline.targets.drobotics.keys import KEYS
+from pipeline.targets.drobotics import keys as hb_mapper
+from pipeline.targets.horizon import keys as hb_compile
 
-ALL_KEYS = {*KEYS}
-GROUPS = tuple(dict.fromkeys(key.partition(".")[0] for key in KEYS))
+ALL_KEYS = {*hb_mapper.KEYS, *hb_compile.KEYS}
+GROUPS = tuple(dict.fromkeys(key.partition(".")[0] for key in hb_mapper.KEYS))
 
 HB_MAPPER = """\
 # Model parameter group
@@ -55,6 +56,38 @@ compiler_parameters:
   input_source: {"data": "ddr"}
   max_time_per_fc: 1000
   jobs: 8
+"""
+
+HB_COMPILE = """\
+model_parameters:
+  onnx_model: ./resnet50.onnx
+  march: nash-e
+  working_dir: ./model_output
+  output_model_file_prefix: resnet50_224x224_nv12
+  layer_out_dump: false
+  output_nodes: prob
+  remove_node_type: Quantize;Dequantize
+  remove_node_name: fc
+input_parameters:
+  input_name: image
+  input_type_rt: nv12
+  input_type_train: rgb
+  input_layout_train: NCHW
+  input_space_and_range: regular
+  input_shape: 1x3x224x224
+  input_batch: 1
+  mean_value: 123.675 116.28 103.53
+  scale_value: 0.01712 0.0175 0.01743
+calibration_parameters:
+  cal_data_dir: ./calibration_data
+  calibration_type: max
+  max_percentile: 0.9999
+  per_channel: false
+compiler_parameters:
+  compile_mode: latency
+  optimize_level: O2
+  core_num: 1
+  jobs: 32
 """
 
 

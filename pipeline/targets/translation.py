@@ -184,11 +184,14 @@ def put_batch(site: InputSite) -> None:
 
 
 def put_method(
-    vendor: Vendor, native: Native, methods: Mapping[str, str], absent: Mapping[str, str]
+    vendor: Vendor,
+    native: Native,
+    kind: str,
+    methods: Mapping[str, str],
+    absent: Mapping[str, str],
 ) -> None:
-    """`calibration:`. Raises ProjectError for a method that is not there yet."""
+    """`calibration:` of a `kind` of calibration. Raises ProjectError for one that is `absent`."""
     key, percentile = f"{CALIBRATION}.calibration_type", f"{CALIBRATION}.max_percentile"
-    kind = vendor.text(key)
     if kind in absent:
         what = f"`calibration_type: {kind}` is not there yet: {absent[kind]}"
         raise vendor.error(key, what, f"there are: {', '.join(methods)}")

@@ -21,7 +21,7 @@ from pipeline.project.sections import Calibration, Files, Input, Model, Sections
 SMALL = "model: {path: m.onnx}\ndata: {image: {files: s/*.npy}}\ntargets: [imx93]\n"
 FULL = {
     "model": {"path": "m.onnx"},
-    "data": {"image": {"files": "s/*.npy"}},
+    "data": {"image": {"files": "s/*.npy", "normalized": True}},
     "targets": ["imx93", "rdk_x5"],
     "inputs": {
         "image": {
@@ -142,7 +142,7 @@ def routes(value, route=()):
         yield route
 
 
-OTHER = {"layout": "NCHW", "offset": 0, "method": "kl"}
+OTHER = {"layout": "NCHW", "offset": 0, "method": "kl", "normalized": False}
 
 
 def changed(value, key):

@@ -66,7 +66,8 @@ def translate(document: Document, base: str = "") -> Document:
         _put_norm(site)
         put_batch(site)
         _put_samples(site)
-    put_method(vendor, native, METHODS, NO_METHOD)
+    kind = vendor.text(f"{CALIBRATION}.calibration_type")
+    put_method(vendor, native, kind, METHODS, NO_METHOD)
     return native.document()
 
 

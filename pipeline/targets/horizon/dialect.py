@@ -68,9 +68,7 @@ def translate(document: Document, base: str = "") -> Document:
         _put_norm(site)
         put_batch(site)
         _put_samples(site)
-    put_method(vendor, native, METHODS, NO_METHOD)
-    if not vendor.items(FOLDERS):
-        native.put(("calibration", "method"), METHODS["skip"], vendor.spot(METHOD))
+    put_method(vendor, native, _kind(vendor), METHODS, NO_METHOD)
     put_precision(vendor, native)
     return native.document()
 
@@ -89,6 +87,11 @@ def notes(document: Document) -> tuple[Note, ...]:
 
 
 HB_COMPILE = Dialect(translate, notes)
+
+
+def _kind(vendor: Vendor) -> str:
+    """calibration_type; without a folder there is nothing but `skip`."""
+    return vendor.text(METHOD) if vendor.items(FOLDERS) else "skip"
 
 
 def _put_input(site: InputSite) -> None:
@@ -153,7 +156,7 @@ def _put_inverse(site: InputSite, key: str, found: float | list[float]) -> None:
 
 def _put_samples(site: InputSite) -> None:
     vendor = site.vendor
-    if vendor.text(METHOD) == "skip" or not vendor.items(FOLDERS):
+    if _kind(vendor) == "skip":
         site.put("data", "random", RANDOM, METHOD)
         return
     site.put("data", "files", folder_files(vendor, site.item(FOLDERS), ".npy"), FOLDERS)
