@@ -21,6 +21,7 @@ class Key:
     """What a key may hold: a text, unless it holds a flag, a number, or a mapping."""
 
     allowed: tuple[str, ...] = ()  # of a text, or of each item of a list
+    many: bool = False  # a list
     needed: bool = False
     holds: type = str
     default: Json = None
@@ -39,7 +40,8 @@ class Vendor:
         """The value as written; None when it is not there or empty."""
         group, _, name = key.partition(".")
         found = (self.document.data.get(group) or {}).get(name)
-        return None if found in ("", {}, []) else found
+        is_blank = isinstance(found, str) and not found.strip("; \t\n")
+        return None if is_blank or found in ({}, []) else found
 
     def value(self, key: str) -> Json:
         """The value, else the default. A flag in quotes is a flag."""
@@ -117,8 +119,8 @@ def _check_value(vendor: Vendor, key: str, name: str, value: Json) -> None:
         raise vendor.error(key, f"`{name}` must be True or False, not {value}")
     if asked.holds in (str, int, float) and isinstance(value, dict | list | bool):
         raise vendor.error(key, f"`{name}` must be a text", "divide several values by `;`")
-    for item in vendor.items(key) if asked.allowed else ():
-        if item not in asked.allowed:
+    for item in vendor.items(key) if asked.many else (vendor.text(key),):
+        if asked.allowed and item not in asked.allowed:
             hint = "allowed: " + ", ".join(asked.allowed)
             raise vendor.error(key, f"`{name}` cannot be `{item}`", hint)
 

@@ -51,23 +51,25 @@ KEYS: dict[str, Key] = {
     "model_parameters.working_dir": Key(default="model_output"),
     "model_parameters.layer_out_dump": _FLAG,
     "model_parameters.output_nodes": Key(),
-    "model_parameters.remove_node_type": Key(REMOVABLE),
+    "model_parameters.remove_node_type": Key(REMOVABLE, many=True),
     "model_parameters.remove_node_name": Key(),
     "model_parameters.set_node_data_type": Key(),
     "model_parameters.debug_mode": Key(("dump_calibration_data",)),
     "model_parameters.node_info": Key(holds=dict),
     "model_parameters.log_level": Key(),
     "input_parameters.input_name": Key(),
-    "input_parameters.input_type_train": Key(tuple(LEGAL), needed=True),
-    "input_parameters.input_layout_train": Key(_LAYOUTS, needed=True),
+    "input_parameters.input_type_train": Key(tuple(LEGAL), many=True, needed=True),
+    "input_parameters.input_layout_train": Key(_LAYOUTS, many=True, needed=True),
     "input_parameters.input_type_rt": Key(
-        ("rgb", "bgr", "yuv444", "nv12", "gray", "featuremap"), needed=True
+        ("rgb", "bgr", "yuv444", "nv12", "gray", "featuremap"), many=True, needed=True
     ),
-    "input_parameters.input_layout_rt": Key(_LAYOUTS),
-    "input_parameters.input_space_and_range": Key(("regular", "bt601_video"), default="regular"),
+    "input_parameters.input_layout_rt": Key(_LAYOUTS, many=True),
+    "input_parameters.input_space_and_range": Key(
+        ("regular", "bt601_video"), many=True, default="regular"
+    ),
     "input_parameters.input_shape": Key(),
     "input_parameters.input_batch": Key(holds=int, default=1),
-    "input_parameters.norm_type": Key(tuple(NORMS), needed=True),
+    "input_parameters.norm_type": Key(tuple(NORMS), many=True, needed=True),
     "input_parameters.mean_value": Key(),
     "input_parameters.scale_value": Key(),
     "calibration_parameters.cal_data_dir": Key(),

@@ -30,7 +30,10 @@ METHODS = {"default": "kl", "kl": "kl", "max": "max", "skip": "max"}
 
 REMOVABLE = ("Quantize", "Transpose", "Dequantize", "Cast", "Reshape", "Softmax")
 
-_NORMS = ("no_preprocess", "data_mean", "data_scale", "data_std")
+_NORMS = (
+    *("no_preprocess", "data_mean", "data_scale", "data_std"),
+    *("data_mean_and_scale", "data_mean_and_std"),
+)
 _FLAG = Key(holds=bool, default=False)
 _ON = Key(holds=bool, default=True)
 
@@ -43,7 +46,7 @@ KEYS: dict[str, Key] = {
     "model_parameters.output_model_file_prefix": Key(default="model"),
     "model_parameters.layer_out_dump": _FLAG,
     "model_parameters.output_nodes": Key(),
-    "model_parameters.remove_node_type": Key(REMOVABLE),
+    "model_parameters.remove_node_type": Key(REMOVABLE, many=True),
     "model_parameters.remove_node_name": Key(),
     "model_parameters.node_info": Key(holds=dict),
     "model_parameters.debug_mode": Key(("dump_calibration_data",)),
@@ -53,12 +56,14 @@ KEYS: dict[str, Key] = {
     "model_parameters.set_node_data_type": Key(),
     "input_parameters.input_name": Key(),
     "input_parameters.input_type_rt": Key(
-        ("nv12", "yuv444", "rgb", "bgr", "gray", "featuremap"), default="featuremap"
+        ("nv12", "yuv444", "rgb", "bgr", "gray", "featuremap"), many=True, default="featuremap"
     ),
-    "input_parameters.input_type_train": Key(tuple(LEGAL), default="featuremap"),
-    "input_parameters.input_layout_train": Key(("NCHW", "NHWC")),
-    "input_parameters.input_layout_rt": Key(("NCHW", "NHWC")),
-    "input_parameters.input_space_and_range": Key(("regular", "bt601_video"), default="regular"),
+    "input_parameters.input_type_train": Key(tuple(LEGAL), many=True, default="featuremap"),
+    "input_parameters.input_layout_train": Key(("NCHW", "NHWC"), many=True),
+    "input_parameters.input_layout_rt": Key(("NCHW", "NHWC"), many=True),
+    "input_parameters.input_space_and_range": Key(
+        ("regular", "bt601_video"), many=True, default="regular"
+    ),
     "input_parameters.input_shape": Key(),
     "input_parameters.input_batch": Key(holds=int, default=1),
     "input_parameters.separate_batch": _FLAG,
@@ -66,7 +71,9 @@ KEYS: dict[str, Key] = {
     "input_parameters.mean_value": Key(),
     "input_parameters.scale_value": Key(),
     "input_parameters.std_value": Key(),
-    "input_parameters.norm_type": Key((*_NORMS, "data_mean_and_scale", "data_mean_and_std")),
+    "input_parameters.norm_type": Key(
+        (*_NORMS, "data_mean_and_scale", "data_mean_and_std"), many=True
+    ),
     "calibration_parameters.cal_data_dir": Key(),
     "calibration_parameters.calibration_type": Key(
         ("default", "mix", "kl", "max", "load", "skip"), default="default"
