@@ -10,7 +10,7 @@ FLOORS = (
     ("stages",),  # THE PIPELINE
     ("debug",),  # how close: artifacts compared
     ("quant",),  # ranges, grids and Q/DQ: the passes that change numbers
-    ("passes", "frontends", "targets"),  # same numbers, fewer nodes; files in; chips as data
+    ("passes", "frontends", "borders", "targets"),  # fewer nodes; files in; what is fed; chips
     ("runtime",),  # run any artifact
     ("engine", "data"),  # run a graph; read what it is fed
     ("graph", "project", "cache", "bundle"),  # the nouns: a model, its YAML, its artifacts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,14 @@ from pathlib import Path
 from pipeline import digest
 
 REPO = Path(__file__).parents[1]
+
+
+def shared_data() -> Path:
+    """The real models and images: beside the repository, not in it, or where NPUMAKE_SHARED says.
+
+    A test that needs them skips, visibly, where the folder does not exist.
+    """
+    return Path(os.environ.get("NPUMAKE_SHARED", REPO.parent / "shared")) / "data"
 
 
 @dataclass(frozen=True)
@@ -53,9 +62,12 @@ class Workspace:
 
 
 def made(run: subprocess.CompletedProcess[str], how: str) -> set[str]:
-    """The nodes a run reported as `made` or `recalled`, without the project's name."""
+    """The nodes a run reported as `made` or `recalled`, without the project's name:
+    `statistics`, `rdk-x5/calibrated`, `@p999:rdk-x5/calibrated`."""
     lines = [line.split() for line in run.stdout.splitlines()]
-    return {words[1].partition(":")[2] for words in lines if words[:1] == [how]}
+    names = [words[1] for words in lines if words[:1] == [how]]
+    assert len(names) == len(set(names))
+    return {re.sub("^[^:@]+:?", "", name) for name in names}
 
 
 def lay_out(root: Path) -> Workspace:

@@ -3,7 +3,7 @@
 A `.hybrid` is a ZIP that any reader opens: nothing compressed, every date 1980-01-01, so that the
 same program is the same bytes on every machine.
 
-    manifest.json    format, version, target, inputs and outputs, SHA-256 of the other members
+    manifest.json    format, version, target, batch, inputs, outputs, SHA-256 of the other members
     program.json     tensors and instructions; a constant is (offset, dtype, shape) in weights.bin
     weights.bin      the constants, each aligned to 64 bytes, equal ones stored once
     provenance.json  the quantized graph's digest, the target and the tools that made it
@@ -27,6 +27,7 @@ from pipeline.errors import GraphError
 
 FORMAT = "npumake-hybrid"
 VERSION = 1
+MAX_BATCH = 128
 MEMBERS = ("manifest.json", "program.json", "weights.bin", "provenance.json")
 
 # What a stranger's bytes make zipfile, json and `unpacked` raise.
@@ -48,6 +49,7 @@ class Bundle:
     target: str
     program: Program
     provenance: Mapping[str, Json]
+    batch: int = 1  # images per run; the program takes one
 
     suffix: ClassVar[str] = ".hybrid"
 
@@ -58,7 +60,7 @@ class Bundle:
             "weights.bin": weights,
             "provenance.json": digest.canonical(self.provenance),
         }
-        manifest = digest.canonical(_manifest(self.target, self.program, members))
+        manifest = digest.canonical(_manifest(self.target, self.batch, self.program, members))
         return _zipped({"manifest.json": manifest, **members})
 
     @classmethod
@@ -70,9 +72,10 @@ class Bundle:
             if (manifest["format"], manifest["version"]) != (FORMAT, VERSION):
                 raise GraphError(f"a bundle of another version: {manifest['version']}", name)
             program = unpacked(_document(members["program.json"]), members["weights.bin"])
-            if manifest != _manifest(manifest["target"], program, members):
+            target, batch = manifest["target"], _batch(manifest.get("batch", 1))
+            if manifest != _manifest(target, batch, program, members):
                 raise ValueError("the manifest does not describe the other members")
-            return cls(manifest["target"], program, _document(members["provenance.json"]))
+            return cls(target, program, _document(members["provenance.json"]), batch)
         except _DAMAGE as error:
             raise GraphError(f"not a bundle, or damaged: {error}", name) from error
 
@@ -84,11 +87,20 @@ class Bundle:
         return cls.from_bytes(path.read_bytes(), path.name)
 
 
-def _manifest(target: str, program: Program, members: Mapping[str, bytes]) -> dict[str, Json]:
+def _batch(given: Json) -> int:
+    if type(given) is not int or not 1 <= given <= MAX_BATCH:
+        raise ValueError(f"a batch of {given}")
+    return given
+
+
+def _manifest(
+    target: str, batch: int, program: Program, members: Mapping[str, bytes]
+) -> dict[str, Json]:
     return {
         "format": FORMAT,
         "version": VERSION,
         "target": str(target),
+        **({"batch": batch} if batch > 1 else {}),
         "inputs": _interface(program, program.inputs),
         "outputs": _interface(program, program.outputs),
         "sha256": {name: digest.of_bytes(data) for name, data in members.items()},

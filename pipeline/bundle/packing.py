@@ -90,6 +90,7 @@ def _instruction(step: Json, weights: bytes) -> Instruction:
         _many(str, step["outputs"]),
         {role: _constant(_a(list, place), weights) for role, place in constants.items()},
         _a(dict, step["attributes"]),
+        _many(str, step["origin"]),
     )
 
 

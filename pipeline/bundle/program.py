@@ -25,7 +25,9 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Instruction:
-    """One step. `name` is the graph node's, `op` the kernel's; constants are arrays by role."""
+    """One step. `name` is the graph node's, `op` the kernel's; constants are arrays by role.
+
+    `origin` names the nodes of the trained model that the step computes."""
 
     op: str
     name: str
@@ -33,6 +35,7 @@ class Instruction:
     outputs: tuple[str, ...]
     constants: Mapping[str, np.ndarray] = field(default_factory=dict)
     attributes: Mapping[str, Json] = field(default_factory=dict)
+    origin: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

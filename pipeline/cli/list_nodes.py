@@ -5,7 +5,7 @@
   would run   a build would run its stage
 
 example:
-  npumake list digits
+  npumake list digits             # digits@p999 for a variant of it
   npumake list --json | jq '.[] | select(.status != "current")'
   npumake list --targets          # the chips there are
 """
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.cli.projects import selected
+from pipeline.errors import ProjectError, did_you_mean
 
 STYLES = {"current": "green", "cached": "cyan", "would run": "yellow"}
 
@@ -32,9 +33,17 @@ def run(given: argparse.Namespace) -> int:
     if given.targets:
         return _list_targets(given.json)
     rows: list[dict[str, Any]] = []
-    for build in selected(Path.cwd(), given.projects):
+    names = set(given.projects)
+    projects = list(dict.fromkeys(name.partition("@")[0] for name in given.projects))
+    for build in selected(Path.cwd(), projects):
+        groups = {build.plan.project, *(node.group for node in build.plan.nodes)}
+        for name in sorted(names - groups):
+            if name.startswith(f"{build.plan.project}@"):
+                raise ProjectError(f"no variant `{name}`", hint=did_you_mean(name, groups))
         for name, state in build.states().items():
             node = build.plan.node(name)
+            if names and not {build.plan.project, node.group} & names:
+                continue
             rows.append(
                 {
                     "node": name,

@@ -102,8 +102,7 @@ class Reporter:
         from pipeline.debug.compare import Comparison
 
         found = [
-            (build.plan.project, Comparison.load(build.artifact(node)))
-            for build, node in self._compared
+            (node.group, Comparison.load(build.artifact(node))) for build, node in self._compared
         ]
         if len(found) > MAX_TABLES:
             SCREEN.console.print(summary_table(found))

@@ -48,7 +48,7 @@ def _found(name: str) -> tuple[Path, Json]:
     """The artifact's file and the key document it was made by, None where that is not known."""
     path = Path(name)
     known: dict[str, tuple[Build, Node]] = {}
-    here = path.absolute().parent.parent if path.is_file() else Path.cwd()
+    here = _project(path) if path.is_file() else Path.cwd()
     for _, build in builds(here):
         if isinstance(build, Build):
             known |= {node.name: (build, node) for node in build.plan.nodes}
@@ -61,6 +61,12 @@ def _found(name: str) -> tuple[Path, Json]:
     if not build.artifact(node).is_file():
         raise ProjectError(f"`{name}` has not been made", hint=f"npumake build {name}")
     return build.artifact(node), _document(build, node)
+
+
+def _project(path: Path) -> Path:
+    """The project around an artifact, which lies in its out/ or out/@variant/."""
+    above = path.absolute().parents
+    return next((folder for folder in above if (folder / "project.yaml").is_file()), above[0])
 
 
 def _document(build: Build, node: Node) -> Json:

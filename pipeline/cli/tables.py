@@ -25,7 +25,7 @@ def comparison_table(project: str, comparison: Comparison) -> Table:
             row.on,
             "--" if row.subgraph is None else f"id({row.subgraph})",
             row.type,
-            f"{row.cosine:.6f}",
+            _cosine(row.cosine, comparison),
             "--" if row.threshold is None else f"{row.threshold:.6f}",
             row.dtype,
             style=None if row.subgraph is not None else "yellow",
@@ -34,7 +34,8 @@ def comparison_table(project: str, comparison: Comparison) -> Table:
     for output in comparison.outputs:
         name = shortened(output.name)
         table.add_row(
-            name, "--", "--", "Output", f"{output.cosine:.6f}", "--", "float", style="bold"
+            *(name, "--", "--", "Output", _cosine(output.cosine, comparison), "--", "float"),
+            style="bold",
         )
     return table
 
@@ -71,7 +72,7 @@ def summary_table(comparisons: Sequence[tuple[str, Comparison]]) -> Table:
     for project, comparison in comparisons:
         worst = min(comparison.outputs, key=lambda output: output.cosine)
         on_cpu = sum(row.subgraph is None for row in comparison.rows)
-        cosine = f"{worst.cosine:.6f}"
+        cosine = _cosine(worst.cosine, comparison)
         table.add_row(project, comparison.target, shortened(worst.name), cosine, str(on_cpu))
     return table
 
@@ -86,6 +87,11 @@ def placement_table(rows: Sequence[Placed]) -> Table:
         style = "yellow" if row.subgraph is None else None
         table.add_row(shortened(row.node), row.on, subgraph, row.type, style=style)
     return table
+
+
+def _cosine(cosine: float, comparison: Comparison) -> str:
+    """Without samples nothing was compared."""
+    return f"{cosine:.6f}" if comparison.samples else "--"
 
 
 def shortened(name: str) -> str:

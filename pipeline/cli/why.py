@@ -3,6 +3,7 @@
 example:
   npumake why                          # every node that is not current
   npumake why digits:rdk-x5/calibrated
+  npumake why digits@p999              # a variant
 """
 
 from __future__ import annotations
@@ -52,9 +53,16 @@ def _told(states: dict[str, State], everything: bool) -> str:
 
 
 def _chosen(states: dict[str, State], names: list[str]) -> dict[str, State]:
-    """The states of the named nodes; a project's name stands for all of its nodes."""
-    projects = {node.partition(":")[0] for node in states}
+    """The states of the named nodes; a project stands for all of its nodes, a variant for its."""
+    known = {node: {node, *_groups(node)} for node in states}
+    answers = {answer for found in known.values() for answer in found}
     for name in names:
-        if name not in states and name not in projects:
-            raise ProjectError(f"no node `{name}`", hint=did_you_mean(name, {*states, *projects}))
-    return {n: s for n, s in states.items() if not names or {n, n.partition(":")[0]} & set(names)}
+        if name not in answers:
+            raise ProjectError(f"no node `{name}`", hint=did_you_mean(name, answers))
+    return {node: state for node, state in states.items() if not names or known[node] & set(names)}
+
+
+def _groups(node: str) -> tuple[str, str]:
+    """`digits@p999:rdk-x5/calibrated` → `digits@p999`, `digits`."""
+    group = node.partition(":")[0]
+    return group, group.partition("@")[0]

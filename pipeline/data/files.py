@@ -1,60 +1,100 @@
-"""One file, one sample: read, checked against the input it feeds, and shifted to what is fed."""
+"""One file, one sample: read, transformed, checked against the input and shifted to what is fed."""
 
 from __future__ import annotations
 
-import io
-from tokenize import TokenError
+import zlib
+from collections.abc import Callable
 
 import numpy as np
 
+from pipeline.data.formats import Taken, decoded, is_plain
+from pipeline.data.transforms import transformed
 from pipeline.errors import ProjectError
+from pipeline.project.sections import Files
 
 IMAGE_TYPES = ("uint8", "float32")
-MAX_HEADER = 1000  # bytes; more is no array of numbers
-HEADERS = {
-    (1, 0): np.lib.format.read_array_header_1_0,
-    (2, 0): np.lib.format.read_array_header_2_0,
-}
 
 
 def read_sample(
-    data: bytes, name: str, shape: tuple[int, ...], dtype: str, offset: int
+    data: bytes, name: str, how: Files, taken: Taken, layout: str = "NCHW", route: str = ""
 ) -> np.ndarray:
-    """The array in a `.npy` file as the input of `shape` and `dtype` is fed it.
+    """The array in a file as the input is given it, before its offset; in the input's shape.
 
-    With offset 128 the file holds an 8-bit image, values 0..255 as uint8 or float32, and what is
-    fed is value - 128. The leading 1 of the input's shape may be missing in the file.
+    With offset 128 that is an 8-bit image, values 0..255 as uint8 or float32. The leading 1 of
+    the input's shape may be missing in the file. Images, bare numbers and what went through
+    transforms are converted to the input's type; an array whose file tells its type must have it.
+    `layout` says where the input's channels are, `route` is the key the transforms stand under.
     Raises ProjectError naming the file and what was expected.
     """
-    array = _array(data, name)
-    if array.shape not in (shape, shape[1:]) or (array.shape != shape and shape[0] != 1):
-        raise ProjectError(
-            f"a sample of shape {list(array.shape)}, the input takes {list(shape)}", name
-        )
-    allowed = IMAGE_TYPES if offset else (dtype,)
-    if array.dtype.name not in allowed:
-        raise ProjectError(
-            f"a sample of {array.dtype.name}, the input takes {' or '.join(allowed)}",
-            name,
-            "" if offset else "`offset: 128` under `inputs:` if these are 8-bit images",
-        )
-    if array.dtype.kind == "f" and not np.isfinite(array).all():
-        raise ProjectError("a sample with NaN or infinity", name)
-    if offset and (array.min() < 0 or array.max() > 255):
-        raise ProjectError(f"an image with values {array.min()}..{array.max()}, not 0..255", name)
-    return (array.reshape(shape).astype(dtype) - np.asarray(offset, dtype)).astype(dtype)
-
-
-def _array(data: bytes, name: str) -> np.ndarray:
-    """A view of `data`, so that no header makes this take more memory than the file has bytes."""
-    file = io.BytesIO(data)
-    try:
-        read_header = HEADERS[np.lib.format.read_magic(file)]
-        shape, is_fortran, dtype = read_header(file, max_header_size=MAX_HEADER)
-        flat = np.frombuffer(data[file.tell() :], dtype)  # a ValueError for pickled objects
-        array = flat.reshape(shape, order="F" if is_fortran else "C")
-    except (KeyError, SyntaxError, TokenError, TypeError, ValueError) as error:
-        raise ProjectError(f"not a .npy file of numbers: {error}", name) from error
+    array = decoded(data, name, how, taken)
     if array.size == 0:
         raise ProjectError("an empty sample", name)
-    return array
+    is_given = is_plain(name) and not how.transforms
+    if how.transforms:
+        array = transformed(_single(array), how.transforms, _size(taken.shape, layout), route)
+    if not is_given:
+        array = _laid_out(array, taken.shape, layout)
+    _check_shape(array, name, taken.shape)
+    _check_type(array, name, taken, is_given)
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise ProjectError("a sample with NaN or infinity", name)
+    return array.reshape(taken.shape)
+
+
+def fed(array: np.ndarray, taken: Taken) -> np.ndarray:
+    """What the model is given for `array`: of the input's type, an image as value - 128."""
+    return (array.astype(taken.dtype) - np.asarray(taken.offset, taken.dtype)).astype(taken.dtype)
+
+
+def noise(name: str, how: Files, taken: Taken) -> Callable[[int], np.ndarray]:
+    """The i-th seeded sample: uniform in the declared range, else in 0..255 or 0..1."""
+    low, high = how.range or ((0.0, 255.0) if taken.offset else (0.0, 1.0))
+    seed = zlib.crc32(name.encode())
+
+    def sample(index: int) -> np.ndarray:
+        uniform = np.random.Generator(np.random.PCG64([seed, index])).random(taken.shape)
+        values = low + (high - low) * uniform
+        whole = taken.offset or np.dtype(taken.dtype).kind in "iu"
+        return np.rint(values) if whole else values.astype(np.float32)
+
+    return sample
+
+
+def _size(shape: tuple[int, ...], layout: str) -> tuple[int, int]:
+    """Height and width of an input; zeros when it has none."""
+    if len(shape) != 4:
+        return 0, 0
+    return (shape[1], shape[2]) if layout == "NHWC" else (shape[2], shape[3])
+
+
+def _single(array: np.ndarray) -> np.ndarray:
+    return array[0] if array.ndim == 4 and len(array) == 1 else array
+
+
+def _laid_out(array: np.ndarray, shape: tuple[int, ...], layout: str) -> np.ndarray:
+    """An image (H, W, C) with the channels where the input has them."""
+    if array.ndim != 3 or layout != "NCHW" or array.shape == shape[1:]:
+        return array
+    turned = array.transpose(2, 0, 1)
+    return turned if turned.shape == shape[1:] else array
+
+
+def _check_shape(array: np.ndarray, name: str, shape: tuple[int, ...]) -> None:
+    if array.shape in (shape, shape[1:]) and (array.shape == shape or shape[0] == 1):
+        return
+    raise ProjectError(
+        f"a sample of shape {list(array.shape)}, the input takes {list(shape)}",
+        name,
+        "" if is_plain(name) else "`transforms: [resize]` or `[pad_resize]` make an image fit",
+    )
+
+
+def _check_type(array: np.ndarray, name: str, taken: Taken, is_given: bool) -> None:
+    allowed = IMAGE_TYPES if taken.offset else (taken.dtype,)
+    if not is_given or array.dtype.name in allowed:
+        return
+    raise ProjectError(
+        f"a sample of {array.dtype.name}, the input takes {' or '.join(allowed)}",
+        name,
+        "" if taken.offset else "`offset: 128` under `inputs:` if these are 8-bit images",
+    )

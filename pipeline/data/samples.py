@@ -41,10 +41,11 @@ class Samples:
         return (self.read(index) for index in range(len(self)))
 
     def save(self, path: Path) -> None:
-        """Members: the sample names, and per input an array of (samples, *shape)."""
+        """Members: the sample names, and per input an array of (samples, *shape); of no samples,
+        the names alone."""
         with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
             _write(archive, NAMES, (len(self),), [np.array(self.names)])
-            first = self.read(0)
+            first = self.read(0) if self.names else {}
             for name in sorted(first):
                 shape = (len(self), *first[name].shape)
                 _write(archive, name, shape, (feed[name] for feed in self))

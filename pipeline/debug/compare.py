@@ -10,22 +10,22 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from pipeline import digest
 from pipeline.bundle.program import Program, Tensor
 from pipeline.engine.fusion import absorbed, result
-from pipeline.engine.lower import lowered
+from pipeline.engine.lower import DQ, Q, lowered
 from pipeline.engine.ort import Feeds, OrtSession
 from pipeline.engine.parallel import side_by_side
 from pipeline.engine.reference import ReferenceSession
 from pipeline.errors import CacheError
-from pipeline.graph import Graph, Node, is_float
+from pipeline.graph import Graph, Node, Value, is_float, origin, producer
 from pipeline.kernels import affine
 from pipeline.kernels.measure import Agreement, agreement
-from pipeline.quant.placement import activations, on_chip, subgraphs
+from pipeline.quant.placement import activations, subgraphs
 from pipeline.targets.target import Target
 
 DIGITS = 6
@@ -43,6 +43,7 @@ class Row:
     calibrated_cosine: float
     threshold: float | None
     dtype: str
+    origin: tuple[str, ...] = ()  # the nodes of the trained model it computes
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class Comparison:
         """Raises CacheError for a file that `save` did not write."""
         try:
             document = json.loads(path.read_bytes())
-            rows = tuple(Row(**row) for row in document["rows"])
+            rows = tuple(Row(**row | {"origin": tuple(row["origin"])}) for row in document["rows"])
             outputs = tuple(Output(**output) for output in document["outputs"])
             return cls(document["target"], document["samples"], rows, outputs)
         except (ValueError, KeyError, TypeError) as error:
@@ -100,37 +101,88 @@ def compare(
     target: Target,
 ) -> Comparison:
     """Compare over `feeds`, each run once by each of the three engines. Raises GraphError."""
-    watched = {str(result(node).name): node for node in _nodes(optimized_float)}
-    program = lowered(quantized, target.rounding, target.operators)
-    sums, count = _summed(optimized_float, calibrated, program, list(watched), feeds)
-    chip = on_chip(optimized_float, target)
-    numbers = subgraphs(optimized_float, chip)
+    program = lowered(quantized, target.rounding, target.runnable)
+    nodes = _nodes(optimized_float)
+    views = _views(optimized_float, calibrated, nodes, program)
+    sums, count = _summed(optimized_float, calibrated, program, views, feeds)
+    numbers = subgraphs(optimized_float, _in_integers(optimized_float, program))
     rows = tuple(
-        _row(node, sums[name], program, target, numbers.get(node)) for name, node in watched.items()
+        _row(node, sums[_name(node)], views[_name(node)], program, target, numbers.get(node))
+        for node in nodes
     )
     outputs = tuple(_output(str(v.name), sums[str(v.name)]) for v in optimized_float.outputs)
     return Comparison(target.name, count, rows, outputs)
 
 
 def _nodes(graph: Graph) -> list[Node]:
-    """The nodes that make a float tensor of their own: an absorbed clamp counts with its node."""
-    clamps = {absorbed(node) for node in graph.nodes()}
-    return [n for n in graph.nodes() if n not in clamps and is_float(result(n))]
+    """The nodes that make a float tensor of their own: an absorbed clamp counts with its node,
+    and the Q/DQ a model brings along with the node before."""
+    others = {absorbed(node) for node in graph.nodes()} | {*graph.nodes(Q, DQ)}
+    return [n for n in graph.nodes() if n not in others and is_float(result(n))]
+
+
+def _name(node: Node) -> str:
+    """The tensor that is compared for a node."""
+    return str(result(node).name)
+
+
+def _in_integers(graph: Graph, program: Program) -> set[Node]:
+    """The nodes that the program does not leave to the CPU, absorbed ones among them."""
+    left = {step.name for step in program.instructions if step.op == "onnx"}
+    return {node for node in graph.nodes() if str(node.name) not in left}
+
+
+class _View(NamedTuple):
+    """One tensor of the float graph: as readers see it once calibrated, and in the program."""
+
+    calibrated: str
+    program: str
+    read: tuple[str, ...]  # in the program, what the node that makes it reads
+
+
+def _views(
+    optimized_float: Graph, calibrated: Graph, nodes: Iterable[Node], program: Program
+) -> dict[str, _View]:
+    """By the tensor's name. A node keeps its name from stage to stage; what it makes may not."""
+    twins = {str(node.name): node for node in calibrated.nodes()}
+    outputs = [str(value.name) for value in optimized_float.outputs]
+    views = {name: _View(name, name, ()) for name in outputs}
+    for node in nodes:
+        twin = twins[str(node.name)]
+        made, quantizer = result(twin), _reader(result(twin), Q)
+        codes = made if quantizer is None else quantizer.outputs[0]
+        dequantizer = _reader(codes, DQ)
+        seen = made if dequantizer is None else dequantizer.outputs[0]
+        known = str(codes.name) in program.tensors
+        read = tuple(str(_codes(value).name) for value in activations(twin))
+        views[_name(node)] = _View(str(seen.name), str((codes if known else made).name), read)
+    return views
+
+
+def _reader(value: Value, op_type: str) -> Node | None:
+    return next((use.node for use in value.uses() if use.node.op_type == op_type), None)
+
+
+def _codes(value: Value) -> Value:
+    """The codes behind a dequantized value."""
+    maker = producer(value)
+    if maker is None or maker.op_type != DQ or maker.inputs[0] is None:
+        return value
+    return maker.inputs[0]
 
 
 def _summed(
     optimized_float: Graph,
     calibrated: Graph,
     program: Program,
-    names: list[str],
+    views: Mapping[str, _View],
     feeds: Iterable[Feeds],
 ) -> tuple[dict[str, _Pair], int]:
-    """The agreement of each named tensor over all feeds, and how many feeds there were."""
-    real = _watching(optimized_float, names)
-    known = calibrated.values()
-    fake = _watching(calibrated, [_dequantized(name, known) for name in names])
+    """The agreement of each tensor over all feeds, and how many feeds there were."""
+    real = _watching(optimized_float, list(views))
+    fake = _watching(calibrated, [view.calibrated for view in views.values()])
     exact = ReferenceSession(program)
-    codes = [_codes(name, program.tensors) for name in names]
+    codes = [view.program for view in views.values()]
     grids = [program.tensors[code] for code in codes]
 
     def compared(feed: Feeds) -> list[_Pair]:
@@ -140,12 +192,12 @@ def _summed(
             for (a, b, c), grid in zip(made, grids, strict=True)
         ]
 
-    sums = [_Pair(Agreement(), Agreement()) for _ in names]
+    sums = [_Pair(Agreement(), Agreement()) for _ in views]
     count = 0
     for pairs in side_by_side(compared, feeds):
         sums = [total + pair for total, pair in zip(sums, pairs, strict=True)]
         count += 1
-    return dict(zip(names, sums, strict=True)), count
+    return dict(zip(views, sums, strict=True)), count
 
 
 def _watching(graph: Graph, names: list[str]) -> OrtSession:
@@ -154,38 +206,30 @@ def _watching(graph: Graph, names: list[str]) -> OrtSession:
     return OrtSession(watched.to_bytes())
 
 
-def _dequantized(name: str, known: Mapping[str, Any]) -> str:
-    """The tensor as its readers see it. A model output is called what it always was."""
-    dequantized = f"{name}_dequantized"
-    return dequantized if dequantized in known else name
-
-
-def _codes(name: str, known: Mapping[str, Any]) -> str:
-    codes = f"{name}_quantized"
-    return codes if codes in known else name
-
-
 def _real(values: np.ndarray, tensor: Tensor) -> np.ndarray:
     if tensor.scale is None:
         return values
     return affine.dequantize(values, np.float32(tensor.scale), tensor.zero_point)
 
 
-def _row(node: Node, pair: _Pair, program: Program, target: Target, subgraph: int | None) -> Row:
+def _row(
+    node: Node, pair: _Pair, view: _View, program: Program, target: Target, subgraph: int | None
+) -> Row:
     clamp = absorbed(node)
-    read = [program.tensors.get(f"{value.name}_quantized") for value in activations(node)]
-    grids = [tensor for tensor in read if tensor is not None]
-    made = program.tensors.get(f"{result(node).name}_quantized")
-    on_the_chip = subgraph is not None
+    read = (program.tensors.get(name) for name in view.read)
+    grids = [tensor for tensor in read if tensor is not None and tensor.scale is not None]
+    made = program.tensors[view.program]
+    on_the_chip = subgraph is not None and made.scale is not None
     return Row(
         str(node.name),
         target.unit if on_the_chip else "CPU",
-        subgraph,
+        subgraph if on_the_chip else None,
         node.op_type if clamp is None else f"{node.op_type}+{clamp.op_type}",
         round(pair.quantized.cosine, DIGITS),
         round(pair.calibrated.cosine, DIGITS),
         round(max(_threshold(t) for t in grids), DIGITS) if on_the_chip and grids else None,
-        f"{grids[0].dtype}/{made.dtype}" if on_the_chip and grids and made else "float/float",
+        f"{grids[0].dtype}/{made.dtype}" if on_the_chip and grids else "float/float",
+        origin(node) if clamp is None else (*origin(node), *origin(clamp)),
     )
 
 

@@ -20,15 +20,32 @@ def _sigmoid(x: np.ndarray) -> np.ndarray:
     return np.where(x >= 0, 1.0, e) / (1.0 + e)
 
 
-def _hard_sigmoid(node: Node, x: np.ndarray) -> np.ndarray:
-    alpha, beta = attribute(node, "alpha", 0.2), attribute(node, "beta", 0.5)
+def hard_sigmoid(x: np.ndarray, alpha: float, beta: float) -> np.ndarray:
     return np.clip(alpha * x + beta, 0.0, 1.0)
 
 
-def _gelu(node: Node, x: np.ndarray) -> np.ndarray:
-    if attribute(node, "approximate", "none") == "tanh":
-        return 0.5 * x * (1.0 + np.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x**3)))
+def hard_swish(x: np.ndarray) -> np.ndarray:
+    return x * hard_sigmoid(x, 1.0 / 6.0, 0.5)
+
+
+def gelu(x: np.ndarray) -> np.ndarray:
     return 0.5 * x * (1.0 + _erf(x / math.sqrt(2.0)))
+
+
+def gelu_tanh(x: np.ndarray) -> np.ndarray:
+    return 0.5 * x * (1.0 + np.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x**3)))
+
+
+def mish(x: np.ndarray) -> np.ndarray:
+    return x * np.tanh(np.logaddexp(0.0, x))
+
+
+def _hard_sigmoid(node: Node, x: np.ndarray) -> np.ndarray:
+    return hard_sigmoid(x, attribute(node, "alpha", 0.2), attribute(node, "beta", 0.5))
+
+
+def _gelu(node: Node, x: np.ndarray) -> np.ndarray:
+    return gelu_tanh(x) if attribute(node, "approximate", "none") == "tanh" else gelu(x)
 
 
 FUNCTIONS: dict[str, Function] = {
@@ -40,8 +57,9 @@ FUNCTIONS: dict[str, Function] = {
     "Exp": lambda _, x: np.exp(x),
     "Gelu": _gelu,
     "HardSigmoid": _hard_sigmoid,
-    "HardSwish": lambda _, x: x * np.clip(x / 6.0 + 0.5, 0.0, 1.0),
+    "HardSwish": lambda _, x: hard_swish(x),
     "LeakyRelu": lambda n, x: np.where(x >= 0, x, attribute(n, "alpha", 0.01) * x),
+    "Mish": lambda _, x: mish(x),
     "Neg": lambda _, x: -x,
     "Sigmoid": lambda _, x: _sigmoid(x),
     "Softplus": lambda _, x: np.logaddexp(0.0, x),

@@ -17,7 +17,17 @@ from pipeline.engine.fusion import absorbed, bounds, is_clamp
 from pipeline.engine.rules import CONSTANT_OPERANDS, RULES, has_kernel
 from pipeline.engine.site import Operand, Site, Step, Weights
 from pipeline.errors import GraphError
-from pipeline.graph import Graph, Node, Value, array, attribute, is_float, only_consumer, shape
+from pipeline.graph import (
+    Graph,
+    Node,
+    Value,
+    array,
+    attribute,
+    is_float,
+    only_consumer,
+    origin,
+    shape,
+)
 from pipeline.graph import producer as producer_of
 from pipeline.kernels import affine
 
@@ -95,7 +105,7 @@ class _Lowering:
         step = rule.lower(Site(node, tuple(operands), tuple(weights), output))
         names = tuple(operand.name for operand in operands)
         step.attributes.update(self._clamped(clamp or node, output))
-        self._emit(node, step, names, quantizer.outputs[0], output)
+        self._emit(node, step, names, quantizer.outputs[0], output, clamp)
         self.done.update({quantizer} if clamp is None else {clamp, quantizer})
 
     def _clamped(self, node: Node, grid: Tensor) -> dict[str, Json]:
@@ -155,13 +165,14 @@ class _Lowering:
         return node.op_type == Q or node in self.done or self._integer_result(node) is not None
 
     def _leave_to_the_cpu(self, node: Node) -> None:
-        model = np.frombuffer(self.graph.only(node).to_bytes(), np.uint8)
-        read = tuple(str(v.name) for v in node.inputs if v is not None and array(v) is None)
+        alone = self.graph.only(node)
+        model = np.frombuffer(alone.to_bytes(), np.uint8)
+        read = tuple(str(value.name) for value in alone.inputs)
         for value in node.outputs:
             self._float(value)
         made = tuple(str(value.name) for value in node.outputs)
         self.instructions.append(
-            Instruction("onnx", str(node.name), tuple(dict.fromkeys(read)), made, {"model": model})
+            Instruction("onnx", str(node.name), read, made, {"model": model}, origin=origin(node))
         )
 
     def _float(self, value: Value) -> Tensor:
@@ -169,7 +180,13 @@ class _Lowering:
         return self.tensors.setdefault(str(value.name), tensor)
 
     def _emit(
-        self, node: Node, step: Step, inputs: tuple[str, ...], made: Value, grid: Tensor
+        self,
+        node: Node,
+        step: Step,
+        inputs: tuple[str, ...],
+        made: Value,
+        grid: Tensor,
+        clamp: Node | None = None,
     ) -> None:
         self.tensors[str(made.name)] = grid
         self.instructions.append(
@@ -180,6 +197,7 @@ class _Lowering:
                 (str(made.name),),
                 step.constants,
                 step.attributes,
+                origin(node) if clamp is None else (*origin(node), *origin(clamp)),
             )
         )
 

@@ -10,7 +10,9 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
-from pipeline.errors import GraphError
+from pipeline.graph.alone import alone
+from pipeline.graph.origin import inherit, origin, originate
+from pipeline.graph.shapes import inferred
 
 Node: TypeAlias = ir.Node
 Value: TypeAlias = ir.Value
@@ -58,11 +60,16 @@ class Graph:
             found.update({str(v.name): v for v in node.outputs if v.name})
         return found
 
+    def find(self, name: str) -> tuple[Node, ...]:
+        """The node of that name; else every node that computes the trained node of that name."""
+        own = tuple(node for node in self.nodes() if node.name == name)
+        return own or tuple(node for node in self.nodes() if name in origin(node))
+
     # -- editing ---------------------------------------------------------------------------
 
     def constant(self, name: str, array: np.ndarray) -> Value:
         """A new initializer; `name` gets a number when it is taken."""
-        name = self._free(name)
+        name = self.free_name(name)
         tensor = ir.tensor(np.asarray(array, order="C"), name=name)
         value = ir.Value(
             name=name,
@@ -84,11 +91,14 @@ class Graph:
         **attributes: Any,
     ) -> Value:
         """A new node behind `after`, or in front of `before`, or first of all when both are None;
-        its output is called `name`. An attribute that is None is left out."""
-        name = self._free(name)
+        its output is called `name`. An attribute that is None is left out.
+
+        It comes from where that neighbour does."""
+        name = self.free_name(name)
         output = ir.Value(name=name)
         given = {key: value for key, value in attributes.items() if value is not None}
         node = ir.node(op_type, inputs, given, outputs=[output], name=name)
+        inherit(node, *(near for near in (after or before,) if near is not None))
         nodes = self.model.graph
         if after is not None:
             nodes.insert_after(after, node)
@@ -102,6 +112,29 @@ class Graph:
         """Make exactly these values the outputs, to watch them."""
         values = self.values()
         self.model.graph.outputs[:] = [values[name] for name in names]
+
+    def feed_as(self, value: Value, dtype: str, shape: Sequence[int]) -> None:
+        """Another type and shape for an input whose readers get what they got before."""
+        value.type = ir.TensorType(ir.DataType.from_numpy(np.dtype(dtype)))
+        value.shape = ir.Shape(shape)
+
+    def add_input(self, name: str, dtype: str, at: int, shape: Sequence[int] = ()) -> Value:
+        """A new input at position `at`; `name` gets a number when it is taken."""
+        kind = ir.TensorType(ir.DataType.from_numpy(np.dtype(dtype)))
+        value = ir.Value(name=self.free_name(name), type=kind, shape=ir.Shape(shape))
+        self.model.graph.inputs.insert(at, value)
+        return value
+
+    def drop_input(self, value: Value) -> None:
+        """Remove an input nobody reads."""
+        self.model.graph.inputs.remove(value)
+
+    def feed_past(self, node: Node, value: Value) -> None:
+        """The input `value` takes the place, type and shape of what `node` makes of it."""
+        made = node.outputs[0]
+        value.type, value.shape = made.type, made.shape
+        self.replace_readers(made, value, [use.node for use in tuple(made.uses())])
+        self.remove(node)
 
     def replace_uses(self, old: Value, new: Value) -> None:
         """Whoever reads `old` reads `new`, the world too: the graph output keeps its name."""
@@ -120,10 +153,16 @@ class Graph:
         """`new` becomes the graph output `old` was, and takes over its public name."""
         outputs = self.model.graph.outputs
         outputs[outputs.index(old)] = new
-        name, old.name = old.name, self._free(f"{old.name}_float")
+        name, old.name = old.name, self.free_name(f"{old.name}_float")
         new.name = name
         if new.type is None:
             new.type, new.shape = old.type, old.shape
+
+    def rename(self, value: Value, name: str, holder: Value | None = None) -> None:
+        """Call a node's output `name`; `holder`, who had that name, gets another."""
+        if holder is not None:
+            holder.name = self.free_name(f"{name}_float")
+        value.name = name
 
     def remove(self, node: Node) -> None:
         """Remove a node nobody reads."""
@@ -150,19 +189,49 @@ class Graph:
             for made in node.outputs:
                 made.shape = None
 
-    def set_type(self, node: Node, op_type: str) -> None:
+    def set_layout(self, value: Value, order: Sequence[int], of: Value) -> None:
+        """`value` has the type of `of`, and its shape with the axes in this order."""
+        value.type = of.type
+        value.shape = None if of.shape is None else ir.Shape([of.shape[axis] for axis in order])
+
+    def forget_shape(self, value: Value) -> None:
+        """The node that makes it now makes it in another shape; `with_shapes` finds which."""
+        value.shape = None
+
+    def become(
+        self, node: Node, op_type: str, inputs: Sequence[Value | None], **attributes: Any
+    ) -> None:
+        """The node computes what it makes in another way; its name and output stay."""
         node.op_type = op_type
+        node.attributes.clear()
+        self.set_attributes(node, **attributes)
+        node.resize_inputs(len(inputs))
+        for index, value in enumerate(inputs):
+            node.replace_input_with(index, value)
+
+    def absorb(self, node: Node, *others: Node) -> None:
+        """`node` computes what the others did: it comes from where they do, and those whose
+        results nobody reads any more are removed."""
+        inherit(node, *others)
+        order = {other: index for index, other in enumerate(self.model.graph)}
+        for other in sorted(others, key=order.__getitem__, reverse=True):
+            if not any(value.uses() or value.is_graph_output() for value in other.outputs):
+                self.remove(other)
 
     def bypass(self, node: Node) -> bool:
         """Remove a node that gives what it is given. False where the interface forbids it:
-        a graph input cannot also be the graph output it feeds."""
+        a graph input cannot also be the graph output it feeds.
+
+        Who makes what it was given now makes what it gave; if nobody does, it leaves no trace."""
         given, made = node.inputs[0], node.outputs[0]
         if given is None:
             return False
         if made.is_graph_output() and (given.producer() is None or given.is_graph_output()):
             return False
         self.replace_uses(made, given)
-        self.model.graph.remove(node, safe=True)
+        if maker := given.producer():
+            inherit(maker, node)
+        self.remove(node)
         return True
 
     def drop_unused(self) -> int:
@@ -181,37 +250,11 @@ class Graph:
 
     def with_shapes(self) -> Graph:
         """The same graph with every shape and type inferred. Raises GraphError."""
-        proto = ir.to_proto(self.model)
-        try:
-            inferred = onnx.shape_inference.infer_shapes(proto, strict_mode=True, data_prop=True)
-        except (onnx.shape_inference.InferenceError, ValueError) as error:
-            raise GraphError(f"the shapes of the model do not fit: {error}") from error
-        return Graph(ir.from_proto(inferred))
+        return Graph(inferred(self.model))
 
     def only(self, node: Node) -> Graph:
-        """A model of this one node: what it reads is fed or constant, what it makes is given."""
-        read = [value for value in dict.fromkeys(node.inputs) if value is not None]
-        fed = [_twin(value) for value in read if value.const_value is None]
-        constants = [_twin(value) for value in read if value.const_value is not None]
-        twins = {str(value.name): value for value in (*fed, *constants)}
-        made = [_twin(value) for value in node.outputs]
-        twin = ir.Node(
-            node.domain,
-            node.op_type,
-            [None if value is None else twins[str(value.name)] for value in node.inputs],
-            node.attributes.values(),
-            outputs=made,
-            name=node.name,
-        )
-        graph = ir.Graph(
-            fed,
-            made,
-            nodes=[twin],
-            initializers=constants,
-            opset_imports=self.model.opset_imports,
-            name=node.name,
-        )
-        return Graph(ir.Model(graph, ir_version=self.model.ir_version))
+        """A model of this one node, fed what it and its branches read from here."""
+        return Graph(alone(self.model, node))
 
     def copy(self) -> Graph:
         return Graph.from_bytes(self.to_bytes())
@@ -235,6 +278,11 @@ class Graph:
 
     # -- names -----------------------------------------------------------------------------
 
+    def name_origins(self) -> None:
+        """A node that comes from nowhere yet comes from itself: this is the trained model."""
+        for node in self.model.graph:
+            originate(node, origin(node) or [str(node.name)])
+
     def set_metadata(self, facts: Mapping[str, str]) -> None:
         self.model.metadata_props.update(facts)
 
@@ -242,17 +290,10 @@ class Graph:
     def metadata(self) -> Mapping[str, str]:
         return self.model.metadata_props
 
-    def _free(self, name: str) -> str:
+    def free_name(self, name: str) -> str:
         """`name`, with a number behind it when a value or node has it already."""
         free, number = name, 1
         while free in self._names:
             free, number = f"{name}_{number}", number + 1
         self._names.add(free)
         return free
-
-
-def _twin(value: Value) -> Value:
-    """A value of the same name, type and content in another graph."""
-    return ir.Value(
-        name=value.name, type=value.type, shape=value.shape, const_value=value.const_value
-    )

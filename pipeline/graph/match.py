@@ -45,6 +45,11 @@ def dtype(value: ir.Value) -> str:
     return str(value.dtype.numpy())
 
 
+def type_number(dtype: str) -> int:
+    """ONNX's number of an element type that NumPy calls `dtype`: what Cast is told."""
+    return int(ir.DataType.from_numpy(np.dtype(dtype)))
+
+
 def open_dimensions(value: ir.Value) -> str:
     """The shape of a value that is not fixed, as text; empty when every dimension is."""
     if value.shape is None:

@@ -16,11 +16,12 @@ from onnx_ir.passes.common import (
 from pipeline.errors import GraphError
 from pipeline.graph.graph import Graph
 from pipeline.graph.match import array, attribute
+from pipeline.graph.origin import originate, trace
 
 INITIALIZERS_ALONE = 4  # the IR version since which an initializer need not be an input
 ONNX_DOMAINS = ("", "ai.onnx")  # two spellings of one
 MIN_OPSET = 7  # the oldest onnx's converter upgrades
-WORKING_OPSET = 13  # the first with per-axis QuantizeLinear, which per-channel weights need
+WORKING_OPSET = 20  # the first with Gelu; HardSwish, LayerNormalization and Mish came before
 
 
 def parse(data: bytes, name: str) -> Graph:
@@ -71,6 +72,7 @@ def upgraded(graph: Graph, opset: int = WORKING_OPSET) -> Graph:
             hint=f"export it again with opset {opset} or newer",
         ) from error
     result = _normal(ir.from_proto(converted))
+    trace(result.model.graph, graph.model.graph)
     if graph.opset < 11:
         _keep_old_resize(result)
     return result
@@ -149,7 +151,8 @@ def _readable(graph: Graph) -> Graph:
 
 
 def _normal(model: ir.Model) -> Graph:
-    """Constants are initializers, nodes are sorted, names are unique and nothing is nameless."""
+    """Constants are initializers, nodes are sorted, names are unique and nothing is nameless;
+    every node comes from itself."""
     imports = model.graph.opset_imports
     if "ai.onnx" in imports:
         imports[""] = imports.pop("ai.onnx")
@@ -163,4 +166,6 @@ def _normal(model: ir.Model) -> Graph:
         if node.outputs:
             node.name = node.name or node.outputs[0].name  # called after what it makes
     NameFixPass()(model)
+    for node in model.graph:
+        originate(node, [str(node.name)])
     return Graph(model)

@@ -180,7 +180,8 @@ class Build:
         return error
 
     def _stamp_file(self, node: Node) -> str:
-        return f"{self.directory}/{STAMPS}/{node.short.replace('/', '.')}.json"
+        folder = f"{STAMPS}/@{node.variant}" if node.variant else STAMPS
+        return f"{self.directory}/{folder}/{node.short.replace('/', '.')}.json"
 
 
 def _written(route: str, places: Mapping[str, str]) -> str:

@@ -25,7 +25,12 @@ from pipeline.cache.signature import FileDigests
 
 PACKAGE = Path(pipeline.__file__).parent
 # The import name of a library where its distribution is called something else.
-DISTRIBUTIONS = {"google": "protobuf", "onnx_ir": "onnx-ir", "yaml": "pyyaml"}
+DISTRIBUTIONS = {
+    "PIL": "pillow",
+    "google": "protobuf",
+    "onnx_ir": "onnx-ir",
+    "yaml": "pyyaml",
+}
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Node: one stage of one project, for one target where it asks; Plan: all of a project's.
+"""Node: one stage of one project, for one variant and target of it; Plan: all of a project's.
 
 Plain data, to be read by list, why, doit and tests alike, and remembered as JSON.
 """
@@ -11,8 +11,8 @@ from functools import cached_property
 from typing import Annotated, Any, TypedDict
 
 from pipeline.digest import Json
+from pipeline.project.doc import Doc
 from pipeline.project.files import Source
-from pipeline.project.sections import Doc
 
 
 class Key(TypedDict):
@@ -44,13 +44,15 @@ class KeptRecord(TypedDict):
 class Node:
     """`path` is the artifact's, relative to the project. `inputs` are node names by stage.
 
-    `params` are the sections of YAML the stage reads, `places` says where each key stands.
+    `params` are the sections of YAML the stage reads, `places` says where each key stands. The
+    `twin` is an earlier node that can only make the same: this one waits for it, and recalls.
     """
 
     name: str
     stage: str
     module: str
     summary: str
+    variant: str | None
     target: str | None
     path: str
     inputs: Mapping[str, str]
@@ -58,10 +60,16 @@ class Node:
     target_document: Json
     sources: tuple[Source, ...]
     places: Mapping[str, str]
+    twin: str | None = None
+
+    @property
+    def group(self) -> str:
+        """The project, or a variant of it: `digits`, `digits@p999`."""
+        return self.name.partition(":")[0]
 
     @property
     def short(self) -> str:
-        """The name within its project: `statistics`, `rdk-x5/calibrated`."""
+        """The name within its group: `statistics`, `rdk-x5/calibrated`."""
         return f"{self.target}/{self.stage}" if self.target else self.stage
 
 

@@ -1,95 +1,167 @@
-"""Plan: stages x targets → nodes. A stage fans out where it asks for a target, and so does every
-stage behind it."""
+"""Plan: stages x variants x targets → nodes.
+
+A stage fans out where it asks for a target, and so does every stage behind it. What comes before
+is made once for all targets, and once for all variants that agree on it. Behind it each variant
+has its own artifacts; where one can only be what an earlier node makes, that is its twin.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import cache
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 from pipeline import digest
-from pipeline.errors import ProjectError
+from pipeline.errors import Place, ProjectError
 from pipeline.make.node import Node, Plan
 from pipeline.project.files import sources
-from pipeline.project.reader import Project
+from pipeline.project.reader import Project, Reading
 from pipeline.stages.stage import Stage
 from pipeline.targets.target import Target
 
 ReadTarget = Callable[[str], Target]
 
 
+class _Branch(NamedTuple):
+    """One variant for one target, or, without one, for all: how names and paths are written."""
+
+    project: Project
+    target: str | None
+    reading: Reading
+    document: Target | None
+
+    def name(self, short: str) -> str:
+        group = self.project.name
+        group += f"@{self.project.variant}" if self.project.variant else ""
+        return f"{group}:{self.target}/{short}" if self.target else f"{group}:{short}"
+
+    def path(self, stage: Stage) -> str:
+        """`out/[@<variant>/]<stage>[.<target>]<suffix>`; what leaves the house is called after
+        the project."""
+        stem, suffix = stage.name, stage.artifact.suffix
+        if stage.name == "compiled":
+            stem = self.reading.sections.compile.prefix or self.project.name
+            if stem != PurePosixPath(stem).name or stem.startswith("."):
+                place = self.reading.places.get("compile.prefix")
+                raise ProjectError(f"`{stem}` is no file name", place)
+        folder = f"out/@{self.project.variant}" if self.project.variant else "out"
+        fan = f".{self.target}" if self.target else ""
+        return f"{folder}/{stem}{fan}{suffix}"
+
+
 def planned(project: Project, stages: Mapping[str, Stage], read_target: ReadTarget) -> Plan:
-    """Every node of `project`. Raises ProjectError for a target nobody knows, or none at all."""
-    names = project.sections.targets
-    if not names:
-        raise ProjectError("no target to build for", project.places.get("targets"))
-    targets = {name: _target(project, index, read_target) for index, name in enumerate(names)}
+    """Every node of `project` and its variants, each behind its inputs and its twin.
+
+    Raises ProjectError for a target nobody knows, none at all, or one whose overlay speaks to a
+    stage that is shared with the other targets.
+    """
     nodes: list[Node] = []
-    fans_out: dict[str, bool] = {}
-    for stage in stages.values():
-        fans_out[stage.name] = stage.asks_target or any(fans_out[name] for name in stage.inputs)
-        for target in targets if fans_out[stage.name] else (None,):
-            document = targets[target] if target and stage.asks_target else None
-            nodes.append(_node(project, stage, target, document, fans_out))
+    first: dict[str, Node] = {}
+    read = cache(read_target)
+    for variant in (project, *project.variants):
+        for node in _nodes(variant, stages, read, first):
+            nodes.append(node)
     return Plan(project.name, tuple(nodes))
 
 
-def _target(project: Project, index: int, read_target: ReadTarget) -> Target:
-    name = project.sections.targets[index]
-    place = project.places.get(f"targets.{index}")
-    if name in project.sections.targets[:index]:
-        raise ProjectError(f"target `{name}` is listed twice", place)
+def _nodes(
+    project: Project, stages: Mapping[str, Stage], read_target: ReadTarget, first: dict[str, Node]
+) -> Iterator[Node]:
+    """The nodes of one variant. `first` holds, by identity, the first node of each, and grows."""
+    shared = _shared(stages)
+    trunk = _Branch(project, None, Reading(project.sections, project.places), None)
+    branches = [_branch(project, name, read_target, shared) for name in project.targets]
+    if not branches:
+        raise ProjectError("no target to build for", project.places.get("targets"))
+    made: dict[tuple[str | None, str], Node] = {}
+    for stage in stages.values():
+        for branch in [trunk] if stage.name in shared else branches:
+            inputs = {
+                name: made[None if name in shared else branch.target, name] for name in stage.inputs
+            }
+            node = _node(branch, stage, inputs)
+            twin = first.setdefault(_identity(node, inputs), node)
+            if branch is not trunk and twin is not node:
+                node = replace(node, twin=twin.name)
+            made[branch.target, stage.name] = twin if branch is trunk else node
+            if twin is node or branch is not trunk:
+                yield node
+
+
+def _shared(stages: Mapping[str, Stage]) -> Mapping[str, Stage]:
+    """The stages that are made once for all targets."""
+    found: dict[str, Stage] = {}
+    for stage in stages.values():
+        if not stage.asks_target and all(name in found for name in stage.inputs):
+            found[stage.name] = stage
+    return found
+
+
+def _branch(
+    project: Project, name: str, read_target: ReadTarget, shared: Mapping[str, Stage]
+) -> _Branch:
+    reading = project.targets[name]
+    for section in reading.own:
+        readers = [stage.name for stage in shared.values() if section in stage.sections]
+        if readers or section == "targets":
+            what = f"`{section}` cannot differ by target"
+            why = f": `{readers[0]}` is made once for all of them" if readers else ""
+            hint = "write a variant with one target, under `variants:`"
+            raise ProjectError(what + why, reading.places.get(section), hint)
     try:
-        return read_target(name)
+        return _Branch(project, name, reading, read_target(name))
     except ProjectError as error:
-        error.where = error.where or place
+        error.where = error.where or _place(project, name)
         raise
 
 
-def _node(
-    project: Project,
-    stage: Stage,
-    target: str | None,
-    document: Target | None,
-    fans_out: Mapping[str, bool],
-) -> Node:
-    def name_of(short: str) -> str:
-        fan = target if fans_out[short] else None
-        return f"{project.name}:{fan}/{short}" if fan else f"{project.name}:{short}"
+def _place(project: Project, target: str) -> Place | None:
+    index = list(project.targets).index(target)
+    return project.places.get(f"targets.{index}")
 
-    params = {name: digest.plain(getattr(project.sections, name)) for name in stage.sections}
-    named = sources(project.sections)
+
+def _node(branch: _Branch, stage: Stage, inputs: Mapping[str, Node]) -> Node:
+    sections = branch.reading.sections
     return Node(
-        name_of(stage.name),
-        stage.name,
-        stage.module,
-        stage.summary,
-        target,
-        _path(project, stage, target),
-        {name: name_of(name) for name in stage.inputs},
-        params,
-        digest.plain(document),
-        tuple(s for s in named if stage.reads_sources and s.keys[0] in stage.sections),
-        _places(project, stage),
+        name=branch.name(stage.name),
+        stage=stage.name,
+        module=stage.module,
+        summary=stage.summary,
+        variant=branch.project.variant,
+        target=branch.target,
+        path=branch.path(stage),
+        inputs={name: node.name for name, node in inputs.items()},
+        params={name: digest.plain(getattr(sections, name)) for name in stage.sections},
+        target_document=digest.plain(branch.document) if stage.asks_target else None,
+        sources=tuple(
+            source
+            for source in sources(sections)
+            if stage.reads_sources and source.keys[0] in stage.sections
+        ),
+        places=_places(branch, stage),
     )
 
 
-def _path(project: Project, stage: Stage, target: str | None) -> str:
-    """`out/<stage>[.<target>]<suffix>`; what leaves the house is called after the project."""
-    suffix = stage.artifact.suffix
-    stem = stage.name
-    if stage.name == "compiled":
-        stem = project.sections.compile.prefix or project.name
-        if stem != PurePosixPath(stem).name or stem.startswith("."):
-            raise ProjectError(f"`{stem}` is no file name", project.places.get("compile.prefix"))
-    return f"out/{stem}.{target}{suffix}" if target else f"out/{stem}{suffix}"
+def _identity(node: Node, inputs: Mapping[str, Node]) -> str:
+    """What a plan knows of a node's key: nodes of one identity have one key, whatever it is."""
+    return digest.of_document(
+        {
+            "stage": node.stage,
+            "params": node.params,
+            "target": node.target_document,
+            "inputs": {name: made.twin or made.name for name, made in inputs.items()},
+        }
+    )
 
 
-def _places(project: Project, stage: Stage) -> dict[str, str]:
+def _places(branch: _Branch, stage: Stage) -> dict[str, str]:
     """`file:line:column` of every key of the stage's sections, the file seen from the project."""
     found = {}
-    for route, place in project.places.items():
+    for route, place in branch.reading.places.items():
         if route.split(".")[0] in stage.sections:
-            file = PurePosixPath(os.path.relpath(place.path, project.directory))
+            file = PurePosixPath(os.path.relpath(place.path, branch.project.directory))
             found[route] = f"{file}:{place.line}:{place.column}"
     return found

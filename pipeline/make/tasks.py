@@ -25,20 +25,26 @@ class Refused(TaskFailed):  # type: ignore[misc]  # doit is not typed
 
 
 def tasks(build: Build, make: Make) -> Iterator[dict[str, Any]]:
-    """One task per node, below a group task called like the project."""
-    yield {"basename": build.plan.project, "name": None, "doc": f"build {build.plan.project}"}
+    """One task per node, below a group task called like its variant; the project's has them all."""
     for node in build.plan.nodes:
         yield {
-            "basename": build.plan.project,
+            "basename": node.group,
             "name": node.short,
             "doc": node.summary,
             "actions": [(_act, [build, node, make])],
-            "task_dep": list(node.inputs.values()),
+            "task_dep": [*node.inputs.values(), *([node.twin] if node.twin else [])],
             "uptodate": [(_is_current, [build, node])],
             "targets": [str(build.artifact(node))],
             "clean": True,
             "meta": {"node": node, "build": build},
         }
+    groups: dict[str, list[str]] = {}
+    for node in build.plan.nodes:
+        groups.setdefault(node.group, []).append(node.name)
+    project, *variants = groups
+    groups[project] += variants
+    for group, members in groups.items():
+        yield {"basename": group, "name": None, "doc": f"build {group}", "task_dep": members}
 
 
 def failing_task(project: str, error: PipelineError) -> dict[str, Any]:

@@ -7,26 +7,43 @@ many places it changed. A pass that changes numbers is no pass: it lives in quan
 from collections.abc import Callable
 
 from pipeline.graph import Graph
+from pipeline.passes.batch_norm_to_conv import batch_norm_to_conv
+from pipeline.passes.cancel_transposes import cancel_transposes
 from pipeline.passes.drop_identity import drop_identity
 from pipeline.passes.drop_unused import drop_unused
 from pipeline.passes.explicit_pads import explicit_pads
 from pipeline.passes.fold_constants import fold_constants
-from pipeline.passes.fuse_batch_norm import fuse_batch_norm
-from pipeline.passes.fuse_bias import fuse_bias
+from pipeline.passes.fuse_affine import fuse_affine
+from pipeline.passes.fuse_layer_norm import fuse_layer_norm
+from pipeline.passes.fuse_pad import fuse_pad
+from pipeline.passes.merge_moves import merge_reshapes, merge_transposes
+from pipeline.passes.plain_arithmetic import plain_arithmetic
+from pipeline.passes.plain_softmax import plain_softmax
+from pipeline.passes.recognize_functions import recognize_functions
+from pipeline.passes.take_branch import take_branch
 
 PASSES: tuple[Callable[[Graph], int], ...] = (
     drop_identity,
     fold_constants,
+    take_branch,
+    cancel_transposes,
     explicit_pads,
-    fuse_bias,
-    fuse_batch_norm,
+    merge_reshapes,
+    merge_transposes,
+    fuse_pad,
+    fuse_affine,
+    recognize_functions,
+    fuse_layer_norm,
+    plain_arithmetic,
+    plain_softmax,
+    batch_norm_to_conv,
     drop_unused,
 )
 
 
 def optimized(graph: Graph) -> Graph:
     """A copy with every pass applied until none finds anything."""
-    graph = graph.copy()
+    graph = graph.with_shapes()
     while sum(run_pass(graph) for run_pass in PASSES):
-        graph = graph.with_shapes()  # what was folded may be the shape of something else
-    return graph.with_shapes()
+        graph = graph.with_shapes()
+    return graph

@@ -66,7 +66,8 @@ def _mistakes(error: Violation, document: Document) -> Iterator[tuple[Route, Pro
             for key in error.instance:
                 if key not in known:
                     at = (*route, key)
-                    hint = did_you_mean(key, known)
+                    hint = _home(key, known) if not route else ""
+                    hint = hint or did_you_mean(key, known)
                     what = f"unknown key `{key}`"
                     yield at, ProjectError(what, document.places[at].key, hint)
         case "required":
@@ -78,6 +79,12 @@ def _mistakes(error: Violation, document: Document) -> Iterator[tuple[Route, Pro
         case _:
             what, hint = _wrong_value(error)
             yield route, ProjectError(f"{_subject(route)} {what}", spot.value, hint)
+
+
+def _home(key: str, sections: Json) -> str:
+    """A hint for a key at the top that a section has: its indentation was forgotten."""
+    homes = [name for name, inner in sections.items() if key in inner.get("properties", {})]
+    return f"it stands below `{homes[0]}:`, indented" if homes else ""
 
 
 def dotted(route: Route) -> str:
@@ -101,9 +108,21 @@ def _wrong_value(error: Violation) -> tuple[str, str]:
             return f"must be at least {limit:g}, not {value}", ""
         case "maximum":
             return f"must be at most {limit:g}, not {value}", ""
+        case "pattern":
+            return _unnamed(value, error.schema["properties"])
+        case "minProperties" | "maxProperties":
+            return f"must have one key, not {len(value)}", _apart(error.schema)
         case "minLength":
             return "must not be empty", ""
     raise AssertionError(f"schema.py writes no `{error.validator}`")
+
+
+def _unnamed(name: str, known: dict[str, Json]) -> tuple[str, str]:
+    """A name that stands alone, and is none of `known` or needs arguments."""
+    if name not in known:
+        return f"cannot be `{name}`", did_you_mean(name, known)
+    required = known[name]["required"]
+    return f"is `{name}` without arguments", f"write {{{name}: {{{required[0]}: ...}}}}"
 
 
 def _wanted(schema: Json) -> str:
@@ -112,8 +131,9 @@ def _wanted(schema: Json) -> str:
 
 
 def _one(kind: str, schema: Json) -> str:
-    of = schema["items"].get("type") if kind == "array" else None
-    return f"{_ONE[kind]} of {_MANY[of]}" if isinstance(of, str) else _ONE[kind]
+    of = schema["items"].get("type", []) if kind == "array" else []
+    many = " or ".join(_MANY[kind] for kind in ([of] if isinstance(of, str) else of))
+    return f"{_ONE[kind]} of {many}" if many else _ONE[kind]
 
 
 def _given(value: Json) -> str:
@@ -141,10 +161,18 @@ def _nearest(value: Json, allowed: list[Json]) -> list[str]:
     def likeness(choice: Json) -> float:
         return SequenceMatcher(None, str(value).lower(), str(choice).lower()).ratio()
 
-    return [_quoted(choice) for choice in sorted(allowed, key=likeness, reverse=True)]
+    named = [choice for choice in allowed if choice is not None]
+    return [_quoted(choice) for choice in sorted(named, key=likeness, reverse=True)]
 
 
 def _quoted(value: Json) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return "empty" if value is None else f"`{value}`"
+
+
+def _apart(schema: Json) -> str:
+    """How several keys are told apart: steps of a list, or what belongs to a name."""
+    if "properties" in schema:
+        return "write one step per line, each behind its own `-`"
+    return "indent what belongs to it further"

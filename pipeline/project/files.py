@@ -1,5 +1,8 @@
 """The files a project names, in an order that no file system decides.
 
+`${ENV:NAME}` in a path is the variable's value, looked up together with the files: no key of an
+artifact holds it, only the names and the bytes of what it led to.
+
 Imports nothing that parses: it runs in every build, also when there is nothing to do.
 """
 
@@ -15,10 +18,11 @@ from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from pipeline.digest import of_bytes
-from pipeline.errors import CacheError, ProjectError
+from pipeline.errors import CacheError, ProjectError, Route
 from pipeline.project.sections import FileGlob, FilePath
 
 _WILD = re.compile(r"[*?\[]")
+_VARIABLE = re.compile(r"\$\{ENV:([A-Za-z_][A-Za-z0-9_]*)\}")
 
 # (name, path), sorted by name; a name never holds a root folder. A path is a string: there may be
 # thousands, in every build.
@@ -87,29 +91,45 @@ def _inside(hint: Any, value: Any) -> list[tuple[tuple[str, ...], Any, Any]]:
 
 
 def source_files(directory: Path, source: Source) -> NamedFiles:
-    """The files of `source` in the project `directory`; none when they do not exist."""
+    """The files of `source` in the project `directory`; none when they do not exist.
+
+    Raises ProjectError for a variable that is not set, at the key that uses it.
+    """
+    for name in _VARIABLE.findall(source.pattern):
+        if not os.environ.get(name):
+            hint = f"`${{ENV:{name}}}` stands for its value"
+            what = f"the environment variable `{name}` is not set, or empty"
+            raise ProjectError(what, Route(source.route), hint)
     if source.many:
         return pattern_files(directory, source.pattern)
-    return _single(directory / source.pattern)
+    return _single(directory / _expanded(source.pattern))
 
 
 def pattern_files(directory: Path, pattern: str) -> NamedFiles:
     """The plain files that match `pattern`, as (name, path) sorted by name.
 
     `*`, `?` and `[…]` match within a folder, `**` any number of folders. The name is the POSIX
-    path below the last folder before the first wildcard. Hidden files, and folders behind links
-    under `**`, are left out. No such folder: no files. Raises ProjectError for one that cannot
-    be listed.
+    path below the last folder before the first wildcard. A folder stands for the files in it.
+    Hidden files, and folders behind links under `**`, are left out. No such folder: no files.
+    Raises ProjectError for one that cannot be listed.
     """
     parts = PurePosixPath(pattern).parts
     literal = next((n for n, part in enumerate(parts) if _WILD.search(part)), len(parts))
-    root = directory.joinpath(*parts[:literal])
-    if literal == len(parts):
+    root = directory.joinpath(*map(_expanded, parts[:literal]))
+    if parts and literal == len(parts) and root.is_dir():
+        parts = (*parts, "*")
+    elif literal == len(parts):
         return _single(root)
-    folders, last = parts[literal:-1], parts[-1]
+    # A value is taken at its word: what is wild in it matches only itself.
+    *folders, last = (_expanded(part, wild=r"[\g<0>]") for part in parts[literal:])
     wanted = (*folders, "**", "*") if last == "**" else (*folders, last)
     names = sorted(set(_below(str(root), wanted, "")))
     return tuple((name, f"{root}/{name}") for name in names)
+
+
+def _expanded(part: str, wild: str = r"\g<0>") -> str:
+    """`part` with the values of its variables, each wild character of them written as `wild`."""
+    return _VARIABLE.sub(lambda found: _WILD.sub(wild, os.environ.get(found[1], "")), part)
 
 
 def _single(path: Path) -> NamedFiles:

@@ -7,9 +7,8 @@ the same keys and the same meaning.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -18,11 +17,19 @@ from pipeline.digest import Json
 from pipeline.errors import Place, ProjectError
 from pipeline.project.check import check, dotted
 from pipeline.project.document import Document, Spot, read_document, shown
-from pipeline.project.schema import schema_of
+from pipeline.project.expand import NAME, merged, targets, variants
+from pipeline.project.schema import is_choice, schema_of
 from pipeline.project.sections import Sections
 from pipeline.project.vendor import Dialect, Note, spoken
 
-NAME = re.compile(r"[A-Za-z0-9_.-]+")
+
+@dataclass(frozen=True)
+class Reading:
+    """The sections as one target's own stages read them; `own` are those its overlay names."""
+
+    sections: Sections
+    places: Mapping[str, Place]
+    own: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -30,7 +37,8 @@ class Project:
     """What the YAML of one directory says.
 
     `places` goes from a dotted route ("calibration.method", "targets.0") to where its value is
-    written; of a mapping ("inputs.image"), to its key.
+    written; of a mapping ("inputs.image"), to its key. A variant is a project of its own, called
+    `variant`; the project itself has none, and knows its variants.
     """
 
     name: str
@@ -38,6 +46,9 @@ class Project:
     sections: Sections
     places: Mapping[str, Place]
     files: tuple[Path, ...]
+    targets: Mapping[str, Reading]
+    variant: str | None = None
+    variants: tuple[Project, ...] = ()
     notes: tuple[Note, ...] = ()
 
 
@@ -54,10 +65,34 @@ def read_project(directory: Path, dialects: Mapping[str, Dialect] | None = None)
     files = _files(directory)
     joined = _joined([read_document(file) for file in files])
     said = spoken(joined, directory, dialects or {})
-    document = said.document
-    sections = sections_of(document)
+    found = project_of(said.document, name, directory)
+    return replace(found, files=(*files, *said.files), notes=said.notes)
+
+
+def project_of(document: Document, name: str, directory: Path) -> Project:
+    """The project that one document describes, with its variants and its targets' overlays.
+
+    Raises the first ProjectError in it.
+    """
+    plain = _reading(document)
+    by_target = {
+        target: plain if overlay is None else _overlaid(document, overlay)
+        for target, overlay in targets(document).items()
+    }
+    found = tuple(
+        replace(project_of(whole, name, directory), variant=variant)
+        for variant, whole in variants(document).items()
+    )
+    return Project(name, directory, plain.sections, plain.places, (), by_target, variants=found)
+
+
+def _overlaid(document: Document, overlay: Document) -> Reading:
+    return replace(_reading(merged(document, overlay)), own=tuple(overlay.data))
+
+
+def _reading(document: Document) -> Reading:
     places = {dotted(route): spot.value for route, spot in document.places.items()}
-    return Project(name, directory, sections, places, (*files, *said.files), said.notes)
+    return Reading(sections_of(document), places)
 
 
 def sections_of(document: Document) -> Sections:
@@ -101,6 +136,10 @@ def built(hint: Any, value: Json) -> Any:
     if is_dataclass(hint) and isinstance(hint, type):
         hints = get_type_hints(hint)
         return hint(**{key: built(hints[key], item) for key, item in value.items()})
+    if is_choice(hint):
+        hints = get_type_hints(hint)
+        chosen = {value: {}} if isinstance(value, str) else value
+        return {name: built(hints[name], item) for name, item in chosen.items()}
     if origin in (Union, UnionType):
         return built(_member(arguments, value), value)
     if origin is tuple:
@@ -117,8 +156,13 @@ def _member(members: tuple[Any, ...], value: Json) -> Any:
     """The member of a union that `value` belongs to."""
     if value is None:
         return type(None)
-    return next(
-        member
-        for member in members
-        if member is not type(None) and (get_origin(member) is tuple) == isinstance(value, list)
-    )
+    kind = type(value) if isinstance(value, list | dict) else None
+    return next(m for m in members if m is not type(None) and _kind(m) is kind)
+
+
+def _kind(hint: Any) -> type | None:
+    """What JSON has for a type: a list, a dict, or else one value."""
+    if is_dataclass(hint):
+        return dict
+    origin = get_origin(getattr(hint, "__supertype__", hint))
+    return {tuple: list, Mapping: dict, dict: dict}.get(origin)

@@ -4,6 +4,8 @@
     tuple[T, ...] → array of T              Literal → enum
     A | B → both types at once              Doc → description, minimum, maximum
     TypedDict → object, all keys required   Any → anything
+    TypedDict, total=False → one of its keys, or the name of a key that needs no more
+    Overlay → the whole schema again, nothing required and nothing by default
 
 A union needs no `anyOf`: `items` speaks only of arrays and `minimum` only of numbers, so the
 keywords of the members lie side by side and a wrong value breaks exactly one of them.
@@ -27,10 +29,18 @@ from typing import (
 )
 
 from pipeline.digest import Json, plain
-from pipeline.project.sections import Doc
+from pipeline.project.doc import Doc
+from pipeline.project.expand import ONCE
+from pipeline.project.sections import Overlay, Sections, TargetOverlay
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
+_OVERLAY = {"$ref": "#/$defs/overlay"}
+_ONE_KEY = {"type": "object", "minProperties": 1, "maxProperties": 1}
+_OVERLAYS: dict[Any, Json] = {
+    Overlay: _OVERLAY,
+    TargetOverlay: {**_ONE_KEY, "additionalProperties": _OVERLAY},
+}
 _TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", NoneType: "null"}
 
 
@@ -39,7 +49,23 @@ def schema_of(sections: type, title: str = "npumake project") -> Json:
 
     Raises TypeError for a field whose type has no place in YAML.
     """
-    return {"$schema": DRAFT, "title": title, **_of(sections, Doc(""))}
+    whole = _of(sections, Doc(""))
+    schema = {"$schema": DRAFT, "title": title, **whole}
+    if sections is not Sections:
+        return schema
+    keys = {key: inner for key, inner in whole["properties"].items() if key not in ONCE}
+    return {**schema, "$defs": {"overlay": _overlay({**whole, "properties": keys})}}
+
+
+def _overlay(schema: Json) -> Json:
+    """The schema of a part of what `schema` describes. A list is given whole."""
+    inner = {key: item for key, item in schema.items() if key not in ("required", "default")}
+    if "properties" in inner:
+        keys = inner["properties"]
+        inner["properties"] = {name: _overlay(keys[name]) for name in keys}
+    if isinstance(inner.get("additionalProperties"), dict):
+        inner["additionalProperties"] = _overlay(inner["additionalProperties"])
+    return inner
 
 
 def _of(hint: Any, doc: Doc) -> dict[str, Json]:
@@ -62,6 +88,10 @@ def _of(hint: Any, doc: Doc) -> dict[str, Json]:
 def _of_class(hint: Any, doc: Doc) -> dict[str, Json]:
     if hint is Any:
         return {}
+    if is_choice(hint):
+        return _choice(hint)
+    if hint in _OVERLAYS:
+        return _OVERLAYS[hint]
     if is_typeddict(hint):
         return _document(hint)
     if is_dataclass(hint) and isinstance(hint, type):
@@ -107,6 +137,25 @@ def _document(document: type) -> dict[str, Json]:
         "properties": {name: _of(hint, Doc("")) for name, hint in hints.items()},
         "additionalProperties": False,
         "required": list(hints),
+    }
+
+
+def is_choice(hint: Any) -> bool:
+    """Is it a TypedDict of which a value holds one key?"""
+    return is_typeddict(hint) and not hint.__total__
+
+
+def _choice(choice: type) -> dict[str, Json]:
+    hints = get_type_hints(choice, include_extras=True)
+    properties = {name: _of(hint, Doc("")) for name, hint in hints.items()}
+    alone = [name for name, inner in properties.items() if "required" not in inner]
+    return {
+        "type": ["object", "string"],
+        "properties": properties,
+        "additionalProperties": False,
+        "minProperties": 1,
+        "maxProperties": 1,
+        "pattern": f"^({'|'.join(alone)})$",
     }
 
 

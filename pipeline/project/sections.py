@@ -9,19 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Literal, NewType
+from typing import Annotated, Any, Literal, NewType
+
+from pipeline.project.doc import Doc as Doc
+from pipeline.project.transforms import Transform
 
 FilePath = NewType("FilePath", str)  # one file, relative to the project directory
 FileGlob = NewType("FileGlob", str)  # many files, by a shell pattern; sorted by name
-
-
-@dataclass(frozen=True)
-class Doc:
-    """Help for a key, shown by editors, with the limits a schema can check."""
-
-    text: str
-    minimum: float | None = None
-    maximum: float | None = None
+Overlay = NewType("Overlay", dict[str, Any])  # keys of the project that replace what stands there
+TargetOverlay = NewType("TargetOverlay", dict[str, Any])  # the one target it is for: an Overlay
 
 
 PerChannel = float | tuple[float, ...]  # one number for all channels, or one per channel
@@ -29,38 +25,138 @@ PerChannel = float | tuple[float, ...]  # one number for all channels, or one pe
 
 @dataclass(frozen=True)
 class Model:
-    path: Annotated[FilePath, Doc("The trained float network (.onnx).")]
+    path: Annotated[FilePath, Doc("The trained network (.onnx, .tflite, .prototxt).")]
+    weights: Annotated[
+        FilePath | None, Doc("The .caffemodel of a .prototxt; other formats hold their own.")
+    ] = None
+    outputs: Annotated[
+        tuple[str, ...],
+        Doc("Nodes or tensors to end the model at; what only later nodes need is dropped."),
+    ] = ()
+    remove_types: Annotated[
+        tuple[Literal["Quantize", "Dequantize", "Transpose", "Cast", "Reshape", "Softmax"], ...],
+        Doc("Removed where they stand at the border of the model, type by type in this order."),
+    ] = ()
+    remove_nodes: Annotated[
+        tuple[str, ...],
+        Doc("Nodes at the border to remove, in this order, after `remove_types`."),
+    ] = ()
+
+
+@dataclass(frozen=True)
+class Preprocess:
+    """A camera's picture, given plane by plane as NHWC: one model input per plane."""
+
+    type: Annotated[
+        Literal[
+            "yuv444",
+            "yuv420",
+            "nv12",
+            "nv21",
+            "gray",
+            "rgb",
+            "bgra",
+            "rgb888p",
+            "rgb888p3",
+            "float32",
+        ],
+        Doc("What the camera gives; `float32` is no picture and passes as it is."),
+    ]
+    size: Annotated[
+        tuple[int, ...] | None,
+        Doc("[height, width] of the picture where it is not the model's.", minimum=1),
+    ] = None
+    crop: Annotated[
+        bool, Doc("Four more inputs say which rectangle to use: width, height, left, top.")
+    ] = False
 
 
 @dataclass(frozen=True)
 class Input:
-    """How one model input is fed at run time. The model computes (x + offset - mean) * scale."""
+    """What one model input was trained on and what it is fed at run time.
+
+    The model gets (colour(x + offset) - mean) * scale.
+    """
 
     shape: Annotated[
         tuple[int, ...] | None, Doc("Needed where the model leaves a dimension open.", minimum=1)
     ] = None
-    layout: Annotated[Literal["NCHW", "NHWC"], Doc("Where the channels are.")] = "NCHW"
+    batch: Annotated[
+        int,
+        Doc("Images per run of the compiled file; the model itself takes one.", 1, 128),
+    ] = 1
+    layout: Annotated[Literal["NCHW", "NHWC"], Doc("Where the channels are, as trained.")] = "NCHW"
+    fed_layout: Annotated[
+        Literal["NCHW", "NHWC"] | None, Doc("Where the channels are, as fed; `layout` by default.")
+    ] = None
+    type: Annotated[
+        Literal["rgb", "bgr", "gray", "yuv444", "featuremap"] | None,
+        Doc("What the model was trained on; `featuremap` by default, `rgb` with `preprocess`."),
+    ] = None
+    fed_type: Annotated[
+        Literal["rgb", "bgr", "gray", "yuv444", "nv12", "featuremap"] | None,
+        Doc("What the chip is given; `type` by default. nv12 reaches the model as yuv444."),
+    ] = None
+    color_range: Annotated[
+        Literal["full", "video"], Doc("Of a YUV picture: 0..255, or BT.601 video, 16..235.")
+    ] = "full"
+    preprocess: Annotated[
+        Preprocess | None, Doc("A camera's picture in planes, instead of `fed_type`.")
+    ] = None
     mean: Annotated[PerChannel, Doc("Subtracted, in units of the raw value (0..255).")] = 0.0
     scale: Annotated[PerChannel, Doc("Multiplied, after the mean: 1 / (255 * std).")] = 1.0
     offset: Annotated[
-        Literal[0, 128],
-        Doc("128: an 8-bit image, fed to the chip as value - 128. 0: a feature map."),
-    ] = 0
+        Literal[0, 128] | None,
+        Doc("128: 8-bit, fed as value - 128. 0: fed as it is. By default 128 for pictures."),
+    ] = None
 
 
 @dataclass(frozen=True)
 class Files:
-    files: Annotated[FileGlob, Doc("Pattern of .npy files, one sample each (raw values).")]
+    """The samples of one input: either files or random values."""
+
+    files: Annotated[
+        FileGlob | None,
+        Doc(
+            "A folder or a pattern, one sample per file: .npy, .npz, .safetensors, .jpg, .png, "
+            ".bmp; any other suffix is the bare numbers."
+        ),
+    ] = None
+    random: Annotated[
+        int | None, Doc("So many samples of seeded noise: for timing, not for accuracy.", 1, 4096)
+    ] = None
+    member: Annotated[str | None, Doc("The array in a file that holds several.")] = None
+    dtype: Annotated[
+        Literal["uint8", "float32"] | None,
+        Doc("Of bare numbers. Default: uint8 for an 8-bit image, else what the input takes."),
+    ] = None
+    channels: Annotated[
+        Literal["rgb", "bgr", "gray"], Doc("An image is read in this order (OpenCV reads bgr).")
+    ] = "rgb"
     normalized: Annotated[
         bool, Doc("The values are (raw - mean) * scale already, and are taken back to raw.")
     ] = False
+    values: Annotated[
+        Literal["0..255", "0..1"], Doc("An image is read as uint8, or as float (scikit-image).")
+    ] = "0..255"
+    transforms: Annotated[
+        tuple[Transform, ...], Doc("What is done to a sample, step by step, before it is fed.")
+    ] = ()
+    range: Annotated[
+        tuple[float, ...] | None,
+        Doc("[lowest, highest] value a sample may hold. Default: [0, 255] for an 8-bit image."),
+    ] = None
+    allow: Annotated[
+        tuple[Literal["few", "blank", "duplicate", "range", "preprocessing"], ...],
+        Doc("Findings about the samples that do not fail the build."),
+    ] = ()
 
 
 @dataclass(frozen=True)
 class Calibration:
     method: Annotated[
-        Literal["max", "max_percentile", "kl"],
-        Doc("How a threshold is chosen from the statistics."),
+        Literal["max", "max_percentile", "kl", "load"],
+        Doc("How a threshold is chosen from the statistics; load: the model carries its scales."),
     ] = "kl"
     percentile: Annotated[
         float,
@@ -80,16 +176,33 @@ class Sections:
     """A whole project file. `inputs` and `data` are by name of the model's input, `*` the rest."""
 
     model: Annotated[Model, Doc("The trained float model.")]
-    data: Annotated[Mapping[str, Files], Doc("Samples to calibrate with, by input name.")]
-    targets: Annotated[tuple[str, ...], Doc("Chips to build for, see `npumake list --targets`.")]
+    data: Annotated[
+        Mapping[str, Files],
+        Doc(
+            "Samples to calibrate with, by input name; a model that carries its scales needs none."
+        ),
+    ] = field(default_factory=dict, kw_only=True)
+    targets: Annotated[
+        tuple[str | TargetOverlay, ...],
+        Doc("Chips to build for, see `npumake list --targets`; a chip may overlay the project."),
+    ]
     inputs: Annotated[
         Mapping[str, Input],
         Doc(
-            "How each model input is fed, by its name. The model gets (x + offset - mean) * scale."
+            "How each model input is fed, by its name. The model gets "
+            "(colour(x + offset) - mean) * scale."
         ),
     ] = field(default_factory=dict)
     calibration: Annotated[Calibration, Doc("How thresholds are chosen.")] = Calibration()
     compile: Annotated[Compile, Doc("What the compiled files are.")] = Compile()
+    variants: Annotated[
+        Mapping[str, Overlay],
+        Doc("By name, the keys that differ: mappings merge, all else replaces."),
+    ] = field(default_factory=dict)
+    matrix: Annotated[
+        Mapping[str, tuple[Any, ...]],
+        Doc("Dotted keys and their values; every combination is a variant named for them."),
+    ] = field(default_factory=dict)
     dialect: Annotated[
         str | None, Doc("A vendor's tool whose YAML file says what is not said here.")
     ] = None

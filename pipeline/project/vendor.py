@@ -9,13 +9,13 @@ What stands beside the two keys is the project's own and replaces what the vendo
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
-from pipeline.digest import Json
 from pipeline.errors import Place, ProjectError, did_you_mean
-from pipeline.project.document import Document, Route, Spot, read_document
+from pipeline.project.document import Document, read_document
+from pipeline.project.expand import merged, without
 from pipeline.project.scalar import older_meaning
 
 
@@ -64,8 +64,8 @@ def spoken(document: Document, directory: Path, dialects: Mapping[str, Dialect])
     vendor = read_document(file, older_meaning)
     folder = PurePath(config).parent.as_posix()
     native = dialects[name].translate(vendor, "" if folder == "." else folder)
-    merged = _overlaid(native, document)
-    return Spoken(merged, dialects[name].notes(vendor), (file,))
+    rest = without(document, ("dialect", "config"))
+    return Spoken(merged(native, rest), dialects[name].notes(vendor), (file,))
 
 
 def _named(document: Document, key: str) -> str:
@@ -76,28 +76,3 @@ def _named(document: Document, key: str) -> str:
         place = document.places[(key,) if key in document.data else (other,)].key
         raise ProjectError(f"`{key}` must name one, beside `{other}`", place, hint)
     return value
-
-
-def _overlaid(native: Document, project: Document) -> Document:
-    """native ⊕ the rest of `project`: mappings merge, all else replaces what stood there."""
-    rest = {key: item for key, item in project.data.items() if key not in ("dialect", "config")}
-    data = _merged(native.data, rest)
-    known = dict(native.places) | {r: s for r, s in project.places.items() if r}
-    places: dict[Route, Spot] = {route: known[route] for route in routes(data)}
-    return Document(native.path, data, places)
-
-
-def _merged(base: Json, overlay: Json) -> Json:
-    if not isinstance(base, dict) or not isinstance(overlay, dict):
-        return overlay
-    return base | {
-        key: _merged(base[key], item) if key in base else item for key, item in overlay.items()
-    }
-
-
-def routes(data: Json, route: Route = ()) -> Iterator[Route]:
-    """Every route in `data`, the way to it before itself."""
-    yield route
-    keys = range(len(data)) if isinstance(data, list) else data if isinstance(data, dict) else ()
-    for key in keys:
-        yield from routes(data[key], (*route, key))

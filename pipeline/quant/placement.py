@@ -10,7 +10,7 @@ from __future__ import annotations
 from pipeline.engine.fusion import absorbed
 from pipeline.engine.rules import has_kernel
 from pipeline.engine.site import is_constant
-from pipeline.graph import Graph, Node, Value, array, is_float, producer
+from pipeline.graph import Graph, Node, Value, is_float, producer
 from pipeline.targets.target import Target
 
 PASSIVE = frozenset({"Concat", "Flatten", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"})
@@ -85,11 +85,11 @@ def answers(graph: Graph) -> frozenset[str]:
 def observed(graph: Graph) -> tuple[str, ...]:
     """Every tensor whose range some target may ask for, in graph order.
 
-    Not among them: what a node computes before the clamp it absorbs, and what only moves.
+    Not among them: what a node computes before the clamp it absorbs, what only moves, constants.
     """
     hidden = {node.outputs[0] for node in graph.nodes() if absorbed(node) is not None}
     made = [value for node in graph.nodes() for value in node.outputs]
-    floats = [v for v in (*graph.inputs, *made) if is_float(v) and array(v) is None]
+    floats = [v for v in (*graph.inputs, *made) if is_float(v) and not is_constant(v)]
     return tuple(str(v.name) for v in floats if v not in hidden and root(v) is v)
 
 

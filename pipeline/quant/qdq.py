@@ -34,9 +34,9 @@ def with_qdq(graph: Graph, grids: Mapping[str, Grid], target: Target) -> Graph:
     }
     for node in graph.nodes():
         if node in chip:
-            _quantize_constants(graph, node, lies_on, target)
+            quantize_constants(graph, node, lies_on, target)
     for value, grid in lies_on.items():
-        _quantize_activation(graph, value, grid, chip)
+        quantize_activation(graph, value, grid, chip)
     return graph.with_shapes()
 
 
@@ -65,7 +65,7 @@ def quantize_dequantize(
     )
 
 
-def _quantize_activation(graph: Graph, value: Value, grid: Grid, chip: set[Node]) -> None:
+def quantize_activation(graph: Graph, value: Value, grid: Grid, chip: set[Node]) -> None:
     """For the chip nodes that read it; for every reader when a chip node makes it."""
     readers = [use.node for use in tuple(value.uses())]
     on_the_chip = [node for node in readers if node in chip]
@@ -78,7 +78,7 @@ def _quantize_activation(graph: Graph, value: Value, grid: Grid, chip: set[Node]
     graph.replace_readers(value, real, readers if from_the_chip else on_the_chip)
 
 
-def _quantize_constants(
+def quantize_constants(
     graph: Graph, node: Node, lies_on: Mapping[Value, Grid], target: Target
 ) -> None:
     """Weights per channel; a constant operand like an activation; a bias later, as int32."""

@@ -11,8 +11,9 @@ from pipeline.bundle.archive import Bundle
 from pipeline.engine.ort import OrtSession
 from pipeline.engine.reference import ReferenceSession
 from pipeline.errors import GraphError, did_you_mean
+from pipeline.runtime.batched import Batched
 
-Engine = OrtSession | ReferenceSession
+Engine = OrtSession | ReferenceSession | Batched
 
 
 def _onnx(path: Path) -> Engine:
@@ -20,7 +21,9 @@ def _onnx(path: Path) -> Engine:
 
 
 def _bundle(path: Path) -> Engine:
-    return ReferenceSession(Bundle.load(path).program)
+    bundle = Bundle.load(path)
+    session = ReferenceSession(bundle.program)
+    return session if bundle.batch == 1 else Batched(session, bundle.batch)
 
 
 ENGINES: dict[str, Callable[[Path], Engine]] = {".onnx": _onnx, Bundle.suffix: _bundle}

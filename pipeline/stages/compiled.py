@@ -9,6 +9,7 @@ from pipeline import digest
 from pipeline.bundle.archive import Bundle
 from pipeline.engine.lower import lowered
 from pipeline.graph import Graph
+from pipeline.quant.images import batch
 from pipeline.targets.target import Target
 
 
@@ -17,4 +18,5 @@ def compiled(quantized: Graph, target: Target) -> Bundle:
         "quantized": digest.of_bytes(quantized.to_bytes()),
         "target": digest.of_document(target),
     }
-    return Bundle(target.name, lowered(quantized, target.rounding, target.operators), provenance)
+    program = lowered(quantized, target.rounding, target.runnable)
+    return Bundle(target.name, program, provenance, batch(quantized))

@@ -1,40 +1,75 @@
 """original_float: the model as it was trained, with its preprocessing in front.
 
-    model file → graph, static shapes, working opset → one preprocessing node per input
+    model file → cut at `outputs` → static shapes, working opset → border nodes removed
+               → per input the nodes from what is fed to what it was trained on
 
-The chip is fed x (for an image: pixel - 128); the model was trained on (pixel - mean) * scale.
-So the node computes (x + offset - mean) * scale, as a 1x1 depthwise convolution that the chip
-itself can run: weight = scale, bias = (offset - mean) * scale.
+The chip is fed x (of a picture: code - 128); the model was trained on (code - mean) * scale, in
+colours and a layout of its own. `pipeline.borders.preprocess` has the mathematics.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
-
+from pipeline.borders.cut import end_at, remove_node, remove_types
+from pipeline.borders.preprocess import put_in_front
 from pipeline.errors import GraphError, ProjectError, Route, did_you_mean
-from pipeline.frontends import read_model
+from pipeline.frontends import WITH_WEIGHTS, read_model, suffix_of
 from pipeline.graph import Graph, Value, open_dimensions, shape, upgraded
+from pipeline.project.feeding import feeding
 from pipeline.project.files import SourceFiles
 from pipeline.project.names import entries, strangers
 from pipeline.project.sections import Input, Model
-from pipeline.quant.images import mark_images
+from pipeline.quant.images import mark_batch, mark_images, mark_trained
 
 
 def original_float(model: Model, inputs: Mapping[str, Input], sources: SourceFiles) -> Graph:
-    (file,) = sources["model.path"]
-    graph = read_model(file.read(), file.name)
+    graph = _read(sources)
+    if model.outputs:
+        end_at(graph, model.outputs)
     fed = {str(value.name): value for value in graph.inputs}
     for name in strangers(inputs, fed):
         hint = did_you_mean(name, fed)
         raise ProjectError(f"the model has no input `{name}`", Route(f"inputs.{name}"), hint)
     inputs = {name: inputs[key] for name, key in entries(inputs, fed).items()}
     graph = upgraded(_with_fixed_shapes(graph, inputs)).with_shapes()
-    for value in graph.inputs:
-        _insert_preprocessing(graph, value, inputs.get(str(value.name), Input()))
-    mark_images(graph, [name for name, given in inputs.items() if given.offset])
+    if remove_types(graph, model.remove_types):
+        graph = graph.with_shapes()
+    for index, node in enumerate(model.remove_nodes):
+        remove_node(graph, node, Route(f"model.remove_nodes.{index}"))
+    mark_batch(graph, _batch(graph, inputs))
+    _put_preprocessing_in_front(graph, inputs)
     return graph.with_shapes()
+
+
+def _put_preprocessing_in_front(graph: Graph, inputs: Mapping[str, Input]) -> None:
+    pictures: list[str] = []
+    trained: dict[str, tuple[int, ...]] = {}
+    for value in graph.inputs:
+        name = str(value.name)
+        given = inputs.get(name, Input())
+        fed = feeding(name, given, shape(value))
+        planes = put_in_front(graph, value, fed, given.mean, given.scale)
+        if fed.offset:
+            pictures += [str(plane.name) for plane in planes]
+        if not fed.is_as_trained:
+            trained[name] = fed.shape
+    mark_images(graph, pictures)
+    mark_trained(graph, trained)
+
+
+def _read(sources: SourceFiles) -> Graph:
+    """The model of `model.path`, with `model.weights` where its format has them apart."""
+    (file,) = sources["model.path"]
+    held = [(given.read(), given.name) for given in sources.get("model.weights", ())]
+    apart = suffix_of(file.name) in WITH_WEIGHTS
+    if apart and not held:
+        hint = "name the file of the weights too:  weights: net.caffemodel"
+        raise ProjectError(f"`{file.name}` holds no weights", Route("model.path"), hint)
+    if held and not apart:
+        hint = f"remove the key; weights stand apart for {', '.join(sorted(WITH_WEIGHTS))}"
+        raise ProjectError(f"`{file.name}` holds its own weights", Route("model.weights"), hint)
+    return read_model(file.read(), file.name, *held)
 
 
 def _with_fixed_shapes(graph: Graph, inputs: Mapping[str, Input]) -> Graph:
@@ -66,53 +101,13 @@ def _check_shape(value: Value, given: tuple[int, ...]) -> None:
         )
 
 
-def _insert_preprocessing(graph: Graph, value: Value, given: Input) -> None:
-    mean, scale = np.asarray(given.mean, np.float64), np.asarray(given.scale, np.float64)
-    bias = (given.offset - mean) * scale
-    if np.all(bias == 0.0) and np.all(scale == 1.0):
-        return
-    rank, name = len(shape(value)), str(value.name)
-    if given.layout == "NCHW" and rank == 4:
-        _insert_convolution(graph, value, scale, bias)
-        return
-    # Channels last, or no channels at all: two elementwise nodes.
-    axis = rank - 1 if given.layout == "NHWC" else min(1, rank - 1)
-    spread = [-1 if index == axis else 1 for index in range(rank)]
-    channels = shape(value)[axis]
-    gain = _per_channel(scale, channels, f"inputs.{name}.scale").reshape(spread)
-    shift = _per_channel(bias, channels, f"inputs.{name}.mean").reshape(spread)
-    readers = [use.node for use in tuple(value.uses())]
-    scaled = graph.insert("Mul", [value, graph.constant(f"{name}_scale", gain)], f"{name}_scaled")
-    moved = graph.constant(f"{name}_shift", shift)
-    ready = graph.insert("Add", [scaled, moved], f"preprocess_{name}", scaled.producer())
-    graph.replace_readers(value, ready, readers)
-
-
-def _insert_convolution(graph: Graph, value: Value, scale: np.ndarray, bias: np.ndarray) -> None:
-    name, channels = str(value.name), shape(value)[1]
-    readers = [use.node for use in tuple(value.uses())]
-    weight = _per_channel(scale, channels, f"inputs.{name}.scale").reshape(channels, 1, 1, 1)
-    ready = graph.insert(
-        "Conv",
-        [
-            value,
-            graph.constant(f"preprocess_{name}_weight", weight),
-            graph.constant(
-                f"preprocess_{name}_bias", _per_channel(bias, channels, f"inputs.{name}.mean")
-            ),
-        ],
-        f"preprocess_{name}",
-        group=channels,
-    )
-    graph.replace_readers(value, ready, readers)
-
-
-def _per_channel(values: np.ndarray, channels: int, route: str) -> np.ndarray:
-    """(channels,) float32. Raises ProjectError when there are neither one nor `channels`."""
-    if values.size not in (1, channels):
-        raise ProjectError(
-            f"{values.size} values for {channels} channels",
-            Route(route),
-            "give one number for all channels, or one per channel",
-        )
-    return np.broadcast_to(values.reshape(-1), (channels,)).astype(np.float32)
+def _batch(graph: Graph, inputs: Mapping[str, Input]) -> int:
+    """Images per run of the compiled file. Raises ProjectError when the model has more inputs."""
+    for name, given in inputs.items():
+        if given.batch > 1 and len(graph.inputs) > 1:
+            raise ProjectError(
+                f"a batch of {given.batch} for a model of {len(graph.inputs)} inputs",
+                Route(f"inputs.{name}.batch"),
+                "only a model with one input takes several images per run",
+            )
+    return max((given.batch for given in inputs.values()), default=1)

@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pipeline.project.sections import Doc
+from pipeline.project.doc import Doc
+
+# Lists name the operators of a file. The optimized graph has one node where the file has several.
+SPELLED_OUT = {
+    "Gelu": ("Add", "Erf", "Mul"),
+    "HardSigmoid": ("Add", "Clip", "Mul"),
+    "HardSwish": ("Add", "Clip", "Mul"),
+    "Mish": ("Mul", "Softplus", "Tanh"),
+}
 
 
 @dataclass(frozen=True)
@@ -41,6 +49,16 @@ class Target:
         Doc("ONNX operators the unit runs. None: not documented, all with an integer kernel."),
     ] = None
 
+    @property
+    def runnable(self) -> tuple[str, ...] | None:
+        """`operators`, and each function that a model may also spell out in them."""
+        if self.operators is None:
+            return None
+        given = set(self.operators)
+        more = (name for name, parts in SPELLED_OUT.items() if given.issuperset(parts))
+        return tuple(dict.fromkeys((*self.operators, *more)))
+
     def runs(self, op_type: str) -> bool:
         """Whether the unit is known, or not known not, to run the operator."""
-        return self.operators is None or op_type in self.operators
+        runnable = self.runnable
+        return runnable is None or op_type in runnable

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from pipeline.digest import Json
 from pipeline.project.document import Document, Route, Spot
-from pipeline.project.vendor import routes
+from pipeline.project.expand import routes
 from pipeline.targets.vendor import Vendor, refuse_missing
 
 MODEL, INPUT = "model_parameters", "input_parameters"

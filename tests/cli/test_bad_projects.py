@@ -101,7 +101,39 @@ WRONG: dict[str, tuple[Callable[[Workspace], None], int, list[str]]] = {
     "sample out of range": (
         sample(PIXELS.astype(np.float32) - 3),
         2,
-        ["an image with values -3.0..-3.0, not 0..255", "0003.npy"],
+        ["values outside 0..255: 0003.npy (-3..-3)", "allow: [range]"],
+    ),
+    "blank sample": (
+        sample(PIXELS),
+        2,
+        ["samples with one value all over: 0003.npy (0)", f"--> {YAML}:13:3", "allow: [blank]"],
+    ),
+    "sample twice": (
+        lambda w: (w.project / "samples" / "1.npy").write_bytes(
+            (w.project / "samples" / "0003.npy").read_bytes()
+        ),
+        2,
+        ["the same sample more than once: 1.npy = 0003.npy", "allow: [duplicate]"],
+    ),
+    "few samples": (
+        replaced(r"samples/\*", "samples/000[0-4]"),
+        2,
+        ["5 samples, at least 8 are needed", "allow: [few]"],
+    ),
+    "fed otherwise than trained": (
+        replaced("scale: 0.0625", "scale: 16"),
+        2,
+        ["the values are 255 times too large", f"--> {YAML}:7:3", "allow: [preprocessing]"],
+    ),
+    "neither files nor noise": (
+        replaced(r"files: samples/\*.npy", "member: x"),
+        2,
+        ["input `image` needs either files or noise", f"--> {YAML}:13:3"],
+    ),
+    "a step that does not suit": (
+        replaced(r"(files: samples/\*.npy)", r"\1\n    transforms: [nv12_to_yuv444]"),
+        2,
+        ["64 values are no NV12 image of 8 x 8", f"--> {YAML}:15:18"],
     ),
     "pickled sample": (
         sample(np.array([{"a": 1}], dtype=object)),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -13,16 +12,9 @@ import pytest
 from workspaces import REPO
 
 from pipeline.cli.main import main
-from pipeline.project.sections import Files, Input
 
 DIGITS = REPO / "projects" / "digits"
 Output = pytest.CaptureFixture[str]
-
-needs_feeding = pytest.mark.skipif(
-    not {"type", "fed_type", "fed_layout"} <= {key.name for key in fields(Input)}
-    or "random" not in {key.name for key in fields(Files)},
-    reason="`inputs.<name>.type` or `data.<name>.random` is not there yet",
-)
 
 HB_MAPPER = """\
 model_parameters:
@@ -110,7 +102,6 @@ def test_hb_compile_checks_a_model_without_a_yaml(here: Path):
     assert Path("hb_compile.log").is_file()
 
 
-@needs_feeding
 def test_makertbin_leaves_the_documented_files(here: Path):
     write_samples(here, 1, np.uint8)
     (here / "digits_config.yaml").write_text(HB_MAPPER)
@@ -123,7 +114,6 @@ def test_makertbin_leaves_the_documented_files(here: Path):
     assert "8 current" in npumake(*command)
 
 
-@needs_feeding
 def test_hb_compile_takes_normalised_samples_to_the_same_thresholds(here: Path):
     (here / "digits_config.yaml").write_text(HB_COMPILE)
     write_samples(here, 0.0625, np.float32)
@@ -140,7 +130,6 @@ def test_hb_compile_takes_normalised_samples_to_the_same_thresholds(here: Path):
     assert normalised == raw
 
 
-@needs_feeding
 def test_skip_compile_leaves_no_compiled_file(here: Path):
     (here / "digits_config.yaml").write_text(HB_COMPILE)
     write_samples(here, 0.0625, np.float32)
@@ -150,14 +139,12 @@ def test_skip_compile_leaves_no_compiled_file(here: Path):
     assert "digits_8x8_gray.hybrid" not in names
 
 
-@needs_feeding
 def test_fast_perf_needs_neither_yaml_nor_samples(here: Path):
     arguments = ["--model-type", "onnx", "--model", "mapper/digits.onnx", "--march", "bayes-e"]
     npumake(*["hb_mapper", "makertbin", "--fast-perf", *arguments])
     assert Path("model_output/digits.hybrid").is_file()
 
 
-@needs_feeding
 def test_a_mistake_of_a_stage_points_into_the_vendor_s_file(here: Path):
     write_samples(here, 1, np.uint8)
     yaml = HB_MAPPER.replace("scale_value: 0.0625", "scale_value: '1 2 3'")

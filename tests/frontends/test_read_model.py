@@ -3,7 +3,7 @@
 import pytest
 
 from pipeline.errors import GraphError
-from pipeline.frontends import FRONTENDS, read_model
+from pipeline.frontends import FRONTENDS, WITH_WEIGHTS, read_model
 from pipeline.graph import parse_text
 
 ONNX = parse_text("agraph (float[1,4] x) => (float[1,4] y) { y = Relu(x) }").to_bytes()
@@ -21,7 +21,7 @@ def test_a_format_nobody_reads_is_named_with_those_that_are(name, shown):
     with pytest.raises(GraphError) as caught:
         read_model(ONNX, name)
     assert caught.value.what == f"no frontend reads a `{shown}` file"
-    assert caught.value.hint == "known: " + ", ".join(sorted(FRONTENDS))
+    assert caught.value.hint == "known: " + ", ".join(sorted([*FRONTENDS, *WITH_WEIGHTS]))
 
 
 @pytest.mark.parametrize("suffix", FRONTENDS)

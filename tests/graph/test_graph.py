@@ -266,3 +266,20 @@ print(hashlib.sha256(graph.to_bytes()).hexdigest())
         for seed in ("1", "2")
     }
     assert len(made) == 1
+
+
+def test_a_graph_of_one_node_feeds_what_its_branches_read():
+    graph = parse_text("""a (float[2] x, bool when) => (float[2] y) <float[2] c = {5, 7}> {
+        a = Neg(x)  b = Abs(x)
+        y = If(when) <
+            then_branch = yes () => (float[2] t) { s = Add(a, c)  t = Relu(s) },
+            else_branch = no () => (float[2] e) {
+                n = Not(when)
+                e = If(n) <then_branch = yy () => (float[2] f) { f = Sub(b, a) },
+                           else_branch = nn () => (float[2] g) { g = Neg(c) }> }> }""")
+    one = graph.only(graph.nodes("If")[0])
+    assert sorted(str(value.name) for value in one.inputs) == ["a", "b", "when"]
+    feeds = {"a": np.array([1, -9], np.float32), "b": np.array([3, 4], np.float32)}
+    session = OrtSession(one.to_bytes())
+    assert session.run(None, feeds | {"when": np.array(True)})[0].tolist() == [6, 0]
+    assert session.run(None, feeds | {"when": np.array(False)})[0].tolist() == [2, 13]

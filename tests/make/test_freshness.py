@@ -1,7 +1,8 @@
 """The freshness truth table: what a change makes a build run, recall, or leave alone.
 
 A row is a change, the nodes that run and the nodes that are recalled from the store; every other
-node is current. A stage's name stands for its nodes on both targets.
+node is current. A stage's name stands for its nodes on both targets; `p9:` before it names a
+variant.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from workspaces import REPO, Workspace, made
 
 BEHIND = "calibrated quantized compiled comparison"
 ALL = f"original_float optimized_float samples statistics {BEHIND}"
+P9 = f"p9:{BEHIND.replace(' ', ' p9:')}"
+ARA240 = f"{BEHIND.replace(' ', '@ara240 ')}@ara240"
 
 TABLE = f"""
 change                        | runs                          | recalled
@@ -31,6 +34,13 @@ sample_added                  | samples statistics {BEHIND}   | -
 model_weights                 | {ALL}                         | -
 target_added                  | {BEHIND.replace(" ", "@sl1680 ")}@sl1680 | -
 target_removed                | -                             | -
+variant_added                 | {P9}                          | -
+variant_that_changes_nothing  | -                             | {P9}
+variant_edited                | {P9}                          | -
+variant_removed               | -                             | -
+variant_of_a_shared_section   | {" ".join(f"p9:{stage}" for stage in ALL.split())} | -
+target_override               | {ARA240}                      | -
+target_override_and_back      | -                             | {ARA240}
 comment_in_stage_code         | -                             | -
 stage_code                    | quantized                     | -
 kernel_code                   | comparison                    | -
@@ -62,11 +72,13 @@ def test_exactly_the_expected_nodes_run(
 def nodes(names: str) -> set[str]:
     found = set()
     for name in names.split():
-        stage, _, target = name.partition("@")
+        *variant, stage = name.split(":")
+        stage, _, target = stage.partition("@")
         if stage == "-":
             continue
         targets = [target] if target else ["rdk-x5", "ara240"]
-        found |= {f"{t}/{stage}" for t in targets} if stage in BEHIND.split() else {stage}
+        fanned = [f"{t}/{stage}" for t in targets] if stage in BEHIND.split() else [stage]
+        found |= {f"@{variant[0]}:{short}" if variant else short for short in fanned}
     return found
 
 
@@ -99,6 +111,33 @@ def method_and_back(workspace: Workspace) -> None:
     edit(yaml(workspace), "method: max", "method: kl")
     assert made(workspace.doit(), "made") == nodes(BEHIND)
     edit(yaml(workspace), "method: kl", "method: max")
+
+
+def variant(workspace: Workspace, overlay: str) -> None:
+    with yaml(workspace).open("a") as file:
+        file.write(f"variants: {{p9: {overlay}}}\n")
+
+
+def variant_edited(workspace: Workspace) -> None:
+    variant(workspace, "{calibration: {method: kl}}")
+    assert made(workspace.doit(), "made") == nodes(P9)
+    edit(yaml(workspace), "method: kl", "method: max_percentile, percentile: 0.5")
+
+
+def variant_removed(workspace: Workspace) -> None:
+    variant(workspace, "{calibration: {method: kl}}")
+    assert made(workspace.doit(), "made") == nodes(P9)
+    edit(yaml(workspace), "variants: .*\n", "")
+
+
+def target_override(workspace: Workspace) -> None:
+    edit(yaml(workspace), "- ara240", "- ara240: {calibration: {method: kl}}")
+
+
+def target_override_and_back(workspace: Workspace) -> None:
+    target_override(workspace)
+    assert made(workspace.doit(), "made") == nodes(ARA240)
+    edit(yaml(workspace), "- ara240: {.*}", "- ara240")
 
 
 def pixel(workspace: Workspace) -> None:
@@ -196,6 +235,13 @@ CHANGES: dict[str, Change] = {
     "model_weights": weights,
     "target_added": lambda w: edit(yaml(w), "  - ara240", "  - sl1680\n  - ara240"),
     "target_removed": lambda w: edit(yaml(w), "  - ara240.*\n", ""),
+    "variant_added": lambda w: variant(w, "{calibration: {method: kl}}"),
+    "variant_that_changes_nothing": lambda w: variant(w, "{calibration: {method: max}}"),
+    "variant_edited": variant_edited,
+    "variant_removed": variant_removed,
+    "variant_of_a_shared_section": lambda w: variant(w, "{inputs: {image: {scale: 0.125}}}"),
+    "target_override": target_override,
+    "target_override_and_back": target_override_and_back,
     "comment_in_stage_code": lambda w: code(
         w, "stages/quantized.py", '"""quantized:', '# a comment\n"""quantized: indeed'
     ),

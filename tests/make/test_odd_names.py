@@ -19,8 +19,8 @@ def test_an_input_of_any_name_builds(tmp_path: Path, name: str) -> None:
     graph.inputs[0].name = name
     (tmp_path / "model.onnx").write_bytes(graph.to_bytes())
     (tmp_path / "samples").mkdir()
-    for number in range(3):
-        sample = np.full((1, 4), number, np.float32)
+    for number in range(8):
+        sample = np.array([[-1, 0, 1, 2]], np.float32) + np.float32(number) / 8
         np.save(tmp_path / "samples" / f"{number}.npy", sample)
     (tmp_path / "project.yaml").write_text(
         f'model: {{path: model.onnx}}\ndata: {{"{name}": {{files: samples/*.npy}}}}\n'
@@ -33,4 +33,4 @@ def test_an_input_of_any_name_builds(tmp_path: Path, name: str) -> None:
     assert {state.status for state in states.values()} == {"current"}
     bundle = Session(tmp_path / "out" / f"{tmp_path.name}.ara240.hybrid")
     (made,) = bundle.run(None, {name: np.array([[-1, 0, 1, 2]], np.float32)})
-    np.testing.assert_allclose(made, [[0, 0, 1, 2]], atol=0.01)
+    np.testing.assert_allclose(made, [[0, 0, 1, 2]], atol=0.02)

@@ -9,10 +9,19 @@ import pytest
 
 from pipeline.graph import parse_text
 from pipeline.passes import PASSES, optimized
-from pipeline.passes.fuse_batch_norm import fuse_batch_norm
-from pipeline.passes.fuse_bias import fuse_bias
+from pipeline.passes.batch_norm_to_conv import batch_norm_to_conv
+from pipeline.passes.fuse_affine import fuse_affine
+from pipeline.passes.fuse_layer_norm import fuse_layer_norm
+from pipeline.passes.plain_arithmetic import plain_arithmetic
+from pipeline.passes.recognize_functions import recognize_functions
 
-ROUNDS = (fuse_bias, fuse_batch_norm)  # a sum in another order; the others are exact
+ROUNDS = (
+    batch_norm_to_conv,
+    fuse_affine,
+    fuse_layer_norm,
+    plain_arithmetic,
+    recognize_functions,
+)  # a sum in another order; the others are exact
 
 
 def numbers(count: int, low: float = -1.0, high: float = 1.0) -> str:
@@ -43,6 +52,16 @@ GRAPHS = {
         a = Identity(x)
         y = If(when) <then_branch = yes () => (float[1,4] t) { t = Neg(a) },
                       else_branch = no () => (float[1,4] e) { e = Abs(a) }> }""",
+    "branches that are always taken": """agraph (float[2] x) => (float[2] y, float[2] z)
+        <bool yes = {1}, bool[1] no = {0}, float[2] c = {1, 2}> {
+        a = Neg(x)  n = Not(yes)
+        b = If(n) <then_branch = t () => (float[2] q) { q = Constant<value = float[2] {1, 2}>() },
+            else_branch = e () => (float[2] q) { k = Constant<value = float[2] {3, 4}>()
+                l = Mul(a, k)  q = If(no) <then_branch = tt () => (float[2] r) { r = Abs(l) },
+                    else_branch = ee () => (float[2] s) { s = Sub(l, c) }> }>
+        y = If(yes) <then_branch = f () => (float[2] u) { u = Identity(x) },
+            else_branch = g () => (float[2] v) { v = Neg(x) }>
+        z = Relu(b) }""",
     "constants in a row": """agraph (float[1,4] x) => (float[1,4] y)
         <float[4] c = {1, 2, 3, 4}> { a = Neg(c)  b = Abs(a)  k = Mul(a, b)  y = Add(x, k) }""",
     "shape arithmetic": """agraph (float[2,6] x) => (float[3,4] y)
@@ -50,6 +69,33 @@ GRAPHS = {
         s = Shape(x)  t = Mul(s, one)  u = Sub(s, t)  v = Add(u, k)  y = Reshape(x, v) }""",
     "a constant output": """agraph (float[4] x) => (float[4] y, float[4] z)
         <float[4] c = {1, 2, 3, 4}> { z = Neg(c)  a = Abs(z)  y = Mul(x, a) }""",
+    "transposes in a row": """agraph (float[2,3,4] x) => (float[4,2,3] y, float[2,3,4] z) {
+        a = Transpose<perm=[1,2,0]>(x)  b = Transpose<perm=[1,2,0]>(a)
+        c = Transpose(b)  d = Transpose(c)  y = Relu(d)
+        e = Transpose<perm=[2,0,1]>(a)  z = Neg(e) }""",
+    "a transpose undone between input and output": """agraph (float[2,3] x) => (float[2,3] y) {
+        a = Transpose(x)  y = Transpose(a) }""",
+    "a residual block between transposes": f"""agraph (float[1,5,4,2] x) => (float[1,5,4,2] y)
+        <{WEIGHT}, float[2] c = {{0.5, -2}}> {{
+        a = Transpose<perm=[0,3,1,2]>(x)  b = Conv<pads=[1,1,1,1]>(a, w)
+        d = Transpose<perm=[0,2,3,1]>(b)  e = Add(d, c)
+        f = Transpose<perm=[0,3,1,2]>(e)  g = Conv<pads=[1,1,1,1]>(f, w)
+        h = Transpose<perm=[0,2,3,1]>(g)  i = Add(h, e)  j = Relu(i)  k = Concat<axis=-1>(j, i)
+        l = Transpose<perm=[0,3,1,2]>(k)  m = MaxPool<kernel_shape=[1,1]>(l)
+        n = Transpose<perm=[0,2,3,1]>(m)  o, p = Split<axis=3>(n)  y = Mul(o, p) }}""",
+    "a transposed gate": """agraph (float[1,2,3,4] x) => (float[1,2,3,4] y, float[1,3,4,2] z) {
+        a = Transpose<perm=[0,2,3,1]>(x)  s = Sigmoid(a)  b = Mul(a, s)
+        y = Transpose<perm=[0,3,1,2]>(b)  z = Neg(b) }""",
+    "transposes around Q/DQ": """agraph (float[1,2,3,4] x) => (float[1,2,3,4] y, float[1,2,3,4] z)
+        <float s = {0.1}, int8 o = {3}> {
+        a = Transpose<perm=[0,2,3,1]>(x)  q = QuantizeLinear(a, s, o)
+        d = DequantizeLinear(q, s, o)
+        y = Transpose<perm=[0,3,1,2]>(d)  z = Transpose<perm=[0,3,1,2]>(d) }""",
+    "a transpose of a row": """agraph (float[1,4,1,1] x) => (float[1,4] y)
+        <int64[2] k = {1, -1}> {
+        a = Relu(x)  b = Transpose<perm=[0,2,3,1]>(a)  y = Reshape(b, k) }""",
+    "transposes nothing undoes": """agraph (float[2,3] x) => (float[3,2] y, float[3,2] z) {
+        a = Transpose(x)  y = Relu(a)  z = Neg(a) }""",
     "padding kinds": f"""{IMAGE} <{WEIGHT}> {{
         a = Conv<auto_pad = "SAME_UPPER", strides = [2,2]>(x, w)
         b = MaxPool<auto_pad = "SAME_LOWER", kernel_shape = [2,3], strides = [1,2]>(a)
@@ -65,6 +111,49 @@ GRAPHS = {
     "two normalizations": f"""{IMAGE} <{WEIGHT}, {NORM}> {{
         a = Conv(x, w)  b = BatchNormalization(a, gamma, beta, mean, var)
         y = BatchNormalization(b, gamma, beta, mean, var) }}""",
+    "identities of nine more kinds": """agraph (float[1,2,4,4] x) => (float[1,2,4,4] y)
+        <int64[8] none = {0,0,0,0,0,0,0,0}, int64[1] first = {0}, int64[1] end = {99},
+         float[4] by = {1,1,1,1}, float[2,1,1] ones = {1, 1}, float zero = {0},
+         float low = {-3.4028235e38}, int64[1] axis = {1}, int64[1] same = {1}> {
+        a = Pad(x, none)  b = Slice(a, first, end, axis)  c = Concat<axis=1>(b)
+        d = Resize(c, , by)  e = Mul(d, ones)  f = Add(e, zero)  g = Clip(f, low)
+        h = Expand(g, same)  i = Sum(h)  y = Relu(i) }""",
+    "reshapes in a row": """agraph (float[2,6] x) => (float[2,3,2] y, float[12] z)
+        <int64[2] one = {0, 3}, int64[1] two = {1}, int64[3] s = {2, 3, 2}, int64[1] all = {-1}> {
+        a = Unsqueeze(x, one)  b = Squeeze(a, one)  c = Flatten<axis=2>(b)  d = Reshape(c, all)
+        e = Relu(d)  f = Unsqueeze(e, two)  y = Reshape(f, s)  z = Squeeze(f, two) }""",
+    "transposes stacked": """agraph (float[2,3,4] x) => (float[3,4,2] y, float[2,3,4] z) {
+        a = Transpose<perm=[1,0,2]>(x)  b = Transpose<perm=[0,2,1]>(a)  y = Relu(b)
+        c = Transpose(x)  d = Transpose(c)  z = Abs(d) }""",
+    "pads before windows": f"""{IMAGE} <{WEIGHT}, int64[8] p = {{0,0,1,0,0,0,0,2}},
+        int64[8] q = {{0,0,1,0,0,0,1,1}}, float low = {{-3.4028235e38}}> {{
+        a = Pad(x, p)  b = Conv<pads=[1,1,1,1]>(a, w)  c = Pad(b, q)
+        d = AveragePool<kernel_shape=[2,2]>(c)  e = Pad(d, q, low)
+        f = MaxPool<kernel_shape=[2,2]>(e)  g = Relu(f)  h = Pad(g, p)
+        y = MaxPool<kernel_shape=[2,3]>(h) }}""",
+    "channels scaled and moved": f"""{IMAGE} <{WEIGHT}, {NORM},
+        float[2,1,1] c = {{1.5, -2}}, float k = {{0.7}}> {{
+        a = Conv(x, w)  b = Mul(c, a)  d = Sub(b, k)  e = Div(d, c)  f = Sub(k, e)
+        g = ConvTranspose(f, w)  h = BatchNormalization(g, gamma, beta, mean, var)
+        y = Mul(h, k) }}""",
+    "a lone normalization": f"""{IMAGE} <{NORM}> {{
+        a = Relu(x)  y = BatchNormalization(a, gamma, beta, mean, var) }}""",
+    "a constant first": """agraph (float[1,4] x) => (float[1,4] y) <float[4] c = {1, 2, 3, 4}> {
+        a = Mul(c, x)  b = Add(c, a)  d = Div(b, c)  y = Relu(d) }""",
+    "powers": """agraph (float[1,4] x) => (float[1,4] y)
+        <float two = {2}, float half = {0.5}, float k = {-1}, float one = {1}> {
+        a = Pow(x, two)  b = Add(a, one)  c = Pow(b, half)  d = Pow(c, k)  y = Pow(d, one) }""",
+    "swish in three steps": """agraph (float[1,4] x) => (float[1,4] y)
+        <float three = {3}, float zero = {0}, float six = {6}> {
+        a = Add(x, three)  b = Clip(a, zero, six)  c = Mul(x, b)  y = Div(c, six) }""",
+    "a softmax between reshapes": """agraph (float[2,3,1,1] x, float[2,4,3] w)
+        => (float[2,3,1,1] y, float[2,4,3] z) <int64[4] s = {2,3,1,1}, int64[3] t = {2,4,3}> {
+        a = Flatten(x)  b = Softmax(a)  y = Reshape(b, s)
+        c = Flatten<axis=2>(w)  d = Softmax(c)  z = Reshape(d, t) }""",
+    "a layer normalization": """agraph (float[2,3,4] x) => (float[2,3,4] y)
+        <float[4] g = {1, 2, 3, 4}, float[4] b = {0, 1, -1, 2}, float e = {0.01}, float p = {2}> {
+        m = ReduceMean<axes=[-1]>(x)  d = Sub(x, m)  s = Pow(d, p)  v = ReduceMean<axes=[2]>(s)
+        w = Add(v, e)  r = Sqrt(w)  n = Div(d, r)  h = Mul(n, g)  y = Add(h, b) }""",
     "what nobody reads": """agraph (float[1,4] x) => (float[1,4] y)
         <float[4] c = {1, 2, 3, 4}, float[1] unread = {1}> {
         a = Neg(x)  b = Mul(a, c)  y = Relu(x) }""",

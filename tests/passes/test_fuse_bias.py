@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pipeline.graph import array, parse_text
-from pipeline.passes.fuse_bias import fuse_bias
+from pipeline.passes.fuse_affine import fuse_affine
 
 
 def conv(c: str, body: str, outputs: str = "float[1,2,3,3] y") -> str:
@@ -13,7 +13,7 @@ def conv(c: str, body: str, outputs: str = "float[1,2,3,3] y") -> str:
 
 
 def fused(text: str) -> int:
-    return fuse_bias(parse_text(text))
+    return fuse_affine(parse_text(text))
 
 
 @pytest.mark.parametrize("added", ["a, c", "c, a"])
@@ -29,7 +29,7 @@ def fused(text: str) -> int:
 def test_one_number_per_channel_becomes_the_bias(c, bias, added, outputs):
     graph = parse_text(conv(c, f"a = Conv(x, w)  y = Add({added})"))
     before = outputs(graph)["y"]
-    assert fuse_bias(graph) == 1
+    assert fuse_affine(graph) == 1
     assert [node.op_type for node in graph.nodes()] == ["Conv"]
     assert array(graph.nodes()[0].inputs[2]).tolist() == bias
     np.testing.assert_allclose(outputs(graph)["y"], before, rtol=1e-6)
@@ -47,9 +47,11 @@ def test_what_is_not_per_channel_is_left_alone(c):
     assert fused(conv(c, "a = Conv(x, w)  b = Add(a, c)  y = Size(b)", "int64 y")) == 0
 
 
-def test_a_convolution_that_has_a_bias_is_left_alone():
+def test_what_is_added_to_a_bias_joins_it():
     c = "float[1,2,1,1] c = {5, 6}, float[2] b = {1, 1}"
-    assert fused(conv(c, "a = Conv(x, w, b)  y = Add(a, c)")) == 0
+    graph = parse_text(conv(c, "a = Conv(x, w, b)  y = Add(a, c)"))
+    assert fuse_affine(graph) == 1
+    assert array(graph.nodes()[0].inputs[2]).tolist() == [6, 7]
 
 
 def test_a_shared_convolution_is_left_alone():
@@ -83,7 +85,7 @@ def test_a_matrix_product_becomes_a_gemm(added, outputs):
         <float[2,2] w = {{1, 2, 3, 4}}, float[1,2] c = {{5, 6}}>
         {{ a = MatMul(x, w)  y = Add({added}) }}""")
     before = outputs(graph)["y"]
-    assert fuse_bias(graph) == 1
+    assert fuse_affine(graph) == 1
     assert [node.op_type for node in graph.nodes()] == ["Gemm"]
     np.testing.assert_allclose(outputs(graph)["y"], before, rtol=1e-6)
 

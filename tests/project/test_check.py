@@ -16,17 +16,16 @@ def test_mistakes_come_in_the_order_of_the_text_and_missing_keys_last():
         "targets: 1\ncalibration: {method: min, percentile: 2}\nmodel: {}\ndata: {a: {files: s}}\n"
     )
     assert [mistake.split(" (")[0] for mistake in found(text)] == [
-        "`targets` must be a list of names, not `1`",
+        "`targets` must be a list of names or mappings, not `1`",
         "`calibration.method` cannot be `min`",
         "`calibration.percentile` must be at most 1, not 2",
         "missing key `model.path`",
     ]
 
 
-def test_an_empty_file_lacks_each_section_once():
+def test_an_empty_file_lacks_each_required_section_once():
     assert [mistake.split(" (")[0] for mistake in found("")] == [
         "missing key `model`",
-        "missing key `data`",
         "missing key `targets`",
     ]
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.errors import ProjectError
+from pipeline.errors import ProjectError, Route
 from pipeline.project.files import Source, pattern_files, source_files, sources
 from pipeline.project.sections import FileGlob, FilePath, Files, Model, Sections
 
@@ -41,7 +41,8 @@ def tree(tmp_path) -> Path:
         ("./s/2*", "2.npy"),
         (".h/*", "4.npy"),
         ("S/*.NPY", ""),
-        ("s", ""),
+        ("s", "10.npy 2.npy x.txt"),
+        ("s/", "10.npy 2.npy x.txt"),
         ("none/*.npy", ""),
         ("a.npy/*.npy", ""),
         ("none.npy", ""),
@@ -81,7 +82,8 @@ def test_any_pattern_is_answered(pattern):
 
 
 def test_a_project_names_its_files():
-    sections = Sections(Model(FilePath("m.onnx")), {"x.1": Files(FileGlob("s/*"))}, ("imx93",))
+    data = {"x.1": Files(FileGlob("s/*"))}
+    sections = Sections(Model(FilePath("m.onnx")), ("imx93",), data=data)
     assert sources(sections) == (
         Source(("model", "path"), "m.onnx", many=False),
         Source(("data", "x.1", "files"), "s/*", many=True),
@@ -110,3 +112,40 @@ def test_one_file_is_taken_at_its_word(tree):
     source = Source(("model", "path"), "m[1].onnx", many=False)
     assert source_files(tree, source) == (("m[1].onnx", f"{tree}/m[1].onnx"),)
     assert source_files(tree, Source(("data",), "*.npy", many=True)) == pattern_files(tree, "*.npy")
+
+
+def test_a_variable_in_a_path_is_its_value(tree, monkeypatch):
+    monkeypatch.setenv("WHERE", str(tree / "s"))
+    one = Source(("model", "path"), "${ENV:WHERE}/2.npy", many=False)
+    many = Source(("data",), "${ENV:WHERE}/*.npy", many=True)
+    assert source_files(Path("elsewhere"), one) == (("2.npy", f"{tree}/s/2.npy"),)
+    assert source_files(Path("elsewhere"), many) == pattern_files(tree, "s/*.npy")
+    monkeypatch.setenv("WHERE", "s")
+    assert source_files(tree, one) == (("2.npy", f"{tree}/s/2.npy"),)
+
+
+def test_a_wild_value_of_a_variable_matches_only_itself(tmp_path, monkeypatch):
+    for name in ("a[1]", "a1"):
+        (tmp_path / name / "x").mkdir(parents=True)
+        (tmp_path / name / "x" / "f.npy").touch()
+    monkeypatch.setenv("WHERE", "a[1]")
+    for pattern in ("${ENV:WHERE}/*/*.npy", "**/${ENV:WHERE}/*/f.npy"):
+        found = source_files(tmp_path, Source(("data",), pattern, many=True))
+        assert [Path(path).parts[-3] for _, path in found] == ["a[1]"]
+
+
+@pytest.mark.parametrize("value", [None, ""])
+def test_a_variable_without_a_value_is_an_error_at_its_key(tmp_path, monkeypatch, value):
+    monkeypatch.delenv("WHERE", raising=False)
+    if value is not None:
+        monkeypatch.setenv("WHERE", value)
+    source = Source(("data", "x", "files"), "${ENV:WHERE}/*.npy", many=True)
+    with pytest.raises(ProjectError, match="`WHERE` is not set, or empty") as caught:
+        source_files(tmp_path, source)
+    assert caught.value.where == Route("data.x.files")
+
+
+@pytest.mark.parametrize("name", ["${ENV:}", "${env:HOME}", "$HOME", "${ENV:A B}", "~"])
+def test_what_only_looks_like_a_variable_is_taken_at_its_word(tree, name):
+    (tree / name).touch()
+    assert source_files(tree, Source(("m",), name, many=False)) == ((name, f"{tree}/{name}"),)

@@ -12,21 +12,48 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.digest import plain
 from pipeline.errors import Place, ProjectError
 from pipeline.project.document import parse_document
-from pipeline.project.reader import read_project, sections_of
+from pipeline.project.reader import built, read_project, sections_of
 from pipeline.project.schema import schema_of
 from pipeline.project.sections import Calibration, Files, Input, Model, Sections
+from pipeline.project.transforms import Mean, Resize, Transform
 
 SMALL = "model: {path: m.onnx}\ndata: {image: {files: s/*.npy}}\ntargets: [imx93]\n"
 FULL = {
-    "model": {"path": "m.onnx"},
-    "data": {"image": {"files": "s/*.npy", "normalized": True}},
-    "targets": ["imx93", "rdk_x5"],
+    "model": {
+        "path": "m.onnx",
+        "weights": "w.caffemodel",
+        "outputs": ["head"],
+        "remove_types": ["Transpose"],
+        "remove_nodes": ["tail"],
+    },
+    "data": {
+        "image": {
+            "files": "s/*.png",
+            "random": None,
+            "member": "x",
+            "dtype": "uint8",
+            "channels": "bgr",
+            "normalized": True,
+            "values": "0..1",
+            "transforms": ["resize", {"mean": {"means": [1, 2]}}],
+            "range": [0, 1.5],
+            "allow": ["few"],
+        }
+    },
+    "targets": ["imx93", {"rdk_x5": {"calibration": {"method": "max"}}}],
     "inputs": {
         "image": {
             "shape": [1, 3, 8, 8],
+            "batch": 4,
             "layout": "NHWC",
+            "fed_layout": "NHWC",
+            "type": "bgr",
+            "fed_type": "nv12",
+            "color_range": "video",
+            "preprocess": {"type": "nv12", "size": [16, 16], "crop": True},
             "mean": [1.5, 2.0, 3.0],
             "scale": 0.5,
             "offset": 128,
@@ -34,6 +61,8 @@ FULL = {
     },
     "calibration": {"method": "max_percentile", "percentile": 0.9},
     "compile": {"prefix": "mine"},
+    "variants": {"p9": {"calibration": {"percentile": 0.8}}},
+    "matrix": {"calibration.method": ["max", "kl"]},
 }
 
 
@@ -57,7 +86,11 @@ def test_the_smallest_project_has_every_default(tmp_path):
     assert found.name == "mobilenet"
     assert found.files == (directory / "project.yaml",)
     assert found.sections == Sections(
-        Model("m.onnx"), {"image": Files("s/*.npy")}, ("imx93",), {}, Calibration("kl", 0.99995)
+        Model("m.onnx"),
+        ("imx93",),
+        {},
+        Calibration("kl", 0.99995),
+        data={"image": Files("s/*.npy")},
     )
 
 
@@ -66,6 +99,13 @@ def test_numbers_and_lists_take_the_types_of_their_keys():
     x = sections_of(parse_document(text.encode(), "p.yaml")).inputs["x"]
     assert x == Input(mean=1.0, scale=(1.0, 2.0), shape=(1, 3), offset=128)
     assert json.dumps([x.mean, x.scale, x.shape, x.offset]) == "[1.0, [1.0, 2.0], [1, 3], 128]"
+
+
+def test_a_step_is_its_name_with_every_argument():
+    text = SMALL.replace("s/*.npy", "s/*.npy, transforms: [resize, {mean: {means: 1}}]")
+    given = sections_of(parse_document(text.encode(), "p.yaml")).data["image"].transforms
+    assert given == ({"resize": Resize()}, {"mean": Mean(1.0)})
+    assert built(tuple[Transform, ...], plain(given)) == given
 
 
 def test_a_section_in_its_own_file_means_the_same(tmp_path):
@@ -142,7 +182,22 @@ def routes(value, route=()):
         yield route
 
 
-OTHER = {"layout": "NCHW", "offset": 0, "method": "kl", "normalized": False}
+OTHER = {
+    "batch": 1,
+    "channels": "gray",
+    "crop": False,
+    "dtype": "float32",
+    "fed_layout": "NCHW",
+    "fed_type": "rgb",
+    "layout": "NCHW",
+    "method": "kl",
+    "normalized": False,
+    "offset": 0,
+    "random": 9,
+    "color_range": "full",
+    "type": "rgb",
+    "values": "0..255",
+}
 
 
 def changed(value, key):
@@ -169,7 +224,8 @@ def test_the_full_example_holds_every_key():
             yield key
             yield from keys(inner.get("additionalProperties") or inner)
 
-    written = {key for route in routes(FULL) for key in route} - {"image"}
+    written = {key for route in routes(FULL) for key in route}
+    written -= {"image", "p9", "calibration.method"}  # names that a user gives
     assert set(keys(schema_of(Sections))) == written | {"dialect", "config"}
 
 

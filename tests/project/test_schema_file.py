@@ -8,6 +8,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from pipeline.make.node import KeptRecord
+from pipeline.project.document import read_document
 from pipeline.project.schema import schema_of
 from pipeline.project.sections import Sections
 from pipeline.targets.target import Target
@@ -39,3 +40,30 @@ def test_every_file_in_the_folder_is_printed_here():
     assert sorted(file.name for file in FOLDER.iterdir()) == [
         f"{name}.schema.json" for name in sorted(SCHEMAS)
     ]
+
+
+EXAMPLES = sorted(FOLDER.parent.glob("projects/*/project.yaml"))
+
+
+@pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.parent.name)
+def test_an_example_names_its_schema_and_fits_it(file):
+    first = file.read_text(encoding="utf-8").splitlines()[0]
+    prefix = "# yaml-language-server: $schema="
+    assert first.startswith(prefix)
+    schema = json.loads((file.parent / first.removeprefix(prefix)).read_bytes())
+    assert list(Draft202012Validator(schema).iter_errors(read_document(file).data)) == []
+
+
+def test_the_schema_speaks_of_variants_matrix_and_target_overlays():
+    overlay = {"calibration": {"method": "kl"}, "inputs": {"x": {"mean": 1}}}
+    good = {
+        "model": {"path": "m"},
+        "data": {"x": {"files": "s"}},
+        "targets": ["a", {"b": overlay}],
+        "variants": {"v": overlay | {"targets": [{"b": overlay}]}},
+        "matrix": {"calibration.percentile": [0.9, 0.99]},
+    }
+    validator = Draft202012Validator(SCHEMAS["project"])
+    assert list(validator.iter_errors(good)) == []
+    for wrong in ({"variants": {"v": {"x": 1}}}, {"targets": [{"a": {}, "b": {}}]}, {"matrix": 1}):
+        assert len(list(validator.iter_errors(good | wrong))) == 1

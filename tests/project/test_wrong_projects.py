@@ -12,7 +12,7 @@ import pytest
 
 from pipeline.errors import Place, ProjectError
 from pipeline.project.document import parse_document
-from pipeline.project.reader import sections_of
+from pipeline.project.reader import project_of
 
 SHELF = sorted((Path(__file__).parent / "wrong").glob("*.yaml"))
 
@@ -26,7 +26,7 @@ def test_a_mistake_is_named_where_it_is(file):
     head = expected(source := file.read_bytes())
     line, column = map(int, head["at"].split(":"))
     with pytest.raises(ProjectError) as caught:
-        sections_of(parse_document(source, file.name))
+        project_of(parse_document(source, file.name), "net", Path())
     mistake = caught.value
     assert mistake.where == Place(file.name, line, column)
     assert mistake.hint == head.get("hint", "")

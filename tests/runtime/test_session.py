@@ -89,3 +89,17 @@ def test_a_file_that_is_something_else_is_refused(tmp_path, suffix, data):
     path.write_bytes(data)
     with pytest.raises(GraphError):
         Session(path)
+
+
+def test_a_batch_is_its_images_one_by_one(tmp_path):
+    program, path = lowered(parse_text(GRAPH), "half_even"), tmp_path / "four.hybrid"
+    Bundle("any", program, {}, batch=4).save(path)
+    images = np.random.default_rng(0).normal(size=(4, 2)).astype(np.float32)
+    (four,) = Session(path).run(None, {"x": images})
+    Bundle("any", program, {}).save(tmp_path / "one.hybrid")
+    one = Session(tmp_path / "one.hybrid")
+    np.testing.assert_array_equal(
+        four, np.concatenate([one.run(None, {"x": image[None]})[0] for image in images])
+    )
+    with pytest.raises(GraphError, match="takes 4 images per run, not \\[1, 2\\]"):
+        Session(path).run(None, {"x": images[:1]})

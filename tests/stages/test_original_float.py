@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import cv2
 import numpy as np
 import pytest
+from frontends.nets import caffemodel, inputs
+from workspaces import shared_data
 
 from pipeline import digest
+from pipeline.data.fed import fed_form
 from pipeline.engine.ort import OrtSession
 from pipeline.errors import GraphError, ProjectError, Route
-from pipeline.graph import parse_text
+from pipeline.graph import parse_text, shape
+from pipeline.project.feeding import RECTANGLE, feeding
 from pipeline.project.files import SourceFile
-from pipeline.project.sections import FilePath, Input, Model
-from pipeline.quant.images import images
+from pipeline.project.sections import FilePath, Input, Model, Preprocess
+from pipeline.quant.images import batch, images, trained_shapes
 from pipeline.stages.original_float import original_float
 
 NCHW = "agraph (float[1,3,2,2] x) => (float[1,3,2,2] y) { y = Relu(x) }"
@@ -21,11 +26,15 @@ NHWC = "agraph (float[1,2,2,3] x) => (float[1,2,2,3] y) { y = Relu(x) }"
 OPEN = "agraph (float[N,3,H,2] x) => (float[N,3,H,2] y) { y = Relu(x) }"
 
 
-def built(text: str, tmp_path: Path, **inputs: Input):  # type: ignore[no-untyped-def]
+PLAIN = Model(FilePath("m.onnx"))
+
+
+def built(model, tmp_path: Path, section: Model = PLAIN, **inputs: Input):  # type: ignore[no-untyped-def]
+    """original_float of a model, its bytes or its text."""
     path = tmp_path / "m.onnx"
-    path.write_bytes(parse_text(text).to_bytes())
+    path.write_bytes(model if isinstance(model, bytes) else parse_text(model).to_bytes())
     file = SourceFile("m.onnx", str(path), digest.of_file(path))
-    return original_float(Model(FilePath("m.onnx")), inputs, {"model.path": (file,)})
+    return original_float(section, inputs, {"model.path": (file,)})
 
 
 @pytest.mark.parametrize(("text", "layout"), [(NCHW, "NCHW"), (NHWC, "NHWC")])
@@ -79,3 +88,111 @@ def test_values_for_another_number_of_channels_are_an_error(tmp_path: Path) -> N
     with pytest.raises(ProjectError, match="2 values for 3 channels") as caught:
         built(NCHW, tmp_path, x=Input(scale=(1.0, 2.0)))
     assert caught.value.where == Route("inputs.x.scale")
+
+
+TWO = """agraph (float[1,3,4,4] x, float[1,4,4,3] w) => (float[1,3,4,4] y, float[1,4,4,3] z) {
+    y = Relu(x)  z = Relu(w)
+}"""
+
+
+def test_every_input_has_settings_of_its_own(tmp_path: Path) -> None:
+    graph = built(
+        TWO,
+        tmp_path,
+        x=Input(type="rgb", fed_type="bgr", scale=0.5),
+        w=Input(type="rgb", layout="NHWC", preprocess=Preprocess("nv12", (8, 8), True)),
+    )
+    names = ["x", "w_y8", "w_uv8", *(f"w_crop_{side}" for side in RECTANGLE)]
+    assert [str(value.name) for value in graph.inputs] == names
+    assert images(graph) == {"x", "w_y8", "w_uv8"}
+    assert trained_shapes(graph) == {"x": (1, 3, 4, 4), "w": (1, 4, 4, 3)}
+
+
+def test_a_cut_model_needs_no_shape_for_an_input_nobody_reads_any_more(tmp_path: Path) -> None:
+    text = """agraph (float[1,3,4,4] x, float[N] n) => (float[N] y) {
+        m = Relu(x)  s = ReduceSum <keepdims = 0> (m)  y = Add(s, n)
+    }"""
+    model = Model(FilePath("m.onnx"), outputs=("m",))
+    graph = built(text, tmp_path, model, x=Input(type="rgb"))
+    assert [str(value.name) for value in graph.inputs] == ["x"]
+    assert [shape(value) for value in graph.outputs] == [(1, 3, 4, 4)]
+
+
+def test_border_nodes_go_types_first_and_what_is_fed_is_what_is_left(tmp_path: Path) -> None:
+    text = """agraph (float[1,4,4,3] x) => (float[1,48] y) {
+        t = Transpose <perm = [0,3,1,2]> (x)  r = Relu(t)  f = Flatten(r)  y = Softmax(f)
+    }"""
+    model = Model(FilePath("m.onnx"), remove_types=("Transpose",), remove_nodes=("y", "f"))
+    graph = built(text, tmp_path, model, x=Input(type="rgb", scale=2.0))
+    assert [node.op_type for node in graph.nodes()] == ["Conv", "Relu"]
+    assert [shape(value) for value in (*graph.inputs, *graph.outputs)] == [(1, 3, 4, 4)] * 2
+    with pytest.raises(ProjectError, match="inside the model") as caught:
+        built(text, tmp_path, Model(FilePath("m.onnx"), remove_nodes=("f",)))
+    assert caught.value.where == Route("model.remove_nodes.0")
+
+
+def test_several_images_per_run_are_for_models_of_one_input(tmp_path: Path) -> None:
+    assert batch(built(NCHW, tmp_path, x=Input(batch=4))) == 4
+    with pytest.raises(ProjectError, match="a batch of 4 for a model of 2 inputs") as caught:
+        built(TWO, tmp_path, x=Input(batch=4))
+    assert caught.value.where == Route("inputs.x.batch")
+
+
+DATA = shared_data()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not DATA.is_dir(), reason="the shared models are not here")
+@pytest.mark.parametrize("fed", ["rgb", "nv12", "camera"])
+def test_a_face_is_found_in_what_the_camera_gives(tmp_path: Path, fed: str) -> None:
+    """The trained model on the picture itself, and behind its preprocessing on what is fed."""
+    model = (DATA / "models/detection/ultraface_slim320.onnx").read_bytes()
+    given = {
+        "rgb": Input(type="rgb", fed_type="bgr", fed_layout="NHWC", mean=127.0, scale=1 / 128),
+        "nv12": Input(type="rgb", fed_type="nv12", color_range="video", mean=127.0, scale=1 / 128),
+        "camera": Input(mean=127.0, scale=1 / 128, preprocess=Preprocess("nv21", None, True)),
+    }[fed]
+    picture = cv2.imread(str(DATA / "images/misc/face.jpg"))
+    picture = cv2.resize(picture, (320, 240))[..., ::-1].transpose(2, 0, 1)[None]
+    wanted = OrtSession(model).run(None, {"input": ((picture - 127.0) / 128).astype(np.float32)})
+    graph = built(model, tmp_path, input=given)
+    form = feeding("input", given, (1, 3, 240, 320))
+    feed = fed_form((picture - 128.0).astype(np.float32), form, "input")
+    made = OrtSession(graph.to_bytes()).run(None, feed)
+    tolerance = 1e-5 if fed == "rgb" else 0.02  # chroma of half size is another picture
+    for a, b in zip(wanted, made, strict=True):
+        cosine = np.vdot(a, b) / np.linalg.norm(a) / np.linalg.norm(b)
+        assert cosine >= 1 - tolerance
+
+
+def held(folder: Path, name: str, data: bytes) -> tuple[SourceFile, ...]:
+    path = folder / name
+    path.write_bytes(data)
+    return (SourceFile(name, str(path), digest.of_file(path)),)
+
+
+def test_a_prototxt_is_read_with_its_weights(tmp_path: Path) -> None:
+    text = inputs((1, 3, 2, 2)) + 'layer { name: "r" type: "ReLU" bottom: "x0" top: "y" }'
+    sources = {
+        "model.path": held(tmp_path, "net.prototxt", text.encode()),
+        "model.weights": held(tmp_path, "net.caffemodel", caffemodel({"c": [np.zeros(1)]})),
+    }
+    graph = original_float(Model(FilePath("net.prototxt")), {"x0": Input(mean=2.0)}, sources)
+    assert [node.op_type for node in graph.nodes()] == ["Conv", "Relu"]
+
+
+def test_a_prototxt_without_weights_is_an_error_at_its_key(tmp_path: Path) -> None:
+    sources = {"model.path": held(tmp_path, "net.prototxt", b"layer {}")}
+    with pytest.raises(ProjectError, match=r"`net\.prototxt` holds no weights") as caught:
+        original_float(Model(FilePath("net.prototxt")), {}, sources)
+    assert caught.value.where == Route("model.path")
+
+
+def test_weights_of_another_format_are_an_error_at_their_key(tmp_path: Path) -> None:
+    sources = {
+        "model.path": held(tmp_path, "m.onnx", parse_text(NCHW).to_bytes()),
+        "model.weights": held(tmp_path, "net.caffemodel", b"x"),
+    }
+    with pytest.raises(ProjectError, match=r"`m\.onnx` holds its own weights") as caught:
+        original_float(Model(FilePath("m.onnx")), {}, sources)
+    assert caught.value.where == Route("model.weights")

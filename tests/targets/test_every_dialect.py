@@ -11,7 +11,7 @@ import pytest
 from dialect_cases import HB_COMPILE, HB_MAPPER, document
 
 from pipeline.errors import ProjectError
-from pipeline.project.vendor import routes
+from pipeline.project.expand import routes
 from pipeline.targets.dialects import DIALECTS
 
 EXAMPLES = {"hb_mapper": HB_MAPPER, "hb_compile": HB_COMPILE}

@@ -8,6 +8,7 @@ import pytest
 from pipeline.errors import ProjectError
 from pipeline.targets import TARGETS
 from pipeline.targets.reader import read_target, target_file, target_names
+from pipeline.targets.target import SPELLED_OUT
 
 FOLDER = Path(__file__).parents[2] / "pipeline" / "targets"
 every_target = pytest.mark.parametrize("name", target_names())
@@ -44,6 +45,15 @@ def test_a_target_knows_what_it_runs(name):
     target = read_target(name)
     assert target.runs("Conv")
     assert target.runs("NoSuchOperator") == (target.operators is None)
+
+
+@every_target
+def test_a_target_runs_what_its_operators_spell_out(name):
+    target = read_target(name)
+    given = target.operators
+    for function, parts in SPELLED_OUT.items():
+        runs = given is None or function in given or set(parts) <= set(given)
+        assert target.runs(function) == runs
 
 
 @every_target

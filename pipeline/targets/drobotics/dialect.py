@@ -101,7 +101,7 @@ def _put_input(site: InputSite) -> None:
         site.put("inputs", "fed_layout", site.item(fed_layout), fed_layout)
     space = f"{INPUT}.input_space_and_range"
     if fed == "nv12" and site.shared(space) == "bt601_video":
-        site.put("inputs", "range", "video", space)
+        site.put("inputs", "color_range", "video", space)
     key = f"{INPUT}.input_shape"
     if text := site.item(key):
         shape = dimensions(site.vendor, key, text)

@@ -125,7 +125,7 @@ def _put_space(site: InputSite, fed: str) -> None:
     if site.shared(space) == "bt601_video":
         if fed != "nv12":
             raise site.vendor.error(space, "`bt601_video` is for nv12", "leave it out")
-        site.put("inputs", "range", "video", space)
+        site.put("inputs", "color_range", "video", space)
 
 
 def _put_norm(site: InputSite) -> None:

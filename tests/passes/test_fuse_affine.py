@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pipeline.graph import array, parse_text
-from pipeline.passes.fuse_batch_norm import fuse_batch_norm
+from pipeline.passes.fuse_affine import fuse_affine
 
 NORM = """float[4] g = {0.5, 1, 2, -1}, float[4] b = {1, 2, 3, 4},
     float[4] m = {0.1, 0.2, 0.3, 0.4}, float[4] v = {1, 2, 0.5, 4}"""
@@ -24,7 +24,7 @@ def conv(body: str, output: str = "float[1,4,5,5] y", weight: str = "float[4,2,1
 def assert_fused(text: str, outputs, left: list[str]) -> None:
     graph = parse_text(text)
     before = outputs(graph)["y"]
-    assert fuse_batch_norm(graph) == 1
+    assert fuse_affine(graph) == 1
     assert [node.op_type for node in graph.nodes()] == left
     np.testing.assert_allclose(outputs(graph)["y"], before, rtol=1e-5, atol=1e-6)
 
@@ -65,27 +65,27 @@ def test_a_gemm_that_scales_or_adds_a_matrix_is_left_alone(gemm):
     text = f"""agraph (float[2,3] x) => (float[2,4] y)
         <float[3,4] w = {{{numbers(12)}}}, float[2,4] r = {{{numbers(8)}}}, {NORM}>
         {{ a = {gemm}  y = {BN} }}"""
-    assert fuse_batch_norm(parse_text(text)) == 0
+    assert fuse_affine(parse_text(text)) == 0
 
 
 def test_a_shared_convolution_is_left_alone():
     text = conv(f"a = Conv(x, w)  n = {BN}  y = Add(a, n)")
-    assert fuse_batch_norm(parse_text(text)) == 0
+    assert fuse_affine(parse_text(text)) == 0
 
 
 def test_a_convolution_that_is_a_graph_output_is_left_alone():
     text = conv(f"a = Conv(x, w)  y = {BN}", "float[1,4,5,5] a, float[1,4,5,5] y")
-    assert fuse_batch_norm(parse_text(text)) == 0
+    assert fuse_affine(parse_text(text)) == 0
 
 
 def test_a_computed_weight_is_left_alone():
     text = conv(f"k = Relu(w)  a = Conv(x, k)  y = {BN}")
-    assert fuse_batch_norm(parse_text(text)) == 0
+    assert fuse_affine(parse_text(text)) == 0
 
 
 def test_a_normalization_that_trains_is_left_alone():
     body = "a = Conv(x, w)  y, p, q = BatchNormalization<training_mode=1>(a, g, b, m, v)"
-    assert fuse_batch_norm(parse_text(conv(body))) == 0
+    assert fuse_affine(parse_text(conv(body))) == 0
 
 
 def test_two_convolutions_may_share_a_weight(outputs):
@@ -97,6 +97,6 @@ def test_double_precision_stays_double_precision(outputs):
     text = f"""agraph (float[2,3] x) => (float[2,4] y) <float[3,4] w = {{{numbers(12)}}}, {NORM}>
         {{ a = Gemm(x, w)  y = {BN} }}"""
     graph = parse_text(text.replace("float", "double"))
-    assert fuse_batch_norm(graph) == 1
+    assert fuse_affine(graph) == 1
     assert [array(value).dtype for value in graph.nodes()[0].inputs[1:]] == [np.float64] * 2
     assert outputs(graph)["y"].dtype == np.float64

@@ -1,0 +1,85 @@
+"""Shapes and types of every tensor, by onnx's own inference, with its one known mistake corrected.
+
+A pool with ceil_mode makes floor((n + pads - extent) / s) + 1 windows per axis, and one more for
+what is left over, unless that one would start in the end padding (the ONNX operator specification
+of MaxPool and AveragePool). onnx counts it all the same, while every engine leaves it out. A pool
+with such an axis is written with floor, its windows that do hang over the end by longer pads.
+"""
+
+from __future__ import annotations
+
+import onnx
+import onnx_ir as ir
+
+from pipeline.errors import GraphError
+from pipeline.graph.match import attribute, open_dimensions, shape
+from pipeline.kernels.pool import pool_pads
+from pipeline.kernels.window import extent
+
+POOLS = ("AveragePool", "MaxPool")
+
+
+def inferred(model: ir.Model) -> ir.Model:
+    """The model with every shape and type. Raises GraphError when they do not fit."""
+    if not any(_rounds_up(node) for node in model.graph):
+        return _inferred(model)
+    model = ir.from_proto(ir.to_proto(model))
+    while True:  # in order: what a pool reads must be right before its own windows are counted
+        _forget_shapes(model)  # what a file says may come from the same mistake
+        model = _inferred(model)
+        if not any(_corrected(node) for node in model.graph):
+            return model
+
+
+def _inferred(model: ir.Model) -> ir.Model:
+    try:
+        made = onnx.shape_inference.infer_shapes(
+            ir.to_proto(model), strict_mode=True, data_prop=True
+        )
+    except (onnx.shape_inference.InferenceError, ValueError) as error:
+        raise GraphError(f"the shapes of the model do not fit: {error}") from error
+    return ir.from_proto(made)
+
+
+def _forget_shapes(model: ir.Model) -> None:
+    for node in model.graph:
+        for value in node.outputs:
+            value.shape = None
+
+
+def _rounds_up(node: ir.Node) -> bool:
+    explicit = attribute(node, "auto_pad", "NOTSET") == "NOTSET"
+    return node.op_type in POOLS and explicit and bool(attribute(node, "ceil_mode", 0))
+
+
+def _corrected(node: ir.Node) -> bool:
+    """Write a miscounted pool with floor. Whether it was one. Raises GraphError where floor cannot
+    say the same: an average over windows that hang over the end, its declared pads counted in."""
+    if not _rounds_up(node):
+        return False
+    x = node.inputs[0]
+    if x is None or open_dimensions(x):
+        return False
+    spatial, kernel = shape(x)[2:], attribute(node, "kernel_shape")
+    rank = len(spatial)
+    strides, dilations = (attribute(node, name, (1,) * rank) for name in ("strides", "dilations"))
+    given = attribute(node, "pads", (0,) * 2 * rank)
+    reached = pool_pads(spatial, kernel, given, strides, dilations, ceil_mode=True)
+    pads = [max(pair) for pair in zip(given, reached, strict=True)]
+    for axis, (n, s) in enumerate(zip(spatial, strides, strict=True)):
+        begin, end = given[axis], given[rank + axis]
+        left_over = (n + begin + end - extent(kernel[axis], dilations[axis])) % s
+        if left_over and pads[rank + axis] == end:  # the window is counted and reaches nothing
+            break
+    else:
+        return False
+    if attribute(node, "count_include_pad", 0) and pads != list(given):
+        raise GraphError(
+            "ceil_mode leaves a window out on one axis and lets one hang over on another, "
+            "while padding is counted",
+            str(node.name),
+            "export the pool with ceil_mode = 0",
+        )
+    node.attributes.pop("ceil_mode")
+    node.attributes.add(ir.AttrInt64s("pads", pads))
+    return True

@@ -1,0 +1,81 @@
+"""The grids a model brought along: Q/DQ from a pre-quantized file, or from training with it.
+
+They are kept as they are. Where the chip needs more than the model says, it follows from what it
+says: a node that only moves codes gives codes of the same grid, an 8-bit image is a code already,
+and a float weight between two grids gets the target's. Whatever is left without a grid stays
+float, on the CPU.
+"""
+
+from __future__ import annotations
+
+from pipeline.engine.fusion import result
+from pipeline.engine.rules import RULES, has_kernel
+from pipeline.engine.site import is_constant
+from pipeline.errors import ProjectError, Route
+from pipeline.graph import Graph, Node, Value, array, producer
+from pipeline.project.sections import Calibration
+from pipeline.quant.grids import Grid, image_grid
+from pipeline.quant.images import images
+from pipeline.quant.placement import ALIKE, activations
+from pipeline.quant.qdq import quantize_activation, quantize_constants
+from pipeline.targets.target import Target
+
+Q, DQ = "QuantizeLinear", "DequantizeLinear"
+EXACT = ALIKE - {"Resize"}  # gives codes it was given, and no others
+LOAD = "load"
+
+
+def carries_grids(graph: Graph) -> bool:
+    """Whether some tensor that is computed or fed is on a grid of the model's own."""
+    return any(not is_constant(node.inputs[0]) for node in graph.nodes(Q, DQ))
+
+
+def check_method(graph: Graph, calibration: Calibration) -> None:
+    """`load` is for the models that carry grids, and they are for `load`. Raises ProjectError."""
+    carries, loads = carries_grids(graph), calibration.method == LOAD
+    where = Route("calibration.method")
+    if loads and not carries:
+        hint = "choose kl, max or max_percentile to find its thresholds"
+        raise ProjectError("the model is float: it has no Q/DQ to load scales from", where, hint)
+    if carries and not loads:
+        what = f"the model carries its own scales, `{calibration.method}` would ignore them"
+        raise ProjectError(what, where, f"write  method: {LOAD}")
+
+
+def with_own_grids(graph: Graph, target: Target) -> Graph:
+    """A copy of a graph that carries grids, with those that follow from them."""
+    graph = graph.copy()
+    for value in graph.inputs:
+        if str(value.name) in images(graph) and not _is_quantized(value):
+            readers = {use.node for use in value.uses()}
+            quantize_activation(graph, value, image_grid(target.activations), readers)
+    for node in graph.nodes():
+        if not target.runs(node.op_type) or not has_kernel(node):
+            continue
+        lies_on = {value: grid for value in activations(node) if (grid := _grid(value))}
+        if len(lies_on) < len(activations(node)) or not lies_on:
+            continue
+        made = result(node)
+        if node.op_type in EXACT and not _is_quantized(made):
+            quantize_activation(graph, made, lies_on[activations(node)[0]], {node})
+        if _is_quantized(made):
+            quantize_constants(graph, node, lies_on, target)
+    return graph.with_shapes()
+
+
+def _is_quantized(value: Value) -> bool:
+    return any(use.node.op_type == Q for use in value.uses())
+
+
+def _grid(value: Value) -> Grid | None:
+    """The grid of a dequantized value, if it is one for all of it."""
+    maker: Node | None = producer(value)
+    if maker is None or maker.op_type != DQ or len(maker.inputs) < 3:
+        return None
+    scale, zero_point = (array(given) for given in maker.inputs[1:])
+    if scale is None or zero_point is None or scale.size != 1:
+        return None
+    return Grid(scale.reshape(()), zero_point.reshape(()))
+
+
+assert RULES.keys() >= EXACT

@@ -1,0 +1,35 @@
+"""Batched: several images per run of a program that takes one, along the first axis."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from pipeline.engine.reference import ReferenceSession
+from pipeline.errors import GraphError
+
+
+class Batched:
+    def __init__(self, session: ReferenceSession, batch: int) -> None:
+        self._session = session
+        self._batch = batch
+        self.input_names = session.input_names
+        self.output_names = session.output_names
+
+    def run(self, names: Sequence[str] | None, feeds: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+        """Every output of (batch, …), for feeds of (batch, …).
+
+        Raises GraphError for another number of images, and for whatever one image may raise.
+        """
+        for name, given in feeds.items():
+            if given.shape[:1] != (self._batch,):
+                what = f"`{name}` takes {self._batch} images per run, not {list(given.shape)}"
+                raise GraphError(what)
+        runs = [
+            self._session.run(names, {name: given[at : at + 1] for name, given in feeds.items()})
+            for at in range(self._batch)
+        ]
+        return [
+            np.concatenate([np.atleast_1d(one) for one in made]) for made in zip(*runs, strict=True)
+        ]

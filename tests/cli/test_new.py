@@ -1,0 +1,173 @@
+"""npumake new: what it writes reads back, and builds as it is."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pytest
+from workspaces import REPO, Workspace, shared_data
+
+from pipeline.cli.main import main
+from pipeline.graph import parse_text
+from pipeline.project.document import read_document
+from pipeline.project.files import source_files, sources
+from pipeline.project.reader import read_project
+
+DIGITS = REPO / "projects" / "digits" / "model.onnx"
+REAL = sorted((shared_data() / "models").rglob("*.onnx"))
+BUILT = ("mnist_cntk", "squeezenet1.1_winml_fp32_DERIVED", "sscma_yolov5tiny_face_96")
+
+
+def new(directory: Path, model: Path, *targets: str) -> int:
+    named = [word for target in targets for word in ("--target", target)]
+    return main(["new", str(directory), "--model", str(model), *named])
+
+
+def model_of(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "m.onnx"
+    path.write_bytes(parse_text(text).to_bytes())
+    return path
+
+
+def build(directory: Path, module: str = "pipeline.cli.main", *arguments: str) -> str:
+    run = subprocess.run(
+        [sys.executable, "-m", module, *(arguments or ["build"])],
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    return run.stdout
+
+
+@pytest.mark.slow
+def test_a_new_project_builds_as_it_is(tmp_path: Path) -> None:
+    assert new(tmp_path / "net", DIGITS, "ara240", "rdk-x3", "ara240") == 0
+    assert "12 made" in build(tmp_path / "net")
+    assert "12 current" in build(tmp_path / "net", "doit", "run")
+    assert (tmp_path / "net" / "out" / "net.ara240.hybrid").is_file()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not REAL, reason="shared/data/models is not here")
+@pytest.mark.parametrize("name", BUILT)
+def test_a_project_around_a_real_model_builds_as_it_is(tmp_path: Path, name: str) -> None:
+    (model,) = [file for file in REAL if file.stem == name]
+    assert new(tmp_path / "net", model) == 0
+    assert "8 made" in build(tmp_path / "net")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not REAL, reason="shared/data/models is not here")
+@pytest.mark.parametrize("model", REAL, ids=lambda file: file.stem)
+def test_every_real_model_gets_a_project_that_reads_back(tmp_path: Path, model: Path) -> None:
+    assert new(tmp_path / "net", model) == 0
+    project = read_project(tmp_path / "net")
+    for source in sources(project.sections):
+        assert len(source_files(project.directory, source)) == (16 if source.many else 1)
+
+
+def test_it_says_what_the_model_says(tmp_path: Path) -> None:
+    text = "agraph (float[N,H,W,3] image, float[N,2] state) => (float[N,2] y)"
+    model = model_of(tmp_path, text + "{ m = ReduceMean<keepdims=0>(image) y = Add(state, m) }")
+    assert new(tmp_path / "net", model, "ara240") == 0
+    sections = read_project(tmp_path / "net").sections
+    assert sections.inputs["image"].shape == (1, 224, 224, 3)
+    assert sections.inputs["image"].layout == "NHWC"
+    assert sections.inputs["state"].shape == (1, 2)
+    assert sections.targets == ("ara240",)
+    written = (tmp_path / "net" / "project.yaml").read_text()
+    assert "opset 17" in written
+    assert "the model leaves [N, H, W, 3] open" in written
+    assert "THE SAMPLES ARE RANDOM NUMBERS" in written
+    assert (tmp_path / "net" / "m.onnx").read_bytes() == model.read_bytes()
+
+
+def test_an_open_size_is_one_with_which_the_model_runs(tmp_path: Path) -> None:
+    text = "agraph (float[N,3,S,S] x) => (float[1,3,32,32] y) <int64[4] s = {1, 3, 32, 32}>"
+    text += "{ y = Reshape(x, s) }"
+    assert new(tmp_path / "no", model_of(tmp_path, text.replace("32", "5"))) == 3
+    assert not (tmp_path / "no").exists()
+    assert new(tmp_path / "net", model_of(tmp_path, text)) == 0
+    assert read_project(tmp_path / "net").sections.inputs["x"].shape == (1, 3, 32, 32)
+
+
+@pytest.mark.parametrize(
+    "name", ["input.1", "yes", "0", "a: b", "x/y:0", '"', "#", "é", "- x", "~"]
+)
+def test_any_name_of_an_input_reads_back(tmp_path: Path, name: str) -> None:
+    graph = parse_text("agraph (float[1,3] x, float[1,3] z) => (float[1,3] y) { y = Add(x, z) }")
+    graph.inputs[0].name = name
+    (tmp_path / "my model (1).onnx").write_bytes(graph.to_bytes())
+    assert new(tmp_path / "net", tmp_path / "my model (1).onnx") == 0
+    project = read_project(tmp_path / "net")
+    assert set(project.sections.inputs) == {name, "z"}
+    assert [len(source_files(project.directory, s)) for s in sources(project.sections)] == [
+        1,
+        16,
+        16,
+    ]
+
+
+def test_the_same_model_makes_the_same_project(tmp_path: Path) -> None:
+    for name in ("one/net", "two/net"):
+        assert new(tmp_path / name, DIGITS) == 0
+    files = [path for path in sorted((tmp_path / "one").rglob("*")) if path.is_file()]
+    assert len(files) == 16 + 4
+    for path in files:
+        twin = tmp_path / "two" / path.relative_to(tmp_path / "one")
+        assert path.read_bytes() == twin.read_bytes()
+    samples = {np.load(path).tobytes() for path in files if path.suffix == ".npy"}
+    assert len(samples) == 16
+
+
+def test_the_schema_is_the_workspace_s_or_lies_beside_the_project(fresh: Workspace) -> None:
+    assert new(fresh.project.parent / "alone", DIGITS) == 0
+    (fresh.root / "schemas").mkdir()
+    (fresh.root / "schemas" / "project.schema.json").write_text("{}")
+    assert new(fresh.project.parent / "near", DIGITS) == 0
+    schemas = {}
+    for name in ("alone", "near"):
+        project = fresh.project.parent / name / "project.yaml"
+        first = project.read_text().splitlines()[0]
+        schemas[name] = project.parent / first.partition("$schema=")[2]
+        schema = json.loads(schemas[name].read_bytes())
+        jsonschema.validate(read_document(project).data, schema)
+    assert schemas["near"].resolve() == fresh.root.resolve() / "schemas" / "project.schema.json"
+    assert schemas["alone"].name == str(
+        schemas["alone"].relative_to(project.parent.parent / "alone")
+    )
+
+
+@pytest.mark.parametrize(
+    ("directory", "model", "target", "code", "what"),
+    [
+        ("full", DIGITS, "rdk-x5", 2, "there is something already"),
+        ("my net", DIGITS, "rdk-x5", 2, "`my net` cannot name a project"),
+        ("net", DIGITS, "rdk-x6", 2, "did you mean `rdk-x5`?"),
+        ("net", Path("none.onnx"), "rdk-x5", 2, "cannot read the model: No such file"),
+        ("net", Path(__file__), "rdk-x5", 3, "no frontend reads a `.py` file"),
+        ("file/net", DIGITS, "rdk-x5", 5, "cannot write the project: Not a directory"),
+    ],
+)
+def test_it_refuses_and_writes_nothing(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    directory: str,
+    model: Path,
+    target: str,
+    code: int,
+    what: str,
+) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "notes.txt").write_text("mine")
+    (tmp_path / "file").write_text("mine")
+    assert new(tmp_path / directory, model, target) == code
+    assert what in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "full", "notes.txt"]

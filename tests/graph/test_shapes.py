@@ -1,0 +1,67 @@
+"""Shapes of pools with ceil_mode: onnx counts a window that no engine computes."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.engine.ort import OrtSession
+from pipeline.errors import GraphError
+from pipeline.graph import Graph, attribute, parse_text, shape
+
+
+def pooled(op: str, size: tuple[int, int], attributes: str, behind: str = "y = Relu(p)") -> Graph:
+    h, w = size
+    return parse_text(f"""a (float[1,1,{h},{w}] x) => (float[A,B,N,M] y) {{
+        p = {op}<ceil_mode=1, {attributes}>(x)  {behind} }}""")
+
+
+def test_a_window_that_would_start_in_the_padding_is_not_counted():
+    graph = pooled("MaxPool", (4, 4), "kernel_shape=[2,2], strides=[2,2], pads=[0,0,1,1]")
+    assert shape(graph.outputs[0]) == (1, 1, 2, 2)
+    assert attribute(graph.nodes()[0], "ceil_mode") is None
+
+
+def test_a_window_that_hangs_over_the_end_is_counted():
+    graph = pooled("MaxPool", (5, 5), "kernel_shape=[2,2], strides=[2,2]")
+    assert shape(graph.outputs[0]) == (1, 1, 3, 3)
+    assert attribute(graph.nodes()[0], "ceil_mode") == 1
+
+
+def test_a_pool_behind_a_miscounted_pool_is_counted_on_what_it_is_given():
+    window = "kernel_shape=[2,2], strides=[2,2], pads=[0,0,1,1]"
+    graph = pooled("MaxPool", (8, 8), window, f"y = MaxPool<ceil_mode=1, {window}>(p)")
+    assert shape(graph.outputs[0]) == (1, 1, 2, 2)
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    op=st.sampled_from(["MaxPool", "AveragePool"]),
+    size=st.tuples(st.integers(4, 9), st.integers(4, 9)),
+    kernel=st.tuples(st.integers(1, 4), st.integers(1, 4)),
+    stride=st.tuples(st.integers(1, 5), st.integers(1, 5)),
+    pads=st.tuples(*[st.integers(0, 3)] * 4),
+)
+def test_shapes_are_those_onnxruntime_makes_and_the_numbers_stay(op, size, kernel, stride, pads):
+    pads = np.minimum(pads, np.array(kernel * 2) - 1).tolist()
+    window = f"kernel_shape={list(kernel)}, strides={list(stride)}, pads={pads}"
+    text = f"""<ir_version: 9, opset_import: ["" : 17]> a (float[1,1,{size[0]},{size[1]}] x) =>
+        (float[A,B,N,M] y) {{ y = {op}<ceil_mode=1, {window}>(x) }}"""
+    graph = parse_text(text)
+    image = {"x": np.random.default_rng(0).normal(size=(1, 1, *size)).astype(np.float32)}
+    (after,) = OrtSession(graph.to_bytes()).run(None, image)
+    assert after.shape == shape(graph.outputs[0])
+    given_ = graph.copy()
+    (node,) = given_.nodes()
+    given_.set_attributes(node, ceil_mode=1, pads=pads)
+    (before,) = OrtSession(given_.to_bytes()).run(None, image)
+    np.testing.assert_array_equal(after, before)
+
+
+def test_an_average_that_counts_padding_and_needs_both_is_refused():
+    with pytest.raises(GraphError, match="leaves a window out on one axis"):
+        pooled(
+            "AveragePool",
+            (4, 5),
+            "kernel_shape=[2,2], strides=[2,2], pads=[0,0,1,0], count_include_pad=1",
+        )

@@ -1,0 +1,159 @@
+"""The smaller rewrites: lone normalizations, moves in a row, plain arithmetic, Gemm as Conv."""
+
+import numpy as np
+import pytest
+
+from pipeline.graph import array, attribute, origin, parse_text
+from pipeline.passes import optimized
+from pipeline.passes.batch_norm_to_conv import batch_norm_to_conv
+from pipeline.passes.fuse_affine import fuse_affine
+from pipeline.passes.fuse_layer_norm import fuse_layer_norm
+from pipeline.passes.gemm_to_conv import gemm_to_conv
+from pipeline.passes.merge_moves import merge_reshapes, merge_transposes
+from pipeline.passes.plain_arithmetic import plain_arithmetic
+
+NORM = """float[4] g = {0.5, 1, 2, -1}, float[4] b = {1, 2, 3, 4},
+    float[4] m = {0.1, 0.2, 0.3, 0.4}, float[4] v = {1, 2, 0.5, 4}"""
+
+
+def of(body: str, constants: str = NORM, x: str = "1,4,3,3", y: str = "1,4,3,3"):
+    return parse_text(f"a (float[{x}] x) => (float[{y}] y) <{constants}> {{ {body} }}")
+
+
+def assert_kept(graph, run_pass, outputs, left):
+    before = outputs(graph)["y"]
+    assert run_pass(graph) > 0
+    assert [node.op_type for node in graph.nodes()] == left
+    np.testing.assert_allclose(outputs(graph)["y"], before, rtol=1e-5, atol=1e-6)
+
+
+# -- BatchNormalization behind nothing linear --------------------------------------------------
+
+
+@pytest.mark.parametrize("dims", ["1,4,3,3", "2,4,5", "1,4,2,2,2"])
+def test_a_lone_normalization_is_a_depthwise_convolution_called_as_it_was(dims, outputs):
+    graph = of("y = BatchNormalization(x, g, b, m, v)", x=dims, y=dims)
+    assert_kept(graph, batch_norm_to_conv, outputs, ["Conv"])
+    assert (graph.nodes()[0].name, attribute(graph.nodes()[0], "group")) == ("y", 4)
+
+
+def test_a_lone_normalization_of_a_matrix_is_a_product_and_a_sum(outputs):
+    graph = of("y = BatchNormalization(x, g, b, m, v)", x="3,4", y="3,4")
+    assert_kept(graph, batch_norm_to_conv, outputs, ["Mul", "Add"])
+    assert [origin(node) for node in graph.nodes()] == [("y",), ("y",)]
+
+
+def test_a_normalization_that_moves_behind_a_convolution_later_is_still_fused(outputs):
+    graph = of(
+        "c = Conv<group=4>(x, w)  r = Transpose<perm=[0,1,3,2]>(c)"
+        "  s = Transpose<perm=[0,1,3,2]>(r)  y = BatchNormalization(s, g, b, m, v)",
+        f"{NORM}, float[4,1,1,1] w = {{1, 2, 3, 4}}",
+    )
+    assert_kept_by_all(graph, outputs, ["Conv"])
+
+
+def assert_kept_by_all(graph, outputs, left):
+    better = optimized(graph)
+    assert [node.op_type for node in better.nodes()] == left
+    np.testing.assert_allclose(outputs(better)["y"], outputs(graph)["y"], rtol=1e-5, atol=1e-5)
+
+
+# -- ConvTranspose -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("group", [1, 2, 4])
+def test_a_transposed_convolution_scales_the_output_channels_of_each_group(group, outputs):
+    count = 16 * 4 // group
+    numbers = ", ".join(f"{value:.3f}" for value in np.linspace(-1, 1, count))
+    graph = of(
+        f"a = ConvTranspose<group={group}>(x, w)  y = BatchNormalization(a, g, b, m, v)",
+        f"{NORM}, float[4,{4 // group},2,2] w = {{{numbers}}}",
+        y="1,4,4,4",
+    )
+    assert_kept(graph, fuse_affine, outputs, ["ConvTranspose"])
+
+
+# -- what is not affine ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("body", "constants"),
+    [
+        ("c = Conv(x, w)  y = Div(k, c)", "float k = {2}"),
+        ("c = Conv(x, w)  y = Div(c, k)", "float k = {0}"),
+        ("c = Conv(x, w)  y = Mul(c, c)", "float k = {2}"),
+        ("c = Conv(x, w)  d = Mul(c, k)  y = Identity(d)", "float[2,1,1,1] k = {1, 2}"),
+        ("c = Conv(x, w)  y = Mul(c, k)", "float[3] k = {1, 2, 3}"),
+    ],
+    ids=["a constant divided by it", "divided by zero", "squared", "it grows", "along the width"],
+)
+def test_what_is_not_affine_per_channel_is_left_alone(body, constants):
+    weight = f"float[4,1,1,1] w = {{1, 2, 3, 4}}, {constants}"
+    body = body.replace("Conv(", "Conv<group=4>(")
+    assert fuse_affine(of(body, weight, y="N,4,3,3")) == 0
+
+
+# -- moves in a row ----------------------------------------------------------------------------
+
+
+def test_the_last_of_two_transposes_does_both(outputs):
+    body = "t = Transpose<perm=[2,0,1]>(x)  y = Transpose<perm=[1,0,2]>(t)"
+    graph = of(body, "", "2,3,4", "2,4,3")
+    assert_kept(graph, merge_transposes, outputs, ["Transpose"])
+    assert attribute(graph.nodes()[0], "perm") == (0, 2, 1)
+
+
+def test_a_reshape_that_is_read_elsewhere_stays_for_its_reader(outputs):
+    graph = parse_text("""a (float[2,6] x) => (float[12] y, float[3,4] z)
+        <int64[2] s = {3, 4}, int64[1] f = {-1}> {
+        z = Reshape(x, s)  y = Reshape(z, f) }""")
+    assert_kept(graph, merge_reshapes, outputs, ["Reshape", "Reshape"])
+    assert [node.inputs[0].name for node in graph.nodes()] == ["x", "x"]
+
+
+def test_an_empty_tensor_is_not_reshaped_anew():
+    graph = of("r = Reshape(x, s)  y = Flatten(r)", "int64[2] s = {0, 2}", "0,2", "N,M")
+    assert merge_reshapes(graph) == 0
+
+
+# -- plain arithmetic --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("c", ["0", "1e-39"])
+def test_what_has_no_reciprocal_stays_a_division(c):
+    assert plain_arithmetic(of("y = Div(x, c)", f"float c = {{{c}}}")) == 0
+
+
+def test_integers_are_divided_as_they_were():
+    text = "a (int64[2] x) => (int64[2] y) <int64 c = {2}> { y = Div(x, c) }"
+    assert plain_arithmetic(parse_text(text)) == 0
+
+
+# -- layer normalization -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "change",
+    [("axes=[-1]", "axes=[1]"), ("Sub(x, m)", "Sub(m, x)"), ("Mul(d, d)", "Mul(d, x)")],
+    ids=["another axis", "the other way round", "no square"],
+)
+def test_what_is_no_layer_normalization_is_left_alone(change):
+    body = """m = ReduceMean<axes=[-1]>(x)  d = Sub(x, m)  s = Mul(d, d)
+        v = ReduceMean<axes=[2]>(s)  w = Add(v, e)  r = Sqrt(w)  n = Div(d, r)
+        h = Mul(n, g)  y = Add(h, b)"""
+    constants = "float[4] g = {1, 2, 3, 4}, float[4] b = {0, 1, -1, 2}, float e = {0.01}"
+    assert fuse_layer_norm(of(body, constants, "2,4,4", "2,4,4")) == 1
+    assert fuse_layer_norm(of(body.replace(*change), constants, "2,4,4", "2,4,4")) == 0
+
+
+# -- Gemm as Conv ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gemm", ["Gemm(x, w)", "Gemm(x, w, c)", "Gemm<transB=1>(x, u)"])
+def test_a_gemm_is_a_convolution_of_one_pixel(gemm, outputs):
+    constants = "float[3,2] w = {1,2,3,4,5,6}, float[2,3] u = {1,2,3,4,5,6}, float[2] c = {7,8}"
+    graph = of(f"y = {gemm}  z = Relu(y)", constants, "5,3", "5,2")
+    assert_kept(graph, gemm_to_conv, outputs, ["Reshape", "Conv", "Reshape", "Relu"])
+    assert graph.find("y")[0].op_type == "Conv"
+    assert array(graph.nodes("Conv")[0].inputs[1]).shape == (2, 3, 1, 1)
+    assert gemm_to_conv(graph) == 0

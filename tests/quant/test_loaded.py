@@ -1,0 +1,121 @@
+"""Models that carry Q/DQ keep their scales, and get only what follows from them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pipeline.data.samples import Samples
+from pipeline.engine.lower import lowered
+from pipeline.engine.ort import OrtSession
+from pipeline.engine.reference import ReferenceSession
+from pipeline.errors import ProjectError
+from pipeline.graph import array, parse_text
+from pipeline.passes import optimized
+from pipeline.project.sections import Calibration
+from pipeline.quant.images import mark_images
+from pipeline.quant.observe import Statistics
+from pipeline.stages.calibrated import calibrated
+from pipeline.stages.comparison import comparison
+from pipeline.stages.quantized import quantized
+from pipeline.stages.samples import samples
+from pipeline.targets.reader import read_target
+
+NONE = Statistics({})
+LOAD = Calibration("load")
+NPU = read_target("ara240")
+
+numbers = ", ".join(f"{value:.3f}" for value in np.linspace(-1, 1, 36))
+# As training with fake quantization exports it: float weights behind Q/DQ, a float bias, and a
+# MaxPool between grids that has none of its own.
+TRAINED = f"""agraph (float[1,2,6,6] x) => (float[1,2,3,3] y)
+    <float s = {{0.02}}, int8 z = {{-3}}, float t = {{0.05}}, int8 o = {{4}},
+     float[2,2,3,3] w = {{{numbers}}}, float[2] s_w = {{0.0079, 0.0081}}, int8[2] z_w = {{0, 0}},
+     float[2] b = {{0.3, -0.4}}> {{
+    q = QuantizeLinear(x, s, z)  d = DequantizeLinear(q, s, z)
+    q_w = QuantizeLinear<axis=0>(w, s_w, z_w)  d_w = DequantizeLinear<axis=0>(q_w, s_w, z_w)
+    c = Conv<pads=[1,1,1,1]>(d, d_w, b)  r = Relu(c)
+    q_r = QuantizeLinear(r, t, o)  d_r = DequantizeLinear(q_r, t, o)
+    y = MaxPool<kernel_shape=[2,2], strides=[2,2]>(d_r) }}"""
+FLOAT = "agraph (float[1,4] x) => (float[1,4] y) { y = Relu(x) }"
+
+
+def grids(graph):
+    nodes = graph.nodes("QuantizeLinear")
+    return [tuple(array(value).tolist() for value in node.inputs[1:]) for node in nodes]
+
+
+def test_a_trained_grid_is_kept_and_given_to_what_only_moves_its_codes():
+    graph = optimized(parse_text(TRAINED))
+    made = calibrated(graph, NONE, LOAD, NPU)
+    kept = grids(graph)
+    assert [pair for pair in grids(made) if pair in kept] == [*kept, kept[-1]]
+    assert len(grids(made)) == len(kept) + 1  # behind the MaxPool
+
+
+def test_loaded_it_runs_in_integers_alone_as_onnxruntime_does():
+    graph = optimized(parse_text(TRAINED))
+    program = lowered(quantized(calibrated(graph, NONE, LOAD, NPU)), "half_even")
+    assert "onnx" not in {step.op for step in program.instructions}
+    x = {"x": np.random.default_rng(0).normal(size=(1, 2, 6, 6)).astype(np.float32)}
+    (wanted,), (exact,) = OrtSession(graph.to_bytes()).run(None, x), ReferenceSession(program).run(
+        None, x
+    )  # fmt: skip
+    assert np.abs(wanted - exact).max() <= 0.05 * 1.001  # one step
+
+
+def test_a_float_weight_between_two_grids_gets_the_targets():
+    text = TRAINED.replace("Conv<pads=[1,1,1,1]>(d, d_w, b)", "Conv<pads=[1,1,1,1]>(d, w, b)")
+    made = calibrated(optimized(parse_text(text)), NONE, LOAD, NPU)
+    (conv,) = made.nodes("Conv")
+    assert conv.inputs[1].producer().op_type == "DequantizeLinear"
+
+
+def test_an_image_is_a_code_already():
+    graph = parse_text(TRAINED)
+    mark_images(graph, ["x"])
+    bare = graph.copy()
+    node = graph.nodes("QuantizeLinear")[0]
+    front = graph.insert("Relu", [graph.inputs[0]], "front")
+    graph.set_inputs(node, {0: front})
+    made = calibrated(graph.with_shapes(), NONE, LOAD, NPU)
+    assert (1.0, 0) in grids(made)
+    assert (1.0, 0) not in grids(calibrated(bare, NONE, LOAD, NPU))  # it has its own
+
+
+@pytest.mark.parametrize(
+    ("text", "method", "hint"),
+    [
+        (FLOAT, "load", "choose kl, max or max_percentile to find its thresholds"),
+        (TRAINED, "kl", "write  method: load"),
+        (TRAINED, "max", "write  method: load"),
+    ],
+)
+def test_a_method_that_does_not_fit_the_model_is_refused_where_it_is_written(text, method, hint):
+    with pytest.raises(ProjectError) as caught:
+        calibrated(parse_text(text), NONE, Calibration(method), NPU)
+    assert (caught.value.where, caught.value.hint) == ("calibration.method", hint)
+
+
+def test_it_needs_no_samples(tmp_path):
+    graph = optimized(parse_text(TRAINED))
+    none = samples(graph, {}, {}, {})
+    none.save(tmp_path / "samples.npz")
+    assert len(Samples.load(tmp_path / "samples.npz")) == 0
+    made = calibrated(graph, NONE, LOAD, NPU)
+    compared = comparison(graph, made, quantized(made), none, NPU)
+    assert compared.samples == 0
+    assert [(row.type, row.on) for row in compared.rows] == [
+        ("Conv+Relu", "DNPU"),
+        ("MaxPool", "DNPU"),
+    ]
+
+
+def test_a_float_model_without_samples_is_told_so():
+    with pytest.raises(ProjectError, match="no samples for input `x`"):
+        samples(parse_text(FLOAT), {}, {}, {})
+
+
+def test_passes_leave_codes_and_scales_alone():
+    graph = parse_text(TRAINED)
+    assert grids(optimized(graph)) == grids(graph)
