@@ -156,7 +156,7 @@ def _check_set(key: str, how: Files, names: tuple[str, ...], read: Read, taken: 
     facts = [fact(file, read(index)) for index, file in enumerate(names)]
     low, high = how.range or ((0.0, 255.0) if taken.offset else (-np.inf, np.inf))
     slack = LOST * (high - low) if how.normalized else 0.0
-    for finding in findings(facts, (low - slack, high + slack)):
+    for finding in findings(facts, (low, high), slack):
         if finding.kind not in how.allow:
             raise ProjectError(
                 finding.what,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 from workspaces import REPO
 
 from pipeline.cli.main import main
@@ -143,6 +144,42 @@ def test_fast_perf_needs_neither_yaml_nor_samples(here: Path):
     arguments = ["--model-type", "onnx", "--model", "mapper/digits.onnx", "--march", "bayes-e"]
     npumake(*["hb_mapper", "makertbin", "--fast-perf", *arguments])
     assert Path("model_output/digits.hybrid").is_file()
+
+
+def test_skip_calibrates_on_noise_that_nothing_refuses(here: Path):
+    yaml = HB_MAPPER.replace("'max'", "'skip'").replace(
+        "  cal_data_dir: './calibration_data'\n", ""
+    )
+    (here / "digits_config.yaml").write_text(yaml)
+    npumake(*["hb_mapper", "makertbin", "--model-type", "onnx", "-c", "mapper/digits_config.yaml"])
+    assert (here / "model_output" / "digits_8x8_gray.hybrid").is_file()
+
+
+def test_preprocess_on_reads_pictures_as_the_pixels_they_hold(here: Path):
+    command = ["hb_mapper", "makertbin", "--model-type", "onnx", "-c", "mapper/digits_config.yaml"]
+    calibrated = here / "model_output" / "digits_8x8_gray_calibrated_model.onnx"
+    write_samples(here, 1, np.uint8)
+    (here / "digits_config.yaml").write_text(HB_MAPPER)
+    npumake(*command)
+    expected = calibrated.read_bytes()
+    for file in sorted((here / "calibration_data").iterdir()):
+        Image.fromarray(np.load(file).reshape(8, 8)).save(file.with_suffix(".png"))
+        file.unlink()
+    yaml = HB_MAPPER.replace("  cal_data_type: 'uint8'", "  preprocess_on: True")
+    (here / "digits_config.yaml").write_text(yaml)
+    npumake(*command)
+    assert calibrated.read_bytes() == expected
+
+
+def test_bare_numbers_are_the_samples_of_every_example_of_the_vendor(here: Path):
+    command = ["hb_mapper", "makertbin", "--model-type", "onnx", "-c", "mapper/digits_config.yaml"]
+    write_samples(here, 1, np.uint8)
+    for file in sorted((here / "calibration_data").iterdir()):
+        np.load(file).tofile(file.with_suffix(".gray"))
+        file.unlink()
+    (here / "digits_config.yaml").write_text(HB_MAPPER)
+    npumake(*command)
+    assert (here / "model_output" / "digits_8x8_gray.hybrid").is_file()
 
 
 def test_a_mistake_of_a_stage_points_into_the_vendor_s_file(here: Path):

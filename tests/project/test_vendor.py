@@ -94,3 +94,25 @@ def test_a_vendor_s_words_are_those_of_older_yaml(tmp_path: Path):
 
     read_project(project(tmp_path, SPOKEN, config), {"tool": Dialect(keeping, told)})
     assert seen == [True, False]
+
+
+def test_a_project_that_speaks_a_dialect_has_variants_of_what_it_says(tmp_path: Path):
+    beside = "matrix:\n  calibration.method: [max, kl]\n"
+    found = read_project(project(tmp_path, SPOKEN + beside), DIALECTS)
+    assert [(v.variant, v.sections.model.path) for v in found.variants] == [
+        ("max", "vendor/m.onnx"),
+        ("kl", "vendor/m.onnx"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "overlay",
+    [
+        "matrix: {config: [vendor/c.yaml]}\n",
+        "variants: {other: {config: vendor/c.yaml}}\n",
+        "targets: [{rdk-x5: {dialect: tool}}]\n",
+    ],
+)
+def test_an_overlay_speaks_no_dialect(tmp_path: Path, overlay: str):
+    with pytest.raises(ProjectError, match=r"unknown key `(config|dialect)`|`config` cannot vary"):
+        read_project(project(tmp_path, SPOKEN + overlay), DIALECTS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from dialect_cases import HB_COMPILE, HB_MAPPER, document
 
 from pipeline.errors import ProjectError
 from pipeline.project.expand import routes
+from pipeline.project.reader import project_of
 from pipeline.targets.dialects import DIALECTS
 
 EXAMPLES = {"hb_mapper": HB_MAPPER, "hb_compile": HB_COMPILE}
@@ -68,3 +70,9 @@ def test_one_value_is_one_value(name: str):
     text = re.sub("march: .*", "march: bayes-e;nash-e", EXAMPLES[name])
     with pytest.raises(ProjectError, match="`march` cannot be `bayes-e;nash-e`"):
         DIALECTS[name].translate(document(text), "")
+
+
+@every_dialect
+def test_the_full_example_is_a_valid_project(name: str):
+    found = project_of(DIALECTS[name].translate(document(EXAMPLES[name]), ""), "net", Path())
+    assert found.sections.targets
