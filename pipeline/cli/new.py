@@ -17,14 +17,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline.cli.template import DODO, Fed, project_text, with_folders
 from pipeline.errors import CacheError, GraphError, ProjectError, did_you_mean
 from pipeline.make.memory import workspace
-from pipeline.project.expand import NAME
-from pipeline.project.schema import schema_of
 from pipeline.project.sections import FilePath, Input, Model, Sections
 
 if TYPE_CHECKING:
+    from pipeline.cli.template import Fed
     from pipeline.graph import Graph
     from pipeline.project.files import SourceFile
 
@@ -42,6 +40,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(given: argparse.Namespace) -> int:
+    from pipeline.cli.template import DODO, project_text, with_folders
+    from pipeline.project.schema import schema_of
     from pipeline.targets.reader import target_names
 
     directory, targets = given.directory, tuple(dict.fromkeys(given.target or [TARGET]))
@@ -68,6 +68,8 @@ def run(given: argparse.Namespace) -> int:
 
 
 def _refuse_directory(directory: Path) -> None:
+    from pipeline.project.expand import NAME
+
     name = Path(os.path.abspath(directory)).name
     if not NAME.fullmatch(name):
         hint = "use letters, digits, `_`, `.` and `-`"
@@ -91,6 +93,7 @@ def _inputs(model: Path, data: bytes, graph: Graph) -> Sequence[Fed]:
 
     Raises GraphError when there is none, or where an input does not even tell its rank.
     """
+    from pipeline.cli.template import Fed
     from pipeline.digest import of_bytes
     from pipeline.graph import dtype, open_dimensions
     from pipeline.project.files import SourceFile

@@ -31,7 +31,8 @@ def read_sample(
         raise ProjectError("an empty sample", name)
     is_given = is_plain(name) and not how.transforms
     if how.transforms:
-        array = transformed(_single(array), how.transforms, _size(taken.shape, layout), route)
+        size = _size(taken.shape, layout)
+        array = transformed(_single(array), how.transforms, size, route, name)
     if not is_given:
         array = _laid_out(array, taken.shape, layout)
     _check_shape(array, name, taken.shape)

@@ -64,6 +64,7 @@ def pil_resize(image: np.ndarray, to: steps.PilResize) -> np.ndarray:
     if as_image(image).dtype != np.uint8 or image.shape[2] not in (1, 3):
         raise ProjectError(f"Pillow resizes 8-bit images, not {image.dtype} {told(image)}")
     size = _short_side(image, to.size) if isinstance(to.size, int) else pair(to.size)
+    resampling.refuse_large(size)
     channels = image[..., 0] if image.shape[2] == 1 else image
     filtered = Image.fromarray(channels).resize(
         (size[1], size[0]), Image.Resampling[to.interpolation]

@@ -94,11 +94,15 @@ def taps(x: np.ndarray, size: int, order: int, border: Border) -> Taps:
     return _within(Taps(index, weight), size, border)
 
 
+def refuse_large(size: tuple[int, int]) -> None:
+    if size[0] * size[1] > MAX_PIXELS:
+        raise ProjectError(f"an image resized to {size[0]} x {size[1]} is too large")
+
+
 def _resized(
     image: np.ndarray, size: tuple[int, int], through: Callable[[np.ndarray, int], Taps]
 ) -> np.ndarray:
-    if size[0] * size[1] > MAX_PIXELS:
-        raise ProjectError(f"an image resized to {size[0]} x {size[1]} is too large")
+    refuse_large(size)
     for axis in (0, 1):
         m, n = image.shape[axis], size[axis]
         image = along(image, axis, through((np.arange(n) + 0.5) * (m / n) - 0.5, m))

@@ -22,9 +22,13 @@ _FITTING = ("target_size", "crop_size", "size")  # the input's height and width 
 
 
 def transformed(
-    array: np.ndarray, wanted: Sequence[steps.Transform], size: tuple[int, int], route: str
+    array: np.ndarray,
+    wanted: Sequence[steps.Transform],
+    size: tuple[int, int],
+    route: str,
+    file: str,
 ) -> np.ndarray:
-    """`array` through every step; `size` is the input's height and width.
+    """The array of `file` through every step; `size` is the input's height and width.
 
     Raises ProjectError for a step that its array does not suit; `route` names the steps' key.
     """
@@ -33,7 +37,8 @@ def transformed(
         try:
             array = TRANSFORMS[name](array, _fitted(arguments, size))
         except ProjectError as error:
-            error.where = error.where or Route(f"{route}.{number}")
+            error.where = Route(f"{route}.{number}")
+            error.hint = f"{error.hint}; {file}" if error.hint else f"in {file}"
             raise
     return array
 

@@ -17,8 +17,9 @@ from typing import NamedTuple
 from pipeline import digest
 from pipeline.errors import Place, ProjectError
 from pipeline.make.node import Node, Plan
-from pipeline.project.files import sources
+from pipeline.project.files import Source, sources
 from pipeline.project.reader import Project, Reading
+from pipeline.project.sections import Sections
 from pipeline.stages.stage import Stage
 from pipeline.targets.target import Target
 
@@ -136,13 +137,13 @@ def _node(branch: _Branch, stage: Stage, inputs: Mapping[str, Node]) -> Node:
         inputs={name: node.name for name, node in inputs.items()},
         params={name: digest.plain(getattr(sections, name)) for name in stage.sections},
         target_document=digest.plain(branch.document) if stage.asks_target else None,
-        sources=tuple(
-            source
-            for source in sources(sections)
-            if stage.reads_sources and source.keys[0] in stage.sections
-        ),
+        sources=_sources(sections, stage) if stage.reads_sources else (),
         places=_places(branch, stage),
     )
+
+
+def _sources(sections: Sections, stage: Stage) -> tuple[Source, ...]:
+    return tuple(source for source in sources(sections) if source.keys[0] in stage.sections)
 
 
 def _identity(node: Node, inputs: Mapping[str, Node]) -> str:

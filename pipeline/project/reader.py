@@ -22,6 +22,8 @@ from pipeline.project.schema import is_choice, schema_of
 from pipeline.project.sections import Sections
 from pipeline.project.vendor import Dialect, Note, spoken
 
+SCHEMA = schema_of(Sections)
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -97,7 +99,7 @@ def _reading(document: Document) -> Reading:
 
 def sections_of(document: Document) -> Sections:
     """The typed sections of one document. Raises the first ProjectError in it."""
-    check(document, schema_of(Sections))
+    check(document, SCHEMA)
     return built(Sections, document.data)
 
 

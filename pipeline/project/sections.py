@@ -64,7 +64,7 @@ class Preprocess:
     ]
     size: Annotated[
         tuple[int, ...] | None,
-        Doc("[height, width] of the picture where it is not the model's.", minimum=1),
+        Doc("[height, width] of the picture where it is not the model's.", 1, 8192),
     ] = None
     crop: Annotated[
         bool, Doc("Four more inputs say which rectangle to use: width, height, left, top.")

@@ -15,7 +15,7 @@ from typing import Annotated, Literal, TypedDict
 
 from pipeline.project.doc import Doc
 
-LARGEST = 16_384  # pixels on a side
+LARGEST = 8_192  # pixels on a side
 
 Size = int | tuple[int, ...]
 Axes = Literal["CHW", "HWC"]

@@ -146,7 +146,7 @@ def _check_counts(counts: Mapping[str, int]) -> None:
         if count != expected:
             raise ProjectError(
                 f"{count} samples for input `{name}`, but {expected} for `{first}`",
-                Route(f"data.{name}.files"),
+                Route(f"data.{name}"),
             )
 
 

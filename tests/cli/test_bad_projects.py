@@ -85,6 +85,35 @@ WRONG: dict[str, tuple[Callable[[Workspace], None], int, list[str]]] = {
         2,
         ["error: no file matches `smaples/*.npy`", f"--> {YAML}:14:12"],
     ),
+    "variable that is not set": (
+        replaced("model.onnx", "${ENV:NPUMAKE_NOWHERE}/model.onnx"),
+        2,
+        ["error: the environment variable `NPUMAKE_NOWHERE` is not set", f"--> {YAML}:4:9"],
+    ),
+    "target overlay of a shared section": (
+        replaced("- ara240", "- ara240: {inputs: {image: {scale: 1}}}"),
+        2,
+        [
+            "error: `inputs` cannot differ by target: `original_float` is made once for all",
+            f"--> {YAML}:21:14",
+            "hint: write a variant",
+        ],
+    ),
+    "unknown target with an overlay": (
+        replaced("- ara240", "- ara24: {calibration: {method: kl}}"),
+        2,
+        ["error: unknown target `ara24`", f"--> {YAML}:21:5", "did you mean `ara240`?"],
+    ),
+    "variant of nothing known": (
+        replaced("targets:", "variants:\n  p9:\n    calibration: {methd: kl}\ntargets:"),
+        2,
+        ["error: unknown key `methd`", f"--> {YAML}:21:19", "did you mean `method`?"],
+    ),
+    "variant with files that are not there": (
+        replaced("targets:", "variants: {p9: {data: {image: {files: no/*.npy}}}}\ntargets:"),
+        2,
+        ["error: no file matches `no/*.npy`", f"--> {YAML}:19:39"],
+    ),
     "empty model": (model(lambda data: b""), 3, ["not an ONNX model", "model.onnx"]),
     "corrupt model": (model(lambda data: b"\xff" * 100), 3, ["not an ONNX model", "model.onnx"]),
     "truncated model": (model(lambda data: data[:-500]), 3, ["not a", "ONNX model", "model.onnx"]),

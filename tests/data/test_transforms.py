@@ -29,13 +29,16 @@ REFERENCE = (
 def made(array: np.ndarray, *steps: str, size: tuple[int, int] = (12, 18)) -> np.ndarray:
     """`array` through steps as they are written in YAML."""
     document = parse_document(f"[{', '.join(steps)}]".encode(), "p.yaml")
-    return transformed(array, built(tuple[Transform, ...], document.data), size, "data.x")
+    return transformed(
+        array, built(tuple[Transform, ...], document.data), size, "data.x", "cat.png"
+    )
 
 
 def refusal(array: np.ndarray, *steps: str) -> str:
     with pytest.raises(ProjectError) as caught:
         made(array, *steps)
     assert caught.value.where == f"data.x.{len(steps) - 1}"
+    assert "cat.png" in caught.value.hint
     return caught.value.what
 
 
@@ -219,7 +222,7 @@ def test_types_are_cut_not_wrapped():
         (RGB * 1.0, "pil_resize", "Pillow resizes 8-bit images, not float64"),
         (RGB[:3], "{rgb2nv12: {data_format: HWC}}", "NV12 needs an even size, not 3 x 36"),
         (RGB, "nv12_to_yuv444", "2592 values are no NV12 image of 12 x 18"),
-        (RGB[:1], "{short_side_resize: {short_size: 16384}}", "an image resized to 16384 x 589824"),
+        (RGB[:1], "{short_side_resize: {short_size: 8192}}", "an image resized to 8192 x 294912"),
     ],
 )
 def test_a_step_that_does_not_suit_is_named(array, step, what):

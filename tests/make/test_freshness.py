@@ -41,6 +41,7 @@ variant_removed               | -                             | -
 variant_of_a_shared_section   | {" ".join(f"p9:{stage}" for stage in ALL.split())} | -
 target_override               | {ARA240}                      | -
 target_override_and_back      | -                             | {ARA240}
+samples_through_a_variable    | -                             | -
 comment_in_stage_code         | -                             | -
 stage_code                    | quantized                     | -
 kernel_code                   | comparison                    | -
@@ -128,6 +129,13 @@ def variant_removed(workspace: Workspace) -> None:
     variant(workspace, "{calibration: {method: kl}}")
     assert made(workspace.doit(), "made") == nodes(P9)
     edit(yaml(workspace), "variants: .*\n", "")
+
+
+def samples_through_a_variable(workspace: Workspace) -> dict[str, str]:
+    elsewhere = workspace.root / "elsewhere"
+    (workspace.project / "samples").rename(elsewhere)
+    edit(yaml(workspace), "files: samples", "files: ${ENV:SAMPLES}")
+    return {"SAMPLES": str(elsewhere)}
 
 
 def target_override(workspace: Workspace) -> None:
@@ -242,6 +250,7 @@ CHANGES: dict[str, Change] = {
     "variant_of_a_shared_section": lambda w: variant(w, "{inputs: {image: {scale: 0.125}}}"),
     "target_override": target_override,
     "target_override_and_back": target_override_and_back,
+    "samples_through_a_variable": samples_through_a_variable,
     "comment_in_stage_code": lambda w: code(
         w, "stages/quantized.py", '"""quantized:', '# a comment\n"""quantized: indeed'
     ),

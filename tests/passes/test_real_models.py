@@ -34,7 +34,7 @@ LEFT = {  # nodes of the file, and of the optimized graph
     "ultraface_slim320": (186, 113),
     "ultraface_slim320_rawhead": (168, 95),
     "yolox_person_192": (369, 369),
-    "yunet_n_320_320": (115, 115),
+    "yunet_n_320_320": (115, 109),
 }
 SAMPLE_RATE = 16000  # the only number among the inputs that is not just any number
 # What computes shapes and constants, which are known beforehand.

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.digest import plain
 from pipeline.errors import Place, ProjectError
 from pipeline.project.document import parse_document
-from pipeline.project.reader import built, read_project, sections_of
+from pipeline.project.reader import built, project_of, read_project, sections_of
 from pipeline.project.schema import schema_of
 from pipeline.project.sections import Calibration, Files, Input, Model, Sections
 from pipeline.project.transforms import Mean, Resize, Transform
@@ -235,3 +235,24 @@ def test_finding_files_loads_no_parser():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert not {"yaml", "jsonschema", "numpy", "glob"} & set(loaded.stdout.split())
+
+
+@settings(deadline=None)
+@given(st.integers(0, 400), st.integers(0, 3), st.text("abe:-[]{},#'\"\n\t 019.~", max_size=3))
+def test_any_edit_of_a_project_is_a_project_or_one_mistake_with_a_place(at, gone, new):
+    text = yaml.safe_dump(FULL, sort_keys=False)
+    edited = text[:at] + new + text[at + gone :]
+    try:
+        where = project_of(parse_document(edited.encode(), "p.yaml"), "net", Path()).places["model"]
+    except ProjectError as mistake:
+        where = mistake.where
+    assert where is not None
+    assert where.path == "p.yaml"
+
+
+@given(st.floats(1e-6, 1e6), st.sampled_from(["{:f}", "{:e}", "{!r}", "{:.3g}", "{:+E}"]))
+def test_a_number_is_read_as_it_is_written(number, style):
+    word = style.format(number)
+    text = SMALL + f"inputs: {{x: {{mean: {word}, scale: [{word}]}}}}"
+    x = sections_of(parse_document(text.encode(), "p.yaml")).inputs["x"]
+    assert x.mean == x.scale[0] == float(word)

@@ -45,13 +45,13 @@ def test_a_model_builds_into_a_bundle_that_runs(tmp_path, model, fed, shape, met
     }
     if shape:
         document["data"] = {fed: {"files": "samples/*.npy"}}
-        for index in range(4):
+        for index in range(8):
             sample = np.random.default_rng(index).normal(0, 30, shape).astype(np.float32)
             np.save(project / "samples" / f"{index}.npy", sample)
     (project / "project.yaml").write_text(yaml.safe_dump(document))
     workspace.npumake("build", "m")
     compared = json.loads((project / "out" / "comparison.ara240.json").read_text())
-    assert compared["samples"] == (4 if shape else 0)
+    assert compared["samples"] == (8 if shape else 0)
     assert least is None or min(made["cosine"] for made in compared["outputs"]) >= least
     session = Session(project / "out" / "m.ara240.hybrid")
     x = np.zeros(shape or (1, 224, 224, 3), np.float32)

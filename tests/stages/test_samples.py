@@ -1,78 +1,121 @@
-"""What the model is fed: `*` for every input, normalised values taken back, noise unlooked at."""
+"""samples: files become feeds, together, in the order of their names."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import pytest
-from workspaces import REPO
+from PIL import Image
 
 from pipeline import digest
 from pipeline.data.samples import Samples
 from pipeline.errors import ProjectError
-from pipeline.graph import Graph
-from pipeline.project.files import SourceFile, SourceFiles
-from pipeline.project.sections import Files, Input, Model
-from pipeline.stages.original_float import original_float
+from pipeline.graph import Graph, parse_text
+from pipeline.project.files import SourceFile, pattern_files
+from pipeline.project.sections import FileGlob, Files
+from pipeline.project.transforms import PadResize
+from pipeline.quant.images import mark_images
 from pipeline.stages.samples import samples
 
-GIVEN = Input(layout="NCHW", type="gray", mean=3.3, scale=0.017)
-PIXELS = [np.load(file) for file in sorted((REPO / "projects/digits/samples").iterdir())]
-
-
-def source(file: Path) -> SourceFile:
-    return SourceFile(file.name, str(file), digest.of_file(file))
+GRAPH = """<ir_version: 8, opset_import: ["" : 17]>
+g (float[1, 3, 8, 6] image, float[1, 2] state) => (float[1, 3, 8, 6] y, float[1, 2] z) {
+  y = Relu(image)
+  z = Relu(state)
+}"""
+RNG = np.random.default_rng(0)
+NOISE = Files(random=9)
 
 
 @pytest.fixture
 def graph() -> Graph:
-    file = source(REPO / "projects" / "digits" / "model.onnx")
-    return original_float(Model("model.onnx"), {"*": GIVEN}, {"model.path": (file,)})
+    graph = parse_text(GRAPH)
+    mark_images(graph, ["image"])
+    return graph
 
 
-def written(folder: Path, arrays: list[np.ndarray], key: str) -> SourceFiles:
-    for index, array in enumerate(arrays):
-        np.save(folder / f"{index:02}.npy", array)
-    return {f"data.{key}.files": tuple(source(file) for file in sorted(folder.iterdir()))}
+@pytest.fixture
+def pictures(tmp_path: Path) -> Path:
+    for index in range(9):
+        pixels = RNG.integers(0, 256, (10, 20, 3), np.uint8)
+        Image.fromarray(pixels).save(tmp_path / f"{index}.png")
+    return tmp_path
 
 
-def fed(graph: Graph, folder: Path, arrays: list[np.ndarray], data: Mapping[str, Files]) -> Samples:
-    return samples(graph, {"*": GIVEN}, data, written(folder, arrays, next(iter(data))))
+def made(graph: Graph, folder: Path, **data: Files) -> Samples:
+    found = tuple(
+        SourceFile(name, path, digest.of_file(Path(path)))
+        for name, path in pattern_files(folder, "*")
+    )
+    sources = {f"data.{name}.files": found for name, how in data.items() if how.files}
+    return samples(graph, {}, data, sources)
 
 
-def test_every_input_is_fed_as_one_named(graph: Graph, tmp_path: Path):
-    found = fed(graph, tmp_path, PIXELS, {"*": Files("s")})
-    assert len(found) == len(PIXELS)
-    for feed, pixels in zip(found, PIXELS, strict=True):
-        np.testing.assert_array_equal(feed["image"].reshape(-1), pixels.reshape(-1) - 128.0)
+def refusal(graph: Graph, folder: Path, **data: Files) -> tuple[str, str]:
+    with pytest.raises(ProjectError) as caught:
+        made(graph, folder, **data)
+    return caught.value.what, str(caught.value.where)
 
 
-def test_normalised_pixels_are_fed_as_the_pixels_they_were(graph: Graph, tmp_path: Path):
-    normalised = [((pixels - 3.3) * 0.017).astype(np.float32) for pixels in PIXELS]
-    found = fed(graph, tmp_path, normalised, {"image": Files("s", normalized=True)})
-    for feed, pixels in zip(found, PIXELS, strict=True):
-        expected = pixels.reshape(-1) - 128.0
-        np.testing.assert_allclose(feed["image"].reshape(-1), expected, atol=1e-4)
+def images(**how: object) -> Files:
+    return Files(FileGlob("*"), transforms=({"pad_resize": PadResize()},), **how)
 
 
-def test_values_that_were_not_normalised_are_out_of_range(graph: Graph, tmp_path: Path):
-    floats = [pixels.astype(np.float32) for pixels in PIXELS]
-    with pytest.raises(ProjectError, match=r"values outside .*0\.\.255"):
-        fed(graph, tmp_path, floats, {"*": Files("s", normalized=True)})
+def test_images_and_noise_are_fed_together(graph, pictures):
+    given = made(graph, pictures, image=images(), state=NOISE)
+    assert given.names == tuple(f"{index}.png" for index in range(9))
+    feed = given.read(3)
+    assert {name: array.shape for name, array in feed.items()} == {
+        "image": (1, 3, 8, 6),
+        "state": (1, 2),
+    }
+    assert (feed["image"][0, :, 0] == 127 - 128).all()
+    assert 0 <= feed["state"].min() < feed["state"].max() < 1
 
 
-def test_a_single_sample_of_noise_is_not_too_few(graph: Graph):
-    assert len(samples(graph, {"*": GIVEN}, {"*": Files(random=1)}, {})) == 1
+def test_the_same_files_give_the_same_bytes(graph, pictures, tmp_path_factory):
+    files = [tmp_path_factory.mktemp("made") / "samples.npz" for _ in range(2)]
+    for file in files:
+        made(graph, pictures, image=images(), state=NOISE).save(file)
+    assert files[0].read_bytes() == files[1].read_bytes()
 
 
-def test_noise_is_not_normalised(graph: Graph):
-    with pytest.raises(ProjectError, match="noise is fed as it is") as caught:
-        samples(graph, {}, {"*": Files(random=1, normalized=True)}, {})
-    assert str(caught.value.where) == "data.*.normalized"
+def test_a_link_is_a_file(graph, pictures, tmp_path_factory):
+    linked = tmp_path_factory.mktemp("linked")
+    for path in pictures.iterdir():
+        (linked / path.name).symlink_to(path)
+    assert len(made(graph, linked, image=images(), state=NOISE)) == 9
 
 
-def test_an_input_nobody_knows_is_named(graph: Graph):
-    with pytest.raises(ProjectError, match="no input `imag`"):
-        samples(graph, {}, {"*": Files(random=1), "imag": Files(random=1)}, {})
+def test_as_many_of_one_input_as_of_another(graph, pictures):
+    what, where = refusal(graph, pictures, image=images(), state=Files(random=8))
+    assert (what, where) == (
+        "8 samples for input `state`, but 9 for `image`",
+        "data.state",
+    )
+
+
+def test_a_finding_is_told_under_its_input_unless_allowed(graph, pictures):
+    Image.new("RGB", (6, 8)).save(pictures / "x.png")
+    ten = Files(random=10)
+    what, where = refusal(graph, pictures, image=images(), state=ten)
+    assert (what, where) == ("samples with one value all over: x.png (0)", "data.image")
+    assert len(made(graph, pictures, image=images(allow=("blank",)), state=ten)) == 10
+
+
+@pytest.mark.parametrize(
+    ("how", "what", "where"),
+    [
+        (Files(), "input `image` needs either files or noise", "data.image"),
+        (images(random=9), "input `image` needs either files or noise", "data.image"),
+        (images(range=(1.0,)), "a range is [lowest, highest]", "data.image.range"),
+        (images(range=(2.0, 1.0)), "a range is [lowest, highest]", "data.image.range"),
+        (
+            Files(random=9, transforms=({"pad_resize": PadResize()},)),
+            "noise is fed as it is",
+            "data.image.transforms",
+        ),
+    ],
+)
+def test_keys_that_contradict_each_other_are_refused(graph, pictures, how, what, where):
+    assert refusal(graph, pictures, image=how, state=NOISE) == (what, where)
