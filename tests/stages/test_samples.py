@@ -13,7 +13,7 @@ from pipeline.data.samples import Samples
 from pipeline.errors import ProjectError
 from pipeline.graph import Graph, parse_text
 from pipeline.project.files import SourceFile, pattern_files
-from pipeline.project.sections import FileGlob, Files
+from pipeline.project.sections import FileGlob, Files, Input
 from pipeline.project.transforms import PadResize
 from pipeline.quant.images import mark_images
 from pipeline.stages.samples import samples
@@ -48,7 +48,7 @@ def made(graph: Graph, folder: Path, **data: Files) -> Samples:
         for name, path in pattern_files(folder, "*")
     )
     sources = {f"data.{name}.files": found for name, how in data.items() if how.files}
-    return samples(graph, {}, data, sources)
+    return samples(graph, {"image": Input(offset=128)}, data, sources)
 
 
 def refusal(graph: Graph, folder: Path, **data: Files) -> tuple[str, str]:
