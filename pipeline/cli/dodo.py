@@ -34,8 +34,13 @@ def doit_config() -> dict[str, Any]:
 
 
 def task_npumake() -> Iterator[dict[str, Any]]:
+    yield from tasks_of(Path.cwd())
+
+
+def tasks_of(here: Path) -> Iterator[dict[str, Any]]:
+    """The tasks of the project `here`, or of all below it."""
     try:
-        for name, found in builds(Path.cwd()):
+        for name, found in builds(here):
             if isinstance(found, Build):
                 yield from tasks(found, _make)
             else:

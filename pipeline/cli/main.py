@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 
-from pipeline.cli import build, list_nodes, new, show_artifact, why
+from pipeline.cli import build, hb_compile, hb_mapper, list_nodes, new, show_artifact, why
 from pipeline.cli.blas import one_thread
 from pipeline.cli.show import print_error
 from pipeline.errors import PipelineError
@@ -18,6 +18,8 @@ VERBS: dict[
     str, tuple[Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], int]]
 ] = {
     "build": (build.arguments, build.run),
+    "hb_compile": (hb_compile.arguments, hb_compile.run),
+    "hb_mapper": (hb_mapper.arguments, hb_mapper.run),
     "list": (list_nodes.arguments, list_nodes.run),
     "new": (new.arguments, new.run),
     "show": (show_artifact.arguments, show_artifact.run),

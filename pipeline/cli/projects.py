@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pipeline import digest
 from pipeline.cache.publish import replacing
+from pipeline.cli.show import print_note
 from pipeline.errors import PipelineError, ProjectError, did_you_mean
 from pipeline.make.build import STAMPS, Build
 from pipeline.make.memory import Memory, cache_directory
@@ -57,11 +58,10 @@ def plan_of(directory: Path, memory: Memory) -> Plan:
 
     A plan is remembered with the digest of everything it was made from. Raises PipelineError.
     """
-    made_from = _made_from(directory, memory)
     file = directory / STAMPS / "plan.json"
     try:
         remembered = json.loads(file.read_bytes())
-        if remembered["from"] == made_from:
+        if remembered["from"] == _made_from(directory, memory, remembered["files"]):
             return plan_from(remembered["plan"])
     except (OSError, ValueError, KeyError, TypeError):
         pass  # absent, damaged or of another version: planning is always right
@@ -69,18 +69,26 @@ def plan_of(directory: Path, memory: Memory) -> Plan:
     from pipeline.make.plan import planned
     from pipeline.project.reader import read_project
     from pipeline.stages import STAGES
+    from pipeline.targets.dialects import DIALECTS
     from pipeline.targets.reader import read_target
 
-    plan = planned(read_project(directory), STAGES, read_target)
+    # Read to know which files there are, and again once their digests are taken.
+    files = [os.path.relpath(path, directory) for path in read_project(directory, DIALECTS).files]
+    made_from = _made_from(directory, memory, files)
+    project = read_project(directory, DIALECTS)
+    plan = planned(project, STAGES, read_target)
+    for note in project.notes:
+        print_note(note.what, note.where)
     with replacing(file) as temporary:
-        document = {"from": made_from, "plan": digest.plain(plan)}
+        document = {"from": made_from, "files": files, "plan": digest.plain(plan)}
         temporary.write_bytes(digest.canonical(document))
     return plan
 
 
-def _made_from(directory: Path, memory: Memory) -> str:
-    """The digest of the project's YAML files, by name, and of our own sources."""
+def _made_from(directory: Path, memory: Memory, read: list[str]) -> str:
+    """The digest of the project's YAML files, by name, with those that were read from elsewhere,
+    and of our own sources."""
     with os.scandir(directory) as entries:
-        names = sorted(entry.name for entry in entries if entry.name.endswith((".yaml", ".yml")))
-    files = {name: memory.files.of(directory / name) for name in names}
+        names = {entry.name for entry in entries if entry.name.endswith((".yaml", ".yml"))}
+    files = {name: memory.files.of(directory / name) for name in sorted(names.union(read))}
     return digest.of_document({"files": files, "code": memory.code.everything})

@@ -31,6 +31,11 @@ def print_error(error: PipelineError) -> None:
     print(error_text(error), file=sys.stderr)
 
 
+def print_note(what: str, where: Place) -> None:
+    """One line: what a translation leaves out stops nobody."""
+    print(f"note: {what} ({where})", file=sys.stderr)
+
+
 def _excerpt(place: Place) -> list[str]:
     try:
         text = Path(place.path).read_text().splitlines()[place.line - 1]

@@ -8,6 +8,7 @@ from rich import box
 from rich.table import Table
 
 from pipeline.debug.compare import Comparison
+from pipeline.debug.placed import Placed
 
 NAME = 40  # characters of a node's name; a longer one keeps its end, which tells nodes apart
 
@@ -73,6 +74,18 @@ def summary_table(comparisons: Sequence[tuple[str, Comparison]]) -> Table:
         on_cpu = sum(row.subgraph is None for row in comparison.rows)
         cosine = _cosine(worst.cosine, comparison)
         table.add_row(project, comparison.target, shortened(worst.name), cosine, str(on_cpu))
+    return table
+
+
+def placement_table(rows: Sequence[Placed]) -> Table:
+    """The node table of the vendors' checkers."""
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    for name in ("Node", "ON", "Subgraph", "Type"):
+        table.add_column(name, no_wrap=True, min_width=len(name))
+    for row in rows:
+        subgraph = "--" if row.subgraph is None else f"id({row.subgraph})"
+        style = "yellow" if row.subgraph is None else None
+        table.add_row(shortened(row.node), row.on, subgraph, row.type, style=style)
     return table
 
 

@@ -46,16 +46,19 @@ def fact(name: str, array: np.ndarray) -> Fact:
 
 
 def findings(
-    facts: Sequence[Fact], allowed: tuple[float, float] | None = None
+    facts: Sequence[Fact], allowed: tuple[float, float] | None = None, slack: float = 0.0
 ) -> Iterator[Finding]:
-    """What to tell about the samples of one input, worst first; `allowed` is (lowest, highest).
+    """What to tell about the samples of one input, worst first; `allowed` is (lowest, highest),
+    and a value may be `slack` beyond it.
 
     A single number per sample may be the same in all of them: a sample rate, say.
     """
     if allowed is not None:
         low, high = allowed
         outside = [
-            f"{f.name} ({f.low:g}..{f.high:g})" for f in facts if f.low < low or f.high > high
+            f"{f.name} ({f.low:g}..{f.high:g})"
+            for f in facts
+            if f.low < low - slack or f.high > high + slack
         ]
         if outside:
             yield Finding("range", f"values outside {low:g}..{high:g}: {_listed(outside)}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -176,16 +177,23 @@ class Build:
         """The same error with the place of the YAML key it speaks of, where it names one."""
         if not isinstance(error.where, Route):
             return error
-        route = str(error.where)
-        while route and route not in node.places:
-            route = route.rpartition(".")[0]
-        file, line, column = node.places.get(route, "project.yaml:0:0").split(":")
+        route = _written(str(error.where), node.places)
+        file, line, column = node.places.get(route, "project.yaml:0:0").rsplit(":", 2)
         error.where = Place(shown(self.directory / file), int(line), int(column))
         return error
 
     def _stamp_file(self, node: Node) -> str:
         folder = f"{STAMPS}/@{node.variant}" if node.variant else STAMPS
         return f"{self.directory}/{folder}/{node.short.replace('/', '.')}.json"
+
+
+def _written(route: str, places: Mapping[str, str]) -> str:
+    """The nearest key of the YAML: the route or the way to it, or that of every input (`*`)."""
+    every = [key for key in places if ".*" in key and fnmatchcase(route, key)]
+    way = route
+    while way and way not in places:
+        way = way.rpartition(".")[0]
+    return max(every, key=len) if every and "." not in way else way
 
 
 def _read_stamp(path: str) -> Stamp | None:

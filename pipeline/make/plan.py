@@ -7,6 +7,7 @@ has its own artifacts; where one can only be what an earlier node makes, that is
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
@@ -137,7 +138,7 @@ def _node(branch: _Branch, stage: Stage, inputs: Mapping[str, Node]) -> Node:
         params={name: digest.plain(getattr(sections, name)) for name in stage.sections},
         target_document=digest.plain(branch.document) if stage.asks_target else None,
         sources=_sources(sections, stage) if stage.reads_sources else (),
-        places=_places(branch.reading, stage),
+        places=_places(branch, stage),
     )
 
 
@@ -157,11 +158,11 @@ def _identity(node: Node, inputs: Mapping[str, Node]) -> str:
     )
 
 
-def _places(reading: Reading, stage: Stage) -> dict[str, str]:
-    """`file:line:column` of every key of the stage's sections, the file inside the project."""
+def _places(branch: _Branch, stage: Stage) -> dict[str, str]:
+    """`file:line:column` of every key of the stage's sections, the file seen from the project."""
     found = {}
-    for route, place in reading.places.items():
+    for route, place in branch.reading.places.items():
         if route.split(".")[0] in stage.sections:
-            file = PurePosixPath(place.path).name
+            file = PurePosixPath(os.path.relpath(place.path, branch.project.directory))
             found[route] = f"{file}:{place.line}:{place.column}"
     return found

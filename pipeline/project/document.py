@@ -8,7 +8,7 @@ stops alias bombs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from pipeline.project.events import LARGEST, Event, Scan, refuse_depth, scan
 from pipeline.project.scalar import Scalar, meaning
 
 Route = tuple[str | int, ...]
+Words = Callable[[str, Place], Scalar]  # what an unquoted word means
 
 MOST = 100_000  # values in one file, aliases written out
 
@@ -44,7 +45,7 @@ class Document:
     places: Mapping[Route, Spot]
 
 
-def read_document(file: Path) -> Document:
+def read_document(file: Path, words: Words = meaning) -> Document:
     """The document in `file`; its places name it relative to the current directory.
 
     Raises ProjectError as `parse_document` does, and when the file cannot be read.
@@ -55,16 +56,16 @@ def read_document(file: Path) -> Document:
             source = stream.read(LARGEST + 1)
     except OSError as error:
         raise ProjectError(f"cannot read the file: {error.strerror}", Place(path)) from None
-    return parse_document(source, path)
+    return parse_document(source, path, words)
 
 
-def parse_document(source: bytes, path: str) -> Document:
+def parse_document(source: bytes, path: str, words: Words = meaning) -> Document:
     """The one YAML document in `source`, UTF-8; nothing in it is an empty mapping.
 
     Raises ProjectError where the text is not YAML, not UTF-8, too large, too deep, or means
     different things to different readers: a duplicate key, a tag, a merge key, a bare `yes`.
     """
-    reading = _Reading(scan(source, path))
+    reading = _Reading(scan(source, path), words)
     top = Place(path)
     if not reading.scan.events:
         return Document(path, {}, {(): Spot(top, top)})
@@ -81,6 +82,7 @@ def shown(file: Path) -> str:
 @dataclass(frozen=True)
 class _Reading:
     scan: Scan
+    words: Words
     places: dict[Route, Spot] = field(default_factory=dict)
 
 
@@ -99,7 +101,7 @@ def _value(reading: _Reading, at: int, route: Route, key: Place | None) -> tuple
     key = key or place
     if isinstance(event, yaml.ScalarEvent):
         reading.places[route] = Spot(key, place)
-        return _scalar(event, place), at + 1
+        return _scalar(reading, event, place), at + 1
     refuse_depth(len(route) + 1, place)
     if isinstance(event, yaml.SequenceStartEvent):
         reading.places[route] = Spot(key, place)
@@ -108,9 +110,9 @@ def _value(reading: _Reading, at: int, route: Route, key: Place | None) -> tuple
     return _mapping(reading, at + 1, route)
 
 
-def _scalar(event: Event, place: Place) -> Scalar:
+def _scalar(reading: _Reading, event: Event, place: Place) -> Scalar:
     is_bare = event.implicit[0]
-    return meaning(event.value, place) if is_bare else event.value
+    return reading.words(event.value, place) if is_bare else event.value
 
 
 def _list(reading: _Reading, at: int, route: Route) -> tuple[Json, int]:

@@ -25,6 +25,7 @@ NAME = re.compile(r"[A-Za-z0-9_.-]+")
 MOST_VARIANTS = 256
 LONGEST_NAME = 100  # characters: it becomes a folder
 OVERLAYS = ("variants", "matrix")  # the sections that speak of the others
+ONCE = (*OVERLAYS, "dialect", "config")  # in no overlay: spoken before there is one
 
 
 def merged(base: Document, overlay: Document) -> Document:
@@ -32,7 +33,7 @@ def merged(base: Document, overlay: Document) -> Document:
     data = _merged(base.data, overlay.data)
     places = {
         route: overlay.places[route] if route in overlay.places else base.places[route]
-        for route in _routes(data, ())
+        for route in routes(data)
     }
     return Document(base.path, data, places)
 
@@ -43,7 +44,7 @@ def variants(document: Document) -> dict[str, Document]:
     Raises ProjectError for a name that is no folder's or is taken, and for more than
     MOST_VARIANTS of them.
     """
-    base = _without(document, OVERLAYS)
+    base = without(document, OVERLAYS)
     found: dict[str, Document] = {}
     for name, overlay, place in (*_named(document), *_combined(document, base)):
         if not NAME.fullmatch(name) or len(name) > LONGEST_NAME:
@@ -88,6 +89,8 @@ def _combined(document: Document, base: Document) -> Iterator[tuple[str, Documen
     for key, values in matrix.items():
         if not values:
             raise ProjectError(f"`matrix.{key}` has no values", document.places["matrix", key].key)
+        if key in ("dialect", "config"):
+            raise ProjectError(f"`{key}` cannot vary", document.places["matrix", key].key)
     if prod(len(values) for values in matrix.values()) > MOST_VARIANTS:
         raise ProjectError(f"too many combinations: at most {MOST_VARIANTS}", place)
     axes = [[_choice(document, base, key, n) for n in range(len(matrix[key]))] for key in matrix]
@@ -134,13 +137,14 @@ def _below(document: Document, top: Route) -> Document:
     data = document.data
     for part in top:
         data = data[part]
-    places = {route: document.places[*top, *route] for route in _routes(data, ())}
+    places = {route: document.places[*top, *route] for route in routes(data)}
     return Document(document.path, data, places)
 
 
-def _without(document: Document, sections: tuple[str, ...]) -> Document:
+def without(document: Document, sections: tuple[str, ...]) -> Document:
+    """What else the document holds."""
     data = {key: value for key, value in document.data.items() if key not in sections}
-    return Document(document.path, data, {r: document.places[r] for r in _routes(data, ())})
+    return Document(document.path, data, {r: document.places[r] for r in routes(data)})
 
 
 def _merged(base: Json, overlay: Json) -> Json:
@@ -150,8 +154,9 @@ def _merged(base: Json, overlay: Json) -> Json:
     return kept | {key: value for key, value in overlay.items() if key not in base}
 
 
-def _routes(data: Json, route: Route) -> Iterator[Route]:
+def routes(data: Json, route: Route = ()) -> Iterator[Route]:
+    """Every route in `data`, the way to it before itself."""
     yield route
     keys = range(len(data)) if isinstance(data, list) else data if isinstance(data, dict) else ()
     for key in keys:
-        yield from _routes(data[key], (*route, key))
+        yield from routes(data[key], (*route, key))

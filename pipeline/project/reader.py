@@ -20,6 +20,7 @@ from pipeline.project.document import Document, Spot, read_document, shown
 from pipeline.project.expand import NAME, merged, targets, variants
 from pipeline.project.schema import is_choice, schema_of
 from pipeline.project.sections import Sections
+from pipeline.project.vendor import Dialect, Note, spoken
 
 SCHEMA = schema_of(Sections)
 
@@ -50,10 +51,11 @@ class Project:
     targets: Mapping[str, Reading]
     variant: str | None = None
     variants: tuple[Project, ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
-def read_project(directory: Path) -> Project:
-    """The project in `directory`; its name is the directory's.
+def read_project(directory: Path, dialects: Mapping[str, Dialect] | None = None) -> Project:
+    """The project in `directory`; its name is the directory's. `dialects` are those it may speak.
 
     Raises ProjectError at the first mistake: a name that is no file name everywhere, no
     project.yaml, a section written twice, or anything `parse_document` and `check` refuse.
@@ -63,8 +65,10 @@ def read_project(directory: Path) -> Project:
         hint = "use letters, digits, `_`, `.` and `-`"
         raise ProjectError(f"`{name}` cannot name a project", shown(directory), hint)
     files = _files(directory)
-    document = _joined([read_document(file) for file in files])
-    return replace(project_of(document, name, directory), files=files)
+    joined = _joined([read_document(file) for file in files])
+    said = spoken(joined, directory, dialects or {})
+    found = project_of(said.document, name, directory)
+    return replace(found, files=(*files, *said.files), notes=said.notes)
 
 
 def project_of(document: Document, name: str, directory: Path) -> Project:

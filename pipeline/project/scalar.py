@@ -33,6 +33,19 @@ _TRAP = re.compile(r"y|n|yes|no|on|off|true|false", re.IGNORECASE)
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)|0x[0-9a-fA-F]+")
 _NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+\.[0-9]*|[0-9]+(?=[eE]))([eE][-+]?[0-9]+)?")
 _NOT_FINITE = re.compile(r"[-+]?\.inf|\.nan", re.IGNORECASE)
+# YAML 1.1, which Python tools read with PyYAML.
+_OLDER = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+
+
+def older_meaning(word: str, place: Place) -> Scalar:
+    """The value of the unquoted `word` in a vendor's file: `True` and `yes` are booleans there.
+
+    Raises ProjectError as `meaning` does. Source: YAML 1.1, as PyYAML resolves it.
+    """
+    lower = word.lower()
+    if lower in _OLDER and word in (lower, lower.capitalize(), lower.upper()):
+        return _OLDER[lower]
+    return word if _TRAP.fullmatch(word) else meaning(word, place)
 
 
 def meaning(word: str, place: Place) -> Scalar:

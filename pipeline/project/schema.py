@@ -30,7 +30,7 @@ from typing import (
 
 from pipeline.digest import Json, plain
 from pipeline.project.doc import Doc
-from pipeline.project.expand import OVERLAYS
+from pipeline.project.expand import ONCE
 from pipeline.project.sections import Overlay, Sections, TargetOverlay
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -53,7 +53,7 @@ def schema_of(sections: type, title: str = "npumake project") -> Json:
     schema = {"$schema": DRAFT, "title": title, **whole}
     if sections is not Sections:
         return schema
-    keys = {key: inner for key, inner in whole["properties"].items() if key not in OVERLAYS}
+    keys = {key: inner for key, inner in whole["properties"].items() if key not in ONCE}
     return {**schema, "$defs": {"overlay": _overlay({**whole, "properties": keys})}}
 
 

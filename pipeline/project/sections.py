@@ -134,6 +134,9 @@ class Files:
     channels: Annotated[
         Literal["rgb", "bgr", "gray"], Doc("An image is read in this order (OpenCV reads bgr).")
     ] = "rgb"
+    normalized: Annotated[
+        bool, Doc("The values are (raw - mean) * scale already, and are taken back to raw.")
+    ] = False
     values: Annotated[
         Literal["0..255", "0..1"], Doc("An image is read as uint8, or as float (scikit-image).")
     ] = "0..255"
@@ -171,7 +174,7 @@ class Compile:
 
 @dataclass(frozen=True)
 class Sections:
-    """A whole project file. `inputs` and `data` are by name of the model's input."""
+    """A whole project file. `inputs` and `data` are by name of the model's input, `*` the rest."""
 
     model: Annotated[Model, Doc("The trained float model.")]
     data: Annotated[
@@ -205,3 +208,7 @@ class Sections:
         Mapping[str, tuple[Any, ...]],
         Doc("Dotted keys and their values; every combination is a variant named for them."),
     ] = field(default_factory=dict)
+    dialect: Annotated[
+        str | None, Doc("A vendor's tool whose YAML file says what is not said here.")
+    ] = None
+    config: Annotated[FilePath | None, Doc("The YAML file of `dialect`.")] = None

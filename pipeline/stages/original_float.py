@@ -20,6 +20,7 @@ from pipeline.frontends import WITH_WEIGHTS, read_model, suffix_of
 from pipeline.graph import Graph, Value, open_dimensions, shape, upgraded
 from pipeline.project.feeding import feeding
 from pipeline.project.files import SourceFiles
+from pipeline.project.names import entries, strangers
 from pipeline.project.sections import Input, Model
 from pipeline.quant.images import mark_batch, mark_images, mark_trained
 
@@ -34,10 +35,10 @@ def original_float(
     if model.outputs:
         end_at(graph, model.outputs)
     fed = {str(value.name): value for value in graph.inputs}
-    for name in inputs:
-        if name not in fed:
-            hint = did_you_mean(name, fed)
-            raise ProjectError(f"the model has no input `{name}`", Route(f"inputs.{name}"), hint)
+    for name in strangers(inputs, fed):
+        hint = did_you_mean(name, fed)
+        raise ProjectError(f"the model has no input `{name}`", Route(f"inputs.{name}"), hint)
+    inputs = {name: inputs[key] for name, key in entries(inputs, fed).items()}
     operators = declared(custom_operators, sources)
     require(graph, operators)
     graph = with_shapes(upgraded(_with_fixed_shapes(graph, inputs)), operators)

@@ -1,6 +1,7 @@
 """samples: what the model is fed during calibration, exactly.
 
-    file → array (pipeline.data.formats) → transforms → the raw value the model was trained on
+    file → array (pipeline.data.formats) → transforms → the raw value the model was trained on,
+           taken back where the file holds normalised ones (pipeline.data.normalized)
          → the fed form, an image as value - 128 → per graph input an array of (samples, *shape)
 
 Every sample is looked at before anything is fed: too few, blank, duplicate or out of range fails
@@ -11,6 +12,7 @@ the build, and so does a set that the model's first BatchNormalization does not 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -18,18 +20,23 @@ from pipeline.data.fed import fed_form
 from pipeline.data.files import fed, noise, read_sample
 from pipeline.data.formats import Taken
 from pipeline.data.lint import fact, findings
+from pipeline.data.normalized import raw
 from pipeline.data.samples import Feed, Samples
 from pipeline.debug.preprocessing import preprocessing_mistake
 from pipeline.errors import ProjectError, Route, did_you_mean
 from pipeline.graph import Graph, dtype, shape
 from pipeline.project.feeding import Feeding, feeding
 from pipeline.project.files import SourceFiles
+from pipeline.project.names import entries, strangers
 from pipeline.project.sections import Files, Input
 from pipeline.quant.images import trained_shapes
 from pipeline.quant.loaded import carries_grids
 
 # The i-th sample of one input as its file has it, and how the samples are called.
 Read = Callable[[int], np.ndarray]
+
+# Of the width of a range: what float32 loses when normalised values are taken back.
+LOST = 1e-4
 
 
 def samples(
@@ -40,17 +47,18 @@ def samples(
 ) -> Samples:
     if not data and carries_grids(original_float):
         return Samples((), lambda index: {})
+    inputs = _by_input(inputs, original_float)
     forms = _forms(original_float, inputs)
-    _check_names(data, forms)
+    keys = _keys(data, forms)
     taken = _taken(original_float, forms)
     readers: dict[str, Read] = {}
     names: dict[str, tuple[str, ...]] = {}
-    for name, how in data.items():
-        layout = inputs.get(name, Input()).layout
-        names[name], readers[name] = _reader(name, how, taken[name], layout, sources)
+    for name, key in keys.items():
+        given = inputs.get(name, Input())
+        names[name], readers[name] = _reader(name, key, data[key], taken[name], given, sources)
     _check_counts({name: len(found) for name, found in names.items()})
-    for name, how in data.items():
-        _check_set(name, how, names[name], readers[name], taken[name])
+    for name, key in keys.items():
+        _check_set(key, data[key], names[name], readers[name], taken[name])
 
     def read(index: int) -> Feed:
         feed: dict[str, np.ndarray] = {}
@@ -59,10 +67,29 @@ def samples(
         return feed
 
     found = Samples(next(iter(names.values())), read)
-    for name, how in data.items():
-        if how.random is None and "preprocessing" not in how.allow:
+    for name, key in keys.items():
+        if data[key].random is None and "preprocessing" not in data[key].allow:
             _check_feeding(original_float, found, name, inputs.get(name, Input()), taken[name])
     return found
+
+
+def _by_input(inputs: Mapping[str, Input], graph: Graph) -> Mapping[str, Input]:
+    """What is said of each model input, also where `*` says it."""
+    names = [*trained_shapes(graph), *(str(value.name) for value in graph.inputs)]
+    return {name: inputs[key] for name, key in entries(inputs, names).items()}
+
+
+def _keys(data: Mapping[str, Files], forms: Mapping[str, Feeding]) -> Mapping[str, str]:
+    """By model input, the key of its samples. Raises ProjectError for too many and too few."""
+    for name in strangers(data, forms):
+        hint = did_you_mean(name, forms)
+        raise ProjectError(f"the model has no input `{name}`", Route(f"data.{name}"), hint)
+    keys = entries(data, forms)
+    for name in forms:
+        if name not in keys:
+            hint = f"add  {name}: {{files: ...}}"
+            raise ProjectError(f"no samples for input `{name}`", Route("data"), hint)
+    return keys
 
 
 def _taken(graph: Graph, forms: Mapping[str, Feeding]) -> dict[str, Taken]:
@@ -74,36 +101,28 @@ def _taken(graph: Graph, forms: Mapping[str, Feeding]) -> dict[str, Taken]:
     }
 
 
-def _check_names(data: Mapping[str, Files], forms: Mapping[str, Feeding]) -> None:
-    for name in data:
-        if name not in forms:
-            hint = did_you_mean(name, forms)
-            raise ProjectError(f"the model has no input `{name}`", Route(f"data.{name}"), hint)
-    for name in forms:
-        if name not in data:
-            hint = f"add  {name}: {{files: ...}}"
-            raise ProjectError(f"no samples for input `{name}`", Route("data"), hint)
-
-
 def _reader(
-    name: str, how: Files, taken: Taken, layout: str, sources: SourceFiles
+    name: str, key: str, how: Files, taken: Taken, given: Input, sources: SourceFiles
 ) -> tuple[tuple[str, ...], Read]:
-    route = f"data.{name}"
+    route = f"data.{key}"
     if (how.files is None) == (how.random is None):
         hint = "give `files`, or `random` for noise"
         raise ProjectError(f"input `{name}` needs either files or noise", Route(route), hint)
     if how.range is not None and (len(how.range) != 2 or how.range[0] >= how.range[1]):
         raise ProjectError("a range is [lowest, highest]", Route(f"{route}.range"))
     if how.random is not None:
-        if how.transforms:
-            raise ProjectError("noise is fed as it is", Route(f"{route}.transforms"))
+        for step in ("transforms", "normalized"):
+            if getattr(how, step):
+                raise ProjectError("noise is fed as it is", Route(f"{route}.{step}"))
         return tuple(f"noise {index:04}" for index in range(how.random)), noise(name, how, taken)
     files = sources[f"{route}.files"]
+    held = replace(taken, offset=0) if how.normalized else taken
 
     def read(index: int) -> np.ndarray:
         file = files[index]
         steps = f"{route}.transforms"
-        return read_sample(file.read(), file.name, how, taken, layout, steps)
+        sample = read_sample(file.read(), file.name, how, held, given.layout, steps)
+        return raw(sample, given.mean, given.scale, given.layout) if how.normalized else sample
 
     return tuple(file.name for file in files), read
 
@@ -131,17 +150,18 @@ def _check_counts(counts: Mapping[str, int]) -> None:
             )
 
 
-def _check_set(name: str, how: Files, names: tuple[str, ...], read: Read, taken: Taken) -> None:
+def _check_set(key: str, how: Files, names: tuple[str, ...], read: Read, taken: Taken) -> None:
     if how.random is not None:
         return
     facts = [fact(file, read(index)) for index, file in enumerate(names)]
     low, high = how.range or ((0.0, 255.0) if taken.offset else (-np.inf, np.inf))
-    for finding in findings(facts, (low, high)):
+    slack = LOST * (high - low) if how.normalized else 0.0
+    for finding in findings(facts, (low, high), slack):
         if finding.kind not in how.allow:
             raise ProjectError(
                 finding.what,
-                Route(f"data.{name}"),
-                f"`allow: [{finding.kind}]` under `{name}:` if it is meant to be so",
+                Route(f"data.{key}"),
+                f"`allow: [{finding.kind}]` under `{key}:` if it is meant to be so",
             )
 
 

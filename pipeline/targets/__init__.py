@@ -9,5 +9,7 @@ TARGETS = (
     "drobotics/rdk-x3",
     "drobotics/rdk-x5",
     "edgefirst/ara240",
+    "horizon/nash-e",
+    "horizon/nash-m",
     "synaptics/sl1680",
 )

@@ -23,7 +23,7 @@ TWO = "targets: [rdk-x5, ara240]\n"
 
 def nodes(text: str) -> Mapping[str, Node]:
     document = parse_document((HEAD + text).encode(), "p.yaml")
-    return planned(project_of(document, "net", Path("net")), STAGES, read_target).by_name
+    return planned(project_of(document, "net", Path()), STAGES, read_target).by_name
 
 
 def test_a_variant_shares_what_it_agrees_on() -> None:
@@ -98,7 +98,7 @@ def test_a_plan_survives_as_json() -> None:
     from pipeline.digest import plain
 
     document = parse_document((HEAD + TWO + "variants: {a: {}}").encode(), "p.yaml")
-    plan = planned(project_of(document, "net", Path("net")), STAGES, read_target)
+    plan = planned(project_of(document, "net", Path()), STAGES, read_target)
     assert plan_from(plain(plan)) == plan
 
 

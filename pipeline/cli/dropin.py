@@ -1,0 +1,194 @@
+"""What the vendors' commands have in common: a project laid out, built, and its files handed over.
+
+A command makes a project of its own inside the vendor's output folder and builds it as `npumake
+build` would, through the same plan, stages and cache; `npumake list` and `why` work in there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pipeline.cache.publish import replacing
+from pipeline.cli.dodo import doit_config, tasks_of
+from pipeline.cli.projects import selected
+from pipeline.cli.reporter import Reporter
+from pipeline.cli.screen import SCREEN, WIDTH
+from pipeline.digest import Json
+from pipeline.errors import ProjectError, did_you_mean
+from pipeline.make.build import Build
+from pipeline.make.node import Node
+from pipeline.make.tasks import run_doit
+
+# stage → the name under which the vendors' tools leave it
+FILES = {
+    "original_float": "{prefix}_original_float_model.onnx",
+    "optimized_float": "{prefix}_optimized_float_model.onnx",
+    "calibrated": "{prefix}_calibrated_model.onnx",
+    "quantized": "{prefix}_quantized_model.onnx",
+    "compiled": "{prefix}.hybrid",
+}
+RANDOM = 8  # samples of noise where only speed is asked for
+
+
+def shape_argument(parser: argparse.ArgumentParser, *flags: str) -> None:
+    parser.add_argument(
+        *flags,
+        nargs=2,
+        action="append",
+        default=[],
+        metavar=("NAME", "SHAPE"),
+        help="of an input, as 1x3x224x224; may be given again",
+    )
+
+
+def shapes(given: Sequence[Sequence[str]]) -> dict[str, Json]:
+    """`inputs:` of a project from NAME SHAPE pairs. Raises ProjectError."""
+    for _, text in given:
+        if not re.fullmatch(r"[1-9][0-9]{0,8}(x[1-9][0-9]{0,8})*", text):
+            raise ProjectError(f"`{text}` is no shape", "--input-shape", "write it as 1x3x224x224")
+    return {name: {"shape": [int(side) for side in text.split("x")]} for name, text in given}
+
+
+def target_of(march: str | None, marches: Mapping[str, str]) -> str:
+    """The chip of a march. Raises ProjectError."""
+    if march is None:
+        raise ProjectError("which march?", "--march", did_you_mean("", marches))
+    if march not in marches:
+        raise ProjectError(f"unknown march `{march}`", "--march", did_you_mean(march, marches))
+    return marches[march]
+
+
+def model_files(model: str | None, proto: str | None, folder: Path) -> dict[str, str]:
+    """`model:` of a project in `folder` from the files of the command line. Raises ProjectError."""
+    if model is None:
+        raise ProjectError("which model?", "--model", "give the file of the float model")
+    is_caffe = model.endswith(".caffemodel")
+    if is_caffe and proto is None:
+        raise ProjectError("a Caffe model without its prototxt", "--proto", "give both files")
+    if proto is None:
+        return {"path": seen_from(folder, model)}
+    return {"path": seen_from(folder, proto), "weights": seen_from(folder, model)}
+
+
+def fast_project(
+    given: argparse.Namespace, folder: Path, marches: Mapping[str, str], removed: Sequence[str]
+) -> Json:
+    """A project for speed alone: calibrated on noise, the border of the model cut off."""
+    return {
+        "model": {
+            **model_files(given.model, given.proto, folder),
+            "remove_types": list(removed),
+        },
+        "inputs": shapes(given.input_shape),
+        "data": {"*": {"random": RANDOM}},
+        "calibration": {"method": "max"},
+        "compile": {"prefix": Path(given.model).stem},
+        "targets": [target_of(given.march, marches)],
+    }
+
+
+def laid_out(folder: Path, project: Json) -> None:
+    """A project.yaml in `folder`, rewritten only when it says something else. JSON is YAML."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = "".join(f"{key}: {json.dumps(value)}\n" for key, value in project.items())
+    text = f"# Written by a drop-in command of npumake: its next run overwrites this.\n{lines}"
+    file = folder / "project.yaml"
+    if not file.is_file() or file.read_text() != text:
+        with replacing(file) as temporary:
+            temporary.write_text(text)
+
+
+def seen_from(folder: Path, file: str | Path) -> str:
+    """A file as a project in `folder` names it."""
+    return Path(os.path.relpath(file, folder)).as_posix()
+
+
+def build(folder: Path, wanted: Callable[[Node], bool] = lambda node: True) -> Build:
+    """The project in `folder`, its `wanted` nodes built. Raises PipelineError."""
+    found = selected(folder, [])[0]
+    names = [node.name for node in found.plan.nodes if wanted(node)]
+
+    def task_npumake() -> Iterator[dict[str, Any]]:
+        yield from tasks_of(folder)
+
+    config = {**doit_config(), "dep_file": str(folder / ".doit.db"), "default_tasks": names}
+    Reporter.first_error = None
+    code = run_doit({"DOIT_CONFIG": config, "task_npumake": task_npumake}, names)
+    if Reporter.first_error:
+        raise SystemExit(Reporter.first_error.exit_code)  # the reporter has told it
+    if code:
+        raise SystemExit(code)
+    return found
+
+
+@dataclass(frozen=True)
+class Product:
+    """What a command leaves in its `folder`, and what it says last."""
+
+    folder: Path
+    prefix: str
+    last: str
+    log: Path
+    files: Mapping[str, str] = field(default_factory=lambda: FILES)
+    skipped: tuple[str, ...] = ()
+
+
+def finished(folder: Path, product: Product) -> None:
+    """The project in `folder` built, and its artifacts under the vendor's names."""
+    found = build(folder, lambda node: node.stage not in product.skipped)
+    made = [node for node in found.plan.nodes if node.stage not in product.skipped]
+    for node in made:
+        if node.stage in product.files:
+            file = product.folder / product.files[node.stage].format(prefix=product.prefix)
+            with replacing(file) as temporary:
+                shutil.copyfile(found.artifact(node), temporary)
+            SCREEN.line(f"wrote     {file}")
+    last = product.last.format(prefix=product.prefix)
+    SCREEN.line(last)
+    logged(product.log, *_tables(found, made, product.prefix), last)
+
+
+def _tables(found: Build, made: Sequence[Node], prefix: str) -> list[Any]:
+    from pipeline.cli.tables import comparison_table
+    from pipeline.debug.compare import Comparison
+
+    return [
+        comparison_table(prefix, Comparison.load(found.artifact(node)))
+        for node in made
+        if node.stage == "comparison"
+    ]
+
+
+def logged(file: Path, *told: Any) -> None:
+    """Tables and lines that the screen shows, in the vendor's log file."""
+    from rich.console import Console
+
+    with file.open("w", encoding="utf-8") as stream:
+        log = Console(file=stream, width=WIDTH, highlight=False)
+        for item in told:
+            log.print(item, markup=False)
+
+
+def print_placement(folder: Path, target: str, log: Path) -> None:
+    """Where each node of the float model in `folder` would run. Raises PipelineError."""
+    found = build(folder, lambda node: node.stage == "optimized_float")
+    from pipeline.cli.tables import placement_table
+    from pipeline.debug.placed import placed
+    from pipeline.graph import Graph
+    from pipeline.targets.reader import read_target
+
+    (node,) = [node for node in found.plan.nodes if node.stage == "optimized_float"]
+    graph = Graph.load(found.artifact(node))
+    table = placement_table(placed(graph, read_target(target)))
+    limits = "Placed by operator; limits of sizes and attributes are not checked yet."
+    SCREEN.console.print(table)
+    SCREEN.line(limits)
+    logged(log, table, limits)

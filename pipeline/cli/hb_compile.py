@@ -1,0 +1,106 @@
+"""npumake hb_compile: what the tool of that name does for nash-e and nash-m, from the same YAML
+
+example:
+  npumake hb_compile -c resnet50_config.yaml
+  npumake hb_compile -c resnet50_config.yaml --skip compile
+  npumake hb_compile --fast-perf -m resnet50.onnx --march nash-e
+  npumake hb_compile -m resnet50.onnx --march nash-e        # where each node would run
+
+The .hbm that a board loads is made by the vendor's tool. A .hybrid holds the same integers for
+accuracy and CI.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pipeline.errors import ProjectError
+
+# What stands at the border of a model and costs more than it computes.
+REMOVED = ("Quantize", "Transpose", "Dequantize", "Cast", "Reshape", "Softmax")
+NO_HBM = "A board loads a .hbm, which the vendor's hb_compile makes. {prefix}.hybrid is not one."
+
+# --skip → the stages that are not run: what the vendor compiles to HBIR, and what it tells of that
+SKIPPED = {
+    "export": ("compiled", "comparison"),
+    "convert": ("compiled", "comparison"),
+    "compile": ("compiled",),
+}
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    from pipeline.cli.dropin import shape_argument
+
+    parser.add_argument("-c", "--config", type=Path, metavar="YAML")
+    parser.add_argument("-m", "--model", metavar="FILE", help="the float model")
+    parser.add_argument("--proto", metavar="FILE", help="of a Caffe model")
+    parser.add_argument("--march", help="nash-e or nash-m")
+    shape_argument(parser, "-i", "--input-shape")
+    parser.add_argument("--fast-perf", action="store_true", help="for speed alone, on noise")
+    parser.add_argument("--core-num", type=int, choices=(1,), default=1, help="1 on these chips")
+    parser.add_argument("--skip", choices=SKIPPED, help="stop before this stage")
+
+
+def run(given: argparse.Namespace) -> int:
+    if given.config and (given.fast_perf or given.model):
+        what = "a YAML names its model itself"
+        raise ProjectError(what, "--config", "give either -c, or -m with or without --fast-perf")
+    if given.config:
+        return _convert(given)
+    return _convert_fast(given) if given.fast_perf else _check(given)
+
+
+def _convert(given: argparse.Namespace) -> int:
+    """A project that speaks the dialect, in `<working_dir>/<prefix>`."""
+    from pipeline.cli.dropin import laid_out, seen_from
+    from pipeline.project.document import read_document
+    from pipeline.project.scalar import older_meaning
+    from pipeline.targets.horizon.dialect import translate
+    from pipeline.targets.horizon.keys import KEYS
+    from pipeline.targets.vendor import Vendor
+
+    document = read_document(given.config, older_meaning)
+    translate(document)  # for its errors, before anything is written
+    vendor = Vendor(document, KEYS)
+    working = given.config.parent / vendor.text("model_parameters.working_dir")
+    prefix = vendor.text("model_parameters.output_model_file_prefix")
+    folder = working / prefix
+    laid_out(folder, {"dialect": "hb_compile", "config": seen_from(folder, given.config)})
+    return _built(folder, working, prefix, given.skip)
+
+
+def _check(given: argparse.Namespace) -> int:
+    from pipeline.cli.dropin import laid_out, model_files, print_placement, shapes, target_of
+    from pipeline.targets.horizon.keys import MARCHES
+
+    target, folder = target_of(given.march, MARCHES), Path(".hb_compile/model")
+    project = {
+        "model": model_files(given.model, given.proto, folder),
+        "inputs": shapes(given.input_shape),
+        "data": {},
+        "targets": [target],
+    }
+    laid_out(folder, project)
+    print_placement(folder, target, Path("hb_compile.log"))
+    return 0
+
+
+def _convert_fast(given: argparse.Namespace) -> int:
+    from pipeline.cli.dropin import fast_project, laid_out
+    from pipeline.targets.horizon.keys import MARCHES
+
+    working, prefix = Path("model_output"), Path(given.model or "model").stem
+    folder = working / prefix
+    laid_out(folder, fast_project(given, folder, MARCHES, REMOVED))
+    return _built(folder, working, prefix, given.skip)
+
+
+def _built(folder: Path, working: Path, prefix: str, skip: str | None) -> int:
+    from pipeline.cli.dropin import FILES, Product, finished
+
+    files = {**FILES, "quantized": "{prefix}_ptq_model.onnx"}
+    skipped = SKIPPED.get(skip or "", ())
+    last = f"Skipped from `{skip}` on: there is no .hybrid." if skipped else NO_HBM
+    finished(folder, Product(working, prefix, last, Path("hb_compile.log"), files, skipped))
+    return 0

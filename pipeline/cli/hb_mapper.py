@@ -1,0 +1,115 @@
+"""npumake hb_mapper: what the tool of that name does for RDK X3, X5 and Ultra, from the same YAML
+
+example:
+  npumake hb_mapper checker --model-type onnx --march bayes-e --model resnet50.onnx
+  npumake hb_mapper makertbin --model-type onnx -c resnet50_config.yaml
+  npumake hb_mapper makertbin --model-type onnx --fast-perf --model resnet50.onnx --march bayes-e
+
+The .bin that a board loads is made by the vendor's tool. A .hybrid holds the same integers for
+accuracy and CI.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipeline.errors import ProjectError
+
+if TYPE_CHECKING:
+    from pipeline.targets.vendor import Vendor
+
+TYPES = ("onnx", "caffe")
+# What stands at the border of a model and costs more than it computes.
+REMOVED = ("Quantize", "Dequantize", "Transpose", "Cast", "Reshape")
+NO_BIN = "A board loads a .bin, which the vendor's hb_mapper makes. {prefix}.hybrid is not one."
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    from pipeline.cli.dropin import shape_argument
+
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    checker = commands.add_parser("checker", help="where each node would run")
+    makertbin = commands.add_parser("makertbin", help="quantize and compile a model")
+    for command in (checker, makertbin):
+        command.add_argument("--model-type", choices=TYPES, required=True)
+        command.add_argument("--march", help="bernoulli2, bayes-e or bayes")
+        command.add_argument("--proto", metavar="FILE", help="of a Caffe model")
+        command.add_argument("--model", metavar="FILE", help="the float model")
+        shape_argument(command, "--input-shape")
+    checker.add_argument("--output", help=argparse.SUPPRESS)  # deprecated, without effect
+    makertbin.add_argument("-c", "--config", type=Path, metavar="YAML")
+    makertbin.add_argument("--fast-perf", action="store_true", help="for speed alone, on noise")
+
+
+def run(given: argparse.Namespace) -> int:
+    if given.command == "checker":
+        return _check(given)
+    if given.fast_perf and given.config:
+        raise ProjectError("`--fast-perf` takes no YAML", "--config", "keep one of them")
+    if given.fast_perf:
+        return _convert_fast(given)
+    if given.config is None:
+        raise ProjectError("which YAML?", "--config", "or give --fast-perf and --model")
+    return _convert(given)
+
+
+def _check(given: argparse.Namespace) -> int:
+    from pipeline.cli.dropin import laid_out, model_files, print_placement, shapes, target_of
+    from pipeline.targets.drobotics.keys import MARCHES
+
+    target, folder = target_of(given.march, MARCHES), Path(".hb_check/model")
+    project = {
+        "model": model_files(given.model, given.proto, folder),
+        "inputs": shapes(given.input_shape),
+        "data": {},
+        "targets": [target],
+    }
+    laid_out(folder, project)
+    print_placement(folder, target, Path("hb_mapper_checker.log"))
+    return 0
+
+
+def _convert(given: argparse.Namespace) -> int:
+    """A project that speaks the dialect, in `<working_dir>/<prefix>`."""
+    from pipeline.cli.dropin import laid_out, seen_from
+    from pipeline.project.document import read_document
+    from pipeline.project.scalar import older_meaning
+    from pipeline.targets.drobotics.dialect import translate
+    from pipeline.targets.drobotics.keys import KEYS
+    from pipeline.targets.translation import refuse_missing_model
+    from pipeline.targets.vendor import Vendor
+
+    document = read_document(given.config, older_meaning)
+    translate(document)  # for its errors, before anything is written
+    vendor = Vendor(document, KEYS)
+    refuse_missing_model(vendor, given.model_type)
+    working, prefix = _output(given.config, vendor)
+    folder = working / prefix
+    laid_out(folder, {"dialect": "hb_mapper", "config": seen_from(folder, given.config)})
+    return _built(folder, working, prefix)
+
+
+def _output(config: Path, vendor: Vendor) -> tuple[Path, str]:
+    """working_dir, which starts at the YAML file, and the prefix."""
+    working = config.parent / vendor.text("model_parameters.working_dir")
+    return working, vendor.text("model_parameters.output_model_file_prefix")
+
+
+def _convert_fast(given: argparse.Namespace) -> int:
+    from pipeline.cli.dropin import fast_project, laid_out
+    from pipeline.targets.drobotics.keys import MARCHES
+
+    working, prefix = Path("model_output"), Path(given.model or "model").stem
+    folder = working / prefix
+    laid_out(folder, fast_project(given, folder, MARCHES, REMOVED))
+    return _built(folder, working, prefix)
+
+
+def _built(folder: Path, working: Path, prefix: str) -> int:
+    from pipeline.cli.dropin import Product, finished
+
+    product = Product(working, prefix, NO_BIN, Path("hb_mapper_makertbin.log"))
+    finished(folder, product)
+    return 0

@@ -1,0 +1,162 @@
+"""hb_mapper's YAML → the native document.
+
+    ((pixel - 128) + 128 - mean_value) * scale_value = (x + offset - mean) * scale
+
+The calibration files of hb_mapper hold what `input_type_train` names before mean and scale, as
+bare numbers in the layout of the model. Relative paths start at the YAML file.
+Source: the D-Robotics PTQ guide and its operator list, reference of horizon_nn 1.1.
+"""
+
+from __future__ import annotations
+
+from pipeline.project.document import Document
+from pipeline.project.vendor import Dialect, Note
+from pipeline.targets.drobotics.keys import (
+    GROUPS,
+    IGNORED,
+    KEYS,
+    LEGAL,
+    MARCHES,
+    METHODS,
+    NO_METHOD,
+    NORMS,
+    NOT_YET,
+)
+from pipeline.targets.drobotics.rules import check_rules
+from pipeline.targets.translation import (
+    CALIBRATION,
+    INPUT,
+    InputSite,
+    Native,
+    dimensions,
+    folder_files,
+    input_names,
+    numbers,
+    put_batch,
+    put_method,
+    put_model,
+    put_target,
+)
+from pipeline.targets.vendor import Vendor, check_keys, notes_of, refuse_absent, refuse_missing
+
+RANDOM = 8  # samples of noise for `skip`: timing asks for no more
+# Every list with one item per input, in the order of input_name.
+LISTS = (
+    *(f"{INPUT}.input_{name}" for name in ("type_train", "layout_train", "type_rt", "layout_rt")),
+    *(f"{INPUT}.input_{name}" for name in ("shape", "space_and_range")),
+    *(f"{INPUT}.{name}" for name in ("norm_type", "mean_value", "scale_value")),
+    f"{CALIBRATION}.cal_data_dir",
+)
+
+
+def translate(document: Document, base: str = "") -> Document:
+    """Raises the first ProjectError: a key, value or pair that hb_mapper refuses, or one that is
+    not there yet."""
+    vendor = Vendor(document, KEYS, base)
+    check_keys(vendor, GROUPS)
+    names = input_names(vendor, LISTS)
+    check_rules(vendor)
+    refuse_absent(vendor, NOT_YET)
+    native = Native(document)
+    put_model(vendor, native)
+    put_target(vendor, native, MARCHES)
+    for index in range(len(names)):
+        site = InputSite(vendor, native, names, index)
+        _put_input(site)
+        _put_norm(site)
+        put_batch(site)
+        _put_samples(site)
+    kind = vendor.text(f"{CALIBRATION}.calibration_type")
+    put_method(vendor, native, kind, METHODS, NO_METHOD)
+    return native.document()
+
+
+def notes(document: Document) -> tuple[Note, ...]:
+    """What a valid document says that has no effect here, or another effect than with hb_mapper."""
+    vendor = Vendor(document, KEYS)
+    key = f"{CALIBRATION}.calibration_type"
+    found = notes_of(vendor, IGNORED)
+    if vendor.value(key) == "default":
+        what = "`default` searches over kl and max; here it is kl"
+        found = (*found, Note(what, vendor.spot(key).value))
+    return found
+
+
+HB_MAPPER = Dialect(translate, notes)
+
+
+def _put_input(site: InputSite) -> None:
+    trained, fed = site.item(f"{INPUT}.input_type_train"), site.item(f"{INPUT}.input_type_rt")
+    if fed not in LEGAL[trained]:
+        what = f"a model trained on {trained} cannot be fed {fed}"
+        hint = f"trained on {trained}, input_type_rt may be: {', '.join(LEGAL[trained])}"
+        raise site.vendor.error(f"{INPUT}.input_type_rt", what, hint)
+    layout, fed_layout = f"{INPUT}.input_layout_train", f"{INPUT}.input_layout_rt"
+    site.put("inputs", "type", trained, f"{INPUT}.input_type_train")
+    site.put("inputs", "layout", site.item(layout), layout)
+    site.put("inputs", "fed_type", fed, f"{INPUT}.input_type_rt")
+    if fed != "featuremap":
+        site.put("inputs", "offset", 128, f"{INPUT}.input_type_rt")
+    if fed != "nv12" and site.item(fed_layout):
+        site.put("inputs", "fed_layout", site.item(fed_layout), fed_layout)
+    space = f"{INPUT}.input_space_and_range"
+    if fed == "nv12" and site.shared(space) == "bt601_video":
+        site.put("inputs", "color_range", "video", space)
+    key = f"{INPUT}.input_shape"
+    if text := site.item(key):
+        shape = dimensions(site.vendor, key, text)
+        _check_sides(site.vendor, shape, site.item(layout), fed)
+        site.put("inputs", "shape", shape, key)
+
+
+def _put_norm(site: InputSite) -> None:
+    """mean_value and scale_value where norm_type asks for them; `None` is for no such step."""
+    asked = NORMS[site.item(f"{INPUT}.norm_type")]
+    for is_asked, name in zip(asked, ("mean", "scale"), strict=True):
+        key = f"{INPUT}.{name}_value"
+        if is_asked and not site.item(key):
+            refuse_missing(site.vendor, INPUT, [f"{name}_value"])
+        if is_asked and site.item(key) != "None":
+            site.put("inputs", name, numbers(site.vendor, key, site.item(key)), key)
+
+
+def _check_sides(vendor: Vendor, shape: list[int], layout: str, fed: str) -> None:
+    height = layout.index("H")
+    sides = shape[height : height + 2]
+    if fed in ("nv12", "yuv444") and any(side % 2 for side in sides):
+        what = f"a {fed} picture of {' x '.join(map(str, sides))} has odd sides"
+        hint = "its height and width must be even"
+        raise vendor.error(f"{INPUT}.input_shape", what, hint)
+
+
+def _put_samples(site: InputSite) -> None:
+    vendor, method = site.vendor, f"{CALIBRATION}.calibration_type"
+    if vendor.value(method) == "skip":
+        site.put("data", "random", RANDOM, method)
+        return
+    folders, kind = f"{CALIBRATION}.cal_data_dir", f"{CALIBRATION}.cal_data_type"
+    if not vendor.items(folders):
+        refuse_missing(vendor, CALIBRATION, ["cal_data_dir"])
+    folder = site.item(folders)
+    site.put("data", "files", folder_files(vendor, folder), folders)
+    if vendor.value(f"{CALIBRATION}.preprocess_on"):
+        _put_pictures(site)
+        return
+    inferred = "float32" if folder.rstrip("/").endswith("_f32") else "uint8"
+    site.put(
+        "data", "dtype", vendor.text(kind) or inferred, kind if vendor.given(kind) else folders
+    )
+
+
+def _put_pictures(site: InputSite) -> None:
+    """preprocess_on: picture files, read and resized by scikit-image to the model's input."""
+    key = f"{CALIBRATION}.preprocess_on"
+    given = site.native.data["inputs"][site.name]
+    if given["type"] == "featuremap":
+        raise site.vendor.error(key, "`preprocess_on` is for inputs that are pictures")
+    is_yuv = given["type"] == "yuv444"
+    steps: list[dict[str, object]] = [{"resize": {"mode": "skimage"}}]
+    steps += [{"rgb2yuv444": {"data_format": "HWC"}}] if is_yuv else []
+    steps += [{"hwc2chw": {}}] if given["layout"] == "NCHW" else []
+    site.put("data", "channels", "rgb" if is_yuv else given["type"], key)
+    site.put("data", "transforms", steps, key)

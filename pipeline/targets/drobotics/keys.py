@@ -1,0 +1,137 @@
+"""The keys of hb_mapper's YAML. Source: the D-Robotics PTQ guide, tables of the five groups.
+
+Every key is read by `dialect.py`, or stands in IGNORED or NOT_YET with the reason.
+"""
+
+from __future__ import annotations
+
+from pipeline.targets.vendor import Key
+
+GROUPS = (
+    "model_parameters",
+    "input_parameters",
+    "calibration_parameters",
+    "compiler_parameters",
+)
+
+# march → (the chip, the board)
+MARCHES = {"bernoulli2": "rdk-x3", "bayes-e": "rdk-x5", "bayes": "rdk-ultra"}
+
+# input_type_train → the input_type_rt it may be fed
+LEGAL = {
+    "yuv444": ("nv12", "yuv444"),
+    "rgb": ("nv12", "yuv444", "rgb", "bgr"),
+    "bgr": ("nv12", "yuv444", "rgb", "bgr"),
+    "gray": ("gray",),
+    "featuremap": ("featuremap",),
+}
+
+# norm_type → (whether it subtracts a mean, whether it multiplies a scale)
+NORMS = {
+    "no_preprocess": (False, False),
+    "data_mean": (True, False),
+    "data_scale": (False, True),
+    "data_mean_and_scale": (True, True),
+}
+
+# calibration_type → our method; `max` becomes max_percentile where max_percentile is below 1
+METHODS = {"default": "kl", "kl": "kl", "max": "max", "skip": "max"}
+
+REMOVABLE = ("Quantize", "Transpose", "Dequantize", "Cast", "Reshape")
+
+_FLAG = Key(holds=bool, default=False)
+_LAYOUTS = ("NCHW", "NHWC")
+
+KEYS: dict[str, Key] = {
+    "model_parameters.prototxt": Key(),
+    "model_parameters.caffe_model": Key(),
+    "model_parameters.onnx_model": Key(),
+    "model_parameters.march": Key(tuple(MARCHES), needed=True),
+    "model_parameters.output_model_file_prefix": Key(needed=True),
+    "model_parameters.working_dir": Key(default="model_output"),
+    "model_parameters.layer_out_dump": _FLAG,
+    "model_parameters.output_nodes": Key(),
+    "model_parameters.remove_node_type": Key(REMOVABLE, many=True),
+    "model_parameters.remove_node_name": Key(),
+    "model_parameters.set_node_data_type": Key(),
+    "model_parameters.debug_mode": Key(("dump_calibration_data",)),
+    "model_parameters.node_info": Key(holds=dict),
+    "model_parameters.log_level": Key(),
+    "input_parameters.input_name": Key(),
+    "input_parameters.input_type_train": Key(tuple(LEGAL), many=True, needed=True),
+    "input_parameters.input_layout_train": Key(_LAYOUTS, many=True, needed=True),
+    "input_parameters.input_type_rt": Key(
+        ("rgb", "bgr", "yuv444", "nv12", "gray", "featuremap"), many=True, needed=True
+    ),
+    "input_parameters.input_layout_rt": Key(_LAYOUTS, many=True),
+    "input_parameters.input_space_and_range": Key(
+        ("regular", "bt601_video"), many=True, default="regular"
+    ),
+    "input_parameters.input_shape": Key(),
+    "input_parameters.input_batch": Key(holds=int, default=1),
+    "input_parameters.norm_type": Key(tuple(NORMS), many=True, needed=True),
+    "input_parameters.mean_value": Key(),
+    "input_parameters.scale_value": Key(),
+    "calibration_parameters.cal_data_dir": Key(),
+    "calibration_parameters.cal_data_type": Key(("float32", "uint8")),
+    "calibration_parameters.preprocess_on": _FLAG,
+    "calibration_parameters.calibration_type": Key(
+        ("default", "mix", "kl", "max", "load", "skip"), default="default"
+    ),
+    "calibration_parameters.max_percentile": Key(holds=float, default=1.0),
+    "calibration_parameters.per_channel": _FLAG,
+    "calibration_parameters.run_on_cpu": Key(),
+    "calibration_parameters.run_on_bpu": Key(),
+    "calibration_parameters.optimization": Key(),
+    "compiler_parameters.compile_mode": Key(("latency", "bandwidth"), default="latency"),
+    "compiler_parameters.debug": _FLAG,
+    "compiler_parameters.core_num": Key(("1", "2"), holds=int, default=1),
+    "compiler_parameters.optimize_level": Key(("O0", "O1", "O2", "O3"), needed=True, default="O3"),
+    "compiler_parameters.input_source": Key(holds=dict),
+    "compiler_parameters.max_time_per_fc": Key(holds=int, default=0),
+    "compiler_parameters.jobs": Key(holds=int),
+    "compiler_parameters.advice": Key(holds=float),
+    "custom_op.custom_op_method": Key(("register",)),
+    "custom_op.op_register_files": Key(),
+    "custom_op.custom_op_dir": Key(),
+}
+
+_COMPILER = "it steers the vendor's compiler, which makes the .bin"
+
+IGNORED: dict[str, str] = {
+    "model_parameters.working_dir": "a project's artifacts lie in its out/; "
+    "`npumake hb_mapper makertbin` copies them to the folder",
+    "model_parameters.layer_out_dump": "it adds outputs to the .bin; "
+    "the comparison tells of every tensor anyway",
+    "model_parameters.debug_mode": "what the model is calibrated with is always kept, "
+    "in out/samples.npz",
+    "model_parameters.log_level": "deprecated; it has no effect",
+    "compiler_parameters.compile_mode": _COMPILER,
+    "compiler_parameters.debug": _COMPILER,
+    "compiler_parameters.core_num": _COMPILER,
+    "compiler_parameters.optimize_level": _COMPILER,
+    "compiler_parameters.input_source": _COMPILER,
+    "compiler_parameters.max_time_per_fc": _COMPILER,
+    "compiler_parameters.jobs": _COMPILER,
+    "compiler_parameters.advice": _COMPILER,
+}
+
+_PLACED = "where a node runs, and on how many bits, cannot be chosen"
+
+NOT_YET: dict[str, str] = {
+    "model_parameters.node_info": _PLACED,
+    "model_parameters.set_node_data_type": f"{_PLACED} (and node_info replaces it)",
+    "calibration_parameters.per_channel": "activations have one threshold per tensor",
+    "calibration_parameters.run_on_cpu": _PLACED,
+    "calibration_parameters.run_on_bpu": _PLACED,
+    "calibration_parameters.optimization": "outputs are float",
+    "custom_op.custom_op_method": "operators of your own cannot be registered",
+    "custom_op.op_register_files": "operators of your own cannot be registered",
+    "custom_op.custom_op_dir": "operators of your own cannot be registered",
+}
+
+# calibration_type → why it is refused
+NO_METHOD: dict[str, str] = {
+    "mix": "thresholds by another method for every node",
+    "load": "thresholds from a QAT model",
+}

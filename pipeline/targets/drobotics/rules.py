@@ -1,0 +1,82 @@
+"""What hb_mapper asks of keys together: the limits of a board, and the shape of node_info."""
+
+from __future__ import annotations
+
+import re
+
+from pipeline.errors import ProjectError
+from pipeline.targets.translation import whole
+from pipeline.targets.vendor import Vendor
+
+_X3 = "bernoulli2"
+_FIELDS = {
+    "ON": ("BPU", "CPU"),
+    "InputType": ("int8", "int16"),
+    "OutputType": ("int8", "int16"),
+}
+_SOURCES = ("ddr", "pyramid", "resizer")
+
+
+def check_rules(vendor: Vendor) -> None:
+    """Raises the first ProjectError for what the board of `march` cannot do."""
+    is_x3 = vendor.text("model_parameters.march") == _X3
+    (_check_x3 if is_x3 else _check_later)(vendor)
+    _check_node_info(vendor)
+    _check_sources(vendor)
+    for key, low, high, other in (
+        ("compiler_parameters.max_time_per_fc", 1000, 2**32 - 1, (0,)),
+        ("compiler_parameters.jobs", 1, 4096, ()),
+    ):
+        if vendor.given(key) is not None:
+            whole(vendor, key, low, high, other)
+
+
+def _check_x3(vendor: Vendor) -> None:
+    for name in ("node_info", "set_node_data_type"):
+        key = f"model_parameters.{name}"
+        if vendor.given(key) is not None:
+            hint = "on RDK X3 use `run_on_cpu` and `run_on_bpu`"
+            raise vendor.error(key, f"`{name}` is for RDK X5 and RDK Ultra", hint)
+    if "int16" in vendor.text("calibration_parameters.optimization"):
+        raise vendor.error("calibration_parameters.optimization", "RDK X3 has no int16")
+    fed = vendor.items("input_parameters.input_type_rt")
+    layouts = vendor.items("input_parameters.input_layout_rt")
+    if ("yuv444", "NCHW") in zip(fed, layouts, strict=False):
+        what = "RDK X3 takes no yuv444 in NCHW"
+        raise vendor.error("input_parameters.input_layout_rt", what, "write NHWC")
+
+
+def _check_later(vendor: Vendor) -> None:
+    key = "compiler_parameters.core_num"
+    if vendor.text(key) != "1":
+        raise vendor.error(key, "`core_num: 2` is for RDK X3", "leave it out")
+
+
+def _check_node_info(vendor: Vendor) -> None:
+    key = "model_parameters.node_info"
+    found = vendor.given(key)
+    if found is None:
+        return
+    hint = "write  {node_name: {ON: BPU, InputType: int16, OutputType: int16}}"
+    if not isinstance(found, dict) or not all(isinstance(item, dict) for item in found.values()):
+        raise vendor.error(key, "`node_info` must be a mapping of nodes to mappings", hint)
+    for node, fields in found.items():
+        for name, value in fields.items():
+            allowed = _FIELDS.get(re.sub(r"(?<=^InputType)[0-9]+$", "", name))
+            place = vendor.document.places["model_parameters", "node_info", node, name]
+            if allowed is None:
+                what = f"unknown key `{name}` of `{node}`"
+                raise ProjectError(what, place.key, "known: ON, InputType, InputType0, OutputType")
+            if value not in allowed:
+                what = f"`{name}` cannot be `{value}`"
+                raise ProjectError(what, place.value, f"allowed: {', '.join(allowed)}")
+
+
+def _check_sources(vendor: Vendor) -> None:
+    key = "compiler_parameters.input_source"
+    found = vendor.given(key)
+    if found is None:
+        return
+    if not isinstance(found, dict) or not all(item in _SOURCES for item in found.values()):
+        hint = "write  {data: ddr}; allowed: " + ", ".join(_SOURCES)
+        raise vendor.error(key, "`input_source` must name a source per input", hint)

@@ -1,0 +1,164 @@
+"""hb_compile's YAML → the native document.
+
+    (pixel - mean_value) * scale_value, scale_value = 1 / std_value
+
+The calibration files of hb_compile are .npy and hold what the float model is fed, mean and scale
+already applied: the opposite of hb_mapper, so they are `normalized` here. Relative paths start at
+the YAML file. Source: the OpenExplorer 3.x tables of hb_compile.
+"""
+
+from __future__ import annotations
+
+from pipeline.project.document import Document
+from pipeline.project.vendor import Dialect, Note
+from pipeline.targets.horizon.keys import (
+    FED_LAYOUTS,
+    IGNORED,
+    KEYS,
+    LEGAL,
+    MARCHES,
+    METHODS,
+    NO_METHOD,
+    NOT_YET,
+    OPEN_GROUPS,
+)
+from pipeline.targets.horizon.precision import put_precision
+from pipeline.targets.horizon.rules import check_rules, check_shape
+from pipeline.targets.translation import (
+    CALIBRATION,
+    INPUT,
+    InputSite,
+    Native,
+    dimensions,
+    folder_files,
+    input_names,
+    numbers,
+    put_batch,
+    put_method,
+    put_model,
+    put_target,
+)
+from pipeline.targets.vendor import Vendor, check_keys, notes_of, refuse_absent, refuse_missing
+
+RANDOM = 8  # samples of noise for `skip`: timing asks for no more
+METHOD, FOLDERS = f"{CALIBRATION}.calibration_type", f"{CALIBRATION}.cal_data_dir"
+VALUES = tuple(f"{INPUT}.{name}_value" for name in ("mean", "scale", "std"))
+# Every list with one item per input, in the order of input_name.
+LISTS = (
+    *(f"{INPUT}.input_{name}" for name in ("type_train", "layout_train", "type_rt", "shape")),
+    *VALUES,
+    FOLDERS,
+)
+
+
+def translate(document: Document, base: str = "") -> Document:
+    """Raises the first ProjectError: a key, value or pair that hb_compile refuses, or one that is
+    not there yet."""
+    vendor = Vendor(document, KEYS, base, strict=True)
+    check_keys(vendor, ("model_parameters",), OPEN_GROUPS)
+    names = input_names(vendor, LISTS)
+    check_rules(vendor)
+    refuse_absent(vendor, NOT_YET)
+    native = Native(document)
+    put_model(vendor, native)
+    put_target(vendor, native, MARCHES)
+    for index in range(len(names)):
+        site = InputSite(vendor, native, names, index)
+        _put_input(site)
+        _put_norm(site)
+        put_batch(site)
+        _put_samples(site)
+    put_method(vendor, native, _kind(vendor), METHODS, NO_METHOD)
+    put_precision(vendor, native)
+    return native.document()
+
+
+def notes(document: Document) -> tuple[Note, ...]:
+    """What a valid document says that has no effect here, or another effect than there."""
+    vendor = Vendor(document, KEYS, strict=True)
+    spot = vendor.spot(METHOD)
+    if not vendor.items(FOLDERS):
+        told = "no `cal_data_dir`: calibrated on noise, for timing and not for accuracy"
+    elif vendor.text(METHOD) == "default":
+        told = "without a method hb_compile searches over kl and max; here it is kl"
+    else:
+        return notes_of(vendor, IGNORED)
+    return (*notes_of(vendor, IGNORED), Note(told, spot.value))
+
+
+HB_COMPILE = Dialect(translate, notes)
+
+
+def _kind(vendor: Vendor) -> str:
+    """calibration_type; without a folder there is nothing but `skip`."""
+    return vendor.text(METHOD) if vendor.items(FOLDERS) else "skip"
+
+
+def _put_input(site: InputSite) -> None:
+    keys = {name: f"{INPUT}.input_{name}" for name in ("type_train", "type_rt", "layout_train")}
+    trained, fed = site.item(keys["type_train"]), site.item(keys["type_rt"])
+    if fed not in LEGAL[trained]:
+        what = f"a model trained on {trained} cannot be fed {fed}"
+        hint = f"trained on {trained}, input_type_rt may be: {', '.join(LEGAL[trained])}"
+        raise site.vendor.error(keys["type_rt"], what, hint)
+    layout = site.item(keys["layout_train"])
+    if not layout and trained != "featuremap":
+        refuse_missing(site.vendor, INPUT, ["input_layout_train"])
+    site.put("inputs", "type", trained, keys["type_train"])
+    site.put("inputs", "fed_type", fed, keys["type_rt"])
+    if layout:
+        site.put("inputs", "layout", layout, keys["layout_train"])
+    if fed != "featuremap":
+        site.put("inputs", "offset", 128, keys["type_rt"])
+    if fed not in ("featuremap", "nv12"):
+        site.put("inputs", "fed_layout", FED_LAYOUTS[fed], keys["type_rt"])
+    _put_space(site, fed)
+    key = f"{INPUT}.input_shape"
+    if text := site.item(key):
+        shape = dimensions(site.vendor, key, text)
+        check_shape(site.vendor, shape, layout, fed)
+        site.put("inputs", "shape", shape, key)
+
+
+def _put_space(site: InputSite, fed: str) -> None:
+    space = f"{INPUT}.input_space_and_range"
+    if site.shared(space) == "bt601_video":
+        if fed != "nv12":
+            raise site.vendor.error(space, "`bt601_video` is for nv12", "leave it out")
+        site.put("inputs", "color_range", "video", space)
+
+
+def _put_norm(site: InputSite) -> None:
+    """mean_value, and scale_value or std_value; `None` is for no such step."""
+    mean, scale, std = VALUES
+    given = {key: site.item(key) for key in VALUES if site.item(key) not in ("", "None")}
+    for key in given:
+        if site.item(f"{INPUT}.input_type_train") == "featuremap":
+            what = f"`{key.partition('.')[2]}` for a feature map"
+            raise site.vendor.error(key, what, "it is for pictures: write None for this input")
+    if scale in given and std in given:
+        raise site.vendor.error(std, "both `scale_value` and `std_value`", "keep one of them")
+    if mean in given:
+        site.put("inputs", "mean", numbers(site.vendor, mean, given[mean]), mean)
+    if scale in given:
+        site.put("inputs", "scale", numbers(site.vendor, scale, given[scale]), scale)
+    if std in given:
+        _put_inverse(site, std, numbers(site.vendor, std, given[std]))
+
+
+def _put_inverse(site: InputSite, key: str, found: float | list[float]) -> None:
+    values = found if isinstance(found, list) else [found]
+    if 0.0 in values:
+        raise site.vendor.error(key, "`std_value` cannot be 0: a pixel is divided by it")
+    inverse = [1.0 / value for value in values]
+    site.put("inputs", "scale", inverse if isinstance(found, list) else inverse[0], key)
+
+
+def _put_samples(site: InputSite) -> None:
+    vendor = site.vendor
+    if _kind(vendor) == "skip":
+        site.put("data", "random", RANDOM, METHOD)
+        return
+    site.put("data", "files", folder_files(vendor, site.item(FOLDERS), ".npy"), FOLDERS)
+    if {"mean", "scale"} & set(site.native.data["inputs"][site.name]):
+        site.put("data", "normalized", True, FOLDERS)

@@ -1,0 +1,157 @@
+"""The keys of hb_compile's YAML. Source: the OpenExplorer 3.x tables of the five groups.
+
+Every key is read by `dialect.py`, or stands in IGNORED or NOT_YET with the reason.
+"""
+
+from __future__ import annotations
+
+from pipeline.targets.vendor import Key
+
+# The groups whose unknown keys are refused; calibration_parameters lets them pass.
+OPEN_GROUPS = ("calibration_parameters",)
+
+# march → chip. The others are known by name only.
+MARCHES = {"nash-e": "nash-e", "nash-m": "nash-m"}
+UNKNOWN_MARCHES = (*("nash-b-lite", "nash-b", "nash-b-plus", "nash-h", "nash-p", "nash-starry-p"),)
+LARGE_MARCHES = ("nash-h", "nash-p", "nash-starry-p")  # several cores, and a shared L2
+
+# input_type_train → the input_type_rt it may be fed
+LEGAL = {
+    "rgb": ("rgb", "bgr", "nv12", "yuv444"),
+    "bgr": ("bgr", "rgb", "nv12", "yuv444"),
+    "yuv444": ("yuv444", "nv12"),
+    "gray": ("gray",),
+    "featuremap": ("featuremap",),
+}
+FED_LAYOUTS = {"rgb": "NHWC", "bgr": "NHWC", "yuv444": "NHWC", "gray": "NCHW", "featuremap": "NCHW"}
+
+# calibration_type → our method; without one the vendor searches over kl and max
+METHODS = {"default": "kl", "kl": "kl", "max": "max", "skip": "max"}
+
+REMOVABLE = ("Quantize", "Transpose", "Dequantize", "Cast", "Reshape", "Softmax")
+
+_NORMS = (
+    *("no_preprocess", "data_mean", "data_scale", "data_std"),
+    *("data_mean_and_scale", "data_mean_and_std"),
+)
+_FLAG = Key(holds=bool, default=False)
+_ON = Key(holds=bool, default=True)
+
+KEYS: dict[str, Key] = {
+    "model_parameters.onnx_model": Key(),
+    "model_parameters.caffe_model": Key(),
+    "model_parameters.prototxt": Key(),
+    "model_parameters.march": Key((*MARCHES, *UNKNOWN_MARCHES), needed=True),
+    "model_parameters.working_dir": Key(default="./model_output"),
+    "model_parameters.output_model_file_prefix": Key(default="model"),
+    "model_parameters.layer_out_dump": _FLAG,
+    "model_parameters.output_nodes": Key(),
+    "model_parameters.remove_node_type": Key(REMOVABLE, many=True),
+    "model_parameters.remove_node_name": Key(),
+    "model_parameters.node_info": Key(holds=dict),
+    "model_parameters.debug_mode": Key(("dump_calibration_data",)),
+    "model_parameters.enable_vpu": _ON,
+    "model_parameters.enable_spu": _ON,
+    "model_parameters.log_level": Key(),
+    "model_parameters.set_node_data_type": Key(),
+    "input_parameters.input_name": Key(),
+    "input_parameters.input_type_rt": Key(
+        ("nv12", "yuv444", "rgb", "bgr", "gray", "featuremap"), many=True, default="featuremap"
+    ),
+    "input_parameters.input_type_train": Key(tuple(LEGAL), many=True, default="featuremap"),
+    "input_parameters.input_layout_train": Key(("NCHW", "NHWC"), many=True),
+    "input_parameters.input_layout_rt": Key(("NCHW", "NHWC"), many=True),
+    "input_parameters.input_space_and_range": Key(
+        ("regular", "bt601_video"), many=True, default="regular"
+    ),
+    "input_parameters.input_shape": Key(),
+    "input_parameters.input_batch": Key(holds=int, default=1),
+    "input_parameters.separate_batch": _FLAG,
+    "input_parameters.separate_name": Key(),
+    "input_parameters.mean_value": Key(),
+    "input_parameters.scale_value": Key(),
+    "input_parameters.std_value": Key(),
+    "input_parameters.norm_type": Key(
+        (*_NORMS, "data_mean_and_scale", "data_mean_and_std"), many=True
+    ),
+    "calibration_parameters.cal_data_dir": Key(),
+    "calibration_parameters.calibration_type": Key(
+        ("default", "mix", "kl", "max", "load", "skip"), default="default"
+    ),
+    "calibration_parameters.per_channel": _FLAG,
+    "calibration_parameters.max_percentile": Key(holds=float, default=1.0),
+    "calibration_parameters.run_on_cpu": Key(),
+    "calibration_parameters.run_on_bpu": Key(),
+    "calibration_parameters.optimization": Key(),
+    "calibration_parameters.quant_config": Key(holds=dict),
+    "calibration_parameters.preprocess_on": _FLAG,
+    "calibration_parameters.cal_data_type": Key(("float32", "uint8")),
+    "compiler_parameters.compile_mode": Key(("latency", "bandwidth", "balance"), default="latency"),
+    "compiler_parameters.balance_factor": Key(holds=int),
+    "compiler_parameters.optimize_level": Key(("O0", "O1", "O2"), default="O2"),
+    "compiler_parameters.core_num": Key(holds=int, default=1),
+    "compiler_parameters.max_time_per_fc": Key(holds=int, default=0),
+    "compiler_parameters.jobs": Key(holds=int, default=16),
+    "compiler_parameters.debug": _ON,
+    "compiler_parameters.advice": Key(holds=float, default=0.0),
+    "compiler_parameters.input_source": Key(holds=dict),
+    "compiler_parameters.cache_mode": Key(
+        ("disable", "enable", "force_overwrite"), default="disable"
+    ),
+    "compiler_parameters.cache_path": Key(),
+    "compiler_parameters.max_l2m_size": Key(holds=int, default=0),
+    "compiler_parameters.ability_entry": Key(),
+    "compiler_parameters.extra_params": Key(holds=dict),
+    "compiler_parameters.hbdk3_compatible_mode": _FLAG,
+    "custom_op.custom_op_method": Key(("register",)),
+    "custom_op.op_register_files": Key(),
+    "custom_op.custom_op_dir": Key(),
+}
+
+_COMPILER = "it steers the vendor's compiler, which makes the .hbm"
+_DEPRECATED = "deprecated; it has no effect"
+
+IGNORED: dict[str, str] = {
+    "model_parameters.working_dir": "a project's artifacts lie in its out/; "
+    "`npumake hb_compile` copies them to the folder",
+    "model_parameters.layer_out_dump": "it adds outputs to the .hbm; "
+    "the comparison tells of every tensor anyway",
+    "model_parameters.debug_mode": "what the model is calibrated with is always kept, "
+    "in out/samples.npz",
+    "model_parameters.enable_vpu": _COMPILER,
+    "model_parameters.enable_spu": _COMPILER,
+    "model_parameters.log_level": _DEPRECATED,
+    "model_parameters.set_node_data_type": _DEPRECATED,
+    "input_parameters.input_layout_rt": "deprecated; it follows from input_type_rt",
+    "input_parameters.norm_type": "deprecated; it follows from the values that are given",
+    "input_parameters.separate_batch": _COMPILER,
+    "input_parameters.separate_name": _COMPILER,
+    "calibration_parameters.preprocess_on": _DEPRECATED,
+    "calibration_parameters.cal_data_type": "deprecated; a .npy file tells its type",
+    **{
+        key: _COMPILER
+        for key in KEYS
+        if key.startswith("compiler_parameters.") and "hbdk3" not in key
+    },
+    "compiler_parameters.hbdk3_compatible_mode": _DEPRECATED,
+}
+
+_PLACED = "where a node runs, and on how many bits, cannot be chosen"
+_OPERATORS = "operators of your own cannot be registered"
+
+NOT_YET: dict[str, str] = {
+    "model_parameters.node_info": _PLACED,
+    "calibration_parameters.per_channel": "activations have one threshold per tensor",
+    "calibration_parameters.run_on_cpu": _PLACED,
+    "calibration_parameters.run_on_bpu": _PLACED,
+    "calibration_parameters.optimization": "outputs are float",
+    "custom_op.custom_op_method": _OPERATORS,
+    "custom_op.op_register_files": _OPERATORS,
+    "custom_op.custom_op_dir": _OPERATORS,
+}
+
+# calibration_type → why it is refused
+NO_METHOD: dict[str, str] = {
+    "mix": "thresholds by another method for every node",
+    "load": "thresholds from a QAT model",
+}

@@ -1,0 +1,75 @@
+"""What hb_compile asks of keys together: what a march can do, and which keys exclude another."""
+
+from __future__ import annotations
+
+from pipeline.digest import Json
+from pipeline.targets.horizon.keys import LARGE_MARCHES, MARCHES
+from pipeline.targets.translation import whole
+from pipeline.targets.vendor import Vendor
+
+_COMPILER = "compiler_parameters"
+_SOURCES = ("ddr", "pyramid", "resizer")
+
+
+def check_rules(vendor: Vendor) -> None:
+    """Raises the first ProjectError."""
+    _check_march(vendor)
+    _check_numbers(vendor)
+    _check_cache(vendor)
+    batch, name = "input_parameters.separate_batch", "input_parameters.separate_name"
+    if vendor.value(batch) and vendor.given(name) is not None:
+        raise vendor.error(name, "both `separate_batch` and `separate_name`", "keep one of them")
+    _check_sources(vendor, vendor.given(f"{_COMPILER}.input_source"))
+
+
+def check_shape(vendor: Vendor, shape: list[int], layout: str, fed: str) -> None:
+    """Of a picture: four dimensions, one or three channels, even sides for nv12."""
+    if fed == "featuremap":
+        return
+    key, channels = "input_parameters.input_shape", 1 if fed == "gray" else 3
+    if len(shape) != 4:
+        raise vendor.error(key, f"a {fed} picture has four dimensions, not {len(shape)}")
+    if shape[layout.index("C")] != channels:
+        what = f"{shape[layout.index('C')]} channels in {layout}"
+        raise vendor.error(key, what, f"a {fed} picture has {channels}")
+    height = layout.index("H")
+    if fed == "nv12" and any(side % 2 for side in shape[height : height + 2]):
+        raise vendor.error(key, "nv12 does not support odd sizes")
+
+
+def _check_march(vendor: Vendor) -> None:
+    key, cores = "model_parameters.march", f"{_COMPILER}.core_num"
+    march = vendor.text(key)
+    most = 4 if march in LARGE_MARCHES else 1
+    whole(vendor, cores, 1, most)
+    memory = f"{_COMPILER}.max_l2m_size"
+    if vendor.value(memory) not in (0, "None") and march not in LARGE_MARCHES:
+        raise vendor.error(memory, f"{march} does not support `max_l2m_size`", "leave it out")
+    if march not in MARCHES:
+        hint = "there are: " + ", ".join(MARCHES)
+        raise vendor.error(key, f"`{march}` is not there yet: its limits are not known", hint)
+
+
+def _check_numbers(vendor: Vendor) -> None:
+    whole(vendor, f"{_COMPILER}.max_time_per_fc", 1000, 10_000_000, (0,))
+    whole(vendor, f"{_COMPILER}.jobs", 1, 4096)
+    mode, factor = f"{_COMPILER}.compile_mode", f"{_COMPILER}.balance_factor"
+    if vendor.given(factor) is not None:
+        whole(vendor, factor, 0, 100)
+    elif vendor.text(mode) == "balance":
+        raise vendor.error(mode, "`compile_mode: balance` needs `balance_factor`", "0..100")
+
+
+def _check_cache(vendor: Vendor) -> None:
+    mode, path = f"{_COMPILER}.cache_mode", f"{_COMPILER}.cache_path"
+    if vendor.text(mode) != "disable" and vendor.given(path) is None:
+        raise vendor.error(mode, f"`cache_mode: {vendor.text(mode)}` needs `cache_path`")
+
+
+def _check_sources(vendor: Vendor, found: Json) -> None:
+    if found is None:
+        return
+    if not isinstance(found, dict) or not all(item in _SOURCES for item in found.values()):
+        hint = "write  {data: ddr}; allowed: " + ", ".join(_SOURCES)
+        what = "`input_source` must name a source per input"
+        raise vendor.error(f"{_COMPILER}.input_source", what, hint)

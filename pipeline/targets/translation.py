@@ -1,0 +1,205 @@
+"""A native document in the making, and the steps that all dialects of one input list share.
+
+Whatever is put is placed where the vendor wrote it. A `;` list has one item per input of the
+model, in the order of `input_name`.
+"""
+
+from __future__ import annotations
+
+import glob
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pipeline.digest import Json
+from pipeline.project.document import Document, Route, Spot
+from pipeline.project.expand import routes
+from pipeline.targets.vendor import Vendor, refuse_missing
+
+MODEL, INPUT = "model_parameters", "input_parameters"
+CALIBRATION = "calibration_parameters"
+
+
+@dataclass(frozen=True)
+class Native:
+    """A native document in the making. Whatever is put is placed where the vendor wrote it."""
+
+    top: Document
+    data: dict[str, Json] = field(default_factory=dict)
+    places: dict[Route, Spot] = field(default_factory=dict)
+
+    def put(self, route: tuple[str, ...], value: Json, spot: Spot) -> None:
+        """`value` at `route`, a way of mappings that is made where it is not there yet."""
+        inside = self.data
+        for depth, name in enumerate(route[:-1]):
+            inside = inside.setdefault(name, {})
+            self.places.setdefault(route[: depth + 1], Spot(spot.key, spot.key))
+        inside[route[-1]] = value
+        self.places.update({(*route, *below): spot for below in routes(value)})
+
+    def document(self) -> Document:
+        places = {(): self.top.places[()], **self.places}
+        return Document(self.top.path, self.data, {r: places[r] for r in routes(self.data)})
+
+
+def input_names(vendor: Vendor, lists: tuple[str, ...]) -> tuple[str, ...]:
+    """The inputs by name; `*` for the one input of a model whose file names none.
+
+    Raises ProjectError for a name written twice, and for several values without names.
+    """
+    names = vendor.items("input_parameters.input_name")
+    for name in names:
+        if names.count(name) > 1:
+            raise vendor.error("input_parameters.input_name", f"input `{name}` is written twice")
+    for key in lists if not names else ():
+        if len(vendor.items(key)) > 1:
+            what = f"`{key.partition('.')[2]}` speaks of {len(vendor.items(key))} inputs"
+            raise vendor.error(key, what, "name them in `input_name`, in the same order")
+    return names or ("*",)
+
+
+def per_input(vendor: Vendor, key: str, count: int) -> tuple[str, ...]:
+    """One item per input; empty texts where there is no value. Raises ProjectError."""
+    written = vendor.given(key) is not None
+    items = vendor.items(key) if written else (vendor.text(key),) * count
+    if len(items) != count:
+        name = key.partition(".")[2]
+        what = f"wrong number of `{name}`: given {len(items)}, the model has {count} inputs"
+        raise vendor.error(key, what, "one value per input, divided by `;`")
+    return items
+
+
+@dataclass(frozen=True)
+class InputSite:
+    """One input of the model: its items of the vendor's lists, and where its native keys go."""
+
+    vendor: Vendor
+    native: Native
+    names: tuple[str, ...]
+    index: int
+
+    @property
+    def name(self) -> str:
+        return self.names[self.index]
+
+    def item(self, key: str) -> str:
+        """Empty where there is no value. Raises ProjectError for another number of items."""
+        return per_input(self.vendor, key, len(self.names))[self.index]
+
+    def shared(self, key: str) -> str:
+        """As `item`, but one item alone is for every input."""
+        items = self.vendor.items(key)
+        return items[0] if len(items) == 1 else self.item(key)
+
+    def put(self, section: str, name: str, value: Json, key: str) -> None:
+        """`section.<input>.name` in the native document, placed where `key` is written."""
+        self.native.put((section, self.name, name), value, self.vendor.spot(key))
+
+
+def dimensions(vendor: Vendor, key: str, text: str) -> list[int]:
+    """`1x3x224x224` → [1, 3, 224, 224]. Raises ProjectError."""
+    if not re.fullmatch(r"[1-9][0-9]{0,8}(x[1-9][0-9]{0,8})*", text):
+        raise vendor.error(key, f"`{text}` is no shape", "write it as 1x3x224x224")
+    return [int(side) for side in text.split("x")]
+
+
+def numbers(vendor: Vendor, key: str, text: str) -> Json:
+    """`103.94 116.78 123.68` → one number, or a list of them. Raises ProjectError."""
+    try:
+        found = [float(word) for word in re.split(r"[,\s]+", text.strip(", \t"))]
+    except ValueError:
+        found = [math.nan]
+    if not all(map(math.isfinite, found)):
+        hint = "one number, or one per channel, divided by spaces"
+        raise vendor.error(key, f"`{text}` is no list of numbers", hint)
+    return found[0] if len(found) == 1 else found
+
+
+def whole(vendor: Vendor, key: str, lowest: int, highest: int, other: tuple[int, ...] = ()) -> int:
+    """A whole number in its range. Raises ProjectError."""
+    text = vendor.text(key)
+    if not re.fullmatch(r"[0-9]{1,12}", text) or not (
+        lowest <= int(text) <= highest or int(text) in other
+    ):
+        also = "".join(f"{number} or " for number in other)
+        what = f"`{key.partition('.')[2]}` must be {also}{lowest}..{highest}, not {text}"
+        raise vendor.error(key, what)
+    return int(text)
+
+
+def folder_files(vendor: Vendor, folder: str, suffix: str = "") -> str:
+    """The pattern of the files in a folder, taken at its word."""
+    return f"{glob.escape(vendor.path(folder))}/*{suffix}"
+
+
+def put_model(vendor: Vendor, native: Native) -> None:
+    """`model:` and `compile:`. Raises ProjectError for no model, half of one, or two."""
+    onnx, caffe = f"{MODEL}.onnx_model", f"{MODEL}.caffe_model"
+    kinds = [key for key in (onnx, caffe) if vendor.given(key)]
+    if len(kinds) == 2:
+        raise vendor.error(caffe, "both a Caffe and an ONNX model", "keep one of them")
+    if onnx not in kinds:
+        refuse_missing_model(vendor, "caffe" if kinds or vendor.given(f"{MODEL}.prototxt") else "")
+    path = onnx if onnx in kinds else f"{MODEL}.prototxt"
+    files = {"path": path} | ({} if onnx in kinds else {"weights": caffe})
+    for name, key in files.items():
+        native.put(("model", name), vendor.path(vendor.text(key)), vendor.spot(key))
+    lists = {
+        "outputs": "output_nodes",
+        "remove_types": "remove_node_type",
+        "remove_nodes": "remove_node_name",
+    }
+    for name, key in lists.items():
+        if items := vendor.items(f"{MODEL}.{key}"):
+            native.put(("model", name), list(items), vendor.spot(f"{MODEL}.{key}"))
+    prefix = f"{MODEL}.output_model_file_prefix"
+    native.put(("compile", "prefix"), vendor.text(prefix), vendor.spot(prefix))
+
+
+def refuse_missing_model(vendor: Vendor, kind: str) -> None:
+    """Raises ProjectError, in the vendor's words, where the files of a `kind` are not named."""
+    wanted = {"onnx": ("onnx_model",), "caffe": ("caffe_model", "prototxt")}
+    keys = wanted.get(kind, ("onnx_model",))
+    refuse_missing(vendor, MODEL, [key for key in keys if not vendor.given(f"{MODEL}.{key}")])
+
+
+def put_target(vendor: Vendor, native: Native, chips: Mapping[str, str]) -> None:
+    key = f"{MODEL}.march"
+    native.put(("targets",), [chips[vendor.text(key)]], vendor.spot(key))
+
+
+def put_batch(site: InputSite) -> None:
+    """Raises ProjectError for a batch of a model that has several inputs, or a batch already."""
+    vendor, key = site.vendor, f"{INPUT}.input_batch"
+    if vendor.given(key) is None:
+        return
+    batch = whole(vendor, key, 1, 128)
+    shape = site.native.data["inputs"][site.name].get("shape", [1])
+    if batch > 1 and len(site.names) > 1:
+        raise vendor.error(key, "`input_batch` is for models with one input")
+    if batch > 1 and shape[0] != 1:
+        raise vendor.error(key, "`input_batch` needs a first dimension of 1 in `input_shape`")
+    site.put("inputs", "batch", batch, key)
+
+
+def put_method(
+    vendor: Vendor,
+    native: Native,
+    kind: str,
+    methods: Mapping[str, str],
+    absent: Mapping[str, str],
+) -> None:
+    """`calibration:` of a `kind` of calibration. Raises ProjectError for one that is `absent`."""
+    key, percentile = f"{CALIBRATION}.calibration_type", f"{CALIBRATION}.max_percentile"
+    if kind in absent:
+        what = f"`calibration_type: {kind}` is not there yet: {absent[kind]}"
+        raise vendor.error(key, what, f"there are: {', '.join(methods)}")
+    share = numbers(vendor, percentile, vendor.text(percentile))
+    if not isinstance(share, float) or not 0.5 <= share <= 1.0:
+        raise vendor.error(percentile, f"`max_percentile` must be 0.5..1, not {share}")
+    if kind == "max" and share < 1.0:
+        native.put(("calibration", "method"), "max_percentile", vendor.spot(key))
+        native.put(("calibration", "percentile"), share, vendor.spot(percentile))
+        return
+    native.put(("calibration", "method"), methods[kind], vendor.spot(key))

@@ -1,0 +1,224 @@
+"""The vendors' commands, on a digits model and a YAML as their guides have it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from workspaces import REPO
+
+from pipeline.cli.main import main
+
+DIGITS = REPO / "projects" / "digits"
+Output = pytest.CaptureFixture[str]
+
+HB_MAPPER = """\
+model_parameters:
+  onnx_model: 'digits.onnx'
+  march: 'bayes-e'
+  output_model_file_prefix: 'digits_8x8_gray'
+  working_dir: './model_output'
+  layer_out_dump: False
+input_parameters:
+  input_name: ""
+  input_type_train: 'gray'
+  input_layout_train: 'NCHW'
+  input_type_rt: 'gray'
+  norm_type: 'data_scale'
+  scale_value: 0.0625
+calibration_parameters:
+  cal_data_dir: './calibration_data'
+  cal_data_type: 'uint8'
+  calibration_type: 'max'
+compiler_parameters:
+  compile_mode: 'latency'
+  debug: False
+  core_num: 1
+  optimize_level: 'O3'
+"""
+HB_COMPILE = """\
+model_parameters:
+  onnx_model: digits.onnx
+  march: nash-e
+  output_model_file_prefix: digits_8x8_gray
+input_parameters:
+  input_type_rt: gray
+  input_type_train: gray
+  input_layout_train: NCHW
+  scale_value: 0.0625
+calibration_parameters:
+  cal_data_dir: ./calibration_data
+  calibration_type: max
+"""
+STAGES = ("original_float", "optimized_float", "calibrated", "quantized")
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A vendor's folder, as a user has it; the shell stands above it."""
+    folder = tmp_path / "mapper"
+    folder.mkdir()
+    shutil.copy(DIGITS / "model.onnx", folder / "digits.onnx")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("CI", raising=False)
+    monkeypatch.delenv("NPUMAKE_CACHE", raising=False)
+    monkeypatch.setenv("PYTHONPATH", str(REPO))
+    return folder
+
+
+def write_samples(folder: Path, scale: float, kind: type) -> None:
+    (folder / "calibration_data").mkdir()
+    for file in sorted((DIGITS / "samples").iterdir()):
+        pixels = np.load(file)
+        np.save(folder / "calibration_data" / file.name, (pixels * scale).astype(kind))
+
+
+def npumake(*arguments: str, code: int = 0) -> str:
+    """What the command says, as a user runs it from here."""
+    run = subprocess.run(
+        [sys.executable, "-m", "pipeline.cli.main", *arguments], capture_output=True, text=True
+    )
+    assert run.returncode == code, run.stdout + run.stderr
+    return run.stdout
+
+
+def test_the_checker_places_every_node_of_the_float_model(here: Path):
+    arguments = ["--model-type", "onnx", "--march", "bayes-e", "--model", "mapper/digits.onnx"]
+    shape = ["--input-shape", "image", "1x1x8x8"]
+    shown = npumake("hb_mapper", "checker", *arguments, *shape)
+    logged = Path("hb_mapper_checker.log").read_text()
+    for text in (shown, logged):
+        assert "stem_conv         BPU  id(0)     Conv+Clip" in text
+        assert "limits of sizes and attributes are not checked yet" in text
+
+
+def test_hb_compile_checks_a_model_without_a_yaml(here: Path):
+    shown = npumake("hb_compile", "-m", "mapper/digits.onnx", "--march", "nash-e")
+    assert "stem_conv         BPU  id(0)     Conv+Clip" in shown
+    assert Path("hb_compile.log").is_file()
+
+
+def test_makertbin_leaves_the_documented_files(here: Path):
+    write_samples(here, 1, np.uint8)
+    (here / "digits_config.yaml").write_text(HB_MAPPER)
+    command = ["hb_mapper", "makertbin", "--model-type", "onnx", "-c", "mapper/digits_config.yaml"]
+    shown = npumake(*command)
+    found = {file.name for file in (here / "model_output").iterdir() if file.is_file()}
+    names = {f"digits_8x8_gray_{stage}_model.onnx" for stage in STAGES}
+    assert found == {*names, "digits_8x8_gray.hybrid"}
+    assert "digits_8x8_gray.hybrid is not one" in shown
+    assert "8 current" in npumake(*command)
+
+
+def test_hb_compile_takes_normalised_samples_to_the_same_thresholds(here: Path):
+    (here / "digits_config.yaml").write_text(HB_COMPILE)
+    write_samples(here, 0.0625, np.float32)
+    npumake(*["hb_compile", "-c", "mapper/digits_config.yaml"])
+    normalised = (here / "model_output" / "digits_8x8_gray_calibrated_model.onnx").read_bytes()
+    shutil.rmtree(here / "calibration_data")
+    shutil.rmtree(here / "model_output")
+    write_samples(here, 1, np.uint8)
+    yaml = HB_MAPPER.replace("bayes-e", "bayes")
+    (here / "digits_config.yaml").write_text(yaml)
+    command = ["hb_mapper", "makertbin", "--model-type", "onnx", "-c", "mapper/digits_config.yaml"]
+    npumake(*command)
+    raw = (here / "model_output" / "digits_8x8_gray_calibrated_model.onnx").read_bytes()
+    assert normalised == raw
+
+
+def test_skip_compile_leaves_no_compiled_file(here: Path):
+    (here / "digits_config.yaml").write_text(HB_COMPILE)
+    write_samples(here, 0.0625, np.float32)
+    npumake(*["hb_compile", "-c", "mapper/digits_config.yaml", "--skip", "compile"])
+    names = {file.name for file in (here / "model_output").iterdir() if file.is_file()}
+    assert "digits_8x8_gray_ptq_model.onnx" in names
+    assert "digits_8x8_gray.hybrid" not in names
+
+
+def test_fast_perf_needs_neither_yaml_nor_samples(here: Path):
+    arguments = ["--model-type", "onnx", "--model", "mapper/digits.onnx", "--march", "bayes-e"]
+    npumake(*["hb_mapper", "makertbin", "--fast-perf", *arguments])
+    assert Path("model_output/digits.hybrid").is_file()
+
+
+def test_skip_calibrates_on_noise_that_nothing_refuses(here: Path):
+    yaml = HB_MAPPER.replace("'max'", "'skip'").replace(
+        "  cal_data_dir: './calibration_data'\n", ""
+    )
+    (here / "digits_config.yaml").write_text(yaml)
+    npumake(*["hb_mapper", "makertbin", "--model-type", "onnx", "-c", "mapper/digits_config.yaml"])
+    assert (here / "model_output" / "digits_8x8_gray.hybrid").is_file()
+
+
+def test_preprocess_on_reads_pictures_as_the_pixels_they_hold(here: Path):
+    command = ["hb_mapper", "makertbin", "--model-type", "onnx", "-c", "mapper/digits_config.yaml"]
+    calibrated = here / "model_output" / "digits_8x8_gray_calibrated_model.onnx"
+    write_samples(here, 1, np.uint8)
+    (here / "digits_config.yaml").write_text(HB_MAPPER)
+    npumake(*command)
+    expected = calibrated.read_bytes()
+    for file in sorted((here / "calibration_data").iterdir()):
+        Image.fromarray(np.load(file).reshape(8, 8)).save(file.with_suffix(".png"))
+        file.unlink()
+    yaml = HB_MAPPER.replace("  cal_data_type: 'uint8'", "  preprocess_on: True")
+    (here / "digits_config.yaml").write_text(yaml)
+    npumake(*command)
+    assert calibrated.read_bytes() == expected
+
+
+def test_bare_numbers_are_the_samples_of_every_example_of_the_vendor(here: Path):
+    command = ["hb_mapper", "makertbin", "--model-type", "onnx", "-c", "mapper/digits_config.yaml"]
+    write_samples(here, 1, np.uint8)
+    for file in sorted((here / "calibration_data").iterdir()):
+        np.load(file).tofile(file.with_suffix(".gray"))
+        file.unlink()
+    (here / "digits_config.yaml").write_text(HB_MAPPER)
+    npumake(*command)
+    assert (here / "model_output" / "digits_8x8_gray.hybrid").is_file()
+
+
+def test_a_mistake_of_a_stage_points_into_the_vendor_s_file(here: Path):
+    write_samples(here, 1, np.uint8)
+    yaml = HB_MAPPER.replace("scale_value: 0.0625", "scale_value: '1 2 3'")
+    (here / "digits_config.yaml").write_text(yaml)
+    command = ["hb_mapper", "makertbin", "--model-type", "onnx", "-c", "mapper/digits_config.yaml"]
+    output = npumake(*command, code=2)
+    assert "3 values for 1 channels" in output
+    assert "mapper/digits_config.yaml:13:16" in output
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("hb_mapper makertbin --model-type onnx", "which YAML?"),
+        ("hb_mapper makertbin --model-type onnx --fast-perf -c a.yaml", "takes no YAML"),
+        ("hb_mapper makertbin --model-type onnx --fast-perf --march bayes", "which model?"),
+        ("hb_mapper makertbin --model-type onnx -c none.yaml", "cannot read the file"),
+        ("hb_mapper checker --model-type onnx --model m.onnx", "which march?"),
+        ("hb_mapper checker --model-type onnx --model m.onnx --march bayes_e", "unknown march"),
+        ("hb_mapper checker --model-type caffe --model m.caffemodel --march bayes", "prototxt"),
+        (
+            "hb_mapper checker --model-type onnx --model m.onnx --march bayes --input-shape a 1,2",
+            "`1,2` is no shape",
+        ),
+        ("hb_compile", "which march?"),
+        ("hb_compile -c a.yaml -m m.onnx", "a YAML names its model itself"),
+    ],
+)
+def test_one_clear_error(here: Path, capsys: Output, command: str, expected: str):
+    assert main(command.split()) == 2
+    said = capsys.readouterr().err
+    assert expected in said
+    assert said.count("error: ") == 1
+
+
+def test_a_caffe_run_wants_the_caffe_keys(here: Path, capsys: Output):
+    (here / "c.yaml").write_text(HB_MAPPER)
+    command = ["hb_mapper", "makertbin", "--model-type", "caffe", "-c", "mapper/c.yaml"]
+    assert main(command) == 2
+    assert "Missing keys: 'caffe_model', 'prototxt'" in capsys.readouterr().err

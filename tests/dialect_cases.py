@@ -1,0 +1,107 @@
+"""Full examples of vendors' YAML: the templates of their guides, with every key written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pipeline.project.document import Document, parse_document
+from pipeline.project.scalar import older_meaning
+from pipeline.targets.drobotics import keys as hb_mapper
+from pipeline.targets.horizon import keys as hb_compile
+
+ALL_KEYS = {*hb_mapper.KEYS, *hb_compile.KEYS}
+GROUPS = tuple(dict.fromkeys(key.partition(".")[0] for key in hb_mapper.KEYS))
+
+HB_MAPPER = """\
+# Model parameter group
+model_parameters:
+  # Original ONNX floating-point model file
+  onnx_model: 'mobilenetv1.onnx'
+  march: 'bayes-e'
+  output_model_file_prefix: 'mobilenetv1'
+  working_dir: './model_output_dir'
+  layer_out_dump: False
+  output_nodes: prob
+  remove_node_type: Dequantize;Transpose
+  remove_node_name: fc7
+# Input information parameter group
+input_parameters:
+  input_name: "data"
+  input_type_train: 'bgr'
+  input_layout_train: 'NCHW'
+  input_shape: '1x3x224x224'
+  input_batch: 1
+  norm_type: 'data_mean_and_scale'
+  mean_value: '103.94 116.78 123.68'
+  scale_value: '0.017'
+  input_type_rt: 'yuv444'
+  input_space_and_range: 'regular'
+  input_layout_rt: 'NHWC'
+# Calibration parameter group
+calibration_parameters:
+  cal_data_dir: './calibration_data'
+  cal_data_type: 'float32'
+  preprocess_on: False
+  calibration_type: 'max'
+  max_percentile: 0.9999
+  per_channel: False
+# Compiler parameter group
+compiler_parameters:
+  compile_mode: 'latency'
+  debug: False
+  core_num: 1
+  optimize_level: 'O3'
+  input_source: {"data": "ddr"}
+  max_time_per_fc: 1000
+  jobs: 8
+"""
+
+HB_COMPILE = """\
+model_parameters:
+  onnx_model: ./resnet50.onnx
+  march: nash-e
+  working_dir: ./model_output
+  output_model_file_prefix: resnet50_224x224_nv12
+  layer_out_dump: false
+  output_nodes: prob
+  remove_node_type: Quantize;Dequantize
+  remove_node_name: fc
+input_parameters:
+  input_name: image
+  input_type_rt: nv12
+  input_type_train: rgb
+  input_layout_train: NCHW
+  input_space_and_range: regular
+  input_shape: 1x3x224x224
+  input_batch: 1
+  mean_value: 123.675 116.28 103.53
+  scale_value: 0.01712 0.0175 0.01743
+calibration_parameters:
+  cal_data_dir: ./calibration_data
+  calibration_type: max
+  max_percentile: 0.9999
+  per_channel: false
+compiler_parameters:
+  compile_mode: latency
+  optimize_level: O2
+  core_num: 1
+  jobs: 32
+"""
+
+
+def document(text: str) -> Document:
+    return parse_document(text.encode(), "config.yaml", older_meaning)
+
+
+def changed(text: str, changes: Mapping[str, Any]) -> str:
+    """The YAML with other values, each in the group that knows its key; None removes one."""
+    data = document(text).data
+    for name, value in changes.items():
+        group = next((g for g in GROUPS if f"{g}.{name}" in ALL_KEYS), "input_parameters")
+        inside = data.setdefault(group, {})
+        inside.pop(name, None)
+        if value is not None:
+            inside[name] = value
+    return json.dumps(data, indent=1)

@@ -1,0 +1,252 @@
+"""hb_compile's YAML, translated: its defaults, its normalised samples, and quant_config."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from dialect_cases import HB_COMPILE, changed, document
+
+from pipeline.digest import Json
+from pipeline.errors import ProjectError
+from pipeline.targets.horizon.dialect import notes, translate
+from pipeline.targets.horizon.keys import IGNORED, KEYS, NOT_YET
+
+
+def native(**changes: Any) -> Json:
+    return translate(document(changed(HB_COMPILE, changes))).data
+
+
+def error(**changes: Any) -> str:
+    with pytest.raises(ProjectError) as caught:
+        native(**changes)
+    assert caught.value.where is not None
+    return str(caught.value)
+
+
+def test_an_example_becomes_a_native_project():
+    assert translate(document(HB_COMPILE), "vendor").data == {
+        "model": {
+            "path": "vendor/resnet50.onnx",
+            "outputs": ["prob"],
+            "remove_types": ["Quantize", "Dequantize"],
+            "remove_nodes": ["fc"],
+        },
+        "targets": ["nash-e"],
+        "compile": {"prefix": "resnet50_224x224_nv12"},
+        "inputs": {
+            "image": {
+                "type": "rgb",
+                "fed_type": "nv12",
+                "layout": "NCHW",
+                "offset": 128,
+                "shape": [1, 3, 224, 224],
+                "mean": [123.675, 116.28, 103.53],
+                "scale": [0.01712, 0.0175, 0.01743],
+                "batch": 1,
+            }
+        },
+        "data": {"image": {"files": "vendor/calibration_data/*.npy", "normalized": True}},
+        "calibration": {"method": "max_percentile", "percentile": 0.9999},
+    }
+
+
+def test_the_model_and_its_march_are_enough():
+    text = "model_parameters: {onnx_model: m.onnx, march: nash-m}"
+    assert translate(document(text)).data == {
+        "model": {"path": "m.onnx"},
+        "targets": ["nash-m"],
+        "compile": {"prefix": "model"},
+        "inputs": {"*": {"type": "featuremap", "fed_type": "featuremap"}},
+        "data": {"*": {"random": 8}},
+        "calibration": {"method": "max"},
+    }
+
+
+KL = {"model_config": {"activation": {"calibration_type": "kl"}}}
+NO_NORM = {"mean_value": None, "scale_value": None}
+
+# key: another value than the example has, and what else must be said with it
+OTHER: dict[str, tuple[Any, dict[str, Any]]] = {
+    "model_parameters.onnx_model": ("other.onnx", {}),
+    "model_parameters.caffe_model": ("m.c", {"onnx_model": None, "prototxt": "m.p"}),
+    "model_parameters.prototxt": ("m.p", {"onnx_model": None, "caffe_model": "m.c"}),
+    "model_parameters.march": ("nash-m", {}),
+    "model_parameters.working_dir": ("elsewhere", {}),
+    "model_parameters.output_model_file_prefix": ("other", {}),
+    "model_parameters.layer_out_dump": (True, {}),
+    "model_parameters.output_nodes": ("a;b", {}),
+    "model_parameters.remove_node_type": ("Softmax", {}),
+    "model_parameters.remove_node_name": ("a;b", {}),
+    "model_parameters.node_info": ({"conv1": {"ON": "CPU"}}, {}),
+    "model_parameters.debug_mode": ("dump_calibration_data", {}),
+    "model_parameters.enable_vpu": (False, {}),
+    "model_parameters.enable_spu": (False, {}),
+    "model_parameters.log_level": ("debug", {}),
+    "model_parameters.set_node_data_type": ("conv1:int16", {}),
+    "input_parameters.input_name": ("data", {}),
+    "input_parameters.input_type_rt": ("bgr", {}),
+    "input_parameters.input_type_train": ("bgr", {}),
+    "input_parameters.input_layout_train": ("NHWC", {"input_shape": None}),
+    "input_parameters.input_layout_rt": ("NCHW", {}),
+    "input_parameters.input_space_and_range": ("bt601_video", {}),
+    "input_parameters.input_shape": ("1x3x192x192", {}),
+    "input_parameters.input_batch": (8, {}),
+    "input_parameters.separate_batch": (True, {}),
+    "input_parameters.separate_name": ("image", {}),
+    "input_parameters.mean_value": ("128", {}),
+    "input_parameters.scale_value": ("0.5", {}),
+    "input_parameters.std_value": ("58.4", {"scale_value": None}),
+    "input_parameters.norm_type": ("data_mean", {}),
+    "calibration_parameters.cal_data_dir": ("./other", {}),
+    "calibration_parameters.calibration_type": ("kl", {}),
+    "calibration_parameters.per_channel": (True, {}),
+    "calibration_parameters.max_percentile": (0.99995, {}),
+    "calibration_parameters.run_on_cpu": ("conv1", {}),
+    "calibration_parameters.run_on_bpu": ("conv1", {}),
+    "calibration_parameters.optimization": ("set_model_output_int8", {}),
+    "calibration_parameters.quant_config": (KL, {}),
+    "calibration_parameters.preprocess_on": (True, {}),
+    "calibration_parameters.cal_data_type": ("uint8", {}),
+    "compiler_parameters.compile_mode": ("bandwidth", {}),
+    "compiler_parameters.balance_factor": (50, {"compile_mode": "balance"}),
+    "compiler_parameters.optimize_level": ("O0", {}),
+    "compiler_parameters.core_num": (1, {}),
+    "compiler_parameters.max_time_per_fc": (1000, {}),
+    "compiler_parameters.jobs": (8, {}),
+    "compiler_parameters.debug": (False, {}),
+    "compiler_parameters.advice": (0.5, {}),
+    "compiler_parameters.input_source": ({"image": "pyramid"}, {}),
+    "compiler_parameters.cache_mode": ("enable", {"cache_path": "c"}),
+    "compiler_parameters.cache_path": ("c", {}),
+    "compiler_parameters.max_l2m_size": (0, {}),
+    "compiler_parameters.ability_entry": ("x", {}),
+    "compiler_parameters.extra_params": ({"x": 1}, {}),
+    "compiler_parameters.hbdk3_compatible_mode": (True, {}),
+    "custom_op.custom_op_method": ("register", {}),
+    "custom_op.op_register_files": ("a.py", {}),
+    "custom_op.custom_op_dir": ("./ops", {}),
+}
+
+
+def test_every_key_of_the_tables_is_perturbed_below():
+    assert list(OTHER) == list(KEYS)
+
+
+@pytest.mark.parametrize("key", OTHER)
+def test_a_key_changes_the_project_or_says_why_not(key: str):
+    value, beside = OTHER[key]
+    name = key.partition(".")[2]
+    if key in NOT_YET:
+        assert NOT_YET[key] in error(**beside, **{name: value})
+        return
+    same = {**beside, name: "m.other"} if key.endswith(("prototxt", "caffe_model")) else beside
+    if name == "balance_factor":
+        same = {}  # hb_compile refuses `balance` without it
+    unperturbed, perturbed = native(**same), native(**{**beside, name: value})
+    assert (perturbed == unperturbed) == (key in IGNORED)
+
+
+def test_the_samples_are_normalised_where_there_is_something_to_normalise_by():
+    assert native(**NO_NORM)["data"] == {"image": {"files": "calibration_data/*.npy"}}
+    assert native(scale_value=None)["data"]["image"]["normalized"] is True
+
+
+def test_a_standard_deviation_is_a_scale_inverted():
+    found = native(scale_value=None, std_value="50 100 200")
+    assert found["inputs"]["image"]["scale"] == [0.02, 0.01, 0.005]
+
+
+def test_no_folder_means_skip_and_is_told():
+    assert native(cal_data_dir=None)["data"] == {"image": {"random": 8}}
+    assert native(cal_data_dir=None)["calibration"] == {"method": "max"}
+    said = [note.what for note in notes(document(changed(HB_COMPILE, {"cal_data_dir": None})))]
+    assert any("calibrated on noise" in what for what in said)
+
+
+def test_calibration_parameters_lets_unknown_keys_pass_and_no_other_group_does():
+    text = HB_COMPILE.replace("  per_channel: false", "  anything: 1")
+    assert translate(document(text)).data == native()
+    assert "unknown key `anything`" in error(anything=1)
+
+
+@pytest.mark.parametrize("nested", [False, True], ids=["directly", "below `default`"])
+def test_quant_config_beats_calibration_type(nested: bool):
+    level = {"all_node_type": "int8", "activation": {"calibration_type": "max"}}
+    config = {"model_config": {"default": level} if nested else level}
+    assert native(quant_config=config, calibration_type="kl")["calibration"] == {"method": "max"}
+
+
+def test_quant_config_has_its_own_percentile():
+    activation = {"calibration_type": "max", "max_percentile": 0.999, "num_bin": 1024}
+    found = native(quant_config={"model_config": {"activation": activation}})
+    assert found["calibration"] == {"method": "max_percentile", "percentile": 0.999}
+
+
+def test_int8_on_every_level_is_what_there_is():
+    config = {
+        "op_config": {"Conv": {"qtype": "int8"}},
+        "subgraph_config": {"head": {"inputs": ["a"], "outputs": ["b"], "qtype": "int8"}},
+        "node_config": {"conv1": {"qtype": "int8", "input0": "int8"}},
+    }
+    assert native(quant_config=config) == native()
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        ({"model_config": {"all_node_type": "int16"}}, "`all_node_type: int16` is not there yet"),
+        ({"op_config": {"Conv": {"qtype": "int16"}}}, "`qtype: int16` for `Conv`"),
+        (
+            {"op_config": {"Add": {"qtype": "int16"}}, "node_config": {"add1": {"ON": "int16"}}},
+            "`ON: int16` for `add1`",
+        ),
+        ({"subgraph_config": {"h": {"inputs": [], "qtype": "float16"}}}, "`qtype: float16`"),
+        ({"model_config": {"weight": {"bias_correction": {}}}}, "`weight` is not there yet"),
+        ({"model_config": {"modelwise_search": {}}}, "`modelwise_search` is not there yet"),
+        ({"model_config": {"activation": {"calibration_type": ["kl", "max"]}}}, "a search over"),
+        ({"model_config": {"activation": {"calibration_type": "load"}}}, "`load` is not there"),
+        ({"model_config": {"activation": {"asymmetric": True}}}, "`asymmetric: True` is not"),
+        ({"modle_config": {}, "op_config": {}}, "unknown level `modle_config`"),
+        ({"op_config": {"Conv": "int8"}}, "`Conv` must be a mapping"),
+        ("./quant.json", "in a file of its own is not read yet"),
+    ],
+)
+def test_quant_config_is_honoured_or_refused_with_the_strongest_level_first(config, expected):
+    assert expected in error(quant_config=config)
+
+
+WRONG: dict[str, tuple[dict[str, Any], str]] = {
+    "required": ({"march": None}, "Missing keys: 'march'"),
+    "flag in quotes": ({"layer_out_dump": "true"}, "`layer_out_dump` must be True or False"),
+    "layout": ({"input_layout_train": None}, "Missing keys: 'input_layout_train'"),
+    "level": ({"optimize_level": "O3"}, "`optimize_level` cannot be `O3`"),
+    "pair": ({"input_type_train": "gray"}, "a model trained on gray cannot be fed nv12"),
+    "odd": ({"input_shape": "1x3x223x224"}, "nv12 does not support odd sizes"),
+    "channels": ({"input_shape": "1x224x224x3"}, "224 channels in NCHW"),
+    "rank": ({"input_shape": "3x224x224"}, "has four dimensions, not 3"),
+    "scale and std": ({"std_value": "1"}, "both `scale_value` and `std_value`"),
+    "std 0": ({"scale_value": None, "std_value": "0"}, "`std_value` cannot be 0"),
+    "norm of a feature map": (
+        {"input_type_train": "featuremap", "input_type_rt": "featuremap"},
+        "`mean_value` for a feature map",
+    ),
+    "video": (
+        {"input_type_rt": "bgr", "input_space_and_range": "bt601_video"},
+        "`bt601_video` is for nv12",
+    ),
+    "separate": ({"separate_batch": True, "separate_name": "image"}, "both `separate_batch`"),
+    "balance": ({"compile_mode": "balance"}, "needs `balance_factor`"),
+    "cores": ({"core_num": 2}, "`core_num` must be 1..1, not 2"),
+    "l2m": ({"max_l2m_size": 1024}, "nash-e does not support `max_l2m_size`"),
+    "cache": ({"cache_mode": "enable"}, "needs `cache_path`"),
+    "other march": ({"march": "nash-h"}, "`nash-h` is not there yet"),
+    "unknown march": ({"march": "nash-x"}, "`march` cannot be `nash-x`"),
+    "folders": ({"cal_data_dir": "a;b"}, "wrong number of `cal_data_dir`: given 2"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_one_clear_error(name: str):
+    changes, expected = WRONG[name]
+    assert expected in error(**changes)
