@@ -19,7 +19,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from pipeline.digest import of_bytes
 from pipeline.errors import CacheError, ProjectError, Route
-from pipeline.project.sections import CodeGlob, FileGlob, FilePath
+from pipeline.project.paths import CodeGlob, FileGlob, FilePath
 
 _WILD = re.compile(r"[*?\[]")
 _VARIABLE = re.compile(r"\$\{ENV:([A-Za-z_][A-Za-z0-9_]*)\}")

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, NewType
 
 from pipeline.project.doc import Doc as Doc
+from pipeline.project.paths import CodeGlob as CodeGlob
+from pipeline.project.paths import FileGlob as FileGlob
+from pipeline.project.paths import FilePath as FilePath
 from pipeline.project.transforms import Transform
 
-FilePath = NewType("FilePath", str)  # one file, relative to the project directory
-FileGlob = NewType("FileGlob", str)  # many files, by a shell pattern; sorted by name
-CodeGlob = NewType("CodeGlob", str)  # Python to run, inside the project directory only
 Overlay = NewType("Overlay", dict[str, Any])  # keys of the project that replace what stands there
 TargetOverlay = NewType("TargetOverlay", dict[str, Any])  # the one target it is for: an Overlay
 

@@ -1,0 +1,10 @@
+"""What a key of YAML may name on the disk. In a file of their own, because every build asks for
+these types and only planning needs the sections."""
+
+from __future__ import annotations
+
+from typing import NewType
+
+FilePath = NewType("FilePath", str)  # one file, relative to the project directory
+FileGlob = NewType("FileGlob", str)  # many files, by a shell pattern; sorted by name
+CodeGlob = NewType("CodeGlob", str)  # Python to run, inside the project directory only
