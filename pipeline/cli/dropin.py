@@ -177,6 +177,20 @@ def logged(file: Path, *told: Any) -> None:
             log.print(item, markup=False)
 
 
+def check(given: argparse.Namespace, marches: Mapping[str, str], folder: Path, log: Path) -> int:
+    """What both tools' checkers do: a project around the model, and where its nodes would run."""
+    target = target_of(given.march, marches)
+    project = {
+        "model": model_files(given.model, given.proto, folder),
+        "inputs": shapes(given.input_shape),
+        "data": {},
+        "targets": [target],
+    }
+    laid_out(folder, project)
+    print_placement(folder, target, log)
+    return 0
+
+
 def print_placement(folder: Path, target: str, log: Path) -> None:
     """Where each node of the float model in `folder` would run. Raises PipelineError."""
     found = build(folder, lambda node: node.stage == "optimized_float")

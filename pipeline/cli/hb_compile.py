@@ -71,19 +71,10 @@ def _convert(given: argparse.Namespace) -> int:
 
 
 def _check(given: argparse.Namespace) -> int:
-    from pipeline.cli.dropin import laid_out, model_files, print_placement, shapes, target_of
+    from pipeline.cli.dropin import check
     from pipeline.targets.horizon.keys import MARCHES
 
-    target, folder = target_of(given.march, MARCHES), Path(".hb_compile/model")
-    project = {
-        "model": model_files(given.model, given.proto, folder),
-        "inputs": shapes(given.input_shape),
-        "data": {},
-        "targets": [target],
-    }
-    laid_out(folder, project)
-    print_placement(folder, target, Path("hb_compile.log"))
-    return 0
+    return check(given, MARCHES, Path(".hb_compile/model"), Path("hb_compile.log"))
 
 
 def _convert_fast(given: argparse.Namespace) -> int:

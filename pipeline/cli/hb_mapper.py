@@ -56,19 +56,10 @@ def run(given: argparse.Namespace) -> int:
 
 
 def _check(given: argparse.Namespace) -> int:
-    from pipeline.cli.dropin import laid_out, model_files, print_placement, shapes, target_of
+    from pipeline.cli.dropin import check
     from pipeline.targets.drobotics.keys import MARCHES
 
-    target, folder = target_of(given.march, MARCHES), Path(".hb_check/model")
-    project = {
-        "model": model_files(given.model, given.proto, folder),
-        "inputs": shapes(given.input_shape),
-        "data": {},
-        "targets": [target],
-    }
-    laid_out(folder, project)
-    print_placement(folder, target, Path("hb_mapper_checker.log"))
-    return 0
+    return check(given, MARCHES, Path(".hb_check/model"), Path("hb_mapper_checker.log"))
 
 
 def _convert(given: argparse.Namespace) -> int:
