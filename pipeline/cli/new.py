@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import CacheError, GraphError, ProjectError, did_you_mean
 from pipeline.make.memory import workspace
-from pipeline.project.sections import FilePath, Input, Model, Sections
+from pipeline.project.sections import FilePath, Input, Model
 
 if TYPE_CHECKING:
     from pipeline.cli.template import Fed
@@ -41,7 +41,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(given: argparse.Namespace) -> int:
     from pipeline.cli.template import DODO, project_text, with_folders
-    from pipeline.project.schema import schema_of
+    from pipeline.project.schema import editor_schema
     from pipeline.targets.reader import target_names
 
     directory, targets = given.directory, tuple(dict.fromkeys(given.target or [TARGET]))
@@ -56,7 +56,7 @@ def run(given: argparse.Namespace) -> int:
     text = project_text(schema, given.model.name, graph.opset, inputs, targets, ", ".join(known))
     files: dict[str, bytes] = {given.model.name: data, "dodo.py": DODO.encode()}
     if needs_schema:
-        printed = json.dumps(schema_of(Sections), indent=2, ensure_ascii=False)
+        printed = json.dumps(editor_schema(), indent=2, ensure_ascii=False)
         files[SCHEMA] = f"{printed}\n".encode()
     # The YAML last: without it a folder is no project, whatever interrupts this.
     _write(directory, files, inputs, text)

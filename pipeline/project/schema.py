@@ -57,6 +57,14 @@ def schema_of(sections: type, title: str = "npumake project") -> Json:
     return {**schema, "$defs": {"overlay": _overlay({**whole, "properties": keys})}}
 
 
+def editor_schema() -> Json:
+    """The schema of a `project.yaml` as an editor sees it: alone, before a vendor's file beside it
+    says the rest. What is required of the whole is asked only where no `dialect` stands."""
+    whole = schema_of(Sections)
+    required = whole.pop("required")
+    return {**whole, "anyOf": [{"required": required}, {"required": ["dialect", "config"]}]}
+
+
 def _overlay(schema: Json) -> Json:
     """The schema of a part of what `schema` describes. A list is given whole."""
     inner = {key: item for key, item in schema.items() if key not in ("required", "default")}

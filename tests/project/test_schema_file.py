@@ -9,13 +9,12 @@ from jsonschema import Draft202012Validator
 
 from pipeline.make.node import KeptRecord
 from pipeline.project.document import read_document
-from pipeline.project.schema import schema_of
-from pipeline.project.sections import Sections
+from pipeline.project.schema import editor_schema, schema_of
 from pipeline.targets.target import Target
 
 FOLDER = Path(__file__).parents[2] / "schemas"
 SCHEMAS = {
-    "project": schema_of(Sections),
+    "project": editor_schema(),
     "record": schema_of(KeptRecord, "npumake record"),
     "target": schema_of(Target, "npumake target"),
 }
@@ -67,3 +66,11 @@ def test_the_schema_speaks_of_variants_matrix_and_target_overlays():
     assert list(validator.iter_errors(good)) == []
     for wrong in ({"variants": {"v": {"x": 1}}}, {"targets": [{"a": {}, "b": {}}]}, {"matrix": 1}):
         assert len(list(validator.iter_errors(good | wrong))) == 1
+
+
+def test_an_editor_asks_for_a_model_unless_a_vendors_file_names_it():
+    validator = Draft202012Validator(SCHEMAS["project"])
+    assert validator.is_valid({"model": {"path": "m"}, "targets": ["a"]})
+    assert validator.is_valid({"dialect": "hb_mapper", "config": "resnet50.yaml"})
+    assert not validator.is_valid({"model": {"path": "m"}})
+    assert not validator.is_valid({"dialect": "hb_mapper"})
