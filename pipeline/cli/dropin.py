@@ -14,7 +14,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from pipeline.cache.publish import replacing
 from pipeline.cli.dodo import doit_config, tasks_of
@@ -26,6 +26,8 @@ from pipeline.errors import ProjectError, did_you_mean
 from pipeline.make.build import Build
 from pipeline.make.node import Node
 from pipeline.make.tasks import run_doit
+from pipeline.project.document import Document
+from pipeline.project.sections import FINDING
 
 # stage → the name under which the vendors' tools leave it
 FILES = {
@@ -47,6 +49,22 @@ def shape_argument(parser: argparse.ArgumentParser, *flags: str) -> None:
         metavar=("NAME", "SHAPE"),
         help="of an input, as 1x3x224x224; may be given again",
     )
+
+
+def allow_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--allow",
+        action="append",
+        default=[],
+        choices=get_args(FINDING),
+        help="a finding about the samples that does not stop the build; may be given again",
+    )
+
+
+def waived(native: Document, allow: Sequence[str]) -> dict[str, Json]:
+    """`data:` beside a vendor's file, which has no word for a finding that is meant to be so."""
+    samples = native.data.get("data", {})
+    return {"data": {name: {"allow": list(allow)} for name in samples}} if allow else {}
 
 
 def shapes(given: Sequence[Sequence[str]]) -> dict[str, Json]:

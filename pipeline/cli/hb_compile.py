@@ -30,7 +30,7 @@ SKIPPED = {
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from pipeline.cli.dropin import shape_argument
+    from pipeline.cli.dropin import allow_argument, shape_argument
 
     parser.add_argument("-c", "--config", type=Path, metavar="YAML")
     parser.add_argument("-m", "--model", metavar="FILE", help="the float model")
@@ -39,6 +39,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     shape_argument(parser, "-i", "--input-shape")
     parser.add_argument("--fast-perf", action="store_true", help="for speed alone, on noise")
     parser.add_argument("--core-num", type=int, choices=(1,), default=1, help="1 on these chips")
+    allow_argument(parser)
     parser.add_argument("--skip", choices=SKIPPED, help="stop before this stage")
 
 
@@ -53,7 +54,7 @@ def run(given: argparse.Namespace) -> int:
 
 def _convert(given: argparse.Namespace) -> int:
     """A project that speaks the dialect, in `<working_dir>/<prefix>`."""
-    from pipeline.cli.dropin import laid_out, seen_from
+    from pipeline.cli.dropin import laid_out, seen_from, waived
     from pipeline.project.document import read_document
     from pipeline.project.scalar import older_meaning
     from pipeline.targets.horizon.dialect import translate
@@ -61,12 +62,13 @@ def _convert(given: argparse.Namespace) -> int:
     from pipeline.targets.vendor import Vendor
 
     document = read_document(given.config, older_meaning)
-    translate(document)  # for its errors, before anything is written
+    native = translate(document)  # its errors come before anything is written
     vendor = Vendor(document, KEYS)
     working = given.config.parent / vendor.text("model_parameters.working_dir")
     prefix = vendor.text("model_parameters.output_model_file_prefix")
     folder = working / prefix
-    laid_out(folder, {"dialect": "hb_compile", "config": seen_from(folder, given.config)})
+    project = {"dialect": "hb_compile", "config": seen_from(folder, given.config)}
+    laid_out(folder, {**project, **waived(native, given.allow)})
     return _built(folder, working, prefix, given.skip)
 
 

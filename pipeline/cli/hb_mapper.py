@@ -27,7 +27,7 @@ NO_BIN = "A board loads a .bin, which the vendor's hb_mapper makes. {prefix}.hyb
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from pipeline.cli.dropin import shape_argument
+    from pipeline.cli.dropin import allow_argument, shape_argument
 
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     checker = commands.add_parser("checker", help="where each node would run")
@@ -40,6 +40,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         shape_argument(command, "--input-shape")
     checker.add_argument("--output", help=argparse.SUPPRESS)  # deprecated, without effect
     makertbin.add_argument("-c", "--config", type=Path, metavar="YAML")
+    allow_argument(makertbin)
     makertbin.add_argument("--fast-perf", action="store_true", help="for speed alone, on noise")
 
 
@@ -64,7 +65,7 @@ def _check(given: argparse.Namespace) -> int:
 
 def _convert(given: argparse.Namespace) -> int:
     """A project that speaks the dialect, in `<working_dir>/<prefix>`."""
-    from pipeline.cli.dropin import laid_out, seen_from
+    from pipeline.cli.dropin import laid_out, seen_from, waived
     from pipeline.project.document import read_document
     from pipeline.project.scalar import older_meaning
     from pipeline.targets.drobotics.dialect import translate
@@ -73,12 +74,13 @@ def _convert(given: argparse.Namespace) -> int:
     from pipeline.targets.vendor import Vendor
 
     document = read_document(given.config, older_meaning)
-    translate(document)  # for its errors, before anything is written
+    native = translate(document)  # its errors come before anything is written
     vendor = Vendor(document, KEYS)
     refuse_missing_model(vendor, given.model_type)
     working, prefix = _output(given.config, vendor)
     folder = working / prefix
-    laid_out(folder, {"dialect": "hb_mapper", "config": seen_from(folder, given.config)})
+    project = {"dialect": "hb_mapper", "config": seen_from(folder, given.config)}
+    laid_out(folder, {**project, **waived(native, given.allow)})
     return _built(folder, working, prefix)
 
 

@@ -21,6 +21,7 @@ Overlay = NewType("Overlay", dict[str, Any])  # keys of the project that replace
 TargetOverlay = NewType("TargetOverlay", dict[str, Any])  # the one target it is for: an Overlay
 
 
+FINDING = Literal["few", "blank", "duplicate", "range", "preprocessing"]  # about samples
 PerChannel = float | tuple[float, ...]  # one number for all channels, or one per channel
 
 
@@ -148,7 +149,7 @@ class Files:
         Doc("[lowest, highest] value a sample may hold. Default: [0, 255] for an 8-bit image."),
     ] = None
     allow: Annotated[
-        tuple[Literal["few", "blank", "duplicate", "range", "preprocessing"], ...],
+        tuple[FINDING, ...],
         Doc("Findings about the samples that do not fail the build."),
     ] = ()
 

@@ -131,6 +131,22 @@ def test_hb_compile_takes_normalised_samples_to_the_same_thresholds(here: Path):
     assert normalised == raw
 
 
+@pytest.mark.parametrize("tool", ["hb_mapper", "hb_compile"])
+def test_a_finding_about_the_samples_is_waived_where_the_yaml_has_no_word_for_it(
+    here: Path, tool: str
+):
+    kind = {"hb_mapper": np.uint8, "hb_compile": np.float32}[tool]
+    write_samples(here, 0.0625 if tool == "hb_compile" else 1, kind)
+    file = min((here / "calibration_data").iterdir())
+    np.save(file, np.zeros_like(np.load(file)))
+    (here / "digits_config.yaml").write_text(
+        {"hb_mapper": HB_MAPPER, "hb_compile": HB_COMPILE}[tool]
+    )
+    makes = ["hb_mapper", "makertbin", "--model-type", "onnx"] if tool == "hb_mapper" else [tool]
+    npumake(*makes, "-c", "mapper/digits_config.yaml", code=2)
+    npumake(*makes, "-c", "mapper/digits_config.yaml", "--allow", "blank")
+
+
 def test_skip_compile_leaves_no_compiled_file(here: Path):
     (here / "digits_config.yaml").write_text(HB_COMPILE)
     write_samples(here, 0.0625, np.float32)
