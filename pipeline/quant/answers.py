@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pipeline.graph import Graph, Node, Value, array, producer
 from pipeline.quant.grids import Grid
 from pipeline.quant.laid import Grids, Laid, retyped, type_of
-from pipeline.quant.pairs import pair
+from pipeline.quant.pairs import DQ, pair
 
 
 def answer_grids(
@@ -31,8 +31,9 @@ def answer_in_codes(graph: Graph, answers: Mapping[str, Grid]) -> None:
             codes = _codes(graph, value, maker, grid)
             graph.set_type(codes, str(grid.zero_point.dtype))
             graph.replace_output(value, codes)
-    if answers:
-        graph.drop_unused()
+            for reader in dict.fromkeys([maker, *(use.node for use in tuple(codes.uses()))]):
+                if reader.op_type == DQ and not reader.outputs[0].uses():
+                    graph.remove(reader)
 
 
 def _codes(graph: Graph, value: Value, maker: Node, grid: Grid) -> Value:

@@ -50,10 +50,10 @@ def with_qdq(
     """
     graph = graph.copy()
     plan = planned(graph, quantization, target)
-    if plan.is_wide or quantization.outputs == WIDE:
-        allow_int16(graph)
     lies = laid(graph, plan, grids)
     answers = answer_grids(graph, quantization.outputs, lies, grids)
+    if plan.is_wide or WIDE in map(type_of, answers.values()):
+        allow_int16(graph)
     for node in plan.nodes:
         read = {i: lies.read[node, i] for i in operands(node) if (node, i) in lies.read}
         wide = {i for i in operands(node) if plan.reads[node, i] == WIDE}

@@ -69,7 +69,14 @@ def widened(graph: Graph, nodes: Sequence[Node], wishes: Wishes, target: Target)
         reached = len(widening.wide)
         for node in nodes:
             widening.extend(node)
-    return Widened(widening.wide, tuple(widening.refused), tuple(widening.overruled))
+    used = {
+        made
+        for node in nodes
+        for read, made in widening.given(node).items()
+        if read in widening.wide
+    }
+    unused = {value for value in graph.inputs if value not in used}  # no need to feed it so
+    return Widened(widening.wide - unused, tuple(widening.refused), tuple(widening.overruled))
 
 
 class _Widening:
@@ -83,7 +90,7 @@ class _Widening:
         self._makers |= {result(node): (node, OUT) for node in nodes}
 
     def extend(self, node: Node) -> None:
-        own, given = spots(node), self._given(node)
+        own, given = spots(node), self.given(node)
         follows = node.op_type in MOVING and self.narrow.isdisjoint(own)
         if follows and not self.wide.isdisjoint(given.values()):
             self.widen(own)
@@ -97,7 +104,7 @@ class _Widening:
                 [there for here, there in both if here in self.wide and self._is_free(there)]
             )
 
-    def _given(self, node: Node) -> dict[Spot, Spot]:
+    def given(self, node: Node) -> dict[Spot, Spot]:
         """Who makes each operand on the chip, or that it is an input."""
         read = ((index, node.inputs[index]) for index in operands(node))
         return {(node, i): self._makers[v] for i, v in read if v is not None and v in self._makers}
