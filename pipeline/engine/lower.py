@@ -24,6 +24,7 @@ from pipeline.graph import (
     array,
     attribute,
     is_float,
+    is_kept_float,
     only_consumer,
     origin,
     part,
@@ -39,7 +40,8 @@ Q, DQ = "QuantizeLinear", "DequantizeLinear"
 def lowered(graph: Graph, rounding: str, operators: Collection[str] | None = None) -> Program:
     """The program of a graph in Q/DQ form, for a unit that runs these operators, or all (None).
 
-    An operator that the unit lacks stays float though its neighbours put all around it on grids.
+    An operator that the unit lacks, and a node kept float, stay so though their neighbours put
+    all around them on grids.
     Raises GraphError for Q/DQ that cannot be computed in integers.
     """
     lowering = _Lowering(graph, rounding, RULES.keys() if operators is None else operators)
@@ -85,7 +87,9 @@ class _Lowering:
 
     def _integer_result(self, node: Node) -> Node | None:
         """The Q that ends the node's integer computation; None when it has none."""
-        if node.op_type not in self.operators or not has_kernel(node) or not _on_grids(node):
+        if node.op_type not in self.operators or is_kept_float(node):
+            return None
+        if not has_kernel(node) or not _on_grids(node):
             return None
         reader = only_consumer((absorbed(node) or node).outputs[0])
         return reader if reader is not None and reader.op_type == Q else None

@@ -33,7 +33,7 @@ def lower(site: Site) -> Step:
     node, before, after = site.node, site.operands[0].grid.shape, site.output.shape
     linear = attribute(node, "mode", "nearest") == "linear"
     scales = _changed(node)
-    unit = 2.0 ** -(resize.WEIGHT_BITS * len(scales)) if linear else 1.0
+    unit = 2.0 ** -(resize.KEPT_BITS * len(scales)) if linear else 1.0
     constants = factor(site.operands[0].scale / site.scale * unit)
     for axis, scale in scales.items():
         sizes = (before[axis], after[axis], scale, _transform(node))

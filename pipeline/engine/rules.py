@@ -126,7 +126,7 @@ def _rescale(site: Site) -> Step:
 
 
 def _lookup(site: Site) -> Step:
-    """Any function of one value is a table of its 256 codes."""
+    """Any function of one value is a table of its 256 codes, or 65536."""
     grid = site.operands[0].grid
     codes = np.arange(np.iinfo(grid.dtype).min, np.iinfo(grid.dtype).max + 1)
     real = site.operands[0].scale * (codes - grid.zero_point).astype(np.float64)
@@ -139,7 +139,8 @@ def _lookup(site: Site) -> Step:
 
 def _softmax(site: Site) -> Step:
     """The kernel gives probabilities in units of 2**-30; the factor takes them to the grid."""
-    constants = {"exp_table": table.exp_table(site.operands[0].scale)}
+    levels = 1 << 8 * np.dtype(site.operands[0].grid.dtype).itemsize
+    constants = {"exp_table": table.exp_table(site.operands[0].scale, levels)}
     axis = attribute(site.node, "axis", -1) % len(site.output.shape)
     unit = 2.0**-table.SOFTMAX_BITS
     return Step("softmax", constants | factor(unit / site.scale), {"axis": axis})

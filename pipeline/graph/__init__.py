@@ -9,6 +9,7 @@ from pipeline.graph.branches import inline
 from pipeline.graph.build import empty
 from pipeline.graph.building import Building, Tensor
 from pipeline.graph.graph import Graph, Node, Value
+from pipeline.graph.marks import is_kept_float, keep_float, tell, told
 from pipeline.graph.match import (
     array,
     attribute,
@@ -21,6 +22,7 @@ from pipeline.graph.match import (
     shape,
     type_number,
 )
+from pipeline.graph.opset import allow_int16
 from pipeline.graph.origin import origin
 from pipeline.graph.parse import parse, parse_text, upgraded
 from pipeline.graph.part import declare, part, reads
@@ -32,6 +34,7 @@ __all__ = [
     "Node",
     "Tensor",
     "Value",
+    "allow_int16",
     "array",
     "attribute",
     "declare",
@@ -40,6 +43,8 @@ __all__ = [
     "inline",
     "is_float",
     "is_foreign",
+    "is_kept_float",
+    "keep_float",
     "only_consumer",
     "open_dimensions",
     "origin",
@@ -50,6 +55,8 @@ __all__ = [
     "reads",
     "renumber",
     "shape",
+    "tell",
+    "told",
     "type_number",
     "upgraded",
 ]

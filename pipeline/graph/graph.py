@@ -154,8 +154,7 @@ class Graph:
         outputs[outputs.index(old)] = new
         name, old.name = old.name, self.free_name(f"{old.name}_float")
         new.name = name
-        if new.type is None:
-            new.type, new.shape = old.type, old.shape
+        new.type, new.shape = new.type or old.type, new.shape or old.shape
 
     def rename(self, value: Value, name: str, holder: Value | None = None) -> None:
         """Call a node's output `name`; `holder`, who had that name, gets another."""
@@ -192,6 +191,9 @@ class Graph:
         """`value` has the type of `of`, and its shape with the axes in this order."""
         value.type = of.type
         value.shape = None if of.shape is None else ir.Shape([of.shape[axis] for axis in order])
+
+    def set_type(self, value: Value, dtype: str) -> None:
+        value.type = ir.TensorType(ir.DataType.from_numpy(np.dtype(dtype)))
 
     def forget_shape(self, value: Value) -> None:
         """The node that makes it now makes it in another shape; `with_shapes` finds which."""

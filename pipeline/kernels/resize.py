@@ -9,7 +9,8 @@ An output index i stands at the input coordinate (ONNX Resize, coordinate_transf
 
 in float32 and in this order, as onnxruntime computes it: a coordinate that is a hair off an
 integer there must be off here too. From then on all is integers: a linear weight is in units
-of 2**-14, and r axes of them make an accumulator in units of 2**-(14 * r).
+of 2**-22, fine enough for 16 bits. Of the sum over r axes, in units of 2**-(22 * r), 14 * r bits
+are kept, the last one set where any that is dropped was: no tie is made or broken.
 """
 
 from __future__ import annotations
@@ -25,11 +26,12 @@ from pipeline.kernels.arrays import Int64, Ints
 Coordinates: TypeAlias = Literal["half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric"]
 Nearest: TypeAlias = Literal["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"]
 
-WEIGHT_BITS = 14  # three axes of them and a 16-bit value stay within int64
+WEIGHT_BITS = 22  # two axes of them and a 16-bit value stay within int64
+KEPT_BITS = 14  # two axes of them and a 16-bit value stay within what `rescale` takes
 
 
 class Taps(NamedTuple):
-    """Output i is x[low[i]] * (2**14 - weight[i]) + x[high[i]] * weight[i]; each is (out,)."""
+    """Output i is x[low[i]] * (2**22 - weight[i]) + x[high[i]] * weight[i]; each is (out,)."""
 
     low: Int64
     high: Int64
@@ -51,13 +53,15 @@ def nearest(x: Ints, indices: Sequence[Int64]) -> Ints:
 
 
 def linear(x: Ints, taps: Sequence[Taps]) -> Interpolated:
-    """x (..., *spatial) interpolated along its last axes, one `Taps` for each; not yet rounded."""
+    """x (..., *spatial) interpolated along its last one or two axes, a `Taps` for each."""
     total = x.astype(np.int64)
     for axis, (low, high, weight) in enumerate(taps, x.ndim - len(taps)):
         weights = weight.reshape(-1, *(1,) * (x.ndim - 1 - axis))
         below, above = total.take(low, axis), total.take(high, axis)
         total = (below << WEIGHT_BITS) + (above - below) * weights
-    return Interpolated(total, WEIGHT_BITS * len(taps))
+    dropped = (WEIGHT_BITS - KEPT_BITS) * len(taps)
+    sticky = (total & ((1 << dropped) - 1)) != 0
+    return Interpolated((total >> dropped) | sticky, KEPT_BITS * len(taps))
 
 
 def nearest_indices(

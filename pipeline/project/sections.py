@@ -166,6 +166,54 @@ class Calibration:
     ] = 0.99995
 
 
+Type = Literal["int8", "uint8", "int16", "float16", "float32"]
+Types = Mapping[str, Type]
+
+
+@dataclass(frozen=True)
+class Layer:
+    """The types of one node, place by place; they beat `types`."""
+
+    input: Annotated[Type | None, Doc("Of all it reads.")] = None
+    inputs: Annotated[
+        tuple[Type | None, ...], Doc("Of what it reads, in its order; null leaves one as it is.")
+    ] = ()
+    output: Annotated[Type | None, Doc("Of what it makes.")] = None
+
+
+@dataclass(frozen=True)
+class Quantization:
+    """Nodes are called by a name of theirs or of a tensor they make, trained or optimized; `x...`
+    is all that follows x, `*` everything."""
+
+    types: Annotated[
+        Types | tuple[Types, ...],
+        Doc(
+            "Types by node; INPUTS are the model's. int8 and uint8 are the target's 8 bits. In one "
+            "mapping a name beats `x...`, INPUTS and `*`; in a list the later beats the earlier."
+        ),
+    ] = field(default_factory=dict)
+    layers: Annotated[Mapping[str, Layer], Doc("Types of single inputs and outputs, by node.")] = (
+        field(default_factory=dict)
+    )
+    outputs: Annotated[
+        Literal["int8", "int16", "float32"] | None,
+        Doc("The model answers in codes of this type; float32, the default, in real numbers."),
+    ] = None
+    cpu: Annotated[tuple[str, ...], Doc("Nodes that run on the CPU, in float.")] = ()
+    npu: Annotated[
+        tuple[str, ...], Doc("Nodes that the chip runs only where it is asked to, such as Softmax.")
+    ] = ()
+    scheme: Annotated[
+        Literal["asymmetric_affine", "dynamic_fixed_point", "perchannel_symmetric_affine"] | None,
+        Doc("The grids of activations and weights; the target's own by default."),
+    ] = None
+    mode: Annotated[
+        Literal["standard", "full"],
+        Doc("full: what only moves values is quantized next to floats too."),
+    ] = "standard"
+
+
 @dataclass(frozen=True)
 class Compile:
     prefix: Annotated[
@@ -196,6 +244,7 @@ class Sections:
         ),
     ] = field(default_factory=dict)
     calibration: Annotated[Calibration, Doc("How thresholds are chosen.")] = Calibration()
+    quantization: Annotated[Quantization, Doc("What is quantized, and to what.")] = Quantization()
     compile: Annotated[Compile, Doc("What the compiled files are.")] = Compile()
     custom_operators: Annotated[
         tuple[CodeGlob, ...],

@@ -4,14 +4,19 @@
     asymmetric   low <= 0 <= high            scale = (high - low) / 255    zero point = code of 0
 
 Zero is always a code, exactly: padding and ReLU depend on it. A tensor that is always zero gets
-scale 1. Scales are float32, as ONNX stores them.
+scale 1. Scales are float32, as ONNX stores them; a power of two is the next one above. int16 is
+symmetric:
+
+    made as int16        scale = T / 32767
+    int8 read as int16   scale = scale of the int8 / 128       q16 = 128 * (q8 - zero point), exact
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from pipeline.targets.target import Activations, Weights
 
@@ -32,16 +37,22 @@ def activation_grid(low: float, high: float, scheme: Activations) -> Grid:
     if high - low < SMALLEST:
         return grid(1.0, _middle(dtype), dtype)
     if scheme.symmetric:
-        return grid(max(-low, high) / limits.max * _halves(dtype), _middle(dtype), dtype)
-    scale = np.float32((high - low) / (limits.max - limits.min))
-    zero_point = round(limits.min - low / float(scale))
-    return grid(float(scale), min(max(zero_point, limits.min), limits.max), dtype)
+        scale = max(-low, high) / limits.max * _halves(dtype)
+        return grid(_power(scale) if scheme.power_of_two else scale, _middle(dtype), dtype)
+    step = np.float32((high - low) / (limits.max - limits.min))
+    zero_point = round(limits.min - low / float(step))
+    return grid(float(step), min(max(zero_point, limits.min), limits.max), dtype)
 
 
 def image_grid(scheme: Activations) -> Grid:
     """The exact grid of an 8-bit image fed as value - 128: every pixel is a code."""
     dtype = np.dtype(scheme.dtype)
     return grid(1.0, _middle(dtype), dtype)
+
+
+def widened(narrow: Grid) -> Grid:
+    """The int16 grid that holds every code of an 8-bit one exactly: 128 steps to one of those."""
+    return grid(float(narrow.scale) / 128, 0, np.dtype(np.int16))
 
 
 def weight_grid(weight: np.ndarray, axis: int, scheme: Weights, smallest: np.ndarray) -> Grid:
@@ -57,6 +68,8 @@ def weight_grid(weight: np.ndarray, axis: int, scheme: Weights, smallest: np.nda
     if not scheme.per_channel:
         scale = np.full_like(scale, scale.max())
     scale = np.where(scale < SMALLEST, 1.0, scale)
+    if scheme.power_of_two:
+        scale = _power(scale)
     return Grid(scale.astype(np.float32), np.zeros(scale.shape, dtype))
 
 
@@ -67,6 +80,12 @@ def constant_grid(values: np.ndarray, scheme: Activations) -> Grid:
 
 def grid(scale: float, zero_point: int, dtype: np.dtype) -> Grid:
     return Grid(np.array(scale, np.float32), np.array(zero_point, dtype))
+
+
+def _power(scale: npt.ArrayLike) -> Any:
+    """The smallest power of two that is not below `scale`."""
+    fraction, exponent = np.frexp(np.asarray(scale, np.float64))
+    return np.ldexp(1.0, exponent - (fraction == 0.5))
 
 
 def _middle(dtype: np.dtype) -> int:

@@ -8,12 +8,14 @@ float, on the CPU.
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 from pipeline.engine.fusion import result
 from pipeline.engine.rules import RULES, has_kernel
 from pipeline.engine.site import is_constant
 from pipeline.errors import ProjectError, Route
-from pipeline.graph import Graph, Node, Value, array, producer
-from pipeline.project.sections import Calibration
+from pipeline.graph import Graph, Node, Value, array, keep_float, producer
+from pipeline.project.sections import Calibration, Quantization
 from pipeline.quant.grids import Grid, image_grid
 from pipeline.quant.images import images
 from pipeline.quant.placement import ALIKE, activations
@@ -42,6 +44,14 @@ def check_method(graph: Graph, calibration: Calibration) -> None:
         raise ProjectError(what, where, f"write  method: {LOAD}")
 
 
+def check_nothing_asked(quantization: Quantization) -> None:
+    """The types are those the model carries. Raises ProjectError for any that are asked for."""
+    for key in fields(quantization):
+        if getattr(quantization, key.name) != getattr(Quantization(), key.name):
+            what = f"the model carries its own types, `{key.name}` would ignore them"
+            raise ProjectError(what, Route(f"quantization.{key.name}"), "leave it out")
+
+
 def with_own_grids(graph: Graph, target: Target) -> Graph:
     """A copy of a graph that carries grids, with those that follow from them."""
     graph = graph.copy()
@@ -51,6 +61,7 @@ def with_own_grids(graph: Graph, target: Target) -> Graph:
             quantize_activation(graph, value, image_grid(target.activations), readers)
     for node in graph.nodes():
         if not target.runs(node.op_type) or not has_kernel(node):
+            keep_float(node)
             continue
         lies_on = {value: grid for value in activations(node) if (grid := _grid(value))}
         if len(lies_on) < len(activations(node)) or not lies_on:
@@ -59,7 +70,8 @@ def with_own_grids(graph: Graph, target: Target) -> Graph:
         if node.op_type in EXACT and not _is_quantized(made):
             quantize_activation(graph, made, lies_on[activations(node)[0]], {node})
         if _is_quantized(made):
-            quantize_constants(graph, node, lies_on, target)
+            read = {i: lies_on[v] for i, v in enumerate(node.inputs) if v in lies_on}
+            quantize_constants(graph, node, read, target)
     return graph.with_shapes()
 
 

@@ -7,6 +7,8 @@ stays on the CPU next to a float border, where quantizing would only cost.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from pipeline.engine.fusion import absorbed
 from pipeline.engine.rules import has_kernel
 from pipeline.engine.site import is_constant
@@ -18,8 +20,16 @@ PASSIVE = frozenset({"Concat", "Flatten", "Reshape", "Slice", "Squeeze", "Transp
 ALIKE = frozenset({*PASSIVE, "MaxPool", "Resize"} - {"Concat"})
 
 
-def on_chip(graph: Graph, target: Target) -> set[Node]:
-    """The nodes that run in integers; a clamp goes with the node that absorbs it."""
+def on_chip(
+    graph: Graph,
+    target: Target,
+    off: Collection[Node] = (),
+    asked: Collection[Node] = (),
+) -> set[Node]:
+    """The nodes that run in integers; a clamp goes with the node that absorbs it.
+
+    Those in `off` do not; those in `asked` do wherever the chip can.
+    """
     chosen: set[Node] = set()
     clamps: set[Node] = set()
     for node in graph.nodes():
@@ -28,7 +38,10 @@ def on_chip(graph: Graph, target: Target) -> set[Node]:
         clamp = absorbed(node)
         together = {node} if clamp is None else {node, clamp}
         clamps |= together - {node}
-        if _runs(node, target) and not _is_left_behind(node, chosen):
+        wanted = not together.isdisjoint(asked)
+        if not together.isdisjoint(off) or not _runs(node, target, wanted):
+            continue
+        if wanted or not _is_left_behind(node, chosen):
             chosen |= together
     return chosen
 
@@ -39,8 +52,9 @@ def _is_left_behind(node: Node, chosen: set[Node]) -> bool:
     return node.op_type in PASSIVE and not any(maker in chosen for maker in makers)
 
 
-def _runs(node: Node, target: Target) -> bool:
-    if not target.runs(node.op_type) or not has_kernel(node) or not activations(node):
+def _runs(node: Node, target: Target, asked: bool) -> bool:
+    known = target.runs_when_asked if asked else target.runs
+    if not known(node.op_type) or not has_kernel(node) or not activations(node):
         return False
     floats = all(is_float(value) for value in node.outputs)
     return floats and all(is_float(value) for value in node.inputs[:1])

@@ -6,63 +6,101 @@ weights stay float, each behind a Q/DQ pair of its own; `integers` folds those.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
 
-from pipeline.engine.fusion import absorbed
 from pipeline.engine.rules import CONSTANT_OPERANDS, RULES
-from pipeline.graph import Graph, Node, Value, array, attribute, is_float, producer
+from pipeline.graph import (
+    Graph,
+    Node,
+    Value,
+    allow_int16,
+    array,
+    attribute,
+    is_float,
+    keep_float,
+    producer,
+    tell,
+)
+from pipeline.project.sections import Quantization
+from pipeline.quant.answers import answer_grids, answer_in_codes
 from pipeline.quant.grids import MAX_BIAS, Grid, constant_grid, weight_grid
-from pipeline.quant.placement import activations, on_chip, root
+from pipeline.quant.half import compute_in_half
+from pipeline.quant.laid import Grids, Laid, laid, type_of
+from pipeline.quant.pairs import pair
+from pipeline.quant.plan import planned
+from pipeline.quant.seams import check_seams
+from pipeline.quant.widening import WIDE, operands
 from pipeline.targets.target import Target
 
+DEFAULT = Quantization()
 
-def with_qdq(graph: Graph, grids: Mapping[str, Grid], target: Target) -> Graph:
+
+def with_qdq(
+    graph: Graph,
+    grids: Mapping[str, Grids],
+    target: Target,
+    quantization: Quantization = DEFAULT,
+) -> Graph:
     """A copy of `graph` with Q/DQ around whatever runs on the chip.
 
-    `grids` holds the grid of every observed tensor (pipeline.quant.placement.observed).
+    `grids` holds those of every observed tensor (pipeline.quant.placement.observed). Raises
+    ProjectError for a name in `quantization` that means nothing.
     """
     graph = graph.copy()
-    chip = on_chip(graph, target)
-    hidden = {node.outputs[0] for node in chip if absorbed(node) in chip}
-    made = [value for node in graph.nodes() for value in node.outputs]
-    lies_on = {
-        value: grids[str(root(value).name)]
-        for value in (*graph.inputs, *made)
-        if is_float(value) and value not in hidden and str(root(value).name) in grids
-    }
-    for node in graph.nodes():
-        if node in chip:
-            quantize_constants(graph, node, lies_on, target)
-    for value, grid in lies_on.items():
-        quantize_activation(graph, value, grid, chip)
+    plan = planned(graph, quantization, target)
+    lies = laid(graph, plan, grids)
+    answers = answer_grids(graph, quantization.outputs, lies, grids)
+    if plan.is_wide or WIDE in map(type_of, answers.values()):
+        allow_int16(graph)
+    for node in plan.nodes:
+        read = {i: lies.read[node, i] for i in operands(node) if (node, i) in lies.read}
+        wide = {i for i in operands(node) if plan.reads[node, i] == WIDE}
+        quantize_constants(graph, node, read, target, wide)
+    for value in (*graph.inputs, *(v for node in graph.nodes() for v in node.outputs)):
+        _quantize(graph, value, lies, plan.chip)
+    answer_in_codes(graph, answers)
+    for node in plan.half:
+        compute_in_half(graph, node)
+    for node in plan.kept:
+        keep_float(node)
+    tell(graph, plan.notes)
+    check_seams(graph, plan, target)
     return graph.with_shapes()
 
 
-def quantize_dequantize(
-    graph: Graph,
-    value: Value,
-    grid: Grid,
-    name: str,
-    *,
-    axis: int | None = None,
-    before: Node | None = None,
-) -> Value:
-    """Q and DQ behind `value`, called after `name`; the dequantized value.
+def _quantize(graph: Graph, value: Value, lies: Laid, chip: Collection[Node]) -> None:
+    """One Q/DQ for the grid it lies on, and one behind it for each grid it is read on instead.
 
-    A constant has no node to stand behind: its pair stands `before` the node that reads it.
+    What a chip node makes is seen through the first by every other reader and by the world; what
+    the CPU makes, and what is fed, only where the chip reads it.
     """
-    scale = graph.constant(f"{name}_scale", grid.scale)
-    zero_point = graph.constant(f"{name}_zero_point", grid.zero_point)
-    inputs = [value, scale, zero_point]
-    codes = graph.insert(
-        "QuantizeLinear", inputs, f"{name}_quantized", producer(value), before=before, axis=axis
-    )
-    inputs = [codes, scale, zero_point]
-    return graph.insert(
-        "DequantizeLinear", inputs, f"{name}_dequantized", producer(codes), axis=axis
-    )
+    uses = [(use.node, use.idx) for use in tuple(value.uses())]
+    read: dict[str, list[tuple[Node, int]]] = {}
+    for place in uses:
+        if place in lies.read:
+            read.setdefault(type_of(lies.read[place]), []).append(place)
+    from_the_chip = producer(value) in chip and value in lies.made
+    if not read and not from_the_chip:
+        return
+    name, real, first = str(value.name), value, None
+    if value in lies.made:
+        first = lies.made[value]
+        real = pair(graph, value, first, name).real
+        if from_the_chip and value.is_graph_output():
+            graph.replace_output(value, real)
+        _read(graph, real, [p for p in uses if from_the_chip and p not in lies.read])
+        _read(graph, real, read.pop(type_of(first), []))
+    for type, places in sorted(read.items()):
+        grid = lies.read[places[0]]
+        called = name if first is None and len(read) == 1 else f"{name}_{type}"
+        _read(graph, pair(graph, real, grid, called).real, places)
+
+
+def _read(graph: Graph, value: Value, places: Iterable[tuple[Node, int]]) -> None:
+    for node, index in places:
+        graph.set_inputs(node, {index: value})
 
 
 def quantize_activation(graph: Graph, value: Value, grid: Grid, chip: set[Node]) -> None:
@@ -72,16 +110,23 @@ def quantize_activation(graph: Graph, value: Value, grid: Grid, chip: set[Node])
     from_the_chip = producer(value) in chip
     if not on_the_chip and not from_the_chip:
         return
-    real = quantize_dequantize(graph, value, grid, str(value.name))
+    real = pair(graph, value, grid, str(value.name)).real
     if from_the_chip and value.is_graph_output():
         graph.replace_output(value, real)
     graph.replace_readers(value, real, readers if from_the_chip else on_the_chip)
 
 
 def quantize_constants(
-    graph: Graph, node: Node, lies_on: Mapping[Value, Grid], target: Target
+    graph: Graph,
+    node: Node,
+    read: Mapping[int, Grid],
+    target: Target,
+    wide: Collection[int] = (),
 ) -> None:
-    """Weights per channel; a constant operand like an activation; a bias later, as int32."""
+    """Weights per channel; a constant operand like an activation; a bias later, as int32.
+
+    `read` holds the grids of the activations by input, `wide` the inputs that are int16.
+    """
     weights = RULES[node.op_type].weights if node.op_type in RULES else ()
     for index, value in enumerate(tuple(node.inputs)):
         values = array(value)
@@ -90,14 +135,15 @@ def quantize_constants(
         axis: int | None = None
         if index in weights[:1]:
             axis = channel_axis(node)
-            smallest = _smallest_scales(node, values.shape[axis], lies_on)
+            smallest = _smallest_scales(node, values.shape[axis], read)
             grid = weight_grid(values, axis, target.weights, smallest)
         elif node.op_type in CONSTANT_OPERANDS:
-            grid = constant_grid(values, target.activations)
+            scheme = target.wide if index in wide else target.activations
+            grid = constant_grid(values, scheme)
         else:
             continue
         name = str(value.name)
-        real = quantize_dequantize(graph, value, grid, name, axis=axis, before=node)
+        real = pair(graph, value, grid, name, axis=axis, before=node).real
         graph.set_inputs(node, {index: real})
 
 
@@ -108,11 +154,10 @@ def channel_axis(node: Node) -> int:
     return 1
 
 
-def _smallest_scales(node: Node, channels: int, lies_on: Mapping[Value, Grid]) -> np.ndarray:
+def _smallest_scales(node: Node, channels: int, read: Mapping[int, Grid]) -> np.ndarray:
     """Per channel, the weight scale below which bias / (s_x * s_w) would leave int32."""
     bias = array(node.inputs[2]) if len(node.inputs) > 2 else None
     if bias is None:
         return np.zeros(channels)
-    (fed,) = activations(node)
-    s_x = float(lies_on[fed].scale)
+    s_x = float(read[0].scale)
     return np.abs(bias.reshape(-1).astype(np.float64)) / (s_x * MAX_BIAS)

@@ -1,30 +1,36 @@
 """calibrated: the float graph with the range of every tensor in its Q/DQ nodes.
 
-statistics → threshold, by method → range → grid of the target → Q/DQ; weights stay float
+statistics → threshold, by method → range → grid of its type → Q/DQ; weights stay float
 method `load`: the Q/DQ that the model carries, completed
 """
 
 from __future__ import annotations
 
 from pipeline.graph import Graph
-from pipeline.project.sections import Calibration
-from pipeline.quant.grids import activation_grid, image_grid
+from pipeline.project.sections import Calibration, Quantization
 from pipeline.quant.images import images
-from pipeline.quant.loaded import LOAD, check_method, with_own_grids
+from pipeline.quant.laid import grids_of, grids_of_image
+from pipeline.quant.loaded import LOAD, check_method, check_nothing_asked, with_own_grids
 from pipeline.quant.observe import Statistics
-from pipeline.quant.qdq import with_qdq
+from pipeline.quant.qdq import DEFAULT, with_qdq
 from pipeline.quant.ranges import ranges
+from pipeline.quant.schemes import with_scheme
 from pipeline.targets.target import Target
 
 
 def calibrated(
-    optimized_float: Graph, statistics: Statistics, calibration: Calibration, target: Target
+    optimized_float: Graph,
+    statistics: Statistics,
+    calibration: Calibration,
+    target: Target,
+    quantization: Quantization = DEFAULT,
 ) -> Graph:
     check_method(optimized_float, calibration)
     if calibration.method == LOAD:
+        check_nothing_asked(quantization)
         return with_own_grids(optimized_float, target)
-    scheme = target.activations
+    target = with_scheme(target, quantization.scheme)
     found = ranges(optimized_float, statistics, calibration)
-    grids = {name: activation_grid(*found[name], scheme) for name in found}
-    grids |= {name: image_grid(scheme) for name in images(optimized_float)}
-    return with_qdq(optimized_float, grids, target)
+    grids = {name: grids_of(*found[name], target) for name in found}
+    grids |= {name: grids_of_image(target) for name in images(optimized_float)}
+    return with_qdq(optimized_float, grids, target, quantization)

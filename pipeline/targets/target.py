@@ -20,8 +20,9 @@ SPELLED_OUT = {
 class Activations:
     """The per-tensor grid of activations. Symmetric: zero point 0, threshold at the top code."""
 
-    dtype: Literal["int8", "uint8"]
+    dtype: Literal["int8", "uint8", "int16"]
     symmetric: bool
+    power_of_two: Annotated[bool, Doc("Whether every scale is a power of two.")] = False
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class Weights:
 
     dtype: Literal["int8"]
     per_channel: bool
+    power_of_two: Annotated[bool, Doc("Whether every scale is a power of two.")] = False
 
 
 @dataclass(frozen=True)
@@ -49,16 +51,51 @@ class Target:
         Doc("ONNX operators the unit runs. None: not documented, all with an integer kernel."),
     ] = None
 
+    on_request: Annotated[
+        tuple[str, ...], Doc("ONNX operators the unit runs only where `quantization.npu` asks.")
+    ] = ()
+    int16: Annotated[
+        tuple[str, ...] | None,
+        Doc("ONNX operators that take and give int16. None: not documented, all."),
+    ] = None
+    int16_power_of_two: Annotated[bool, Doc("Whether scales of int16 are powers of two.")] = False
+    same_types: Annotated[
+        bool,
+        Doc(
+            "Whether what an operator reads and makes has one type, those that multiply and "
+            "accumulate aside; int16 then spreads to the neighbours."
+        ),
+    ] = False
+    float16: Annotated[bool, Doc("Whether a node may compute in float16.")] = False
+
+    @property
+    def wide(self) -> Activations:
+        """The grid of int16 activations."""
+        return Activations("int16", True, self.int16_power_of_two)
+
     @property
     def runnable(self) -> tuple[str, ...] | None:
-        """`operators`, and each function that a model may also spell out in them."""
+        """`operators` and `on_request`, and each function that a model may also spell out."""
         if self.operators is None:
             return None
-        given = set(self.operators)
-        more = (name for name, parts in SPELLED_OUT.items() if given.issuperset(parts))
-        return tuple(dict.fromkeys((*self.operators, *more)))
+        return _spelled(*self.operators, *self.on_request)
 
     def runs(self, op_type: str) -> bool:
-        """Whether the unit is known, or not known not, to run the operator."""
+        """Whether the unit is known, or not known not, to run the operator by itself."""
+        return self.operators is None or op_type in _spelled(*self.operators)
+
+    def runs_when_asked(self, op_type: str) -> bool:
+        """The same of an operator that the project asks it to run."""
         runnable = self.runnable
         return runnable is None or op_type in runnable
+
+    def takes_int16(self, op_type: str) -> bool:
+        """Whether the unit is known, or not known not, to run the operator on int16."""
+        return self.int16 is None or op_type in _spelled(*self.int16)
+
+
+def _spelled(*operators: str) -> tuple[str, ...]:
+    """The operators, and each function that a model may also spell out in them."""
+    given = set(operators)
+    more = (name for name, parts in SPELLED_OUT.items() if given.issuperset(parts))
+    return tuple(dict.fromkeys((*operators, *more)))

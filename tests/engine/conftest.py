@@ -9,11 +9,11 @@ import onnxruntime
 import pytest
 
 from pipeline.graph import Graph, shape
-from pipeline.project.sections import Calibration
-from pipeline.quant.grids import activation_grid
+from pipeline.project.sections import Calibration, Quantization
 from pipeline.quant.integers import with_integer_weights
+from pipeline.quant.laid import grids_of
 from pipeline.quant.observe import observe
-from pipeline.quant.qdq import with_qdq
+from pipeline.quant.qdq import DEFAULT, with_qdq
 from pipeline.quant.ranges import ranges
 from pipeline.targets.target import Activations, Target, Weights
 
@@ -57,10 +57,15 @@ def samples() -> Callable[..., list[Feeds]]:
 def quantized() -> Callable[..., Graph]:
     """quantized(graph, feeds, target): the graph in integers, ranges as measured on the feeds."""
 
-    def made(graph: Graph, feeds: Iterable[Feeds], target: Target) -> Graph:
+    def made(
+        graph: Graph,
+        feeds: Iterable[Feeds],
+        target: Target,
+        quantization: Quantization = DEFAULT,
+    ) -> Graph:
         found = ranges(graph, observe(graph, feeds), Calibration("max"))
-        grids = {name: activation_grid(*span, target.activations) for name, span in found.items()}
-        return with_integer_weights(with_qdq(graph, grids, target))
+        grids = {name: grids_of(*span, target) for name, span in found.items()}
+        return with_integer_weights(with_qdq(graph, grids, target, quantization))
 
     return made
 

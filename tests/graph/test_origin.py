@@ -8,8 +8,8 @@ from pipeline.engine.lower import lowered
 from pipeline.graph import Graph, origin, parse, parse_text, upgraded
 from pipeline.passes import optimized
 from pipeline.project.sections import Calibration
-from pipeline.quant.grids import activation_grid
 from pipeline.quant.integers import with_integer_weights
+from pipeline.quant.laid import grids_of
 from pipeline.quant.observe import observe
 from pipeline.quant.qdq import with_qdq
 from pipeline.quant.ranges import ranges
@@ -114,7 +114,7 @@ def test_origins_reach_the_quantized_graph_and_the_program():
     graph, chip = optimized(parse_text(text)), read_target("ara240")
     image = {"x": np.random.default_rng(0).normal(size=(1, 2, 4, 4)).astype(np.float32)}
     found = ranges(graph, observe(graph, [image]), Calibration("max"))
-    grids = {name: activation_grid(*limits, chip.activations) for name, limits in found.items()}
+    grids = {name: grids_of(*limits, chip) for name, limits in found.items()}
     quantized = with_integer_weights(with_qdq(graph, grids, chip))
     assert origins(quantized) == {
         "x_quantized": (),

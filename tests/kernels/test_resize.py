@@ -56,10 +56,25 @@ def test_a_power_of_two_is_interpolated_exactly(reference, factor, mode):
     assert np.array_equal(values, want * 2.0**bits)
 
 
-def test_three_axes_of_16_bits_fit():
-    x = np.full((1, 1, 3, 3, 3), -(2**16))
-    values, bits = linear(x, [linear_taps(3, 7, 7 / 3, "half_pixel")] * 3)
+def test_two_axes_of_16_bits_fit():
+    x = np.full((1, 1, 3, 3), -(2**16))
+    values, bits = linear(x, [linear_taps(3, 7, 7 / 3, "half_pixel")] * 2)
     assert np.unique(values).tolist() == [-(2 ** (16 + bits))]
+
+
+@quick
+@given(st.integers(0, 2**32), st.integers(1, 9))
+def test_what_is_dropped_makes_no_tie_and_breaks_none(seed, out):
+    """The kept bits stand where the exact sum does against every half."""
+    x = np.random.default_rng(seed).integers(-(2**15), 2**15, 4)
+    taps = linear_taps(4, out, out / 4, "half_pixel")
+    (low, high, weight), (values, bits) = taps, linear(x, [taps])
+    exact = [int(x[a]) * (2**22 - int(w)) + int(x[b]) * int(w) for a, b, w in zip(*taps)]  # noqa: B905
+    assert (len(low), len(high), len(weight)) == (out, out, out)
+    for kept, true in zip(values.tolist(), exact, strict=True):
+        for unit in (1, 2, 3):
+            half = unit << (bits - 2)
+            assert (kept > half) - (kept < half) == (true > half << 8) - (true < half << 8)
 
 
 def test_a_constant_image_stays_constant():

@@ -1,3 +1,4 @@
+from decimal import Context, Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -5,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.kernels.table import SOFTMAX_BITS, exp_table, lookup, softmax
+from pipeline.kernels.table import EXP_BITS, SOFTMAX_BITS, exp_table, lookup, softmax
 
 scales = st.floats(2.0**-12, 16.0)
 
@@ -20,8 +21,17 @@ def test_a_table_is_read_from_the_low_end_of_the_grid():
 @settings(deadline=None, max_examples=30)
 @given(scales)
 def test_the_exponentials_are_those_of_mathematics(scale):
-    exact = np.exp(-scale * np.arange(256)) * 2**24
-    assert np.abs(exp_table(scale) - exact).max() <= 0.5 + 1e-6
+    exact = np.exp(-scale * np.arange(256)) * 2**EXP_BITS
+    assert np.abs(exp_table(scale) - exact).max() <= 0.5 + 1e-5  # what np.exp itself is off
+
+
+@pytest.mark.parametrize("scale", [2.0**-12, 1e-4, 3e-4])
+def test_the_last_of_65536_exponentials_is_as_right_as_the_first(scale):
+    context = Context(prec=50)
+    table = exp_table(scale, 1 << 16)
+    for d in (0, 1, 9999, 40000, 65535):
+        exact = context.multiply(context.exp(context.multiply(Decimal(-scale), d)), 2**EXP_BITS)
+        assert table[d] == int(exact.to_integral_value())
 
 
 def test_a_scale_is_positive():

@@ -10,8 +10,9 @@ from pipeline.engine.reference import ReferenceSession
 from pipeline.graph import array, parse_text, producer
 from pipeline.kernels.measure import agreement
 from pipeline.project.sections import Calibration
-from pipeline.quant.grids import MAX_BIAS, activation_grid
+from pipeline.quant.grids import MAX_BIAS
 from pipeline.quant.integers import with_integer_weights
+from pipeline.quant.laid import grids_of
 from pipeline.quant.observe import observe
 from pipeline.quant.qdq import with_qdq
 from pipeline.quant.ranges import ranges
@@ -58,9 +59,7 @@ def feeds(graph):
 
 def calibrated(graph, chip):
     found = ranges(graph, observe(graph, feeds(graph)), Calibration("max"))
-    return with_qdq(
-        graph, {name: activation_grid(*r, chip.activations) for name, r in found.items()}, chip
-    )
+    return with_qdq(graph, {name: grids_of(*r, chip) for name, r in found.items()}, chip)
 
 
 def quantized(graph, chip=None):

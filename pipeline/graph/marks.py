@@ -1,0 +1,33 @@
+"""What one stage tells the next about a graph, in its metadata: which nodes stay float though all
+around them is on grids, and what a person should know."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from pipeline.graph.graph import Graph
+
+FLOAT = "npumake.float"
+NOTES = "npumake.notes"
+
+
+def keep_float(node: ir.Node) -> None:
+    """The node is the CPU's, whatever its neighbours are."""
+    node.metadata_props[FLOAT] = "1"
+
+
+def is_kept_float(node: ir.Node) -> bool:
+    return FLOAT in node.metadata_props
+
+
+def tell(graph: Graph, notes: Sequence[str]) -> None:
+    """Sentences for whoever builds or opens the graph."""
+    if notes:
+        graph.set_metadata({NOTES: json.dumps(list(notes))})
+
+
+def told(graph: Graph) -> tuple[str, ...]:
+    return tuple(json.loads(graph.metadata.get(NOTES, "[]")))

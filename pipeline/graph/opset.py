@@ -1,0 +1,27 @@
+"""A later opset for types that came with it: Q/DQ of int16 is ONNX's own since opset 21.
+
+Between 20 and 21 operators were given more types and nothing else, but for GroupNormalization.
+"""
+
+from __future__ import annotations
+
+from pipeline.errors import GraphError
+from pipeline.graph.graph import Graph
+
+INT16_OPSET = 21
+INT16_IR_VERSION = 10
+CHANGED_MEANING = "GroupNormalization"
+SAME_MEANING_SINCE = 20
+
+
+def allow_int16(graph: Graph) -> None:
+    """Write the graph at an opset whose Q/DQ takes int16. Raises GraphError where that would
+    change what an operator means."""
+    if graph.opset >= INT16_OPSET:
+        return
+    if graph.opset < SAME_MEANING_SINCE or graph.nodes(CHANGED_MEANING):
+        changed = CHANGED_MEANING if graph.nodes(CHANGED_MEANING) else f"opset {graph.opset}"
+        what = f"int16 needs opset {INT16_OPSET}, where {changed} means something else"
+        raise GraphError(what, hint="leave int16 out for this model")
+    graph.model.graph.opset_imports[""] = INT16_OPSET
+    graph.model.ir_version = max(graph.model.ir_version, INT16_IR_VERSION)

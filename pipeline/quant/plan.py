@@ -1,0 +1,84 @@
+"""The plan: where each node runs, and of which type each tensor is at each place it is read.
+
+A type is int8, which stands for the 8 bits of the target, or int16; a node in float16 or float32
+is none of the chip's integers. What cannot be had is left out, and a note says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from pipeline.engine.fusion import absorbed, result
+from pipeline.engine.rules import has_kernel
+from pipeline.graph import Graph, Node, Value, is_float
+from pipeline.project.sections import Quantization
+from pipeline.quant.asked import asked
+from pipeline.quant.placement import PASSIVE, on_chip
+from pipeline.quant.widening import OUT, WIDE, Spot, operands, widened
+from pipeline.targets.target import Target
+
+NARROW = "int8"
+NAMES = 5  # in a note; of the others it tells how many
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`nodes` are those of the chip in order, without the clamps they absorb; `chip` has both."""
+
+    chip: Collection[Node]
+    nodes: Sequence[Node]
+    reads: Mapping[tuple[Node, int], str]  # the type of every operand of `nodes`
+    makes: Mapping[Value, str]  # of what they make, and of the inputs, which are fed as codes
+    half: Sequence[Node]  # compute in float16
+    kept: Sequence[Node]  # float, though the chip could run them
+    notes: Sequence[str]
+
+    @property
+    def is_wide(self) -> bool:
+        return WIDE in {*self.reads.values(), *self.makes.values()}
+
+
+def planned(graph: Graph, quantization: Quantization, target: Target) -> Plan:
+    """The plan for the float `graph`. Raises ProjectError for a name that means nothing."""
+    given = asked(graph, quantization)
+    halves = [node for node in given.of_type("float16") if is_float(result(node))]
+    half = halves if target.float16 else []
+    moving = graph.nodes(*sorted(PASSIVE)) if quantization.mode == "full" else []
+    off = {*given.cpu, *half, *given.of_type("float32")}
+    chip = on_chip(graph, target, off, {*given.npu, *moving})
+    clamps = {absorbed(node) for node in graph.nodes()}
+    nodes = [node for node in graph.nodes() if node in chip and node not in clamps]
+    found = widened(graph, nodes, given.wishes, target)
+
+    def type_at(spot: Spot) -> str:
+        return WIDE if spot in found.wide else NARROW
+
+    fed = {value: type_at(value) for value in graph.inputs if value not in given.fed}
+    reasons: Mapping[str, Collection[Node]] = {
+        f"8 bits, {target.name} has no float16": () if half else halves,
+        f"8 bits, {target.name} has no int16 for this operator": found.refused,
+        f"int16 throughout, {target.name} has one type around a node": found.overruled,
+        f"CPU, {target.name} does not run this operator": [n for n in given.npu if n not in chip],
+    }
+    return Plan(
+        chip,
+        nodes,
+        {(node, index): type_at((node, index)) for node in nodes for index in operands(node)},
+        fed | {result(node): type_at((node, OUT)) for node in nodes},
+        half,
+        [node for node in graph.nodes() if node not in chip and _could_run(node, target)],
+        tuple(_notes(reasons)),
+    )
+
+
+def _could_run(node: Node, target: Target) -> bool:
+    return has_kernel(node) and target.runs_when_asked(node.op_type)
+
+
+def _notes(reasons: Mapping[str, Collection[Node]]) -> Iterator[str]:
+    for reason, nodes in reasons.items():
+        names = [f"{node.name} ({node.op_type})" for node in nodes]
+        more = f" and {len(names) - NAMES} more" if len(names) > NAMES else ""
+        if names:
+            yield f"{reason}: {', '.join(names[:NAMES])}{more}"

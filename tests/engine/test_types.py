@@ -1,0 +1,89 @@
+"""Any map of types: what is asked for holds together, compiles, and is what onnxruntime computes."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from engine.test_every_operator import held
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.engine.lower import lowered
+from pipeline.engine.ort import OrtSession
+from pipeline.engine.reference import ReferenceSession
+from pipeline.graph import parse_text, upgraded
+from pipeline.kernels.measure import agreement
+from pipeline.project.sections import Layer, Quantization
+from pipeline.quant.grids import Grid
+from pipeline.quant.laid import grids_of
+from pipeline.targets.target import Activations, Target, Weights
+
+FEW = 0.1
+W = "float[2,2,1,1] w = {1.0,-2.0,0.5,3.0}, float[2] b = {0.1,-0.2}, float k = {0.3}"
+BODIES = {
+    "a gate": """c = Conv(x, w, b)  r = Relu(c)  s = Sigmoid(r)  m = Mul(r, s)
+        t = Transpose(m)  u = Transpose(t)  y = Conv(u, w)""",
+    "two branches": """c = Conv(x, w)  p = MaxPool<kernel_shape=[1,1]>(c)  n = Neg(x)
+        j = Concat<axis=1>(p, n, c)  f = Flatten(j)  y = Softmax(f)""",
+    "two answers": "a = Add(x, k)  d = CumSum(a, i)  e = Mul(d, d)  z = Abs(a)  y = Sub(e, z)",
+    "itself": "m = Mul(x, x)  g = GlobalAveragePool(m)  y = Add(m, g)",
+}
+GRAPHS = {
+    name: upgraded(
+        parse_text(
+            f"a (float[1,2,3,4] x) => (float[] y{', float[] z' * ('z =' in body)}) "
+            f"<{W}, int64 i = {{3}}> {{ {body} }}"
+        )
+    ).with_shapes()
+    for name, body in BODIES.items()
+}
+TYPES = st.sampled_from(["int8", "uint8", "int16", "float16", "float32"])
+CODES = st.sampled_from([None, "int8", "int16"])
+
+
+@st.composite
+def asked(draw):
+    """A graph, and any types for any of its nodes and places."""
+    name = draw(st.sampled_from(sorted(GRAPHS)))
+    nodes = [str(node.name) for node in GRAPHS[name].nodes()]
+    names = st.sampled_from(["*", "INPUTS", "x", "x...", *nodes, *(f"{n}..." for n in nodes)])
+    rules = st.dictionaries(names, TYPES, max_size=3)
+    layers = st.builds(Layer, CODES, st.lists(CODES, max_size=2).map(tuple), CODES)
+    return GRAPHS[name], Quantization(
+        draw(st.one_of(rules, st.lists(rules, max_size=2).map(tuple))),
+        draw(st.dictionaries(st.sampled_from(nodes), layers, max_size=2)),
+        draw(st.sampled_from([None, "int8", "int16", "float32"])),
+        tuple(draw(st.lists(st.sampled_from(nodes), max_size=1))),
+        tuple(draw(st.lists(st.sampled_from(nodes), max_size=1))),
+        mode=draw(st.sampled_from(["standard", "full"])),
+    )
+
+
+CHIPS = st.builds(
+    Target,
+    st.just("chip"),
+    st.just("vendor"),
+    st.just("NPU"),
+    st.sampled_from([Activations("int8", True), Activations("uint8", False)]),
+    st.just(Weights("int8", True)),
+    st.just("half_even"),
+    operators=st.sampled_from([None, ("Conv", "Mul", "Relu", "Sigmoid", "Transpose", "Concat")]),
+    on_request=st.just(("Softmax",)),
+    int16=st.sampled_from([None, (), ("Conv", "Mul", "Transpose"), ("Concat", "MaxPool", "Add")]),
+    int16_power_of_two=st.booleans(),
+    same_types=st.booleans(),
+    float16=st.booleans(),
+)
+
+
+@settings(deadline=None, max_examples=150)
+@given(asked(), CHIPS)
+def test_whatever_is_asked_for_compiles_to_what_onnxruntime_computes(
+    samples, quantized, literal, given, chip
+):
+    graph, quantization = given
+    feeds = samples(graph)
+    made = quantized(graph, feeds, chip, quantization)
+    onnx.checker.check_model(onnx.load_from_string(made.to_bytes()), full_check=True)
+    held(made, feeds[:2], literal, FEW, chip.runnable)
