@@ -7,6 +7,7 @@ build` would, through the same plan, stages and cache; `npumake list` and `why` 
 from __future__ import annotations
 
 import argparse
+import glob
 import json
 import os
 import re
@@ -75,7 +76,7 @@ def model_files(model: str | None, proto: str | None, folder: Path) -> dict[str,
         raise ProjectError("a Caffe model without its prototxt", "--proto", "give both files")
     if proto is None:
         return {"path": seen_from(folder, model)}
-    return {"path": seen_from(folder, proto), "weights": seen_from(folder, model)}
+    return {"path": seen_from(folder, proto), "weights": glob.escape(seen_from(folder, model))}
 
 
 def fast_project(

@@ -4,30 +4,31 @@ A reader takes the bytes of a stranger's file and gives a checked Graph, or one 
 refuses to know the project: shapes, preprocessing and opset are settled by `original_float`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from pipeline.errors import GraphError
 from pipeline.frontends.caffe import read_caffe
 from pipeline.frontends.tensorflow import read_tensorflow
 from pipeline.frontends.tflite import parse_tflite
-from pipeline.graph import Graph, parse
+from pipeline.graph import Beside, Graph, in_single, parse
 
 FRONTENDS: dict[str, Callable[[bytes, str], Graph]] = {
-    ".onnx": parse,
     ".pb": read_tensorflow,
     ".tflite": parse_tflite,
 }
 
-# Formats of two files: the reader is given the weights as (content, name) too.
-WITH_WEIGHTS: dict[str, Callable[[bytes, str, tuple[bytes, str]], Graph]] = {
-    ".prototxt": read_caffe
+# Formats whose weights may lie in files of their own, which the reader is given too.
+WITH_WEIGHTS: dict[str, Callable[[bytes, str, Sequence[Beside]], Graph]] = {
+    ".onnx": parse,
+    ".prototxt": read_caffe,
 }
 
 
-def read_model(data: bytes, name: str, weights: tuple[bytes, str] | None = None) -> Graph:
-    """The graph in a model file called `name`, and in the file of its `weights` where the format
-    has one; each node with its origin. Raises GraphError."""
+def read_model(data: bytes, name: str, weights: Sequence[Beside] = ()) -> Graph:
+    """The graph in a model file called `name`, and in the files of its `weights` where the format
+    has them; each node with its origin, what is of half precision in single. Raises GraphError."""
     graph = _read(data, name, weights)
+    in_single(graph)
     graph.name_origins()
     return graph
 
@@ -37,13 +38,11 @@ def suffix_of(name: str) -> str:
     return name[name.rfind(".") :].lower() if "." in name else ""
 
 
-def _read(data: bytes, name: str, weights: tuple[bytes, str] | None) -> Graph:
+def _read(data: bytes, name: str, weights: Sequence[Beside]) -> Graph:
     suffix = suffix_of(name)
     if suffix in WITH_WEIGHTS:
-        if weights is None:
-            raise GraphError("the weights of the network are in a second file", name)
         return WITH_WEIGHTS[suffix](data, name, weights)
     if suffix not in FRONTENDS:
-        known = ", ".join(sorted([*FRONTENDS, *WITH_WEIGHTS]))
+        known = ", ".join(sorted({*FRONTENDS, *WITH_WEIGHTS}))
         raise GraphError(f"no frontend reads a `{suffix or name}` file", name, f"known: {known}")
     return FRONTENDS[suffix](data, name)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 
 import google.protobuf.message
 import onnx
 import onnx_ir as ir
 from onnx_ir.passes.common import (
+    InlinePass,
     LiftConstantsToInitializersPass,
     NameFixPass,
     TopologicalSortPass,
@@ -17,6 +18,8 @@ from pipeline.errors import GraphError
 from pipeline.graph.graph import Graph
 from pipeline.graph.match import array, attribute
 from pipeline.graph.origin import originate, trace
+from pipeline.graph.outside import Beside, bring_inside
+from pipeline.graph.proto import at_one_opset, densify, nodes, refuse_endless_calls
 
 INITIALIZERS_ALONE = 4  # the IR version since which an initializer need not be an input
 ONNX_DOMAINS = ("", "ai.onnx")  # two spellings of one
@@ -24,8 +27,11 @@ MIN_OPSET = 7  # the oldest onnx's converter upgrades
 WORKING_OPSET = 20  # the first with Gelu; HardSwish, LayerNormalization and Mish came before
 
 
-def parse(data: bytes, name: str) -> Graph:
-    """The graph in an ONNX file called `name`. Raises GraphError for whatever is wrong with it."""
+def parse(data: bytes, name: str, beside: Sequence[Beside] = ()) -> Graph:
+    """The graph in an ONNX file called `name`, whose weights may lie in files `beside` it.
+
+    Raises GraphError for whatever is wrong with it.
+    """
     try:
         proto = onnx.load_from_string(data)
     except (google.protobuf.message.DecodeError, ValueError) as error:
@@ -34,13 +40,32 @@ def parse(data: bytes, name: str) -> Graph:
         ) from error
     if not proto.graph.node:
         raise GraphError("not an ONNX model: it holds no graph", name)
-    _refuse_unsupported(proto, name)
-    _import_domains(proto)
     try:
-        onnx.checker.check_model(proto)
-        return _readable(_normal(ir.from_proto(proto)))
-    except (onnx.checker.ValidationError, ir.serde.SerdeError, TypeError, ValueError) as error:
+        _refuse_unsupported(proto)
+        return _checked(proto, beside)
+    except GraphError as error:
+        error.where = error.where or name
+        raise
+    except (
+        onnx.checker.ValidationError,
+        ir.passes.PassError,
+        ir.serde.SerdeError,
+        KeyError,
+        TypeError,
+        ValueError,
+    ) as error:
         raise GraphError(f"not a valid ONNX model: {first_line(error)}", name) from error
+
+
+def _checked(proto: onnx.ModelProto, beside: Sequence[Beside]) -> Graph:
+    """Raises GraphError, and what onnx, onnx-ir and NumPy raise for what is none."""
+    bring_inside(proto, beside)
+    densify(proto)
+    refuse_endless_calls(proto)
+    at_one_opset(proto)
+    _import_domains(proto)
+    onnx.checker.check_model(proto)
+    return _readable(_normal(InlinePass()(ir.from_proto(proto)).model))
 
 
 def parse_text(text: str) -> Graph:
@@ -109,53 +134,19 @@ def first_line(error: BaseException) -> str:
     return lines[0] if lines else type(error).__name__
 
 
-def _refuse_unsupported(proto: onnx.ModelProto, name: str) -> None:
-    if proto.functions:
-        raise GraphError(
-            "the model defines operators of its own, which is not supported yet",
-            name,
-            "write them out: onnx.save(onnx.inliner.inline_local_functions(onnx.load(PATH)), PATH)",
-        )
-    if proto.graph.sparse_initializer:
-        raise GraphError("the model has sparse weights, which are not supported yet", name)
-    for tensor in _tensors(proto.graph):
-        if tensor.data_location == onnx.TensorProto.EXTERNAL:
-            raise GraphError(
-                f"the weight `{tensor.name}` lies in another file, which is not supported yet",
-                name,
-                "save the model in one file: onnx.save(onnx.load(PATH), PATH)",
-            )
+def _refuse_unsupported(proto: onnx.ModelProto) -> None:
     if all(opset.domain not in ONNX_DOMAINS for opset in proto.opset_import):
-        raise GraphError("the model does not say which ONNX opset it uses", name)
+        raise GraphError("the model does not say which ONNX opset it uses")
     made = [value.name for value in proto.graph.output]
     if len(set(made)) < len(made):
-        raise GraphError("two outputs of the model have the same name", name)
+        raise GraphError("two outputs of the model have the same name")
 
 
 def _import_domains(proto: onnx.ModelProto) -> None:
     """Not every exporter says which version of a foreign domain its nodes are of: 1, then."""
     imported = {opset.domain for opset in proto.opset_import} | set(ONNX_DOMAINS)
-    for domain in sorted({node.domain for node in _nodes(proto.graph)} - imported):
+    for domain in sorted({node.domain for node in nodes(proto)} - imported):
         proto.opset_import.append(onnx.helper.make_opsetid(domain, 1))
-
-
-def _nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
-    """Every node, those in branches and loop bodies too."""
-    for node in graph.node:
-        yield node
-        for held in node.attribute:
-            for body in (held.g, *held.graphs):
-                yield from _nodes(body)
-
-
-def _tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
-    """Every tensor, those in branches and loop bodies too."""
-    yield from graph.initializer
-    for node in graph.node:
-        for held in node.attribute:
-            yield from (held.t, *held.tensors)
-            for body in (held.g, *held.graphs):
-                yield from _tensors(body)
 
 
 def _readable(graph: Graph) -> Graph:

@@ -70,15 +70,11 @@ def _put_preprocessing_in_front(graph: Graph, inputs: Mapping[str, Input]) -> No
 def _read(sources: SourceFiles) -> Graph:
     """The model of `model.path`, with `model.weights` where its format has them apart."""
     (file,) = sources["model.path"]
-    held = [(given.read(), given.name) for given in sources.get("model.weights", ())]
-    apart = suffix_of(file.name) in WITH_WEIGHTS
-    if apart and not held:
-        hint = "name the file of the weights too:  weights: net.caffemodel"
-        raise ProjectError(f"`{file.name}` holds no weights", Route("model.path"), hint)
-    if held and not apart:
+    held = sources.get("model.weights", ())
+    if held and suffix_of(file.name) not in WITH_WEIGHTS:
         hint = f"remove the key; weights stand apart for {', '.join(sorted(WITH_WEIGHTS))}"
         raise ProjectError(f"`{file.name}` holds its own weights", Route("model.weights"), hint)
-    return read_model(file.read(), file.name, *held)
+    return read_model(file.read(), file.name, held)
 
 
 def _with_fixed_shapes(graph: Graph, inputs: Mapping[str, Input]) -> Graph:

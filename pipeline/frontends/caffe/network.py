@@ -9,7 +9,7 @@ input of the network, that keeps the name and the rewritten ones are `<blob>_aft
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import NamedTuple
 
@@ -25,7 +25,7 @@ from pipeline.frontends.caffe.layer import Layer, layers_of
 from pipeline.frontends.caffe.messages import Message, parse_net
 from pipeline.frontends.caffe.site import MAX_AXES, MAX_COUNT, Site
 from pipeline.frontends.caffe.weights import Weights
-from pipeline.graph import Building, Graph, Tensor, Value
+from pipeline.graph import Beside, Building, Graph, Tensor, Value
 
 Converter = Callable[[Site], Value | tuple[Value, ...]]
 
@@ -93,8 +93,8 @@ class Step(NamedTuple):
     names: tuple[str, ...]
 
 
-def read_caffe(data: bytes, name: str, weights: tuple[bytes, str]) -> Graph:
-    """The graph of the .prototxt `name` with the weights of a (.caffemodel, its name).
+def read_caffe(data: bytes, name: str, weights: Sequence[Beside]) -> Graph:
+    """The graph of the .prototxt `name` with the weights of a .caffemodel.
 
     Raises GraphError: for a damaged file, layers of unknown types (all in one), a blob nobody
     makes or two layers make, shapes that do not fit, and weights that are missing or of another
@@ -105,7 +105,7 @@ def read_caffe(data: bytes, name: str, weights: tuple[bytes, str]) -> Graph:
     if not layers:
         raise GraphError("not a Caffe network: it has no layers", name)
     _refuse_unknown(layers, name)
-    trained = Weights(*weights)
+    trained = _trained(weights, name)
     inputs = _inputs(net, layers, name)
     rest = [layer for layer in layers if layer.type != "Input"]
     steps, outputs = _versions(rest, [tensor.name for tensor in inputs], name)
@@ -123,6 +123,14 @@ def read_caffe(data: bytes, name: str, weights: tuple[bytes, str]) -> Graph:
             building.rename(value, called, node, reserved=called == made[0])
             tensors[made] = value
     return building.finished([tensors[version] for version in outputs])
+
+
+def _trained(weights: Sequence[Beside], name: str) -> Weights:
+    if len(weights) != 1:
+        what = f"the weights of the network are in one other file, and {len(weights)} are named"
+        raise GraphError(what, name, "write  weights: net.caffemodel  under `model:`")
+    (file,) = weights
+    return Weights(file.part(0, file.size), file.name)
 
 
 def _made(site: Site) -> tuple[Value, ...]:
