@@ -24,6 +24,7 @@ from pipeline.graph.proto import at_one_opset, densify, nodes, refuse_endless_ca
 INITIALIZERS_ALONE = 4  # the IR version since which an initializer need not be an input
 ONNX_DOMAINS = ("", "ai.onnx")  # two spellings of one
 MIN_OPSET = 7  # the oldest onnx's converter upgrades
+WORKING_IR = 10  # the newest IR version that says more of a model than those before
 WORKING_OPSET = 20  # the first with Gelu; HardSwish, LayerNormalization and Mish came before
 
 
@@ -79,9 +80,11 @@ def parse_text(text: str) -> Graph:
 
 
 def upgraded(graph: Graph, opset: int = WORKING_OPSET) -> Graph:
-    """The same model at `opset` or newer, by onnx's own converter. Raises GraphError."""
+    """The same model at `opset`, by onnx's own converter, or as much newer as its operators are.
+
+    Raises GraphError."""
     if graph.opset >= opset:
-        return graph
+        return _without_claims(graph, opset)
     if graph.opset < MIN_OPSET:
         raise GraphError(
             f"the model uses opset {graph.opset}; the oldest supported is {MIN_OPSET}",
@@ -102,6 +105,19 @@ def upgraded(graph: Graph, opset: int = WORKING_OPSET) -> Graph:
     if graph.opset < 11:
         _keep_old_resize(result)
     return result
+
+
+def _without_claims(graph: Graph, opset: int) -> Graph:
+    """A model names the opset and the format of its exporter, of which it may use nothing new.
+    What runs it may be older."""
+    used = [
+        onnx.defs.get_schema(node.op_type, graph.opset, "").since_version
+        for node in graph.model.graph.all_nodes()
+        if not node.domain
+    ]
+    graph.model.graph.opset_imports[""] = min(graph.opset, max((opset, *used)))
+    graph.model.ir_version = min(graph.model.ir_version, WORKING_IR)
+    return graph
 
 
 def _keep_old_resize(graph: Graph) -> None:
@@ -135,8 +151,16 @@ def first_line(error: BaseException) -> str:
 
 
 def _refuse_unsupported(proto: onnx.ModelProto) -> None:
-    if all(opset.domain not in ONNX_DOMAINS for opset in proto.opset_import):
+    opsets = [opset.version for opset in proto.opset_import if opset.domain in ONNX_DOMAINS]
+    if not opsets:
         raise GraphError("the model does not say which ONNX opset it uses")
+    for version, newest, what in (
+        (max(opsets), onnx.defs.onnx_opset_version(), "opset"),
+        (proto.ir_version, onnx.IR_VERSION, "IR version"),
+    ):
+        if version > newest:
+            hint = f"export it again with {what} {newest} or older"
+            raise GraphError(f"the model uses {what} {version}; the newest is {newest}", hint=hint)
     made = [value.name for value in proto.graph.output]
     if len(set(made)) < len(made):
         raise GraphError("two outputs of the model have the same name")

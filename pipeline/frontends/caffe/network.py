@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
+from types import MappingProxyType
 from typing import NamedTuple
 
 from pipeline.errors import GraphError, did_you_mean
@@ -93,8 +94,14 @@ class Step(NamedTuple):
     names: tuple[str, ...]
 
 
-def read_caffe(data: bytes, name: str, weights: Sequence[Beside]) -> Graph:
-    """The graph of the .prototxt `name` with the weights of a .caffemodel.
+def read_caffe(
+    data: bytes,
+    name: str,
+    weights: Sequence[Beside],
+    shapes: Mapping[str, tuple[int, ...]] = MappingProxyType({}),
+) -> Graph:
+    """The graph of the .prototxt `name` with the weights of a .caffemodel. The inputs named in
+    `shapes` have these, and all behind them what follows, as when Caffe reshapes a network.
 
     Raises GraphError: for a damaged file, layers of unknown types (all in one), a blob nobody
     makes or two layers make, shapes that do not fit, and weights that are missing or of another
@@ -106,7 +113,7 @@ def read_caffe(data: bytes, name: str, weights: Sequence[Beside]) -> Graph:
         raise GraphError("not a Caffe network: it has no layers", name)
     _refuse_unknown(layers, name)
     trained = _trained(weights, name)
-    inputs = _inputs(net, layers, name)
+    inputs = _reshaped(_inputs(net, layers, name), shapes, name)
     rest = [layer for layer in layers if layer.type != "Input"]
     steps, outputs = _versions(rest, [tensor.name for tensor in inputs], name)
     if not outputs:
@@ -174,6 +181,13 @@ def _inputs(net: Message, layers: list[Layer], file: str) -> list[Tensor]:
         if count > 1:
             raise GraphError(f"two inputs of the network are called `{name}`", file)
     return found
+
+
+def _reshaped(
+    inputs: list[Tensor], shapes: Mapping[str, tuple[int, ...]], file: str
+) -> list[Tensor]:
+    names = tuple(tensor.name for tensor in inputs)
+    return _paired(names, [shapes.get(t.name, t.shape) for t in inputs], file)
 
 
 def _paired(names: tuple[str, ...], shapes: list[tuple[int, ...]], file: str) -> list[Tensor]:
