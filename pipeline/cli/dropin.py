@@ -7,6 +7,7 @@ build` would, through the same plan, stages and cache; `npumake list` and `why` 
 from __future__ import annotations
 
 import argparse
+import glob
 import json
 import os
 import re
@@ -93,7 +94,7 @@ def model_files(model: str | None, proto: str | None, folder: Path) -> dict[str,
         raise ProjectError("a Caffe model without its prototxt", "--proto", "give both files")
     if proto is None:
         return {"path": seen_from(folder, model)}
-    return {"path": seen_from(folder, proto), "weights": seen_from(folder, model)}
+    return {"path": seen_from(folder, proto), "weights": glob.escape(seen_from(folder, model))}
 
 
 def fast_project(
@@ -215,12 +216,16 @@ def print_placement(folder: Path, target: str, log: Path) -> None:
     from pipeline.cli.tables import placement_table
     from pipeline.debug.placed import placed
     from pipeline.graph import Graph
+    from pipeline.targets.accepted import beyond_documented
     from pipeline.targets.reader import read_target
 
     (node,) = [node for node in found.plan.nodes if node.stage == "optimized_float"]
     graph = Graph.load(found.artifact(node))
-    table = placement_table(placed(graph, read_target(target)))
+    chip = read_target(target)
+    table = placement_table(placed(graph, chip))
+    told = beyond_documented(graph, chip)
     limits = "Placed by operator; limits of sizes and attributes are not checked yet."
     SCREEN.console.print(table)
-    SCREEN.line(limits)
-    logged(log, table, limits)
+    for line in (*told, limits):
+        SCREEN.line(line)
+    logged(log, table, *told, limits)

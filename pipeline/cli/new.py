@@ -6,6 +6,7 @@ replace. Nothing that exists is written over.
 example:
   npumake new projects/mobilenet --model mobilenet.onnx
   npumake new projects/mobilenet --model mobilenet.onnx --target rdk-x5 --target ara240
+  npumake new projects/faces --model faces.prototxt --weights faces.caffemodel
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipeline.errors import CacheError, GraphError, ProjectError, did_you_mean
 from pipeline.make.memory import workspace
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from pipeline.project.files import SourceFile
 
 SAMPLES = 16
+WEIGHTS = "weights"  # the folder of those that lie in files of their own
 TARGET = "rdk-x5"  # where none is named
 SCHEMA = "project.schema.json"
 # Edges of an image to try where the model leaves its size open; the first that runs is written.
@@ -36,12 +38,14 @@ SIZES = (224, 256, 320, 416, 512, 640, 192, 128, 96, 64, 32)
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("directory", metavar="DIR", type=Path, help="it must not exist yet")
     parser.add_argument("--model", metavar="M", type=Path, required=True, help="the float model")
+    parser.add_argument("--weights", metavar="W", type=Path, help="the .caffemodel of a .prototxt")
     parser.add_argument("--target", metavar="CHIP", action="append", help="see npumake list")
 
 
 def run(given: argparse.Namespace) -> int:
-    from pipeline.cli.template import DODO, project_text, with_folders
+    from pipeline.cli.template import DODO, Facts, project_text, with_folders
     from pipeline.project.schema import editor_schema
+    from pipeline.quant.loaded import carries_grids
     from pipeline.targets.reader import target_names
 
     directory, targets = given.directory, tuple(dict.fromkeys(given.target or [TARGET]))
@@ -50,11 +54,14 @@ def run(given: argparse.Namespace) -> int:
     for target in targets:
         if target not in known:
             raise ProjectError(f"unknown target `{target}`", hint=did_you_mean(target, known))
-    data, graph = _read(given.model)
-    inputs = with_folders(_inputs(given.model, data, graph))
+    held = _held(given.model, given.weights)
+    graph = _read(held)
+    inputs = with_folders(_inputs(held, graph))
     schema, needs_schema = _schema(directory)
-    text = project_text(schema, given.model.name, graph.opset, inputs, targets, ", ".join(known))
-    files: dict[str, bytes] = {given.model.name: data, "dodo.py": DODO.encode()}
+    facts = Facts(given.model.name, graph.opset, held.pattern, carries_grids(graph))
+    text = project_text(schema, facts, inputs, targets, ", ".join(known))
+    files: dict[str, bytes] = {given.model.name: held.model.read(), "dodo.py": DODO.encode()}
+    files |= {f"{WEIGHTS}/{file.name}": file.read() for file in held.weights}
     if needs_schema:
         printed = json.dumps(editor_schema(), indent=2, ensure_ascii=False)
         files[SCHEMA] = f"{printed}\n".encode()
@@ -78,42 +85,78 @@ def _refuse_directory(directory: Path) -> None:
         raise ProjectError("there is something already", str(directory), "name a new folder")
 
 
-def _read(model: Path) -> tuple[bytes, Graph]:
-    from pipeline.frontends import read_model
+class Held(NamedTuple):
+    """The file of the model, and those that hold its weights."""
+
+    model: SourceFile
+    weights: tuple[SourceFile, ...]
+
+    @property
+    def pattern(self) -> str:
+        """As the project names the weights; empty where it has none."""
+        return f"{WEIGHTS}/**" if self.weights else ""
+
+
+def _held(model: Path, weights: Path | None) -> Held:
+    """A .prototxt has its .caffemodel beside it, unless it is named; an .onnx says what it has."""
+    from pipeline.graph import files_beside
+
+    if weights is None and model.suffix.lower() == ".prototxt":
+        twin = model.with_suffix(".caffemodel")
+        weights = twin if twin.is_file() else None
+    if weights is not None:
+        return Held(_file(model, model.name), (_file(weights, weights.name),))
+    file = _file(model, model.name)
+    named = files_beside(file.read()) if model.suffix.lower() == ".onnx" else ()
+    return Held(file, tuple(_beside(model.parent, name) for name in named))
+
+
+def _beside(folder: Path, name: str) -> SourceFile:
+    """A file the model names. Raises GraphError for a link that leads elsewhere."""
+    path = folder / name
+    if not path.resolve().is_relative_to(folder.resolve()):
+        what = f"the model's weights `{name}` are a link to outside its folder"
+        raise GraphError(what, str(path), "copy the file to where the link is")
+    return _file(path, name)
+
+
+def _file(path: Path, name: str) -> SourceFile:
+    from pipeline.digest import of_file
+    from pipeline.project.files import SourceFile
 
     try:
-        data = model.read_bytes()
+        return SourceFile(name, str(path), of_file(path))
     except OSError as error:
-        raise ProjectError(f"cannot read the model: {error.strerror}", str(model)) from None
-    return data, read_model(data, model.name)
+        raise ProjectError(f"cannot read the model: {error.strerror}", str(path)) from None
 
 
-def _inputs(model: Path, data: bytes, graph: Graph) -> Sequence[Fed]:
+def _read(held: Held) -> Graph:
+    from pipeline.frontends import read_model
+
+    return read_model(held.model.read(), held.model.name, held.weights)
+
+
+def _inputs(held: Held, graph: Graph) -> Sequence[Fed]:
     """What the model is fed. An open size is the first of SIZES with which the model runs.
 
     Raises GraphError when there is none, or where an input does not even tell its rank.
     """
     from pipeline.cli.template import Fed
-    from pipeline.digest import of_bytes
     from pipeline.graph import dtype, open_dimensions
-    from pipeline.project.files import SourceFile
 
     dims: dict[str, tuple[Any, ...]] = {}
     for value in graph.inputs:
         if value.shape is None:
             hint = "write a project.yaml by hand, with its shape"
-            raise GraphError(f"input `{value.name}` does not tell its shape", str(model), hint)
+            raise GraphError(f"input `{value.name}` does not tell its shape", held.model.path, hint)
         dims[str(value.name)] = tuple(d if isinstance(d, int) else d.value for d in value.shape)
-    file = SourceFile(model.name, str(model), of_bytes(data))
-    shapes = _fitting(file, dims)
+    shapes = _fitting(held, dims)
     return [
         Fed(str(v.name), dtype(v), shapes[str(v.name)], open_dimensions(v)) for v in graph.inputs
     ]
 
 
-def _fitting(
-    model: SourceFile, dims: Mapping[str, tuple[Any, ...]]
-) -> Mapping[str, tuple[int, ...]]:
+def _fitting(held: Held, dims: Mapping[str, tuple[Any, ...]]) -> Mapping[str, tuple[int, ...]]:
     """A shape for each input. An open dimension is a batch of 1 in front, or called as one that
     is; else one of SIZES."""
     batch = {given[0] for given in dims.values() if given and isinstance(given[0], str)}
@@ -128,7 +171,7 @@ def _fitting(
             for name, given in dims.items()
         }
         try:
-            _try(model, shapes)
+            _try(held, shapes)
         except GraphError as error:
             refusals.append(error)
         else:
@@ -136,14 +179,15 @@ def _fitting(
     raise refusals[0]
 
 
-def _try(model: SourceFile, shapes: Mapping[str, tuple[int, ...]]) -> None:
+def _try(held: Held, shapes: Mapping[str, tuple[int, ...]]) -> None:
     """Run the model as the first stage will make it. Raises GraphError."""
     from pipeline.engine.ort import OrtSession
     from pipeline.graph import dtype
     from pipeline.stages.original_float import original_float
 
     inputs = {name: Input(shape=shape) for name, shape in shapes.items()}
-    graph = original_float(Model(FilePath(model.name)), inputs, {"model.path": (model,)})
+    sources = {"model.path": (held.model,), "model.weights": held.weights}
+    graph = original_float(Model(FilePath(held.model.name)), inputs, sources)
     feeds = {str(v.name): _sample(dtype(v), shapes[str(v.name)], 0) for v in graph.inputs}
     OrtSession(graph.to_bytes()).run(None, feeds)
 
@@ -176,6 +220,7 @@ def _write(directory: Path, files: Mapping[str, bytes], inputs: Sequence[Fed], t
                 made = _sample(fed.dtype, fed.shape, number * SAMPLES + sample)
                 np.save(directory / fed.folder / f"{sample:04}.npy", made)
         for name, content in files.items():
+            (directory / name).parent.mkdir(parents=True, exist_ok=True)
             (directory / name).write_bytes(content)
         (directory / "project.yaml").write_text(text, encoding="utf-8")
     except OSError as error:

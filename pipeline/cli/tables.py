@@ -37,6 +37,7 @@ def comparison_table(project: str, comparison: Comparison) -> Table:
             *(name, "--", "--", "Output", _cosine(output.cosine, comparison), "--", "float"),
             style="bold",
         )
+    table.caption = "\n".join(comparison.notes) or None
     return table
 
 
@@ -50,6 +51,7 @@ def _node_table(project: str, comparison: Comparison) -> Table:
         box=box.SIMPLE_HEAD,
         title_justify="left",
         title_style="bold",
+        caption_justify="left",
         padding=(0, 1, 0, 0),
         pad_edge=False,
     )

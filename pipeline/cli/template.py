@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pipeline.project.schema import schema_of
 from pipeline.project.sections import Calibration, Sections
 
-_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./*-]*")
 
 DODO = '''"""`doit` in this directory builds this project."""
 
@@ -35,6 +35,17 @@ _IMAGENET = {
     1: ("0", "0.00392157"),
     3: ("[123.675, 116.28, 103.53]", "[0.0171248, 0.017507, 0.0174292]"),
 }
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a model's file says: its name, the pattern of the files of its weights, and whether it
+    carries its scales."""
+
+    model: str
+    opset: int
+    weights: str
+    quantized: bool
 
 
 @dataclass(frozen=True)
@@ -72,14 +83,16 @@ def with_folders(inputs: Sequence[Fed]) -> tuple[Fed, ...]:
 
 
 def project_text(
-    schema: str, model: str, opset: int, inputs: Sequence[Fed], targets: Sequence[str], known: str
+    schema: str, facts: Facts, inputs: Sequence[Fed], targets: Sequence[str], known: str
 ) -> str:
-    """project.yaml. `schema` and `model` are paths from its folder, `known` names every chip."""
+    """project.yaml. `schema` is a path from its folder, `known` names every chip."""
     keys = schema_of(Sections)["properties"]["calibration"]["properties"]
+    method = "load" if facts.quantized else Calibration().method
     lines = [
         f"# yaml-language-server: $schema={schema}",
         "model:",
-        f"  path: {word(model)} # opset {opset}",
+        f"  path: {word(facts.model)} # opset {facts.opset}",
+        *([f"  weights: {word(facts.weights)}"] if facts.weights else []),
         "",
         "inputs: # the model gets (value + offset - mean) * scale",
         *(_input(fed) for fed in inputs),
@@ -89,7 +102,7 @@ def project_text(
         *(_samples(fed) for fed in inputs),
         "",
         "calibration:",
-        f"  method: {Calibration().method} # {', '.join(keys['method']['enum'])}",
+        f"  method: {method} # {', '.join(keys['method']['enum'])}",
         "",
         f"targets: # {known}",
         *(f"  - {target}" for target in targets),

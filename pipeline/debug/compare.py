@@ -28,6 +28,7 @@ from pipeline.graph import Graph, Node, Value, is_float, origin, producer
 from pipeline.kernels import affine
 from pipeline.kernels.measure import Agreement, agreement
 from pipeline.quant.placement import activations, subgraphs
+from pipeline.targets.accepted import beyond_documented
 from pipeline.targets.target import Target
 
 DIGITS = 6
@@ -66,6 +67,7 @@ class Comparison:
     samples: int
     rows: tuple[Row, ...]
     outputs: tuple[Output, ...]
+    notes: tuple[str, ...] = ()  # what the vendor's own tool would make of the model's file
 
     suffix: ClassVar[str] = ".json"
 
@@ -79,7 +81,8 @@ class Comparison:
             document = json.loads(path.read_bytes())
             rows = tuple(Row(**row | {"origin": tuple(row["origin"])}) for row in document["rows"])
             outputs = tuple(Output(**output) for output in document["outputs"])
-            return cls(document["target"], document["samples"], rows, outputs)
+            notes = tuple(document["notes"])
+            return cls(document["target"], document["samples"], rows, outputs, notes)
         except (ValueError, KeyError, TypeError) as error:
             raise CacheError(f"not a comparison: {error}", str(path)) from error
 
@@ -128,7 +131,8 @@ def compare(
         for node in nodes
     )
     outputs = tuple(_output(str(v.name), sums[str(v.name)]) for v in optimized_float.outputs)
-    return Comparison(target.name, count, rows, outputs)
+    notes = beyond_documented(optimized_float, target)
+    return Comparison(target.name, count, rows, outputs, notes)
 
 
 def _nodes(graph: Graph) -> list[Node]:

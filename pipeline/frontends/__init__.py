@@ -4,30 +4,44 @@ A reader takes the bytes of a stranger's file and gives a checked Graph, or one 
 refuses to know the project: shapes, preprocessing and opset are settled by `original_float`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 from pipeline.errors import GraphError
 from pipeline.frontends.caffe import read_caffe
+from pipeline.frontends.given import ModelFile
 from pipeline.frontends.tensorflow import read_tensorflow
 from pipeline.frontends.tflite import parse_tflite
-from pipeline.graph import Graph, parse
+from pipeline.graph import Beside, Graph, in_single, parse
 
-FRONTENDS: dict[str, Callable[[bytes, str], Graph]] = {
-    ".onnx": parse,
-    ".pb": read_tensorflow,
-    ".tflite": parse_tflite,
+FRONTENDS: dict[str, Callable[[ModelFile], Graph]] = {
+    ".onnx": lambda file: parse(file.data, file.name, file.weights),
+    ".pb": lambda file: read_tensorflow(file.data, file.name),
+    ".prototxt": lambda file: read_caffe(*file),
+    ".tflite": lambda file: parse_tflite(file.data, file.name),
 }
+# Weights may lie in files of their own.
+WITH_WEIGHTS = frozenset({".onnx", ".prototxt"})
+# Every shape follows from those of the inputs, which may be others than the file says.
+RESHAPED = frozenset({".prototxt"})
 
-# Formats of two files: the reader is given the weights as (content, name) too.
-WITH_WEIGHTS: dict[str, Callable[[bytes, str, tuple[bytes, str]], Graph]] = {
-    ".prototxt": read_caffe
-}
 
+def read_model(
+    data: bytes,
+    name: str,
+    weights: Sequence[Beside] = (),
+    shapes: Mapping[str, tuple[int, ...]] | None = None,
+) -> Graph:
+    """The graph in a model file called `name`, and in the files of its `weights` where the format
+    has them; each node with its origin, what is of half precision in single.
 
-def read_model(data: bytes, name: str, weights: tuple[bytes, str] | None = None) -> Graph:
-    """The graph in a model file called `name`, and in the file of its `weights` where the format
-    has one; each node with its origin. Raises GraphError."""
-    graph = _read(data, name, weights)
+    `shapes` replace those of inputs, in a format that is RESHAPED. Raises GraphError.
+    """
+    suffix = suffix_of(name)
+    if suffix not in FRONTENDS:
+        known = ", ".join(sorted(FRONTENDS))
+        raise GraphError(f"no frontend reads a `{suffix or name}` file", name, f"known: {known}")
+    graph = FRONTENDS[suffix](ModelFile(data, name, weights, shapes or {}))
+    in_single(graph)
     graph.name_origins()
     return graph
 
@@ -35,15 +49,3 @@ def read_model(data: bytes, name: str, weights: tuple[bytes, str] | None = None)
 def suffix_of(name: str) -> str:
     """`.onnx` of `Net.v2.ONNX`; empty without a dot."""
     return name[name.rfind(".") :].lower() if "." in name else ""
-
-
-def _read(data: bytes, name: str, weights: tuple[bytes, str] | None) -> Graph:
-    suffix = suffix_of(name)
-    if suffix in WITH_WEIGHTS:
-        if weights is None:
-            raise GraphError("the weights of the network are in a second file", name)
-        return WITH_WEIGHTS[suffix](data, name, weights)
-    if suffix not in FRONTENDS:
-        known = ", ".join(sorted([*FRONTENDS, *WITH_WEIGHTS]))
-        raise GraphError(f"no frontend reads a `{suffix or name}` file", name, f"known: {known}")
-    return FRONTENDS[suffix](data, name)

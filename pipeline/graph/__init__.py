@@ -24,11 +24,14 @@ from pipeline.graph.match import (
 )
 from pipeline.graph.opset import allow_int16
 from pipeline.graph.origin import origin
+from pipeline.graph.outside import Beside, files_beside
 from pipeline.graph.parse import parse, parse_text, upgraded
 from pipeline.graph.part import declare, part, reads
 from pipeline.graph.renumber import renumber
+from pipeline.graph.single import in_single
 
 __all__ = [
+    "Beside",
     "Building",
     "Graph",
     "Node",
@@ -40,6 +43,8 @@ __all__ = [
     "declare",
     "dtype",
     "empty",
+    "files_beside",
+    "in_single",
     "inline",
     "is_float",
     "is_foreign",

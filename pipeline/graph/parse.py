@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 
 import google.protobuf.message
 import onnx
 import onnx_ir as ir
 from onnx_ir.passes.common import (
+    InlinePass,
     LiftConstantsToInitializersPass,
     NameFixPass,
     TopologicalSortPass,
@@ -17,15 +18,21 @@ from pipeline.errors import GraphError
 from pipeline.graph.graph import Graph
 from pipeline.graph.match import array, attribute
 from pipeline.graph.origin import originate, trace
+from pipeline.graph.outside import Beside, bring_inside
+from pipeline.graph.proto import at_one_opset, densify, nodes, refuse_endless_calls
 
 INITIALIZERS_ALONE = 4  # the IR version since which an initializer need not be an input
 ONNX_DOMAINS = ("", "ai.onnx")  # two spellings of one
 MIN_OPSET = 7  # the oldest onnx's converter upgrades
+WORKING_IR = 10  # the newest IR version that says more of a model than those before
 WORKING_OPSET = 20  # the first with Gelu; HardSwish, LayerNormalization and Mish came before
 
 
-def parse(data: bytes, name: str) -> Graph:
-    """The graph in an ONNX file called `name`. Raises GraphError for whatever is wrong with it."""
+def parse(data: bytes, name: str, beside: Sequence[Beside] = ()) -> Graph:
+    """The graph in an ONNX file called `name`, whose weights may lie in files `beside` it.
+
+    Raises GraphError for whatever is wrong with it.
+    """
     try:
         proto = onnx.load_from_string(data)
     except (google.protobuf.message.DecodeError, ValueError) as error:
@@ -34,13 +41,32 @@ def parse(data: bytes, name: str) -> Graph:
         ) from error
     if not proto.graph.node:
         raise GraphError("not an ONNX model: it holds no graph", name)
-    _refuse_unsupported(proto, name)
-    _import_domains(proto)
     try:
-        onnx.checker.check_model(proto)
-        return _readable(_normal(ir.from_proto(proto)))
-    except (onnx.checker.ValidationError, ir.serde.SerdeError, TypeError, ValueError) as error:
+        _refuse_unsupported(proto)
+        return _checked(proto, beside)
+    except GraphError as error:
+        error.where = error.where or name
+        raise
+    except (
+        onnx.checker.ValidationError,
+        ir.passes.PassError,
+        ir.serde.SerdeError,
+        KeyError,
+        TypeError,
+        ValueError,
+    ) as error:
         raise GraphError(f"not a valid ONNX model: {first_line(error)}", name) from error
+
+
+def _checked(proto: onnx.ModelProto, beside: Sequence[Beside]) -> Graph:
+    """Raises GraphError, and what onnx, onnx-ir and NumPy raise for what is none."""
+    bring_inside(proto, beside)
+    densify(proto)
+    refuse_endless_calls(proto)
+    at_one_opset(proto)
+    _import_domains(proto)
+    onnx.checker.check_model(proto)
+    return _readable(_normal(InlinePass()(ir.from_proto(proto)).model))
 
 
 def parse_text(text: str) -> Graph:
@@ -54,9 +80,11 @@ def parse_text(text: str) -> Graph:
 
 
 def upgraded(graph: Graph, opset: int = WORKING_OPSET) -> Graph:
-    """The same model at `opset` or newer, by onnx's own converter. Raises GraphError."""
+    """The same model at `opset`, by onnx's own converter, or as much newer as its operators are.
+
+    Raises GraphError."""
     if graph.opset >= opset:
-        return graph
+        return _without_claims(graph, opset)
     if graph.opset < MIN_OPSET:
         raise GraphError(
             f"the model uses opset {graph.opset}; the oldest supported is {MIN_OPSET}",
@@ -77,6 +105,19 @@ def upgraded(graph: Graph, opset: int = WORKING_OPSET) -> Graph:
     if graph.opset < 11:
         _keep_old_resize(result)
     return result
+
+
+def _without_claims(graph: Graph, opset: int) -> Graph:
+    """A model names the opset and the format of its exporter, of which it may use nothing new.
+    What runs it may be older."""
+    used = [
+        onnx.defs.get_schema(node.op_type, graph.opset, "").since_version
+        for node in graph.model.graph.all_nodes()
+        if not node.domain
+    ]
+    graph.model.graph.opset_imports[""] = min(graph.opset, max((opset, *used)))
+    graph.model.ir_version = min(graph.model.ir_version, WORKING_IR)
+    return graph
 
 
 def _keep_old_resize(graph: Graph) -> None:
@@ -109,53 +150,27 @@ def first_line(error: BaseException) -> str:
     return lines[0] if lines else type(error).__name__
 
 
-def _refuse_unsupported(proto: onnx.ModelProto, name: str) -> None:
-    if proto.functions:
-        raise GraphError(
-            "the model defines operators of its own, which is not supported yet",
-            name,
-            "write them out: onnx.save(onnx.inliner.inline_local_functions(onnx.load(PATH)), PATH)",
-        )
-    if proto.graph.sparse_initializer:
-        raise GraphError("the model has sparse weights, which are not supported yet", name)
-    for tensor in _tensors(proto.graph):
-        if tensor.data_location == onnx.TensorProto.EXTERNAL:
-            raise GraphError(
-                f"the weight `{tensor.name}` lies in another file, which is not supported yet",
-                name,
-                "save the model in one file: onnx.save(onnx.load(PATH), PATH)",
-            )
-    if all(opset.domain not in ONNX_DOMAINS for opset in proto.opset_import):
-        raise GraphError("the model does not say which ONNX opset it uses", name)
+def _refuse_unsupported(proto: onnx.ModelProto) -> None:
+    opsets = [opset.version for opset in proto.opset_import if opset.domain in ONNX_DOMAINS]
+    if not opsets:
+        raise GraphError("the model does not say which ONNX opset it uses")
+    for version, newest, what in (
+        (max(opsets), onnx.defs.onnx_opset_version(), "opset"),
+        (proto.ir_version, onnx.IR_VERSION, "IR version"),
+    ):
+        if version > newest:
+            hint = f"export it again with {what} {newest} or older"
+            raise GraphError(f"the model uses {what} {version}; the newest is {newest}", hint=hint)
     made = [value.name for value in proto.graph.output]
     if len(set(made)) < len(made):
-        raise GraphError("two outputs of the model have the same name", name)
+        raise GraphError("two outputs of the model have the same name")
 
 
 def _import_domains(proto: onnx.ModelProto) -> None:
     """Not every exporter says which version of a foreign domain its nodes are of: 1, then."""
     imported = {opset.domain for opset in proto.opset_import} | set(ONNX_DOMAINS)
-    for domain in sorted({node.domain for node in _nodes(proto.graph)} - imported):
+    for domain in sorted({node.domain for node in nodes(proto)} - imported):
         proto.opset_import.append(onnx.helper.make_opsetid(domain, 1))
-
-
-def _nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
-    """Every node, those in branches and loop bodies too."""
-    for node in graph.node:
-        yield node
-        for held in node.attribute:
-            for body in (held.g, *held.graphs):
-                yield from _nodes(body)
-
-
-def _tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
-    """Every tensor, those in branches and loop bodies too."""
-    yield from graph.initializer
-    for node in graph.node:
-        for held in node.attribute:
-            yield from (held.t, *held.tensors)
-            for body in (held.g, *held.graphs):
-                yield from _tensors(body)
 
 
 def _readable(graph: Graph) -> Graph:

@@ -8,6 +8,8 @@ with such an axis is written with floor, its windows that do hang over the end b
 
 from __future__ import annotations
 
+from math import prod
+
 import onnx
 import onnx_ir as ir
 
@@ -17,6 +19,9 @@ from pipeline.kernels.pool import pool_pads
 from pipeline.kernels.window import extent
 
 POOLS = ("AveragePool", "MaxPool")
+FROM_NUMBERS = ("ConstantOfShape", "Expand", "Pad", "Range", "Tile")
+MAX_FOLLOWED = 1 << 20  # numbers of a tensor that inference looks at, some 0.1 s
+MAX_ELEMENTS = 1 << 30  # of one tensor: a gigabyte of 8 bits, the largest documented limit
 
 
 def inferred(model: ir.Model) -> ir.Model:
@@ -32,13 +37,46 @@ def inferred(model: ir.Model) -> ir.Model:
 
 
 def _inferred(model: ir.Model) -> ir.Model:
+    proto = ir.to_proto(model)
+    follows = not any(_is_long(value) for node in _from_numbers(model) for value in node.outputs)
+    if follows and any(value.shape is None for n in _from_numbers(model) for value in n.outputs):
+        plain = ir.from_proto(_run(proto, follows=False))
+        follows = not any(_is_long(v) for node in _from_numbers(plain) for v in node.outputs)
+    made = ir.from_proto(_run(proto, follows))
+    _refuse_huge(made)
+    return made
+
+
+def _run(proto: onnx.ModelProto, follows: bool) -> onnx.ModelProto:
+    """onnx's inference, which `follows` the numbers in tensors of rank 1 too, one by one."""
     try:
-        made = onnx.shape_inference.infer_shapes(
-            ir.to_proto(model), strict_mode=True, data_prop=True
-        )
+        return onnx.shape_inference.infer_shapes(proto, strict_mode=True, data_prop=follows)
     except (onnx.shape_inference.InferenceError, ValueError) as error:
         raise GraphError(f"the shapes of the model do not fit: {error}") from error
-    return ir.from_proto(made)
+
+
+def _from_numbers(model: ir.Model) -> list[ir.Node]:
+    """The nodes that make a tensor as long as some number says."""
+    return [node for node in model.graph if node.op_type in FROM_NUMBERS and not node.domain]
+
+
+def _is_long(value: ir.Value) -> bool:
+    return any(size > MAX_FOLLOWED for size in _sizes(value))
+
+
+def _refuse_huge(model: ir.Model) -> None:
+    computed = (value for node in model.graph for value in node.outputs)
+    for value in (*model.graph.inputs, *computed):
+        if prod(_sizes(value)) > MAX_ELEMENTS:
+            raise GraphError(
+                f"tensor `{value.name}` has the shape {list(_sizes(value))}: "
+                f"more than the {MAX_ELEMENTS:,} numbers a chip can hold"
+            )
+
+
+def _sizes(value: ir.Value) -> tuple[int, ...]:
+    """The dimensions that are known."""
+    return tuple(dim for dim in value.shape or () if isinstance(dim, int))
 
 
 def _forget_shapes(model: ir.Model) -> None:

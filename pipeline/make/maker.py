@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, get_type_hints
 from pipeline import digest
 from pipeline.cache.publish import replacing, sweep_temporaries
 from pipeline.cache.store import Record
-from pipeline.errors import CacheError, PipelineError
+from pipeline.errors import CacheError, PipelineError, StageError
 from pipeline.make.build import Build
 from pipeline.make.node import Key, Node
 from pipeline.project.reader import built
@@ -35,6 +35,9 @@ def make(build: Build, node: Node) -> Outcome:
         how = _make(build, node)
     except PipelineError as error:
         raise build.placed(node, error) from error.__cause__
+    except MemoryError as error:
+        hint = "fewer threads need less: NPUMAKE_THREADS=1"
+        raise StageError(f"`{node.name}` needs more memory than there is", None, hint) from error
     return Outcome(how, time.perf_counter() - start)
 
 

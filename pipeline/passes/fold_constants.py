@@ -6,10 +6,12 @@ and so is what would grow: a folded tensor may be larger than all the constants 
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 
 from pipeline.engine.ort import OrtSession
-from pipeline.graph import Graph, Node, array, attribute, part, shape
+from pipeline.graph import Graph, Node, Value, array, attribute, part, shape
 
 MAX_GROWTH = 1 << 20  # bytes a fold may add to the file
 UNFOLDABLE = frozenset(
@@ -47,16 +49,24 @@ def _is_constant(node: Node) -> bool:
 
 
 def _fold(graph: Graph, node: Node) -> bool:
+    before = sum(found.nbytes for v in node.inputs if (found := array(v)) is not None)
+    if not all(_may_be_small(value, before) for value in node.outputs):
+        return False
     results = _shape_of(node) if node.op_type == "Shape" else _computed(graph, node)
     if not all(isinstance(result, np.ndarray) and result.dtype != object for result in results):
         return False  # text, or a sequence of tensors
-    before = sum(found.nbytes for v in node.inputs if (found := array(v)) is not None)
     if sum(result.nbytes for result in results) > before + MAX_GROWTH:
         return False
     for value, result in zip(node.outputs, results, strict=True):
         graph.replace_uses(value, graph.constant(f"{value.name}_folded", result))
     graph.remove(node)
     return True
+
+
+def _may_be_small(value: Value, before: int) -> bool:
+    """Whether it is worth computing: a byte per number is the least it takes."""
+    is_static = value.shape is not None and value.shape.is_static()
+    return not is_static or prod(shape(value)) <= before + MAX_GROWTH
 
 
 def _computed(graph: Graph, node: Node) -> list[np.ndarray]:

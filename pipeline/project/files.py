@@ -45,6 +45,21 @@ class SourceFile:
             raise CacheError("the file changed while it was being used", self.name, "run it again")
         return data
 
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        return os.path.getsize(self.path)
+
+    def part(self, offset: int, length: int) -> bytes:
+        """`length` of its bytes. Whoever publishes what is made of them sees to it that the file
+        did not change meanwhile. Raises CacheError where it ends before."""
+        with open(self.path, "rb") as file:
+            file.seek(offset)
+            data = file.read(length)
+        if len(data) < length:
+            raise CacheError("the file changed while it was being used", self.name, "run it again")
+        return data
+
 
 SourceFiles = Mapping[str, tuple[SourceFile, ...]]  # by the dotted route of the key that names them
 

@@ -29,7 +29,8 @@ PerChannel = float | tuple[float, ...]  # one number for all channels, or one pe
 class Model:
     path: Annotated[FilePath, Doc("The trained network (.onnx, .tflite, .pb, .prototxt).")]
     weights: Annotated[
-        FilePath | None, Doc("The .caffemodel of a .prototxt; other formats hold their own.")
+        FileGlob | None,
+        Doc("Weights in files of their own: the .caffemodel, or what an .onnx refers to."),
     ] = None
     outputs: Annotated[
         tuple[str, ...],

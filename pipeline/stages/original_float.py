@@ -16,13 +16,14 @@ from pipeline.borders.preprocess import put_in_front
 from pipeline.custom.operators import declared, require
 from pipeline.custom.shapes import with_shapes
 from pipeline.errors import GraphError, ProjectError, Route, did_you_mean
-from pipeline.frontends import WITH_WEIGHTS, read_model, suffix_of
+from pipeline.frontends import RESHAPED, WITH_WEIGHTS, read_model, suffix_of
 from pipeline.graph import Graph, Value, open_dimensions, shape, upgraded
 from pipeline.project.feeding import feeding
-from pipeline.project.files import SourceFiles
+from pipeline.project.files import SourceFile, SourceFiles
 from pipeline.project.names import entries, strangers
 from pipeline.project.sections import Input, Model
 from pipeline.quant.images import mark_batch, mark_images, mark_trained
+from pipeline.targets.accepted import mark_format
 
 
 def original_float(
@@ -31,14 +32,32 @@ def original_float(
     sources: SourceFiles,
     custom_operators: Sequence[str] = (),
 ) -> Graph:
-    graph = _read(sources)
-    if model.outputs:
-        end_at(graph, model.outputs)
+    (file,) = sources["model.path"]
+    try:
+        return _made(file, model, inputs, sources, custom_operators)
+    except GraphError as error:
+        error.where = error.where or file.name
+        raise
+
+
+def _made(
+    file: SourceFile,
+    model: Model,
+    inputs: Mapping[str, Input],
+    sources: SourceFiles,
+    custom_operators: Sequence[str],
+) -> Graph:
+    graph = _read(file, sources)
     fed = {str(value.name): value for value in graph.inputs}
     for name in strangers(inputs, fed):
         hint = did_you_mean(name, fed)
         raise ProjectError(f"the model has no input `{name}`", Route(f"inputs.{name}"), hint)
     inputs = {name: inputs[key] for name, key in entries(inputs, fed).items()}
+    if suffix_of(file.name) in RESHAPED:
+        graph = _reshaped(file, sources, graph, inputs)
+    said = (graph.opset, graph.model.ir_version)
+    if model.outputs:
+        end_at(graph, model.outputs)
     operators = declared(custom_operators, sources)
     require(graph, operators)
     graph = with_shapes(upgraded(_with_fixed_shapes(graph, inputs)), operators)
@@ -46,6 +65,8 @@ def original_float(
         graph = graph.with_shapes()
     for index, node in enumerate(model.remove_nodes):
         remove_node(graph, node, Route(f"model.remove_nodes.{index}"))
+    if suffix_of(file.name) == ".onnx":
+        mark_format(graph, *said)
     mark_batch(graph, _batch(graph, inputs))
     _put_preprocessing_in_front(graph, inputs)
     return graph.with_shapes()
@@ -67,18 +88,35 @@ def _put_preprocessing_in_front(graph: Graph, inputs: Mapping[str, Input]) -> No
     mark_trained(graph, trained)
 
 
-def _read(sources: SourceFiles) -> Graph:
+def _read(
+    file: SourceFile, sources: SourceFiles, shapes: Mapping[str, tuple[int, ...]] | None = None
+) -> Graph:
     """The model of `model.path`, with `model.weights` where its format has them apart."""
-    (file,) = sources["model.path"]
-    held = [(given.read(), given.name) for given in sources.get("model.weights", ())]
-    apart = suffix_of(file.name) in WITH_WEIGHTS
-    if apart and not held:
-        hint = "name the file of the weights too:  weights: net.caffemodel"
-        raise ProjectError(f"`{file.name}` holds no weights", Route("model.path"), hint)
-    if held and not apart:
+    held = sources.get("model.weights", ())
+    if held and suffix_of(file.name) not in WITH_WEIGHTS:
         hint = f"remove the key; weights stand apart for {', '.join(sorted(WITH_WEIGHTS))}"
         raise ProjectError(f"`{file.name}` holds its own weights", Route("model.weights"), hint)
-    return read_model(file.read(), file.name, *held)
+    return read_model(file.read(), file.name, held, shapes)
+
+
+def _reshaped(
+    file: SourceFile, sources: SourceFiles, graph: Graph, inputs: Mapping[str, Input]
+) -> Graph:
+    """The network for the shapes that its inputs are given, where they are others than its own.
+    Raises GraphError at the first of them when the network or its weights do not fit."""
+    own = {str(value.name): shape(value) for value in graph.inputs}
+    given = {
+        name: said.shape for name, said in inputs.items() if said.shape not in (None, own[name])
+    }
+    if not given:
+        return graph
+    try:
+        return _read(file, sources, {name: dims for name, dims in given.items() if dims})
+    except GraphError as error:
+        name, dims = next(iter(given.items()))
+        what = f"shape {list(dims or ())} does not fit the network: {error.what}"
+        hint = f"`{file.name}` itself says {list(own[name])}"
+        raise GraphError(what, Route(f"inputs.{name}.shape"), hint) from error
 
 
 def _with_fixed_shapes(graph: Graph, inputs: Mapping[str, Input]) -> Graph:

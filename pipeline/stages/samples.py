@@ -45,7 +45,8 @@ def samples(
     data: Mapping[str, Files],
     sources: SourceFiles,
 ) -> Samples:
-    if not data and carries_grids(original_float):
+    if not data:
+        _require_grids(original_float)
         return Samples((), lambda index: {})
     inputs = _by_input(inputs, original_float)
     forms = _forms(original_float, inputs)
@@ -71,6 +72,17 @@ def samples(
         if data[key].random is None and "preprocessing" not in data[key].allow:
             _check_feeding(original_float, found, name, inputs.get(name, Input()), taken[name])
     return found
+
+
+def _require_grids(graph: Graph) -> None:
+    """A model goes without samples when it brings its scales. Raises ProjectError."""
+    if not carries_grids(graph):
+        raise ProjectError(
+            "the model carries no scales of its own, and no samples are given to find them",
+            Route("data"),
+            f"add  data: {{{graph.inputs[0].name}: {{files: ...}}}}; `method: load` is for models "
+            "that are quantized already",
+        )
 
 
 def _by_input(inputs: Mapping[str, Input], graph: Graph) -> Mapping[str, Input]:

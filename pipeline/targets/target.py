@@ -35,6 +35,14 @@ class Weights:
 
 
 @dataclass(frozen=True)
+class Accepts:
+    """The ONNX files that the vendor's own tool reads. Here every model is upgraded."""
+
+    opset: Annotated[tuple[int, ...], Doc("The opset, or the lowest and the highest.", minimum=1)]
+    ir_version: Annotated[int | None, Doc("The highest version of the format.", minimum=3)] = None
+
+
+@dataclass(frozen=True)
 class Target:
     name: str
     vendor: str
@@ -46,6 +54,9 @@ class Target:
         Doc("How an accumulator is rounded onto the output grid."),
     ]
     march: Annotated[str | None, Doc("The vendor's name of the architecture.")] = None
+    accepts: Annotated[
+        Accepts | None, Doc("What is documented of the vendor's own tool, to be told.")
+    ] = None
     operators: Annotated[
         tuple[str, ...] | None,
         Doc("ONNX operators the unit runs. None: not documented, all with an integer kernel."),

@@ -144,7 +144,9 @@ def put_model(vendor: Vendor, native: Native) -> None:
     path = onnx if onnx in kinds else f"{MODEL}.prototxt"
     files = {"path": path} | ({} if onnx in kinds else {"weights": caffe})
     for name, key in files.items():
-        native.put(("model", name), vendor.path(vendor.text(key)), vendor.spot(key))
+        file = vendor.path(vendor.text(key))
+        taken = glob.escape(file) if name == "weights" else file  # a pattern, at its word
+        native.put(("model", name), taken, vendor.spot(key))
     lists = {
         "outputs": "output_nodes",
         "remove_types": "remove_node_type",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -49,8 +50,23 @@ def _layer(name: bytes, arrays: Arrays, form: str) -> bytes:
     return held(2, held(1, held(1, name) + b"".join(held(50, b) for b in blobs)))
 
 
+@dataclass(frozen=True)
+class Beside:
+    """A file that came with a model."""
+
+    name: str
+    data: bytes
+
+    @property
+    def size(self) -> int:
+        return len(self.data)
+
+    def part(self, offset: int, length: int) -> bytes:
+        return self.data[offset : offset + length]
+
+
 def read(text: str, weights: bytes) -> Graph:
-    return read_model(text.encode(), "net.prototxt", (weights, "net.caffemodel"))
+    return read_model(text.encode(), "net.prototxt", [Beside("net.caffemodel", weights)])
 
 
 def inputs(*shapes: Sequence[int]) -> str:

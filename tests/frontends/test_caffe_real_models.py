@@ -6,6 +6,7 @@ They lie beside the repository, not in it; where they are absent this is skipped
 import numpy as np
 import pytest
 from frontends.layers import convolved, pooled, softmax
+from frontends.nets import Beside
 from workspaces import shared_data
 
 from pipeline.engine.ort import OrtSession
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.skipif(not MODELS.is_dir(), reason="shared/data/models 
 
 def caffe(name: str) -> Graph:
     text, weights = (MODELS / f"{name}{suffix}" for suffix in (".prototxt", ".caffemodel"))
-    return read_model(text.read_bytes(), text.name, (weights.read_bytes(), weights.name))
+    return read_model(text.read_bytes(), text.name, [Beside(weights.name, weights.read_bytes())])
 
 
 def cosine(a: np.ndarray, b: np.ndarray) -> float:

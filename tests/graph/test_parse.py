@@ -94,7 +94,7 @@ def in_another_file() -> TensorProto:
         dims=[4],
         data_type=TensorProto.FLOAT,
         data_location=TensorProto.EXTERNAL,
-        external_data=[onnx.StringStringEntryProto(key="location", value="../secret")],
+        external_data=[onnx.StringStringEntryProto(key="location", value="secret")],
     )
 
 
@@ -119,18 +119,6 @@ def test_a_weight_of_fewer_numbers_than_its_shape_is_refused():
     assert refusal(given.SerializeToString()).startswith("not a valid ONNX model: ")
 
 
-def test_a_sparse_weight_is_refused():
-    given = model("(float[4] x) => (float[4] y) { y = Add(x, w) }")
-    given.graph.sparse_initializer.append(
-        onnx.SparseTensorProto(
-            values=helper.make_tensor("w", TensorProto.FLOAT, [1], [2.0]),
-            indices=helper.make_tensor("w_indices", TensorProto.INT64, [1], [1]),
-            dims=[4],
-        )
-    )
-    assert "sparse weights" in refusal(given.SerializeToString())
-
-
 def test_a_node_that_makes_nothing_is_read():
     given = model(
         "(float[4] x) => (float[4] y) { y = Relu(x) }",
@@ -139,13 +127,6 @@ def test_a_node_that_makes_nothing_is_read():
     given.graph.node.append(onnx.NodeProto(op_type="Print", domain="mine", input=["y"]))
     nodes = parse(given.SerializeToString(), "m.onnx").nodes()
     assert [node.op_type for node in nodes] == ["Relu", "Print"]
-
-
-def test_operators_that_the_model_defines_are_refused():
-    given = proto("""<ir_version: 8, opset_import: ["" : 17, "mine" : 1]>
-        agraph (float[4] x) => (float[4] y) { y = mine.twice(x) }
-        <domain: "mine", opset_import: ["" : 17]> twice (a) => (b) { b = Add(a, a) }""")
-    assert "operators of its own" in refusal(given.SerializeToString())
 
 
 def test_a_model_that_names_no_onnx_opset_is_refused():

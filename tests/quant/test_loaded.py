@@ -112,7 +112,7 @@ def test_it_needs_no_samples(tmp_path):
 
 
 def test_a_float_model_without_samples_is_told_so():
-    with pytest.raises(ProjectError, match="no samples for input `x`"):
+    with pytest.raises(ProjectError, match="carries no scales of its own"):
         samples(parse_text(FLOAT), {}, {}, {})
 
 

@@ -181,18 +181,19 @@ def test_a_prototxt_is_read_with_its_weights(tmp_path: Path) -> None:
     assert [node.op_type for node in graph.nodes()] == ["Conv", "Relu"]
 
 
-def test_a_prototxt_without_weights_is_an_error_at_its_key(tmp_path: Path) -> None:
-    sources = {"model.path": held(tmp_path, "net.prototxt", b"layer {}")}
-    with pytest.raises(ProjectError, match=r"`net\.prototxt` holds no weights") as caught:
+def test_a_prototxt_without_weights_is_an_error(tmp_path: Path) -> None:
+    text = inputs((1, 3, 2, 2)) + 'layer { name: "r" type: "ReLU" bottom: "x0" top: "y" }'
+    sources = {"model.path": held(tmp_path, "net.prototxt", text.encode())}
+    with pytest.raises(GraphError, match="in one other file, and 0 are named") as caught:
         original_float(Model(FilePath("net.prototxt")), {}, sources)
-    assert caught.value.where == Route("model.path")
+    assert "weights: net.caffemodel" in caught.value.hint
 
 
-def test_weights_of_another_format_are_an_error_at_their_key(tmp_path: Path) -> None:
+def test_weights_of_a_format_that_holds_its_own_are_an_error_at_their_key(tmp_path: Path) -> None:
     sources = {
-        "model.path": held(tmp_path, "m.onnx", parse_text(NCHW).to_bytes()),
+        "model.path": held(tmp_path, "m.tflite", b"x"),
         "model.weights": held(tmp_path, "net.caffemodel", b"x"),
     }
-    with pytest.raises(ProjectError, match=r"`m\.onnx` holds its own weights") as caught:
-        original_float(Model(FilePath("m.onnx")), {}, sources)
+    with pytest.raises(ProjectError, match=r"`m\.tflite` holds its own weights") as caught:
+        original_float(Model(FilePath("m.tflite")), {}, sources)
     assert caught.value.where == Route("model.weights")

@@ -9,8 +9,9 @@ input of the network, that keeps the name and the rewritten ones are `<blob>_aft
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
+from types import MappingProxyType
 from typing import NamedTuple
 
 from pipeline.errors import GraphError, did_you_mean
@@ -25,7 +26,7 @@ from pipeline.frontends.caffe.layer import Layer, layers_of
 from pipeline.frontends.caffe.messages import Message, parse_net
 from pipeline.frontends.caffe.site import MAX_AXES, MAX_COUNT, Site
 from pipeline.frontends.caffe.weights import Weights
-from pipeline.graph import Building, Graph, Tensor, Value
+from pipeline.graph import Beside, Building, Graph, Tensor, Value
 
 Converter = Callable[[Site], Value | tuple[Value, ...]]
 
@@ -93,8 +94,14 @@ class Step(NamedTuple):
     names: tuple[str, ...]
 
 
-def read_caffe(data: bytes, name: str, weights: tuple[bytes, str]) -> Graph:
-    """The graph of the .prototxt `name` with the weights of a (.caffemodel, its name).
+def read_caffe(
+    data: bytes,
+    name: str,
+    weights: Sequence[Beside],
+    shapes: Mapping[str, tuple[int, ...]] = MappingProxyType({}),
+) -> Graph:
+    """The graph of the .prototxt `name` with the weights of a .caffemodel. The inputs named in
+    `shapes` have these, and all behind them what follows, as when Caffe reshapes a network.
 
     Raises GraphError: for a damaged file, layers of unknown types (all in one), a blob nobody
     makes or two layers make, shapes that do not fit, and weights that are missing or of another
@@ -105,8 +112,8 @@ def read_caffe(data: bytes, name: str, weights: tuple[bytes, str]) -> Graph:
     if not layers:
         raise GraphError("not a Caffe network: it has no layers", name)
     _refuse_unknown(layers, name)
-    trained = Weights(*weights)
-    inputs = _inputs(net, layers, name)
+    trained = _trained(weights, name)
+    inputs = _reshaped(_inputs(net, layers, name), shapes, name)
     rest = [layer for layer in layers if layer.type != "Input"]
     steps, outputs = _versions(rest, [tensor.name for tensor in inputs], name)
     if not outputs:
@@ -123,6 +130,14 @@ def read_caffe(data: bytes, name: str, weights: tuple[bytes, str]) -> Graph:
             building.rename(value, called, node, reserved=called == made[0])
             tensors[made] = value
     return building.finished([tensors[version] for version in outputs])
+
+
+def _trained(weights: Sequence[Beside], name: str) -> Weights:
+    if len(weights) != 1:
+        what = f"the weights of the network are in one other file, and {len(weights)} are named"
+        raise GraphError(what, name, "write  weights: net.caffemodel  under `model:`")
+    (file,) = weights
+    return Weights(file.part(0, file.size), file.name)
 
 
 def _made(site: Site) -> tuple[Value, ...]:
@@ -166,6 +181,13 @@ def _inputs(net: Message, layers: list[Layer], file: str) -> list[Tensor]:
         if count > 1:
             raise GraphError(f"two inputs of the network are called `{name}`", file)
     return found
+
+
+def _reshaped(
+    inputs: list[Tensor], shapes: Mapping[str, tuple[int, ...]], file: str
+) -> list[Tensor]:
+    names = tuple(tensor.name for tensor in inputs)
+    return _paired(names, [shapes.get(t.name, t.shape) for t in inputs], file)
 
 
 def _paired(names: tuple[str, ...], shapes: list[tuple[int, ...]], file: str) -> list[Tensor]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from pipeline.frontends.tflite.draft import Draft
@@ -15,8 +16,10 @@ END = 2**31 - 1  # beyond every axis
 
 def reshape(draft: Draft, operator: Operator) -> None:
     """RESHAPE, SQUEEZE and EXPAND_DIMS: the output's shape says which."""
-    made = operator.output
-    draft.give(made, draft.reshaped(draft.own(operator.input(0)), made.shape, made.name))
+    given, made = operator.input(0), operator.output
+    if given.shape and made.shape and math.prod(given.shape) != math.prod(made.shape):
+        raise MalformedError(f"{operator.type} makes {list(made.shape)} of {list(given.shape)}")
+    draft.give(made, draft.reshaped(draft.own(given), made.shape, made.name))
 
 
 def transpose(draft: Draft, operator: Operator) -> None:

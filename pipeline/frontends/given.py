@@ -1,0 +1,17 @@
+"""What a reader of model files is given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from pipeline.graph import Beside
+
+
+class ModelFile(NamedTuple):
+    """What a reader is given: the file, those of its weights, and shapes of inputs by name."""
+
+    data: bytes
+    name: str
+    weights: Sequence[Beside]
+    shapes: Mapping[str, tuple[int, ...]]

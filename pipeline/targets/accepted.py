@@ -1,0 +1,47 @@
+"""What a vendor's own tool takes of an ONNX file, against what the file is.
+
+Here every model is upgraded, so a file beyond the documented limits builds all the same. Whoever
+gives it to the vendor's tool meets an error there (`NOT_IMPLEMENTED`, `No Op registered`), and is
+told so before.
+"""
+
+from __future__ import annotations
+
+import json
+
+from pipeline.graph import Graph
+from pipeline.targets.target import Target
+
+NOTE = "npumake.format"
+
+
+def mark_format(graph: Graph, opset: int, ir_version: int) -> None:
+    """Note what the ONNX file was, before it is upgraded."""
+    graph.set_metadata({NOTE: json.dumps([opset, ir_version])})
+
+
+def beyond_documented(graph: Graph, target: Target) -> tuple[str, ...]:
+    """A sentence for each limit of the vendor's tool that the model's own file is beyond; none for
+    a model that was no ONNX file, and where nothing is documented."""
+    accepts = target.accepts
+    if accepts is None or NOTE not in graph.metadata:
+        return ()
+    opset, ir_version = json.loads(graph.metadata[NOTE])
+    low, high = accepts.opset[0], accepts.opset[-1]
+    limits = {
+        f"opset {opset}": (low, opset, high),
+        f"IR version {ir_version}": (0, ir_version, accepts.ir_version or ir_version),
+    }
+    return tuple(
+        f"the model's file is of {said}, documented for {target.name} "
+        f"{'are' if least and least < most else 'is'} {_range(least, most)}: "
+        f"{target.vendor}'s own tool may refuse it"
+        for said, (least, given, most) in limits.items()
+        if not least <= given <= most
+    )
+
+
+def _range(least: int, most: int) -> str:
+    if not least:
+        return f"at most {most}"
+    return f"{least}..{most}" if least < most else str(most)
