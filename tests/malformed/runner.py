@@ -1,0 +1,112 @@
+"""A malformed input, as a row of a table, and what becomes of a command that meets it.
+
+Every command runs in a process of its own, which may take MOST_MEMORY more than an idle one and
+MOST_SECONDS, in a project that lies beside files which are none of its business. The processes
+are forked from one that has imported everything (`server.py`), so that a row takes milliseconds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from workspaces import REPO, lay_out
+
+from pipeline import digest
+
+MOST_SECONDS = 10
+MOST_MEMORY = 2 << 30  # bytes of address space beyond an idle process
+OURS = ("projects/digits/out", "projects/digits/.doit.db", "cache")  # where a build may write
+
+
+class Case(NamedTuple):
+    """`damage` is done to the project's folder (of digits), then `npumake *command` is run there."""
+
+    name: str
+    damage: Callable[[Path], object]
+    command: tuple[str, ...]
+    code: int
+    words: tuple[str, ...]
+
+
+class Outcome(NamedTuple):
+    """`code` is negative for a signal: -14 when the time was up."""
+
+    code: int
+    output: str
+
+
+@dataclass(frozen=True)
+class Server:
+    process: subprocess.Popen[str]
+
+    def run(self, folder: Path, command: tuple[str, ...]) -> Outcome:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        request = {
+            "folder": str(folder),
+            "command": list(command),
+            "seconds": MOST_SECONDS,
+            "memory": MOST_MEMORY,
+        }
+        self.process.stdin.write(json.dumps(request) + "\n")
+        self.process.stdin.flush()
+        answer = json.loads(self.process.stdout.readline())
+        return Outcome(answer["code"], answer["output"])
+
+
+@contextmanager
+def serving(cache: Path) -> Iterator[Server]:
+    """A server whose commands share the store in `cache`."""
+    unset = ("CI", "NPUMAKE_PARANOID")
+    environment = {key: value for key, value in os.environ.items() if key not in unset}
+    environment |= {"NPUMAKE_CACHE": str(cache), "PYTHONPATH": str(REPO)}
+    process = subprocess.Popen(
+        [sys.executable, str(Path(__file__).with_name("server.py"))],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+    with process:
+        yield Server(process)
+        assert process.stdin is not None
+        process.stdin.close()
+
+
+def check(case: Case, server: Server, root: Path) -> None:
+    """One error, with its words and its exit code, no traceback, and nothing touched elsewhere."""
+    project = lay_out(root).project
+    case.damage(project)
+    before = tree(root)
+    outcome = server.run(project, case.command)
+    assert "Traceback" not in outcome.output, outcome.output
+    assert outcome.code == case.code, outcome.output
+    assert [text for text in case.words if text not in outcome.output] == [], outcome.output
+    assert outcome.output.count("error: ") == 1, outcome.output
+    assert tree(root) == before
+
+
+def tree(root: Path) -> dict[str, str]:
+    """Every file and link below `root` by its name, apart from what a build writes."""
+    found = {}
+    for folder, folders, files in os.walk(root):
+        for name in (*folders, *files):
+            path = Path(folder, name)
+            known = path.relative_to(root).as_posix()
+            if not known.startswith(OURS):
+                found[known] = _content(path)
+    return found
+
+
+def _content(path: Path) -> str:
+    if path.is_symlink():
+        return f"→ {os.readlink(path)}"
+    return digest.of_file(path) if path.is_file() and os.access(path, os.R_OK) else "no file"
