@@ -27,7 +27,7 @@ OURS = ("projects/digits/out", "projects/digits/.doit.db", "cache")  # where a b
 
 
 class Case(NamedTuple):
-    """`damage` is done to the project's folder (of digits), then `npumake *command` is run there."""
+    """`damage` is done to the folder of a copy of digits, then `npumake *command` is run there."""
 
     name: str
     damage: Callable[[Path], object]

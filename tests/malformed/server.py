@@ -18,7 +18,7 @@ from typing import Any
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import pipeline.cli.main
-import pipeline.make.maker  # noqa: F401  # what a build imports when there is something to do
+import pipeline.make.maker  # what a build imports when there is something to do
 
 
 def answered(request: dict[str, Any]) -> dict[str, Any]:
