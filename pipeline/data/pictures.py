@@ -7,6 +7,7 @@ import io
 import struct
 import warnings
 import zlib
+from threading import Lock
 
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
@@ -17,6 +18,8 @@ from pipeline.errors import ProjectError
 _NO_IMAGE = (OSError, SyntaxError, ValueError, EOFError, IndexError, struct.error, zlib.error)
 _BOMB = (Image.DecompressionBombError, Image.DecompressionBombWarning)
 
+_FILTERS = Lock()  # what warnings do is one setting for all threads
+
 
 def pixels(data: bytes, name: str, mode: str, *, upright: bool = False) -> np.ndarray:
     """(H, W, C), uint8, in Pillow's `mode`; turned as the camera's note says (EXIF) if `upright`.
@@ -24,11 +27,9 @@ def pixels(data: bytes, name: str, mode: str, *, upright: bool = False) -> np.nd
     Raises ProjectError naming the file when it is damaged, too large, or no image of 8 bits.
     """
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", Image.DecompressionBombWarning)
-            with Image.open(io.BytesIO(data), formats=("JPEG", "PNG", "BMP")) as opened:
-                seen = ImageOps.exif_transpose(opened) if upright else opened
-                found = np.asarray(_eight_bits(seen, name).convert(mode))
+        with _opened(data) as opened:
+            seen = ImageOps.exif_transpose(opened) if upright else opened
+            found = np.asarray(_eight_bits(seen, name).convert(mode))
     except _BOMB as error:
         what = f"an image of more than {Image.MAX_IMAGE_PIXELS} pixels"
         raise ProjectError(what, name, "resize it to what the model sees") from error
@@ -37,6 +38,13 @@ def pixels(data: bytes, name: str, mode: str, *, upright: bool = False) -> np.nd
     except _NO_IMAGE as error:
         raise ProjectError(f"a damaged image: {error}", name) from error
     return found.reshape(*found.shape[:2], -1)
+
+
+def _opened(data: bytes) -> Image.Image:
+    """Its header read, and a size that only a bomb has refused."""
+    with _FILTERS, warnings.catch_warnings():
+        warnings.simplefilter("error", Image.DecompressionBombWarning)
+        return Image.open(io.BytesIO(data), formats=("JPEG", "PNG", "BMP"))
 
 
 def _eight_bits(opened: Image.Image, name: str) -> Image.Image:
