@@ -30,14 +30,14 @@ def prepared(
         raise ProjectError("an empty sample", name)
     is_given = is_plain(name) and not how.transforms
     if how.transforms:
+        _check_numbers(array, name)
         size = _size(taken.shape, layout)
         array = transformed(_single(array), how.transforms, size, route, name)
     if not is_given:
         array = _laid_out(array, taken.shape, layout)
     _check_shape(array, name, taken.shape)
     _check_type(array, name, taken, is_given)
-    if array.dtype.kind == "f" and not np.isfinite(array).all():
-        raise ProjectError("a sample with NaN or infinity", name)
+    _check_numbers(array, name)  # a transform may have divided by nothing
     return array.reshape(taken.shape)
 
 
@@ -77,6 +77,13 @@ def _laid_out(array: np.ndarray, shape: tuple[int, ...], layout: str) -> np.ndar
         return array
     turned = array.transpose(2, 0, 1)
     return turned if turned.shape == shape[1:] else array
+
+
+def _check_numbers(array: np.ndarray, name: str) -> None:
+    if array.dtype.kind not in "biuf":
+        raise ProjectError(f"a sample of {array.dtype.name}, which are no numbers", name)
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise ProjectError("a sample with NaN or infinity", name)
 
 
 def _check_shape(array: np.ndarray, name: str, shape: tuple[int, ...]) -> None:

@@ -101,9 +101,9 @@ def along(image: np.ndarray, axis: int, through: Taps) -> np.ndarray:
     spread = [-1 if n == axis else 1 for n in range(image.ndim)]
     total = np.zeros((), np.float32)
     for index, weight in zip(through.places.T, through.weight.T, strict=True):
-        part = np.take(image, index, axis).astype(np.float32)
-        part *= weight.astype(np.float32).reshape(spread)
-        total = total + part
+        weight = weight.astype(np.float32).reshape(spread)
+        part = np.multiply(np.take(image, index, axis), weight, dtype=np.float32)
+        total = part if total.ndim == 0 else np.add(total, part, out=total)
     return total
 
 
