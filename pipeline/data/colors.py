@@ -5,6 +5,9 @@ Full range (JFIF, ITU-T T.871):          Video range (ITU-R BT.601):
     U = 128 + (B - Y) / 1.772                U = 128 + (-37.797 R -  74.203 G + 112.000 B) / 255
     V = 128 + (R - Y) / 1.402                V = 128 + (112.000 R -  93.786 G -  18.214 B) / 255
 
+Analogue, U and V scaled to fit a signal (ITU-R BT.470; OpenCV's COLOR_BGR2YUV):
+    Y = 0.299 R + 0.587 G + 0.114 B    U = 128 + 0.492 (B - Y)    V = 128 + 0.877 (R - Y)
+
 rounded to the nearest code and kept within 0..255. NV12 is a plane of Y, height x width, and
 below it a plane of half the height where U and V of 2 x 2 pixels take turns.
 """
@@ -21,6 +24,7 @@ VIDEO = (
     np.array([[65.481, 128.553, 24.966], [-37.797, -74.203, 112.0], [112.0, -93.786, -18.214]])
     / 255
 )
+ANALOG = np.array([LUMA, 0.492 * ([0, 0, 1] - LUMA), 0.877 * ([1, 0, 0] - LUMA)])
 FULL_OFFSET, VIDEO_OFFSET = np.array([0.0, 128, 128]), np.array([16.0, 128, 128])
 
 
@@ -37,6 +41,19 @@ def yuv_full(rgb: np.ndarray) -> np.ndarray:
 def yuv_video(rgb: np.ndarray) -> np.ndarray:
     """(H, W, 3) → (H, W, 3)."""
     return _codes(_mixed(rgb, VIDEO) + VIDEO_OFFSET)
+
+
+def yuv_analog(rgb: np.ndarray) -> np.ndarray:
+    """(H, W, 3) → (H, W, 3)."""
+    return _codes(_mixed(rgb, ANALOG) + FULL_OFFSET)
+
+
+def rgb_of_yuv_analog(yuv: np.ndarray) -> np.ndarray:
+    """(H, W, 3) → (H, W, 3)."""
+    y, u, v = np.moveaxis(yuv - FULL_OFFSET, 2, 0)
+    r, b = y + v / 0.877, y + u / 0.492
+    g = (y - LUMA[0] * r - LUMA[2] * b) / LUMA[1]
+    return _codes(np.dstack([r, g, b]))
 
 
 def nv12_full(rgb: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""One file, one sample: read, transformed, checked against the input and shifted to what is fed."""
+"""One sample: its array transformed, checked against the input and shifted to what is fed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pipeline.data.formats import Taken, decoded, is_plain
+from pipeline.data.formats import Taken, is_plain
 from pipeline.data.transforms import transformed
 from pipeline.errors import ProjectError
 from pipeline.project.sections import Files
@@ -15,10 +15,10 @@ from pipeline.project.sections import Files
 IMAGE_TYPES = ("uint8", "float32")
 
 
-def read_sample(
-    data: bytes, name: str, how: Files, taken: Taken, layout: str = "NCHW", route: str = ""
+def prepared(
+    array: np.ndarray, name: str, how: Files, taken: Taken, layout: str = "NCHW", route: str = ""
 ) -> np.ndarray:
-    """The array in a file as the input is given it, before its offset; in the input's shape.
+    """The array of a file as the input is given it, before its offset; in the input's shape.
 
     With offset 128 that is an 8-bit image, values 0..255 as uint8 or float32. The leading 1 of
     the input's shape may be missing in the file. Images, bare numbers and what went through
@@ -26,19 +26,18 @@ def read_sample(
     `layout` says where the input's channels are, `route` is the key the transforms stand under.
     Raises ProjectError naming the file and what was expected.
     """
-    array = decoded(data, name, how, taken)
     if array.size == 0:
         raise ProjectError("an empty sample", name)
     is_given = is_plain(name) and not how.transforms
     if how.transforms:
+        _check_numbers(array, name)
         size = _size(taken.shape, layout)
         array = transformed(_single(array), how.transforms, size, route, name)
     if not is_given:
         array = _laid_out(array, taken.shape, layout)
     _check_shape(array, name, taken.shape)
     _check_type(array, name, taken, is_given)
-    if array.dtype.kind == "f" and not np.isfinite(array).all():
-        raise ProjectError("a sample with NaN or infinity", name)
+    _check_numbers(array, name)  # a transform may have divided by nothing
     return array.reshape(taken.shape)
 
 
@@ -80,14 +79,26 @@ def _laid_out(array: np.ndarray, shape: tuple[int, ...], layout: str) -> np.ndar
     return turned if turned.shape == shape[1:] else array
 
 
+def _check_numbers(array: np.ndarray, name: str) -> None:
+    if array.dtype.kind not in "biuf":
+        raise ProjectError(f"a sample of {array.dtype.name}, which are no numbers", name)
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise ProjectError("a sample with NaN or infinity", name)
+
+
 def _check_shape(array: np.ndarray, name: str, shape: tuple[int, ...]) -> None:
     if array.shape in (shape, shape[1:]) and (array.shape == shape or shape[0] == 1):
         return
-    raise ProjectError(
-        f"a sample of shape {list(array.shape)}, the input takes {list(shape)}",
-        name,
-        "" if is_plain(name) else "`transforms: [resize]` or `[pad_resize]` make an image fit",
-    )
+    what = f"a sample of shape {list(array.shape)}, the input takes {list(shape)}"
+    raise ProjectError(what, name, _hint(array, name, shape))
+
+
+def _hint(array: np.ndarray, name: str, shape: tuple[int, ...]) -> str:
+    if not is_plain(name):
+        return "`transforms: [resize]` or `[pad_resize]` make an image fit"
+    if array.shape[1:] in (shape, shape[1:]):
+        return "`stacked: true` under `data:` if the first dimension counts samples"
+    return ""
 
 
 def _check_type(array: np.ndarray, name: str, taken: Taken, is_given: bool) -> None:

@@ -4,8 +4,6 @@ makes this take more memory than MOST_BYTES or the file itself."""
 from __future__ import annotations
 
 import io
-import struct
-import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Collection, Mapping
@@ -16,8 +14,8 @@ from typing import Any
 
 import numpy as np
 import safetensors
-from PIL import Image, UnidentifiedImageError
 
+from pipeline.data.pictures import pixels
 from pipeline.errors import ProjectError, did_you_mean
 from pipeline.project.sections import Files
 
@@ -34,9 +32,6 @@ TENSORS = {  # safetensors' name of a type → NumPy's
     **{f"F{bits}": f"<f{bits // 8}" for bits in (16, 32, 64)},
 }
 MODES = {"rgb": "RGB", "bgr": "RGB", "gray": "L"}
-# What Pillow raises for bytes that are no image; a decompression bomb comes as the last two.
-_NO_IMAGE = (OSError, SyntaxError, ValueError, EOFError, IndexError, struct.error, zlib.error)
-_BOMB = (Image.DecompressionBombError, Image.DecompressionBombWarning)
 
 
 @dataclass(frozen=True)
@@ -102,23 +97,9 @@ def tensors(data: bytes, name: str, how: Files, _taken: Taken) -> np.ndarray:
 
 def image(data: bytes, name: str, how: Files, _taken: Taken) -> np.ndarray:
     """(H, W, C) as stored: a camera's note of how it was held (EXIF) is not followed."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", Image.DecompressionBombWarning)
-            with Image.open(io.BytesIO(data), formats=("JPEG", "PNG", "BMP")) as opened:
-                pixels = np.asarray(_eight_bits(opened, name).convert(MODES[how.channels]))
-    except _BOMB as error:
-        hint = "resize it to what the model sees"
-        raise ProjectError(
-            f"an image of more than {Image.MAX_IMAGE_PIXELS} pixels", name, hint
-        ) from error
-    except UnidentifiedImageError:
-        raise ProjectError("not a JPEG, PNG or BMP image", name) from None
-    except _NO_IMAGE as error:
-        raise ProjectError(f"a damaged image: {error}", name) from error
-    pixels = pixels.reshape(*pixels.shape[:2], -1)
-    pixels = pixels[..., ::-1] if how.channels == "bgr" else pixels
-    return pixels if how.values == "0..255" else pixels.astype(np.float32) / np.float32(255)
+    found = pixels(data, name, MODES[how.channels])
+    found = found[..., ::-1] if how.channels == "bgr" else found
+    return found if how.values == "0..255" else found.astype(np.float32) / np.float32(255)
 
 
 def raw(data: bytes, name: str, how: Files, taken: Taken) -> np.ndarray:
@@ -142,12 +123,6 @@ def _member(names: Collection[str], wanted: str | None, file: str) -> str:
     if wanted not in names:
         raise ProjectError(f"no array `{wanted}` in the file", file, did_you_mean(wanted, names))
     return wanted
-
-
-def _eight_bits(opened: Image.Image, name: str) -> Image.Image:
-    if opened.mode not in ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "CMYK", "YCbCr"):
-        raise ProjectError(f"an image of mode {opened.mode}: only 8 bits are read", name)
-    return opened
 
 
 Decode = Callable[[bytes, str, Files, Taken], np.ndarray]

@@ -4,6 +4,7 @@ Output pixel i of n, made from m input pixels, stands at x = (i + 1/2) * m / n -
 
     spline of order k    sum over j of c[j] * B_k(x - j)    k + 1 terms; 0 is nearest, 1 linear
     cubic (a = -3/4)     sum over j of p[j] * h(x - j)      4 terms: OpenCV's INTER_CUBIC
+    area                 the mean of the pixels from i * m / n to (i + 1) * m / n: its INTER_AREA
 
 B_k is the centred B-spline: B_0 = 1 on [-1/2, 1/2), and with r = (k + 1) / 2
 
@@ -13,7 +14,8 @@ From order 2 on c is not p but p filtered so that the spline goes through the pi
 Aldroubi, Eden: B-spline signal processing, IEEE Trans. SP 41, 1993). Beyond the border an image
 is continued by its edge (OpenCV), mirrored about its edge pixel (scikit-image), or zero.
 
-scikit-image smooths before it shrinks by f = m / n: Gaussian of sigma (f - 1) / 2, to 4 sigma.
+scikit-image smooths before it shrinks by f = m / n: Gaussian of sigma (f - 1) / 2, to 4 sigma;
+OpenCV's Gaussian goes to 3.
 """
 
 from __future__ import annotations
@@ -62,13 +64,32 @@ def cubic(image: np.ndarray, size: tuple[int, int]) -> np.ndarray:
     return _resized(image, size, _cubic_taps)
 
 
+def area(image: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+    """(H, W, C) → (*size, C) as OpenCV's INTER_AREA, in float32.
+
+    Where a side grows, both are made by its own kind of linear interpolation.
+    """
+    shrinks = image.shape[0] >= size[0] and image.shape[1] >= size[1]
+    return _resized(image, size, _area_taps if shrinks else _growing_taps)
+
+
+def smoothed(image: np.ndarray, sigma: float) -> np.ndarray:
+    """(H, W, C) → (H, W, C) as OpenCV's GaussianBlur of 8-bit images, in float32."""
+    radius = (round(6 * sigma + 1) | 1) // 2
+    for axis in (0, 1):
+        image = along(image, axis, _gaussian_taps(image.shape[axis], sigma, radius))
+    return image
+
+
 def spline(image: np.ndarray, size: tuple[int, int], order: int) -> np.ndarray:
     """(H, W, C) → (*size, C) as scikit-image's resize: smoothed, and clipped to its range."""
     low, high = image.min(), image.max()
     for axis in (0, 1):
         factor = image.shape[axis] / size[axis]
         if order and factor > 1:
-            image = along(image, axis, _gaussian_taps(image.shape[axis], (factor - 1) / 2))
+            sigma = (factor - 1) / 2
+            taken = _gaussian_taps(image.shape[axis], sigma, int(4 * sigma + 0.5))
+            image = along(image, axis, taken)
         for pole in POLES[order]:
             image = _filtered(image, axis, pole)
     image = _resized(image, size, lambda x, m: taps(x, m, order, "mirror"))
@@ -80,9 +101,9 @@ def along(image: np.ndarray, axis: int, through: Taps) -> np.ndarray:
     spread = [-1 if n == axis else 1 for n in range(image.ndim)]
     total = np.zeros((), np.float32)
     for index, weight in zip(through.places.T, through.weight.T, strict=True):
-        part = np.take(image, index, axis).astype(np.float32)
-        part *= weight.astype(np.float32).reshape(spread)
-        total = total + part
+        weight = weight.astype(np.float32).reshape(spread)
+        part = np.multiply(np.take(image, index, axis), weight, dtype=np.float32)
+        total = part if total.ndim == 0 else np.add(total, part, out=total)
     return total
 
 
@@ -135,8 +156,23 @@ def _cubic_taps(x: np.ndarray, size: int) -> Taps:
     return _within(Taps(index, np.where(t <= 1, near, far)), size, "edge")
 
 
-def _gaussian_taps(size: int, sigma: float) -> Taps:
-    radius = int(4 * sigma + 0.5)
+def _area_taps(x: np.ndarray, size: int) -> Taps:
+    f = size / len(x)
+    low = (np.arange(len(x)) * f)[:, None]
+    index = np.floor(low).astype(np.int64) + np.arange(int(np.ceil(f)) + 1)
+    covered = np.minimum(index + 1, low + f) - np.maximum(index, low)
+    return _within(Taps(index, np.clip(covered, 0, None) / f), size, "edge")
+
+
+def _growing_taps(x: np.ndarray, size: int) -> Taps:
+    f, i = size / len(x), np.arange(len(x))
+    index = np.floor(i * f).astype(np.int64)
+    far = np.clip((i + 1) - (index + 1) / f, 0, None)
+    far = (far - np.floor(far))[:, None]
+    return _within(Taps(index[:, None] + np.arange(2), np.hstack([1 - far, far])), size, "edge")
+
+
+def _gaussian_taps(size: int, sigma: float, radius: int) -> Taps:
     offsets = np.arange(-radius, radius + 1)
     weight = np.exp(-0.5 * np.square(offsets / sigma))
     weight = np.broadcast_to(weight / weight.sum(), (size, len(offsets)))

@@ -25,8 +25,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pipeline.data.given import ModelInput
 from pipeline.data.samples import Feed, Samples
 from pipeline.engine.ort import OrtSession
+from pipeline.errors import ProjectError, Route
 from pipeline.graph import Graph, array, attribute, is_float, is_foreign, shape
 from pipeline.project.sections import Input
 
@@ -140,6 +142,21 @@ def preprocessing_mistake(
     best = int(np.argmin(undone))
     is_told = undone[best] < min(FITS, MISTAKES[best].margin * as_it_is)
     return MISTAKES[best] if is_told else None
+
+
+def refuse_mistake(graph: Graph, samples: Samples, given: ModelInput) -> None:
+    """Raises ProjectError for a mistake in how `given` is fed, with what to do about it."""
+    name, offset = given.name, given.taken.offset
+    if name not in (value.name for value in graph.inputs):
+        return  # planes stand in its place
+    mistake = preprocessing_mistake(graph, samples, name, given.said, offset)
+    if mistake is None:
+        return
+    raise ProjectError(
+        f"input `{name}` is not fed as the model was trained: {mistake.what}",
+        Route(f"inputs.{name}"),
+        f"{mistake.advice}; or `allow: [preprocessing]` under `data:`",
+    )
 
 
 def distance(m: np.ndarray, s: np.ndarray, mu: np.ndarray, var: np.ndarray) -> float:

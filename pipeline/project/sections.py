@@ -129,6 +129,9 @@ class Files:
         int | None, Doc("So many samples of seeded noise: for timing, not for accuracy.", 1, 4096)
     ] = None
     member: Annotated[str | None, Doc("The array in a file that holds several.")] = None
+    stacked: Annotated[
+        bool, Doc("A .npy, .npz or .safetensors holds many samples; its first dimension counts.")
+    ] = False
     dtype: Annotated[
         Literal["uint8", "float32"] | None,
         Doc("Of bare numbers. Default: uint8 for an 8-bit image, else what the input takes."),

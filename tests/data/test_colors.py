@@ -39,6 +39,12 @@ def test_gray_is_opencvs():
     assert near(colors.gray(RGB)[..., 0], cv2.cvtColor(RGB, cv2.COLOR_RGB2GRAY))
 
 
+def test_analogue_yuv_is_opencvs_there_and_back():
+    yuv = cv2.cvtColor(RGB, cv2.COLOR_RGB2YUV)
+    assert near(colors.yuv_analog(RGB), yuv)
+    assert near(colors.rgb_of_yuv_analog(yuv), cv2.cvtColor(yuv, cv2.COLOR_YUV2RGB))
+
+
 def test_video_range_is_opencvs():
     rgb = blocks(RGB)
     y, uv = planes_of_opencv(rgb)

@@ -11,8 +11,8 @@ import pytest
 import safetensors.numpy
 from PIL import Image
 
-from pipeline.data.files import fed, noise, read_sample
-from pipeline.data.formats import MOST_BYTES, Taken
+from pipeline.data.files import fed, noise, prepared
+from pipeline.data.formats import MOST_BYTES, Taken, decoded
 from pipeline.errors import ProjectError
 from pipeline.project.sections import Files
 from pipeline.project.transforms import CenterCrop, PadResize, Resize
@@ -35,8 +35,11 @@ def npz(**arrays: np.ndarray) -> bytes:
     return file.getvalue()
 
 
-def read(data: bytes, name: str, taken: Taken = FLOAT, **how: object) -> np.ndarray:
-    return read_sample(data, name, Files(**how), taken)
+def read(
+    data: bytes, name: str, taken: Taken = FLOAT, layout: str = "NCHW", **how: object
+) -> np.ndarray:
+    said = Files(**how)
+    return prepared(decoded(data, name, said, taken), name, said, taken, layout)
 
 
 def refusal(data: bytes, name: str, taken: Taken = FLOAT, **how: object) -> str:
@@ -50,7 +53,7 @@ def refusal(data: bytes, name: str, taken: Taken = FLOAT, **how: object) -> str:
 def test_an_image_gets_the_layout_of_its_input(format):
     chw = RGB.transpose(2, 0, 1)[None]
     assert np.array_equal(read(picture(format), f"x.{format}"), chw)
-    given = read_sample(picture(), "x.PNG", Files(), Taken((1, 4, 6, 3), "float32"), "NHWC")
+    given = read(picture(), "x.PNG", Taken((1, 4, 6, 3), "float32"), "NHWC")
     assert np.array_equal(given, RGB[None])
     assert np.array_equal(fed(read(picture(), "x.png", IMAGE), IMAGE), chw.astype(float) - 128)
 

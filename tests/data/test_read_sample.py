@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from pipeline.data.files import fed as as_fed
-from pipeline.data.files import read_sample
-from pipeline.data.formats import Taken
+from pipeline.data.files import prepared
+from pipeline.data.formats import Taken, decoded
 from pipeline.errors import ProjectError
 from pipeline.project.sections import Files
 
@@ -30,9 +30,13 @@ def header(shape: str, descr: str = "'<f4'") -> bytes:
     return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
 
 
+def read_sample(data: bytes, taken: Taken) -> np.ndarray:
+    return prepared(decoded(data, "s.npy", Files(), taken), "s.npy", Files(), taken)
+
+
 def fed(data: bytes, dtype: str = "float32", offset: int = 0) -> np.ndarray:
     taken = Taken(SHAPE, dtype, offset)
-    return as_fed(read_sample(data, "s.npy", Files(), taken), taken)
+    return as_fed(read_sample(data, taken), taken)
 
 
 def refusal(data: bytes, dtype: str = "float32", offset: int = 0) -> str:
@@ -77,7 +81,7 @@ def test_another_shape_is_refused(shape):
 
 def test_a_batch_is_not_left_out_of_an_input_of_many():
     with pytest.raises(ProjectError, match=r"shape \[3\], the input takes \[2, 3\]"):
-        read_sample(npy(RAMP[0]), "s.npy", Files(), Taken((2, 3), "float32"))
+        read_sample(npy(RAMP[0]), Taken((2, 3), "float32"))
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float16", "uint8", "int32", "bool", "complex64"])

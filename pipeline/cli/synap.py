@@ -1,0 +1,21 @@
+"""npumake synap: what the tools of SyNAP's toolkit do, under their own names
+
+example:
+  npumake synap image_to_raw -i face.jpg -o .nv12 -s 640x480
+  npumake synap image_from_raw -i face_640x480.nv12 -o .png
+  synap_cli_od -m model.synap face.jpg | npumake synap image_od -i face.jpg -o found.png
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from pipeline.cli import synap_images
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    synap_images.add(parser.add_subparsers(dest="command", required=True, metavar="COMMAND"))
+
+
+def run(given: argparse.Namespace) -> int:
+    return int(given.act(given))

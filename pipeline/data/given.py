@@ -1,0 +1,154 @@
+"""The samples given for one model input: each file read once, each sample made once.
+
+    file → array (formats) → transforms, shape and type of the input (files)
+         → the raw value x, taken back where the file holds normalised ones (normalized)
+    x → its facts (lint)
+    x, an image less its offset → what is fed in its place, by graph input (fed)
+
+A stack is a file of many samples: its first dimension counts them. Of what is given, a sample at a
+time is in memory, or a stack.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from pipeline.data.fed import fed_form
+from pipeline.data.files import fed, noise, prepared
+from pipeline.data.formats import Taken, decoded, is_plain
+from pipeline.data.lint import Fact, fact, findings
+from pipeline.data.normalized import raw
+from pipeline.data.samples import Feed
+from pipeline.errors import ProjectError, Route, did_you_mean
+from pipeline.project.feeding import Feeding
+from pipeline.project.files import SourceFile, SourceFiles
+from pipeline.project.names import entries, strangers
+from pipeline.project.sections import Files, Input
+
+MOST_BYTES = 1 << 30  # of one file
+# Of the width of a range: what float32 loses when normalised values are taken back.
+LOST = 1e-4
+
+
+@dataclass(frozen=True)
+class ModelInput:
+    """An input of the model, though the graph may have planes in its place."""
+
+    name: str
+    said: Input  # of it, in the YAML
+    form: Feeding  # how it is fed
+    taken: Taken  # the raw array it is made of
+
+
+class Item(NamedTuple):
+    """A sample that is read when `array` is called, as its file has it."""
+
+    name: str
+    array: Callable[[], np.ndarray]
+
+
+class Made(NamedTuple):
+    """A sample: the facts about its raw value, and what it feeds the graph."""
+
+    fact: Fact
+    feed: Feed
+
+
+@dataclass(frozen=True)
+class Given:
+    """What `data.<key>` says of one input, and the files it names."""
+
+    input: ModelInput
+    key: str
+    how: Files
+    files: tuple[SourceFile, ...]
+
+    def items(self) -> Iterator[Item]:
+        """Every sample, in the order of the files. Raises ProjectError for what is no stack."""
+        if self.how.random is not None:
+            sample = noise(self.input.name, self.how, self.input.taken)
+            for index in range(self.how.random):
+                yield Item(f"noise {index:04}", partial(sample, index))
+        for file in self.files:
+            if self.how.stacked:
+                yield from self._stack(file)
+            else:
+                yield Item(file.name, partial(self._decoded, file))
+
+    def made(self, item: Item) -> Made:
+        """Raises ProjectError naming the file, where it is not what the input takes."""
+        target, x = self.input, item.array()
+        if self.how.random is None:
+            x = self._raw(x, item.name)
+        return Made(fact(item.name, x), fed_form(fed(x, target.taken), target.form, target.name))
+
+    def refuse_findings(self, facts: list[Fact]) -> None:
+        """Raises ProjectError for the worst of what is wrong with the set and not allowed."""
+        if self.how.random is not None:
+            return
+        images = (0.0, 255.0) if self.input.taken.offset else (-np.inf, np.inf)
+        low, high = self.how.range or images
+        slack = LOST * (high - low) if self.how.normalized else 0.0
+        for finding in findings(facts, (low, high), slack):
+            if finding.kind not in self.how.allow:
+                hint = f"`allow: [{finding.kind}]` under `{self.key}:` if it is meant to be so"
+                raise ProjectError(finding.what, Route(f"data.{self.key}"), hint)
+
+    def _decoded(self, file: SourceFile) -> np.ndarray:
+        if os.path.getsize(file.path) > MOST_BYTES:
+            raise ProjectError(f"a file of more than {MOST_BYTES} bytes", file.name)
+        return decoded(file.read(), file.name, self.how, self.input.taken)
+
+    def _stack(self, file: SourceFile) -> Iterator[Item]:
+        if not is_plain(file.name):
+            hint = "only .npy, .npz and .safetensors hold one"
+            raise ProjectError("no stack of samples", file.name, hint)
+        stack = self._decoded(file)
+        if stack.ndim == 0:
+            raise ProjectError("a single number is no stack of samples", file.name)
+        for index in range(len(stack)):
+            yield Item(f"{index} of {file.name}", partial(stack.__getitem__, index))
+
+    def _raw(self, array: np.ndarray, name: str) -> np.ndarray:
+        said, how, taken = self.input.said, self.how, self.input.taken
+        held = replace(taken, offset=0) if how.normalized else taken
+        sample = prepared(array, name, how, held, said.layout, f"data.{self.key}.transforms")
+        return raw(sample, said.mean, said.scale, said.layout) if how.normalized else sample
+
+
+def given(
+    inputs: Mapping[str, ModelInput], data: Mapping[str, Files], sources: SourceFiles
+) -> list[Given]:
+    """The samples of each input. Raises ProjectError for an input without, or unknown, and for
+    keys that contradict each other."""
+    for name in strangers(data, inputs):
+        hint = did_you_mean(name, inputs)
+        raise ProjectError(f"the model has no input `{name}`", Route(f"data.{name}"), hint)
+    keys = entries(data, inputs)
+    for name in inputs:
+        if name not in keys:
+            hint = f"add  {name}: {{files: ...}}"
+            raise ProjectError(f"no samples for input `{name}`", Route("data"), hint)
+    for name, key in keys.items():
+        _refuse_contradictions(name, data[key], f"data.{key}")
+    return [
+        Given(inputs[name], key, data[key], sources.get(f"data.{key}.files", ()))
+        for name, key in keys.items()
+    ]
+
+
+def _refuse_contradictions(name: str, how: Files, route: str) -> None:
+    if (how.files is None) == (how.random is None):
+        hint = "give `files`, or `random` for noise"
+        raise ProjectError(f"input `{name}` needs either files or noise", Route(route), hint)
+    if how.range is not None and (len(how.range) != 2 or how.range[0] >= how.range[1]):
+        raise ProjectError("a range is [lowest, highest]", Route(f"{route}.range"))
+    for step in ("transforms", "normalized", "stacked"):
+        if how.random is not None and getattr(how, step):
+            raise ProjectError("noise is fed as it is", Route(f"{route}.{step}"))
