@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pipeline.detection.metadata import Metadata
 from pipeline.detection.outputs import Output, Quantization
 from pipeline.errors import GraphError
 from pipeline.kernels import boxes as geometry
@@ -36,6 +37,11 @@ class Rules:
     candidates: int = 300
     most: int = 300
     class_aware: bool = False
+
+
+def rules_for_map(metadata: Metadata) -> Rules:
+    """Every box that may count, as a mean average precision wants them: Ultralytics' thresholds."""
+    return Rules(0.001, 0.7, 0, 300, metadata.nms == "class_aware")
 
 
 @dataclass(frozen=True)

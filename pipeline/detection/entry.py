@@ -81,17 +81,22 @@ class Entry:
 
 
 def read_object(data: str | bytes, name: str) -> dict[str, Json]:
-    """The one JSON object in `data`. Raises ProjectError for anything else: not JSON, not UTF-8,
-    too large, too deep, a key twice, NaN."""
-    if len(data) > LARGEST:
-        raise ProjectError(f"more than {LARGEST} bytes of JSON", name)
-    try:
-        found = json.loads(data, object_pairs_hook=_once, parse_constant=_no_number)
-    except (ValueError, RecursionError) as error:
-        raise ProjectError(f"not readable JSON: {error}", name) from error
+    """The one JSON object in `data`. Raises ProjectError for anything else."""
+    found = read_json(data, name)
     if not isinstance(found, dict):
         raise ProjectError("the JSON must be an object", name)
     return found
+
+
+def read_json(data: str | bytes, name: str) -> Json:
+    """Raises ProjectError for what is not JSON, not UTF-8, too large or too deep, for a key that
+    is written twice, and for NaN."""
+    if len(data) > LARGEST:
+        raise ProjectError(f"more than {LARGEST} bytes of JSON", name)
+    try:
+        return json.loads(data, object_pairs_hook=_once, parse_constant=_no_number)
+    except (ValueError, RecursionError) as error:
+        raise ProjectError(f"not readable JSON: {error}", name) from error
 
 
 def _once(pairs: list[tuple[str, Json]]) -> dict[str, Json]:

@@ -79,7 +79,7 @@ KINDS: dict[str, Kind] = {
 # The keys that are acted on: a table of sections 2 to 5 holds no others.
 ACTED_ON = (
     *("schema_version", "dataset", "dataset.classes", "input", "input.shape", "model"),
-    *("model.end2end", "decoder_version", "nms", "split_hints", "outputs"),
+    *("model.end2end", "nms", "split_hints", "outputs"),
 )
 
 _TRAINING = "a record of the training"
@@ -100,6 +100,7 @@ _WHY = {
     "augmentation": _TRAINING,
     "validation": "how the trainer measured; `evaluation:` says how it is measured here",
     "export": _TRAINING,
+    "decoder_version": "`outputs` say how they are decoded",
     "calibration": "a name alone; the file stands under `data:`",
     "compilation": _BOARD,
     "tflite_quantizer": _OTHERS,

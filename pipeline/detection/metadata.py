@@ -61,7 +61,6 @@ class Metadata:
     classes: tuple[str, ...] = ()
     nms: str = "class_agnostic"
     end2end: bool = False
-    decoder_version: str | None = None
 
     def to_json(self) -> str:
         return json.dumps(self.document, ensure_ascii=False, allow_nan=False)
@@ -91,7 +90,6 @@ def read_metadata(data: str | bytes, name: str) -> Metadata:
         classes=tuple(top.entry("dataset").get("classes", TEXTS, ())[:MOST_CLASSES]),
         nms=top.data.get("nms") or "class_agnostic",
         end2end=bool(model.data.get("end2end")),
-        decoder_version=top.data.get("decoder_version"),
     )
 
 

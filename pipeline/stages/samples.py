@@ -22,9 +22,13 @@ from pipeline.data.formats import Taken
 from pipeline.data.lint import fact, findings
 from pipeline.data.normalized import raw
 from pipeline.data.samples import Feed, Samples
+from pipeline.data.snapshot import Snapshot
+from pipeline.data.stored import opened, require_input, stored
 from pipeline.debug.preprocessing import preprocessing_mistake
+from pipeline.detection.notes import tiling
 from pipeline.errors import ProjectError, Route, did_you_mean
 from pipeline.graph import Graph, dtype, shape
+from pipeline.progress import tell
 from pipeline.project.feeding import Feeding, feeding
 from pipeline.project.files import SourceFiles
 from pipeline.project.names import entries, strangers
@@ -51,11 +55,16 @@ def samples(
     forms = _forms(original_float, inputs)
     keys = _keys(data, forms)
     taken = _taken(original_float, forms)
+    snapshots = _snapshots(original_float, inputs, data, keys, taken, sources)
     readers: dict[str, Read] = {}
     names: dict[str, tuple[str, ...]] = {}
     for name, key in keys.items():
         given = inputs.get(name, Input())
-        names[name], readers[name] = _reader(name, key, data[key], taken[name], given, sources)
+        names[name], readers[name] = (
+            stored(snapshots[key], name, given.layout)
+            if key in snapshots
+            else _reader(name, key, data[key], taken[name], given, sources)
+        )
     _check_counts({name: len(found) for name, found in names.items()})
     for name, key in keys.items():
         _check_set(key, data[key], names[name], readers[name], taken[name])
@@ -67,8 +76,8 @@ def samples(
         return feed
 
     found = Samples(next(iter(names.values())), read)
-    for name, key in keys.items():
-        if data[key].random is None and "preprocessing" not in data[key].allow:
+    for name in (name for name, key in keys.items() if data[key].random is None):
+        if "preprocessing" not in data[keys[name]].allow:
             _check_feeding(original_float, found, name, inputs.get(name, Input()), taken[name])
     return found
 
@@ -101,12 +110,35 @@ def _taken(graph: Graph, forms: Mapping[str, Feeding]) -> dict[str, Taken]:
     }
 
 
+def _snapshots(
+    graph: Graph,
+    inputs: Mapping[str, Input],
+    data: Mapping[str, Files],
+    keys: Mapping[str, str],
+    taken: Mapping[str, Taken],
+    sources: SourceFiles,
+) -> Mapping[str, Snapshot]:
+    """By key of `data`, its snapshot, opened and checked once for all inputs that it holds."""
+    found: dict[str, Snapshot] = {}
+    for name, key in keys.items():
+        if data[key].snapshot is None:
+            continue
+        given, route = inputs.get(name, Input()), f"data.{key}.snapshot"
+        if key not in found:
+            (file,) = sources[route]
+            found[key] = opened(file, taken[name].shape, given.layout, tiling(graph))
+            for remark in found[key].remarks:
+                tell(remark)
+        require_input(found[key], name, given, route)
+    return found
+
+
 def _reader(
     name: str, key: str, how: Files, taken: Taken, given: Input, sources: SourceFiles
 ) -> tuple[tuple[str, ...], Read]:
     route = f"data.{key}"
     if (how.files is None) == (how.random is None):
-        hint = "give `files`, or `random` for noise"
+        hint = "give `files`, a `snapshot`, or `random` for noise"
         raise ProjectError(f"input `{name}` needs either files or noise", Route(route), hint)
     if how.range is not None and (len(how.range) != 2 or how.range[0] >= how.range[1]):
         raise ProjectError("a range is [lowest, highest]", Route(f"{route}.range"))
