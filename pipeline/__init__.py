@@ -13,7 +13,7 @@ FLOORS = (
     ("passes", "frontends", "borders", "targets"),  # fewer nodes; files in; what is fed; chips
     ("runtime",),  # run any artifact
     ("engine", "data"),  # run a graph; read what it is fed
-    ("custom",),  # operators in the user's own Python
+    ("custom", "detection"),  # operators in the user's own Python; heads of detectors
     ("graph", "project", "cache", "bundle"),  # the nouns: a model, its YAML, its artifacts
     ("kernels",),  # numbers only
     ("errors", "digest", "progress"),  # standard library only

@@ -1,6 +1,7 @@
 """How a long computation tells whoever watches how far it is, without knowing who that is.
 
-`track` wraps an iterable; the value computed does not depend on anybody listening.
+`track` wraps an iterable, `tell` says a sentence; the value computed does not depend on anybody
+listening.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ from typing import TypeVar
 T = TypeVar("T")
 Listener = Callable[[str, int, int], None]  # (what is done, how many are done, of how many)
 
+Told = Callable[[str], None]
+
+_told: ContextVar[Told | None] = ContextVar("told", default=None)
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 
@@ -34,3 +38,19 @@ def track(items: Iterable[T], what: str, total: int) -> Iterator[T]:
         yield item
     if listener:
         listener(what, total, total)
+
+
+@contextmanager
+def hearing(told: Told) -> Iterator[None]:
+    """Every `tell` inside the block reports to `told`."""
+    token = _told.set(told)
+    try:
+        yield
+    finally:
+        _told.reset(token)
+
+
+def tell(sentence: str) -> None:
+    """What a person should know though nothing fails for it."""
+    if told := _told.get():
+        told(sentence)

@@ -90,6 +90,15 @@ compiler_parameters:
   jobs: 32
 """
 
+ARA2 = """\
+model: yolov8n-seg.onnx
+int16_mode: int16_smart
+calibration: calibration-ds-2bcd-0123456789abcdef.safetensors
+metadata: edgefirst.json
+task: bt-449c
+studio_server: test.edgefirst.studio
+"""
+
 
 def document(text: str) -> Document:
     return parse_document(text.encode(), "config.yaml", older_meaning)

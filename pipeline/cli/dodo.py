@@ -18,7 +18,7 @@ from pipeline.errors import PipelineError
 from pipeline.make.build import Build
 from pipeline.make.node import Node
 from pipeline.make.tasks import failing_task, tasks
-from pipeline.progress import listening
+from pipeline.progress import hearing, listening
 
 
 def doit_config() -> dict[str, Any]:
@@ -56,5 +56,5 @@ def _make(build: Build, node: Node) -> Any:
     # Imports NumPy and ONNX; a build with nothing to do never gets here.
     from pipeline.make.maker import make
 
-    with listening(SCREEN.progress):
+    with listening(SCREEN.progress), hearing(SCREEN.line):
         return make(build, node)

@@ -25,7 +25,11 @@ from pipeline.data.formats import Taken, decoded, is_plain
 from pipeline.data.lint import Fact, fact, findings
 from pipeline.data.normalized import raw
 from pipeline.data.samples import Feed
+from pipeline.data.snapshot import Snapshot
+from pipeline.data.stored import opened, require_input, stored
+from pipeline.detection.metadata import Tiling
 from pipeline.errors import ProjectError, Route, did_you_mean
+from pipeline.progress import tell
 from pipeline.project.feeding import Feeding
 from pipeline.project.files import SourceFile, SourceFiles
 from pipeline.project.names import entries, strangers
@@ -68,6 +72,7 @@ class Given:
     key: str
     how: Files
     files: tuple[SourceFile, ...]
+    snapshot: Snapshot | None = None
 
     def items(self) -> Iterator[Item]:
         """Every sample, in the order of the files. Raises ProjectError for what is no stack."""
@@ -75,6 +80,10 @@ class Given:
             sample = noise(self.input.name, self.how, self.input.taken)
             for index in range(self.how.random):
                 yield Item(f"noise {index:04}", partial(sample, index))
+        if self.snapshot is not None:
+            names, read = stored(self.snapshot, self.input.name, self.input.said.layout)
+            for index, name in enumerate(names):
+                yield Item(name, partial(read, index))
         for file in self.files:
             if self.how.stacked:
                 yield from self._stack(file)
@@ -123,10 +132,13 @@ class Given:
 
 
 def given(
-    inputs: Mapping[str, ModelInput], data: Mapping[str, Files], sources: SourceFiles
+    inputs: Mapping[str, ModelInput],
+    data: Mapping[str, Files],
+    sources: SourceFiles,
+    tiling: Tiling | None = None,
 ) -> list[Given]:
     """The samples of each input. Raises ProjectError for an input without, or unknown, and for
-    keys that contradict each other."""
+    keys that contradict each other. `tiling` is what the model was trained on, for a snapshot."""
     for name in strangers(data, inputs):
         hint = did_you_mean(name, inputs)
         raise ProjectError(f"the model has no input `{name}`", Route(f"data.{name}"), hint)
@@ -137,15 +149,45 @@ def given(
             raise ProjectError(f"no samples for input `{name}`", Route("data"), hint)
     for name, key in keys.items():
         _refuse_contradictions(name, data[key], f"data.{key}")
+    snapshots = _snapshots(inputs, keys, sources, tiling)
     return [
-        Given(inputs[name], key, data[key], sources.get(f"data.{key}.files", ()))
+        Given(
+            inputs[name],
+            key,
+            data[key],
+            sources.get(f"data.{key}.files", ()),
+            snapshots.get(key),
+        )
         for name, key in keys.items()
     ]
 
 
+def _snapshots(
+    inputs: Mapping[str, ModelInput],
+    keys: Mapping[str, str],
+    sources: SourceFiles,
+    tiling: Tiling | None,
+) -> Mapping[str, Snapshot]:
+    """By key of `data`, its snapshot, opened and checked once for all inputs that it holds."""
+    found: dict[str, Snapshot] = {}
+    for name, key in keys.items():
+        route = f"data.{key}.snapshot"
+        if route not in sources:
+            continue
+        said, taken = inputs[name].said, inputs[name].taken
+        if key not in found:
+            (file,) = sources[route]
+            found[key] = opened(file, taken.shape, said.layout, tiling)
+            for remark in found[key].remarks:
+                tell(remark)
+        require_input(found[key], name, said, route)
+    return found
+
+
 def _refuse_contradictions(name: str, how: Files, route: str) -> None:
-    if (how.files is None) == (how.random is None):
-        hint = "give `files`, or `random` for noise"
+    sources = (how.files, how.snapshot, how.random)
+    if sum(source is not None for source in sources) != 1:
+        hint = "give `files`, a `snapshot`, or `random` for noise"
         raise ProjectError(f"input `{name}` needs either files or noise", Route(route), hint)
     if how.range is not None and (len(how.range) != 2 or how.range[0] >= how.range[1]):
         raise ProjectError("a range is [lowest, highest]", Route(f"{route}.range"))

@@ -28,6 +28,18 @@ PerChannel = float | tuple[float, ...]  # one number for all channels, or one pe
 @dataclass(frozen=True)
 class Model:
     path: Annotated[FilePath, Doc("The trained network (.onnx, .tflite, .pb, .prototxt).")]
+    split: Annotated[
+        Literal["none", "hints"],
+        Doc("hints: a detector's outputs are cut as `split_hints` of its metadata say."),
+    ] = "none"
+    int16: Annotated[
+        Literal["none", "distance_to_box"],
+        Doc("distance_to_box: the arithmetic that makes a detector's boxes is kept in 16 bits."),
+    ] = "none"
+    metadata: Annotated[
+        FilePath | None,
+        Doc("An edgefirst.json beside the model; an ONNX model may hold it itself."),
+    ] = None
     weights: Annotated[
         FileGlob | None,
         Doc("Weights in files of their own: the .caffemodel, or what an .onnx refers to."),
@@ -116,7 +128,7 @@ class Input:
 
 @dataclass(frozen=True)
 class Files:
-    """The samples of one input: either files or random values."""
+    """The samples of one input: files, one snapshot of them all, or random values."""
 
     files: Annotated[
         FileGlob | None,
@@ -124,6 +136,10 @@ class Files:
             "A folder or a pattern, one sample per file: .npy, .npz, .safetensors, .jpg, .png, "
             ".bmp; any other suffix is the bare numbers."
         ),
+    ] = None
+    snapshot: Annotated[
+        FilePath | None,
+        Doc("All samples in one .safetensors: EdgeFirst's calibration snapshot."),
     ] = None
     random: Annotated[
         int | None, Doc("So many samples of seeded noise: for timing, not for accuracy.", 1, 4096)

@@ -1,6 +1,7 @@
 """original_float: the model as it was trained, with its preprocessing in front.
 
-    model file → cut at `outputs` → static shapes, working opset → border nodes removed
+    model file → cut at `outputs` → static shapes, working opset → a detector's head cut by its
+               hints → border nodes removed
                → per input the nodes from what is fed to what it was trained on
 
 The chip is fed x (of a picture: code - 128); the model was trained on (code - mean) * scale, in
@@ -15,6 +16,9 @@ from pipeline.borders.cut import end_at, remove_node, remove_types
 from pipeline.borders.preprocess import put_in_front
 from pipeline.custom.operators import declared, require
 from pipeline.custom.shapes import with_shapes
+from pipeline.detection.head import with_head
+from pipeline.detection.metadata import Metadata, read_metadata
+from pipeline.detection.notes import carried, metadata_of
 from pipeline.errors import GraphError, ProjectError, Route, did_you_mean
 from pipeline.frontends import RESHAPED, WITH_WEIGHTS, read_model, suffix_of
 from pipeline.graph import Graph, Value, open_dimensions, shape, upgraded
@@ -60,7 +64,10 @@ def _made(
         end_at(graph, model.outputs)
     operators = declared(custom_operators, sources)
     require(graph, operators)
+    facts, metadata = carried(graph), _metadata(graph, model, sources)
     graph = with_shapes(upgraded(_with_fixed_shapes(graph, inputs)), operators)
+    graph.set_metadata(facts)
+    graph = with_head(graph, model, metadata)
     if remove_types(graph, model.remove_types):
         graph = graph.with_shapes()
     for index, node in enumerate(model.remove_nodes):
@@ -117,6 +124,13 @@ def _reshaped(
         what = f"shape {list(dims or ())} does not fit the network: {error.what}"
         hint = f"`{file.name}` itself says {list(own[name])}"
         raise GraphError(what, Route(f"inputs.{name}.shape"), hint) from error
+
+
+def _metadata(graph: Graph, model: Model, sources: SourceFiles) -> Metadata | None:
+    """Of the file under `model.metadata`; else, where it is asked for, what the model carries."""
+    for file in sources.get("model.metadata", ()):
+        return read_metadata(file.read(), file.name)
+    return metadata_of(graph) if model.split == "hints" else None
 
 
 def _with_fixed_shapes(graph: Graph, inputs: Mapping[str, Input]) -> Graph:

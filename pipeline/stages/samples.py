@@ -15,6 +15,7 @@ from pipeline.data.given import Given, given
 from pipeline.data.samples import Feed, Samples
 from pipeline.data.spool import Spool
 from pipeline.debug.preprocessing import refuse_mistake
+from pipeline.detection.notes import tiling
 from pipeline.engine.parallel import side_by_side
 from pipeline.errors import ProjectError, Route
 from pipeline.graph import Graph
@@ -33,7 +34,7 @@ def samples(
     if not data:
         _require_grids(original_float)
         return Samples((), lambda index: {})
-    sets = given(model_inputs(original_float, inputs), data, sources)
+    sets = given(model_inputs(original_float, inputs), data, sources, tiling(original_float))
     kept = [Spool(side_by_side(each.made, each.items())) for each in sets]
     for each, spool in zip(sets, kept, strict=True):
         each.refuse_findings(spool.facts)

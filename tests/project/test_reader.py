@@ -24,6 +24,9 @@ SMALL = "model: {path: m.onnx}\ndata: {image: {files: s/*.npy}}\ntargets: [imx93
 FULL = {
     "model": {
         "path": "m.onnx",
+        "split": "hints",
+        "int16": "distance_to_box",
+        "metadata": "edgefirst.json",
         "weights": "w.caffemodel",
         "outputs": ["head"],
         "remove_types": ["Transpose"],
@@ -32,6 +35,7 @@ FULL = {
     "data": {
         "image": {
             "files": "s/*.png",
+            "snapshot": None,
             "random": None,
             "member": "x",
             "dtype": "uint8",
@@ -193,6 +197,9 @@ def routes(value, route=()):
 
 
 OTHER = {
+    "split": "none",
+    "int16": "none",
+    "snapshot": "s.safetensors",
     "batch": 1,
     "channels": "gray",
     "crop": False,

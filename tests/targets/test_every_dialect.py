@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dialect_cases import HB_COMPILE, HB_MAPPER, document
+from dialect_cases import ARA2, HB_COMPILE, HB_MAPPER, document
 
 from pipeline.errors import ProjectError
 from pipeline.project.expand import routes
 from pipeline.project.reader import project_of
 from pipeline.targets.dialects import DIALECTS
 
-EXAMPLES = {"hb_mapper": HB_MAPPER, "hb_compile": HB_COMPILE}
+EXAMPLES = {"hb_mapper": HB_MAPPER, "hb_compile": HB_COMPILE, "ara2": ARA2}
+GROUPED = ("hb_mapper", "hb_compile")  # keys in groups, and lists divided by `;`
 every_dialect = pytest.mark.parametrize("name", DIALECTS)
 STRANGE: tuple[Any, ...] = (
     *(None, True, -1, 0, 10**18, 1e300, "", " ", ";", ";;", "a;b", "x" * 999, "1x3", "../..", "*"),
@@ -47,6 +48,10 @@ def test_a_translation_depends_on_nothing_but_the_document(name: str):
 @pytest.mark.parametrize("strange", STRANGE, ids=lambda value: json.dumps(value)[:20])
 def test_a_strange_value_anywhere_is_translated_or_one_error(name: str, strange: Any):
     example = document(EXAMPLES[name]).data
+    if name not in GROUPED:
+        for key in example:
+            assert_translated_or_refused(name, json.dumps({**example, key: strange}))
+        return
     known = {key for group in example.values() for key in group}
     extra = {"node_info", "quant_config", "input_source", "max_percentile", "std_value", "jobs"}
     for group in example:
@@ -58,6 +63,13 @@ def test_a_strange_value_anywhere_is_translated_or_one_error(name: str, strange:
         DIALECTS[name].translate(document(json.dumps({**example, "x": strange})), "")
 
 
+@every_dialect
+def test_an_unknown_key_at_the_top_is_refused(name: str):
+    example = document(EXAMPLES[name]).data
+    with pytest.raises(ProjectError, match=r"unknown (group|key) `x`"):
+        DIALECTS[name].translate(document(json.dumps({**example, "x": 1})), "")
+
+
 def assert_translated_or_refused(name: str, text: str) -> None:
     with suppress(ProjectError):
         found = DIALECTS[name].translate(document(text), "")
@@ -65,7 +77,7 @@ def assert_translated_or_refused(name: str, text: str) -> None:
         assert set(found.places) == set(routes(found.data))
 
 
-@every_dialect
+@pytest.mark.parametrize("name", GROUPED)
 def test_one_value_is_one_value(name: str):
     text = re.sub("march: .*", "march: bayes-e;nash-e", EXAMPLES[name])
     with pytest.raises(ProjectError, match="`march` cannot be `bayes-e;nash-e`"):

@@ -1,0 +1,44 @@
+"""What later stages must know of a detector, noted in the graph: its metadata, as an ONNX file
+carries it, and the nodes that int16_smart keeps in 16 bits."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+
+from pipeline.detection.metadata import NOTE, Metadata, Tiling, read_metadata
+from pipeline.graph import Graph
+
+INT16 = "npumake.int16"
+LABELS = "labels"  # a JSON list, beside the metadata
+
+
+def mark_metadata(graph: Graph, metadata: Metadata) -> None:
+    labels = {LABELS: json.dumps(metadata.classes)} if metadata.classes else {}
+    graph.set_metadata({NOTE: metadata.to_json(), **labels})
+
+
+def metadata_of(graph: Graph) -> Metadata | None:
+    """What the graph carries; None where it carries nothing. Raises ProjectError."""
+    found = graph.metadata.get(NOTE)
+    return None if found is None else read_metadata(found, f"{NOTE} in the model")
+
+
+def carried(graph: Graph) -> Mapping[str, str]:
+    """The notes that came with a model and go with what is made of it."""
+    return {key: graph.metadata[key] for key in (NOTE, LABELS) if key in graph.metadata}
+
+
+def tiling(graph: Graph) -> Tiling | None:
+    metadata = metadata_of(graph)
+    return metadata.tiling if metadata else None
+
+
+def mark_int16(graph: Graph, names: Iterable[str]) -> None:
+    """Note the nodes to keep in 16 bits, by the names they have in this graph."""
+    graph.set_metadata({INT16: json.dumps(list(names))})
+
+
+def int16_nodes(graph: Graph) -> tuple[str, ...]:
+    """Their names in original_float; `graph.find` knows them in every later graph."""
+    return tuple(json.loads(graph.metadata.get(INT16, "[]")))

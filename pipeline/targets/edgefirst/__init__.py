@@ -1,0 +1,1 @@
+"""EdgeFirst's chips, and the form of its Ara2 Converter."""

@@ -1,0 +1,68 @@
+"""The Ara2 Converter's form → the native document.
+
+    model: yolov8n-seg.onnx           int16_mode: int8 | int16_smart
+    calibration: calibration-ds-1-0123456789abcdef.safetensors
+    metadata: edgefirst.json          (else the ONNX model's own)
+
+The head is always cut by the trainer's split_hints, whichever mode is chosen; int16_smart keeps
+the arithmetic from distances to boxes in 16 bits. Pixels are scaled by 1/255, as every trainer of
+Studio does it; the snapshot says so too, and another normalization in it is an error that tells
+what to write. Relative paths start at the form. Source: the Ara2 Converter's page.
+"""
+
+from __future__ import annotations
+
+from pipeline.project.document import Document, Route, Spot
+from pipeline.project.vendor import Dialect, Note
+from pipeline.targets.edgefirst.keys import CHIP, FORM, IGNORED, KEYS, PREFIX
+from pipeline.targets.translation import Native
+from pipeline.targets.vendor import Vendor, check_keys, notes_of
+
+# int16_mode → what is kept in 16 bits
+INT16 = {"int8": "none", "int16_smart": "distance_to_box"}
+UNSIGNED = 1 / 255  # the normalization of every trainer: 0..255 becomes 0..1
+
+
+def translate(document: Document, base: str = "") -> Document:
+    """Raises the first ProjectError: an unknown key, a mode there is not, no model."""
+    vendor = _form(document, base)
+    check_keys(vendor, (FORM,))
+    native = Native(document)
+    model, mode, files = (f"{FORM}.{key}" for key in ("model", "int16_mode", "calibration"))
+    native.put(("model", "path"), vendor.path(vendor.text(model)), vendor.spot(model))
+    native.put(("model", "split"), "hints", vendor.spot(model))
+    native.put(("model", "int16"), INT16[vendor.text(mode)], _known(vendor, mode))
+    metadata = f"{FORM}.metadata"
+    if vendor.given(metadata) is not None:
+        path = vendor.path(vendor.text(metadata))
+        native.put(("model", "metadata"), path, vendor.spot(metadata))
+    native.put(("targets",), [CHIP], vendor.spot(model))
+    native.put(("compile", "prefix"), PREFIX, vendor.spot(model))
+    native.put(("inputs", "*", "scale"), UNSIGNED, vendor.spot(model))
+    native.put(("inputs", "*", "offset"), 128, vendor.spot(model))
+    if vendor.given(files) is not None:
+        path = vendor.path(vendor.text(files))
+        native.put(("data", "*", "snapshot"), path, vendor.spot(files))
+    return native.document()
+
+
+def notes(document: Document) -> tuple[Note, ...]:
+    """What a valid form says that has no effect here."""
+    return notes_of(_form(document, ""), IGNORED)
+
+
+ARA2 = Dialect(translate, notes)
+
+
+def _form(document: Document, base: str) -> Vendor:
+    """The form as the one group of a vendor's document."""
+    top = document.places[()]
+    places: dict[Route, Spot] = {(): top, (FORM,): top}
+    places |= {(FORM, *route): spot for route, spot in document.places.items() if route}
+    return Vendor(Document(document.path, {FORM: document.data}, places), KEYS, base)
+
+
+def _known(vendor: Vendor, key: str) -> Spot:
+    """Where the key is written; where it is not, where the model is: a value has a line."""
+    is_written = vendor.given(key) is not None
+    return vendor.spot(key if is_written else f"{FORM}.model")

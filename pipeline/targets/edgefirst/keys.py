@@ -1,0 +1,24 @@
+"""The form of the Ara2 Converter as a document: the one knob it has, and the files Studio hands
+it. Source: the Ara2 Converter's page; `reference` notes of EdgeFirst's metadata and calibration."""
+
+from __future__ import annotations
+
+from pipeline.targets.vendor import Key
+
+FORM = "form"  # the document is one flat group, called so here
+CHIP = "ara240"
+PREFIX = "model"  # the converter writes model.dvm
+
+KEYS: dict[str, Key] = {
+    f"{FORM}.model": Key(needed=True),
+    f"{FORM}.int16_mode": Key(("int8", "int16_smart"), default="int8"),
+    f"{FORM}.calibration": Key(),
+    f"{FORM}.metadata": Key(),
+    f"{FORM}.task": Key(),
+    f"{FORM}.studio_server": Key(),
+}
+
+IGNORED: dict[str, str] = {
+    f"{FORM}.task": "the number of a job in Studio, which is not asked",
+    f"{FORM}.studio_server": "no server is asked: the files lie here",
+}

@@ -1,0 +1,159 @@
+"""Heads of detectors as Ultralytics exports them, small and with random weights."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto, helper, numpy_helper
+
+SIDE, STRIDES, CLASSES, BINS, COEFFICIENTS = 64, (8, 16, 32), 3, 16, 4
+SIZES = tuple(SIDE // stride for stride in STRIDES)
+BOXES = sum(size * size for size in SIZES)
+
+
+class Head:
+    """Nodes in the making; a tensor is called like its node."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+        self.rng = np.random.default_rng(seed)
+
+    def constant(self, name: str, array: np.ndarray) -> str:
+        self.constants.append(numpy_helper.from_array(array, name))
+        return name
+
+    def add(self, op_type: str, name: str, *inputs: str, **attributes: Any) -> str:
+        self.nodes.append(helper.make_node(op_type, inputs, [name], name, **attributes))
+        return name
+
+    def conv(self, name: str, x: str, given: int, made: int, size: int = 1, stride: int = 1) -> str:
+        weight = self.rng.normal(0, 1 / np.sqrt(given * size**2), (made, given, size, size))
+        bias = self.rng.normal(0, 0.5, made).astype(np.float32)
+        w = self.constant(f"{name}.w", weight.astype(np.float32))
+        b = self.constant(f"{name}.b", bias)
+        return self.add(
+            "Conv", name, x, w, b, strides=[stride] * 2, pads=[(size - stride + 1) // 2] * 4
+        )
+
+    def integers(self, name: str, *values: int) -> str:
+        return self.constant(name, np.array(values, np.int64))
+
+    def slice(self, name: str, x: str, start: int, end: int) -> str:
+        limits = [self.integers(f"{name}.{key}", value) for key, value in
+                  (("start", start), ("end", end), ("axis", 1))]  # fmt: skip
+        return self.add("Slice", name, x, *limits)
+
+    def decoded(self, box: str, bins: int, normalized: bool) -> str:
+        """Boxes of raw ones: the DFL projection, then distances to boxes."""
+        if bins > 1:
+            shape = self.integers("dfl.shape", 1, 4, bins, BOXES)
+            x = self.add("Reshape", "/dfl/Reshape", box, shape)
+            x = self.add("Transpose", "/dfl/Transpose", x, perm=[0, 2, 1, 3])
+            x = self.add("Softmax", "/dfl/Softmax", x, axis=1)
+            w = self.constant("dfl.w", np.arange(bins, dtype=np.float32).reshape(1, bins, 1, 1))
+            x = self.add("Conv", "/dfl/conv/Conv", x, w)
+            box = self.add("Reshape", "/dfl/Reshape_1", x, self.integers("dfl.out", 1, 4, BOXES))
+        centres, strides = anchors()
+        if normalized:  # the stride is worked into the distances, and so is the size
+            factor = self.constant("factor", strides / SIDE)
+            box, centres = self.add("Mul", "/scaled", box, factor), centres * strides / SIDE
+        anchor = self.constant("anchors", centres[None])
+        lt, rb = self.slice("/Slice", box, 0, 2), self.slice("/Slice_1", box, 2, 4)
+        low, high = self.add("Sub", "/Sub", anchor, lt), self.add("Add", "/Add", anchor, rb)
+        total = self.add("Add", "/Add_1", low, high)
+        half = self.constant("two", np.array(2, np.float32))
+        centre = self.add("Div", "/Div_1", total, half)
+        size = self.add("Sub", "/Sub_1", high, low)
+        joined = self.add("Concat", "/Concat_xywh", centre, size, axis=1)
+        if normalized:
+            return joined
+        return self.add("Mul", "/Mul_2", joined, self.constant("strides", strides))
+
+    def proto(self) -> str:
+        return self.conv("output1", "p0", 8, COEFFICIENTS)
+
+
+def anchors() -> tuple[np.ndarray, np.ndarray]:
+    """Centres (2, boxes) in cells and strides (1, boxes)."""
+    centres = []
+    for size in SIZES:
+        y, x = np.mgrid[:size, :size] + 0.5
+        centres.append(np.stack([x.ravel(), y.ravel()]))
+    strides = np.repeat(STRIDES, [size * size for size in SIZES])[None]
+    return np.concatenate(centres, 1).astype(np.float32), strides.astype(np.float32)
+
+
+def head(masks: bool = True, bins: int = BINS, normalized: bool = False, **metadata: str) -> bytes:
+    """A model of one picture: `output0` [1, 4 + classes (+ coefficients), boxes], and `output1`."""
+    made = Head()
+    scales, coefficients = [], []
+    for index, stride in enumerate(STRIDES):
+        x = made.conv(f"p{index}", "images", 3, 8, stride, stride)
+        x = made.add("Relu", f"r{index}", x)
+        box = made.conv(f"/cv2.{index}/Conv", x, 8, 4 * bins)
+        score = made.conv(f"/cv3.{index}/Conv", x, 8, CLASSES)
+        both = made.add("Concat", f"/Concat_{index}", box, score, axis=1)
+        flat = made.integers(f"flat{index}", 1, -1, SIZES[index] ** 2)
+        scales.append(made.add("Reshape", f"/Reshape_{index}", both, flat))
+        if masks:
+            coefficient = made.conv(f"/cv4.{index}/Conv", x, 8, COEFFICIENTS)
+            coefficients.append(made.add("Reshape", f"/cv4.{index}/Reshape", coefficient, flat))
+    joined = made.add("Concat", "/Concat_3", *scales, axis=2)
+    box = made.slice("/split_box", joined, 0, 4 * bins)
+    score = made.slice("/split_cls", joined, 4 * bins, 4 * bins + CLASSES)
+    box = made.decoded(box, bins, normalized)
+    score = made.add("Sigmoid", "/Sigmoid", score)
+    parts = [box, score]
+    if masks:
+        parts.append(made.add("Concat", "/Concat_coefs", *coefficients, axis=2))
+        made.proto()
+    made.add("Concat", "output0", *parts, axis=1)
+    return _model(made, ["output0", "output1"] if masks else ["output0"], metadata)
+
+
+def _model(made: Head, outputs: list[str], metadata: dict[str, str]) -> bytes:
+    picture = helper.make_tensor_value_info("images", TensorProto.FLOAT, [1, 3, SIDE, SIDE])
+    dims = {"output0": [1, None, BOXES], "output1": [1, None, None, None]}
+    results = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, dims[name]) for name in outputs
+    ]
+    graph = helper.make_graph(made.nodes, "head", [picture], results, made.constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    helper.set_model_props(model, metadata)
+    return model.SerializeToString()
+
+
+def hint(masks: bool = True, strides: bool = False) -> dict[str, Any]:
+    ends = [("boxes", 0, 4), ("scores", 4, 4 + CLASSES)]
+    if masks:
+        ends.append(("mask_coefs", 4 + CLASSES, 4 + CLASSES + COEFFICIENTS))
+    found: dict[str, Any] = {
+        "type": "quantization_split",
+        "target": "output0",
+        "input_dtype": "uint8",
+        "output_dtype": "int8",
+        "description": "boxes, scores and masks have ranges of their own",
+        "boundaries": [{"name": name, "channels": [start, end]} for name, start, end in ends],
+    }
+    found["boundaries"][1]["activation"] = "sigmoid"
+    return found | ({"strides": list(STRIDES)} if strides else {})
+
+
+def document(**changes: Any) -> dict[str, Any]:
+    """The metadata of a trained model."""
+    return {
+        "schema_version": 2,
+        "decoder_version": "yolov8",
+        "dataset": {"name": "shapes", "id": "ds-1", "classes": ["disc", "box", "star"]},
+        "input": {"shape": [1, 3, SIDE, SIDE], "cameraadaptor": "rgb"},
+        "model": {"task": "segmentation", "end2end": False},
+        "nms": "class_agnostic",
+        "split_hints": [hint()],
+    } | changes
+
+
+def props(**changes: Any) -> str:
+    return json.dumps(document(**changes))
