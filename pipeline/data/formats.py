@@ -33,7 +33,7 @@ TENSORS = {  # safetensors' name of a type → NumPy's
     **{f"I{bits}": f"<i{bits // 8}" for bits in (8, 16, 32, 64)},
     **{f"F{bits}": f"<f{bits // 8}" for bits in (16, 32, 64)},
 }
-MODES = {"rgb": "RGB", "bgr": "RGB", "gray": "L"}
+MODES = {"rgb": "RGB", "bgr": "RGB", "auto": "RGB", "gray": "L"}
 # What Pillow raises for bytes that are no image; a decompression bomb comes as the last two.
 _NO_IMAGE = (OSError, SyntaxError, ValueError, EOFError, IndexError, struct.error, zlib.error)
 _BOMB = (Image.DecompressionBombError, Image.DecompressionBombWarning)
@@ -100,13 +100,13 @@ def tensors(data: bytes, name: str, how: Files, _taken: Taken) -> np.ndarray:
     return np.frombuffer(tensor["data"], TENSORS[tensor["dtype"]]).reshape(tensor["shape"])
 
 
-def image(data: bytes, name: str, how: Files, _taken: Taken) -> np.ndarray:
+def image(data: bytes, name: str, how: Files, taken: Taken) -> np.ndarray:
     """(H, W, C) as stored: a camera's note of how it was held (EXIF) is not followed."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             with Image.open(io.BytesIO(data), formats=("JPEG", "PNG", "BMP")) as opened:
-                pixels = np.asarray(_eight_bits(opened, name).convert(MODES[how.channels]))
+                pixels = np.asarray(_eight_bits(opened, name).convert(_mode(how, taken)))
     except _BOMB as error:
         hint = "resize it to what the model sees"
         raise ProjectError(
@@ -142,6 +142,13 @@ def _member(names: Collection[str], wanted: str | None, file: str) -> str:
     if wanted not in names:
         raise ProjectError(f"no array `{wanted}` in the file", file, did_you_mean(wanted, names))
     return wanted
+
+
+def _mode(how: Files, taken: Taken) -> str:
+    """Pillow's name of what an image becomes."""
+    has_one = len(taken.shape) == 4 and 1 in (taken.shape[1], taken.shape[3])
+    order = "gray" if how.channels == "auto" and has_one else how.channels
+    return MODES[order]
 
 
 def _eight_bits(opened: Image.Image, name: str) -> Image.Image:

@@ -132,7 +132,8 @@ class Files:
         Doc("Of bare numbers. Default: uint8 for an 8-bit image, else what the input takes."),
     ] = None
     channels: Annotated[
-        Literal["rgb", "bgr", "gray"], Doc("An image is read in this order (OpenCV reads bgr).")
+        Literal["rgb", "bgr", "gray", "auto"],
+        Doc("An image is read in this order (OpenCV reads bgr); auto: gray for one channel."),
     ] = "rgb"
     normalized: Annotated[
         bool, Doc("The values are (raw - mean) * scale already, and are taken back to raw.")
@@ -165,6 +166,36 @@ class Calibration:
     ] = 0.99995
 
 
+Type = Literal["int8", "uint8", "int16", "float16", "float32"]
+Types = Mapping[str, Type]
+
+
+@dataclass(frozen=True)
+class Quantization:
+    """Nodes are called by a name of theirs or of a tensor they make, trained or optimized; `x...`
+    is all that follows x, `*` everything."""
+
+    types: Annotated[
+        Types | tuple[Types, ...],
+        Doc(
+            "Types by node; INPUTS are the model's. int8 and uint8 are the target's 8 bits. In one "
+            "mapping a name beats `x...`, INPUTS and `*`; in a list the later beats the earlier."
+        ),
+    ] = field(default_factory=dict)
+    cpu: Annotated[tuple[str, ...], Doc("Nodes that run on the CPU, in float.")] = ()
+    npu: Annotated[
+        tuple[str, ...], Doc("Nodes that the chip runs only where it is asked to, such as Softmax.")
+    ] = ()
+    scheme: Annotated[
+        Literal["asymmetric_affine", "dynamic_fixed_point", "perchannel_symmetric_affine"] | None,
+        Doc("The grids of activations and weights; the target's own by default."),
+    ] = None
+    mode: Annotated[
+        Literal["standard", "full"],
+        Doc("full: what only moves values is quantized next to floats too."),
+    ] = "standard"
+
+
 @dataclass(frozen=True)
 class Compile:
     prefix: Annotated[
@@ -195,6 +226,7 @@ class Sections:
         ),
     ] = field(default_factory=dict)
     calibration: Annotated[Calibration, Doc("How thresholds are chosen.")] = Calibration()
+    quantization: Annotated[Quantization, Doc("What is quantized, and to what.")] = Quantization()
     compile: Annotated[Compile, Doc("What the compiled files are.")] = Compile()
     custom_operators: Annotated[
         tuple[CodeGlob, ...],

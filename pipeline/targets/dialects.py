@@ -3,5 +3,6 @@
 from pipeline.project.vendor import Dialect
 from pipeline.targets.drobotics.dialect import HB_MAPPER
 from pipeline.targets.horizon.dialect import HB_COMPILE
+from pipeline.targets.synaptics.dialect import SYNAP
 
-DIALECTS: dict[str, Dialect] = {"hb_mapper": HB_MAPPER, "hb_compile": HB_COMPILE}
+DIALECTS: dict[str, Dialect] = {"hb_mapper": HB_MAPPER, "hb_compile": HB_COMPILE, "synap": SYNAP}
