@@ -1,0 +1,24 @@
+"""npumake synap: what the tools of SyNAP's toolkit do, under their own names
+
+example:
+  npumake synap convert --model mobilenet.tflite --target SL1680 --out-dir out
+  npumake synap convert --model net.onnx --meta net.yaml --target VS680 --out-dir out
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from pipeline.cli import synap_convert
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    synap_convert.add(commands)
+    commands.add_parser("help", help="show this help").set_defaults(
+        act=lambda _: print(parser.format_help(), end="")
+    )
+
+
+def run(given: argparse.Namespace) -> int:
+    return int(given.act(given) or 0)
