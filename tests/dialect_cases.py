@@ -99,6 +99,51 @@ task: bt-449c
 studio_server: test.edgefirst.studio
 """
 
+# The metafile of the SyNAP guide, "Conversion Metafile".
+SYNAP = """\
+delegate: npu
+
+data_layout: default
+
+security:
+  secure: true
+  file: ../security.yaml
+
+inputs:
+  - name: input
+    shape: [1, 224, 224, 3]
+    means: [128, 128, 128]
+    scale: 128
+    format: rgb
+    security: any
+    preprocess:
+      type: nv21
+      size: [1920, 1080]
+      crop: true
+
+outputs:
+  - name: MobilenetV1/Predictions/Reshape_1
+    dequantize: false
+    format: confidence_array
+
+quantization:
+  data_type: uint8
+  scheme: default
+  mode: standard
+  algorithm: standard
+  options:
+  dataset:
+    - ../../sample/*_224x224.jpg
+"""
+
+# What a project says beside the YAML of a tool that is given its model on the command line.
+BESIDE: dict[str, Any] = {
+    "ara2": {},
+    "hb_mapper": {},
+    "hb_compile": {},
+    "synap": {"model": {"path": "mobilenet_v1.tflite"}, "targets": ["vs680"]},
+}
+
 
 def document(text: str) -> Document:
     return parse_document(text.encode(), "config.yaml", older_meaning)

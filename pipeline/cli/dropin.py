@@ -160,7 +160,7 @@ class Product:
     skipped: tuple[str, ...] = ()
 
 
-def finished(folder: Path, product: Product) -> None:
+def finished(folder: Path, product: Product) -> Build:
     """The project in `folder` built, and its artifacts under the vendor's names."""
     found = build(folder, lambda node: node.stage not in product.skipped)
     made = [node for node in found.plan.nodes if node.stage not in product.skipped]
@@ -173,6 +173,7 @@ def finished(folder: Path, product: Product) -> None:
     last = product.last.format(prefix=product.prefix)
     SCREEN.line(last)
     logged(product.log, *_tables(found, made, product.prefix), last)
+    return found
 
 
 def _tables(found: Build, made: Sequence[Node], prefix: str) -> list[Any]:

@@ -61,7 +61,8 @@ def plan_of(directory: Path, memory: Memory) -> Plan:
     file = directory / STAMPS / "plan.json"
     try:
         remembered = json.loads(file.read_bytes())
-        if remembered["from"] == _made_from(directory, memory, remembered["files"]):
+        read, variables = remembered["files"], remembered["variables"]
+        if remembered["from"] == _made_from(directory, memory, read, variables):
             return plan_from(remembered["plan"])
     except (OSError, ValueError, KeyError, TypeError):
         pass  # absent, damaged or of another version: planning is always right
@@ -73,22 +74,26 @@ def plan_of(directory: Path, memory: Memory) -> Plan:
     from pipeline.targets.reader import read_target
 
     # Read to know which files there are, and again once their digests are taken.
-    files = [os.path.relpath(path, directory) for path in read_project(directory, DIALECTS).files]
-    made_from = _made_from(directory, memory, files)
+    known = read_project(directory, DIALECTS)
+    files = [os.path.relpath(path, directory) for path in known.files]
+    variables = list(known.variables)
+    made_from = _made_from(directory, memory, files, variables)
     project = read_project(directory, DIALECTS)
     plan = planned(project, STAGES, read_target)
     for note in project.notes:
         print_note(note.what, note.where)
     with replacing(file) as temporary:
-        document = {"from": made_from, "files": files, "plan": digest.plain(plan)}
-        temporary.write_bytes(digest.canonical(document))
+        document = {"from": made_from, "files": files, "variables": variables}
+        temporary.write_bytes(digest.canonical({**document, "plan": digest.plain(plan)}))
     return plan
 
 
-def _made_from(directory: Path, memory: Memory, read: list[str]) -> str:
-    """The digest of the project's YAML files, by name, with those that were read from elsewhere,
-    and of our own sources."""
+def _made_from(directory: Path, memory: Memory, read: list[str], variables: list[str]) -> str:
+    """The digest of the project's YAML files, by name, with those that were read from elsewhere
+    and the variables they hold, and of our own sources."""
     with os.scandir(directory) as entries:
         names = {entry.name for entry in entries if entry.name.endswith((".yaml", ".yml"))}
     files = {name: memory.files.of(directory / name) for name in sorted(names.union(read))}
-    return digest.of_document({"files": files, "code": memory.code.everything})
+    values = {name: os.environ.get(name) for name in variables}
+    found = {"files": files, "variables": values, "code": memory.code.everything}
+    return digest.of_document(found)

@@ -5,8 +5,11 @@ Not a terminal: finished lines only, plain. In a worker process: nothing, the pa
 
 from __future__ import annotations
 
+import io
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, TextIO
 
 WIDTH = 160  # of tables that go into a file or a pipe
@@ -20,13 +23,23 @@ class Screen:
         self._live: Any = None
         self._bar: Any = None
         self._given: TextIO | None = None
+        self._hushed: TextIO | None = None
 
     def use(self, stream: TextIO) -> None:
         self._given = stream
 
+    @contextmanager
+    def hushed(self) -> Iterator[None]:
+        """Nothing is shown inside; what was used is used again behind."""
+        self._hushed = io.StringIO()
+        try:
+            yield
+        finally:
+            self._hushed = None
+
     @property
     def _stream(self) -> TextIO:
-        return self._given or sys.stdout
+        return self._hushed or self._given or sys.stdout
 
     @property
     def console(self) -> Any:

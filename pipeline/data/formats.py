@@ -31,7 +31,7 @@ TENSORS = {  # safetensors' name of a type → NumPy's
     **{f"I{bits}": f"<i{bits // 8}" for bits in (8, 16, 32, 64)},
     **{f"F{bits}": f"<f{bits // 8}" for bits in (16, 32, 64)},
 }
-MODES = {"rgb": "RGB", "bgr": "RGB", "gray": "L"}
+MODES = {"rgb": "RGB", "bgr": "RGB", "auto": "RGB", "gray": "L"}
 
 
 @dataclass(frozen=True)
@@ -95,11 +95,18 @@ def tensors(data: bytes, name: str, how: Files, _taken: Taken) -> np.ndarray:
     return np.frombuffer(tensor["data"], TENSORS[tensor["dtype"]]).reshape(tensor["shape"])
 
 
-def image(data: bytes, name: str, how: Files, _taken: Taken) -> np.ndarray:
+def image(data: bytes, name: str, how: Files, taken: Taken) -> np.ndarray:
     """(H, W, C) as stored: a camera's note of how it was held (EXIF) is not followed."""
-    found = pixels(data, name, MODES[how.channels])
+    found = pixels(data, name, _mode(how, taken))
     found = found[..., ::-1] if how.channels == "bgr" else found
     return found if how.values == "0..255" else found.astype(np.float32) / np.float32(255)
+
+
+def _mode(how: Files, taken: Taken) -> str:
+    """Pillow's name of what an image becomes."""
+    has_one = len(taken.shape) == 4 and 1 in (taken.shape[1], taken.shape[3])
+    order = "gray" if how.channels == "auto" and has_one else how.channels
+    return MODES[order]
 
 
 def raw(data: bytes, name: str, how: Files, taken: Taken) -> np.ndarray:

@@ -132,7 +132,8 @@ def _wanted(schema: Json) -> str:
 
 def _one(kind: str, schema: Json) -> str:
     of = schema["items"].get("type", []) if kind == "array" else []
-    many = " or ".join(_MANY[kind] for kind in ([of] if isinstance(of, str) else of))
+    kinds = [of] if isinstance(of, str) else of
+    many = " or ".join(_MANY[kind] for kind in kinds if kind != "null")
     return f"{_ONE[kind]} of {many}" if many else _ONE[kind]
 
 

@@ -50,13 +50,17 @@ def read_document(file: Path, words: Words = meaning) -> Document:
 
     Raises ProjectError as `parse_document` does, and when the file cannot be read.
     """
-    path = shown(file)
+    return parse_document(read_source(file), shown(file), words)
+
+
+def read_source(file: Path) -> bytes:
+    """The bytes of a YAML file, one more than may be in it at most. Raises ProjectError."""
     try:
         with file.open("rb") as stream:
-            source = stream.read(LARGEST + 1)
+            return stream.read(LARGEST + 1)
     except OSError as error:
-        raise ProjectError(f"cannot read the file: {error.strerror}", Place(path)) from None
-    return parse_document(source, path, words)
+        what = f"cannot read the file: {error.strerror}"
+        raise ProjectError(what, Place(shown(file))) from None
 
 
 def parse_document(source: bytes, path: str, words: Words = meaning) -> Document:

@@ -52,6 +52,7 @@ class Project:
     variant: str | None = None
     variants: tuple[Project, ...] = ()
     notes: tuple[Note, ...] = ()
+    variables: tuple[str, ...] = ()  # of the environment, that the YAML depends on
 
 
 def read_project(directory: Path, dialects: Mapping[str, Dialect] | None = None) -> Project:
@@ -68,7 +69,8 @@ def read_project(directory: Path, dialects: Mapping[str, Dialect] | None = None)
     joined = _joined([read_document(file) for file in files])
     said = spoken(joined, directory, dialects or {})
     found = project_of(said.document, name, directory)
-    return replace(found, files=(*files, *said.files), notes=said.notes)
+    files = (*files, *said.files)
+    return replace(found, files=files, notes=said.notes, variables=said.variables)
 
 
 def project_of(document: Document, name: str, directory: Path) -> Project:

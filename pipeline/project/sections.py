@@ -153,7 +153,8 @@ class Files:
         Doc("Of bare numbers. Default: uint8 for an 8-bit image, else what the input takes."),
     ] = None
     channels: Annotated[
-        Literal["rgb", "bgr", "gray"], Doc("An image is read in this order (OpenCV reads bgr).")
+        Literal["rgb", "bgr", "gray", "auto"],
+        Doc("An image is read in this order (OpenCV reads bgr); auto: gray for one channel."),
     ] = "rgb"
     normalized: Annotated[
         bool, Doc("The values are (raw - mean) * scale already, and are taken back to raw.")

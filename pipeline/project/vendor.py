@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
+from pipeline.digest import Json
 from pipeline.errors import Place, ProjectError, did_you_mean
 from pipeline.project.document import Document, read_document
 from pipeline.project.expand import merged, without
@@ -28,21 +29,38 @@ class Note:
 
 
 @dataclass(frozen=True)
-class Dialect:
-    """`translate` gets the vendor's document and the folder its relative paths start from, as
-    the project sees it ("" for the project's own); it raises ProjectError."""
+class Config:
+    """A vendor's file as read: its document, and everything its text depends on."""
 
-    translate: Callable[[Document, str], Document]
+    document: Document
+    files: tuple[Path, ...]
+    variables: tuple[str, ...] = ()  # of the environment
+
+
+def plain_config(file: Path) -> Config:
+    """A YAML file that speaks of nothing else. Raises ProjectError."""
+    return Config(read_document(file, older_meaning), (file,))
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """`translate` gets the vendor's document, the folder its relative paths start from, as the
+    project sees it ("" for the project's own), and what the project says beside it: a tool may
+    be given its model on the command line. All three raise ProjectError."""
+
+    translate: Callable[[Document, str, Json], Document]
     notes: Callable[[Document], tuple[Note, ...]]
+    read: Callable[[Path], Config] = plain_config
 
 
 @dataclass(frozen=True)
 class Spoken:
-    """A native document, what its translation left out, and the vendor's file if any."""
+    """A native document, what its translation left out, and what else it was made from."""
 
     document: Document
     notes: tuple[Note, ...] = ()
     files: tuple[Path, ...] = ()
+    variables: tuple[str, ...] = ()
 
 
 def spoken(document: Document, directory: Path, dialects: Mapping[str, Dialect]) -> Spoken:
@@ -61,11 +79,13 @@ def spoken(document: Document, directory: Path, dialects: Mapping[str, Dialect])
     if not file.is_file():
         place = document.places["config",].value
         raise ProjectError(f"no file `{config}`", place, "paths start at the project's directory")
-    vendor = read_document(file, older_meaning)
+    read = dialects[name].read(file)
     folder = PurePath(config).parent.as_posix()
-    native = dialects[name].translate(vendor, "" if folder == "." else folder)
     rest = without(document, ("dialect", "config"))
-    return Spoken(merged(native, rest), dialects[name].notes(vendor), (file,))
+    base = "" if folder == "." else folder
+    native = dialects[name].translate(read.document, base, rest.data)
+    notes = dialects[name].notes(read.document)
+    return Spoken(merged(native, rest), notes, read.files, read.variables)
 
 
 def _named(document: Document, key: str) -> str:

@@ -11,5 +11,11 @@ TARGETS = (
     "edgefirst/ara240",
     "horizon/nash-e",
     "horizon/nash-m",
+    "synaptics/dvf120",
+    "synaptics/sl1620",
+    "synaptics/sl1640",
     "synaptics/sl1680",
+    "synaptics/synap-generic",
+    "synaptics/vs640",
+    "synaptics/vs680",
 )

@@ -4,5 +4,11 @@ from pipeline.project.vendor import Dialect
 from pipeline.targets.drobotics.dialect import HB_MAPPER
 from pipeline.targets.edgefirst.dialect import ARA2
 from pipeline.targets.horizon.dialect import HB_COMPILE
+from pipeline.targets.synaptics.dialect import SYNAP
 
-DIALECTS: dict[str, Dialect] = {"hb_mapper": HB_MAPPER, "hb_compile": HB_COMPILE, "ara2": ARA2}
+DIALECTS: dict[str, Dialect] = {
+    "ara2": ARA2,
+    "hb_compile": HB_COMPILE,
+    "hb_mapper": HB_MAPPER,
+    "synap": SYNAP,
+}

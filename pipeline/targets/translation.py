@@ -19,6 +19,7 @@ from pipeline.targets.vendor import Vendor, refuse_missing
 
 MODEL, INPUT = "model_parameters", "input_parameters"
 CALIBRATION = "calibration_parameters"
+RANDOM = 8  # samples of noise: timing asks for no more
 
 
 @dataclass(frozen=True)

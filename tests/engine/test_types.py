@@ -1,4 +1,4 @@
-"""Any map of types: what is asked for holds together, compiles, and is what onnxruntime computes."""
+"""Any map of types holds together, compiles, and is what onnxruntime computes."""
 
 from __future__ import annotations
 

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.digest import Json
 from pipeline.errors import ProjectError
 from pipeline.project.document import Document
 from pipeline.project.reader import read_project
 from pipeline.project.vendor import Dialect, Note
 
 
-def renamed(document: Document, base: str) -> Document:
+def renamed(document: Document, base: str, _beside: Json) -> Document:
     """A vendor whose keys are ours but for one, and whose model lies beside its file."""
     data, places = dict(document.data), dict(document.places)
     data["model"] = {"path": f"{base}/{data.pop('network')}"}
@@ -88,9 +89,9 @@ def test_a_vendor_s_words_are_those_of_older_yaml(tmp_path: Path):
     config = "network: m.onnx\nflag: True\nother: off\ndata: {}\ntargets: [rdk-x5]\n"
     seen: list[object] = []
 
-    def keeping(document: Document, base: str) -> Document:
+    def keeping(document: Document, base: str, beside: Json) -> Document:
         seen.extend([document.data.pop("flag"), document.data.pop("other")])
-        return renamed(document, base)
+        return renamed(document, base, beside)
 
     read_project(project(tmp_path, SPOKEN, config), {"tool": Dialect(keeping, told)})
     assert seen == [True, False]

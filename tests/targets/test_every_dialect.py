@@ -5,24 +5,30 @@ from __future__ import annotations
 import json
 import re
 from contextlib import suppress
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import pytest
-from dialect_cases import ARA2, HB_COMPILE, HB_MAPPER, document
+from dialect_cases import ARA2, BESIDE, HB_COMPILE, HB_MAPPER, SYNAP, document
 
 from pipeline.errors import ProjectError
-from pipeline.project.expand import routes
+from pipeline.project.document import Document, Route
+from pipeline.project.expand import merged, routes
 from pipeline.project.reader import project_of
 from pipeline.targets.dialects import DIALECTS
 
-EXAMPLES = {"hb_mapper": HB_MAPPER, "hb_compile": HB_COMPILE, "ara2": ARA2}
+EXAMPLES = {"hb_mapper": HB_MAPPER, "hb_compile": HB_COMPILE, "ara2": ARA2, "synap": SYNAP}
 GROUPED = ("hb_mapper", "hb_compile")  # keys in groups, and lists divided by `;`
 every_dialect = pytest.mark.parametrize("name", DIALECTS)
 STRANGE: tuple[Any, ...] = (
     *(None, True, -1, 0, 10**18, 1e300, "", " ", ";", ";;", "a;b", "x" * 999, "1x3", "../..", "*"),
     *([], [1], ["a", {"b": 1}], {}, {"a": 1}, {"a": {"b": [1]}}, {"model_config": 1}, {"a": None}),
 )
+
+
+def translated(name: str, text: str, base: str = "") -> Document:
+    return DIALECTS[name].translate(document(text), base, BESIDE[name])
 
 
 @every_dialect
@@ -32,7 +38,7 @@ def test_there_is_a_full_example(name: str):
 
 @every_dialect
 def test_every_value_of_the_native_document_has_a_place_in_the_vendor_s_file(name: str):
-    native = DIALECTS[name].translate(document(EXAMPLES[name]), "")
+    native = translated(name, EXAMPLES[name])
     assert set(native.places) == set(routes(native.data))
     assert {spot.value.path for spot in native.places.values()} == {"config.yaml"}
     assert all(spot.value.line for route, spot in native.places.items() if route)
@@ -40,7 +46,7 @@ def test_every_value_of_the_native_document_has_a_place_in_the_vendor_s_file(nam
 
 @every_dialect
 def test_a_translation_depends_on_nothing_but_the_document(name: str):
-    first, second = (DIALECTS[name].translate(document(EXAMPLES[name]), "v") for _ in range(2))
+    first, second = (translated(name, EXAMPLES[name], "v") for _ in range(2))
     assert (first, list(first.places)) == (second, list(second.places))
 
 
@@ -48,31 +54,32 @@ def test_a_translation_depends_on_nothing_but_the_document(name: str):
 @pytest.mark.parametrize("strange", STRANGE, ids=lambda value: json.dumps(value)[:20])
 def test_a_strange_value_anywhere_is_translated_or_one_error(name: str, strange: Any):
     example = document(EXAMPLES[name]).data
-    if name not in GROUPED:
-        for key in example:
-            assert_translated_or_refused(name, json.dumps({**example, key: strange}))
-        return
-    known = {key for group in example.values() for key in group}
     extra = {"node_info", "quant_config", "input_source", "max_percentile", "std_value", "jobs"}
-    for group in example:
-        for key in sorted({*example[group], *(extra - known)}):
-            text = json.dumps({**example, group: {**example[group], key: strange}})
+    for route in routes(example):
+        assert_translated_or_refused(name, json.dumps(replaced(example, route, strange)))
+        for key in extra if isinstance(_at(example, route), dict) else ():
+            text = json.dumps(replaced(example, (*route, key), strange))
             assert_translated_or_refused(name, text)
-        assert_translated_or_refused(name, json.dumps({**example, group: strange}))
-    with pytest.raises(ProjectError, match="unknown group `x`"):
-        DIALECTS[name].translate(document(json.dumps({**example, "x": strange})), "")
-
-
-@every_dialect
-def test_an_unknown_key_at_the_top_is_refused(name: str):
-    example = document(EXAMPLES[name]).data
     with pytest.raises(ProjectError, match=r"unknown (group|key) `x`"):
-        DIALECTS[name].translate(document(json.dumps({**example, "x": 1})), "")
+        translated(name, json.dumps({**example, "x": strange}))
+
+
+def _at(data: Any, route: Route) -> Any:
+    return reduce(lambda inside, key: inside[key], route, data)
+
+
+def replaced(data: Any, route: Route, value: Any) -> Any:
+    """The same data with another value at `route`."""
+    if not route:
+        return value
+    copy = json.loads(json.dumps(data))
+    _at(copy, route[:-1])[route[-1]] = value
+    return copy
 
 
 def assert_translated_or_refused(name: str, text: str) -> None:
     with suppress(ProjectError):
-        found = DIALECTS[name].translate(document(text), "")
+        found = translated(name, text)
         DIALECTS[name].notes(document(text))
         assert set(found.places) == set(routes(found.data))
 
@@ -81,10 +88,11 @@ def assert_translated_or_refused(name: str, text: str) -> None:
 def test_one_value_is_one_value(name: str):
     text = re.sub("march: .*", "march: bayes-e;nash-e", EXAMPLES[name])
     with pytest.raises(ProjectError, match="`march` cannot be `bayes-e;nash-e`"):
-        DIALECTS[name].translate(document(text), "")
+        translated(name, text)
 
 
 @every_dialect
 def test_the_full_example_is_a_valid_project(name: str):
-    found = project_of(DIALECTS[name].translate(document(EXAMPLES[name]), ""), "net", Path())
+    beside = document(json.dumps(BESIDE[name]))
+    found = project_of(merged(translated(name, EXAMPLES[name]), beside), "net", Path())
     assert found.sections.targets

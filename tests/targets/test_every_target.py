@@ -43,7 +43,7 @@ def test_its_operators_are_those_of_onnx_each_once(name):
 @every_target
 def test_a_target_knows_what_it_runs(name):
     target = read_target(name)
-    assert target.runs("Conv")
+    assert target.runs("Conv") == (target.operators != ())  # a chip without an NPU runs nothing
     assert target.runs("NoSuchOperator") == (target.operators is None)
 
 

@@ -9,6 +9,7 @@ Source: the D-Robotics PTQ guide and its operator list, reference of horizon_nn 
 
 from __future__ import annotations
 
+from pipeline.digest import Json
 from pipeline.project.document import Document
 from pipeline.project.vendor import Dialect, Note
 from pipeline.targets.drobotics.keys import (
@@ -26,6 +27,7 @@ from pipeline.targets.drobotics.rules import check_rules
 from pipeline.targets.translation import (
     CALIBRATION,
     INPUT,
+    RANDOM,
     InputSite,
     Native,
     dimensions,
@@ -39,7 +41,6 @@ from pipeline.targets.translation import (
 )
 from pipeline.targets.vendor import Vendor, check_keys, notes_of, refuse_absent, refuse_missing
 
-RANDOM = 8  # samples of noise for `skip`: timing asks for no more
 # Every list with one item per input, in the order of input_name.
 LISTS = (
     *(f"{INPUT}.input_{name}" for name in ("type_train", "layout_train", "type_rt", "layout_rt")),
@@ -49,7 +50,7 @@ LISTS = (
 )
 
 
-def translate(document: Document, base: str = "") -> Document:
+def translate(document: Document, base: str = "", _beside: Json = None) -> Document:
     """Raises the first ProjectError: a key, value or pair that hb_mapper refuses, or one that is
     not there yet."""
     vendor = Vendor(document, KEYS, base)

@@ -12,6 +12,7 @@ what to write. Relative paths start at the form. Source: the Ara2 Converter's pa
 
 from __future__ import annotations
 
+from pipeline.digest import Json
 from pipeline.project.document import Document, Route, Spot
 from pipeline.project.vendor import Dialect, Note
 from pipeline.targets.edgefirst.keys import CHIP, FORM, IGNORED, KEYS, PREFIX
@@ -23,7 +24,7 @@ INT16 = {"int8": "none", "int16_smart": "distance_to_box"}
 UNSIGNED = 1 / 255  # the normalization of every trainer: 0..255 becomes 0..1
 
 
-def translate(document: Document, base: str = "") -> Document:
+def translate(document: Document, base: str = "", _beside: Json = None) -> Document:
     """Raises the first ProjectError: an unknown key, a mode there is not, no model."""
     vendor = _form(document, base)
     check_keys(vendor, (FORM,))

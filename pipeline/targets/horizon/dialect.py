@@ -9,6 +9,7 @@ the YAML file. Source: the OpenExplorer 3.x tables of hb_compile.
 
 from __future__ import annotations
 
+from pipeline.digest import Json
 from pipeline.project.document import Document
 from pipeline.project.vendor import Dialect, Note
 from pipeline.targets.horizon.keys import (
@@ -27,6 +28,7 @@ from pipeline.targets.horizon.rules import check_rules, check_shape
 from pipeline.targets.translation import (
     CALIBRATION,
     INPUT,
+    RANDOM,
     InputSite,
     Native,
     dimensions,
@@ -40,7 +42,6 @@ from pipeline.targets.translation import (
 )
 from pipeline.targets.vendor import Vendor, check_keys, notes_of, refuse_absent, refuse_missing
 
-RANDOM = 8  # samples of noise for `skip`: timing asks for no more
 METHOD, FOLDERS = f"{CALIBRATION}.calibration_type", f"{CALIBRATION}.cal_data_dir"
 VALUES = tuple(f"{INPUT}.{name}_value" for name in ("mean", "scale", "std"))
 # Every list with one item per input, in the order of input_name.
@@ -51,7 +52,7 @@ LISTS = (
 )
 
 
-def translate(document: Document, base: str = "") -> Document:
+def translate(document: Document, base: str = "", _beside: Json = None) -> Document:
     """Raises the first ProjectError: a key, value or pair that hb_compile refuses, or one that is
     not there yet."""
     vendor = Vendor(document, KEYS, base, strict=True)

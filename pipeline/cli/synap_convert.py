@@ -1,0 +1,171 @@
+"""npumake synap convert | version: the toolkit's converter, from the same metafile.
+
+The model.synap that a board loads is made by the vendor's tool. A model.hybrid holds the same
+integers for accuracy and CI.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipeline.digest import Json
+from pipeline.errors import ProjectError, did_you_mean
+
+if TYPE_CHECKING:
+    from pipeline.project.document import Document
+
+NO_SYNAP = "A board loads a model.synap, which the vendor's toolkit makes. model.hybrid is not one."
+POINTER = b"version https://git-lfs"  # how a file begins that stands for a larger one
+# Flags that speak to the vendor's compiler or its container.
+WITHOUT_EFFECT = {
+    "--profiling": "without effect: every layer is compared anyway",
+    "--verbose": "without effect: what is done is always told",
+    **dict.fromkeys(("--cpu-profiling", "--debug", "--preserve"), argparse.SUPPRESS),
+}
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """The commands, each with what it does as `act`: given → exit code."""
+    convert = commands.add_parser("convert", help="convert and compile a model")
+    convert.set_defaults(act=_convert)
+    convert.add_argument("-v", "--version", action="version", version=_version())
+    convert.add_argument("--model", type=Path, required=True, metavar="FILE")
+    convert.add_argument("--weights", type=Path, metavar="FILE", help="of a Caffe model")
+    convert.add_argument("--meta", type=Path, metavar="YAML", help="the conversion metafile")
+    convert.add_argument("--target", type=str.upper, required=True, metavar="SOC")
+    convert.add_argument(
+        *("--out-format",),
+        choices=("synap", "nb", "ebg"),
+        default="synap",
+        help="without effect: which file the vendor's toolkit would make",
+    )
+    convert.add_argument("--out-dir", type=Path, required=True, metavar="DIR")
+    convert.add_argument("--silent", action="store_true", help="tell nothing but errors")
+    for flag, reason in WITHOUT_EFFECT.items():
+        convert.add_argument(flag, action="store_true", help=reason)
+    for flag in ("--tools-dir", "--vssdk-dir"):
+        convert.add_argument(flag, help=argparse.SUPPRESS)
+    shown = commands.add_parser("version", help="show the version")
+    shown.set_defaults(act=lambda _: print(_version()))
+
+
+def _version() -> str:
+    return f"npumake {version('npumake')}"
+
+
+def _convert(given: argparse.Namespace) -> int:
+    """A project that speaks the dialect, in `<out-dir>/build`, and its cache beside that."""
+    from pipeline.cli.dropin import laid_out
+    from pipeline.make.memory import workspace
+
+    folder = given.out_dir / "build"
+    project = _project(given, folder)  # with its errors, before anything is written
+    laid_out(folder, project)
+    if workspace(folder) == folder.absolute():
+        os.environ.setdefault("NPUMAKE_CACHE", os.path.abspath(given.out_dir / "cache"))
+    if given.silent:
+        return _silently(given, folder)
+    _build(given, folder)
+    print("Conversion successful")
+    return 0
+
+
+def _silently(given: argparse.Namespace, folder: Path) -> int:
+    from pipeline.cli.reporter import Reporter
+    from pipeline.cli.screen import SCREEN
+
+    try:
+        with SCREEN.hushed():
+            _build(given, folder)
+    except SystemExit:
+        if Reporter.first_error is not None:  # told to nobody
+            raise Reporter.first_error from None
+        raise
+    return 0
+
+
+def _project(given: argparse.Namespace, folder: Path) -> dict[str, Json]:
+    """What a project in `folder` says. Raises ProjectError, also for what the metafile says."""
+    from pipeline.cli.dropin import seen_from
+    from pipeline.targets.synaptics.dialect import SYNAP
+    from pipeline.targets.synaptics.keys import TARGETS
+
+    if given.target not in TARGETS:
+        hint = did_you_mean(given.target, TARGETS)
+        raise ProjectError(f"unknown target `{given.target}`", "--target", hint)
+    _refuse_pointer(given.model)
+    model = {"path": given.model, "weights": given.weights}
+    beside: dict[str, Json] = {
+        "model": {key: seen_from(folder, file) for key, file in model.items() if file},
+        "targets": [TARGETS[given.target]],
+        "compile": {"prefix": "model"},
+    }
+    said = SYNAP.translate(_metafile(given), "", beside)
+    if given.meta is None:
+        return {**said.data, **beside}
+    return {"dialect": "synap", "config": seen_from(folder, given.meta), **beside}
+
+
+def _metafile(given: argparse.Namespace) -> Document:
+    """An empty one where none is given. Raises ProjectError."""
+    from pipeline.project.document import parse_document
+    from pipeline.targets.synaptics.dialect import SYNAP
+
+    return SYNAP.read(given.meta).document if given.meta else parse_document(b"", "metafile")
+
+
+def _refuse_pointer(model: Path) -> None:
+    try:
+        with model.open("rb") as stream:
+            start = stream.read(len(POINTER))
+    except OSError as error:
+        raise ProjectError(f"cannot read the model: {error.strerror}", str(model)) from None
+    if start == POINTER:
+        hint = "fetch the file it stands for"
+        raise ProjectError("this is a Git LFS pointer, not a model", str(model), hint)
+
+
+def _build(given: argparse.Namespace, folder: Path) -> None:
+    from pipeline.cli.dropin import Product, finished
+
+    log, files = folder / "conversion_log.txt", {"compiled": "{prefix}.hybrid"}
+    product = Product(given.out_dir, "model", NO_SYNAP, log, files)
+    found = finished(folder, product)
+    made = {node.stage: found.artifact(node) for node in found.plan.nodes}
+    for name, text in _listings(given, made).items():
+        if text:
+            (given.out_dir / name).write_text(text, encoding="utf-8")
+        else:
+            (given.out_dir / name).unlink(missing_ok=True)  # of an earlier run
+
+
+def _listings(given: argparse.Namespace, made: Mapping[str, Path]) -> dict[str, str]:
+    """The documented files by name; empty where there is nothing to tell."""
+    from pipeline.bundle.archive import Bundle
+    from pipeline.debug import synap_files
+    from pipeline.debug.compare import Comparison
+    from pipeline.graph import Graph
+    from pipeline.targets.synaptics.formats import formats
+    from pipeline.targets.synaptics.rules import typed
+
+    bundle, comparison = Bundle.load(made["compiled"]), Comparison.load(made["comparison"])
+    calibrated, metafile = Graph.load(made["calibrated"]), _metafile(given)
+    texts = formats(metafile, bundle.program.inputs, bundle.program.outputs)
+    quantized = typed(metafile).said.quantization
+    listings = {
+        "model_info.txt": synap_files.model_info(_version(), bundle, comparison, texts),
+        "quantization_info.yaml": "",
+        "quantization_entropy.txt": "",
+    }
+    if quantized is None or not quantized.dataset:
+        return listings  # the model came with its scales
+    listings["quantization_info.yaml"] = synap_files.quantization_info(calibrated)
+    if quantized.algorithm == "kl_divergence":
+        entropy = synap_files.quantization_entropy(calibrated, comparison)
+        listings["quantization_entropy.txt"] = entropy
+    return listings

@@ -1,0 +1,1 @@
+"""synaptics: the SyNAP chips as data, and the metafile of `synap convert`, translated."""

@@ -1,0 +1,223 @@
+"""SyNAP's metafile → the native document.
+
+    norm = (in - means) / scale = (x - mean) * (1 / scale)
+
+The metafile names neither model nor chip: they stand beside it, `model:` and `targets:` of the
+project. An input is fed the values of its images, 0..255; pictures of a dataset are resized to it
+between gray bands, .npy files of one hold normalised values. Layers are those of the model file.
+Source: the SyNAP guide, "Working With Models".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import PurePosixPath
+
+from pipeline.digest import Json, plain
+from pipeline.project.document import Document, Route
+from pipeline.project.vendor import Dialect, Note
+from pipeline.targets.synaptics.keys import (
+    IGNORED,
+    METHODS,
+    SCHEME_OF,
+    USUAL,
+    InputEntry,
+)
+from pipeline.targets.synaptics.metafile import read_metafile
+from pipeline.targets.synaptics.rules import (
+    EVERY,
+    Meta,
+    base_type,
+    checked,
+    delegate_type,
+    delegates_of,
+    typed,
+    types_of,
+)
+from pipeline.targets.translation import RANDOM, Native
+
+# Suffixes of a dataset's files, and what they hold.
+KINDS = {**dict.fromkeys((".jpg", ".jpeg", ".png", ".bmp"), "picture"), ".npy": "array"}
+
+
+def translate(document: Document, base: str = "", beside: Json = None) -> Document:
+    """Raises the first ProjectError: a key, value or pair that SyNAP refuses."""
+    meta, native = checked(document, beside), Native(document)
+    if names := [entry.name for entry in meta.outputs if entry.name is not None]:
+        native.put(("model", "outputs"), list(names), meta.spot("outputs"))
+    for index in range(len(meta.inputs)):
+        site = _Site(meta, native, index)
+        _put_input(site)
+        _put_preprocess(site)
+        if meta.datasets:
+            _put_samples(site, base)
+    _put_quantization(meta, native)
+    _put_delegates(meta, native)
+    return native.document()
+
+
+def notes(document: Document) -> tuple[Note, ...]:
+    """What a valid metafile says that has no effect here, or another effect than with SyNAP."""
+    meta = typed(document)
+    found = []
+    for route in meta.document.places:
+        key = ".".join(part for part in route if isinstance(part, str))
+        value = _value(meta.document.data, route)
+        if key in IGNORED and (value != USUAL[key] if key in USUAL else value):
+            what = f"`{route[-1]}` is ignored: {IGNORED[key]}"
+            found.append(Note(what, meta.spot(*route).value))
+    for name, value in delegates_of(meta).items():
+        if delegate_type(value) == "gpu":
+            what = "there is no GPU here: what it would compute is float, on the CPU"
+            found.append(Note(what, meta.spot("delegate", name).value))
+    return tuple(found)
+
+
+SYNAP = Dialect(translate, notes, read_metafile)
+
+
+def _value(data: Json, route: Route) -> Json:
+    for part in route:
+        data = data[part]
+    return data
+
+
+@dataclass(frozen=True)
+class _Site:
+    """One input of the model, and where its native keys go."""
+
+    meta: Meta
+    native: Native
+    index: int
+
+    @property
+    def entry(self) -> InputEntry:
+        return self.meta.inputs[self.index]
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The format: a type, then attributes."""
+        said = self.entry.format
+        return tuple((self.meta.said.input_format.lower() if said is None else said).split())
+
+    @property
+    def order(self) -> str:
+        """Of the colours the model was trained on."""
+        return "bgr" if self.words[:1] == ("bgr",) else "rgb"
+
+    def put(self, route: tuple[str, ...], value: Json, *at: str | int) -> None:
+        """`section.<input>.keys` for the `route` section, keys; placed where `at` is written."""
+        section, *keys = route
+        name = self.entry.name or EVERY
+        self.native.put((section, name, *keys), value, self.meta.spot(*at))
+
+    def given(self, key: str, value: Json, name: str) -> None:
+        """`inputs.<input>.key`, placed where the input's own entry has `name`."""
+        self.put(("inputs", key), value, "inputs", self.index, name)
+
+
+def _put_input(site: _Site) -> None:
+    meta, entry = site.meta, site.entry
+    site.given("layout", meta.layout, "shape")
+    fed = meta.said.data_layout.upper()
+    if fed not in ("DEFAULT", meta.layout):
+        site.put(("inputs", "fed_layout"), fed, "data_layout")
+    if entry.shape is not None:  # a compiled model takes one sample
+        site.given("shape", [1, *entry.shape[1:]], "shape")
+    if entry.means is not None:
+        site.given("mean", plain(entry.means), "means")
+    if entry.scale is not None:
+        site.given("scale", 1.0 / entry.scale, "scale")
+
+
+def _put_preprocess(site: _Site) -> None:
+    said = site.entry.preprocess
+    if said is None or said.type in ("", "none"):
+        return
+    if said.type not in ("gray", "float32"):
+        site.given("type", site.order, "format")
+    found = {"type": said.type, "size": plain(said.size), "crop": said.crop or None}
+    for key, value in found.items():
+        if value is not None:
+            at = ("inputs", site.index, "preprocess", key)
+            site.put(("inputs", "preprocess", key), value, *at)
+
+
+def _put_samples(site: _Site, base: str) -> None:
+    """The dataset of the input: noise, normalised arrays, or pictures."""
+    meta, entry, pattern = site.meta, site.entry, site.meta.datasets[site.index]
+    at = ("quantization", "dataset", site.index)
+    if pattern == "random":
+        site.put(("data", "random"), RANDOM, *at)
+        return
+    suffix = PurePosixPath(pattern).suffix.lower()
+    kinds = {kind for known, kind in KINDS.items() if fnmatchcase(known, suffix)}
+    if len(kinds) != 1:
+        hint = "end it in .npy, .jpg or .png; a dataset cannot mix them"
+        raise meta.error(at, f"`{pattern}` does not say whether it is pictures", hint)
+    site.put(("data", "files"), PurePosixPath(base, pattern).as_posix(), *at)
+    if kinds == {"array"}:
+        if entry.means is not None or entry.scale is not None:
+            site.put(("data", "normalized"), True, *at)
+        return
+    keeps = "keep_proportions=0" not in site.words
+    step: Json = {"pad_resize": {}} if keeps else {"resize": {"mode": "opencv"}}
+    site.put(("data", "channels"), _channels(site), *at)
+    site.put(("data", "transforms"), [step], *at)
+
+
+def _channels(site: _Site) -> str:
+    said, shape = site.entry.preprocess, site.entry.shape
+    if said is not None and said.type == "gray":
+        return "gray"
+    if shape is None:
+        return "bgr" if site.order == "bgr" else "auto"
+    return "gray" if shape[-1 if site.meta.layout == "NHWC" else 1] == 1 else site.order
+
+
+def _put_quantization(meta: Meta, native: Native) -> None:
+    said, types = meta.said.quantization, types_of(meta)
+    if said is None or not meta.datasets:
+        # Without samples SyNAP takes the model as it is: it may bring its scales along.
+        native.put(("calibration", "method"), "load", meta.spot("quantization"))
+        return
+    algorithm = meta.spot("quantization", "algorithm")
+    native.put(("calibration", "method"), METHODS[said.algorithm], algorithm)
+    kind = base_type(types)
+    if types:  # a list keeps the order of the rules
+        rules = {EVERY: kind} | {_layer(name): type_ for name, type_ in types.items()}
+        found = [{name: type_} for name, type_ in rules.items()]
+        native.put(("quantization", "types"), found, meta.spot("quantization", "data_type"))
+    scheme = SCHEME_OF.get(kind) if said.scheme == "default" else said.scheme
+    if scheme and (types or said.scheme != "default"):
+        native.put(("quantization", "scheme"), scheme, meta.spot("quantization", "scheme"))
+    if said.mode != "standard":
+        native.put(("quantization", "mode"), said.mode, meta.spot("quantization", "mode"))
+
+
+def _layer(name: str) -> str:
+    """`@id` is a layer by the id it has in quantization_info.yaml, which here is its name."""
+    return name.removeprefix("@")
+
+
+def _put_delegates(meta: Meta, native: Native) -> None:
+    """Rules in order, `*` first: what is sent away from the NPU, and what back to it.
+
+    Natively what is named for the NPU wins, whatever its place.
+    """
+    rules = delegates_of(meta)
+    kinds = {name: delegate_type(rules[name]) for name in sorted(rules, key=lambda n: n != EVERY)}
+    away: list[str] = []
+    back: list[str] = []
+    for name, kind in kinds.items():
+        if kind in ("cpu", "gpu"):
+            if back:
+                what = f"`{name}` leaves the NPU after `{back[-1]}` was put there"
+                raise meta.error(("delegate", name), what, "name the layers for the NPU last")
+            away.append(_layer(name))
+        elif away:
+            back.append(_layer(name))
+    for key, names in (("cpu", away), ("npu", back)):
+        if names:
+            native.put(("quantization", key), names, meta.spot("delegate"))
