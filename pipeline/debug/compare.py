@@ -24,7 +24,7 @@ from pipeline.engine.ort import Feeds
 from pipeline.engine.parallel import side_by_side
 from pipeline.engine.reference import ReferenceSession
 from pipeline.errors import CacheError
-from pipeline.graph import Graph, Node, Value, is_float, origin, producer
+from pipeline.graph import Graph, Node, Value, is_float, origin, producer, told
 from pipeline.kernels import affine
 from pipeline.kernels.measure import Agreement, agreement
 from pipeline.quant.placement import activations, subgraphs
@@ -66,6 +66,7 @@ class Comparison:
     samples: int
     rows: tuple[Row, ...]
     outputs: tuple[Output, ...]
+    notes: tuple[str, ...] = ()  # what was asked for and could not be had
 
     suffix: ClassVar[str] = ".json"
 
@@ -79,7 +80,8 @@ class Comparison:
             document = json.loads(path.read_bytes())
             rows = tuple(Row(**row | {"origin": tuple(row["origin"])}) for row in document["rows"])
             outputs = tuple(Output(**output) for output in document["outputs"])
-            return cls(document["target"], document["samples"], rows, outputs)
+            notes = tuple(document["notes"])
+            return cls(document["target"], document["samples"], rows, outputs, notes)
         except (ValueError, KeyError, TypeError) as error:
             raise CacheError(f"not a comparison: {error}", str(path)) from error
 
@@ -128,7 +130,7 @@ def compare(
         for node in nodes
     )
     outputs = tuple(_output(str(v.name), sums[str(v.name)]) for v in optimized_float.outputs)
-    return Comparison(target.name, count, rows, outputs)
+    return Comparison(target.name, count, rows, outputs, told(calibrated))
 
 
 def _nodes(graph: Graph) -> list[Node]:
@@ -199,7 +201,7 @@ def _summed(
     def compared(feed: Feeds) -> list[_Pair]:
         made = zip(real.run(None, feed), fake.run(None, feed), exact.run(codes, feed), strict=True)
         return [
-            _Pair(agreement(a, b), agreement(a, _real(c, grid)))
+            _Pair(agreement(a, _real(b, grid)), agreement(a, _real(c, grid)))
             for (a, b, c), grid in zip(made, grids, strict=True)
         ]
 
@@ -218,7 +220,8 @@ def _watching(graph: Graph, names: list[str], operators: Operators) -> FloatSess
 
 
 def _real(values: np.ndarray, tensor: Tensor) -> np.ndarray:
-    if tensor.scale is None:
+    """What codes on the grid of `tensor` stand for; real numbers as they are."""
+    if tensor.scale is None or values.dtype.kind == "f":
         return values
     return affine.dequantize(values, np.float32(tensor.scale), tensor.zero_point)
 

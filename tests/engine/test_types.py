@@ -1,22 +1,14 @@
-"""Any map of types: what is asked for holds together, compiles, and is what onnxruntime computes."""
+"""Any map of types holds together, compiles, and is what onnxruntime computes."""
 
 from __future__ import annotations
 
-import numpy as np
 import onnx
-import pytest
 from engine.test_every_operator import held
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.engine.lower import lowered
-from pipeline.engine.ort import OrtSession
-from pipeline.engine.reference import ReferenceSession
 from pipeline.graph import parse_text, upgraded
-from pipeline.kernels.measure import agreement
 from pipeline.project.sections import Layer, Quantization
-from pipeline.quant.grids import Grid
-from pipeline.quant.laid import grids_of
 from pipeline.targets.target import Activations, Target, Weights
 
 FEW = 0.1
