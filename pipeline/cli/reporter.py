@@ -109,3 +109,5 @@ class Reporter:
             return
         for project, comparison in found:
             SCREEN.console.print(comparison_table(project, comparison))
+            for note in comparison.notes:
+                SCREEN.line(f"note: {note}")

@@ -24,7 +24,7 @@ from pipeline.engine.ort import Feeds
 from pipeline.engine.parallel import side_by_side
 from pipeline.engine.reference import ReferenceSession
 from pipeline.errors import CacheError
-from pipeline.graph import Graph, Node, Value, is_float, origin, producer
+from pipeline.graph import Graph, Node, Value, is_float, origin, producer, told
 from pipeline.kernels import affine
 from pipeline.kernels.measure import Agreement, agreement
 from pipeline.quant.placement import activations, subgraphs
@@ -67,7 +67,7 @@ class Comparison:
     samples: int
     rows: tuple[Row, ...]
     outputs: tuple[Output, ...]
-    notes: tuple[str, ...] = ()  # what the vendor's own tool would make of the model's file
+    notes: tuple[str, ...] = ()  # what could not be had, and what the vendor's own tool refuses
 
     suffix: ClassVar[str] = ".json"
 
@@ -131,7 +131,7 @@ def compare(
         for node in nodes
     )
     outputs = tuple(_output(str(v.name), sums[str(v.name)]) for v in optimized_float.outputs)
-    notes = beyond_documented(optimized_float, target)
+    notes = (*told(calibrated), *beyond_documented(optimized_float, target))
     return Comparison(target.name, count, rows, outputs, notes)
 
 
@@ -203,7 +203,7 @@ def _summed(
     def compared(feed: Feeds) -> list[_Pair]:
         made = zip(real.run(None, feed), fake.run(None, feed), exact.run(codes, feed), strict=True)
         return [
-            _Pair(agreement(a, b), agreement(a, _real(c, grid)))
+            _Pair(agreement(a, _real(b, grid)), agreement(a, _real(c, grid)))
             for (a, b, c), grid in zip(made, grids, strict=True)
         ]
 
@@ -222,7 +222,8 @@ def _watching(graph: Graph, names: list[str], operators: Operators) -> FloatSess
 
 
 def _real(values: np.ndarray, tensor: Tensor) -> np.ndarray:
-    if tensor.scale is None:
+    """What codes on the grid of `tensor` stand for; real numbers as they are."""
+    if tensor.scale is None or values.dtype.kind == "f":
         return values
     return affine.dequantize(values, np.float32(tensor.scale), tensor.zero_point)
 

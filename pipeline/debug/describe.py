@@ -15,7 +15,7 @@ from pipeline.data.samples import Samples
 from pipeline.debug.compare import Comparison
 from pipeline.digest import Json
 from pipeline.errors import CacheError, GraphError
-from pipeline.graph import Graph, Node, Value, array, is_float, parse
+from pipeline.graph import Graph, Node, Value, array, is_float, parse, told
 from pipeline.quant.observe import Statistics
 
 
@@ -53,12 +53,17 @@ def _graph(path: Path) -> Description:
             "nodes": len(graph.nodes()),
             "weight bytes": weights,
             "operators": dict(sorted(types.items())),
+            **_notes(told(graph)),
         },
         tuple(_signature(value) for value in graph.inputs),
         tuple(_signature(value) for value in graph.outputs),
         ("Node", "Type", "Shape", "DataType", "Scale", "Zero point"),
         tuple(_node_row(node) for node in graph.nodes()),
     )
+
+
+def _notes(notes: tuple[str, ...]) -> dict[str, Json]:
+    return {"notes": list(notes)} if notes else {}
 
 
 def _node_row(node: Node) -> tuple[Json, ...]:
@@ -162,6 +167,7 @@ def _comparison(path: Path) -> Description:
         "DataType",
     )
     facts = {"target": found.target, "samples": found.samples, "outputs": outputs}
+    facts |= _notes(found.notes)
     return Description("comparison", facts, columns=columns, rows=rows)
 
 

@@ -30,4 +30,10 @@ def tell(graph: Graph, notes: Sequence[str]) -> None:
 
 
 def told(graph: Graph) -> tuple[str, ...]:
-    return tuple(json.loads(graph.metadata.get(NOTES, "[]")))
+    """What `tell` wrote; nothing where somebody else wrote something there."""
+    text = graph.metadata.get(NOTES, "[]")
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return ()
+    return tuple(map(str, found)) if isinstance(found, list) else ()

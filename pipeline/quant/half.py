@@ -6,6 +6,8 @@ rounded where it stands. What is beyond float16 becomes infinite, in a constant 
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 
 from pipeline.engine.fusion import result
@@ -14,36 +16,31 @@ from pipeline.graph import Graph, Node, Value, array, is_float, producer, type_n
 LARGEST = float(np.finfo(np.float16).max)
 
 
-def compute_in_half(graph: Graph, node: Node) -> None:
-    """Round what the node reads, and what it and the clamp it absorbs make, for every reader."""
-    for index, value in enumerate(tuple(node.inputs)):
-        if value is None or not is_float(value) or _is_rounded(value):
-            continue
-        values = array(value)
-        if values is None:
-            graph.set_inputs(node, {index: _rounded(graph, value, before=node)})
-        else:
-            held = np.clip(values, -LARGEST, LARGEST).astype(np.float16).astype(np.float32)
-            graph.set_inputs(node, {index: graph.constant(f"{value.name}_half", held)})
-    made = result(node)
-    uses = [(use.node, use.idx) for use in tuple(made.uses())]
-    rounded = _rounded(graph, made)
-    if made.is_graph_output():
-        graph.replace_output(made, rounded)
-    for reader, index in uses:
-        graph.set_inputs(reader, {index: rounded})
+def compute_in_half(graph: Graph, nodes: Collection[Node]) -> None:
+    """Round what these nodes read, and what they and the clamps they absorb make, each once."""
+    rounded: dict[Value, Value] = {}
+    for node in [node for node in graph.nodes() if node in nodes]:
+        for index, value in enumerate(tuple(node.inputs)):
+            if value is None or value in rounded.values() or not is_float(value):
+                continue
+            if value not in rounded:
+                rounded[value] = _rounded(graph, value, node)
+            graph.set_inputs(node, {index: rounded[value]})
+        made = result(node)
+        uses = [(use.node, use.idx) for use in tuple(made.uses())]
+        rounded[made] = _rounded(graph, made)
+        if made.is_graph_output():
+            graph.replace_output(made, rounded[made])
+        for reader, index in uses:
+            graph.set_inputs(reader, {index: rounded[made]})
 
 
 def _rounded(graph: Graph, value: Value, before: Node | None = None) -> Value:
-    name, maker = str(value.name), producer(value)
-    near = {"after": maker} if before is None else {"before": before}
-    half = graph.insert("Cast", [value], f"{name}_half", **near, to=type_number("float16"))
-    return graph.insert(
-        "Cast", [half], f"{name}_rounded", producer(half), to=type_number("float32")
-    )
-
-
-def _is_rounded(value: Value) -> bool:
-    maker = producer(value)
-    before = None if maker is None or maker.op_type != "Cast" else maker.inputs[0]
-    return before is not None and before.dtype is not None and before.dtype.numpy() == np.float16
+    name, values, maker = str(value.name), array(value), producer(value)
+    if values is not None:
+        held = np.clip(values, -LARGEST, LARGEST).astype(np.float16).astype(np.float32)
+        return graph.constant(f"{name}_rounded", held)
+    first = {"to": type_number("float16")}
+    half = graph.insert("Cast", [value], f"{name}_half", maker, before=before, **first)
+    back = type_number("float32")
+    return graph.insert("Cast", [half], f"{name}_rounded", producer(half), to=back)

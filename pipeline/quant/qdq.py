@@ -54,6 +54,7 @@ def with_qdq(
     answers = answer_grids(graph, quantization.outputs, lies, grids)
     if plan.is_wide or WIDE in map(type_of, answers.values()):
         allow_int16(graph)
+    compute_in_half(graph, plan.half)
     for node in plan.nodes:
         read = {i: lies.read[node, i] for i in operands(node) if (node, i) in lies.read}
         wide = {i for i in operands(node) if plan.reads[node, i] == WIDE}
@@ -61,8 +62,6 @@ def with_qdq(
     for value in (*graph.inputs, *(v for node in graph.nodes() for v in node.outputs)):
         _quantize(graph, value, lies, plan.chip)
     answer_in_codes(graph, answers)
-    for node in plan.half:
-        compute_in_half(graph, node)
     for node in plan.kept:
         keep_float(node)
     tell(graph, plan.notes)
