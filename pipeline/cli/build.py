@@ -11,9 +11,12 @@ from __future__ import annotations
 
 import argparse
 import os
+from pathlib import Path
 
 from pipeline.cli.dodo import doit_config, task_npumake
+from pipeline.cli.projects import builds
 from pipeline.cli.reporter import Reporter
+from pipeline.errors import PipelineError
 from pipeline.make.tasks import run_doit
 
 
@@ -26,6 +29,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(given: argparse.Namespace) -> int:
     if given.paranoid:
         os.environ["NPUMAKE_PARANOID"] = "1"
+    named = {task.partition(":")[0].partition("@")[0] for task in given.tasks if ":" in task}
+    for name, found in builds(Path.cwd()) if named else ():
+        if name in named and isinstance(found, PipelineError):
+            raise found  # doit would say that there is no such node
     members = {"DOIT_CONFIG": doit_config(), "task_npumake": task_npumake}
     code = run_doit(members, [*(["-n", str(given.n)] if given.n else []), *given.tasks])
     error = Reporter.first_error

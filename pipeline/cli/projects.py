@@ -30,6 +30,7 @@ def builds(here: Path, paranoid: bool | None = None) -> Iterator[tuple[str, Buil
     for directory in project_directories(here):
         name = directory.name
         try:
+            _refuse_links(directory)
             yield name, Build(directory, plan_of(directory, memory), memory)
         except PipelineError as error:
             yield name, error
@@ -88,11 +89,22 @@ def plan_of(directory: Path, memory: Memory) -> Plan:
     return plan
 
 
+def _refuse_links(directory: Path) -> None:
+    """What is built lies in the project: `out` and the folders in it lead nowhere else."""
+    out = f"{directory}/out"
+    inside = list(os.scandir(out)) if os.path.isdir(out) else []
+    for path in (out, *(entry.path for entry in inside if entry.is_dir())):
+        if os.path.islink(path):
+            what = "a link, through which artifacts would be written elsewhere"
+            raise ProjectError(what, os.path.relpath(path), "remove it")
+
+
 def _made_from(directory: Path, memory: Memory, read: list[str], variables: list[str]) -> str:
     """The digest of the project's YAML files, by name, with those that were read from elsewhere
     and the variables they hold, and of our own sources."""
     with os.scandir(directory) as entries:
-        names = {entry.name for entry in entries if entry.name.endswith((".yaml", ".yml"))}
+        yaml = [entry for entry in entries if entry.name.endswith((".yaml", ".yml"))]
+    names = {entry.name for entry in yaml if entry.is_file()}
     files = {name: memory.files.of(directory / name) for name in sorted(names.union(read))}
     values = {name: os.environ.get(name) for name in variables}
     found = {"files": files, "variables": values, "code": memory.code.everything}

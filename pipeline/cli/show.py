@@ -17,14 +17,24 @@ def error_text(error: PipelineError) -> str:
       | ^
     hint: did you mean `quantized`?
     """
-    lines = [f"error: {error.what}"]
+    lines = [f"error: {printable(error.what)}"]
     if error.where:
-        lines.append(f"  --> {error.where}")
+        lines.append(f"  --> {printable(str(error.where), kept='')}")
     if isinstance(error.where, Place) and error.where.line:
         lines += _excerpt(error.where)
     if error.hint:
-        lines.append(f"hint: {error.hint}")
+        lines.append(f"hint: {printable(error.hint)}")
     return "\n".join(lines)
+
+
+def printable(text: str, kept: str = "\n\t") -> str:
+    """The characters of strangers' files and names spelled out where a terminal would obey them."""
+    return "".join(c if c.isprintable() or c in kept else _spelled(c) for c in text)
+
+
+def _spelled(character: str) -> str:
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
 
 
 def print_error(error: PipelineError) -> None:
@@ -43,4 +53,4 @@ def _excerpt(place: Place) -> list[str]:
         return []
     number = str(place.line)
     caret = " " * (place.column - 1) + "^"
-    return [f"{number} | {text}", f"{' ' * len(number)} | {caret}"]
+    return [f"{number} | {printable(text)}", f"{' ' * len(number)} | {caret}"]

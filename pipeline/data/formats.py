@@ -62,6 +62,8 @@ def npy(data: bytes, name: str, _how: Files, _taken: Taken) -> np.ndarray:
     try:
         read_header = HEADERS[np.lib.format.read_magic(file)]
         shape, is_fortran, dtype = read_header(file, max_header_size=MAX_HEADER)
+        if min(shape, default=0) < 0:  # -1 would be as much as there is
+            raise ValueError(f"a shape of {shape}")
         flat = np.frombuffer(data[file.tell() :], dtype)  # a ValueError for pickled objects
         return flat.reshape(shape, order="F" if is_fortran else "C")
     except (KeyError, SyntaxError, TokenError, TypeError, ValueError) as error:

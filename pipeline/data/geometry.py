@@ -41,6 +41,7 @@ def padded_center_crop(image: np.ndarray, to: steps.PaddedCenterCrop) -> np.ndar
 
 def pad_resize(image: np.ndarray, to: steps.PadResize) -> np.ndarray:
     height, width = pair(to.target_size)
+    resampling.refuse_large((height, width))
     scale = min(height / as_image(image).shape[0], width / image.shape[1])
     inner = _linear(image, _scaled(image, scale))
     inside = to.pad_position == "boundary"
@@ -91,6 +92,7 @@ def pad(image: np.ndarray, to: steps.Pad) -> np.ndarray:
     below, right = height - as_image(image).shape[0], width - image.shape[1]
     if below < 0 or right < 0:
         raise ProjectError(f"{told(image)} is larger than {height} x {width}")
+    resampling.refuse_large((height, width))
     return np.pad(image, ((0, below), (0, right), (0, 0)))
 
 

@@ -24,6 +24,7 @@ from pipeline.stages.stage import Stage
 from pipeline.targets.target import Target
 
 ReadTarget = Callable[[str], Target]
+LONGEST = 100  # bytes of a prefix: a file name has 255, and a target and a suffix are in it too
 
 
 class _Branch(NamedTuple):
@@ -45,9 +46,10 @@ class _Branch(NamedTuple):
         stem, suffix = stage.name, stage.artifact.suffix
         if stage.name == "compiled":
             stem = self.reading.sections.compile.prefix or self.project.name
-            if stem != PurePosixPath(stem).name or stem.startswith("."):
+            is_name = stem == PurePosixPath(stem).name and len(stem.encode()) <= LONGEST
+            if not is_name or stem.startswith("."):
                 place = self.reading.places.get("compile.prefix")
-                raise ProjectError(f"`{stem}` is no file name", place)
+                raise ProjectError(f"`{stem[:LONGEST]}` is no file name", place)
         folder = f"out/@{self.project.variant}" if self.project.variant else "out"
         fan = f".{self.target}" if self.target else ""
         return f"{folder}/{stem}{fan}{suffix}"

@@ -8,6 +8,7 @@ Imports nothing that parses: it runs in every build, also when there is nothing 
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -148,7 +149,7 @@ def pattern_files(directory: Path, pattern: str) -> NamedFiles:
     parts = PurePosixPath(pattern).parts
     literal = next((n for n, part in enumerate(parts) if _WILD.search(part)), len(parts))
     root = directory.joinpath(*map(_expanded, parts[:literal]))
-    if parts and literal == len(parts) and root.is_dir():
+    if parts and literal == len(parts) and os.path.isdir(root):
         parts = (*parts, "*")
     elif literal == len(parts):
         return _single(root)
@@ -165,7 +166,7 @@ def _expanded(part: str, wild: str = r"\g<0>") -> str:
 
 
 def _single(path: Path) -> NamedFiles:
-    return ((path.name, str(path)),) if path.is_file() else ()
+    return ((path.name, str(path)),) if os.path.isfile(path) else ()
 
 
 def _below(folder: str, parts: tuple[str, ...], prefix: str) -> Iterator[str]:
@@ -194,4 +195,6 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:  # so long that there can be none
+            return []
         raise ProjectError(f"cannot list the folder: {error.strerror}", folder) from None

@@ -111,10 +111,13 @@ def _files(directory: Path) -> tuple[Path, ...]:
     for name in names:
         if (wrong := directory / f"{name}.yml").is_file():
             raise ProjectError("not read", shown(wrong), f"rename it to {name}.yaml")
-    files = tuple(file for name in names if (file := directory / f"{name}.yaml").is_file())
-    if files[:1] != (directory / "project.yaml",):
+    if not (directory / "project.yaml").is_file():
         hint = "a project is a directory with a project.yaml"
         raise ProjectError("no project.yaml", shown(directory), hint)
+    files = tuple(file for name in names if os.path.lexists(file := directory / f"{name}.yaml"))
+    for file in files:
+        if not file.is_file():
+            raise ProjectError("no plain file", shown(file))
     return files
 
 
