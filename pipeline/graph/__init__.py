@@ -6,8 +6,7 @@ quantizes, runs or stores.
 """
 
 from pipeline.graph.branches import inline
-from pipeline.graph.build import empty
-from pipeline.graph.building import Building, Tensor
+from pipeline.graph.build import Building, Tensor
 from pipeline.graph.graph import Graph, Node, Value
 from pipeline.graph.marks import is_kept_float, keep_float, tell, told
 from pipeline.graph.match import (
@@ -42,7 +41,6 @@ __all__ = [
     "attribute",
     "declare",
     "dtype",
-    "empty",
     "files_beside",
     "in_single",
     "inline",

@@ -1,27 +1,122 @@
-"""A graph made from nothing, for the readers of formats that are not ONNX."""
+"""A graph made node by node, by the readers of formats that are not ONNX.
+
+A reader that knows shapes gives each tensor its own when it is made: `finished` holds ONNX's
+inference against what the reader computed. One that does not leaves them to it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import onnx_ir as ir
 
 from pipeline.graph.graph import Graph
 
-IR_VERSION = 9
-OPSET = 17  # the newest whose operators every reader here writes; it has HardSwish and Pad by input
+IR_VERSION = 8  # what came with the opset
+OPSET = 17  # it has HardSwish; axes of a mean or maximum are still an attribute
 
 
-def empty(inputs: Mapping[str, tuple[str, Sequence[int]]]) -> Graph:
-    """A graph of these inputs, each of a NumPy type and a shape, without nodes or outputs."""
-    fed = [
-        ir.Value(
-            name=name,
-            type=ir.TensorType(ir.DataType.from_numpy(np.dtype(dtype))),
-            shape=ir.Shape(shape),
-        )
-        for name, (dtype, shape) in inputs.items()
-    ]
-    graph = ir.Graph(fed, [], nodes=[], opset_imports={"": OPSET}, name="graph")
-    return Graph(ir.Model(graph, ir_version=IR_VERSION))
+class Tensor(NamedTuple):
+    """A tensor to be made: its name, shape and element type as NumPy calls it."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str = "float32"
+
+
+class Building:
+    """A graph in the making, each node behind all others. Names are made unique, never refused."""
+
+    def __init__(
+        self, inputs: Iterable[Tensor], name: str = "graph", reserved: Iterable[str] = ()
+    ) -> None:
+        """`reserved` are names for `rename` to give; no other tensor gets them."""
+        self._values = dict.fromkeys(reserved, 1)
+        self._nodes: dict[str, int] = {}
+        self.inputs = tuple(self._made(tensor) for tensor in inputs)
+        self._graph = ir.Graph(self.inputs, [], nodes=[], opset_imports={"": OPSET}, name=name)
+
+    def constant(self, name: str, array: np.ndarray) -> ir.Value:
+        value = self._made(Tensor(name, array.shape, array.dtype.name))
+        value.const_value = ir.tensor(np.asarray(array, order="C"), name=value.name)
+        self._graph.register_initializer(value)
+        return value
+
+    def add(
+        self,
+        op_type: str,
+        inputs: Sequence[ir.Value | None],
+        outputs: Sequence[Tensor | str],
+        **attributes: Any,
+    ) -> tuple[ir.Value, ...]:
+        """A node called after its first output; what it makes, of which no more than the name may
+        be known. An attribute that is None is left out."""
+        made = [self._named(x) if isinstance(x, str) else self._made(x) for x in outputs]
+        given = {key: value for key, value in attributes.items() if value is not None}
+        first = outputs[0]
+        name = _free(first if isinstance(first, str) else first.name, self._nodes)
+        self._graph.append(ir.node(op_type, inputs, given, outputs=made, name=name))
+        return tuple(made)
+
+    def rename(self, value: ir.Value, name: str, node: str, *, reserved: bool) -> None:
+        """Call a tensor `name`, which is `reserved` for it or made unique, and the node that
+        makes it `node`."""
+        producer = value.producer()
+        if producer is not None:
+            producer.name = _free(node, self._nodes)
+        value.name = name if reserved else _free(name, self._values)
+
+    def finished(self, outputs: Mapping[str, ir.Value]) -> Graph:
+        """The graph of what these outputs depend on, each under its name; who had that name gets
+        another. Raises GraphError where shapes do not fit.
+
+        An input, a constant or a tensor that is an output already passes through an Identity.
+        """
+        given: list[ir.Value] = []
+        for name, value in outputs.items():
+            is_made = value.producer() is not None and value not in given
+            given.append(value if is_made else self.add("Identity", [value], [name])[0])
+        public = {str(value.name) for value in self.inputs}
+        for name, value in zip(outputs, given, strict=True):
+            if value.name != name and name not in public:
+                self._give_up(name)
+                value.name = name
+        self._graph.outputs[:] = given
+        graph = Graph(ir.Model(self._graph, ir_version=IR_VERSION))
+        graph.drop_unused()
+        return graph.with_shapes()
+
+    def _give_up(self, name: str) -> None:
+        """Whoever has this name gets another."""
+        constants = self._graph.initializers
+        if name in constants:
+            holder = constants.pop(name)
+            holder.name = _free(name, self._values)
+            self._graph.register_initializer(holder)
+        for value in (value for node in self._graph for value in node.outputs):
+            if value.name == name:
+                value.name = _free(name, self._values)
+
+    def _made(self, tensor: Tensor) -> ir.Value:
+        value = self._named(tensor.name)
+        value.type = ir.TensorType(ir.DataType.from_numpy(np.dtype(tensor.dtype)))
+        value.shape = ir.Shape(tensor.shape)
+        return value
+
+    def _named(self, name: str) -> ir.Value:
+        return ir.Value(name=_free(name, self._values))
+
+
+def _free(name: str, taken: dict[str, int]) -> str:
+    """`name`, with a number behind it when it is taken; from now on it is.
+
+    `taken` holds the number to try next, so that a thousand of one name cost a thousand steps.
+    """
+    free = name
+    while free in taken:
+        free = f"{name}_{taken[name]}"
+        taken[name] += 1
+    taken[free] = 1
+    return free

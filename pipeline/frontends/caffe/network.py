@@ -119,8 +119,8 @@ def read_caffe(
     if not outputs:
         raise GraphError("the network computes nothing", name)
     blobs = {top for layer in rest for top in layer.tops} - {tensor.name for tensor in inputs}
-    building = Building(net.name or "caffe", inputs, blobs)
-    tensors = {(blob, 0): value for blob, value in building.inputs.items()}
+    building = Building(inputs, net.name or "caffe", blobs)
+    tensors = {(str(value.name), 0): value for value in building.inputs}
     for step in steps:
         site = Site(
             building, step.layer, tuple(tensors[read] for read in step.reads), trained, name
@@ -129,7 +129,8 @@ def read_caffe(
             node = step.layer.name or called
             building.rename(value, called, node, reserved=called == made[0])
             tensors[made] = value
-    return building.finished([tensors[version] for version in outputs])
+    given = (tensors[version] for version in outputs)
+    return building.finished({str(value.name): value for value in given})
 
 
 def _trained(weights: Sequence[Beside], name: str) -> Weights:

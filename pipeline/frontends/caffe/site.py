@@ -72,7 +72,10 @@ class Site:
     # -- writing ---------------------------------------------------------------------------
 
     def constant(self, label: str, values: Any) -> Value:
-        return self._building.constant(f"{self.layer.name}_{label}", np.asarray(values))
+        """A constant of float32, or of int64 when it holds integers."""
+        array = np.asarray(values)
+        kind = np.int64 if np.issubdtype(array.dtype, np.integer) else np.float32
+        return self._building.constant(f"{self.layer.name}_{label}", array.astype(kind))
 
     def numbers(self, label: str, values: Sequence[int]) -> Value:
         """A constant list of whole numbers: a shape, axes, sizes."""

@@ -18,7 +18,8 @@ import numpy as np
 from pipeline.frontends.tflite.flatbuffer import MalformedError
 from pipeline.frontends.tflite.schema import Network, Tensor
 from pipeline.frontends.tflite.tensors import real, turned
-from pipeline.graph import Graph, Node, Value, empty, producer
+from pipeline.graph import Building, Graph, Value
+from pipeline.graph import Tensor as Made
 
 FIRST = (0, 3, 1, 2)  # NHWC -> NCHW
 LAST = (0, 2, 3, 1)  # NCHW -> NHWC
@@ -32,18 +33,16 @@ class Draft:
     """One reading of a network. `room` bounds what its constants may take, in bytes."""
 
     def __init__(self, network: Network, room: int) -> None:
-        fed = {
-            tensor.name: ("float32" if tensor.grid else tensor.dtype, tensor.shape)
-            for tensor in network.inputs
-        }
-        if len(fed) < len(network.inputs):
+        if len(set(network.inputs)) < len(network.inputs):
             raise MalformedError("an input is listed twice")
-        self.graph: Graph = empty(fed)
+        self._building = Building(
+            Made(tensor.name, tensor.shape, "float32" if tensor.grid else tensor.dtype)
+            for tensor in network.inputs
+        )
         self.room = room
-        self._last: Node | None = None
         self._own: dict[Tensor, Value] = {}
         self._first: dict[Tensor, Value] = {}
-        for tensor, value in zip(network.inputs, self.graph.inputs, strict=True):
+        for tensor, value in zip(network.inputs, self._building.inputs, strict=True):
             self._own[tensor] = self._on_grid(tensor, value)
 
     # -- reading ---------------------------------------------------------------------------
@@ -80,8 +79,7 @@ class Draft:
     def node(
         self, op_type: str, inputs: Sequence[Value | None], name: str, **attributes: Any
     ) -> Value:
-        made = self.graph.insert(op_type, inputs, name, self._last, **attributes)
-        self._last = producer(made)
+        (made,) = self._building.add(op_type, inputs, [name], **attributes)
         return made
 
     def give(self, tensor: Tensor, value: Value, activation: int = 0) -> None:
@@ -109,19 +107,8 @@ class Draft:
         where a shape is not what the file says, and GraphError where shapes do not fit."""
         if len(set(outputs)) < len(outputs):
             raise MalformedError("an output is listed twice")
-        values = [self.own(tensor) for tensor in outputs]
-        named = self.graph.values()
-        fed = set(self.graph.inputs)
-        for index, (tensor, value) in enumerate(zip(outputs, values, strict=True)):
-            if value in fed or value.producer() is None or value in values[:index]:
-                values[index] = self.node("Identity", [value], tensor.name)
-        self.graph.expose([str(value.name) for value in values])
-        for tensor, value in zip(outputs, values, strict=True):
-            holder = named.get(tensor.name)
-            if value is not holder and holder not in fed:
-                self.graph.rename(value, tensor.name, holder)
+        whole = self._building.finished({tensor.name: self.own(tensor) for tensor in outputs})
         wanted = {str(value.name): tensor for tensor, value in self._own.items()}
-        whole = self.graph.with_shapes()
         for name, value in whole.values().items():
             if name in wanted and value.shape is not None:
                 _check(wanted[name], tuple(value.shape))
@@ -177,7 +164,7 @@ class Draft:
         self.room -= values.nbytes
         if self.room < 0:
             raise MalformedError("it reads the same weights over and over")
-        return self.graph.constant(name, np.ascontiguousarray(values).reshape(values.shape))
+        return self._building.constant(name, values)
 
 
 def _check(tensor: Tensor, made: tuple[object, ...]) -> None:
