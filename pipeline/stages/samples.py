@@ -123,6 +123,10 @@ def _snapshots(
     for name, key in keys.items():
         if data[key].snapshot is None:
             continue
+        for other in ("files", "random", "member", "dtype", "transforms", "normalized"):
+            if getattr(data[key], other):
+                where = Route(f"data.{key}.{other}")
+                raise ProjectError(f"`{other}` beside a snapshot", where, "leave it out")
         given, route = inputs.get(name, Input()), f"data.{key}.snapshot"
         if key not in found:
             (file,) = sources[route]
