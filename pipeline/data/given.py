@@ -185,14 +185,14 @@ def _snapshots(
 
 
 def _refuse_contradictions(name: str, how: Files, route: str) -> None:
+    for other in ("files", "random", "member", "dtype", "transforms", "normalized", "stacked"):
+        if how.snapshot is not None and getattr(how, other):
+            what = f"`{other}` beside a snapshot"
+            raise ProjectError(what, Route(f"{route}.{other}"), "leave it out")
     sources = (how.files, how.snapshot, how.random)
     if sum(source is not None for source in sources) != 1:
         hint = "give `files`, a `snapshot`, or `random` for noise"
         raise ProjectError(f"input `{name}` needs either files or noise", Route(route), hint)
-    for other in ("member", "dtype", "transforms", "normalized", "stacked"):
-        if how.snapshot is not None and getattr(how, other):
-            what = f"`{other}` beside a snapshot"
-            raise ProjectError(what, Route(f"{route}.{other}"), "leave it out")
     if how.range is not None and (len(how.range) != 2 or how.range[0] >= how.range[1]):
         raise ProjectError("a range is [lowest, highest]", Route(f"{route}.range"))
     for step in ("transforms", "normalized", "stacked"):

@@ -125,6 +125,8 @@ def _from_scales(arrays: Arrays, boxes: Output, size: tuple[int, int]) -> np.nda
     decoded = []
     for child in _by_stride(boxes):
         raw = _first(_tensor(arrays, child), child)
+        if raw.ndim != 3 or len(raw) % 4 or (boxes.encoding != "dfl" and len(raw) != 4):
+            raise GraphError(f"`{child.name}` of shape {list(child.shape)} holds no raw boxes")
         flat = raw.reshape(len(raw), -1)
         distances = geometry.expected_bins(flat) if boxes.encoding == "dfl" else flat
         centres = geometry.cell_centres(*raw.shape[1:])

@@ -52,7 +52,7 @@ def is_normalized(graph: Graph, boxes: Value) -> bool:
         given = []
         for value in (value for value in node.inputs if value is not None):
             held = array(value)
-            zeros = np.zeros(shape(value), np.float32)
+            zeros = np.broadcast_to(np.float32(0), shape(value))
             given.append(known.get(value, zeros) if held is None else held)
         known[node.outputs[0]] = CONSTANT[node.op_type](node, given)
     return bool(boxes in known and np.abs(known[boxes]).max(initial=0) <= 1)

@@ -7,7 +7,7 @@ from pipeline.detection.metadata import Metadata, with_outputs
 from pipeline.detection.notes import mark_int16, mark_metadata
 from pipeline.detection.split import split_outputs
 from pipeline.errors import ProjectError, Route
-from pipeline.graph import Graph, shape
+from pipeline.graph import Graph, origin, shape
 from pipeline.progress import tell
 from pipeline.project.sections import Model
 
@@ -41,10 +41,12 @@ def _split(graph: Graph, metadata: Metadata | None) -> tuple[Graph, Metadata | N
 
 
 def _boxes(graph: Graph) -> tuple[str, ...]:
+    """The trained nodes: later graphs know these, whatever becomes of the nodes that stand here."""
     found = distance_to_box(graph)
     if not found:
         tell("no node makes boxes of distances: nothing is kept in 16 bits")
-    return found
+    trained = (name for node in found for name in origin(*graph.find(node)))
+    return tuple(dict.fromkeys(trained))
 
 
 def _check_input(graph: Graph, metadata: Metadata) -> None:

@@ -35,10 +35,10 @@ def tiling(graph: Graph) -> Tiling | None:
 
 
 def mark_int16(graph: Graph, names: Iterable[str]) -> None:
-    """Note the nodes to keep in 16 bits, by the names they have in this graph."""
+    """Note the nodes to keep in 16 bits, by the names they have in the trained model."""
     graph.set_metadata({INT16: json.dumps(list(names))})
 
 
 def int16_nodes(graph: Graph) -> tuple[str, ...]:
-    """Their names in original_float; `graph.find` knows them in every later graph."""
+    """Their names in the trained model; `graph.find` knows them in every graph."""
     return tuple(json.loads(graph.metadata.get(INT16, "[]")))

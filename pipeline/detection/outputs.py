@@ -212,4 +212,4 @@ def _check_children(output: Output, where: str) -> None:
 def _features(child: Output) -> int:
     sizes = dict(child.dshape)
     found = next((sizes[name] for name in CHANNELS if name in sizes), None)
-    return child.shape[1] if found is None else found
+    return next(iter(child.shape[1:2]), 0) if found is None else found

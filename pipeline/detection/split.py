@@ -16,8 +16,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate
 
-import numpy as np
-
 from pipeline.detection.describe import (
     CHANNELS,
     DECODER,
@@ -127,16 +125,12 @@ def _distributed(graph: Graph, value: Value) -> list[Value]:
     value itself."""
     chain: list[Node] = []
     node = producer(value)
-    while node and node.op_type in ("Mul", "Div") and (by := _constant(node)) is not None:
-        if by.ndim > 1 and by.shape[-2] != 1:
-            return [value]  # a factor of its own per channel
+    while node and (scaled := _scaled_value(node)):
         chain.insert(0, node)
-        node = producer(_computed(node))
-    if (
-        node is None
-        or not joins(node, CHANNELS)
-        or [shape(v)[1] for v in node.inputs if v] != [2, 2]
-    ):
+        node = producer(scaled)
+    if node is None or not joins(node, CHANNELS):
+        return [value]
+    if [shape(operand)[CHANNELS] for operand in node.inputs if operand] != [2, 2]:
         return [value]
     parts = []
     for operand, tag in zip(node.inputs, ("xy", "wh"), strict=True):
@@ -193,9 +187,11 @@ def _named(graph: Graph, output: Output, values: list[Value]) -> Output:
     return replace(output, outputs=tuple(replace(child, name=name) for child, name in children))
 
 
-def _constant(node: Node) -> np.ndarray | None:
-    return next((found for v in node.inputs if (found := array(v)) is not None), None)
-
-
-def _computed(node: Node) -> Value:
-    return next(v for v in node.inputs if v is not None and array(v) is None)
+def _scaled_value(node: Node) -> Value | None:
+    """What a Mul or Div scales by constants that are alike for every channel; else None."""
+    if node.op_type not in ("Mul", "Div"):
+        return None
+    constants = [held for value in node.inputs if (held := array(value)) is not None]
+    computed = [value for value in node.inputs if value is not None and array(value) is None]
+    alike = all(held.ndim < 2 or held.shape[-2] == 1 for held in constants)
+    return computed[0] if len(computed) == 1 and alike else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -412,3 +413,30 @@ def test_an_old_size_that_is_none_is_refused(size):
 def test_what_is_no_json_is_one_error(text, message):
     with pytest.raises(ProjectError, match=message):
         read_metadata(text, "e.json")
+
+
+STRANGE: tuple[Any, ...] = (
+    *(None, True, -1, 0, 10**18, 1e300, "", "x" * 999, [], [1], ["a", {"b": 1}], [[1]]),
+    *({}, {"a": 1}, {"a": {"b": [1]}}, [0, 4], [4, 0], [{"batch": 1}], [None], [10**30]),
+)
+
+
+def routes(value: Any, route: str = "") -> list[str]:
+    """Every dotted route below a value."""
+    pairs = value.items() if isinstance(value, dict) else enumerate(value)
+    found = []
+    for key, item in pairs:
+        found.append(f"{route}{key}")
+        if isinstance(item, dict | list):
+            found += routes(item, f"{route}{key}.")
+    return found
+
+
+@pytest.mark.parametrize("strange", STRANGE, ids=lambda value: json.dumps(value)[:20])
+def test_a_strange_value_anywhere_is_read_or_one_error(strange):
+    for route in routes(FULL):
+        document = with_(route, strange)
+        with suppress(ProjectError):
+            assert read(document).document == document or document["schema_version"] != 2
+        with suppress(ProjectError):
+            read(document | {"schema_version": 1})

@@ -117,6 +117,11 @@ def test_whether_boxes_are_in_pixels_is_read_off_the_graph():
         assert boxes.normalized == normalized
 
 
+def test_parts_of_a_node_come_from_where_it_did():
+    cut, _ = split_outputs(graph(), hints())
+    assert [str(node.name) for node in cut.find("/Mul_2")] == ["/Mul_2_wh", "/Mul_2_xy"]
+
+
 ARITHMETIC = ("/Slice", "/Slice_1", "/Sub", "/Add", "/Add_1", "/Div_1", "/Sub_1", "/Concat_xywh")
 
 

@@ -1,0 +1,207 @@
+"""A detector through the stages: cut in original_float, fed from a snapshot, known to the end."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+from data.snapshots import pictures, write
+from detection.heads import SIDE, document, head, hint, props
+
+from pipeline import digest
+from pipeline.data.samples import Samples
+from pipeline.detection.decode import Rules, decode
+from pipeline.detection.describe import whole_outputs
+from pipeline.detection.notes import int16_nodes, metadata_of
+from pipeline.engine.ort import OrtSession
+from pipeline.errors import CacheError, ProjectError, Route
+from pipeline.graph import Graph
+from pipeline.progress import hearing
+from pipeline.project.files import SourceFile
+from pipeline.project.sections import FilePath, Files, Input, Model
+from pipeline.stages.optimized_float import optimized_float
+from pipeline.stages.original_float import original_float
+from pipeline.stages.samples import samples
+
+UNSIGNED = Input(scale=1 / 255, offset=128)
+INT16: Literal["distance_to_box"] = "distance_to_box"
+
+
+def source(path: Path) -> tuple[SourceFile, ...]:
+    return (SourceFile(path.name, str(path), digest.of_file(path)),)
+
+
+def made(folder: Path, model: bytes, beside: str | None = None, **keys: Any) -> Graph:
+    """original_float of a head, with an edgefirst.json beside it or not."""
+    (folder / "m.onnx").write_bytes(model)
+    sources = {"model.path": source(folder / "m.onnx")}
+    if beside is not None:
+        (folder / "edgefirst.json").write_text(beside)
+        sources["model.metadata"] = source(folder / "edgefirst.json")
+        keys["metadata"] = FilePath("edgefirst.json")
+    return original_float(Model(FilePath("m.onnx"), **keys), {"*": UNSIGNED}, sources)
+
+
+def names(graph: Graph) -> list[str]:
+    return [str(value.name) for value in graph.outputs]
+
+
+def told(graph: Graph) -> dict[str, Any]:
+    found = metadata_of(graph)
+    assert found is not None
+    return dict(found.document)
+
+
+@pytest.mark.parametrize("strides", [False, True])
+def test_the_metadata_of_the_model_says_where_it_is_cut(tmp_path, strides):
+    model = head(edgefirst=props(split_hints=[hint(strides=strides)]))
+    graph = made(tmp_path, model, split="hints")
+    assert len(graph.outputs) == (10 if strides else 5)
+    assert "split_hints" not in told(graph)
+    assert [o["type"] for o in told(graph)["outputs"]] == [
+        *("boxes", "scores", "mask_coefs", "protos"),
+    ]
+    assert json.loads(graph.metadata["labels"]) == ["disc", "box", "star"]
+
+
+def test_a_file_beside_the_model_counts_before_its_own(tmp_path):
+    model = head(edgefirst=props(split_hints=[]))
+    assert names(made(tmp_path, model, props(), split="hints"))[0] == "_Mul_2_xy"
+
+
+def test_without_split_it_stays_whole_and_what_it_carries_goes_along(tmp_path):
+    graph = made(tmp_path, head(edgefirst=props(), labels='["a"]'))
+    assert names(graph) == ["output0", "output1"]
+    assert (told(graph), graph.metadata["labels"]) == (document(), '["a"]')
+
+
+def test_what_is_cut_and_optimized_decodes_to_what_was_trained(tmp_path):
+    whole = made(tmp_path, head(edgefirst=props()))
+    cut = optimized_float(made(tmp_path, head(edgefirst=props()), split="hints"))
+    metadata = metadata_of(cut)
+    assert metadata is not None
+    codes = pictures(1, (3, SIDE, SIDE)).astype(np.float32) - 128
+    found = []
+    for graph in (whole, cut):
+        arrays = OrtSession(graph.to_bytes()).run(None, {"images": codes})
+        given = metadata.outputs if graph is cut else whole_outputs(whole, read_hints(whole))
+        named = dict(zip(names(graph), arrays, strict=True))
+        found.append(decode(named, given, (SIDE, SIDE), Rules(0, 0.7, 0)))
+    np.testing.assert_allclose(found[1].boxes, found[0].boxes, atol=1e-5)
+    np.testing.assert_allclose(found[1].scores, found[0].scores, atol=1e-5)
+
+
+def read_hints(graph: Graph) -> Any:
+    metadata = metadata_of(graph)
+    assert metadata is not None
+    return metadata.hints
+
+
+def test_the_nodes_of_int16_smart_are_found_after_optimization(tmp_path):
+    graph = optimized_float(made(tmp_path, head(edgefirst=props()), split="hints", int16=INT16))
+    assert int16_nodes(graph) == (
+        *("/Slice", "/Slice_1", "/Sub", "/Add", "/Add_1", "/Div_1", "/Sub_1", "/Mul_2"),
+    )
+    assert all(graph.find(name) for name in int16_nodes(graph))
+    assert int16_nodes(made(tmp_path, head(edgefirst=props()), split="hints")) == ()
+
+
+@pytest.mark.parametrize(
+    ("metadata", "keys", "remark"),
+    [
+        ({"split_hints": []}, {"split": "hints"}, "the metadata has none"),
+        ({"split_hints": [{"type": "later"}]}, {"split": "hints"}, "the metadata has none"),
+        (
+            {"split_hints": [hint(strides=True)]},
+            {"split": "hints", "int16": INT16},
+            "no node makes boxes of distances",
+        ),
+        ({"split_hints": [], "model": {"end2end": True}}, {"split": "hints"}, None),
+    ],
+)
+def test_what_has_no_effect_is_said_and_stops_nobody(tmp_path, metadata, keys, remark):
+    heard: list[str] = []
+    with hearing(heard.append):
+        made(tmp_path, head(edgefirst=props(**metadata)), **keys)
+    assert len(heard) == (remark is not None)
+    assert all(remark in sentence for sentence in heard)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "message", "where"),
+    [
+        (None, "the model holds no metadata", "model.split"),
+        (props(input={"shape": [1, 3, 32, 32]}), "speaks of an input of", "model.metadata"),
+        (props(input={"shape": [1, SIDE, SIDE, 3]}), "speaks of an input of", "model.metadata"),
+        (props(schema_version=3), "schema version 3", "edgefirst in the model: schema_version"),
+    ],
+)
+def test_metadata_that_does_not_fit_is_one_error(tmp_path, metadata, message, where):
+    model = head(**({} if metadata is None else {"edgefirst": metadata}))
+    with pytest.raises(ProjectError, match=message) as caught:
+        made(tmp_path, model, split="hints")
+    assert caught.value.where == where
+
+
+def fed(folder: Path, snapshot: Path, given: Input = UNSIGNED, key: str = "*") -> Samples:
+    graph = made(folder, head(edgefirst=props()), split="hints")
+    return samples(
+        graph,
+        {"*": given},
+        {key: Files(snapshot=FilePath(snapshot.name))},
+        {f"data.{key}.snapshot": source(snapshot)},
+    )
+
+
+def stored(folder: Path, **changes: Any) -> Path:
+    shape = {"input_shape": [SIDE, SIDE], **changes.pop("params", {})}
+    tensors = {changes.pop("name", "images"): pictures(9, (3, SIDE, SIDE))}
+    return write(folder, shape, changes, tensors)
+
+
+@pytest.mark.parametrize("key", ["*", "images"])
+def test_the_samples_of_a_snapshot_are_its_pictures_as_codes(tmp_path, key):
+    found = fed(tmp_path, stored(tmp_path), key=key)
+    assert len(found) == 9
+    for feed, picture in zip(found, pictures(9, (3, SIDE, SIDE)), strict=True):
+        np.testing.assert_array_equal(feed["images"], picture[None].astype(np.float32) - 128)
+
+
+def test_a_snapshot_of_another_normalization_tells_what_to_write(tmp_path):
+    given = {"scale": 1 / 255, "mean": [0.5] * 3, "std": [0.25] * 3}
+    path = stored(tmp_path, params={"normalization": given})
+    with pytest.raises(ProjectError, match="another normalization") as caught:
+        fed(tmp_path, path)
+    assert caught.value.where == Route("inputs.images")
+    assert "mean: [127.5, 127.5, 127.5], scale: [0.0156" in caught.value.hint
+    fed(tmp_path, path, Input(mean=127.5, scale=4 / 255, offset=128))
+
+
+def test_a_snapshot_without_the_input_names_the_nearest(tmp_path):
+    with pytest.raises(ProjectError, match="holds no samples for `images`") as caught:
+        fed(tmp_path, stored(tmp_path, name="image"))
+    assert caught.value.hint == "did you mean `image`?"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"random": 9}, {"files": "*.npy"}, {"normalized": True}, {"member": "x"}, {"dtype": "uint8"}],
+)
+def test_what_a_snapshot_says_itself_is_not_said_beside_it(tmp_path, other):
+    graph, files = made(tmp_path, head()), source(stored(tmp_path))
+    data = {"images": Files(snapshot=FilePath("s.safetensors"), **other)}
+    with pytest.raises(ProjectError, match=f"`{next(iter(other))}` beside a snapshot"):
+        samples(graph, {}, data, {"data.images.snapshot": files})
+
+
+def test_a_snapshot_that_changes_while_it_is_used_is_not_used(tmp_path):
+    path = stored(tmp_path)
+    graph = made(tmp_path, head())
+    (file,) = source(path)
+    path.write_bytes(path.read_bytes() + b"x")
+    data = {"images": Files(snapshot=FilePath(path.name))}
+    with pytest.raises(CacheError, match="changed while"):
+        samples(graph, {"*": UNSIGNED}, data, {"data.images.snapshot": (file,)})
