@@ -171,7 +171,10 @@ def put_target(vendor: Vendor, native: Native, chips: Mapping[str, str]) -> None
 
 
 def put_types(site: InputSite, legal: Mapping[str, tuple[str, ...]]) -> tuple[str, str]:
-    """What the input is trained on and fed; `legal` says what goes together. Raises ProjectError."""
+    """What the input is trained on and fed; `legal` says what goes together.
+
+    Raises ProjectError.
+    """
     trained_key, fed_key = f"{INPUT}.input_type_train", f"{INPUT}.input_type_rt"
     trained, fed = site.item(trained_key), site.item(fed_key)
     if fed not in legal[trained]:
