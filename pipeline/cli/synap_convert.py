@@ -155,7 +155,8 @@ def _listings(given: argparse.Namespace, made: Mapping[str, Path]) -> dict[str, 
 
     bundle, comparison = Bundle.load(made["compiled"]), Comparison.load(made["comparison"])
     calibrated, metafile = Graph.load(made["calibrated"]), _metafile(given)
-    texts = formats(metafile, bundle.program.inputs, bundle.program.outputs)
+    program = bundle.program
+    texts = formats(metafile, program.inputs, program.outputs, _anchors(given.model))
     quantized = typed(metafile).said.quantization
     listings = {
         "model_info.txt": synap_files.model_info(_version(), bundle, comparison, texts),
@@ -169,3 +170,12 @@ def _listings(given: argparse.Namespace, made: Mapping[str, Path]) -> dict[str, 
         entropy = synap_files.quantization_entropy(calibrated, comparison)
         listings["quantization_entropy.txt"] = entropy
     return listings
+
+
+def _anchors(model: Path) -> str:
+    """What ${ANCHORS} stands for: those of a detector's postprocessor, else none."""
+    from pipeline.frontends.tflite.detections import anchors
+
+    found = anchors(model.read_bytes()) if model.suffix.lower() == ".tflite" else None
+    rows = [] if found is None else found.tolist()
+    return "[" + ",".join(f"[{','.join(f'{side:.6f}' for side in row)}]" for row in rows) + "]"

@@ -172,6 +172,24 @@ def put_target(vendor: Vendor, native: Native, chips: Mapping[str, str]) -> None
     native.put(("targets",), [chips[vendor.text(key)]], vendor.spot(key))
 
 
+def put_types(site: InputSite, legal: Mapping[str, tuple[str, ...]]) -> tuple[str, str]:
+    """What the input is trained on and fed; `legal` says what goes together.
+
+    Raises ProjectError.
+    """
+    trained_key, fed_key = f"{INPUT}.input_type_train", f"{INPUT}.input_type_rt"
+    trained, fed = site.item(trained_key), site.item(fed_key)
+    if fed not in legal[trained]:
+        what = f"a model trained on {trained} cannot be fed {fed}"
+        hint = f"trained on {trained}, input_type_rt may be: {', '.join(legal[trained])}"
+        raise site.vendor.error(fed_key, what, hint)
+    site.put("inputs", "type", trained, trained_key)
+    site.put("inputs", "fed_type", fed, fed_key)
+    if fed != "featuremap":
+        site.put("inputs", "offset", 128, fed_key)
+    return trained, fed
+
+
 def put_batch(site: InputSite) -> None:
     """Raises ProjectError for a batch of a model that has several inputs, or a batch already."""
     vendor, key = site.vendor, f"{INPUT}.input_batch"

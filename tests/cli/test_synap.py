@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from frontends.test_tflite_detections import detector
 from PIL import Image
 from workspaces import REPO, shared_data
 
@@ -167,6 +168,32 @@ def test_a_quantized_tflite_needs_no_metafile(here: Path):
     synap("convert", *("--model", str(model), "--target", "VS680", "--out-dir", "out", "--silent"))
     assert "delegate: npu" in Path("out/model_info.txt").read_text()
     assert not Path("out/quantization_info.yaml").exists()
+
+
+SSD = """\
+inputs:
+  - {name: t0, shape: [1, 5, 4]}
+  - {name: t1, shape: [1, 5, 3]}
+outputs:
+  - name: t2
+    dequantize: true
+    format: tflite_detection_boxes y_scale=10 x_scale=10 h_scale=5 w_scale=5 anchors=${ANCHORS}
+  - name: t3
+    dequantize: true
+    format: per_class_confidence class_index_base=-1
+quantization:
+  dataset: [random, random]
+"""
+
+
+def test_a_detector_of_the_guide_s_tutorial_brings_its_anchors(here: Path):
+    (here / "ssd.tflite").write_bytes(detector())
+    (here / "ssd.yaml").write_text(SSD)
+    model = ["--model", "net/ssd.tflite", "--meta", "net/ssd.yaml", "--target", "VS680"]
+    synap("convert", *model, "--out-dir", "out", "--silent")
+    said = " ".join(Path("out/model_info.txt").read_text().split())
+    assert "anchors=[[0.000000,0.125000,0.250000,0.375000],[0.500000," in said
+    assert "per_class_confidence class_index_base=-1" in said
 
 
 def test_version_and_help_name_what_there_is(here: Path):

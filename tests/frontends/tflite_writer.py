@@ -65,7 +65,7 @@ def written(
             buffers.append(_table(b, 3, {0: ("offset", b.EndVector())}))
         made.append(_tensor(b, f"t{index}", tensor, held))
     types = list(dict.fromkeys(operator.type for operator in operators))
-    codes = [_code(b, NAMES.index(name)) for name in types]
+    codes = [_code(b, name) for name in types]
     steps = [_operator(b, operator, types) for operator in operators]
     graph = {
         0: ("offset", _offsets(b, made)),
@@ -102,8 +102,13 @@ def _tensor(b: flatbuffers.Builder, name: str, tensor: T, buffer: int) -> int:
     return _table(b, 8, fields)
 
 
-def _code(b: flatbuffers.Builder, number: int) -> int:
-    return _table(b, 4, {0: ("b", min(number, 127)), 2: ("i", 1), 3: ("i", number)})
+def _code(b: flatbuffers.Builder, type: str) -> int:
+    name, _, custom = type.partition(" ")
+    number = NAMES.index(name)
+    fields: dict[int, tuple[str, Any]] = {0: ("b", min(number, 127)), 2: ("i", 1), 3: ("i", number)}
+    if custom:
+        fields[1] = ("offset", b.CreateString(custom))
+    return _table(b, 4, fields)
 
 
 def _operator(b: flatbuffers.Builder, operator: Op, types: Sequence[str]) -> int:

@@ -8,6 +8,7 @@ numbers, on either side of their Q/DQ. It refuses to know the project, and trust
 """
 
 from pipeline.errors import GraphError
+from pipeline.frontends.tflite.detections import without_postprocessor
 from pipeline.frontends.tflite.draft import Draft
 from pipeline.frontends.tflite.flatbuffer import MalformedError
 from pipeline.frontends.tflite.operators import OPERATORS
@@ -18,7 +19,7 @@ from pipeline.graph import Graph
 def parse_tflite(data: bytes, name: str) -> Graph:
     """The graph in a .tflite file called `name`. Raises GraphError."""
     try:
-        network = read_network(data)
+        network = without_postprocessor(read_network(data))
         unknown = {operator.type for operator in network.operators} - OPERATORS.keys()
         if unknown:
             raise GraphError(f"no frontend knows the operators {', '.join(sorted(unknown))}", name)

@@ -38,6 +38,7 @@ from pipeline.targets.translation import (
     put_method,
     put_model,
     put_target,
+    put_types,
 )
 from pipeline.targets.vendor import Vendor, check_keys, notes_of, refuse_absent, refuse_missing
 
@@ -87,17 +88,9 @@ HB_MAPPER = Dialect(translate, notes)
 
 
 def _put_input(site: InputSite) -> None:
-    trained, fed = site.item(f"{INPUT}.input_type_train"), site.item(f"{INPUT}.input_type_rt")
-    if fed not in LEGAL[trained]:
-        what = f"a model trained on {trained} cannot be fed {fed}"
-        hint = f"trained on {trained}, input_type_rt may be: {', '.join(LEGAL[trained])}"
-        raise site.vendor.error(f"{INPUT}.input_type_rt", what, hint)
+    _, fed = put_types(site, LEGAL)
     layout, fed_layout = f"{INPUT}.input_layout_train", f"{INPUT}.input_layout_rt"
-    site.put("inputs", "type", trained, f"{INPUT}.input_type_train")
     site.put("inputs", "layout", site.item(layout), layout)
-    site.put("inputs", "fed_type", fed, f"{INPUT}.input_type_rt")
-    if fed != "featuremap":
-        site.put("inputs", "offset", 128, f"{INPUT}.input_type_rt")
     if fed != "nv12" and site.item(fed_layout):
         site.put("inputs", "fed_layout", site.item(fed_layout), fed_layout)
     space = f"{INPUT}.input_space_and_range"

@@ -39,6 +39,7 @@ from pipeline.targets.translation import (
     put_method,
     put_model,
     put_target,
+    put_types,
 )
 from pipeline.targets.vendor import Vendor, check_keys, notes_of, refuse_absent, refuse_missing
 
@@ -96,23 +97,14 @@ def _kind(vendor: Vendor) -> str:
 
 
 def _put_input(site: InputSite) -> None:
-    keys = {name: f"{INPUT}.input_{name}" for name in ("type_train", "type_rt", "layout_train")}
-    trained, fed = site.item(keys["type_train"]), site.item(keys["type_rt"])
-    if fed not in LEGAL[trained]:
-        what = f"a model trained on {trained} cannot be fed {fed}"
-        hint = f"trained on {trained}, input_type_rt may be: {', '.join(LEGAL[trained])}"
-        raise site.vendor.error(keys["type_rt"], what, hint)
-    layout = site.item(keys["layout_train"])
+    trained, fed = put_types(site, LEGAL)
+    layout = site.item(f"{INPUT}.input_layout_train")
     if not layout and trained != "featuremap":
         refuse_missing(site.vendor, INPUT, ["input_layout_train"])
-    site.put("inputs", "type", trained, keys["type_train"])
-    site.put("inputs", "fed_type", fed, keys["type_rt"])
     if layout:
-        site.put("inputs", "layout", layout, keys["layout_train"])
-    if fed != "featuremap":
-        site.put("inputs", "offset", 128, keys["type_rt"])
+        site.put("inputs", "layout", layout, f"{INPUT}.input_layout_train")
     if fed not in ("featuremap", "nv12"):
-        site.put("inputs", "fed_layout", FED_LAYOUTS[fed], keys["type_rt"])
+        site.put("inputs", "fed_layout", FED_LAYOUTS[fed], f"{INPUT}.input_type_rt")
     _put_space(site, fed)
     key = f"{INPUT}.input_shape"
     if text := site.item(key):
