@@ -11,9 +11,9 @@ from pipeline.project.sections import Calibration
 from pipeline.quant.grids import activation_grid, image_grid
 from pipeline.quant.images import images
 from pipeline.quant.loaded import LOAD, check_method, with_own_grids
-from pipeline.quant.observe import Statistics
 from pipeline.quant.qdq import with_qdq
 from pipeline.quant.ranges import ranges
+from pipeline.quant.statistics import Statistics
 from pipeline.targets.target import Target
 
 
