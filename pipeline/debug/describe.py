@@ -16,7 +16,7 @@ from pipeline.debug.compare import Comparison
 from pipeline.digest import Json
 from pipeline.errors import CacheError, GraphError
 from pipeline.graph import Graph, Node, Value, array, is_float, parse, told
-from pipeline.quant.observe import Statistics
+from pipeline.quant.statistics import Statistics
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import numpy as np
 
 from pipeline.custom.compute import compute
 from pipeline.custom.operators import NO_OPERATORS, Operators, require
-from pipeline.engine.ort import Feeds, OrtSession
+from pipeline.engine.ort import Feeds, OrtSession, Writer
 from pipeline.errors import GraphError
 from pipeline.graph import (
     Graph,
@@ -73,6 +73,16 @@ class MixedSession:
         for turn in self._turns:
             values |= turn.run({name: values[name] for name in turn.reads})
         return [values[name] for name in names or self.output_names]
+
+    def writer(self, starts: Sequence[int], buffer: np.ndarray) -> Writer:
+        """As that of an OrtSession, whatever its outputs' types: they are copied."""
+
+        def write(feeds: Feeds) -> np.ndarray:
+            for start, made in zip(starts, self.run(None, feeds), strict=True):
+                buffer[start : start + made.size] = made.ravel()
+            return buffer
+
+        return write
 
     def _refuse_misfits(self, feeds: Feeds) -> None:
         given = {name: (str(array.dtype), array.shape) for name, array in feeds.items()}

@@ -21,12 +21,14 @@ def threads() -> int:
     return int(os.environ.get("NPUMAKE_THREADS") or os.cpu_count() or 1)
 
 
-def side_by_side(compute: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-    """compute(item) for each item, in order, `threads()` at a time.
+def side_by_side(
+    compute: Callable[[T], R], items: Iterable[T], at_once: int | None = None
+) -> Iterator[R]:
+    """compute(item) for each item, in order, `at_once` at a time, by default `threads()`.
 
     At most twice as many results as threads are held: memory does not grow with the items.
     """
-    workers = threads()
+    workers = at_once or threads()
     pending: deque[Future[R]] = deque()
     with ThreadPoolExecutor(workers) as pool:
         for item in items:

@@ -178,13 +178,38 @@ class Files:
 @dataclass(frozen=True)
 class Calibration:
     method: Annotated[
-        Literal["max", "max_percentile", "kl", "load"],
-        Doc("How a threshold is chosen from the statistics; load: the model carries its scales."),
+        Literal[
+            "default",
+            "kl",
+            "load",
+            "max",
+            "max_percentile",
+            "mix",
+            "moving_average",
+            "mse",
+            "skip",
+            "standard",
+        ],
+        Doc(
+            "How ranges are chosen from the statistics. default: the best of kl and max; mix: the "
+            "best for every tensor; skip: of noise, for timing; load: the model carries its scales."
+        ),
     ] = "kl"
     percentile: Annotated[
         float,
         Doc("Of max_percentile: the share of values kept.", minimum=0.5, maximum=1.0),
     ] = 0.99995
+    bins: Annotated[
+        Literal[512, 1024, 2048, 4096, 8192, 16384],
+        Doc("Of kl: the bins from zero to the largest magnitude, or half as many."),
+    ] = 2048
+    momentum: Annotated[
+        float,
+        Doc("Of moving_average: the share of the average that a sample leaves.", 0.0, 1.0),
+    ] = 0.9
+    symmetric: Annotated[
+        bool | None, Doc("Whether zero is the middle of every grid; by default as the chip has it.")
+    ] = None
 
 
 Type = Literal["int8", "uint8", "int16", "float16", "float32"]

@@ -1,100 +1,116 @@
-"""Statistics: what each tensor did over all samples, in one pass and bounded memory.
+"""Observe: what each tensor does over all samples, in one pass and bounded memory.
 
-onnxruntime runs the float graph; every observed tensor is reduced to a histogram as it comes, and
-histograms merge exactly (pipeline.kernels.histogram). Memory is O(tensors * bins), and neither the
+onnxruntime runs the float graph and writes every watched tensor into one buffer, whose values are
+counted as they come (pipeline.quant.tally); what follows from a watched tensor is not watched
+(pipeline.quant.derived). Memory is O(tensors * bins) and one buffer per thread, and neither the
 order of the samples nor the number of threads changes a byte.
+
+A model whose watched tensors take more than CEILING is watched group by group, in as many passes.
 """
 
 from __future__ import annotations
 
-import zipfile
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import ClassVar
+import math
+from collections.abc import Iterator, Mapping
+from queue import SimpleQueue
+from typing import Protocol
 
 import numpy as np
 
 from pipeline.custom.operators import NO_OPERATORS, Operators
 from pipeline.engine.mixed import float_session
-from pipeline.engine.ort import Feeds
-from pipeline.engine.parallel import side_by_side
-from pipeline.errors import CacheError, StageError
-from pipeline.graph import Graph
-from pipeline.kernels.histogram import BINS, Histogram, histogram, merged
+from pipeline.engine.ort import Feeds, Writer
+from pipeline.engine.parallel import side_by_side, threads
+from pipeline.graph import Graph, shape
+from pipeline.progress import track
+from pipeline.quant.derived import derivations, with_derived
 from pipeline.quant.placement import observed
+from pipeline.quant.statistics import Statistics
+from pipeline.quant.tally import Layout, Tally
+
+CEILING = 1 << 28  # bytes of watched tensors: of one run, and so of all threads at once
 
 
-@dataclass(frozen=True)
-class Statistics:
-    """A histogram per tensor of the float graph."""
+class Series(Protocol):
+    """Samples that can be gone through again."""
 
-    tensors: Mapping[str, Histogram]
+    def __iter__(self) -> Iterator[Feeds]: ...
 
-    suffix: ClassVar[str] = ".npz"
-
-    def save(self, path: Path) -> None:
-        """Arrays by tensor: names, exponents, low, high, count and counts (tensors, 2, bins)."""
-        found = list(self.tensors.values())
-        columns = {
-            "tensor": np.array(list(self.tensors)),
-            "exponent": np.array([h.exponent for h in found], np.int32),
-            "low": np.array([h.low for h in found], np.float32),
-            "high": np.array([h.high for h in found], np.float32),
-            "count": np.array([h.count for h in found], np.int64),
-            "counts": np.array([h.counts for h in found], np.int64).reshape(-1, 2, BINS),
-        }
-        with path.open("wb") as file:
-            np.savez(file, **columns)  # type: ignore[arg-type]  # the stubs miss **arrays
-
-    @classmethod
-    def load(cls, path: Path) -> Statistics:
-        """Raises CacheError for a file that `save` did not write."""
-        try:
-            with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-                columns = {name: arrays[name] for name in arrays.files}
-            rows = zip(
-                *(
-                    columns[name]
-                    for name in ("tensor", "exponent", "counts", "low", "high", "count")
-                ),
-                strict=True,
-            )
-            return cls(
-                {
-                    str(name): Histogram(int(exponent), counts, float(low), float(high), int(count))
-                    for name, exponent, counts, low, high, count in rows
-                }
-            )
-        except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
-            raise CacheError(f"not a statistics file: {error}", str(path)) from error
+    def __len__(self) -> int: ...
 
 
 def observe(
-    graph: Graph, feeds: Iterable[Feeds], operators: Operators = NO_OPERATORS
+    graph: Graph,
+    feeds: Series,
+    operators: Operators = NO_OPERATORS,
+    *,
+    first: int = 0,
+    ceiling: int = CEILING,
 ) -> Statistics:
-    """The statistics of every observed tensor of `graph` over `feeds`, each fed once.
+    """The statistics of every observed tensor of `graph` over `feeds`, samples from number
+    `first` on.
 
     Raises StageError when the model makes NaN or infinity, which no range can hold.
     """
     names = observed(graph)
+    derived = derivations(graph, names)
+    values = graph.values()
+    shapes = {name: shape(values[name]) for name in names if name not in derived}
+    found = Statistics({})
+    for group in _groups(shapes, ceiling):
+        part = _observed(graph, group, feeds, operators, first, ceiling)
+        found = Statistics(
+            {**found.tensors, **part.tensors},
+            {**found.channels, **part.channels},
+            {**found.samples, **part.samples},
+            part.numbers,
+        )
+    return with_derived(found, derived, names) if found.numbers else found
+
+
+def _groups(
+    shapes: Mapping[str, tuple[int, ...]], ceiling: int
+) -> Iterator[dict[str, tuple[int, ...]]]:
+    """The tensors in order, as many at once as the ceiling allows, at least one."""
+    group: dict[str, tuple[int, ...]] = {}
+    held = 0
+    for name, dims in shapes.items():
+        size = 4 * math.prod(dims)
+        if group and held + size > ceiling:
+            yield group
+            group, held = {}, 0
+        group[name] = dims
+        held += size
+    if group:
+        yield group
+
+
+def _observed(
+    graph: Graph,
+    shapes: Mapping[str, tuple[int, ...]],
+    feeds: Series,
+    operators: Operators,
+    first: int,
+    ceiling: int,
+) -> Statistics:
     watched = graph.copy()
-    watched.expose(names)
+    watched.expose(shapes)
     session = float_session(watched, operators)
+    layout = Layout(shapes)
+    tally = Tally(layout)
+    at_once = max(1, min(threads(), ceiling // (4 * layout.elements)))
+    writers: SimpleQueue[Writer] = SimpleQueue()
+    for _ in range(at_once):
+        writers.put(session.writer(layout.starts.tolist(), np.empty(layout.elements, np.float32)))
 
-    def measured(feed: Feeds) -> list[Histogram]:
-        made = session.run(None, feed)
-        return [_finite(values, name) for name, values in zip(names, made, strict=True)]
+    def counted(numbered: tuple[int, Feeds]) -> None:
+        writer = writers.get()
+        try:
+            tally.add(numbered[0], writer(numbered[1]))
+        finally:
+            writers.put(writer)
 
-    found: dict[str, Histogram] = {}
-    for parts in side_by_side(measured, feeds if names else ()):
-        for name, part in zip(names, parts, strict=True):
-            found[name] = merged(found[name], part) if name in found else part
-    return Statistics(found)
-
-
-def _finite(values: np.ndarray, name: str) -> Histogram:
-    try:
-        return histogram(values)
-    except ValueError as error:
-        raise StageError(f"the float model gives no finite number: {error}", name) from error
+    numbered = enumerate(track(feeds, "statistics", len(feeds)), first)
+    for _ in side_by_side(counted, numbered, at_once):
+        pass
+    return tally.statistics()

@@ -2,6 +2,8 @@
 
 max             T = max|x|
 max_percentile  T = the smallest bin edge with a share p of all magnitudes below it
+mse             T of 64 that gives the least sum (x - q(x))**2 over the bins, with q the grid of 8
+                bits that T leaves: -T..T, or what there is of it on either side of zero
 kl              T that loses the least information (TensorRT's entropy calibration: S. Migacz,
                 8-bit Inference with TensorRT, GTC 2017)
 
@@ -16,7 +18,8 @@ of bin 1, as NVIDIA's own calibrators do: after a ReLU half of all values are ze
 represents exactly; left in, they outweigh all others, and T comes out several times too small.
 
 Within a chunk Q is one number, so the sum falls apart into prefix sums: sum P log P over bins and
-(mass of P) * log Q per chunk. All candidates are evaluated as one table of (candidates, LEVELS).
+(mass of P) * log Q per chunk. All candidates are evaluated as one table of (candidates, LEVELS);
+of more than CANDIDATES bins every 2nd, 4th, ... is one, so that the table is never larger.
 """
 
 from __future__ import annotations
@@ -29,37 +32,57 @@ from pipeline.kernels.histogram import BINS, Histogram
 from pipeline.project.sections import Calibration
 
 LEVELS = 128  # magnitudes of an int8 grid
+CANDIDATES = 2048
+TRIED = 64  # thresholds of mse
+MSE_BINS = 2048
+
+Method = Callable[[Histogram, Calibration, bool], float]
 
 
-def threshold(statistics: Histogram, calibration: Calibration) -> float:
-    """The magnitude above which values saturate, by the calibration's method; 0 for all zeros."""
+def threshold(statistics: Histogram, calibration: Calibration, symmetric: bool = False) -> float:
+    """The magnitude above which values saturate, by the calibration's method; 0 for all zeros.
+
+    `symmetric` says of the grid to come whether zero is its middle."""
     largest = max(-statistics.low, statistics.high, 0.0)
-    return min(METHODS[calibration.method](statistics, calibration), largest)
+    return min(METHODS[calibration.method](statistics, calibration, symmetric), largest)
 
 
-def _max(statistics: Histogram, _: Calibration) -> float:
+def _max(statistics: Histogram, _: Calibration, __: bool) -> float:
     return max(-statistics.low, statistics.high)
 
 
-def _max_percentile(statistics: Histogram, calibration: Calibration) -> float:
+def _max_percentile(statistics: Histogram, calibration: Calibration, _: bool) -> float:
     below = np.cumsum(statistics.counts.sum(axis=0))
     bins = int(np.searchsorted(below, calibration.percentile * below[-1])) + 1
-    return _edge(statistics, bins)
+    return float(np.ldexp(float(bins), statistics.exponent))
 
 
-def _kl(statistics: Histogram, _: Calibration) -> float:
-    counts = statistics.counts.sum(axis=0).astype(np.float64)
+def _mse(statistics: Histogram, _: Calibration, symmetric: bool) -> float:
+    counts = statistics.counts.reshape(2, MSE_BINS, -1).sum(axis=2)
+    middles = np.ldexp((np.arange(MSE_BINS) + 0.5) * (BINS // MSE_BINS), statistics.exponent)
+    filled = counts > 0
+    x, weight = np.stack([-middles, middles])[filled], counts[filled]
+    tried = _max(statistics, Calibration(), symmetric) * np.arange(1, TRIED + 1) / TRIED
+    if not tried[-1] > 0:
+        return 0.0
+    low = -tried if symmetric else -np.minimum(tried, max(-statistics.low, 0.0))
+    high = tried if symmetric else np.minimum(tried, max(statistics.high, 0.0))
+    step = ((high - low) / (254 if symmetric else 255))[:, None]
+    q = np.clip(np.rint(x / step) * step, low[:, None], high[:, None])
+    return float(tried[int(np.argmin(((x - q) ** 2 * weight).sum(axis=1)))])
+
+
+def _kl(statistics: Histogram, calibration: Calibration, _: bool) -> float:
+    width = BINS // calibration.bins
+    counts = statistics.counts.sum(axis=0).reshape(-1, width).sum(axis=1).astype(np.float64)
     counts[0] = counts[1]
     used = int(np.flatnonzero(counts)[-1]) + 1 if counts.any() else 0
     if used <= LEVELS:
-        return _max(statistics, Calibration())
-    candidates = np.arange(LEVELS, used + 1)
+        return _max(statistics, calibration, False)
+    candidates = np.arange(used, LEVELS - 1, -max(calibration.bins // CANDIDATES, 1))[::-1]
     divergence = _divergences(counts[:used], candidates)
-    return _edge(statistics, int(candidates[int(np.argmin(divergence))]))
-
-
-def _edge(statistics: Histogram, bins: int) -> float:
-    return float(np.ldexp(float(bins), statistics.exponent))
+    best = float(candidates[int(np.argmin(divergence))])
+    return float(np.ldexp(best * width, statistics.exponent))
 
 
 def _divergences(h: np.ndarray, candidates: np.ndarray) -> np.ndarray:
@@ -88,10 +111,13 @@ def _xlogx(p: np.ndarray) -> np.ndarray:
     return p * np.log(p, where=p > 0, out=np.zeros_like(p))
 
 
-METHODS: dict[str, Callable[[Histogram, Calibration], float]] = {
+METHODS: dict[str, Method] = {
     "kl": _kl,
     "max": _max,
     "max_percentile": _max_percentile,
+    "mse": _mse,
+    "skip": _max,
+    "standard": _max,
 }
 
-assert BINS > LEVELS
+assert BINS % CANDIDATES == 0

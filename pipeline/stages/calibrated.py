@@ -11,10 +11,10 @@ from pipeline.project.sections import Calibration, Quantization
 from pipeline.quant.images import images
 from pipeline.quant.laid import grids_of, grids_of_image
 from pipeline.quant.loaded import LOAD, check_method, check_nothing_asked, with_own_grids
-from pipeline.quant.observe import Statistics
 from pipeline.quant.qdq import DEFAULT, with_qdq
 from pipeline.quant.ranges import ranges
 from pipeline.quant.schemes import with_scheme
+from pipeline.quant.statistics import Statistics
 from pipeline.targets.target import Target
 
 

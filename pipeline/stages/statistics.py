@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from pipeline.custom.operators import declared
 from pipeline.data.samples import Samples
 from pipeline.graph import Graph
-from pipeline.progress import track
 from pipeline.project.files import SourceFiles
-from pipeline.quant.observe import Statistics, observe
+from pipeline.quant.observe import observe
+from pipeline.quant.statistics import Statistics
 
 
 def statistics(
@@ -21,5 +21,4 @@ def statistics(
     sources: SourceFiles,
     custom_operators: Sequence[str] = (),
 ) -> Statistics:
-    operators = declared(custom_operators, sources)
-    return observe(optimized_float, track(samples, "statistics", len(samples)), operators)
+    return observe(optimized_float, samples, declared(custom_operators, sources))

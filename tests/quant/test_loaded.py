@@ -14,7 +14,7 @@ from pipeline.graph import array, parse_text
 from pipeline.passes import optimized
 from pipeline.project.sections import Calibration
 from pipeline.quant.images import mark_images
-from pipeline.quant.observe import Statistics
+from pipeline.quant.statistics import Statistics
 from pipeline.stages.calibrated import calibrated
 from pipeline.stages.comparison import comparison
 from pipeline.stages.quantized import quantized

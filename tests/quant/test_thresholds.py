@@ -12,7 +12,7 @@ from pipeline.kernels.histogram import BINS, Histogram, histogram
 from pipeline.project.sections import Calibration
 from pipeline.quant.thresholds import LEVELS, threshold
 
-KL, MAX = Calibration("kl"), Calibration("max")
+KL, MAX, MSE = Calibration("kl"), Calibration("max"), Calibration("mse")
 
 
 def percentile(share):
@@ -57,11 +57,12 @@ def divergence(h, i):
 def published(x):
     """The threshold by trying every candidate."""
     statistics = histogram(x)
-    h = statistics.counts.sum(axis=0).astype(float)
+    width = BINS // KL.bins
+    h = statistics.counts.sum(axis=0).reshape(-1, width).sum(axis=1).astype(float)
     h[0] = h[1]
     candidates = range(LEVELS, int(np.flatnonzero(h)[-1]) + 2)
     best = min(candidates, key=lambda i: divergence(h, i))
-    return min(best * 2.0**statistics.exponent, float(np.abs(x).max()))
+    return min(best * width * 2.0**statistics.exponent, float(np.abs(x).max()))
 
 
 @every_distribution
@@ -73,8 +74,10 @@ def test_kl_is_the_maximum_where_there_is_nothing_to_weigh():
     assert threshold(histogram(np.zeros(9, np.float32)), KL) == 0
     assert threshold(histogram(np.array([0.3], np.float32)), KL) == np.float32(0.3)
     counts = np.zeros((2, BINS), np.int64)
-    counts[1, :LEVELS] = 5  # no more bins than levels: nothing is lost by keeping all
-    assert threshold(Histogram(-9, counts, 0.0, 0.24, 640), KL) == 0.24
+    counts[1, : LEVELS * BINS // KL.bins] = (
+        5  # no more bins than levels: nothing is lost by keeping all
+    )
+    assert threshold(Histogram(-12, counts, 0.0, 0.24, 5120), KL) == 0.24
 
 
 def test_kl_cuts_off_one_outlier_and_keeps_a_uniform_whole():
@@ -112,7 +115,9 @@ def test_a_larger_percentile_never_cuts_more(x):
 floats = npst.arrays(np.float32, st.integers(1, 60), elements=st.floats(-1e6, 1e6, width=32))
 
 
-@pytest.mark.parametrize("calibration", [KL, MAX, percentile(0.9)], ids=["kl", "max", "percentile"])
+@pytest.mark.parametrize(
+    "calibration", [KL, MAX, percentile(0.9), MSE], ids=["kl", "max", "percentile", "mse"]
+)
 @settings(max_examples=40)
 @given(floats)
 def test_a_threshold_is_within_the_data_and_scales_with_it(calibration, x):
