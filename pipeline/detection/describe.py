@@ -55,7 +55,7 @@ def is_normalized(graph: Graph, boxes: Value) -> bool:
             zeros = np.broadcast_to(np.float32(0), shape(value))
             given.append(known.get(value, zeros) if held is None else held)
         known[node.outputs[0]] = CONSTANT[node.op_type](node, given)
-    return bool(boxes in known and np.abs(known[boxes]).max(initial=0) <= 1)
+    return boxes in known and 0 < float(np.abs(known[boxes]).max(initial=0)) <= 1
 
 
 def operands(value: Value, axis: int) -> list[Value]:

@@ -2,7 +2,8 @@
 
 The document that came is the document that goes: a converter may add, and may delete nothing but
 `split_hints`, in whose place it writes `outputs`. An older document is brought to v2 first
-(`pipeline.detection.older`). CARRIED says of every documented key that is only carried, why.
+(`pipeline.detection.older`). `pipeline.detection.keys` says of every documented key that is only
+carried, why.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pipeline.detection.entry import TEXT, TEXTS, WHOLE, WHOLES, Entry, one_of, read_object
-from pipeline.detection.keys import CARRIED, KINDS
+from pipeline.detection.keys import KINDS
 from pipeline.detection.older import as_v2
 from pipeline.detection.outputs import Output, check, output_document, read_output
 from pipeline.digest import Json
@@ -173,16 +174,3 @@ def _tiling(top: Entry) -> Tiling | None:
         raise ProjectError("only version 1 of `tiling` is known", entry.below("version"))
     full = entry.entry("full_frame").data.get("enabled") is True
     return Tiling(entry.need("mode", one_of(*TILINGS)), full)
-
-
-__all__ = [
-    "CARRIED",
-    "NOTE",
-    "Boundary",
-    "Metadata",
-    "SplitHint",
-    "Tiling",
-    "read_metadata",
-    "with_block",
-    "with_outputs",
-]

@@ -99,7 +99,7 @@ def _flat(graph: Graph, leaves: list[Value], boundary: Boundary) -> tuple[Output
             raise GraphError(what, f"split_hints: {boundary.name}")
         return part_output(leaves[0], boundary), leaves
     leaf = leaves[0]
-    normalized = all(is_normalized(graph, part) for part in leaves)
+    normalized = is_normalized(graph, leaf)  # of two, the centres
     parts = leaves if len(leaves) == 2 else _distributed(graph, leaf)
     _, _, count = flat_shape(leaf)
     boxes = Output(

@@ -1,5 +1,5 @@
-"""The form of the Ara2 Converter as a document: the one knob it has, and the files Studio hands
-it. Source: the Ara2 Converter's page; `reference` notes of EdgeFirst's metadata and calibration."""
+"""The form of the Ara2 Converter as a document: the one knob it has, and the files that Studio
+hands it. What the metadata among them may hold is in `pipeline.detection.keys`."""
 
 from __future__ import annotations
 
