@@ -106,7 +106,7 @@ def quantized(
     if "equalize" in switches:
         graph = equalized(graph)
     if "migrate" in switches:
-        graph = migrated(graph, feeds)
+        graph = migrated(graph, feeds, target.weights)
     found = ranges(graph, observe(graph, feeds), Calibration(method))  # type: ignore[arg-type]
     grids = {name: activation_grid(*r, target.activations) for name, r in found.items()}
     made = with_qdq(graph, grids, target)

@@ -7,8 +7,10 @@ of channel c over the samples and w[c] the largest weight that reads it,
     s[c] = a[c]^p / w[c]^(1 - p)        x / s        w * s
 
 p = 1/2 makes both sqrt(a[c] * w[c]) (G. Xiao et al.: SmoothQuant, ICML 2023, arXiv 2211.10438).
-Who makes the tensor takes 1 / s: a layer, a LayerNormalization, or constants that are added. There
-is no node to pay for it; behind a function such as Gelu, where there would be, nothing is moved.
+Where only depthwise layers read, and each channel of theirs has a scale of its own, p = 1: the
+weights lose nothing. Who makes the tensor takes 1 / s: a layer, a LayerNormalization, or constants
+that are added. There is no node to pay for it; behind a function such as Gelu, where there would
+be, nothing is moved.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ from pipeline.engine.mixed import float_session
 from pipeline.engine.ort import Feeds
 from pipeline.engine.parallel import side_by_side
 from pipeline.graph import Graph
+from pipeline.quant.layers import Layer
 from pipeline.quant.rescale import Bundle, bundles, rescale
+from pipeline.targets.target import Weights
 
 STRENGTH = 0.5
 SMALLEST = 1e-5  # of the largest: what is smaller counts as that, and s stays finite
@@ -31,22 +35,31 @@ SMALLEST = 1e-5  # of the largest: what is smaller counts as that, and s stays f
 def migrated(
     graph: Graph,
     feeds: Collection[Feeds],
+    scheme: Weights,
     operators: Operators = NO_OPERATORS,
     strength: float = STRENGTH,
 ) -> Graph:
-    """A copy of a float graph that computes the same, its activations easier to quantize.
+    """A copy of a float graph that computes the same, its activations easier to quantize,
+    for weights of this scheme.
 
     `strength` is p: how much of the difficulty moves, 0..1.
     """
     graph = graph.copy()
     found = bundles(graph)
     for bundle, a in zip(found, _peaks(graph, found, feeds, operators), strict=True):
-        rescale(graph, bundle, _factor(bundle, a, strength))
+        alone = scheme.per_channel and all(_is_depthwise(r) for r in bundle.readers.values())
+        s = _factor(bundle, a, 1.0 if alone else strength)
+        rescale(graph, bundle, s)
     graph.drop_unused()
     return graph.with_shapes()
 
 
+def _is_depthwise(read: Layer) -> bool:
+    return read.kernel().shape[2] == 1
+
+
 def _factor(bundle: Bundle, a: np.ndarray, p: float) -> np.ndarray:
+    """s of each channel, by the samples' peaks a and the weights that read it."""
     w = np.max(
         [np.abs(read.kernel()).max(axis=(1, 3)).reshape(-1) for read in bundle.readers.values()],
         axis=0,
