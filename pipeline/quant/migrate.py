@@ -2,7 +2,7 @@
 
 A tensor has one scale, so a few channels far larger than the others leave these few codes; the
 weights that read it have room to spare. For a bundle (pipeline.quant.rescale), with a[c] = max |x|
-of channel c over the samples and w[c] the largest weight that reads it,
+of channel c over the samples and its tensors and w[c] the largest weight that reads it,
 
     s[c] = a[c]^p / w[c]^(1 - p)        x / s        w * s
 
@@ -25,6 +25,7 @@ from pipeline.engine.ort import Feeds
 from pipeline.engine.parallel import side_by_side
 from pipeline.graph import Graph
 from pipeline.quant.layers import Layer
+from pipeline.quant.placement import observed
 from pipeline.quant.rescale import Bundle, bundles, rescale
 from pipeline.targets.target import Weights
 
@@ -73,9 +74,11 @@ def _factor(bundle: Bundle, a: np.ndarray, p: float) -> np.ndarray:
 def _peaks(
     graph: Graph, found: list[Bundle], feeds: Collection[Feeds], operators: Operators
 ) -> list[np.ndarray]:
-    """a of each bundle: max |x| per channel over its tensors that a layer reads."""
+    """a of each bundle: max |x| per channel over those of its tensors that have a grid."""
     watched = graph.copy()
-    names = [sorted({str(read.x.name) for read in bundle.readers.values()}) for bundle in found]
+    on_grids = observed(graph)
+    held = [{str(value.name) for value in bundle.axes} for bundle in found]
+    names = [[name for name in on_grids if name in some] for some in held]
     watched.expose(dict.fromkeys(name for some in names for name in some))
     axes = {str(value.name): axis for bundle in found for value, axis in bundle.axes.items()}
     peaks = {name: np.zeros(1) for some in names for name in some}
