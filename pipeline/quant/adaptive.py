@@ -13,7 +13,7 @@ so the weights are rounded one after the other, the one with the largest H[i, i]
 S. Ashkboos, T. Hoefler, D. Alistarh: GPTQ, ICLR 2023, arXiv 2210.17323; all rows of a layer share
 H, each group of a Conv has its own). H gets DAMPING of its mean diagonal, so that it has an
 inverse. A scale does not matter to H, so X holds the codes of the input, whose products are summed
-exactly: H is the same whatever the order of samples and threads.
+exactly: H does not depend on the number of threads.
 
 Memory: H of POSITIONS per sample, BUDGET bytes of them at a time; the rest waits for another pass.
 """
