@@ -4,5 +4,12 @@
     grids       range → scale and zero point        thresholds  statistics → range, by method
     qdq         grids → Q/DQ nodes in the graph      integers    float weights → int8 and int32
 
-It refuses to know a vendor (that is `target`, as data) and never runs a quantized graph.
+Accuracy won back, each a function from graph to graph; the first two keep what it computes:
+
+    equalize    channels of one size          clipping  weight scales by mean square error
+    migrate     size from activations         adaptive  weights rounded for the layer's output
+                to weights                    bias      the mean shift taken off the biases
+    search      which nodes to promote        layers, rescale: what these have in common
+
+It refuses to know a vendor (that is `target`, as data) and never runs a graph in integers.
 """

@@ -1,0 +1,90 @@
+"""Mixed precision: which nodes to promote, so that the answer is good enough at the least cost.
+
+A trial is a set of promoted names, with the score measured for it and the cost of the set. What is
+known beforehand is the sensitivity of each name (the score lost by that one alone) and its cost:
+
+    1  order     names by sensitivity / cost, the largest first, as far as the budget goes
+    2  halving   the shortest beginning of that order whose score suffices
+    3  thinning  each name of it, the least useful first, is given back where the rest suffices
+
+That is at most 2 + log2(n) + k measurements for k promoted of n names. Measuring is the caller's:
+the same questions come in the same order, so an answer kept from an interrupted search is as good.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+
+class Trial(NamedTuple):
+    """Some promoted names: how good the model is with them, and what they cost."""
+
+    names: frozenset[str]
+    score: float  # larger is better, such as the cosine of the outputs
+    cost: float
+
+
+class Search(NamedTuple):
+    chosen: Trial
+    trials: tuple[Trial, ...]  # all that were measured, in order
+
+
+def pareto_front(trials: Iterable[Trial]) -> tuple[Trial, ...]:
+    """The trials that no other beats: cheapest first, each better than all cheaper ones."""
+    front: list[Trial] = []
+    for trial in sorted(trials, key=lambda t: (t.cost, -t.score, sorted(t.names))):
+        if not front or trial.score > front[-1].score:
+            front.append(trial)
+    return tuple(front)
+
+
+def search(
+    sensitivities: Mapping[str, float],
+    costs: Mapping[str, float],
+    measure: Callable[[frozenset[str]], float],
+    wanted: float,
+    budget: float,
+) -> Search:
+    """The cheapest set found that scores `wanted` and costs no more than `budget`; where even all
+    the budget buys does not, the best set tried. Every name has a cost, none below zero."""
+    asked: dict[frozenset[str], Trial] = {}
+
+    def trial(names: Iterable[str]) -> Trial:
+        chosen = frozenset(names)
+        if chosen not in asked:
+            cost = math.fsum(costs[name] for name in chosen)
+            asked[chosen] = Trial(chosen, measure(chosen), cost)
+        return asked[chosen]
+
+    order = _affordable(sensitivities, costs, budget)
+    if trial(()).score >= wanted:
+        order = []
+    elif trial(order).score < wanted:
+        best = max(asked.values(), key=lambda t: (t.score, -t.cost))
+        return Search(best, tuple(asked.values()))
+    low, high = 0, len(order)  # order[:low] does not suffice, order[:high] does
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if trial(order[:middle]).score >= wanted else (middle, high)
+    chosen = trial(order[:high])
+    for name in reversed(order[:high]):
+        without = trial(chosen.names - {name})
+        chosen = without if without.score >= wanted else chosen
+    return Search(chosen, tuple(asked.values()))
+
+
+def _affordable(
+    sensitivities: Mapping[str, float], costs: Mapping[str, float], budget: float
+) -> list[str]:
+    """The names by sensitivity for their cost, without those that exceed what is left to spend."""
+
+    def use(name: str) -> float:
+        return sensitivities[name] / costs[name] if costs[name] else math.inf
+
+    chosen: list[str] = []
+    for name in sorted(sensitivities, key=lambda name: (-use(name), name)):
+        if math.fsum(costs[one] for one in (*chosen, name)) <= budget:
+            chosen.append(name)
+    return chosen
