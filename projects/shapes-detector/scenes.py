@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 SIZE = 160  # pixels, both ways
 TEST = range(300)
-CALIBRATION = range(10_000, 10_048)
+CALIBRATION = range(10_000, 10_032)
 TRAIN = 100_000
 MOST_SHAPES, MOST_HIDDEN = 6, 0.5
 RADIUS = (7.0, 46.0)
