@@ -8,7 +8,7 @@ FLOORS = (
     ("cli",),  # what a person types, and everything that prints
     ("make",),  # what runs, and why
     ("stages",),  # THE PIPELINE
-    ("debug",),  # how close: artifacts compared
+    ("debug", "evaluate"),  # how close: artifacts compared; how good: predictions and truths
     ("quant",),  # ranges, grids and Q/DQ: the passes that change numbers
     ("passes", "frontends", "borders", "targets"),  # fewer nodes; files in; what is fed; chips
     ("runtime",),  # run any artifact

@@ -1,4 +1,4 @@
-"""A workspace with the digits project, where doit is run as a user runs it."""
+"""A workspace with one of the projects, digits by default, where doit is run as a user runs it."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ def shared_data() -> Path:
 @dataclass(frozen=True)
 class Workspace:
     root: Path
+    name: str = "digits"
 
     @property
     def project(self) -> Path:
-        return self.root / "projects" / "digits"
+        return self.root / "projects" / self.name
 
     def doit(
         self, *arguments: str, environment: Mapping[str, str] | None = None, check: bool = True
@@ -70,11 +71,11 @@ def made(run: subprocess.CompletedProcess[str], how: str) -> set[str]:
     return {re.sub("^[^:@]+:?", "", name) for name in names}
 
 
-def lay_out(root: Path) -> Workspace:
-    """The digits project in an empty workspace."""
-    project = root / "projects" / "digits"
-    project.parent.mkdir(parents=True)
+def lay_out(root: Path, name: str = "digits") -> Workspace:
+    """The project of that name in an empty workspace."""
+    workspace = Workspace(root, name)
+    workspace.project.parent.mkdir(parents=True)
     shutil.copy(REPO / "dodo.py", root)
     ignored = shutil.ignore_patterns("out", ".doit.db*", "__pycache__")
-    shutil.copytree(REPO / "projects" / "digits", project, ignore=ignored)
-    return Workspace(root)
+    shutil.copytree(REPO / "projects" / name, workspace.project, ignore=ignored)
+    return workspace

@@ -20,6 +20,7 @@ from pipeline.passes.merge_moves import merge_reshapes, merge_transposes
 from pipeline.passes.plain_arithmetic import plain_arithmetic
 from pipeline.passes.plain_softmax import plain_softmax
 from pipeline.passes.recognize_functions import recognize_functions
+from pipeline.passes.split_to_slices import split_to_slices
 from pipeline.passes.take_branch import take_branch
 
 PASSES: tuple[Callable[[Graph], int], ...] = (
@@ -28,6 +29,7 @@ PASSES: tuple[Callable[[Graph], int], ...] = (
     take_branch,
     cancel_transposes,
     explicit_pads,
+    split_to_slices,
     merge_reshapes,
     merge_transposes,
     fuse_pad,
