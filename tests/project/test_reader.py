@@ -34,6 +34,7 @@ FULL = {
             "files": "s/*.png",
             "random": None,
             "member": "x",
+            "stacked": True,
             "dtype": "uint8",
             "channels": "bgr",
             "normalized": True,
