@@ -39,6 +39,7 @@ FULL = {
             "random": None,
             "stacked": True,
             "member": "x",
+            "stacked": True,
             "dtype": "uint8",
             "channels": "bgr",
             "normalized": True,
