@@ -155,6 +155,17 @@ def _rescale(call: Call, q: np.ndarray) -> np.ndarray:
     return call.finished(_steps(q, call.inputs[0]))
 
 
+def _prelu(call: Call, q: np.ndarray) -> np.ndarray:
+    steps, rule = _steps(q, call.inputs[0]), call.attribute("rounding")
+    above, below = (
+        rescale(
+            steps, FixedPoint(call.constant(f"{sign}mantissa"), call.constant(f"{sign}shift")), rule
+        )
+        for sign in ("", "negative_")
+    )
+    return call.clamped(np.where(steps >= 0, above, below))
+
+
 def _lookup(call: Call, q: np.ndarray) -> np.ndarray:
     return table.lookup(q, call.constant("table"), int(np.iinfo(q.dtype).min))
 
@@ -195,6 +206,16 @@ def _reshape(call: Call, q: np.ndarray) -> np.ndarray:
 
 def _transpose(call: Call, q: np.ndarray) -> np.ndarray:
     return _rescale(call, q.transpose(call.attribute("perm")))
+
+
+def _pad(call: Call, q: np.ndarray) -> np.ndarray:
+    """A constant pad is zero, which is no step from zero."""
+    steps, around = _steps(q, call.inputs[0]), call.attribute("around")
+    return call.finished(np.pad(steps, around, mode=call.attribute("mode")))
+
+
+def _gather(call: Call, q: np.ndarray) -> np.ndarray:
+    return _rescale(call, np.take(q, call.constant("indices"), axis=call.attribute("axis")))
 
 
 def _slice(call: Call, q: np.ndarray) -> np.ndarray:
@@ -238,11 +259,14 @@ KERNELS: dict[str, Callable[..., np.ndarray]] = {
     "conv": _conv,
     "conv_transpose": _conv,
     "dequantize": _dequantize,
+    "gather": _gather,
     "lookup": _lookup,
     "matmul": _matmul,
     "max_pool": _max_pool,
     "mean": _mean,
     "mul": _mul,
+    "pad": _pad,
+    "prelu": _prelu,
     "quantize": _quantize,
     "rescale": _rescale,
     "reshape": _reshape,

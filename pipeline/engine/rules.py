@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from pipeline.digest import Json
-from pipeline.engine import functions, resizing
+from pipeline.engine import functions, moving, resizing
 from pipeline.engine.site import Rule, Site, Step, constant_parameters, factor, is_constant
 from pipeline.graph import Node, array, attribute, shape
 from pipeline.kernels import pool, rounding, table
@@ -29,7 +29,9 @@ def has_kernel(node: Node) -> bool:
 def _accumulated(site: Site, weight: np.ndarray) -> dict[str, np.ndarray]:
     """Constants of x * w + b: the factor is per output channel, whatever the weights' grid."""
     channels = site.output.shape[1] if site.node.op_type.startswith("Conv") else weight.shape[-1]
-    scale = np.broadcast_to(site.weights[0].scale.astype(np.float64), (channels,))
+    given = site.weights[0].scale.astype(np.float64)
+    # The weights of a grouped ConvTranspose have a scale per channel of a group, for each group.
+    scale = np.tile(given.reshape(-1), channels // given.size)
     constants = {"weight": weight, **factor(site.operands[0].scale * scale / site.scale)}
     if len(site.weights) > 1:
         constants["bias"] = site.weights[1].values.reshape(-1).astype(np.int32)
@@ -59,9 +61,7 @@ def _conv(site: Site) -> Step:
 
 
 def _conv_transpose_fits(node: Node) -> bool:
-    """In one group: with more, one scale of the weights would serve several output channels."""
-    plain = attribute(node, "group", 1) == 1 and attribute(node, "output_shape") is None
-    return plain and _conv_fits(node)
+    return attribute(node, "output_shape") is None and _conv_fits(node)
 
 
 def _conv_transpose(site: Site) -> Step:
@@ -123,6 +123,15 @@ def _mul(site: Site) -> Step:
 
 def _rescale(site: Site) -> Step:
     return Step("rescale", factor(site.operands[0].scale / site.scale), {})
+
+
+def _prelu(site: Site) -> Step:
+    """One factor for what is positive, one per slope for what is not."""
+    slope = array(site.node.inputs[1])
+    assert slope is not None
+    ratio = site.operands[0].scale / site.scale
+    below = {f"negative_{role}": values for role, values in factor(ratio * slope).items()}
+    return Step("prelu", factor(ratio) | below, {})
 
 
 def _lookup(site: Site) -> Step:
@@ -210,74 +219,32 @@ def _axes(node: Node) -> list[int] | None:
     return None if given is None else [int(axis) for axis in given]
 
 
-# -- moving values -------------------------------------------------------------------------
-
-
-def _concat(site: Site) -> Step:
-    factors = [operand.scale / site.scale for operand in site.operands]
-    axis = attribute(site.node, "axis") % len(site.output.shape)
-    return Step("concat", factor(factors), {"axis": axis})
-
-
-def _reshape(site: Site) -> Step:
-    constants = factor(site.operands[0].scale / site.scale)
-    return Step("reshape", constants, {"shape": list(site.output.shape)})
-
-
-def _transpose(site: Site) -> Step:
-    rank = len(site.output.shape)
-    order = list(attribute(site.node, "perm", tuple(reversed(range(rank)))))
-    return Step("transpose", factor(site.operands[0].scale / site.scale), {"perm": order})
-
-
-def _slice(site: Site) -> Step:
-    """Ends counted from the end, or beyond it, are worked in: each span is what Python slices."""
-    dims = site.operands[0].grid.shape
-    given = [array(value) for value in site.node.inputs[1:]]
-    starts, ends, axes, steps = [*given, None, None][:4]
-    assert starts is not None
-    assert ends is not None
-    axes = np.arange(len(starts)) if axes is None else axes % len(dims)
-    steps = np.ones(len(starts), np.int64) if steps is None else steps
-    spans = [
-        [int(axis), _bound(start, dims[axis], step, 1), _bound(end, dims[axis], step, 0), int(step)]
-        for axis, start, end, step in zip(axes, starts, ends, steps, strict=True)
-    ]
-    return Step("slice", factor(site.operands[0].scale / site.scale), {"spans": spans})
-
-
-def _bound(given: int, size: int, step: int, first: int) -> int | None:
-    """A start (first = 1) or end within the axis; None for an end before its first element."""
-    counted = int(given) + (size if given < 0 else 0)
-    if step > 0:
-        return min(max(counted, 0), size)
-    bound = min(max(counted, first - 1), size - 1)
-    return bound if bound >= 0 else None
-
-
 RULES: dict[str, Rule] = {
     "Add": Rule(_add),
     "AveragePool": Rule(_average_pool, _pool_fits),
     "Clip": Rule(_rescale, constant_parameters),
-    "Concat": Rule(_concat),
+    "Concat": Rule(moving.concat),
     "Conv": Rule(_conv, _conv_fits, weights=(1, 2)),
     "ConvTranspose": Rule(_conv_transpose, _conv_transpose_fits, weights=(1, 2)),
-    "Flatten": Rule(_reshape),
+    "Flatten": Rule(moving.reshape),
+    "Gather": Rule(moving.gather, constant_parameters),
     "Gemm": Rule(_gemm, _gemm_fits, weights=(1, 2)),
     "GlobalAveragePool": Rule(_mean),
     "MatMul": Rule(_matmul, _matmul_fits, weights=(1,)),
     "MaxPool": Rule(_max_pool, _pool_fits),
     "Mul": Rule(_mul),
+    "PRelu": Rule(_prelu, constant_parameters),
+    "Pad": Rule(moving.pad, moving.pad_fits),
     "ReduceMean": Rule(_mean, _reduce_fits),
     "Relu": Rule(_rescale),
-    "Reshape": Rule(_reshape),
+    "Reshape": Rule(moving.reshape),
     "Resize": Rule(resizing.lower, resizing.fits),
-    "Slice": Rule(_slice, constant_parameters),
+    "Slice": Rule(moving.sliced, constant_parameters),
     "Softmax": Rule(_softmax),
-    "Squeeze": Rule(_reshape),
+    "Squeeze": Rule(moving.reshape),
     "Sub": Rule(_add),
-    "Transpose": Rule(_transpose),
-    "Unsqueeze": Rule(_reshape),
+    "Transpose": Rule(moving.transpose),
+    "Unsqueeze": Rule(moving.reshape),
     **dict.fromkeys(functions.FUNCTIONS, Rule(_lookup)),
 }
 

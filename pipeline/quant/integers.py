@@ -13,6 +13,7 @@ from pipeline.engine.rules import RULES
 from pipeline.errors import StageError
 from pipeline.graph import Graph, Node, Value, array, attribute, producer
 from pipeline.kernels import affine
+from pipeline.quant.qdq import groups_of_scales
 
 
 def with_integer_weights(graph: Graph) -> Graph:
@@ -54,6 +55,7 @@ def _store_bias(graph: Graph, node: Node) -> None:
     if s_x is None or s_w is None:
         return
     scale = s_x.reshape(-1) * s_w.reshape(-1)
+    scale = np.tile(scale, groups_of_scales(node))
     codes = np.rint(bias.reshape(-1).astype(np.float64) / scale)  # one bias may serve all channels
     if np.abs(codes).max(initial=0) > np.iinfo(np.int32).max:
         raise StageError("a bias does not fit int32 on the grid of its weights", str(node.name))

@@ -15,8 +15,20 @@ from pipeline.engine.site import is_constant
 from pipeline.graph import Graph, Node, Value, is_float, producer
 from pipeline.targets.target import Target
 
-PASSIVE = frozenset({"Concat", "Flatten", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"})
-# The output holds values of the input, so it takes the input's range and grid.
+PASSIVE = frozenset(
+    {
+        "Concat",
+        "Flatten",
+        "Gather",
+        "Pad",
+        "Reshape",
+        "Slice",
+        "Squeeze",
+        "Transpose",
+        "Unsqueeze",
+    }
+)
+# The output holds values of the input, and zeros, so it takes the input's range and grid.
 ALIKE = frozenset({*PASSIVE, "MaxPool", "Resize"} - {"Concat"})
 
 

@@ -153,10 +153,16 @@ def channel_axis(node: Node) -> int:
     return 1
 
 
+def groups_of_scales(node: Node) -> int:
+    """How often the scales of the weight are used: those of a ConvTranspose by every group."""
+    return int(attribute(node, "group", 1)) if node.op_type == "ConvTranspose" else 1
+
+
 def _smallest_scales(node: Node, channels: int, read: Mapping[int, Grid]) -> np.ndarray:
     """Per channel, the weight scale below which bias / (s_x * s_w) would leave int32."""
     bias = array(node.inputs[2]) if len(node.inputs) > 2 else None
     if bias is None:
         return np.zeros(channels)
     s_x = float(read[0].scale)
-    return np.abs(bias.reshape(-1).astype(np.float64)) / (s_x * MAX_BIAS)
+    largest = np.abs(bias.reshape(groups_of_scales(node), -1).astype(np.float64)).max(axis=0)
+    return largest / (s_x * MAX_BIAS)

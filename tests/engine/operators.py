@@ -117,6 +117,8 @@ CASES = {
             w=DECONV,
         ),
         "Relu": case("c = ConvTranspose<dilations=[2,1]>(x, w)  y = Relu(c)", x=X, w=DECONV),
+        "grouped": case("y = ConvTranspose<group=2>(x, w, b)", x=X, w=DECONV, b=(6,)),
+        "depthwise": case("y = ConvTranspose<group=4>(x, w)", x=X, w=(4, 1, 3, 3)),
     },
     "Gemm": {
         "transB=0": case("y = Gemm(x, w, b)", x=(3, 8), w=(8, 5), b=(5,)),
@@ -219,6 +221,22 @@ CASES = {
         "backwards from beyond": case(
             "n = Neg(x)  y = Slice(n, s, e, a, t)", x=X, s=[99], e=[-7], a=[2], t=[-3]
         ),
+    },
+    "Pad": {
+        "zeros": case("n = Neg(x)  y = Pad(n, p)", x=X, p=[0, 1, 0, 2, 0, 0, 3, 1]),
+        "a zero": case("n = Neg(x)  y = Pad(n, p, c)", x=X, p=[0, 0, 1, 1] * 2, c=0.0),
+        "edge": case('n = Neg(x)  y = Pad<mode="edge">(n, p)', x=X, p=[0, 0, 1, 2] * 2),
+        "reflect": case('n = Neg(x)  y = Pad<mode="reflect">(n, p)', x=X, p=[0, 0, 2, 1] * 2),
+    },
+    "Gather": {
+        "several": case("n = Neg(x)  y = Gather<axis=1>(n, i)", x=X, i=[3, 0, -1]),
+        "one": case("n = Neg(x)  y = Gather<axis=-1>(n, i)", x=X, i=2),
+        "a table of them": case("n = Neg(x)  y = Gather<axis=2>(n, i)", x=X, i=[[0, 1], [-7, 6]]),
+    },
+    "PRelu": {
+        "a slope per channel": case("y = PRelu(x, s)", x=X, s=(4, 1, 1)),
+        "one slope": case("y = PRelu(x, s)", x=X, s=0.2),
+        "a negative slope": case("y = PRelu(x, s)", x=X, s=-0.7),
     },
     "Softmax": {
         "last": case("y = Softmax(x)", x=(3, 10)),

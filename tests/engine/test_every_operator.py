@@ -23,7 +23,17 @@ FEW = 0.03  # the share of codes that may differ from onnxruntime's, by one, or 
 TIES = 0.3  # where many results are ties: a linear Resize by 2 weighs with 1/4 and 3/4
 FEW_OF_INT16 = 0.1  # a step is 30 times what float32 loses
 CLOSE = 0.995  # the least cosine of eight bits with the floats
-EXACT = {"quantize", "dequantize", "max_pool", "reshape", "resize_nearest", "slice", "transpose"}
+EXACT = {
+    "dequantize",
+    "gather",
+    "max_pool",
+    "pad",
+    "quantize",
+    "reshape",
+    "resize_nearest",
+    "slice",
+    "transpose",
+}
 SCHEMES = [("int8", True), ("int8", False), ("uint8", False)]
 ROUNDINGS = ("half_even", "half_up", "half_away")
 

@@ -1,0 +1,81 @@
+"""What only moves values becomes an instruction that moves codes, from grid to grid if need be."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pipeline.digest import Json
+from pipeline.engine.site import Site, Step, constant_parameters, factor
+from pipeline.graph import Node, array, attribute
+
+
+def concat(site: Site) -> Step:
+    factors = [operand.scale / site.scale for operand in site.operands]
+    axis = attribute(site.node, "axis") % len(site.output.shape)
+    return Step("concat", factor(factors), {"axis": axis})
+
+
+def reshape(site: Site) -> Step:
+    constants = factor(site.operands[0].scale / site.scale)
+    return Step("reshape", constants, {"shape": list(site.output.shape)})
+
+
+def transpose(site: Site) -> Step:
+    rank = len(site.output.shape)
+    order = list(attribute(site.node, "perm", tuple(reversed(range(rank)))))
+    return Step("transpose", factor(site.operands[0].scale / site.scale), {"perm": order})
+
+
+def pad_fits(node: Node) -> bool:
+    """Zeros all around, or values that are there."""
+    pads, value, axes = (array(given) for given in [*node.inputs[1:], None, None, None][:3])
+    if pads is None or axes is not None or not constant_parameters(node) or (pads < 0).any():
+        return False
+    mode = attribute(node, "mode", "constant")
+    return mode in ("edge", "reflect") or (
+        mode == "constant" and (value is None or not value.any())
+    )
+
+
+def pad(site: Site) -> Step:
+    pads = array(site.node.inputs[1])
+    assert pads is not None
+    attributes: dict[str, Json] = {
+        "around": [[int(a), int(b)] for a, b in pads.reshape(2, -1).T],
+        "mode": attribute(site.node, "mode", "constant"),
+    }
+    return Step("pad", factor(site.operands[0].scale / site.scale), attributes)
+
+
+def gather(site: Site) -> Step:
+    indices = array(site.node.inputs[1])
+    assert indices is not None
+    rank = len(site.operands[0].grid.shape)
+    axis = attribute(site.node, "axis", 0) % rank
+    constants = factor(site.operands[0].scale / site.scale)
+    return Step("gather", {"indices": indices.astype(np.int64), **constants}, {"axis": axis})
+
+
+def sliced(site: Site) -> Step:
+    """Ends counted from the end, or beyond it, are worked in: each span is what Python slices."""
+    dims = site.operands[0].grid.shape
+    given = [array(value) for value in site.node.inputs[1:]]
+    starts, ends, axes, steps = [*given, None, None][:4]
+    assert starts is not None
+    assert ends is not None
+    axes = np.arange(len(starts)) if axes is None else axes % len(dims)
+    steps = np.ones(len(starts), np.int64) if steps is None else steps
+    spans = [
+        [int(axis), bound(start, dims[axis], step, 1), bound(end, dims[axis], step, 0), int(step)]
+        for axis, start, end, step in zip(axes, starts, ends, steps, strict=True)
+    ]
+    return Step("slice", factor(site.operands[0].scale / site.scale), {"spans": spans})
+
+
+def bound(given: int, size: int, step: int, first: int) -> int | None:
+    """A start (first = 1) or end within the axis; None for an end before its first element."""
+    counted = int(given) + (size if given < 0 else 0)
+    if step > 0:
+        return min(max(counted, 0), size)
+    bound = min(max(counted, first - 1), size - 1)
+    return bound if bound >= 0 else None
