@@ -39,7 +39,6 @@ FULL = {
             "random": None,
             "stacked": True,
             "member": "x",
-            "stacked": True,
             "dtype": "uint8",
             "channels": "bgr",
             "normalized": True,
