@@ -196,6 +196,7 @@ OTHER = {
     "normalized": False,
     "offset": 0,
     "random": 9,
+    "stacked": False,
     "color_range": "full",
     "type": "rgb",
     "values": "0..255",
