@@ -153,21 +153,24 @@ class Files:
     ] = ()
 
 
+Method = Literal[
+    "default",
+    "kl",
+    "load",
+    "max",
+    "max_percentile",
+    "mix",
+    "moving_average",
+    "mse",
+    "skip",
+    "standard",
+]
+
+
 @dataclass(frozen=True)
 class Calibration:
     method: Annotated[
-        Literal[
-            "default",
-            "kl",
-            "load",
-            "max",
-            "max_percentile",
-            "mix",
-            "moving_average",
-            "mse",
-            "skip",
-            "standard",
-        ],
+        Method,
         Doc(
             "How ranges are chosen from the statistics. default: the best of kl and max; mix: the "
             "best for every tensor; skip: of noise, for timing; load: the model carries its scales."

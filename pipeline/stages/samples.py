@@ -21,7 +21,7 @@ from pipeline.data.files import fed, noise, read_sample
 from pipeline.data.formats import Taken
 from pipeline.data.lint import fact, findings
 from pipeline.data.normalized import raw
-from pipeline.data.samples import Feed, Samples
+from pipeline.data.samples import MADE_UP, Feed, Samples
 from pipeline.debug.preprocessing import preprocessing_mistake
 from pipeline.errors import ProjectError, Route, did_you_mean
 from pipeline.graph import Graph, dtype, shape
@@ -37,6 +37,7 @@ Read = Callable[[int], np.ndarray]
 
 # Of the width of a range: what float32 loses when normalised values are taken back.
 LOST = 1e-4
+ENOUGH = 8  # samples of noise where none are given
 
 
 def samples(
@@ -45,8 +46,8 @@ def samples(
     data: Mapping[str, Files],
     sources: SourceFiles,
 ) -> Samples:
-    if not data and carries_grids(original_float):
-        return Samples((), lambda index: {})
+    if not data:
+        return _without_data(original_float, inputs)
     inputs = _by_input(inputs, original_float)
     forms = _forms(original_float, inputs)
     keys = _keys(data, forms)
@@ -71,6 +72,15 @@ def samples(
         if data[key].random is None and "preprocessing" not in data[key].allow:
             _check_feeding(original_float, found, name, inputs.get(name, Input()), taken[name])
     return found
+
+
+def _without_data(graph: Graph, inputs: Mapping[str, Input]) -> Samples:
+    """None for a model that carries its scales; else noise, which only `skip` takes."""
+    if carries_grids(graph):
+        return Samples((), lambda index: {})
+    made = samples(graph, inputs, {"*": Files(random=ENOUGH)}, {})
+    names = tuple(f"{MADE_UP} {index}" for index in range(len(made)))
+    return Samples(names, made.read)
 
 
 def _by_input(inputs: Mapping[str, Input], graph: Graph) -> Mapping[str, Input]:
