@@ -59,7 +59,13 @@ FULL = {
             "offset": 128,
         }
     },
-    "calibration": {"method": "max_percentile", "percentile": 0.9},
+    "calibration": {
+        "method": "max_percentile",
+        "percentile": 0.9,
+        "bins": 1024,
+        "momentum": 0.8,
+        "symmetric": True,
+    },
     "compile": {"prefix": "mine"},
     "custom_operators": ["ops/*.py"],
     "variants": {"p9": {"calibration": {"percentile": 0.8}}},
@@ -185,6 +191,7 @@ def routes(value, route=()):
 
 OTHER = {
     "batch": 1,
+    "bins": 512,
     "channels": "gray",
     "crop": False,
     "dtype": "float32",
@@ -195,6 +202,7 @@ OTHER = {
     "normalized": False,
     "offset": 0,
     "random": 9,
+    "symmetric": False,
     "color_range": "full",
     "type": "rgb",
     "values": "0..255",
