@@ -32,12 +32,11 @@ from pipeline.quant.adaptive import adaptively_rounded
 from pipeline.quant.bias import bias_corrected
 from pipeline.quant.clipping import clipped
 from pipeline.quant.equalize import equalized
-from pipeline.quant.grids import activation_grid
 from pipeline.quant.integers import with_integer_weights
 from pipeline.quant.migrate import migrated
 from pipeline.quant.observe import observe
-from pipeline.quant.qdq import with_qdq
-from pipeline.quant.ranges import ranges
+from pipeline.quant.qdq import DEFAULT
+from pipeline.quant.search import calibrated_with, plain
 from pipeline.targets.reader import read_target
 from pipeline.targets.target import Target
 
@@ -107,9 +106,9 @@ def quantized(
         graph = equalized(graph)
     if "migrate" in switches:
         graph = migrated(graph, feeds, target.weights)
-    found = ranges(graph, observe(graph, feeds), Calibration(method))  # type: ignore[arg-type]
-    grids = {name: activation_grid(*r, target.activations) for name, r in found.items()}
-    made = with_qdq(graph, grids, target)
+    calibration = Calibration(method)  # type: ignore[arg-type]
+    recipe = plain(graph, observe(graph, feeds), calibration, target.activations.symmetric)
+    made = calibrated_with(graph, recipe, target, DEFAULT)
     if "clip" in switches:
         made = clipped(made, target.weights)
     if "round" in switches:

@@ -13,11 +13,10 @@ from pipeline.graph import Graph, upgraded
 from pipeline.kernels.measure import cosine
 from pipeline.passes import optimized
 from pipeline.project.sections import Calibration
-from pipeline.quant.grids import activation_grid
 from pipeline.quant.observe import observe
-from pipeline.quant.qdq import with_qdq
-from pipeline.quant.ranges import ranges
+from pipeline.quant.qdq import DEFAULT
 from pipeline.quant.rescale import bundles, rescale
+from pipeline.quant.search import calibrated_with, plain
 from pipeline.targets.target import Activations, Target, Weights
 
 DIGITS = REPO / "projects" / "digits"
@@ -57,9 +56,9 @@ def stressed(graph: Graph, spread: float) -> Graph:
 
 
 def calibrated(graph: Graph, chip: Target, method: str = "max") -> Graph:
-    found = ranges(graph, observe(graph, samples()), Calibration(method))
-    grids = {name: activation_grid(*r, chip.activations) for name, r in found.items()}
-    return with_qdq(graph, grids, chip)
+    measured, symmetric = observe(graph, samples()), chip.activations.symmetric
+    recipe = plain(graph, measured, Calibration(method), symmetric)
+    return calibrated_with(graph, recipe, chip, DEFAULT)
 
 
 def logits(graph: Graph) -> np.ndarray:

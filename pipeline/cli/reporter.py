@@ -52,6 +52,8 @@ class Reporter:
         style = "green" if how == "made" else "cyan"
         SCREEN.line(f"{how:<8}  {task.name:<44}  {seconds:6.2f} s", style)
         node = task.meta["node"]
+        if node.stage == "recipe":
+            self._print_recipe(task.meta["build"], node)
         if node.stage == "comparison":
             self._compared.append((task.meta["build"], node))
 
@@ -93,6 +95,13 @@ class Reporter:
         if isinstance(sys.exc_info()[1], KeyboardInterrupt):  # doit finishes, then lets it through
             SCREEN.line("interrupted: what was made is kept, the next run goes on from there")
             raise SystemExit(INTERRUPTED) from None
+
+    def _print_recipe(self, build: Build, node: Node) -> None:
+        """What was tried, where a method had to be found."""
+        from pipeline.quant.recipe import Recipe
+
+        for line in Recipe.load(build.artifact(node)).lines:
+            SCREEN.line(f"          {line}")
 
     def _print_tables(self) -> None:
         """One table per target; of many, one line each in one table."""

@@ -16,6 +16,7 @@ from pipeline.debug.compare import Comparison
 from pipeline.digest import Json
 from pipeline.errors import CacheError, GraphError
 from pipeline.graph import Graph, Node, Value, array, is_float, parse, told
+from pipeline.quant.recipe import Recipe
 from pipeline.quant.statistics import Statistics
 
 
@@ -150,6 +151,19 @@ def _statistics(path: Path) -> Description:
     return Description("statistics", {"tensors": len(tensors)}, columns=columns, rows=rows)
 
 
+def _recipe(path: Path) -> Description | None:
+    try:
+        found = Recipe.load(path)
+    except CacheError:
+        return None
+    rows = tuple(
+        (name, low, high, found.methods.get(name, found.method))
+        for name, (low, high) in found.ranges.items()
+    )
+    facts = {"method": found.method, "symmetric": found.symmetric, "tried": found.lines}
+    return Description("recipe", facts, columns=("Tensor", "Low", "High", "Method"), rows=rows)
+
+
 def _comparison(path: Path) -> Description:
     found = Comparison.load(path)
     rows = tuple(
@@ -175,5 +189,5 @@ DESCRIBERS: dict[str, tuple[Callable[[Path], Any], ...]] = {
     Graph.suffix: (_graph,),
     Bundle.suffix: (_bundle,),
     Samples.suffix: (_samples, _statistics),
-    Comparison.suffix: (_comparison,),
+    Comparison.suffix: (_recipe, _comparison),
 }

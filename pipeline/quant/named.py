@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from pipeline.errors import ProjectError, Route, did_you_mean
 from pipeline.graph import Graph, Node, Value, origin, producer, reads
-from pipeline.project.sections import Type, Types
+from pipeline.project.precision import Type, Types
 
 EVERYTHING, INPUTS, BEHIND = "*", "INPUTS", "..."
 

@@ -28,6 +28,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from pipeline.kernels.arrays import Floats
 from pipeline.kernels.histogram import BINS, Histogram
 from pipeline.project.sections import Calibration
 
@@ -35,6 +36,7 @@ LEVELS = 128  # magnitudes of an int8 grid
 CANDIDATES = 2048
 TRIED = 64  # thresholds of mse
 MSE_BINS = 2048
+SMALLEST = 2.0**-100  # a step below it is a range of zeros
 
 Method = Callable[[Histogram, Calibration, bool], float]
 
@@ -58,18 +60,25 @@ def _max_percentile(statistics: Histogram, calibration: Calibration, _: bool) ->
 
 
 def _mse(statistics: Histogram, _: Calibration, symmetric: bool) -> float:
+    tried = _max(statistics, Calibration(), symmetric) * np.arange(1, TRIED + 1) / TRIED
+    if not tried[-1] > 0:
+        return 0.0
+    low, high = np.maximum(statistics.low, -tried), np.minimum(statistics.high, tried)
+    return float(tried[int(np.argmin(noise(statistics, low, high, symmetric)))])
+
+
+def noise(statistics: Histogram, low: Floats, high: Floats, symmetric: bool) -> Floats:
+    """sum (x - q(x))**2 over the bins, for grids of 8 bits over each low..high, (ranges,)."""
     counts = statistics.counts.reshape(2, MSE_BINS, -1).sum(axis=2)
     middles = np.ldexp((np.arange(MSE_BINS) + 0.5) * (BINS // MSE_BINS), statistics.exponent)
     filled = counts > 0
     x, weight = np.stack([-middles, middles])[filled], counts[filled]
-    tried = _max(statistics, Calibration(), symmetric) * np.arange(1, TRIED + 1) / TRIED
-    if not tried[-1] > 0:
-        return 0.0
-    low = -tried if symmetric else -np.minimum(tried, max(-statistics.low, 0.0))
-    high = tried if symmetric else np.minimum(tried, max(statistics.high, 0.0))
-    step = ((high - low) / (254 if symmetric else 255))[:, None]
+    low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
+    if symmetric:
+        low, high = -np.maximum(-low, high), np.maximum(-low, high)
+    step = np.maximum((high - low) / (254 if symmetric else 255), SMALLEST)[:, None]
     q = np.clip(np.rint(x / step) * step, low[:, None], high[:, None])
-    return float(tried[int(np.argmin(((x - q) ** 2 * weight).sum(axis=1)))])
+    return ((x - q) ** 2 * weight).sum(axis=1)
 
 
 def _kl(statistics: Histogram, calibration: Calibration, _: bool) -> float:

@@ -10,6 +10,7 @@ from pipeline.stages.compiled import compiled
 from pipeline.stages.optimized_float import optimized_float
 from pipeline.stages.original_float import original_float
 from pipeline.stages.quantized import quantized
+from pipeline.stages.recipe import recipe
 from pipeline.stages.samples import samples
 from pipeline.stages.stage import stage_table
 from pipeline.stages.statistics import statistics
@@ -19,6 +20,7 @@ STAGES = stage_table(
     optimized_float,
     samples,
     statistics,
+    recipe,
     calibrated,
     quantized,
     compiled,

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pipeline.data.given import Given, given
-from pipeline.data.samples import Feed, Samples
+from pipeline.data.samples import MADE_UP, Feed, Samples
 from pipeline.data.spool import Spool
 from pipeline.debug.preprocessing import refuse_mistake
 from pipeline.detection.notes import tiling
@@ -24,6 +24,8 @@ from pipeline.project.sections import Files, Input
 from pipeline.quant.inputs import model_inputs
 from pipeline.quant.loaded import carries_grids
 
+ENOUGH = 8  # samples of noise where none are given
+
 
 def samples(
     original_float: Graph,
@@ -32,8 +34,7 @@ def samples(
     sources: SourceFiles,
 ) -> Samples:
     if not data:
-        _require_grids(original_float)
-        return Samples((), lambda index: {})
+        return _without_data(original_float, inputs)
     sets = given(model_inputs(original_float, inputs), data, sources, tiling(original_float))
     kept = [Spool(side_by_side(each.made, each.items())) for each in sets]
     for each, spool in zip(sets, kept, strict=True):
@@ -46,15 +47,13 @@ def samples(
     return found
 
 
-def _require_grids(graph: Graph) -> None:
-    """A model goes without samples when it brings its scales. Raises ProjectError."""
-    if not carries_grids(graph):
-        raise ProjectError(
-            "the model carries no scales of its own, and no samples are given to find them",
-            Route("data"),
-            f"add  data: {{{graph.inputs[0].name}: {{files: ...}}}}; `method: load` is for models "
-            "that are quantized already",
-        )
+def _without_data(graph: Graph, inputs: Mapping[str, Input]) -> Samples:
+    """None for a model that carries its scales; else noise, which only `skip` takes."""
+    if carries_grids(graph):
+        return Samples((), lambda index: {})
+    made = samples(graph, inputs, {"*": Files(random=ENOUGH)}, {})
+    names = tuple(f"{MADE_UP} {index}" for index in range(len(made)))
+    return Samples(names, made.read)
 
 
 def _refuse_unequal(sets: Sequence[Given], kept: Sequence[Spool]) -> None:

@@ -23,7 +23,7 @@ Output = pytest.CaptureFixture[str]
 def test_list_tells_every_node_and_its_state(here: Workspace, capsys: Output) -> None:
     assert main(["list"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == ["current"] * 12
+    assert [line.split()[0] for line in lines] == ["current"] * 14
     assert lines[0].split()[1] == "digits:original_float"
 
 
@@ -41,7 +41,7 @@ def test_why_names_the_key_its_values_and_its_line(here: Workspace, capsys: Outp
     yaml.write_text(yaml.read_text().replace("method: max", "method: kl"))
     assert main(["why"]) == 0
     output = capsys.readouterr().out
-    assert "digits:rdk-x5/calibrated  would run" in output
+    assert "digits:rdk-x5/recipe  would run" in output
     assert "calibration.method: max → kl   (project.yaml:17)" in output
     assert "statistics" not in output
 
@@ -66,6 +66,7 @@ def test_why_names_the_sample_that_changed(here: Workspace, capsys: Output) -> N
         ("original_float.onnx", ["input image: float32[1, 1, 8, 8]", "preprocess_image"]),
         ("samples.npz", ["samples: 64", "image", "float32", "1x1x8x8"]),
         ("statistics.npz", ["tensors: 12", "Min", "Max"]),
+        ("recipe.rdk-x5.json", ["method: max", "Low", "High"]),
         ("quantized.rdk-x5.onnx", ["opset: 20", "stem_conv", "DequantizeLinear", "Scale"]),
         ("digits.rdk-x5.hybrid", ["target: rdk-x5", "conv", "weight bytes", "provenance"]),
         ("comparison.rdk-x5.json", ["samples: 64", "Quantized Cosine", "logits"]),

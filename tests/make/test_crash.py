@@ -77,4 +77,4 @@ def test_three_builds_at_once_are_as_good_as_one(fresh: Workspace, built_once: W
         output, _ = build.communicate(timeout=60)
         assert build.returncode == 0, output
     assert fresh.digests() == built_once.digests()
-    assert "12 current" in fresh.doit().stdout
+    assert "14 current" in fresh.doit().stdout

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from workspaces import REPO, Workspace, made
 
-BEHIND = "calibrated quantized compiled comparison"
+BEHIND = "recipe calibrated quantized compiled comparison"
 ALL = f"original_float optimized_float samples statistics {BEHIND}"
 P9 = f"p9:{BEHIND.replace(' ', ' p9:')}"
 ARA240 = f"{BEHIND.replace(' ', '@ara240 ')}@ara240"

@@ -30,7 +30,8 @@ def test_a_variant_shares_what_it_agrees_on() -> None:
     found = nodes(TWO + "variants: {a: {calibration: {method: max}}}")
     assert [n.stage for n in found.values() if n.target is None] == SHARED
     calibrated = found["net@a:rdk-x5/calibrated"]
-    assert calibrated.inputs["statistics"] == "net:statistics"
+    assert found["net@a:rdk-x5/recipe"].inputs["statistics"] == "net:statistics"
+    assert calibrated.inputs["recipe"] == "net@a:rdk-x5/recipe"
     assert calibrated.path == "out/@a/calibrated.rdk-x5.onnx"
     assert calibrated.group == "net@a"
     assert calibrated.short == "rdk-x5/calibrated"
@@ -40,7 +41,7 @@ def test_a_variant_shares_what_it_agrees_on() -> None:
 def test_two_variants_share_what_the_project_does_not() -> None:
     overlay = "inputs: {image: {mean: 1}}"
     found = nodes(TWO + f"variants: {{a: {{{overlay}}}, b: {{{overlay}, calibration: {{}}}}}}")
-    assert found["net@b:rdk-x5/calibrated"].inputs["statistics"] == "net@a:statistics"
+    assert found["net@b:rdk-x5/recipe"].inputs["statistics"] == "net@a:statistics"
     assert found["net@b:rdk-x5/calibrated"].twin == "net@a:rdk-x5/calibrated"
     assert "net@b:statistics" not in found
 
@@ -59,7 +60,7 @@ def test_a_target_overlay_speaks_to_its_target_alone() -> None:
         if "calibration" in n.params
     }
     assert methods == {"rdk-x5": "kl", "ara240": "max"}
-    assert found["net:ara240/calibrated"].places["calibration.method"] == "p.yaml:3:50"
+    assert found["net:ara240/recipe"].places["calibration.method"] == "p.yaml:3:50"
 
 
 @pytest.mark.parametrize(
@@ -112,10 +113,10 @@ def test_five_percentiles_observe_the_samples_once(fresh: Workspace, workers: st
     run = fresh.doit("-n", workers)
     everything = made(run, "made") | made(run, "recalled")
     assert {node for node in everything if "/" not in node} == set(SHARED)
-    assert len(everything) == 4 + 2 * 4 * 7
+    assert len(everything) == 4 + 2 * 5 * 7
     assert {node for node in everything if node.startswith("@same")} <= made(run, "recalled")
     assert (fresh.project / "out" / "@max_percentile-0.9" / "digits.ara240.hybrid").is_file()
     only = fresh.npumake("list", "digits@same").stdout.splitlines()
-    assert [line.split()[0] for line in only] == ["current"] * 8
+    assert [line.split()[0] for line in only] == ["current"] * 10
     shown = fresh.npumake("show", "projects/digits/out/@same/digits.ara240.hybrid").stdout
     assert "made by compiled" in shown

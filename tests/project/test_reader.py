@@ -64,7 +64,13 @@ FULL = {
             "offset": 128,
         }
     },
-    "calibration": {"method": "max_percentile", "percentile": 0.9},
+    "calibration": {
+        "method": "max_percentile",
+        "percentile": 0.9,
+        "bins": 1024,
+        "momentum": 0.8,
+        "symmetric": True,
+    },
     "quantization": {
         "types": [{"conv...": "int16"}, {"image": "int8"}],
         "layers": {"head": {"input": "int16", "inputs": ["int8", None], "output": "int8"}},
@@ -202,6 +208,7 @@ OTHER = {
     "int16": "none",
     "snapshot": "s.safetensors",
     "batch": 1,
+    "bins": 512,
     "channels": "gray",
     "crop": False,
     "dtype": "float32",
@@ -219,6 +226,7 @@ OTHER = {
     "random": 9,
     "stacked": False,
     "scheme": "asymmetric_affine",
+    "symmetric": False,
     "color_range": "full",
     "type": "rgb",
     "values": "0..255",

@@ -14,15 +14,19 @@ from pipeline.graph import array, parse_text
 from pipeline.passes import optimized
 from pipeline.project.sections import Calibration
 from pipeline.quant.images import mark_images
+from pipeline.quant.observe import observe
+from pipeline.quant.recipe import Recipe
 from pipeline.quant.statistics import Statistics
 from pipeline.stages.calibrated import calibrated
 from pipeline.stages.comparison import comparison
 from pipeline.stages.quantized import quantized
+from pipeline.stages.recipe import recipe
 from pipeline.stages.samples import samples
 from pipeline.targets.reader import read_target
 
 NONE = Statistics({})
-LOAD = Calibration("load")
+NO_SAMPLES = Samples((), lambda index: {})
+LOADED = Recipe("load", True, {})
 NPU = read_target("ara240")
 
 numbers = ", ".join(f"{value:.3f}" for value in np.linspace(-1, 1, 36))
@@ -47,7 +51,7 @@ def grids(graph):
 
 def test_a_trained_grid_is_kept_and_given_to_what_only_moves_its_codes():
     graph = optimized(parse_text(TRAINED))
-    made = calibrated(graph, NONE, LOAD, NPU)
+    made = calibrated(graph, LOADED, NPU)
     kept = grids(graph)
     assert [pair for pair in grids(made) if pair in kept] == [*kept, kept[-1]]
     assert len(grids(made)) == len(kept) + 1  # behind the MaxPool
@@ -55,7 +59,7 @@ def test_a_trained_grid_is_kept_and_given_to_what_only_moves_its_codes():
 
 def test_loaded_it_runs_in_integers_alone_as_onnxruntime_does():
     graph = optimized(parse_text(TRAINED))
-    program = lowered(quantized(calibrated(graph, NONE, LOAD, NPU)), "half_even")
+    program = lowered(quantized(calibrated(graph, LOADED, NPU)), "half_even")
     assert "onnx" not in {step.op for step in program.instructions}
     x = {"x": np.random.default_rng(0).normal(size=(1, 2, 6, 6)).astype(np.float32)}
     (wanted,), (exact,) = OrtSession(graph.to_bytes()).run(None, x), ReferenceSession(program).run(
@@ -66,7 +70,7 @@ def test_loaded_it_runs_in_integers_alone_as_onnxruntime_does():
 
 def test_a_float_weight_between_two_grids_gets_the_targets():
     text = TRAINED.replace("Conv<pads=[1,1,1,1]>(d, d_w, b)", "Conv<pads=[1,1,1,1]>(d, w, b)")
-    made = calibrated(optimized(parse_text(text)), NONE, LOAD, NPU)
+    made = calibrated(optimized(parse_text(text)), LOADED, NPU)
     (conv,) = made.nodes("Conv")
     assert conv.inputs[1].producer().op_type == "DequantizeLinear"
 
@@ -78,9 +82,9 @@ def test_an_image_is_a_code_already():
     node = graph.nodes("QuantizeLinear")[0]
     front = graph.insert("Relu", [graph.inputs[0]], "front")
     graph.set_inputs(node, {0: front})
-    made = calibrated(graph.with_shapes(), NONE, LOAD, NPU)
+    made = calibrated(graph.with_shapes(), LOADED, NPU)
     assert (1.0, 0) in grids(made)
-    assert (1.0, 0) not in grids(calibrated(bare, NONE, LOAD, NPU))  # it has its own
+    assert (1.0, 0) not in grids(calibrated(bare, LOADED, NPU))  # it has its own
 
 
 @pytest.mark.parametrize(
@@ -93,7 +97,7 @@ def test_an_image_is_a_code_already():
 )
 def test_a_method_that_does_not_fit_the_model_is_refused_where_it_is_written(text, method, hint):
     with pytest.raises(ProjectError) as caught:
-        calibrated(parse_text(text), NONE, Calibration(method), NPU)
+        recipe(parse_text(text), NONE, NO_SAMPLES, Calibration(method), NPU, {})
     assert (caught.value.where, caught.value.hint) == ("calibration.method", hint)
 
 
@@ -102,7 +106,7 @@ def test_it_needs_no_samples(tmp_path):
     none = samples(graph, {}, {}, {})
     none.save(tmp_path / "samples.npz")
     assert len(Samples.load(tmp_path / "samples.npz")) == 0
-    made = calibrated(graph, NONE, LOAD, NPU)
+    made = calibrated(graph, LOADED, NPU)
     compared = comparison(graph, made, quantized(made), none, NPU, {})
     assert compared.samples == 0
     assert [(row.type, row.on) for row in compared.rows] == [
@@ -111,9 +115,15 @@ def test_it_needs_no_samples(tmp_path):
     ]
 
 
-def test_a_float_model_without_samples_is_told_so():
-    with pytest.raises(ProjectError, match="carries no scales of its own"):
-        samples(parse_text(FLOAT), {}, {}, {})
+def test_a_float_model_without_samples_is_for_skip_alone():
+    graph = optimized(parse_text(FLOAT))
+    noise = samples(graph, {}, {}, {})
+    measured = observe(graph, noise)
+    with pytest.raises(ProjectError, match="no samples to calibrate with"):
+        recipe(graph, measured, noise, Calibration("kl"), NPU, {})
+    skipped = recipe(graph, measured, noise, Calibration("skip"), NPU, {})
+    x = measured.tensors["x"]
+    assert skipped.ranges["x"] == (x.low, x.high)
 
 
 def test_passes_leave_codes_and_scales_alone():

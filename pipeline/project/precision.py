@@ -1,0 +1,96 @@
+"""The sections that say how exact the integers are: `calibration:` and `quantization:`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+from pipeline.project.doc import Doc
+
+Method = Literal[
+    "default",
+    "kl",
+    "load",
+    "max",
+    "max_percentile",
+    "mix",
+    "moving_average",
+    "mse",
+    "skip",
+    "standard",
+]
+
+
+@dataclass(frozen=True)
+class Calibration:
+    method: Annotated[
+        Method,
+        Doc(
+            "How ranges are chosen from the statistics. default: the best of kl and max; mix: the "
+            "best for every tensor; skip: of noise, for timing; load: the model carries its scales."
+        ),
+    ] = "kl"
+    percentile: Annotated[
+        float,
+        Doc("Of max_percentile: the share of values kept.", minimum=0.5, maximum=1.0),
+    ] = 0.99995
+    bins: Annotated[
+        Literal[512, 1024, 2048, 4096, 8192, 16384],
+        Doc("Of kl: the bins from zero to the largest magnitude, or half as many."),
+    ] = 2048
+    momentum: Annotated[
+        float,
+        Doc("Of moving_average: the share of the average that a sample leaves.", 0.0, 1.0),
+    ] = 0.9
+    symmetric: Annotated[
+        bool | None, Doc("Whether zero is the middle of every grid; by default as the chip has it.")
+    ] = None
+
+
+Type = Literal["int8", "uint8", "int16", "float16", "float32"]
+Types = Mapping[str, Type]
+
+
+@dataclass(frozen=True)
+class Layer:
+    """The types of one node, place by place; they beat `types`."""
+
+    input: Annotated[Type | None, Doc("Of all it reads.")] = None
+    inputs: Annotated[
+        tuple[Type | None, ...], Doc("Of what it reads, in its order; null leaves one as it is.")
+    ] = ()
+    output: Annotated[Type | None, Doc("Of what it makes.")] = None
+
+
+@dataclass(frozen=True)
+class Quantization:
+    """Nodes are called by a name of theirs or of a tensor they make, trained or optimized; `x...`
+    is all that follows x, `*` everything."""
+
+    types: Annotated[
+        Types | tuple[Types, ...],
+        Doc(
+            "Types by node; INPUTS are the model's. int8 and uint8 are the target's 8 bits. In one "
+            "mapping a name beats `x...`, INPUTS and `*`; in a list the later beats the earlier."
+        ),
+    ] = field(default_factory=dict)
+    layers: Annotated[Mapping[str, Layer], Doc("Types of single inputs and outputs, by node.")] = (
+        field(default_factory=dict)
+    )
+    outputs: Annotated[
+        Literal["int8", "int16", "float32"] | None,
+        Doc("The model answers in codes of this type; float32, the default, in real numbers."),
+    ] = None
+    cpu: Annotated[tuple[str, ...], Doc("Nodes that run on the CPU, in float.")] = ()
+    npu: Annotated[
+        tuple[str, ...], Doc("Nodes that the chip runs only where it is asked to, such as Softmax.")
+    ] = ()
+    scheme: Annotated[
+        Literal["asymmetric_affine", "dynamic_fixed_point", "perchannel_symmetric_affine"] | None,
+        Doc("The grids of activations and weights; the target's own by default."),
+    ] = None
+    mode: Annotated[
+        Literal["standard", "full"],
+        Doc("full: what only moves values is quantized next to floats too."),
+    ] = "standard"
