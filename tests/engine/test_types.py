@@ -7,7 +7,7 @@ from engine.test_every_operator import FEW_OF_INT16, TIES, held
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.graph import parse_text, upgraded
+from pipeline.graph import array, parse_text, producer, upgraded
 from pipeline.project.sections import Layer, Quantization
 from pipeline.targets.target import Activations, Target, Weights
 
@@ -18,13 +18,15 @@ BODIES = {
     "two branches": """c = Conv(x, w)  p = MaxPool<kernel_shape=[1,1]>(c)  n = Neg(x)
         j = Concat<axis=1>(p, n, c)  f = Flatten(j)  y = Softmax(f)""",
     "two answers": "a = Add(x, k)  d = CumSum(a, i)  e = Mul(d, d)  z = Abs(a)  y = Sub(e, z)",
+    "nothing but zeros": "n = Sub(x, x)  m = Mul(n, x)  c = Conv(m, w)  y = Softmax(c)",
+    "zeros all around": "q = Pad(x, pads)  p = PRelu(q, k)  y = Gather<axis=3>(p, i)",
     "itself": "m = Mul(x, x)  g = GlobalAveragePool(m)  y = Add(m, g)",
 }
 GRAPHS = {
     name: upgraded(
         parse_text(
             f"a (float[1,2,3,4] x) => (float[] y{', float[] z' * ('z =' in body)}) "
-            f"<{W}, int64 i = {{3}}> {{ {body} }}"
+            f"<{W}, int64 i = {{3}}, int64[8] pads = {{0,0,1,0,0,0,0,1}}> {{ {body} }}"
         )
     ).with_shapes()
     for name, body in BODIES.items()
@@ -77,5 +79,15 @@ def test_whatever_is_asked_for_compiles_to_what_onnxruntime_computes(
     feeds = samples(graph)
     made = quantized(graph, feeds, chip, quantization)
     onnx.checker.check_model(onnx.load_from_string(made.to_bytes()), full_check=True)
+    for node in made.nodes("QuantizeLinear"):
+        assert grid(node) != grid(producer(node.inputs[0]))  # from a grid to the same one
     few = TIES if chip.int16_power_of_two else FEW_OF_INT16  # 3 steps of four are ties, often
     held(made, feeds[:2], literal, few, chip.runnable)
+
+
+def grid(node):
+    """Where a Q or DQ puts what it reads; None for any other node."""
+    if node is None or node.op_type not in ("QuantizeLinear", "DequantizeLinear"):
+        return None
+    scale, zero_point = (array(value) for value in node.inputs[1:])
+    return str(zero_point.dtype), scale.tolist(), zero_point.tolist()
