@@ -26,6 +26,7 @@ from pipeline.errors import StageError
 from pipeline.kernels.arrays import Int64
 from pipeline.kernels.histogram import (
     BINS,
+    BLOCK,
     FINEST,
     Histogram,
     coarse,
@@ -35,8 +36,9 @@ from pipeline.kernels.histogram import (
 )
 from pipeline.quant.statistics import Extremes, Statistics
 
-ENOUGH = 4096
+ENOUGH = 2048
 LINE = 16
+HELD = 8  # samples whose values wait to be counted together
 GOLDEN = 2654435769  # 2**32 / the golden ratio
 
 Buffer = npt.NDArray[np.float32]
@@ -103,6 +105,7 @@ class Tally:
         lengths = [len(places) for places in layout.counted]
         self._rows = np.repeat(np.arange(count), lengths)
         self._scales = scale_of(self._exponents)[self._rows]
+        self._held: list[Buffer] = []
         self._first_parts = np.cumsum([0, *layout.parts])[:-1]
         self._parts: Extremes | None = None
         self._samples: dict[int, Extremes] = {}
@@ -119,16 +122,29 @@ class Tally:
             np.maximum.reduceat(parts.high, self._first_parts),
         )
         self._refuse_infinite(own)
-        values = buffer.take(self._places)
         with self._lock:
             self._samples[number] = own
             self._parts = parts if self._parts is None else self._parts | parts
             self._widen(exponents(np.maximum(-own.low, own.high)))
-            bins = codes(values, self._scales)
-            bins += self._rows * (2 * BINS)
-            np.add.at(self._counts.reshape(-1), bins, 1)
+            self._held.append(buffer.take(self._places))
+            if len(self._held) == HELD:
+                self._count_held()
+
+    def _count_held(self) -> None:
+        """The held values into their bins, block by block of places: then the bins of one tensor
+        serve all samples while they are in the cache."""
+        flat = self._counts.reshape(-1)
+        for start in range(0, len(self._places), BLOCK // HELD):
+            block = slice(start, start + BLOCK // HELD)
+            values = np.stack([held[block] for held in self._held])
+            bins = codes(values, self._scales[block])
+            bins += self._rows[block] * (2 * BINS)
+            np.add.at(flat, bins.reshape(-1), 1)
+        self._held.clear()
 
     def statistics(self) -> Statistics:
+        if self._held:
+            self._count_held()
         numbers = sorted(self._samples)
         low = np.array([self._samples[number].low for number in numbers])
         high = np.array([self._samples[number].high for number in numbers])
