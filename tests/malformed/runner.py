@@ -68,6 +68,7 @@ def serving(cache: Path) -> Iterator[Server]:
     unset = ("CI", "NPUMAKE_PARANOID")
     environment = {key: value for key, value in os.environ.items() if key not in unset}
     environment |= {"NPUMAKE_CACHE": str(cache), "PYTHONPATH": str(REPO)}
+    environment |= {"PYTHONIOENCODING": "utf-8:strict"}  # as in most people's terminals
     process = subprocess.Popen(
         [sys.executable, str(Path(__file__).with_name("server.py"))],
         stdin=subprocess.PIPE,

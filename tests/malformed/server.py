@@ -22,7 +22,7 @@ import pipeline.make.maker  # what a build imports when there is something to do
 
 
 def answered(request: dict[str, Any]) -> dict[str, Any]:
-    with tempfile.TemporaryFile("w+", encoding="utf-8") as told:
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="backslashreplace") as told:
         child = os.fork()
         if child == 0:
             os._exit(_run(request, told.fileno()))
