@@ -24,10 +24,11 @@ from pipeline.graph.match import (
 from pipeline.graph.opset import allow_int16
 from pipeline.graph.origin import origin
 from pipeline.graph.outside import Beside, files_beside
-from pipeline.graph.parse import parse, parse_text, upgraded
+from pipeline.graph.parse import parse, parse_text
 from pipeline.graph.part import declare, part, reads
 from pipeline.graph.renumber import renumber
 from pipeline.graph.single import in_single
+from pipeline.graph.upgrade import upgraded
 
 __all__ = [
     "Beside",

@@ -16,16 +16,12 @@ from onnx_ir.passes.common import (
 
 from pipeline.errors import GraphError
 from pipeline.graph.graph import Graph
-from pipeline.graph.match import array, attribute
-from pipeline.graph.origin import originate, trace
+from pipeline.graph.match import array
+from pipeline.graph.origin import originate
 from pipeline.graph.outside import Beside, bring_inside
 from pipeline.graph.proto import at_one_opset, densify, nodes, refuse_endless_calls
 
-INITIALIZERS_ALONE = 4  # the IR version since which an initializer need not be an input
 ONNX_DOMAINS = ("", "ai.onnx")  # two spellings of one
-MIN_OPSET = 7  # the oldest onnx's converter upgrades
-WORKING_IR = 10  # the newest IR version that says more of a model than those before
-WORKING_OPSET = 20  # the first with Gelu; HardSwish, LayerNormalization and Mish came before
 
 
 def parse(data: bytes, name: str, beside: Sequence[Beside] = ()) -> Graph:
@@ -66,7 +62,7 @@ def _checked(proto: onnx.ModelProto, beside: Sequence[Beside]) -> Graph:
     at_one_opset(proto)
     _import_domains(proto)
     onnx.checker.check_model(proto)
-    return _readable(_normal(InlinePass()(ir.from_proto(proto)).model))
+    return _readable(normal(InlinePass()(ir.from_proto(proto)).model))
 
 
 def parse_text(text: str) -> Graph:
@@ -76,70 +72,7 @@ def parse_text(text: str) -> Graph:
     """
     if not text.lstrip().startswith("<"):
         text = '<ir_version: 9, opset_import: ["" : 17]>\n' + text
-    return _normal(ir.from_onnx_text(text)).with_shapes()
-
-
-def upgraded(graph: Graph, opset: int = WORKING_OPSET) -> Graph:
-    """The same model at `opset`, by onnx's own converter, or as much newer as its operators are.
-
-    Raises GraphError."""
-    if graph.opset >= opset:
-        return _without_claims(graph, opset)
-    if graph.opset < MIN_OPSET:
-        raise GraphError(
-            f"the model uses opset {graph.opset}; the oldest supported is {MIN_OPSET}",
-            hint=f"export it again with opset {opset} or newer",
-        )
-    proto = ir.to_proto(graph.model)
-    proto.ir_version = max(proto.ir_version, INITIALIZERS_ALONE)
-    try:
-        converted = onnx.version_converter.convert_version(proto, opset)
-    except (onnx.version_converter.ConvertError, RuntimeError, ValueError) as error:
-        raise GraphError(
-            f"the model cannot be upgraded from opset {graph.opset} to {opset}: "
-            f"{first_line(error)}",
-            hint=f"export it again with opset {opset} or newer",
-        ) from error
-    result = _normal(ir.from_proto(converted))
-    trace(result.model.graph, graph.model.graph)
-    if graph.opset < 11:
-        _keep_old_resize(result)
-    return result
-
-
-def _without_claims(graph: Graph, opset: int) -> Graph:
-    """A model names the opset and the format of its exporter, of which it may use nothing new.
-    What runs it may be older."""
-    used = [
-        onnx.defs.get_schema(node.op_type, graph.opset, "").since_version
-        for node in graph.model.graph.all_nodes()
-        if not node.domain
-    ]
-    graph.model.graph.opset_imports[""] = min(graph.opset, max((opset, *used)))
-    graph.model.ir_version = min(graph.model.ir_version, WORKING_IR)
-    return graph
-
-
-def _keep_old_resize(graph: Graph) -> None:
-    """Before opset 11 pixel i of a Resize or Upsample came from i / scale. The converter leaves
-    the new default, half_pixel, which computes something else."""
-    for node in graph.nodes("Resize"):
-        graph.set_attributes(
-            node,
-            coordinate_transformation_mode="asymmetric",
-            nearest_mode=_old_nearest_mode(node),
-        )
-
-
-def _old_nearest_mode(resize: ir.Node) -> str:
-    """onnxruntime rounded i / scale up along an axis that shrinks, else down. Raises GraphError
-    where no one mode says the same."""
-    scales = array(resize.inputs[2])
-    if scales is None or not (scales < 1).any():
-        return "floor"
-    if scales.max() > 1 and attribute(resize, "mode") == "nearest":
-        raise GraphError(f"`{resize.name}` shrinks one axis and enlarges another by `nearest`")
-    return "ceil"
+    return normal(ir.from_onnx_text(text)).with_shapes()
 
 
 def first_line(error: BaseException) -> str:
@@ -182,7 +115,7 @@ def _readable(graph: Graph) -> Graph:
     return graph
 
 
-def _normal(model: ir.Model) -> Graph:
+def normal(model: ir.Model) -> Graph:
     """Constants are initializers, nodes are sorted, names are unique and nothing is nameless;
     every node comes from itself."""
     imports = model.graph.opset_imports
@@ -198,6 +131,10 @@ def _normal(model: ir.Model) -> Graph:
         if node.outputs:
             node.name = node.name or node.outputs[0].name  # called after what it makes
     NameFixPass()(model)
+    for node in model.graph.all_nodes():
+        if node.op_type == "MeanVarianceNormalization" and "axes" not in node.attributes:
+            # onnx infers its shape from a body that lacks the default.
+            node.attributes.add(ir.AttrInt64s("axes", (0, 2, 3)))
     for node in model.graph:
         originate(node, [str(node.name)])
     return Graph(model)

@@ -27,15 +27,13 @@ def beyond_documented(graph: Graph, target: Target) -> tuple[str, ...]:
     if accepts is None or NOTE not in graph.metadata:
         return ()
     opset, ir_version = json.loads(graph.metadata[NOTE])
-    low, high = accepts.opset[0], accepts.opset[-1]
     limits = {
-        f"opset {opset}": (low, opset, high),
+        f"opset {opset}": (accepts.opset[0], opset, accepts.opset[-1]),
         f"IR version {ir_version}": (0, ir_version, accepts.ir_version or ir_version),
     }
     return tuple(
-        f"the model's file is of {said}, documented for {target.name} "
-        f"{'are' if least and least < most else 'is'} {_range(least, most)}: "
-        f"{target.vendor}'s own tool may refuse it"
+        f"the model's file is of {said}, documented for {target.name}: "
+        f"{_range(least, most)}; {target.vendor}'s own tool may refuse it"
         for said, (least, given, most) in limits.items()
         if not least <= given <= most
     )

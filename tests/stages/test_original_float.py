@@ -14,7 +14,7 @@ from pipeline import digest
 from pipeline.data.fed import fed_form
 from pipeline.engine.ort import OrtSession
 from pipeline.errors import GraphError, ProjectError, Route
-from pipeline.graph import parse_text, shape
+from pipeline.graph import Graph, parse_text, shape
 from pipeline.project.feeding import RECTANGLE, feeding
 from pipeline.project.files import SourceFile
 from pipeline.project.sections import FilePath, Input, Model, Preprocess
@@ -197,3 +197,33 @@ def test_weights_of_a_format_that_holds_its_own_are_an_error_at_their_key(tmp_pa
     with pytest.raises(ProjectError, match=r"`m\.tflite` holds its own weights") as caught:
         original_float(Model(FilePath("m.tflite")), {}, sources)
     assert caught.value.where == Route("model.weights")
+
+
+def reshaped(tmp_path: Path, dims: tuple[int, ...]) -> Graph:
+    """A convolution and an inner product over all of its 2 x 4 x 4 outputs, fed `dims`."""
+    text = inputs((1, 3, 6, 6)) + (
+        'layer { name: "c" type: "Convolution" bottom: "x0" top: "c" '
+        "convolution_param { num_output: 2 kernel_size: 3 bias_term: false } }"
+        'layer { name: "f" type: "InnerProduct" bottom: "c" top: "f" '
+        "inner_product_param { num_output: 5 bias_term: false } }"
+    )
+    weights = {"c": [np.ones((2, 3, 3, 3))], "f": [np.ones((5, 32))]}
+    sources = {
+        "model.path": held(tmp_path, "net.prototxt", text.encode()),
+        "model.weights": held(tmp_path, "net.caffemodel", caffemodel(weights)),
+    }
+    return original_float(Model(FilePath("net.prototxt")), {"x0": Input(shape=dims)}, sources)
+
+
+def test_a_caffe_network_is_reshaped_for_its_inputs(tmp_path: Path) -> None:
+    graph = reshaped(tmp_path, (4, 3, 6, 6))
+    assert [tuple(value.shape or ()) for value in graph.outputs] == [(4, 5)]
+
+
+def test_a_shape_the_weights_do_not_fit_is_an_error_at_its_key(tmp_path: Path) -> None:
+    with pytest.raises(
+        GraphError, match=r"shape \[1, 3, 7, 6\] does not fit the network"
+    ) as caught:
+        reshaped(tmp_path, (1, 3, 7, 6))
+    assert caught.value.where == Route("inputs.x0.shape")
+    assert caught.value.hint == "`net.prototxt` itself says [1, 3, 6, 6]"
