@@ -47,8 +47,8 @@ def named(graph: Graph, name: str, route: Route) -> Named:
         start = _exactly(graph, name.removesuffix(BEHIND), route)
         return Named(tuple(node for node in _behind(graph, start) if node not in start.nodes))
     if WAY in name:
-        start, _, end = name.partition(WAY)
-        return Named(_between(graph, start, end, route))
+        first, _, last = name.partition(WAY)
+        return Named(_between(graph, first, last, route))
     return _exactly(graph, name, route)
 
 
