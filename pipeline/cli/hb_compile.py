@@ -54,7 +54,7 @@ def run(given: argparse.Namespace) -> int:
 
 def _convert(given: argparse.Namespace) -> int:
     """A project that speaks the dialect, in `<working_dir>/<prefix>`."""
-    from pipeline.cli.dropin import laid_out, seen_from, waived
+    from pipeline.cli.dropin import laid_out, operators_beside, seen_from, waived
     from pipeline.targets.horizon.config_file import read_config
     from pipeline.targets.horizon.dialect import translate
     from pipeline.targets.horizon.keys import KEYS
@@ -67,7 +67,8 @@ def _convert(given: argparse.Namespace) -> int:
     prefix = vendor.text("model_parameters.output_model_file_prefix")
     folder = working / prefix
     project = {"dialect": "hb_compile", "config": seen_from(folder, given.config)}
-    laid_out(folder, {**project, **waived(native, given.allow)})
+    beside = {**waived(native, given.allow), **operators_beside(native, given.config, folder)}
+    laid_out(folder, {**project, **beside})
     return _built(folder, working, prefix, given.skip)
 
 
