@@ -28,6 +28,7 @@ from pipeline.make.build import Build
 from pipeline.make.node import Node
 from pipeline.make.tasks import run_doit
 from pipeline.project.document import Document
+from pipeline.project.files import pattern_files
 from pipeline.project.sections import FINDING
 
 # stage → the name under which the vendors' tools leave it
@@ -39,6 +40,7 @@ FILES = {
     "compiled": "{prefix}.hybrid",
 }
 RANDOM = 8  # samples of noise where only speed is asked for
+OPERATORS = "operators"  # the folder of a project for the Python that a vendor's file names
 
 
 def shape_argument(parser: argparse.ArgumentParser, *flags: str) -> None:
@@ -66,6 +68,27 @@ def waived(native: Document, allow: Sequence[str]) -> dict[str, Json]:
     """`data:` beside a vendor's file, which has no word for a finding that is meant to be so."""
     samples = native.data.get("data", {})
     return {"data": {name: {"allow": list(allow)} for name in samples}} if allow else {}
+
+
+def operators_beside(native: Document, config: Path, folder: Path) -> dict[str, Json]:
+    """`custom_operators:` of a project in `folder`: what a project runs lies in its directory, so
+    the Python beside a vendor's file is copied there. Raises ProjectError."""
+    patterns = native.data.get("custom_operators", [])
+    found = [pattern_files(config.parent, pattern) for pattern in patterns]
+    if not patterns or not all(found):  # of what is not there, the plan tells
+        return {}
+    copies: dict[str, bytes] = {}
+    for _, path in (file for files in found for file in files):
+        name = Path(path).name
+        if name in copies:
+            what = f"two files of custom operators are called `{name}`"
+            raise ProjectError(what, str(config), "rename one of them")
+        copies[name] = Path(path).read_bytes()
+    (folder / OPERATORS).mkdir(parents=True, exist_ok=True)
+    for name, source in copies.items():
+        with replacing(folder / OPERATORS / name) as temporary:
+            temporary.write_bytes(source)
+    return {"custom_operators": [f"{OPERATORS}/{glob.escape(name)}" for name in copies]}
 
 
 def shapes(given: Sequence[Sequence[str]]) -> dict[str, Json]:

@@ -54,21 +54,21 @@ def run(given: argparse.Namespace) -> int:
 
 def _convert(given: argparse.Namespace) -> int:
     """A project that speaks the dialect, in `<working_dir>/<prefix>`."""
-    from pipeline.cli.dropin import laid_out, seen_from, waived
-    from pipeline.project.document import read_document
-    from pipeline.project.scalar import older_meaning
+    from pipeline.cli.dropin import laid_out, operators_beside, seen_from, waived
+    from pipeline.targets.horizon.config_file import read_config
     from pipeline.targets.horizon.dialect import translate
     from pipeline.targets.horizon.keys import KEYS
     from pipeline.targets.vendor import Vendor
 
-    document = read_document(given.config, older_meaning)
+    document = read_config(given.config).document
     native = translate(document)  # its errors come before anything is written
     vendor = Vendor(document, KEYS)
     working = given.config.parent / vendor.text("model_parameters.working_dir")
     prefix = vendor.text("model_parameters.output_model_file_prefix")
     folder = working / prefix
     project = {"dialect": "hb_compile", "config": seen_from(folder, given.config)}
-    laid_out(folder, {**project, **waived(native, given.allow)})
+    beside = {**waived(native, given.allow), **operators_beside(native, given.config, folder)}
+    laid_out(folder, {**project, **beside})
     return _built(folder, working, prefix, given.skip)
 
 

@@ -65,7 +65,7 @@ def _check(given: argparse.Namespace) -> int:
 
 def _convert(given: argparse.Namespace) -> int:
     """A project that speaks the dialect, in `<working_dir>/<prefix>`."""
-    from pipeline.cli.dropin import laid_out, seen_from, waived
+    from pipeline.cli.dropin import laid_out, operators_beside, seen_from, waived
     from pipeline.project.document import read_document
     from pipeline.project.scalar import older_meaning
     from pipeline.targets.drobotics.dialect import translate
@@ -80,7 +80,8 @@ def _convert(given: argparse.Namespace) -> int:
     working, prefix = _output(given.config, vendor)
     folder = working / prefix
     project = {"dialect": "hb_mapper", "config": seen_from(folder, given.config)}
-    laid_out(folder, {**project, **waived(native, given.allow)})
+    beside = {**waived(native, given.allow), **operators_beside(native, given.config, folder)}
+    laid_out(folder, {**project, **beside})
     return _built(folder, working, prefix)
 
 

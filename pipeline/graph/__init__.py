@@ -21,7 +21,7 @@ from pipeline.graph.match import (
     shape,
     type_number,
 )
-from pipeline.graph.opset import allow_int16
+from pipeline.graph.opset import allow_int16, is_operator
 from pipeline.graph.origin import origin
 from pipeline.graph.outside import Beside, files_beside
 from pipeline.graph.parse import parse, parse_text
@@ -48,6 +48,7 @@ __all__ = [
     "is_float",
     "is_foreign",
     "is_kept_float",
+    "is_operator",
     "keep_float",
     "only_consumer",
     "open_dimensions",

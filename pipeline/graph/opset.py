@@ -5,6 +5,8 @@ Between 20 and 21 operators were given more types and nothing else, but for Grou
 
 from __future__ import annotations
 
+import onnx
+
 from pipeline.errors import GraphError
 from pipeline.graph.graph import Graph
 
@@ -12,6 +14,11 @@ INT16_OPSET = 21
 INT16_IR_VERSION = 10
 CHANGED_MEANING = "GroupNormalization"
 SAME_MEANING_SINCE = 20
+
+
+def is_operator(op_type: str) -> bool:
+    """Whether ONNX has, or once had, an operator of that name."""
+    return bool(onnx.defs.has(op_type))
 
 
 def allow_int16(graph: Graph) -> None:

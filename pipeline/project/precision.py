@@ -66,13 +66,14 @@ class Layer:
 @dataclass(frozen=True)
 class Quantization:
     """Nodes are called by a name of theirs or of a tensor they make, trained or optimized; `x...`
-    is all that follows x, `*` everything."""
+    is all that follows x, `a, b -> c` what lies between, `Add(*)` an operator, `*` everything."""
 
     types: Annotated[
         Types | tuple[Types, ...],
         Doc(
             "Types by node; INPUTS are the model's. int8 and uint8 are the target's 8 bits. In one "
-            "mapping a name beats `x...`, INPUTS and `*`; in a list the later beats the earlier."
+            "mapping a name beats `x...`, that beats `Add(*)`, that INPUTS and `*`; in a list the "
+            "later beats the earlier."
         ),
     ] = field(default_factory=dict)
     layers: Annotated[Mapping[str, Layer], Doc("Types of single inputs and outputs, by node.")] = (
@@ -84,7 +85,8 @@ class Quantization:
     ] = None
     cpu: Annotated[tuple[str, ...], Doc("Nodes that run on the CPU, in float.")] = ()
     npu: Annotated[
-        tuple[str, ...], Doc("Nodes that the chip runs only where it is asked to, such as Softmax.")
+        tuple[str, ...],
+        Doc("Nodes for the chip: those it runs only where asked, such as Softmax; it beats `cpu`."),
     ] = ()
     scheme: Annotated[
         Literal["asymmetric_affine", "dynamic_fixed_point", "perchannel_symmetric_affine"] | None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from pipeline.engine.fusion import absorbed
@@ -10,11 +10,12 @@ from pipeline.errors import Route
 from pipeline.graph import Graph, Node, Value, producer
 from pipeline.project.sections import Layer, Quantization
 from pipeline.quant.images import images
-from pipeline.quant.named import EVERYTHING, Named, in_order, named
+from pipeline.quant.named import EVERYTHING, Named, in_order, named, strength
 from pipeline.quant.placement import root
 from pipeline.quant.widening import OUT, WIDE, Spot, Wishes, operands, spots
 
 FLOATS = ("float16", "float32")
+WEAKEST = (-1, 0)  # of no name
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,8 @@ class Asked:
 
 
 def asked(graph: Graph, quantization: Quantization) -> Asked:
-    """A clamp is asked for what the node that absorbs it is asked for.
+    """A clamp is asked for what the node that absorbs it is asked for. Of `npu` and `cpu` the one
+    wins whose name says more, and `npu` where both say as much.
 
     Raises ProjectError for a name that means nothing.
     """
@@ -40,7 +42,7 @@ def asked(graph: Graph, quantization: Quantization) -> Asked:
         given = named(graph, rule.name, rule.route)
         nodes = dict.fromkeys(wholes.get(node, node) for node in given.nodes)
         _ask(found, Named(tuple(nodes), given.inputs), rule.type, firmly=rule.name != EVERYTHING)
-    for name, layer in quantization.layers.items():
+    for name, layer in _weakest_first(graph, quantization.layers):
         for node in named(graph, name, Route(f"quantization.layers.{name}")).nodes:
             _ask_layer(found, wholes.get(node, node), layer, clamp=node in wholes)
     if quantization.outputs in ("int8", "int16"):
@@ -49,9 +51,17 @@ def asked(graph: Graph, quantization: Quantization) -> Asked:
         _wish(found.wishes, made, quantization.outputs, firmly=True)
     pictures = [value for value in graph.inputs if str(value.name) in images(graph)]
     _wish(found.wishes, pictures, "int8", firmly=True)  # their pixels are codes
-    found.cpu.extend(_nodes(graph, quantization.cpu, "cpu"))
-    found.npu.extend(_nodes(graph, quantization.npu, "npu"))
+    cpu = _named_by(graph, quantization.cpu, "cpu", wholes)
+    npu = _named_by(graph, quantization.npu, "npu", wholes)
+    found.npu.extend(node for node in npu if npu[node] >= cpu.get(node, WEAKEST))
+    found.cpu.extend(node for node in cpu if cpu[node] > npu.get(node, WEAKEST))
     return found
+
+
+def _weakest_first(graph: Graph, layers: Mapping[str, Layer]) -> list[tuple[str, Layer]]:
+    routes = {name: Route(f"quantization.layers.{name}") for name in sorted(layers)}
+    order = sorted(routes, key=lambda name: strength(graph, name, routes[name]))
+    return [(name, layers[name]) for name in order]
 
 
 def _ask(found: Asked, given: Named, type: str, firmly: bool) -> None:
@@ -87,6 +97,14 @@ def _wish(wishes: Wishes, spots: Iterable[Spot], type: str, firmly: bool) -> Non
         wishes.narrow.update(spots)
 
 
-def _nodes(graph: Graph, names: Iterable[str], key: str) -> Iterable[Node]:
+def _named_by(
+    graph: Graph, names: Iterable[str], key: str, wholes: Mapping[Node, Node]
+) -> dict[Node, tuple[int, int]]:
+    """The nodes that are named, each with the strength of the strongest of its names."""
+    found: dict[Node, tuple[int, int]] = {}
     for index, name in enumerate(names):
-        yield from named(graph, name, Route(f"quantization.{key}.{index}")).nodes
+        route = Route(f"quantization.{key}.{index}")
+        for node in named(graph, name, route).nodes:
+            whole = wholes.get(node, node)
+            found[whole] = max(found.get(whole, WEAKEST), strength(graph, name, route))
+    return found

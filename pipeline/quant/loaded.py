@@ -16,10 +16,12 @@ from pipeline.engine.site import is_constant
 from pipeline.errors import ProjectError, Route
 from pipeline.graph import Graph, Node, Value, array, keep_float, producer
 from pipeline.project.sections import Calibration, Quantization
+from pipeline.quant.asked import FLOATS, asked
 from pipeline.quant.grids import Grid, image_grid
 from pipeline.quant.images import images
 from pipeline.quant.placement import ALIKE, activations
-from pipeline.quant.qdq import quantize_activation, quantize_constants
+from pipeline.quant.plan import planned
+from pipeline.quant.qdq import DEFAULT, quantize_activation, quantize_constants
 from pipeline.targets.target import Target
 
 Q, DQ = "QuantizeLinear", "DequantizeLinear"
@@ -34,33 +36,46 @@ def carries_grids(graph: Graph) -> bool:
 
 def check_method(graph: Graph, calibration: Calibration) -> None:
     """`load` is for the models that carry grids, and they are for `load`. Raises ProjectError."""
-    carries, loads = carries_grids(graph), calibration.method == LOAD
-    where = Route("calibration.method")
-    if loads and not carries:
-        hint = "choose kl, max or max_percentile to find its thresholds"
-        raise ProjectError("the model is float: it has no Q/DQ to load scales from", where, hint)
-    if carries and not loads:
+    if carries_grids(graph) and calibration.method != LOAD:
         what = f"the model carries its own scales, `{calibration.method}` would ignore them"
-        raise ProjectError(what, where, f"write  method: {LOAD}")
+        raise ProjectError(what, Route("calibration.method"), f"write  method: {LOAD}")
+
+
+def check_float(graph: Graph, quantization: Quantization, target: Target) -> None:
+    """Nothing to load, and nothing to find: a model that carries no grids runs in floats alone.
+
+    Raises ProjectError where some node would run in integers.
+    """
+    if planned(graph, quantization, target).nodes:
+        hint = "choose kl, max or max_percentile to find its thresholds"
+        what = "the model is float: it has no Q/DQ to load scales from"
+        raise ProjectError(what, Route("calibration.method"), hint)
 
 
 def check_nothing_asked(quantization: Quantization) -> None:
-    """The types are those the model carries. Raises ProjectError for any that are asked for."""
+    """The types are those the model carries; floats are for one that carries none, and units may
+    be chosen. Raises ProjectError for anything else that is asked for."""
+    rules = quantization.types if isinstance(quantization.types, tuple) else (quantization.types,)
+    floats = all(type in FLOATS for types in rules for type in types.values())
+    free = {"cpu", "npu", *(["types"] if floats else [])}
     for key in fields(quantization):
-        if getattr(quantization, key.name) != getattr(Quantization(), key.name):
+        own = getattr(quantization, key.name) == getattr(Quantization(), key.name)
+        if key.name not in free and not own:
             what = f"the model carries its own types, `{key.name}` would ignore them"
             raise ProjectError(what, Route(f"quantization.{key.name}"), "leave it out")
 
 
-def with_own_grids(graph: Graph, target: Target) -> Graph:
+def with_own_grids(graph: Graph, target: Target, quantization: Quantization = DEFAULT) -> Graph:
     """A copy of a graph that carries grids, with those that follow from them."""
     graph = graph.copy()
     for value in graph.inputs:
         if str(value.name) in images(graph) and not _is_quantized(value):
             readers = {use.node for use in value.uses()}
             quantize_activation(graph, value, image_grid(target.activations), readers)
+    units = asked(graph, quantization)
     for node in graph.nodes():
-        if not target.runs(node.op_type) or not has_kernel(node):
+        known = target.runs_when_asked if node in units.npu else target.runs
+        if node in units.cpu or not known(node.op_type) or not has_kernel(node):
             keep_float(node)
             continue
         lies_on = {value: grid for value in activations(node) if (grid := _grid(value))}

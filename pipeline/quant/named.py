@@ -2,7 +2,10 @@
 
 name      the nodes of that name, or that compute the trained node of that name; else the input
           of the model or the node that makes the tensor of that name
+a, b -> c, d   every node on a way from a or b to c or d; the nodes named so belong to it, and so
+          does what makes the tensor c, but not what makes the tensor a
 name...   every node behind it on the way to an output, itself excluded
+Add(*)    every node of that operator; none where the model has no such node
 INPUTS    the inputs of the model
 *         everything
 """
@@ -13,10 +16,10 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from pipeline.errors import ProjectError, Route, did_you_mean
-from pipeline.graph import Graph, Node, Value, origin, producer, reads
+from pipeline.graph import Graph, Node, Value, is_operator, origin, producer, reads
 from pipeline.project.precision import Type, Types
 
-EVERYTHING, INPUTS, BEHIND = "*", "INPUTS", "..."
+EVERYTHING, INPUTS, BEHIND, OF_OPERATOR, WAY = "*", "INPUTS", "...", "(*)", " -> "
 
 
 class Named(NamedTuple):
@@ -38,9 +41,14 @@ def named(graph: Graph, name: str, route: Route) -> Named:
         return Named(tuple(graph.nodes()), graph.inputs)
     if name == INPUTS:
         return Named((), graph.inputs)
+    if name.endswith(OF_OPERATOR):
+        return Named(_of_operator(graph, name.removesuffix(OF_OPERATOR), route))
     if name.endswith(BEHIND):
         start = _exactly(graph, name.removesuffix(BEHIND), route)
-        return Named(_behind(graph, start))
+        return Named(tuple(node for node in _behind(graph, start) if node not in start.nodes))
+    if WAY in name:
+        first, _, last = name.partition(WAY)
+        return Named(_between(graph, first, last, route))
     return _exactly(graph, name, route)
 
 
@@ -58,15 +66,18 @@ def in_order(graph: Graph, types: Types | tuple[Types, ...]) -> list[Said]:
 
 def _by_strength(graph: Graph, rules: Types, route: str) -> list[Said]:
     said = (Said(name, rules[name], Route(f"{route}.{name}")) for name in sorted(rules))
-    return sorted(said, key=lambda rule: _strength(graph, rule))
+    return sorted(said, key=lambda rule: strength(graph, rule.name, rule.route))
 
 
-def _strength(graph: Graph, rule: Said) -> tuple[int, int]:
-    if rule.name in (EVERYTHING, INPUTS):
-        return (rule.name == INPUTS, 0)
-    if not rule.name.endswith(BEHIND):
-        return (3, 0)
-    return (2, -len(named(graph, rule.name, rule.route).nodes))
+def strength(graph: Graph, name: str, route: Route) -> tuple[int, int]:
+    """What orders names from the weakest, which say least, to the strongest."""
+    if name in (EVERYTHING, INPUTS):
+        return (name == INPUTS, 0)
+    if name.endswith(OF_OPERATOR):
+        return (2, 0)
+    if name.endswith(BEHIND) or WAY in name:
+        return (3, -len(named(graph, name, route).nodes))
+    return (4, 0)
 
 
 def _exactly(graph: Graph, name: str, route: Route) -> Named:
@@ -95,4 +106,31 @@ def _behind(graph: Graph, start: Named) -> tuple[Node, ...]:
         if not reached.isdisjoint(reads(node)):
             found.append(node)
             reached.update(node.outputs)
-    return tuple(node for node in found if node not in start.nodes)
+    return tuple(found)
+
+
+def _of_operator(graph: Graph, op_type: str, route: Route) -> tuple[Node, ...]:
+    found = graph.nodes(op_type)
+    if not found and not is_operator(op_type):
+        hint = did_you_mean(op_type, {node.op_type for node in graph.nodes()})
+        raise ProjectError(f"there is no operator `{op_type}`", route, hint)
+    return tuple(found)
+
+
+def _between(graph: Graph, start: str, end: str, route: Route) -> tuple[Node, ...]:
+    first = [_start(graph, name, route) for name in start.split(", ")]
+    last = [_exactly(graph, name, route) for name in end.split(", ")]
+    nodes = tuple(node for found in first for node in found.nodes)
+    values = tuple(value for found in first for value in found.inputs)
+    reached = {*nodes, *_behind(graph, Named(nodes, values))}
+    needed = {node for found in last for node in found.nodes}
+    for node in reversed(graph.nodes()):
+        if any(use.node in needed for value in node.outputs for use in value.uses()):
+            needed.add(node)
+    return tuple(node for node in graph.nodes() if node in reached and node in needed)
+
+
+def _start(graph: Graph, name: str, route: Route) -> Named:
+    """As `_exactly`, but a tensor is itself and not what makes it."""
+    found, value = _exactly(graph, name, route), graph.values().get(name)
+    return found if value is None or graph.find(name) else Named((), (value,))

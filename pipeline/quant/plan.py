@@ -56,7 +56,7 @@ def planned(graph: Graph, quantization: Quantization, target: Target) -> Plan:
 
     fed = {value: type_at(value) for value in graph.inputs if value not in given.fed}
     reasons: Mapping[str, Collection[Node]] = {
-        f"8 bits, {target.name} has no float16": () if half else halves,
+        f"8 bits, {target.name} has no float16": [n for n in halves if n in chip],
         f"8 bits, {target.name} has no int16 for this operator": found.refused,
         f"int16 throughout, {target.name} has one type around a node": found.overruled,
         f"CPU, {target.name} does not run this operator": [n for n in given.npu if n not in chip],

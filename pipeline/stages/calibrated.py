@@ -19,5 +19,5 @@ def calibrated(
     optimized_float: Graph, recipe: Recipe, target: Target, quantization: Quantization = DEFAULT
 ) -> Graph:
     if recipe.method == LOAD:
-        return with_own_grids(optimized_float, target)
+        return with_own_grids(optimized_float, target, quantization)
     return calibrated_with(optimized_float, recipe, target, quantization)

@@ -3,12 +3,13 @@
 a method      statistics → ranges, nothing is run
 default       the best of several methods, by the outputs of the samples held out
 mix           for every tensor the method that leaves the least noise
-load          nothing to decide: the model carries its scales
+load          nothing to decide: the model carries its scales, or runs in floats alone
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pipeline.custom.operators import declared
 from pipeline.data.samples import Samples, made_up
@@ -16,7 +17,13 @@ from pipeline.errors import ProjectError, Route
 from pipeline.graph import Graph
 from pipeline.project.files import SourceFiles
 from pipeline.project.sections import Calibration, Quantization
-from pipeline.quant.loaded import LOAD, check_method, check_nothing_asked
+from pipeline.quant.loaded import (
+    LOAD,
+    carries_grids,
+    check_float,
+    check_method,
+    check_nothing_asked,
+)
 from pipeline.quant.qdq import DEFAULT
 from pipeline.quant.recipe import Recipe
 from pipeline.quant.schemes import with_scheme
@@ -36,9 +43,12 @@ def recipe(
     quantization: Quantization = DEFAULT,
 ) -> Recipe:
     check_method(optimized_float, calibration)
-    if calibration.method == LOAD:
+    if carries_grids(optimized_float):
         check_nothing_asked(quantization)
         return Recipe(LOAD, target.activations.symmetric, {})
+    if calibration.method == LOAD:
+        check_float(optimized_float, quantization, target)
+        calibration = replace(calibration, method="skip")
     if made_up(samples) and calibration.method != "skip":
         hint = "add  data: {'*': {files: ...}}, or  method: skip  for timing alone"
         raise ProjectError("no samples to calibrate with", Route("calibration.method"), hint)

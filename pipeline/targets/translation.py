@@ -21,6 +21,9 @@ MODEL, INPUT = "model_parameters", "input_parameters"
 CALIBRATION = "calibration_parameters"
 RANDOM = 8  # samples of noise: timing asks for no more
 
+PER_CHANNEL = "the range of an activation is one for all its channels; weights have one for each"
+ONE_METHOD = "`register` is the only one there is"
+
 
 @dataclass(frozen=True)
 class Native:
@@ -204,23 +207,21 @@ def put_batch(site: InputSite) -> None:
     site.put("inputs", "batch", batch, key)
 
 
-def put_method(
-    vendor: Vendor,
-    native: Native,
-    kind: str,
-    methods: Mapping[str, str],
-    absent: Mapping[str, str],
-) -> None:
-    """`calibration:` of a `kind` of calibration. Raises ProjectError for one that is `absent`."""
+def put_method(vendor: Vendor, native: Native, kind: str) -> None:
+    """`calibration:` of a `kind` of calibration; max_percentile speaks to `max` alone."""
     key, percentile = f"{CALIBRATION}.calibration_type", f"{CALIBRATION}.max_percentile"
-    if kind in absent:
-        what = f"`calibration_type: {kind}` is not there yet: {absent[kind]}"
-        raise vendor.error(key, what, f"there are: {', '.join(methods)}")
     share = numbers(vendor, percentile, vendor.text(percentile))
     if not isinstance(share, float) or not 0.5 <= share <= 1.0:
         raise vendor.error(percentile, f"`max_percentile` must be 0.5..1, not {share}")
-    if kind == "max" and share < 1.0:
-        native.put(("calibration", "method"), "max_percentile", vendor.spot(key))
+    is_cut = kind == "max" and share < 1.0
+    native.put(("calibration", "method"), "max_percentile" if is_cut else kind, vendor.spot(key))
+    if is_cut:
         native.put(("calibration", "percentile"), share, vendor.spot(percentile))
-        return
-    native.put(("calibration", "method"), methods[kind], vendor.spot(key))
+
+
+def put_operators(vendor: Vendor, native: Native) -> None:
+    """`custom_operators:`, the files of op_register_files in custom_op_dir."""
+    key, folder = "custom_op.op_register_files", vendor.text("custom_op.custom_op_dir")
+    files = [glob.escape(vendor.path(f"{folder or '.'}/{file}")) for file in vendor.items(key)]
+    if files:
+        native.put(("custom_operators",), files, vendor.spot(key))

@@ -153,14 +153,6 @@ def refuse_missing(vendor: Vendor, group: str, names: list[str]) -> None:
         raise ProjectError(f"Missing keys: {quoted}", place, f"add them to `{group}`")
 
 
-def refuse_absent(vendor: Vendor, absent: Mapping[str, str]) -> None:
-    """Raises ProjectError for a key whose meaning is not there yet, where it has an effect."""
-    for key in vendor.written():
-        if key in absent and vendor.value(key) != vendor.keys[key].default:
-            name = key.partition(".")[2]
-            raise vendor.error(key, f"`{name}` is not there yet: {absent[key]}", "leave it out")
-
-
 def notes_of(vendor: Vendor, ignored: Mapping[str, str]) -> tuple[Note, ...]:
     """A note for every key that is ignored though it asks for something else than the default."""
     return tuple(

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from custom.files import MODEL, VENDOR
 from PIL import Image
 from workspaces import REPO
 
 from pipeline.cli.main import main
+from pipeline.graph import parse_text
 
 DIGITS = REPO / "projects" / "digits"
 Output = pytest.CaptureFixture[str]
@@ -196,6 +198,29 @@ def test_bare_numbers_are_the_samples_of_every_example_of_the_vendor(here: Path)
     (here / "digits_config.yaml").write_text(HB_MAPPER)
     npumake(*command)
     assert (here / "model_output" / "digits_8x8_gray.hybrid").is_file()
+
+
+@pytest.mark.parametrize("tool", ["hb_mapper", "hb_compile"])
+def test_operators_beside_the_yaml_are_run_by_the_project_the_command_makes(here: Path, tool: str):
+    parse_text(MODEL).save(here / "digits.onnx")
+    (here / "ops").mkdir()
+    (here / "ops" / "shrink.py").write_text(VENDOR)
+    (here / "calibration_data").mkdir()
+    for number in range(8):
+        image = np.random.default_rng(number).normal(size=(1, 1, 8, 8)).astype(np.float32)
+        np.save(here / "calibration_data" / f"{number}.npy", image)
+    yaml = {"hb_mapper": HB_MAPPER, "hb_compile": HB_COMPILE}[tool]
+    yaml = yaml.replace("gray\n", "featuremap\n").replace("'gray'", "'featuremap'")
+    yaml = yaml.replace("'data_scale'", "'no_preprocess'").replace("  scale_value: 0.0625\n", "")
+    yaml = yaml.replace("digits_8x8_featuremap", "shrink").replace("digits_8x8_gray", "shrink")
+    yaml = yaml.replace("'uint8'", "'float32'")
+    yaml += "custom_op: {op_register_files: shrink.py, custom_op_dir: ./ops}\n"
+    (here / "c.yaml").write_text(yaml)
+    makes = ["hb_mapper", "makertbin", "--model-type", "onnx"] if tool == "hb_mapper" else [tool]
+    npumake(*makes, "-c", "mapper/c.yaml")
+    assert (here / "model_output" / "shrink.hybrid").is_file()
+    copy = here / "model_output" / "shrink" / "operators" / "shrink.py"
+    assert copy.read_text() == VENDOR
 
 
 def test_a_mistake_of_a_stage_points_into_the_vendor_s_file(here: Path):

@@ -10,9 +10,9 @@ from pipeline.engine.lower import lowered
 from pipeline.engine.ort import OrtSession
 from pipeline.engine.reference import ReferenceSession
 from pipeline.errors import ProjectError
-from pipeline.graph import array, parse_text
+from pipeline.graph import array, parse_text, told
 from pipeline.passes import optimized
-from pipeline.project.sections import Calibration
+from pipeline.project.sections import Calibration, Quantization
 from pipeline.quant.images import mark_images
 from pipeline.quant.observe import observe
 from pipeline.quant.recipe import Recipe
@@ -28,6 +28,7 @@ NONE = Statistics({})
 NO_SAMPLES = Samples((), lambda index: {})
 LOADED = Recipe("load", True, {})
 NPU = read_target("ara240")
+LOADED_HERE = Recipe("load", NPU.activations.symmetric, {})
 
 numbers = ", ".join(f"{value:.3f}" for value in np.linspace(-1, 1, 36))
 # As training with fake quantization exports it: float weights behind Q/DQ, a float bias, and a
@@ -113,6 +114,38 @@ def test_it_needs_no_samples(tmp_path):
         ("Conv+Relu", "DNPU"),
         ("MaxPool", "DNPU"),
     ]
+
+
+HALF = Quantization({"*": "float16"})
+
+
+@pytest.mark.parametrize("chip", ["sl1680", "sl1620"])
+def test_a_float_model_with_nothing_to_load_runs_in_floats_where_nothing_else_is_asked(chip):
+    graph, target = optimized(parse_text(FLOAT)), read_target(chip)
+    noise = samples(graph, {}, {}, {})
+    found = recipe(graph, observe(graph, noise), noise, Calibration("load"), target, {}, (), HALF)
+    made = calibrated(graph, found, target, HALF)
+    assert (grids(made), told(made)) == ([], ())
+    assert bool(made.nodes("Cast")) == target.float16
+
+
+def test_a_chip_without_float16_cannot_run_a_float_model_without_scales():
+    graph = optimized(parse_text(FLOAT))
+    noise = samples(graph, {}, {}, {})
+    with pytest.raises(ProjectError, match="no Q/DQ to load scales from"):
+        recipe(graph, observe(graph, noise), noise, Calibration("load"), NPU, {}, (), HALF)
+
+
+def test_a_node_may_be_kept_from_the_chip_though_the_model_brings_its_scales():
+    graph = optimized(parse_text(TRAINED))
+    kept = Quantization(cpu=("c",))
+    assert recipe(graph, NONE, NO_SAMPLES, Calibration("load"), NPU, {}, (), kept) == LOADED_HERE
+    made = calibrated(graph, LOADED, NPU, kept)
+    compared = comparison(graph, made, quantized(made), NO_SAMPLES, NPU, {})
+    assert {row.node: row.on for row in compared.rows} == {"c": "CPU", "y": "DNPU"}
+    wide = Quantization({"*": "int16"})
+    with pytest.raises(ProjectError, match="`types` would ignore them"):
+        recipe(graph, NONE, NO_SAMPLES, Calibration("load"), NPU, {}, (), wide)
 
 
 def test_a_float_model_without_samples_is_for_skip_alone():

@@ -10,7 +10,7 @@ from dialect_cases import HB_COMPILE, changed, document
 from pipeline.digest import Json
 from pipeline.errors import ProjectError
 from pipeline.targets.horizon.dialect import notes, translate
-from pipeline.targets.horizon.keys import IGNORED, KEYS, NOT_YET
+from pipeline.targets.horizon.keys import IGNORED, KEYS
 
 
 def native(**changes: Any) -> Json:
@@ -59,7 +59,7 @@ def test_the_model_and_its_march_are_enough():
         "compile": {"prefix": "model"},
         "inputs": {"*": {"type": "featuremap", "fed_type": "featuremap"}},
         "data": {"*": {"random": 8}},
-        "calibration": {"method": "max"},
+        "calibration": {"method": "skip"},
     }
 
 
@@ -125,7 +125,7 @@ OTHER: dict[str, tuple[Any, dict[str, Any]]] = {
     "compiler_parameters.hbdk3_compatible_mode": (True, {}),
     "custom_op.custom_op_method": ("register", {}),
     "custom_op.op_register_files": ("a.py", {}),
-    "custom_op.custom_op_dir": ("./ops", {}),
+    "custom_op.custom_op_dir": ("./ops", {"op_register_files": "a.py"}),
 }
 
 
@@ -137,9 +137,6 @@ def test_every_key_of_the_tables_is_perturbed_below():
 def test_a_key_changes_the_project_or_says_why_not(key: str):
     value, beside = OTHER[key]
     name = key.partition(".")[2]
-    if key in NOT_YET:
-        assert NOT_YET[key] in error(**beside, **{name: value})
-        return
     same = {**beside, name: "m.other"} if key.endswith(("prototxt", "caffe_model")) else beside
     if name == "balance_factor":
         same = {}  # hb_compile refuses `balance` without it
@@ -159,7 +156,7 @@ def test_a_standard_deviation_is_a_scale_inverted():
 
 def test_no_folder_means_skip_and_is_told():
     assert native(cal_data_dir=None)["data"] == {"image": {"random": 8}}
-    assert native(cal_data_dir=None)["calibration"] == {"method": "max"}
+    assert native(cal_data_dir=None)["calibration"] == {"method": "skip"}
     said = [note.what for note in notes(document(changed(HB_COMPILE, {"cal_data_dir": None})))]
     assert any("calibrated on noise" in what for what in said)
 
@@ -170,50 +167,33 @@ def test_calibration_parameters_lets_unknown_keys_pass_and_no_other_group_does()
     assert "unknown key `anything`" in error(anything=1)
 
 
-@pytest.mark.parametrize("nested", [False, True], ids=["directly", "below `default`"])
-def test_quant_config_beats_calibration_type(nested: bool):
-    level = {"all_node_type": "int8", "activation": {"calibration_type": "max"}}
-    config = {"model_config": {"default": level} if nested else level}
-    assert native(quant_config=config, calibration_type="kl")["calibration"] == {"method": "max"}
+PLACED: dict[str, tuple[dict[str, Any], Json]] = {
+    "node_info as a text": (
+        {"node_info": "a:int16; /m/b:int8"},
+        {"types": [{"a": "int16"}, {"/m/b": "int8"}]},
+    ),
+    "node_info beats the lists": (
+        {"node_info": {"a": {"ON": "CPU", "InputType0": "int16"}}, "run_on_bpu": "a;b"},
+        {"layers": {"a": {"inputs": ["int16"]}}, "cpu": ["a"], "npu": ["b"]},
+    ),
+    "outputs": ({"optimization": ["set_model_output_int8"]}, {"outputs": "int8"}),
+}
 
 
-def test_quant_config_has_its_own_percentile():
-    activation = {"calibration_type": "max", "max_percentile": 0.999, "num_bin": 1024}
-    found = native(quant_config={"model_config": {"activation": activation}})
-    assert found["calibration"] == {"method": "max_percentile", "percentile": 0.999}
+@pytest.mark.parametrize("name", PLACED)
+def test_what_is_asked_of_nodes_is_asked_of_them(name: str):
+    changes, expected = PLACED[name]
+    assert native(**changes)["quantization"] == expected
 
 
-def test_int8_on_every_level_is_what_there_is():
-    config = {
-        "op_config": {"Conv": {"qtype": "int8"}},
-        "subgraph_config": {"head": {"inputs": ["a"], "outputs": ["b"], "qtype": "int8"}},
-        "node_config": {"conv1": {"qtype": "int8", "input0": "int8"}},
-    }
-    assert native(quant_config=config) == native()
+def test_operators_of_the_user_s_lie_in_their_folder():
+    found = native(op_register_files="a.py;b.py", custom_op_dir="./ops")
+    assert found["custom_operators"] == ["ops/a.py", "ops/b.py"]
 
 
-@pytest.mark.parametrize(
-    ("config", "expected"),
-    [
-        ({"model_config": {"all_node_type": "int16"}}, "`all_node_type: int16` is not there yet"),
-        ({"op_config": {"Conv": {"qtype": "int16"}}}, "`qtype: int16` for `Conv`"),
-        (
-            {"op_config": {"Add": {"qtype": "int16"}}, "node_config": {"add1": {"ON": "int16"}}},
-            "`ON: int16` for `add1`",
-        ),
-        ({"subgraph_config": {"h": {"inputs": [], "qtype": "float16"}}}, "`qtype: float16`"),
-        ({"model_config": {"weight": {"bias_correction": {}}}}, "`weight` is not there yet"),
-        ({"model_config": {"modelwise_search": {}}}, "`modelwise_search` is not there yet"),
-        ({"model_config": {"activation": {"calibration_type": ["kl", "max"]}}}, "a search over"),
-        ({"model_config": {"activation": {"calibration_type": "load"}}}, "`load` is not there"),
-        ({"model_config": {"activation": {"asymmetric": True}}}, "`asymmetric: True` is not"),
-        ({"modle_config": {}, "op_config": {}}, "unknown level `modle_config`"),
-        ({"op_config": {"Conv": "int8"}}, "`Conv` must be a mapping"),
-        ("./quant.json", "in a file of its own is not read yet"),
-    ],
-)
-def test_quant_config_is_honoured_or_refused_with_the_strongest_level_first(config, expected):
-    assert expected in error(quant_config=config)
+def test_a_model_that_brings_its_scales_needs_no_folder():
+    found = native(calibration_type="load", cal_data_dir=None)
+    assert (found["calibration"], "data" in found) == ({"method": "load"}, False)
 
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {

@@ -10,7 +10,7 @@ from dialect_cases import HB_MAPPER, changed, document
 from pipeline.digest import Json
 from pipeline.errors import ProjectError
 from pipeline.targets.drobotics.dialect import notes, translate
-from pipeline.targets.drobotics.keys import IGNORED, KEYS, NOT_YET
+from pipeline.targets.drobotics.keys import IGNORED, KEYS
 
 
 def native(**changes: Any) -> Json:
@@ -101,7 +101,7 @@ OTHER: dict[str, tuple[Any, dict[str, Any]]] = {
     "compiler_parameters.advice": (1, {}),
     "custom_op.custom_op_method": ("register", {}),
     "custom_op.op_register_files": ("a.py;b.py", {}),
-    "custom_op.custom_op_dir": ("./custom_op", {}),
+    "custom_op.custom_op_dir": ("./custom_op", {"op_register_files": "a.py"}),
 }
 
 
@@ -113,9 +113,6 @@ def test_every_key_of_the_tables_is_perturbed_below():
 def test_a_key_changes_the_project_or_says_why_not(key: str):
     value, beside = OTHER[key]
     name = key.partition(".")[2]
-    if key in NOT_YET:
-        assert NOT_YET[key] in error(**beside, **{name: value})
-        return
     same = {**beside, name: "m.other"} if key.endswith(("prototxt", "caffe_model")) else beside
     unperturbed, perturbed = native(**same), native(**{**beside, name: value})
     assert (perturbed == unperturbed) == (key in IGNORED)
@@ -127,12 +124,6 @@ def test_an_ignored_key_that_asks_for_something_is_told_with_its_line():
     assert said["jobs"].where.line == 41
 
 
-def test_the_default_search_is_said_to_be_kl():
-    found = notes(document(changed(HB_MAPPER, {"calibration_type": "default"})))
-    assert "here it is kl" in found[-1].what
-    assert native(calibration_type="default")["calibration"] == {"method": "kl"}
-
-
 @pytest.mark.parametrize(
     ("kind", "share", "expected"),
     [
@@ -140,6 +131,10 @@ def test_the_default_search_is_said_to_be_kl():
         ("max", 1.0, {"method": "max"}),
         ("max", None, {"method": "max"}),
         ("max", 0.99995, {"method": "max_percentile", "percentile": 0.99995}),
+        ("default", None, {"method": "default"}),
+        (None, None, {"method": "default"}),
+        ("mix", 0.9999, {"method": "mix"}),
+        ("load", None, {"method": "load"}),
     ],
 )
 def test_max_percentile_speaks_to_max_only(kind, share, expected):
@@ -148,7 +143,61 @@ def test_max_percentile_speaks_to_max_only(kind, share, expected):
 
 def test_skip_calibrates_on_noise_without_a_folder():
     found = native(calibration_type="skip", cal_data_dir=None)
-    assert (found["data"], found["calibration"]) == ({"data": {"random": 8}}, {"method": "max"})
+    assert (found["data"], found["calibration"]) == ({"data": {"random": 8}}, {"method": "skip"})
+
+
+def test_a_qat_model_needs_no_folder():
+    assert "data" not in native(calibration_type="load", cal_data_dir=None)
+
+
+NODE_INFO = {
+    "/model.0/conv/Conv": {"ON": "BPU", "InputType": "int16", "OutputType": "int16"},
+    "cat": {"InputType1": "int16"},
+    "tail": {"ON": "CPU"},
+}
+PLACED: dict[str, tuple[dict[str, Any], Json]] = {
+    "node_info": (
+        {"node_info": NODE_INFO},
+        {
+            "layers": {
+                "/model.0/conv/Conv": {"input": "int16", "output": "int16"},
+                "cat": {"inputs": [None, "int16"]},
+            },
+            "npu": ["/model.0/conv/Conv"],
+            "cpu": ["tail"],
+        },
+    ),
+    "units": ({"run_on_cpu": "a; b", "run_on_bpu": "c"}, {"cpu": ["a", "b"], "npu": ["c"]}),
+    "node_info beats them": (
+        {"run_on_cpu": "a;b", "node_info": {"a": {"ON": "BPU"}}},
+        {"npu": ["a"], "cpu": ["b"]},
+    ),
+    "what a node makes": (
+        {"set_node_data_type": "a:int16; n:0:int8"},
+        {"layers": {"a": {"output": "int16"}, "n:0": {"output": "int8"}}},
+    ),
+    "outputs": ({"optimization": "set_model_output_int16"}, {"outputs": "int16"}),
+    "an operator, in one item": (
+        {"optimization": ["set_Softmax_input_int8,set_Softmax_output_int16"]},
+        {"layers": {"Softmax(*)": {"input": "int8", "output": "int16"}}},
+    ),
+    "words": (
+        {"optimization": "set_all_nodes_int16, run_fast; set_model_output_int8"},
+        {"types": [{"*": "int16"}], "npu": ["*"], "outputs": "int8"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PLACED)
+def test_what_is_asked_of_nodes_is_asked_of_them(name: str):
+    changes, expected = PLACED[name]
+    assert native(**changes)["quantization"] == expected
+
+
+def test_operators_of_the_user_s_lie_in_their_folder():
+    found = native(op_register_files="a.py; [b].py", custom_op_dir="./ops")
+    assert found["custom_operators"] == ["ops/a.py", "ops/[[]b].py"]
+    assert native(op_register_files="a.py")["custom_operators"] == ["a.py"]
 
 
 @pytest.mark.parametrize(
@@ -296,8 +345,11 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "fewer than inputs": ({"input_name": "a;b"}, "wrong number of `input_type_train`: given 1"),
     "numbers": ({"mean_value": "103,94 x"}, "is no list of numbers"),
     "percentile": ({"max_percentile": 99.99}, "`max_percentile` must be 0.5..1"),
-    "mix": ({"calibration_type": "mix"}, "`calibration_type: mix` is not there yet"),
-    "load": ({"calibration_type": "load"}, "`calibration_type: load` is not there yet"),
+    "node_info": ({"node_info": {"a": "int16"}}, "must be a mapping of nodes to mappings"),
+    "unit": ({"node_info": {"a": {"ON": "GPU"}}}, "`ON` cannot be `GPU`"),
+    "word": ({"optimization": "set_model_input_int8"}, "unknown `set_model_input_int8`"),
+    "words": ({"optimization": [1]}, "`optimization` must be words"),
+    "node type": ({"set_node_data_type": "conv1"}, "`conv1` does not give a node its type"),
     "pictures of a feature map": (
         {"preprocess_on": True, "input_type_train": "featuremap", "input_type_rt": "featuremap"},
         "`preprocess_on` is for inputs that are pictures",

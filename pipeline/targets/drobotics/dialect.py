@@ -18,15 +18,13 @@ from pipeline.targets.drobotics.keys import (
     KEYS,
     LEGAL,
     MARCHES,
-    METHODS,
-    NO_METHOD,
     NORMS,
-    NOT_YET,
 )
 from pipeline.targets.drobotics.rules import check_rules
 from pipeline.targets.translation import (
     CALIBRATION,
     INPUT,
+    MODEL,
     RANDOM,
     InputSite,
     Native,
@@ -37,10 +35,18 @@ from pipeline.targets.translation import (
     put_batch,
     put_method,
     put_model,
+    put_operators,
     put_target,
     put_types,
 )
-from pipeline.targets.vendor import Vendor, check_keys, notes_of, refuse_absent, refuse_missing
+from pipeline.targets.vendor import Vendor, check_keys, notes_of, refuse_missing
+from pipeline.targets.wishes import (
+    Wishes,
+    node_types,
+    wish_node_info,
+    wish_optimization,
+    wish_units,
+)
 
 # Every list with one item per input, in the order of input_name.
 LISTS = (
@@ -52,13 +58,11 @@ LISTS = (
 
 
 def translate(document: Document, base: str = "", _beside: Json = None) -> Document:
-    """Raises the first ProjectError: a key, value or pair that hb_mapper refuses, or one that is
-    not there yet."""
+    """Raises the first ProjectError: a key, value or pair that hb_mapper refuses."""
     vendor = Vendor(document, KEYS, base)
     check_keys(vendor, GROUPS)
     names = input_names(vendor, LISTS)
     check_rules(vendor)
-    refuse_absent(vendor, NOT_YET)
     native = Native(document)
     put_model(vendor, native)
     put_target(vendor, native, MARCHES)
@@ -68,20 +72,15 @@ def translate(document: Document, base: str = "", _beside: Json = None) -> Docum
         _put_norm(site)
         put_batch(site)
         _put_samples(site)
-    kind = vendor.text(f"{CALIBRATION}.calibration_type")
-    put_method(vendor, native, kind, METHODS, NO_METHOD)
+    put_method(vendor, native, vendor.text(f"{CALIBRATION}.calibration_type"))
+    put_operators(vendor, native)
+    _put_wishes(vendor, native)
     return native.document()
 
 
 def notes(document: Document) -> tuple[Note, ...]:
-    """What a valid document says that has no effect here, or another effect than with hb_mapper."""
-    vendor = Vendor(document, KEYS)
-    key = f"{CALIBRATION}.calibration_type"
-    found = notes_of(vendor, IGNORED)
-    if vendor.value(key) == "default":
-        what = "`default` searches over kl and max; here it is kl"
-        found = (*found, Note(what, vendor.spot(key).value))
-    return found
+    """What a valid document says that has no effect here."""
+    return notes_of(Vendor(document, KEYS), IGNORED)
 
 
 HB_MAPPER = Dialect(translate, notes)
@@ -129,6 +128,8 @@ def _put_samples(site: InputSite) -> None:
         site.put("data", "random", RANDOM, method)
         return
     folders, kind = f"{CALIBRATION}.cal_data_dir", f"{CALIBRATION}.cal_data_type"
+    if vendor.value(method) == "load" and not vendor.items(folders):
+        return
     if not vendor.items(folders):
         refuse_missing(vendor, CALIBRATION, ["cal_data_dir"])
     folder = site.item(folders)
@@ -140,6 +141,16 @@ def _put_samples(site: InputSite) -> None:
     site.put(
         "data", "dtype", vendor.text(kind) or inferred, kind if vendor.given(kind) else folders
     )
+
+
+def _put_wishes(vendor: Vendor, native: Native) -> None:
+    wishes, types = Wishes(), f"{MODEL}.set_node_data_type"
+    wish_optimization(vendor, native, wishes)
+    wish_units(vendor, wishes)
+    for node, type in node_types(vendor, types):
+        wishes.place(node, "output", type, vendor.spot(types))
+    wish_node_info(vendor, wishes)
+    wishes.put(native)
 
 
 def _put_pictures(site: InputSite) -> None:

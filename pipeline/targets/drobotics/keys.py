@@ -1,10 +1,11 @@
 """The keys of hb_mapper's YAML. Source: the D-Robotics PTQ guide, tables of the five groups.
 
-Every key is read by `dialect.py`, or stands in IGNORED or NOT_YET with the reason.
+Every key is read by `dialect.py`, or stands in IGNORED with the reason.
 """
 
 from __future__ import annotations
 
+from pipeline.targets.translation import ONE_METHOD, PER_CHANNEL
 from pipeline.targets.vendor import Key
 
 GROUPS = (
@@ -33,9 +34,6 @@ NORMS = {
     "data_scale": (False, True),
     "data_mean_and_scale": (True, True),
 }
-
-# calibration_type → our method; `max` becomes max_percentile where max_percentile is below 1
-METHODS = {"default": "kl", "kl": "kl", "max": "max", "skip": "max"}
 
 REMOVABLE = ("Quantize", "Transpose", "Dequantize", "Cast", "Reshape")
 
@@ -82,7 +80,7 @@ KEYS: dict[str, Key] = {
     "calibration_parameters.per_channel": _FLAG,
     "calibration_parameters.run_on_cpu": Key(),
     "calibration_parameters.run_on_bpu": Key(),
-    "calibration_parameters.optimization": Key(),
+    "calibration_parameters.optimization": Key(holds=list),
     "compiler_parameters.compile_mode": Key(("latency", "bandwidth"), default="latency"),
     "compiler_parameters.debug": _FLAG,
     "compiler_parameters.core_num": Key(("1", "2"), holds=int, default=1),
@@ -106,6 +104,8 @@ IGNORED: dict[str, str] = {
     "model_parameters.debug_mode": "what the model is calibrated with is always kept, "
     "in out/samples.npz",
     "model_parameters.log_level": "deprecated; it has no effect",
+    "calibration_parameters.per_channel": PER_CHANNEL,
+    "custom_op.custom_op_method": ONE_METHOD,
     "compiler_parameters.compile_mode": _COMPILER,
     "compiler_parameters.debug": _COMPILER,
     "compiler_parameters.core_num": _COMPILER,
@@ -114,24 +114,4 @@ IGNORED: dict[str, str] = {
     "compiler_parameters.max_time_per_fc": _COMPILER,
     "compiler_parameters.jobs": _COMPILER,
     "compiler_parameters.advice": _COMPILER,
-}
-
-_PLACED = "where a node runs, and on how many bits, cannot be chosen"
-
-NOT_YET: dict[str, str] = {
-    "model_parameters.node_info": _PLACED,
-    "model_parameters.set_node_data_type": f"{_PLACED} (and node_info replaces it)",
-    "calibration_parameters.per_channel": "activations have one threshold per tensor",
-    "calibration_parameters.run_on_cpu": _PLACED,
-    "calibration_parameters.run_on_bpu": _PLACED,
-    "calibration_parameters.optimization": "outputs are float",
-    "custom_op.custom_op_method": "operators of your own cannot be registered",
-    "custom_op.op_register_files": "operators of your own cannot be registered",
-    "custom_op.custom_op_dir": "operators of your own cannot be registered",
-}
-
-# calibration_type → why it is refused
-NO_METHOD: dict[str, str] = {
-    "mix": "thresholds by another method for every node",
-    "load": "thresholds from a QAT model",
 }

@@ -1,19 +1,11 @@
-"""What hb_mapper asks of keys together: the limits of a board, and the shape of node_info."""
+"""What hb_mapper asks of keys together: the limits of a board."""
 
 from __future__ import annotations
 
-import re
-
-from pipeline.errors import ProjectError
 from pipeline.targets.translation import whole
 from pipeline.targets.vendor import Vendor
 
 _X3 = "bernoulli2"
-_FIELDS = {
-    "ON": ("BPU", "CPU"),
-    "InputType": ("int8", "int16"),
-    "OutputType": ("int8", "int16"),
-}
 _SOURCES = ("ddr", "pyramid", "resizer")
 
 
@@ -21,7 +13,6 @@ def check_rules(vendor: Vendor) -> None:
     """Raises the first ProjectError for what the board of `march` cannot do."""
     is_x3 = vendor.text("model_parameters.march") == _X3
     (_check_x3 if is_x3 else _check_later)(vendor)
-    _check_node_info(vendor)
     _check_sources(vendor)
     for key, low, high, other in (
         ("compiler_parameters.max_time_per_fc", 1000, 2**32 - 1, (0,)),
@@ -50,26 +41,6 @@ def _check_later(vendor: Vendor) -> None:
     key = "compiler_parameters.core_num"
     if vendor.text(key) != "1":
         raise vendor.error(key, "`core_num: 2` is for RDK X3", "leave it out")
-
-
-def _check_node_info(vendor: Vendor) -> None:
-    key = "model_parameters.node_info"
-    found = vendor.given(key)
-    if found is None:
-        return
-    hint = "write  {node_name: {ON: BPU, InputType: int16, OutputType: int16}}"
-    if not isinstance(found, dict) or not all(isinstance(item, dict) for item in found.values()):
-        raise vendor.error(key, "`node_info` must be a mapping of nodes to mappings", hint)
-    for node, fields in found.items():
-        for name, value in fields.items():
-            allowed = _FIELDS.get(re.sub(r"(?<=^InputType)[0-9]+$", "", name))
-            place = vendor.document.places["model_parameters", "node_info", node, name]
-            if allowed is None:
-                what = f"unknown key `{name}` of `{node}`"
-                raise ProjectError(what, place.key, "known: ON, InputType, InputType0, OutputType")
-            if value not in allowed:
-                what = f"`{name}` cannot be `{value}`"
-                raise ProjectError(what, place.value, f"allowed: {', '.join(allowed)}")
 
 
 def _check_sources(vendor: Vendor) -> None:

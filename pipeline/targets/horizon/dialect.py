@@ -12,18 +12,17 @@ from __future__ import annotations
 from pipeline.digest import Json
 from pipeline.project.document import Document
 from pipeline.project.vendor import Dialect, Note
+from pipeline.targets.horizon.activation import activation_notes
+from pipeline.targets.horizon.config_file import read_config
 from pipeline.targets.horizon.keys import (
     FED_LAYOUTS,
     IGNORED,
     KEYS,
     LEGAL,
     MARCHES,
-    METHODS,
-    NO_METHOD,
-    NOT_YET,
     OPEN_GROUPS,
 )
-from pipeline.targets.horizon.precision import put_precision
+from pipeline.targets.horizon.precision import precision_notes, put_precision
 from pipeline.targets.horizon.rules import check_rules, check_shape
 from pipeline.targets.translation import (
     CALIBRATION,
@@ -38,10 +37,19 @@ from pipeline.targets.translation import (
     put_batch,
     put_method,
     put_model,
+    put_operators,
     put_target,
     put_types,
 )
-from pipeline.targets.vendor import Vendor, check_keys, notes_of, refuse_absent, refuse_missing
+from pipeline.targets.vendor import Vendor, check_keys, notes_of, refuse_missing
+from pipeline.targets.wishes import (
+    NODE_INFO,
+    Wishes,
+    node_types,
+    wish_node_info,
+    wish_optimization,
+    wish_units,
+)
 
 METHOD, FOLDERS = f"{CALIBRATION}.calibration_type", f"{CALIBRATION}.cal_data_dir"
 VALUES = tuple(f"{INPUT}.{name}_value" for name in ("mean", "scale", "std"))
@@ -54,13 +62,11 @@ LISTS = (
 
 
 def translate(document: Document, base: str = "", _beside: Json = None) -> Document:
-    """Raises the first ProjectError: a key, value or pair that hb_compile refuses, or one that is
-    not there yet."""
+    """Raises the first ProjectError: a key, value or pair that hb_compile refuses."""
     vendor = Vendor(document, KEYS, base, strict=True)
     check_keys(vendor, ("model_parameters",), OPEN_GROUPS)
     names = input_names(vendor, LISTS)
     check_rules(vendor)
-    refuse_absent(vendor, NOT_YET)
     native = Native(document)
     put_model(vendor, native)
     put_target(vendor, native, MARCHES)
@@ -70,30 +76,43 @@ def translate(document: Document, base: str = "", _beside: Json = None) -> Docum
         _put_norm(site)
         put_batch(site)
         _put_samples(site)
-    put_method(vendor, native, _kind(vendor), METHODS, NO_METHOD)
-    put_precision(vendor, native)
+    put_method(vendor, native, _kind(vendor))
+    put_operators(vendor, native)
+    _put_wishes(vendor, native)
     return native.document()
 
 
 def notes(document: Document) -> tuple[Note, ...]:
     """What a valid document says that has no effect here, or another effect than there."""
     vendor = Vendor(document, KEYS, strict=True)
-    spot = vendor.spot(METHOD)
-    if not vendor.items(FOLDERS):
-        told = "no `cal_data_dir`: calibrated on noise, for timing and not for accuracy"
-    elif vendor.text(METHOD) == "default":
-        told = "without a method hb_compile searches over kl and max; here it is kl"
+    found = (*notes_of(vendor, IGNORED), *precision_notes(vendor), *activation_notes(vendor))
+    if vendor.items(FOLDERS) or vendor.text(METHOD) == "load":
+        return found
+    told = "no `cal_data_dir`: calibrated on noise, for timing and not for accuracy"
+    return (*found, Note(told, vendor.spot(METHOD).value))
+
+
+HB_COMPILE = Dialect(translate, notes, read_config)
+
+
+def _put_wishes(vendor: Vendor, native: Native) -> None:
+    """What is said node by node, from the weakest key to the strongest."""
+    wishes = Wishes()
+    wish_optimization(vendor, native, wishes)
+    put_precision(vendor, native, wishes)
+    wish_units(vendor, wishes)
+    if isinstance(vendor.given(NODE_INFO), str):
+        for node, type in node_types(vendor, NODE_INFO):
+            wishes.type(node, type, vendor.spot(NODE_INFO))
     else:
-        return notes_of(vendor, IGNORED)
-    return (*notes_of(vendor, IGNORED), Note(told, spot.value))
-
-
-HB_COMPILE = Dialect(translate, notes)
+        wish_node_info(vendor, wishes)
+    wishes.put(native)
 
 
 def _kind(vendor: Vendor) -> str:
-    """calibration_type; without a folder there is nothing but `skip`."""
-    return vendor.text(METHOD) if vendor.items(FOLDERS) else "skip"
+    """calibration_type; without a folder there is nothing but `skip`, or scales to load."""
+    kind = vendor.text(METHOD)
+    return kind if vendor.items(FOLDERS) or kind == "load" else "skip"
 
 
 def _put_input(site: InputSite) -> None:
@@ -151,6 +170,8 @@ def _put_samples(site: InputSite) -> None:
     vendor = site.vendor
     if _kind(vendor) == "skip":
         site.put("data", "random", RANDOM, METHOD)
+        return
+    if not vendor.items(FOLDERS):
         return
     site.put("data", "files", folder_files(vendor, site.item(FOLDERS), ".npy"), FOLDERS)
     if {"mean", "scale"} & set(site.native.data["inputs"][site.name]):

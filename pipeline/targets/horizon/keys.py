@@ -1,10 +1,11 @@
 """The keys of hb_compile's YAML. Source: the OpenExplorer 3.x tables of the five groups.
 
-Every key is read by `dialect.py`, or stands in IGNORED or NOT_YET with the reason.
+Every key is read by `dialect.py`, or stands in IGNORED with the reason.
 """
 
 from __future__ import annotations
 
+from pipeline.targets.translation import ONE_METHOD, PER_CHANNEL
 from pipeline.targets.vendor import Key
 
 # The groups whose unknown keys are refused; calibration_parameters lets them pass.
@@ -24,9 +25,6 @@ LEGAL = {
     "featuremap": ("featuremap",),
 }
 FED_LAYOUTS = {"rgb": "NHWC", "bgr": "NHWC", "yuv444": "NHWC", "gray": "NCHW", "featuremap": "NCHW"}
-
-# calibration_type → our method; without one the vendor searches over kl and max
-METHODS = {"default": "kl", "kl": "kl", "max": "max", "skip": "max"}
 
 REMOVABLE = ("Quantize", "Transpose", "Dequantize", "Cast", "Reshape", "Softmax")
 
@@ -82,7 +80,7 @@ KEYS: dict[str, Key] = {
     "calibration_parameters.max_percentile": Key(holds=float, default=1.0),
     "calibration_parameters.run_on_cpu": Key(),
     "calibration_parameters.run_on_bpu": Key(),
-    "calibration_parameters.optimization": Key(),
+    "calibration_parameters.optimization": Key(holds=list),
     "calibration_parameters.quant_config": Key(holds=dict),
     "calibration_parameters.preprocess_on": _FLAG,
     "calibration_parameters.cal_data_type": Key(("float32", "uint8")),
@@ -126,6 +124,7 @@ IGNORED: dict[str, str] = {
     "input_parameters.norm_type": "deprecated; it follows from the values that are given",
     "input_parameters.separate_batch": _COMPILER,
     "input_parameters.separate_name": _COMPILER,
+    "calibration_parameters.per_channel": PER_CHANNEL,
     "calibration_parameters.preprocess_on": _DEPRECATED,
     "calibration_parameters.cal_data_type": "deprecated; a .npy file tells its type",
     **{
@@ -134,24 +133,5 @@ IGNORED: dict[str, str] = {
         if key.startswith("compiler_parameters.") and "hbdk3" not in key
     },
     "compiler_parameters.hbdk3_compatible_mode": _DEPRECATED,
-}
-
-_PLACED = "where a node runs, and on how many bits, cannot be chosen"
-_OPERATORS = "operators of your own cannot be registered"
-
-NOT_YET: dict[str, str] = {
-    "model_parameters.node_info": _PLACED,
-    "calibration_parameters.per_channel": "activations have one threshold per tensor",
-    "calibration_parameters.run_on_cpu": _PLACED,
-    "calibration_parameters.run_on_bpu": _PLACED,
-    "calibration_parameters.optimization": "outputs are float",
-    "custom_op.custom_op_method": _OPERATORS,
-    "custom_op.op_register_files": _OPERATORS,
-    "custom_op.custom_op_dir": _OPERATORS,
-}
-
-# calibration_type → why it is refused
-NO_METHOD: dict[str, str] = {
-    "mix": "thresholds by another method for every node",
-    "load": "thresholds from a QAT model",
+    "custom_op.custom_op_method": ONE_METHOD,
 }

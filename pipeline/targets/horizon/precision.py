@@ -2,103 +2,158 @@
 
     model_config < op_config < subgraph_config < node_config
 
-Today every node is int8 by one method for the whole model, so that is what may be asked for: the
-method of model_config.activation, which beats calibration_type, and int8 on any level.
+    model_config      all_node_type, model_output_type, activation, weight, a search
+    op_config         {Softmax: {qtype: int16}}
+    subgraph_config   {head: {inputs: [a], outputs: [b], qtype: int16}}
+    node_config       {conv1: {qtype: int8, input0: int16}}, also {conv1: {ON: int16}}
+
+A search over the whole model is `default`, one layer by layer is `mix`. Source: the tables of HMCT
+in OpenExplorer 3.x.
 """
 
 from __future__ import annotations
 
-from pipeline.digest import Json
-from pipeline.errors import ProjectError, did_you_mean
-from pipeline.project.document import Route
+import re
+from collections.abc import Callable
+
+from pipeline.project.vendor import Note
+from pipeline.targets.horizon.activation import put_activation
+from pipeline.targets.horizon.entry import Entry, quant_config
 from pipeline.targets.translation import Native
 from pipeline.targets.vendor import Vendor
+from pipeline.targets.wishes import EVERY, INTEGERS, UNITS, Wishes
 
-KEY = "calibration_parameters.quant_config"
-_TOP: Route = ("calibration_parameters", "quant_config")
-_LEVELS = ("model_config", "op_config", "subgraph_config", "node_config")
-_PLAIN = ("inputs", "outputs")  # of a subgraph: names of tensors, no precision
-
-# key of model_config.activation → the values that change nothing
-_DEFAULTS: dict[str, tuple[Json, ...]] = {
-    "num_bin": (1024,),
-    "max_num_bin": (16384,),
-    "per_channel": (False,),
-    "asymmetric": (False,),
+# type there → type here
+TYPES = {
+    **{name: name for name in ("int8", "int16", "float16", "float32")},
+    **dict.fromkeys(("dual-int16", "int16-ec"), "int16"),
 }
-_METHODS = {"kl": "kl", "max": "max"}
+OUTPUTS = ("int8", "int16", "float32")
+MODEL_KEYS = (
+    *("all_node_type", "model_output_type", "activation", "weight"),
+    *("modelwise_search", "layerwise_search"),
+)
+_INPUT = re.compile(r"(?:InputType|input)([0-9]{0,3})")
+_OUTPUT = ("OutputType", "output", "output0")
+_ENDS = ("inputs", "outputs")  # of a subgraph
+
+_WIDER = "`{}` is int16: weights stay int8"
+# key of quant_config → why it has no effect
+_WITHOUT_EFFECT = {
+    "num_sample": "all samples are used",
+    "metric": "a search compares by cosine, a correction needs none",
+    "similarity": "a search tries all it has and takes the best",
+}
 
 
-def put_precision(vendor: Vendor, native: Native) -> None:
-    """`calibration:` as quant_config has it. Raises ProjectError for what is not there yet."""
-    config = vendor.given(KEY)
+def put_precision(vendor: Vendor, native: Native, wishes: Wishes) -> None:
+    """`calibration:` and `quantization:` as quant_config has them. Raises ProjectError."""
+    config = quant_config(vendor)
     if config is None:
         return
-    if not isinstance(config, dict):
-        hint = "write its content here"
-        raise vendor.error(KEY, "`quant_config` in a file of its own is not read yet", hint)
-    for level in config:
-        if level not in _LEVELS:
-            hint = did_you_mean(level, _LEVELS)
-            raise _wrong(vendor, (*_TOP, level), f"unknown level `{level}`", hint)
-    for level in _LEVELS[:0:-1]:  # the strongest first: it is the one that counts
-        _refuse_wide(vendor, config.get(level), (*_TOP, level))
-    _put_model_level(vendor, native, config.get("model_config"))
+    for level in config.inside():
+        if level.name not in ("model_config", *NAMED):
+            raise level.strange("level", ("model_config", *NAMED))
+    if model := config.at("model_config"):
+        _put_model(native, wishes, model)
+    for name, named in NAMED.items():
+        found = config.at(name)
+        for entry in found.inside() if found else ():
+            _wish(wishes, named(entry), entry)
 
 
-def _put_model_level(vendor: Vendor, native: Native, level: Json) -> None:
-    route: Route = (*_TOP, "model_config")
-    if isinstance(level, dict) and list(level) == ["default"]:
-        level, route = level["default"], (*route, "default")
-    for key, value in _mapping(vendor, level, route).items():
-        at = (*route, key)
-        if key == "activation":
-            _put_activation(vendor, native, _mapping(vendor, value, at), at)
-        elif key not in ("all_node_type", "model_output_type"):
-            raise _wrong(vendor, at, f"`{key}` is not there yet", "leave it out")
-        elif value != {"all_node_type": "int8", "model_output_type": "float32"}[key]:
-            raise _wrong(vendor, at, f"`{key}: {value}` is not there yet: nodes are int8")
+def precision_notes(vendor: Vendor) -> tuple[Note, ...]:
+    """What quant_config says that has no effect here, or another."""
+    config = quant_config(vendor)
+    found = []
+    for entry in config.below() if config else ():
+        if entry.name in _WITHOUT_EFFECT:
+            what = f"`{entry.name}` is ignored: {_WITHOUT_EFFECT[entry.name]}"
+            found.append(Note(what, entry.spot.value))
+        elif isinstance(entry.value, str) and TYPES.get(entry.value, entry.value) != entry.value:
+            found.append(Note(_WIDER.format(entry.value), entry.spot.value))
+    return tuple(found)
 
 
-def _put_activation(vendor: Vendor, native: Native, asked: dict[str, Json], route: Route) -> None:
-    for key, value in asked.items():
-        at = (*route, key)
-        if isinstance(value, list):
-            raise _wrong(vendor, at, "a search over several values is not there yet", "give one")
-        known = key in ("calibration_type", "max_percentile") or value in _DEFAULTS.get(key, ())
-        if not known:
-            raise _wrong(vendor, at, f"`{key}: {value}` is not there yet", "leave it out")
-    if "calibration_type" not in asked:
-        return
-    kind, share = asked["calibration_type"], asked.get("max_percentile", 1.0)
-    at = (*route, "calibration_type")
-    if kind not in _METHODS:
-        raise _wrong(vendor, at, f"`{kind}` is not there yet", "there are: kl, max")
-    spot = vendor.document.places[at]
-    is_cut = kind == "max" and share != 1.0
-    native.data["calibration"] = {}
-    method = "max_percentile" if is_cut else _METHODS[kind]
-    native.put(("calibration", "method"), method, spot)
-    if is_cut:
-        spot = vendor.document.places[*route, "max_percentile"]
-        native.put(("calibration", "percentile"), share, spot)
+def _put_model(native: Native, wishes: Wishes, model: Entry) -> None:
+    """The keys may stand below a name of the user's own, such as `default`."""
+    inside = list(model.inside())
+    if len(inside) == 1 and inside[0].name not in MODEL_KEYS and isinstance(inside[0].value, dict):
+        model, inside = inside[0], list(inside[0].inside())
+    for entry in inside:
+        if entry.name not in MODEL_KEYS:
+            raise entry.strange("key", MODEL_KEYS)
+    if kind := model.at("all_node_type"):
+        wishes.type(EVERY, _type(kind), kind.spot)
+    if outputs := model.at("model_output_type"):
+        value = outputs.one_of(OUTPUTS)
+        native.put(("quantization", "outputs"), value, outputs.spot)
+    if weight := model.at("weight"):
+        _put_weight(native, weight)
+    put_activation(native, model)
 
 
-def _refuse_wide(vendor: Vendor, level: Json, route: Route) -> None:
-    """Whatever is named below must be int8."""
-    for name, asked in _mapping(vendor, level, route).items():
-        at = (*route, name)
-        for key, kind in _mapping(vendor, asked, at).items():
-            if key not in _PLAIN and kind != "int8":
-                what = f"`{key}: {kind}` for `{name}` is not there yet: nodes are int8"
-                raise _wrong(vendor, (*at, key), what, "leave it out")
+def _put_weight(native: Native, weight: Entry) -> None:
+    for entry in weight.inside():
+        if entry.name != "bias_correction":
+            raise entry.strange("key", ("bias_correction",))
+        for option in entry.inside():
+            if option.name not in _WITHOUT_EFFECT:
+                raise option.strange("key", ("num_sample", "metric"))
+        native.put(("quantization", "bias_correction"), True, entry.spot)
 
 
-def _mapping(vendor: Vendor, value: Json, route: Route) -> dict[str, Json]:
-    if value is not None and not isinstance(value, dict):
-        raise _wrong(vendor, route, f"`{route[-1]}` must be a mapping")
-    return value or {}
+def _operator(entry: Entry) -> str:
+    return f"{entry.name}(*)"
 
 
-def _wrong(vendor: Vendor, route: Route, what: str, hint: str = "") -> ProjectError:
-    return ProjectError(what, vendor.document.places[route].key, hint)
+def _node(entry: Entry) -> str:
+    return entry.name
+
+
+def _subgraph(entry: Entry) -> str:
+    """The name for what lies between its inputs and outputs."""
+    ends = []
+    for side in _ENDS:
+        names = entry.at(side)
+        listed = names.value if names and isinstance(names.value, list) else []
+        if not listed or not all(isinstance(name, str) and name for name in listed):
+            hint = "write  inputs: [tensor], outputs: [tensor]"
+            raise entry.error(f"`{entry.name}` needs names of its {side}", hint)
+        ends.append(", ".join(listed))
+    return " -> ".join(ends)
+
+
+def _wish(wishes: Wishes, name: str, entry: Entry) -> None:
+    """The type of the whole first: that of a place of it beats it."""
+    fields = list(entry.inside())
+    for field in sorted(fields, key=lambda field: field.name not in ("qtype", "ON")):
+        number = _INPUT.fullmatch(field.name)
+        if field.name == "ON" and isinstance(field.value, str) and field.value in UNITS:
+            wishes.run(name, UNITS[field.value], field.spot)
+        elif field.name in ("qtype", "ON"):
+            wishes.type(name, _type(field), field.spot)
+        elif number or field.name in _OUTPUT:
+            place = "output" if number is None else int(number[1]) if number[1] else "input"
+            wishes.place(name, place, _integer(field), field.spot)
+        elif field.name not in _ENDS:
+            raise field.strange("key", ("qtype", "InputType", "OutputType", "input0"))
+
+
+# level → what its names mean, the weakest first
+NAMED: dict[str, Callable[[Entry], str]] = {
+    "op_config": _operator,
+    "subgraph_config": _subgraph,
+    "node_config": _node,
+}
+
+
+def _type(entry: Entry) -> str:
+    return TYPES[entry.one_of(tuple(TYPES))]
+
+
+def _integer(entry: Entry) -> str:
+    if _type(entry) not in INTEGERS:
+        hint = "write  qtype: " + str(entry.value)
+        raise entry.error(f"`{entry.value}` is for a whole node, not for one place of it", hint)
+    return _type(entry)

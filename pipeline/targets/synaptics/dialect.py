@@ -37,6 +37,7 @@ from pipeline.targets.synaptics.rules import (
 )
 from pipeline.targets.translation import RANDOM, Native
 
+BEHIND = "..."
 # Suffixes of a dataset's files, and what they hold.
 KINDS = {**dict.fromkeys((".jpg", ".jpeg", ".png", ".bmp"), "picture"), ".npy": "array"}
 
@@ -179,8 +180,10 @@ def _channels(site: _Site) -> str:
 def _put_quantization(meta: Meta, native: Native) -> None:
     said, types = meta.said.quantization, types_of(meta)
     if said is None or not meta.datasets:
-        # Without samples SyNAP takes the model as it is: it may bring its scales along.
-        native.put(("calibration", "method"), "load", meta.spot("quantization"))
+        # Without samples SyNAP takes the model as it is: with the scales it brings, or in float16.
+        spot = meta.spot("quantization")
+        native.put(("calibration", "method"), "load", spot)
+        native.put(("quantization", "types"), {EVERY: "float16"}, spot)
         return
     algorithm = meta.spot("quantization", "algorithm")
     native.put(("calibration", "method"), METHODS[said.algorithm], algorithm)
@@ -202,22 +205,21 @@ def _layer(name: str) -> str:
 
 
 def _put_delegates(meta: Meta, native: Native) -> None:
-    """Rules in order, `*` first: what is sent away from the NPU, and what back to it.
-
-    Natively what is named for the NPU wins, whatever its place.
-    """
-    rules = delegates_of(meta)
-    kinds = {name: delegate_type(rules[name]) for name in sorted(rules, key=lambda n: n != EVERY)}
-    away: list[str] = []
-    back: list[str] = []
-    for name, kind in kinds.items():
-        if kind in ("cpu", "gpu"):
-            if back:
-                what = f"`{name}` leaves the NPU after `{back[-1]}` was put there"
-                raise meta.error(("delegate", name), what, "name the layers for the NPU last")
-            away.append(_layer(name))
-        elif away:
-            back.append(_layer(name))
-    for key, names in (("cpu", away), ("npu", back)):
+    """Who runs what. Natively the name that says more wins, whatever its place; so that a rule
+    for all that follows a layer must not come after that layer's own."""
+    units = {_layer(name): _unit(value) for name, value in delegates_of(meta).items()}
+    if "cpu" not in units.values():
+        return
+    for index, (name, unit) in enumerate(units.items()):
+        for earlier in list(units)[:index] if name.endswith(BEHIND) else ():
+            if units[earlier] != unit and earlier != EVERY and not earlier.endswith(BEHIND):
+                what = f"`{name}` comes after `{earlier}`, which is for another unit"
+                raise meta.error(("delegate", name), what, "name single layers last")
+    for unit in ("cpu", "npu"):
+        names = [name for name, on in units.items() if (name, on) != (EVERY, "npu") and on == unit]
         if names:
-            native.put(("quantization", key), names, meta.spot("delegate"))
+            native.put(("quantization", unit), names, meta.spot("delegate"))
+
+
+def _unit(delegate: str) -> str:
+    return "cpu" if delegate_type(delegate) in ("cpu", "gpu") else "npu"

@@ -1,0 +1,85 @@
+"""Names for parts of a model: operators, what lies between, and which name says more."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeline.errors import ProjectError
+from pipeline.graph import parse_text, upgraded
+from pipeline.project.sections import Layer, Quantization
+from pipeline.quant.asked import asked
+from pipeline.quant.named import named, strength
+from pipeline.quant.plan import planned
+from pipeline.targets.reader import read_target
+
+TEXT = """a (float[1,2,4,4] x) => (float[] y, float[] z)
+    <float[2,2,1,1] w = {1.0,-2.0,0.5,3.0}> {
+    c = Conv(x, w)  r = Relu(c)  s = Sigmoid(r)  d = Conv(s, w)  e = Conv(d, w)
+    y = Tanh(e)  z = Sigmoid(d) }"""
+NPU = read_target("ara240")
+
+
+def graph():
+    return upgraded(parse_text(TEXT)).with_shapes()
+
+
+def names(nodes):
+    return "".join(sorted(node.outputs[0].name for node in nodes))
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("Conv(*)", "cde"),
+        ("Softmax(*)", ""),
+        ("d...", "eyz"),
+        ("c -> d", "cdrs"),
+        ("x -> r", "cr"),
+        ("r -> y", "dersy"),
+        ("d, s -> y, z", "desyz"),
+        ("y -> c", ""),
+    ],
+)
+def test_a_name_means_these_nodes(name: str, expected: str):
+    assert names(named(graph(), name, "quantization.types").nodes) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("Cnov(*)", "there is no operator `Cnov`"),
+        ("c -> nowhere", "no node `nowhere`"),
+        (" -> c", "no node ``"),
+    ],
+)
+def test_a_name_that_means_nothing_is_an_error(name: str, what: str):
+    with pytest.raises(ProjectError, match=what.replace("(", ".")):
+        named(graph(), name, "quantization.types")
+
+
+def test_the_name_that_says_more_is_the_stronger():
+    ordered = ["*", "INPUTS", "Conv(*)", "c...", "d...", "e -> y", "e"]
+    found = [strength(graph(), name, "quantization.types") for name in ordered]
+    assert found == sorted(found)
+
+
+@pytest.mark.parametrize(
+    ("cpu", "npu", "floats"),
+    [
+        (["*"], ["c"], "deyz"),
+        (["*"], ["r", "y"], "dez"),
+        (["d"], ["*"], "d"),
+        (["Conv(*)"], ["d..."], "cd"),
+        (["d"], ["d"], ""),
+    ],
+)
+def test_cpu_and_npu_meet_where_the_stronger_name_says_and_npu_wins_a_tie(cpu, npu, floats):
+    plan = planned(graph(), Quantization(cpu=tuple(cpu), npu=tuple(npu)), NPU)
+    assert names(plan.kept).replace("s", "").replace("r", "") == floats
+
+
+def test_the_type_of_an_operator_is_weaker_than_that_of_a_node():
+    layers = {"d": Layer(output="int8"), "Conv(*)": Layer(output="int16")}
+    for order in (layers, dict(reversed(layers.items()))):
+        wide = asked(graph(), Quantization(layers=order)).wishes.wide
+        assert names(node for node, _ in wide) == "ce"
