@@ -43,6 +43,13 @@ class Calibration:
         float,
         Doc("Of moving_average: the share of the average that a sample leaves.", 0.0, 1.0),
     ] = 0.9
+    recipe: Annotated[
+        Literal["plain", "best"],
+        Doc(
+            "best: every method and every switch of `quantization` is tried on samples held out, "
+            "and kept where it helps; `method` is then not read."
+        ),
+    ] = "plain"
     symmetric: Annotated[
         bool | None, Doc("Whether zero is the middle of every grid; by default as the chip has it.")
     ] = None
@@ -94,3 +101,19 @@ class Quantization:
         Literal["standard", "full"],
         Doc("full: what only moves values is quantized next to floats too."),
     ] = "standard"
+    equalize: Annotated[
+        bool, Doc("Channels between two layers are brought to one size; the answers stay.")
+    ] = False
+    migrate: Annotated[
+        bool, Doc("Channels too large for their tensor's scale are made up for by the weights.")
+    ] = False
+    clip_weights: Annotated[
+        bool, Doc("Weights saturate where the mean square error is the smaller for it.")
+    ] = False
+    round_weights: Annotated[
+        Literal["nearest", "adaptive"],
+        Doc("adaptive: each weight's rounding error is made up for by those not yet rounded."),
+    ] = "nearest"
+    bias_correction: Annotated[
+        bool, Doc("Biases take up the mean shift that the integers bring to what a layer makes.")
+    ] = False
