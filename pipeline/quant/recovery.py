@@ -30,9 +30,12 @@ SWITCHES = (*RESCALING, "clip_weights", "round_weights", "bias_correction")
 
 def switched_on(quantization: Quantization) -> tuple[str, ...]:
     """The switches that the project asks for, in their order."""
-    on = {name: getattr(quantization, name) for name in SWITCHES}
-    on["round_weights"] = quantization.round_weights == "adaptive"
-    return tuple(name for name in SWITCHES if on[name])
+    return tuple(name for name in SWITCHES if getattr(quantization, name) in (True, "adaptive"))
+
+
+def left_open(quantization: Quantization) -> tuple[str, ...]:
+    """The switches of which the project says neither that they are on nor that they are off."""
+    return tuple(name for name in SWITCHES if getattr(quantization, name) is None)
 
 
 def rescaling(

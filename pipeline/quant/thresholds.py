@@ -15,9 +15,11 @@ each chunk's mass spread evenly over its non-empty bins. T is the edge after the
 
 which is infinite where outliers were added to an empty bin, and where they are more than the share
 of one level, N / LEVELS: KL weighs how often values occur, not how large they are, and of a sparse
-tensor deep in a network it would cut off the large fifth that carries what was found. The count of bin 0 is taken to be that
-of bin 1, as NVIDIA's own calibrators do: after a ReLU half of all values are zero, which every T
-represents exactly; left in, they outweigh all others, and T comes out several times too small.
+tensor deep in a network it would cut off the large fifth that carries what was found.
+
+The count of bin 0 is taken to be that of bin 1, as NVIDIA's own calibrators do: after a ReLU half
+of all values are zero, which every T represents exactly; left in, they outweigh all others, and T
+comes out several times too small.
 
 Within a chunk Q is one number, so the sum falls apart into prefix sums: sum P log P over bins and
 (mass of P) * log Q per chunk. All candidates are evaluated as one table of (candidates, LEVELS);

@@ -108,13 +108,16 @@ def best_method(candidates: Sequence[Recipe], bench: Bench) -> Recipe:
 
 
 def best_switches(
-    found: Recipe, bench: Bench, statistics: Statistics, calibration: Calibration
+    found: Recipe,
+    names: Sequence[str],
+    bench: Bench,
+    statistics: Statistics,
+    calibration: Calibration,
 ) -> Recipe:
-    """`found` with every switch more that brings the answers closer, tried one after the other."""
+    """`found` with those of the switches that bring the answers closer, one after the other."""
     closest = max(trial.cosine for trial in found.trials)
     calibration = replace(calibration, method=found.method)  # type: ignore[arg-type]
-    left = [name for name in SWITCHES if name not in found.switches]
-    for name in track(left, "recipe", len(left)):
+    for name in track(names, "recipe", len(names)):
         switches = tuple(each for each in SWITCHES if each in (*found.switches, name))
         tried = replace(found, switches=switches)
         if name in RESCALING:

@@ -1,7 +1,8 @@
 """recipe: the range of every tensor, by the calibration's method, and what was tried to find it.
 
 a method      statistics → ranges, nothing is run
-default       the best of several methods, by the outputs of the samples held out
+default       the best of several methods, by the outputs of the samples held out, and biases
+              corrected where that helps
 mix           for every tensor the method that leaves the least noise
 load          nothing to decide: the model carries its scales
 recipe: best  the best method, and of the switches of `quantization` those that help
@@ -24,12 +25,14 @@ from pipeline.project.sections import Calibration, Quantization
 from pipeline.quant.loaded import LOAD, check_method, check_nothing_asked
 from pipeline.quant.qdq import DEFAULT
 from pipeline.quant.recipe import Recipe
-from pipeline.quant.recovery import switched_on
+from pipeline.quant.recovery import left_open, switched_on
 from pipeline.quant.schemes import with_scheme
 from pipeline.quant.search import candidates, mixed, plain
 from pipeline.quant.statistics import Statistics
 from pipeline.quant.trials import Bench, Ground, best_method, best_switches, ground
 from pipeline.targets.target import Target
+
+CHEAP = ("bias_correction",)  # of the switches, what `default` tries
 
 
 def recipe(
@@ -60,16 +63,23 @@ def recipe(
         replace(found, switches=switches, factors=stood.factors)
         for found in _by_method(stood, calibration, schemes)
     ]
-    if calibration.recipe == "best":
-        return best_switches(best_method(tried, bench), bench, statistics, calibration)
-    return best_method(tried, bench) if len(tried) > 1 else tried[0]
+    if not _is_search(calibration):
+        return tried[0]
+    names = left_open(quantization)
+    if calibration.recipe == "plain":
+        names = tuple(name for name in names if name in CHEAP)
+    return best_switches(best_method(tried, bench), names, bench, statistics, calibration)
+
+
+def _is_search(calibration: Calibration) -> bool:
+    return calibration.recipe == "best" or calibration.method == "default"
 
 
 def _by_method(
     stood: Ground, calibration: Calibration, schemes: Sequence[bool]
 ) -> Iterable[Recipe]:
     graph, measured, _ = stood
-    if calibration.recipe == "best" or calibration.method == "default":
+    if _is_search(calibration):
         return candidates(graph, measured, calibration, schemes)
     if calibration.method == "mix":
         return (mixed(graph, measured, calibration, schemes[0]),)
