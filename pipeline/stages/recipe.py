@@ -1,8 +1,8 @@
 """recipe: the range of every tensor, by the calibration's method, and what was tried to find it.
 
 a method      statistics → ranges, nothing is run
-default       the best of several methods, by the outputs of the samples held out, and biases
-              corrected where that helps
+default       the best of several methods, by the outputs of the samples held out, and weights
+              rounded adaptively and biases corrected where that helps
 mix           for every tensor the method that leaves the least noise
 load          nothing to decide: the model carries its scales
 recipe: best  the best method, and of the switches of `quantization` those that help
@@ -32,7 +32,7 @@ from pipeline.quant.statistics import Statistics
 from pipeline.quant.trials import Bench, Ground, best_method, best_switches, ground
 from pipeline.targets.target import Target
 
-CHEAP = ("bias_correction",)  # of the switches, what `default` tries
+ADJUSTING = ("round_weights", "bias_correction")  # of the switches, those that `default` tries
 
 
 def recipe(
@@ -67,7 +67,7 @@ def recipe(
         return tried[0]
     names = left_open(quantization)
     if calibration.recipe == "plain":
-        names = tuple(name for name in names if name in CHEAP)
+        names = tuple(name for name in names if name in ADJUSTING)
     return best_switches(best_method(tried, bench), names, bench, statistics, calibration)
 
 
