@@ -18,7 +18,9 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, quantize_static
@@ -74,7 +76,7 @@ def ours(graph: Graph, feeds: Sequence[Feeds], target: Target) -> Ways:
         return quantized(calibrated(graph, found, samples, target, {})).to_bytes()
 
     for name, calibration in OURS.items():
-        yield f"{name}, {target.name}", lambda calibration=calibration: made(calibration)
+        yield f"{name}, {target.name}", partial(made, calibration)
 
 
 def theirs(graph: Graph, feeds: Sequence[Feeds], symmetric: bool, nncf: str | None) -> Ways:
@@ -96,14 +98,15 @@ def theirs(graph: Graph, feeds: Sequence[Feeds], symmetric: bool, nncf: str | No
             return made.read_bytes()
 
         def by_nncf() -> bytes:
-            np.savez(kept, **{name: np.stack([feed[name] for feed in feeds]) for name in feeds[0]})
+            stacked: Any = {name: np.stack([feed[name] for feed in feeds]) for name in feeds[0]}
+            np.savez(kept, **stacked)
             preset = "performance" if symmetric else "mixed"
-            command = [str(nncf), "-c", NNCF, source, made, kept, preset]
+            command = [str(nncf), "-c", NNCF, str(source), str(made), str(kept), preset]
             subprocess.run(command, check=True, capture_output=True)
             return made.read_bytes()
 
         for name, method in THEIRS.items():
-            yield f"ort {name}, {scheme}", lambda method=method: by_onnxruntime(method)
+            yield f"ort {name}, {scheme}", partial(by_onnxruntime, method)
         if nncf:
             yield f"nncf, {scheme}", by_nncf
 
