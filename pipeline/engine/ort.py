@@ -69,7 +69,9 @@ class OrtSession:
         def write(feeds: Feeds) -> np.ndarray:
             try:
                 for name, values in feeds.items():
-                    binding.bind_cpu_input(name, np.asarray(values, order="C"))  # keeps a scalar one
+                    binding.bind_cpu_input(
+                        name, np.asarray(values, order="C")
+                    )  # keeps a scalar one
                     if name in own:
                         buffer[own[name] : own[name] + values.size] = values.ravel()
                 if len(own) < len(starts):

@@ -27,8 +27,9 @@ class Calibration:
     method: Annotated[
         Method,
         Doc(
-            "How ranges are chosen from the statistics. default: the best of kl and max; mix: the "
-            "best for every tensor; skip: of noise, for timing; load: the model carries its scales."
+            "How ranges are chosen from the statistics. default: the best for the model, by trial; "
+            "mix: the best for every tensor; skip: of noise, for timing; load: the model carries "
+            "its scales."
         ),
     ] = "kl"
     percentile: Annotated[
@@ -43,6 +44,13 @@ class Calibration:
         float,
         Doc("Of moving_average: the share of the average that a sample leaves.", 0.0, 1.0),
     ] = 0.9
+    recipe: Annotated[
+        Literal["plain", "best"],
+        Doc(
+            "best: every method is tried on samples held out, whatever `method` says, then every "
+            "switch that `quantization` leaves open, and kept where it helps."
+        ),
+    ] = "plain"
     symmetric: Annotated[
         bool | None, Doc("Whether zero is the middle of every grid; by default as the chip has it.")
     ] = None
@@ -65,7 +73,12 @@ class Layer:
 
 @dataclass(frozen=True)
 class Quantization:
-    """Nodes are called by a name of theirs or of a tensor they make, trained or optimized; `x...`
+    """What is asked of single nodes, of all, and of weights and biases to bring accuracy back.
+
+    Switches for that are off unless true, or left open and found to help: by `recipe: best` each,
+    by `method: default` round_weights and bias_correction.
+
+    Nodes are called by a name of theirs or of a tensor they make, trained or optimized; `x...`
     is all that follows x, `a, b -> c` what lies between, `Add(*)` an operator, `*` everything."""
 
     types: Annotated[
@@ -96,3 +109,21 @@ class Quantization:
         Literal["standard", "full"],
         Doc("full: what only moves values is quantized next to floats too."),
     ] = "standard"
+    equalize: Annotated[
+        bool | None, Doc("Channels between two layers are brought to one size; the answers stay.")
+    ] = None
+    migrate: Annotated[
+        bool | None,
+        Doc("Channels too large for their tensor's scale are made up for by the weights."),
+    ] = None
+    clip_weights: Annotated[
+        bool | None, Doc("Weights saturate where the mean square error is the smaller for it.")
+    ] = None
+    round_weights: Annotated[
+        Literal["nearest", "adaptive"] | None,
+        Doc("adaptive: each weight's rounding error is made up for by those not yet rounded."),
+    ] = None
+    bias_correction: Annotated[
+        bool | None,
+        Doc("Biases take up the mean shift that the integers bring to what a layer makes."),
+    ] = None

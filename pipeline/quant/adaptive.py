@@ -20,7 +20,7 @@ Memory: H of POSITIONS per sample, BUDGET bytes of them at a time; the rest wait
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from itertools import count
 from typing import Any
 
@@ -33,6 +33,7 @@ from pipeline.engine.parallel import side_by_side
 from pipeline.graph import Graph, attribute
 from pipeline.kernels.window import padded, windows
 from pipeline.quant.layers import Layer, grid_of, quantized_layers, set_weight
+from pipeline.quant.observe import Series
 
 POSITIONS = 128  # at most 256: sums of as many products of two 8-bit codes are exact in float32
 BUDGET = 256 << 20
@@ -41,7 +42,7 @@ DAMPING = 0.01
 
 
 def adaptively_rounded(
-    calibrated: Graph, feeds: Collection[Feeds], operators: Operators = NO_OPERATORS
+    calibrated: Graph, feeds: Series, operators: Operators = NO_OPERATORS
 ) -> Graph:
     """A copy of a graph with Q/DQ on float weights, whose weights lie on the codes chosen.
 
@@ -89,7 +90,7 @@ def rounded(w: np.ndarray, h: np.ndarray, low: int, high: int) -> np.ndarray:
 
 
 def hessians(
-    graph: Graph, layers: list[Layer], feeds: Collection[Feeds], operators: Operators
+    graph: Graph, layers: list[Layer], feeds: Series, operators: Operators
 ) -> list[np.ndarray]:
     """H of each layer, shape (groups, n, n), over some positions of every feed."""
     watched = graph.copy()

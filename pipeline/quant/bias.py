@@ -12,7 +12,7 @@ many layers lie before them, each wave after another pass over the samples throu
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 
 import numpy as np
@@ -23,6 +23,7 @@ from pipeline.engine.ort import Feeds
 from pipeline.engine.parallel import side_by_side
 from pipeline.graph import Graph, Node, producer, reads
 from pipeline.quant.layers import Layer, quantized_layers, set_bias
+from pipeline.quant.observe import Series
 
 WAVES = 16
 
@@ -30,7 +31,7 @@ WAVES = 16
 def bias_corrected(
     optimized_float: Graph,
     calibrated: Graph,
-    feeds: Collection[Feeds],
+    feeds: Series,
     operators: Operators = NO_OPERATORS,
     waves: int = WAVES,
 ) -> Graph:
@@ -59,7 +60,7 @@ def _means(
     graph: Graph,
     names: Sequence[str],
     layers: Sequence[Layer],
-    feeds: Collection[Feeds],
+    feeds: Series,
     operators: Operators,
 ) -> list[np.ndarray]:
     """E[y] per channel of each named tensor, which the layer beside it makes."""

@@ -5,8 +5,9 @@ saturates the few largest weights and rounds all others finer:
 
     r = argmin over r of  sum (w - r s clip(rint(w / (r s))))^2        r in 1, 0.99 ... 0.5
 
-for each channel alone, or for all together where the chip has one scale for them. What a bias
-needs of the scale (pipeline.quant.grids.MAX_BIAS) stays.
+for each channel alone, or for all together where the chip has one scale for them; r is 1 or 1/2
+where scales are powers of two. What a bias needs of the scale (pipeline.quant.grids.MAX_BIAS)
+stays.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pipeline.quant.layers import Layer, grid_of, quantized_layers
 from pipeline.targets.target import Weights
 
 RATIOS = np.linspace(1.0, 0.5, 51)
+HALVED = RATIOS[[0, -1]]
 
 
 def clipped(calibrated: Graph, scheme: Weights) -> Graph:
@@ -43,12 +45,13 @@ def _clipped_scale(made: Layer, scheme: Weights) -> np.ndarray:
     scale = np.broadcast_to(weights.scale.astype(np.float64), made.channels)
     smallest = np.abs(made.bias()) / (float(fed.scale[0]) * MAX_BIAS)
     limits = np.iinfo(weights.zero_point.dtype)
-    errors = np.stack([square_errors(rows, r * scale, limits) for r in RATIOS])
-    errors[RATIOS[:, None] * scale < smallest] = np.inf
+    ratios = HALVED if scheme.power_of_two else RATIOS
+    errors = np.stack([square_errors(rows, r * scale, limits) for r in ratios])
+    errors[ratios[:, None] * scale < smallest] = np.inf
     errors[0] = np.minimum(errors[0], np.finfo(np.float64).max)  # what it is now is allowed
     if not scheme.per_channel:
         errors = np.broadcast_to(errors.sum(axis=1, keepdims=True), errors.shape)
-    best = RATIOS[np.argmin(errors, axis=0)] * scale
+    best = ratios[np.argmin(errors, axis=0)] * scale
     return best[: weights.scale.size].astype(np.float32)
 
 

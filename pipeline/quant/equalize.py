@@ -22,7 +22,7 @@ from __future__ import annotations
 import numpy as np
 
 from pipeline.graph import Graph, Node
-from pipeline.quant.rescale import Bundle, bundles, rescale
+from pipeline.quant.rescale import Bundle, bundles, rescaled
 
 SWEEPS = 40
 STILL = 1e-3  # converged: no factor differs from 1 by more
@@ -30,12 +30,13 @@ STILL = 1e-3  # converged: no factor differs from 1 by more
 
 def equalized(graph: Graph) -> Graph:
     """A copy of a float graph that computes the same, its channels equalized."""
-    graph = graph.copy()
+    return rescaled(graph, equalizing(graph))
+
+
+def equalizing(graph: Graph) -> dict[str, list[float]]:
+    """What to divide the channels of each bundle by, by its name."""
     found = [bundle for bundle in bundles(graph) if not bundle.norms]
-    for bundle, s in zip(found, factors(found), strict=True):
-        rescale(graph, bundle, s)
-    graph.drop_unused()
-    return graph.with_shapes()
+    return {b.name: s.tolist() for b, s in zip(found, factors(found), strict=True)}
 
 
 def factors(found: list[Bundle]) -> list[np.ndarray]:

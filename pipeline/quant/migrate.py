@@ -15,8 +15,6 @@ be, nothing is moved.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 import numpy as np
 
 from pipeline.custom.operators import NO_OPERATORS, Operators
@@ -25,8 +23,9 @@ from pipeline.engine.ort import Feeds
 from pipeline.engine.parallel import side_by_side
 from pipeline.graph import Graph
 from pipeline.quant.layers import Layer
+from pipeline.quant.observe import Series
 from pipeline.quant.placement import observed
-from pipeline.quant.rescale import Bundle, bundles, rescale
+from pipeline.quant.rescale import Bundle, bundles, rescaled
 from pipeline.targets.target import Weights
 
 STRENGTH = 0.5
@@ -35,7 +34,7 @@ SMALLEST = 1e-5  # of the largest: what is smaller counts as that, and s stays f
 
 def migrated(
     graph: Graph,
-    feeds: Collection[Feeds],
+    feeds: Series,
     scheme: Weights,
     operators: Operators = NO_OPERATORS,
     strength: float = STRENGTH,
@@ -45,14 +44,23 @@ def migrated(
 
     `strength` is p: how much of the difficulty moves, 0..1.
     """
-    graph = graph.copy()
+    return rescaled(graph, migrating(graph, feeds, scheme, operators, strength))
+
+
+def migrating(
+    graph: Graph,
+    feeds: Series,
+    scheme: Weights,
+    operators: Operators = NO_OPERATORS,
+    strength: float = STRENGTH,
+) -> dict[str, list[float]]:
+    """What to divide the channels of each bundle by, by its name."""
     found = bundles(graph)
+    s: dict[str, list[float]] = {}
     for bundle, a in zip(found, _peaks(graph, found, feeds, operators), strict=True):
         alone = scheme.per_channel and all(_is_depthwise(r) for r in bundle.readers.values())
-        s = _factor(bundle, a, 1.0 if alone else strength)
-        rescale(graph, bundle, s)
-    graph.drop_unused()
-    return graph.with_shapes()
+        s[bundle.name] = _factor(bundle, a, 1.0 if alone else strength).tolist()
+    return s
 
 
 def _is_depthwise(read: Layer) -> bool:
@@ -72,7 +80,7 @@ def _factor(bundle: Bundle, a: np.ndarray, p: float) -> np.ndarray:
 
 
 def _peaks(
-    graph: Graph, found: list[Bundle], feeds: Collection[Feeds], operators: Operators
+    graph: Graph, found: list[Bundle], feeds: Series, operators: Operators
 ) -> list[np.ndarray]:
     """a of each bundle: max |x| per channel over those of its tensors that have a grid."""
     watched = graph.copy()

@@ -11,6 +11,7 @@ from typing import ClassVar
 from pipeline import digest
 from pipeline.errors import CacheError
 from pipeline.quant.ranges import Range
+from pipeline.quant.rescale import Factors
 
 
 @dataclass(frozen=True)
@@ -26,13 +27,17 @@ class Trial:
 class Recipe:
     """The range of every tensor, and whether zero is the middle of its grid.
 
-    `methods` names for each tensor the method that gave its range, where they differ (`mix`)."""
+    `methods` names for each tensor the method that gave its range, where they differ (`mix`);
+    `switches` are those of pipeline.quant.recovery that are on, `factors` how the channels of the
+    float model are rescaled first, whose ranges these then are."""
 
     method: str
     symmetric: bool
     ranges: Mapping[str, Range]
     methods: Mapping[str, str] = field(default_factory=dict)
     trials: tuple[Trial, ...] = ()
+    switches: tuple[str, ...] = ()
+    factors: Factors = field(default_factory=dict)
 
     suffix: ClassVar[str] = ".json"
 
@@ -43,7 +48,8 @@ class Recipe:
             return ()
         tried = sorted(self.trials, key=lambda trial: (trial.kept, trial.cosine))
         rows = (f"{trial.what:<40} cosine {trial.cosine:.6f}" for trial in tried)
-        return (*rows, f"Select {self.method} method.")
+        kept = (f"Keep {', '.join(self.switches)}.",) if self.switches else ()
+        return (*rows, f"Select {self.method} method.", *kept)
 
     def save(self, path: Path) -> None:
         path.write_text(json.dumps(digest.plain(self), indent=1) + "\n")
@@ -59,6 +65,8 @@ class Recipe:
                 {name: Range(*pair) for name, pair in document["ranges"].items()},
                 document["methods"],
                 tuple(Trial(**trial) for trial in document["trials"]),
+                tuple(document["switches"]),
+                dict(document["factors"]),
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise CacheError(f"not a recipe: {error}", str(path)) from error

@@ -14,7 +14,7 @@ channels reach 6, and those that seem not to do so on other images.)
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -29,6 +29,7 @@ MOVES = ("Flatten", "Reshape", "Squeeze", "Unsqueeze")
 NORM = "LayerNormalization"
 
 Axes = Mapping[Value, int]
+Factors = Mapping[str, Sequence[float]]  # s of each channel, by the name of the bundle
 
 
 @dataclass
@@ -40,6 +41,11 @@ class Bundle:
     readers: dict[Node, Layer] = field(default_factory=dict)
     norms: list[Node] = field(default_factory=list)  # they make it by a gain and a shift
     sums: set[Node] = field(default_factory=set)  # some with a constant, which is divided too
+
+    @property
+    def name(self) -> str:
+        """That of its first tensor, which rescaling keeps."""
+        return str(next(iter(self.axes)).name)
 
     @property
     def channels(self) -> int:
@@ -60,6 +66,19 @@ def bundles(graph: Graph) -> list[Bundle]:
             found.append(bundle)
         seen |= bundle.axes.keys()
     return found
+
+
+def rescaled(graph: Graph, factors: Factors) -> Graph:
+    """A copy of a float graph that computes the same, with the bundles named divided; the graph
+    itself where none is."""
+    if not factors:
+        return graph
+    graph = graph.copy()
+    for bundle in bundles(graph):
+        if bundle.name in factors:
+            rescale(graph, bundle, np.array(factors[bundle.name]))
+    graph.drop_unused()
+    return graph.with_shapes()
 
 
 def rescale(graph: Graph, bundle: Bundle, s: np.ndarray) -> None:

@@ -13,9 +13,13 @@ each chunk's mass spread evenly over its non-empty bins. T is the edge after the
 
     KL(P || Q) = sum P log(P / Q)
 
-which is infinite where outliers were added to an empty bin. The count of bin 0 is taken to be that
-of bin 1, as NVIDIA's own calibrators do: after a ReLU half of all values are zero, which every T
-represents exactly; left in, they outweigh all others, and T comes out several times too small.
+which is infinite where outliers were added to an empty bin, and where they are more than the share
+of one level, N / LEVELS: KL weighs how often values occur, not how large they are, and of a sparse
+tensor deep in a network it would cut off the large fifth that carries what was found.
+
+The count of bin 0 is taken to be that of bin 1, as NVIDIA's own calibrators do: after a ReLU half
+of all values are zero, which every T represents exactly; left in, they outweigh all others, and T
+comes out several times too small.
 
 Within a chunk Q is one number, so the sum falls apart into prefix sums: sum P log P over bins and
 (mass of P) * log Q per chunk. All candidates are evaluated as one table of (candidates, LEVELS);
@@ -113,7 +117,8 @@ def _divergences(h: np.ndarray, candidates: np.ndarray) -> np.ndarray:
     log_q = np.log(q, where=q > 0, out=np.zeros_like(q))
     p_log_q = (chunk_mass / total * log_q).sum(axis=1)
     divergence = p_log_p - p_log_q - outliers / total * log_q[:, -1]
-    return np.where((last == 0) & (outliers > 0), np.inf, divergence)
+    refused = ((last == 0) & (outliers > 0)) | (outliers > total / LEVELS)
+    return np.where(refused, np.inf, divergence)
 
 
 def _xlogx(p: np.ndarray) -> np.ndarray:

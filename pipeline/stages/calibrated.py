@@ -1,23 +1,43 @@
 """calibrated: the float graph with the range of every tensor in its Q/DQ nodes.
 
-recipe → range → grid of its type → Q/DQ; weights stay float
+recipe → channels rescaled → range → grid of its type → Q/DQ → weights and biases recovered
 method `load`: the Q/DQ that the model carries, completed
+
+Weights stay float. Samples are read only where they are to be rounded or biases to be corrected.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from pipeline.custom.operators import declared
+from pipeline.data.samples import Samples
 from pipeline.graph import Graph
+from pipeline.project.files import SourceFiles
 from pipeline.project.sections import Quantization
 from pipeline.quant.loaded import LOAD, with_own_grids
 from pipeline.quant.qdq import DEFAULT
 from pipeline.quant.recipe import Recipe
+from pipeline.quant.recovery import recovered
+from pipeline.quant.rescale import rescaled
+from pipeline.quant.schemes import with_scheme
 from pipeline.quant.search import calibrated_with
 from pipeline.targets.target import Target
 
 
 def calibrated(
-    optimized_float: Graph, recipe: Recipe, target: Target, quantization: Quantization = DEFAULT
+    optimized_float: Graph,
+    recipe: Recipe,
+    samples: Samples,
+    target: Target,
+    sources: SourceFiles,
+    custom_operators: Sequence[str] = (),
+    quantization: Quantization = DEFAULT,
 ) -> Graph:
     if recipe.method == LOAD:
         return with_own_grids(optimized_float, target, quantization)
-    return calibrated_with(optimized_float, recipe, target, quantization)
+    real = rescaled(optimized_float, recipe.factors)
+    made = calibrated_with(real, recipe, target, quantization)
+    operators = declared(custom_operators, sources)
+    weights = with_scheme(target, quantization.scheme).weights
+    return recovered(real, made, recipe.switches, samples, weights, operators)

@@ -13,11 +13,14 @@ from pipeline.debug.compare import Comparison, compare
 from pipeline.graph import Graph
 from pipeline.progress import track
 from pipeline.project.files import SourceFiles
+from pipeline.quant.recipe import Recipe
+from pipeline.quant.rescale import rescaled
 from pipeline.targets.target import Target
 
 
 def comparison(
     optimized_float: Graph,
+    recipe: Recipe,
     calibrated: Graph,
     quantized: Graph,
     samples: Samples,
@@ -27,4 +30,5 @@ def comparison(
 ) -> Comparison:
     operators = declared(custom_operators, sources)
     feeds = track(samples, "comparison", len(samples))
-    return compare(optimized_float, calibrated, quantized, feeds, target, operators)
+    real = rescaled(optimized_float, recipe.factors)  # its tensors are those that have the grids
+    return compare(real, calibrated, quantized, feeds, target, operators)

@@ -1,14 +1,19 @@
 """recipe: the range of every tensor, by the calibration's method, and what was tried to find it.
 
 a method      statistics → ranges, nothing is run
-default       the best of several methods, by the outputs of the samples held out
+default       the best of several methods, by the outputs of the samples held out, and weights
+              rounded adaptively and biases corrected where that helps
 mix           for every tensor the method that leaves the least noise
 load          nothing to decide: the model carries its scales, or runs in floats alone
+recipe: best  the best method, and of the switches of `quantization` those that help
+
+Switches that rescale the float model make its ranges anew; then, and where something has to be
+tried, samples are run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from pipeline.custom.operators import declared
@@ -26,10 +31,14 @@ from pipeline.quant.loaded import (
 )
 from pipeline.quant.qdq import DEFAULT
 from pipeline.quant.recipe import Recipe
+from pipeline.quant.recovery import left_open, switched_on
 from pipeline.quant.schemes import with_scheme
-from pipeline.quant.search import best, candidates, mixed, plain
+from pipeline.quant.search import candidates, mixed, plain
 from pipeline.quant.statistics import Statistics
+from pipeline.quant.trials import Bench, Ground, best_method, best_switches, ground
 from pipeline.targets.target import Target
+
+ADJUSTING = ("round_weights", "bias_correction")  # of the switches, those that `default` tries
 
 
 def recipe(
@@ -45,21 +54,45 @@ def recipe(
     check_method(optimized_float, calibration)
     if carries_grids(optimized_float):
         check_nothing_asked(quantization)
+        _refuse_search(calibration)
         return Recipe(LOAD, target.activations.symmetric, {})
     if calibration.method == LOAD:
         check_float(optimized_float, quantization, target)
         calibration = replace(calibration, method="skip")
-    if made_up(samples) and calibration.method != "skip":
+    if made_up(samples) and (calibration.method != "skip" or calibration.recipe == "best"):
         hint = "add  data: {'*': {files: ...}}, or  method: skip  for timing alone"
         raise ProjectError("no samples to calibrate with", Route("calibration.method"), hint)
-    schemes = _schemes(calibration, with_scheme(target, quantization.scheme))
-    if calibration.method == "mix":
-        return mixed(optimized_float, statistics, calibration, schemes[0])
-    if calibration.method != "default":
-        return plain(optimized_float, statistics, calibration, schemes[0])
-    tried = list(candidates(optimized_float, statistics, calibration, schemes))
+    target = with_scheme(target, quantization.scheme)
     operators = declared(custom_operators, sources)
-    return best(tried, optimized_float, samples, operators, target, quantization)
+    bench = Bench(optimized_float, samples, operators, target, quantization)
+    switches = switched_on(quantization)
+    stood = ground(bench, statistics, switches)
+    schemes = _schemes(calibration, target)
+    tried = [
+        replace(found, switches=switches, factors=stood.factors)
+        for found in _by_method(stood, calibration, schemes)
+    ]
+    if not _is_search(calibration):
+        return tried[0]
+    names = left_open(quantization)
+    if calibration.recipe == "plain":
+        names = tuple(name for name in names if name in ADJUSTING)
+    return best_switches(best_method(tried, bench), names, bench, statistics, calibration)
+
+
+def _is_search(calibration: Calibration) -> bool:
+    return calibration.recipe == "best" or calibration.method == "default"
+
+
+def _by_method(
+    stood: Ground, calibration: Calibration, schemes: Sequence[bool]
+) -> Iterable[Recipe]:
+    graph, measured, _ = stood
+    if _is_search(calibration):
+        return candidates(graph, measured, calibration, schemes)
+    if calibration.method == "mix":
+        return (mixed(graph, measured, calibration, schemes[0]),)
+    return (plain(graph, measured, calibration, schemes[0]),)
 
 
 def _schemes(calibration: Calibration, target: Target) -> tuple[bool, ...]:
@@ -71,3 +104,9 @@ def _schemes(calibration: Calibration, target: Target) -> tuple[bool, ...]:
         what = f"{target.name} has no zero points: its grids are symmetric"
         raise ProjectError(what, Route("calibration.symmetric"))
     return (calibration.symmetric,)
+
+
+def _refuse_search(calibration: Calibration) -> None:
+    if calibration.recipe == "best":
+        what = "the model carries its own scales, there is no best recipe to find"
+        raise ProjectError(what, Route("calibration.recipe"))

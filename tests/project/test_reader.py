@@ -69,6 +69,7 @@ FULL = {
         "percentile": 0.9,
         "bins": 1024,
         "momentum": 0.8,
+        "recipe": "best",
         "symmetric": True,
     },
     "quantization": {
@@ -79,6 +80,11 @@ FULL = {
         "npu": ["soft"],
         "scheme": "dynamic_fixed_point",
         "mode": "full",
+        "equalize": True,
+        "migrate": True,
+        "clip_weights": True,
+        "round_weights": "adaptive",
+        "bias_correction": True,
     },
     "compile": {"prefix": "mine"},
     "custom_operators": ["ops/*.py"],
@@ -204,6 +210,12 @@ def routes(value, route=()):
 
 
 OTHER = {
+    "recipe": "plain",
+    "equalize": False,
+    "migrate": False,
+    "clip_weights": False,
+    "round_weights": "nearest",
+    "bias_correction": False,
     "split": "none",
     "int16": "none",
     "snapshot": "s.safetensors",

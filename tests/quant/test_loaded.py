@@ -52,7 +52,7 @@ def grids(graph):
 
 def test_a_trained_grid_is_kept_and_given_to_what_only_moves_its_codes():
     graph = optimized(parse_text(TRAINED))
-    made = calibrated(graph, LOADED, NPU)
+    made = calibrated(graph, LOADED, NO_SAMPLES, NPU, {})
     kept = grids(graph)
     assert [pair for pair in grids(made) if pair in kept] == [*kept, kept[-1]]
     assert len(grids(made)) == len(kept) + 1  # behind the MaxPool
@@ -60,7 +60,7 @@ def test_a_trained_grid_is_kept_and_given_to_what_only_moves_its_codes():
 
 def test_loaded_it_runs_in_integers_alone_as_onnxruntime_does():
     graph = optimized(parse_text(TRAINED))
-    program = lowered(quantized(calibrated(graph, LOADED, NPU)), "half_even")
+    program = lowered(quantized(calibrated(graph, LOADED, NO_SAMPLES, NPU, {})), "half_even")
     assert "onnx" not in {step.op for step in program.instructions}
     x = {"x": np.random.default_rng(0).normal(size=(1, 2, 6, 6)).astype(np.float32)}
     (wanted,), (exact,) = OrtSession(graph.to_bytes()).run(None, x), ReferenceSession(program).run(
@@ -71,7 +71,7 @@ def test_loaded_it_runs_in_integers_alone_as_onnxruntime_does():
 
 def test_a_float_weight_between_two_grids_gets_the_targets():
     text = TRAINED.replace("Conv<pads=[1,1,1,1]>(d, d_w, b)", "Conv<pads=[1,1,1,1]>(d, w, b)")
-    made = calibrated(optimized(parse_text(text)), LOADED, NPU)
+    made = calibrated(optimized(parse_text(text)), LOADED, NO_SAMPLES, NPU, {})
     (conv,) = made.nodes("Conv")
     assert conv.inputs[1].producer().op_type == "DequantizeLinear"
 
@@ -83,9 +83,9 @@ def test_an_image_is_a_code_already():
     node = graph.nodes("QuantizeLinear")[0]
     front = graph.insert("Relu", [graph.inputs[0]], "front")
     graph.set_inputs(node, {0: front})
-    made = calibrated(graph.with_shapes(), LOADED, NPU)
+    made = calibrated(graph.with_shapes(), LOADED, NO_SAMPLES, NPU, {})
     assert (1.0, 0) in grids(made)
-    assert (1.0, 0) not in grids(calibrated(bare, LOADED, NPU))  # it has its own
+    assert (1.0, 0) not in grids(calibrated(bare, LOADED, NO_SAMPLES, NPU, {}))  # it has its own
 
 
 @pytest.mark.parametrize(
@@ -107,8 +107,8 @@ def test_it_needs_no_samples(tmp_path):
     none = samples(graph, {}, {}, {})
     none.save(tmp_path / "samples.npz")
     assert len(Samples.load(tmp_path / "samples.npz")) == 0
-    made = calibrated(graph, LOADED, NPU)
-    compared = comparison(graph, made, quantized(made), none, NPU, {})
+    made = calibrated(graph, LOADED, NO_SAMPLES, NPU, {})
+    compared = comparison(graph, LOADED, made, quantized(made), none, NPU, {})
     assert compared.samples == 0
     assert [(row.type, row.on) for row in compared.rows] == [
         ("Conv+Relu", "DNPU"),

@@ -42,7 +42,9 @@ every_distribution = pytest.mark.parametrize(
 
 
 def divergence(h, i):
-    """KL(P || Q) for keeping the first i bins of h."""
+    """KL(P || Q) for keeping the first i bins of h; no more than one level's share is outside."""
+    if h[i:].sum() > h.sum() / LEVELS:
+        return math.inf
     p = h[:i].copy()
     p[-1] += h[i:].sum()
     chunk = np.repeat(np.arange(LEVELS), np.diff(np.arange(LEVELS + 1) * i // LEVELS))
@@ -83,6 +85,12 @@ def test_kl_is_the_maximum_where_there_is_nothing_to_weigh():
 def test_kl_cuts_off_one_outlier_and_keeps_a_uniform_whole():
     assert threshold(histogram(DISTRIBUTIONS["one outlier"].astype(np.float32)), KL) < 8
     assert threshold(histogram(DISTRIBUTIONS["uniform"].astype(np.float32)), KL) > 0.98
+
+
+def test_kl_takes_no_more_than_the_share_of_one_level_off_a_sparse_tensor():
+    x = np.where(normal(2) > 1.5, normal(3) ** 4, 0).astype(np.float32)
+    x = np.concatenate([x, np.abs(normal(4, 200_000)).astype(np.float32) / 1000])
+    assert np.mean(np.abs(x) > threshold(histogram(x), KL)) <= 1 / LEVELS
 
 
 def test_kl_does_not_see_how_many_exact_zeros_there_are():

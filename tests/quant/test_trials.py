@@ -1,0 +1,111 @@
+"""What is kept because it helps, on trained networks that lose much without it."""
+
+import pytest
+from trained import PER_CHANNEL, PER_TENSOR, closeness, network, samples, stressed, top1
+
+from pipeline.data.samples import Samples
+from pipeline.errors import ProjectError
+from pipeline.project.sections import Calibration, Quantization
+from pipeline.quant.observe import observe
+from pipeline.quant.recipe import Recipe
+from pipeline.quant.trials import held_out
+from pipeline.stages.calibrated import calibrated
+from pipeline.stages.comparison import comparison
+from pipeline.stages.quantized import quantized
+from pipeline.stages.recipe import recipe
+
+FEEDS = samples()
+FED = Samples(tuple(str(index) for index in range(len(FEEDS))), FEEDS.__getitem__)
+
+
+def refuse(index):
+    raise AssertionError("a sample was read")
+
+
+UNREAD = Samples(FED.names, refuse)
+
+
+@pytest.fixture(scope="module")
+def hard():
+    graph = stressed(network("repvgg"), 1.5)
+    return graph, observe(graph, FED)
+
+
+@pytest.fixture(scope="module")
+def found(hard):
+    graph, measured = hard
+    return recipe(graph, measured, FED, Calibration(recipe="best"), PER_TENSOR, {})
+
+
+def test_the_best_recipe_brings_a_collapsed_network_back_and_says_how(hard, found):
+    graph, measured = hard
+    plain = recipe(graph, measured, UNREAD, Calibration("max"), PER_TENSOR, {})
+    assert top1(calibrated(graph, plain, UNREAD, PER_TENSOR, {})) < 20
+    assert top1(calibrated(graph, found, FED, PER_TENSOR, {})) > 98.5
+    assert "equalize" in found.switches
+    assert f"Select {found.method} method." in found.lines
+    assert any("+ equalize" in line for line in found.lines)
+
+
+def test_a_trial_is_kept_only_where_it_beats_all_before(found):
+    best = max(t.cosine for t in found.trials if "+" not in t.what and t.kept)
+    for trial in found.trials:
+        if "+" in trial.what:
+            assert trial.kept == (trial.cosine > best)
+            best = max(best, trial.cosine)
+
+
+def test_a_recipe_read_back_is_the_one_written(found, tmp_path):
+    found.save(tmp_path / "recipe.json")
+    read = Recipe.load(tmp_path / "recipe.json")
+    read.save(tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_bytes() == (tmp_path / "recipe.json").read_bytes()
+    assert (read.switches, read.factors, read.trials) == (
+        found.switches,
+        found.factors,
+        found.trials,
+    )
+
+
+def test_a_rescaled_network_is_compared_with_itself_in_float(hard):
+    graph, measured = hard
+    asked = Quantization(equalize=True)
+    made = recipe(graph, measured, FED, Calibration("max"), PER_TENSOR, {}, (), asked)
+    q = calibrated(graph, made, UNREAD, PER_TENSOR, {}, (), asked)
+    compared = comparison(graph, made, q, quantized(q), FED, PER_TENSOR, {})
+    assert min(row.cosine for row in compared.rows) > 0.99
+    assert closeness(graph, quantized(q)) > 0.999
+
+
+@pytest.mark.parametrize("on", ["clip_weights", "bias_correction", "round_weights"])
+def test_a_switch_that_is_on_changes_the_calibrated_graph(hard, on):
+    graph, measured = hard
+    asked = Quantization(**{on: "adaptive" if on == "round_weights" else True})
+    made = recipe(graph, measured, UNREAD, Calibration("max"), PER_CHANNEL, {}, (), asked)
+    assert made.switches == (on,)
+    before = recipe(graph, measured, UNREAD, Calibration("max"), PER_CHANNEL, {})
+    graphs = [calibrated(graph, each, FED, PER_CHANNEL, {}, (), asked) for each in (made, before)]
+    assert graphs[0].to_bytes() != graphs[1].to_bytes()
+    assert graphs[0].to_bytes() == calibrated(graph, made, FED, PER_CHANNEL, {}).to_bytes()
+
+
+def test_what_is_said_to_be_off_is_not_tried(hard):
+    graph, measured = hard
+    off = Quantization(bias_correction=False)
+    made = recipe(graph, measured, FED, Calibration("default"), PER_CHANNEL, {}, (), off)
+    assert not any("+" in trial.what for trial in made.trials)
+
+
+def test_no_best_recipe_for_noise(hard):
+    graph, measured = hard
+    noise = Samples(tuple(f"made up {name}" for name in FED.names), FED.read)
+    with pytest.raises(ProjectError, match="no samples"):
+        recipe(graph, measured, noise, Calibration("skip", recipe="best"), PER_CHANNEL, {})
+
+
+@pytest.mark.parametrize(
+    ("count", "numbers"),
+    [(3, [0, 1, 2]), (8, [3, 7]), (12, [3, 7, 11]), (1000, [*range(3, 128, 4)])],
+)
+def test_every_fourth_sample_is_held_out(count, numbers):
+    assert list(held_out(count)) == numbers
