@@ -4,6 +4,7 @@ name      the nodes of that name, or that compute the trained node of that name;
           of the model or the node that makes the tensor of that name
 name...   every node behind it on the way to an output, itself excluded
 INPUTS    the inputs of the model
+BOXES     the nodes that make a detector's boxes of distances; none in a model without
 *         everything
 """
 
@@ -12,11 +13,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from pipeline.detection.notes import box_nodes
 from pipeline.errors import ProjectError, Route, did_you_mean
 from pipeline.graph import Graph, Node, Value, origin, producer, reads
 from pipeline.project.precision import Type, Types
 
-EVERYTHING, INPUTS, BEHIND = "*", "INPUTS", "..."
+EVERYTHING, INPUTS, BOXES, BEHIND = "*", "INPUTS", "BOXES", "..."
+
+WIDEST = (EVERYTHING, INPUTS, BOXES)  # the weakest first
 
 
 class Named(NamedTuple):
@@ -38,6 +42,9 @@ def named(graph: Graph, name: str, route: Route) -> Named:
         return Named(tuple(graph.nodes()), graph.inputs)
     if name == INPUTS:
         return Named((), graph.inputs)
+    if name == BOXES:
+        nodes = (node for trained in box_nodes(graph) for node in graph.find(trained))
+        return Named(tuple(dict.fromkeys(nodes)))
     if name.endswith(BEHIND):
         start = _exactly(graph, name.removesuffix(BEHIND), route)
         return Named(_behind(graph, start))
@@ -62,11 +69,11 @@ def _by_strength(graph: Graph, rules: Types, route: str) -> list[Said]:
 
 
 def _strength(graph: Graph, rule: Said) -> tuple[int, int]:
-    if rule.name in (EVERYTHING, INPUTS):
-        return (rule.name == INPUTS, 0)
+    if rule.name in WIDEST:
+        return (WIDEST.index(rule.name), 0)
     if not rule.name.endswith(BEHIND):
-        return (3, 0)
-    return (2, -len(named(graph, rule.name, rule.route).nodes))
+        return (len(WIDEST) + 1, 0)
+    return (len(WIDEST), -len(named(graph, rule.name, rule.route).nodes))
 
 
 def _exactly(graph: Graph, name: str, route: Route) -> Named:
