@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import zipfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,18 +17,19 @@ from pipeline.bundle.archive import BESIDE
 from pipeline.detection.entry import LARGEST
 from pipeline.detection.metadata import Metadata, read_metadata
 from pipeline.detection.notes import metadata_of
-from pipeline.errors import ProjectError
+from pipeline.errors import GraphError, ProjectError
 from pipeline.graph import Graph
 
 METADATA, CLASSES = BESIDE
+COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 # What a stranger's bytes make zipfile raise; a file without a ZIP is not among it.
-_DAMAGE = (zipfile.BadZipFile, EOFError, RuntimeError, NotImplementedError, ValueError)
+_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError)
 
 
 def metadata_in(path: Path) -> Metadata | None:
     """What the file carries; None where it carries nothing. Raises ProjectError for what is no
-    metadata, GraphError for an `.onnx` that is none."""
+    metadata, GraphError for no file or an `.onnx` that is none."""
     if path.suffix == ".onnx":
         return metadata_of(Graph.load(path))
     data = _member(path, METADATA)
@@ -55,13 +57,17 @@ def members(metadata: Metadata, labels: Sequence[str]) -> dict[str, bytes]:
 
 
 def _member(path: Path, name: str) -> bytes | None:
-    """At most LARGEST bytes of it. Raises ProjectError."""
+    """At most LARGEST bytes of it, stored or deflated. Raises ProjectError."""
+    if not path.is_file():
+        raise GraphError("no such file", str(path))
     if not zipfile.is_zipfile(path):
         return None
     try:
         with zipfile.ZipFile(path) as archive:
             if name not in archive.namelist():
                 return None
+            if archive.getinfo(name).compress_type not in COMPRESSIONS:
+                raise ValueError("a compression that no reader of these files has")
             with archive.open(name) as member:
                 data = member.read(LARGEST + 1)
     except _DAMAGE as error:
