@@ -7,6 +7,8 @@ same program is the same bytes on every machine.
     program.json     tensors and instructions; a constant is (offset, dtype, shape) in weights.bin
     weights.bin      the constants, each aligned to 64 bytes, equal ones stored once
     code/<file>      the Python of custom operators, if there are any
+    edgefirst.json   a detector's metadata and its classes, for whoever decodes its outputs: any
+    labels.txt       ZIP reader finds them, and none of this room looks into them
     provenance.json  the quantized graph's digest, the target and the tools that made it
 """
 
@@ -31,6 +33,7 @@ VERSION = 1
 MAX_BATCH = 128
 MEMBERS = ("manifest.json", "program.json", "weights.bin", "provenance.json")
 CODE = "code/"  # the folder of members that are Python
+BESIDE = ("edgefirst.json", "labels.txt")  # members for other readers
 
 # What a stranger's bytes make zipfile, json and `unpacked` raise.
 _DAMAGE = (
@@ -56,6 +59,7 @@ class Bundle:
     provenance: Mapping[str, Json]
     batch: int = 1  # images per run; the program takes one
     code: Mapping[str, bytes] = field(default_factory=dict)
+    beside: Mapping[str, bytes] = field(default_factory=dict)  # by a name of BESIDE
 
     suffix: ClassVar[str] = ".hybrid"
 
@@ -66,6 +70,7 @@ class Bundle:
             "weights.bin": weights,
             "provenance.json": digest.canonical(self.provenance),
             **{f"{CODE}{name}": self.code[name] for name in sorted(self.code)},
+            **{name: self.beside[name] for name in BESIDE if name in self.beside},
         }
         manifest = digest.canonical(_manifest(self.target, self.batch, self.program, members))
         return _zipped({"manifest.json": manifest, **members})
@@ -83,7 +88,9 @@ class Bundle:
             if manifest != _manifest(target, batch, program, members):
                 raise ValueError("the manifest does not describe the other members")
             code = {n.removeprefix(CODE): data for n, data in members.items() if n.startswith(CODE)}
-            return cls(target, program, _document(members["provenance.json"]), batch, code)
+            beside = {name: members[name] for name in BESIDE if name in members}
+            provenance = _document(members["provenance.json"])
+            return cls(target, program, provenance, batch, code, beside)
         except _DAMAGE as error:
             raise GraphError(f"not a bundle, or damaged: {error}", name) from error
 
@@ -146,10 +153,11 @@ def _members(data: bytes) -> dict[str, bytes]:
         entries = archive.infolist()
         names = [entry.filename for entry in entries]
         code = sorted({name for name in names if name.startswith(CODE)})
-        if sorted(names) != sorted([*MEMBERS, *code]):
+        beside = [name for name in BESIDE if name in names]
+        if sorted(names) != sorted([*MEMBERS, *code, *beside]):
             raise ValueError("other members than a bundle has")
         if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
             raise ValueError("its members are compressed")
         if sum(entry.file_size for entry in entries) > len(data):
             raise ValueError("its members overlap")
-        return {member: archive.read(member) for member in (*MEMBERS, *code)}
+        return {member: archive.read(member) for member in (*MEMBERS, *code, *beside)}

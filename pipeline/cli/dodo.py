@@ -5,7 +5,7 @@ In a project it builds that project; above `projects/` it builds them all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +21,17 @@ from pipeline.make.tasks import failing_task, tasks
 from pipeline.progress import hearing, listening
 
 
-def doit_config() -> dict[str, Any]:
-    """For the directory the dodo file is in, which doit has made the current one."""
+def doit_config(but: Collection[str] = ()) -> dict[str, Any]:
+    """For the directory the dodo file is in, which doit has made the current one. Projects in
+    `but` are built only when they are named."""
     one_thread()
+    names = (directory.name for directory in project_directories(Path.cwd()))
     return {
         "reporter": Reporter,
         # doit's default is whichever dbm there is; a JSON file may be deleted at any time.
         "backend": "json",
         # Without default tasks `doit forget` crashes.
-        "default_tasks": [directory.name for directory in project_directories(Path.cwd())],
+        "default_tasks": [name for name in names if name not in but],
     }
 
 

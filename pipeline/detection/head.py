@@ -1,10 +1,11 @@
-"""A detector's head as `model:` asks for it: cut by its hints, its box arithmetic marked."""
+"""A detector's head as `model:` asks for it: cut by its hints or described as it is."""
 
 from __future__ import annotations
 
+from pipeline.detection.describe import whole_outputs
 from pipeline.detection.distance import distance_to_box
 from pipeline.detection.metadata import Metadata, with_outputs
-from pipeline.detection.notes import mark_int16, mark_metadata
+from pipeline.detection.notes import mark_boxes, mark_metadata
 from pipeline.detection.split import split_outputs
 from pipeline.errors import ProjectError, Route
 from pipeline.graph import Graph, origin, shape
@@ -21,10 +22,12 @@ def with_head(graph: Graph, model: Model, metadata: Metadata | None) -> Graph:
         _check_input(graph, metadata)
     if model.split == "hints":
         graph, metadata = _split(graph, metadata)
+    elif metadata is not None:
+        metadata = _described(graph, metadata)
     if metadata is not None:
         mark_metadata(graph, metadata)
-    if model.int16 == "distance_to_box":
-        mark_int16(graph, _boxes(graph))
+    if found := _boxes(graph):
+        mark_boxes(graph, found)
     return graph
 
 
@@ -40,11 +43,21 @@ def _split(graph: Graph, metadata: Metadata | None) -> tuple[Graph, Metadata | N
     return graph, with_outputs(metadata, outputs)
 
 
+def _described(graph: Graph, metadata: Metadata) -> Metadata:
+    """With the `outputs` of a head that stays whole, where its hints say what they are."""
+    if metadata.outputs or not metadata.hints:
+        return metadata
+    targets = {str(value.name): shape(value) for value in graph.outputs}
+    for hint in metadata.hints:
+        dims = targets.get(hint.target, ())
+        if len(dims) != 3 or dims[:2] != (1, hint.boundaries[-1].end) or hint.anchors_per_cell > 1:
+            return metadata
+    return with_outputs(metadata, whole_outputs(graph, metadata.hints), keep_hints=True)
+
+
 def _boxes(graph: Graph) -> tuple[str, ...]:
     """The trained nodes: later graphs know these, whatever becomes of the nodes that stand here."""
     found = distance_to_box(graph)
-    if not found:
-        tell("no node makes boxes of distances: nothing is kept in 16 bits")
     trained = (name for node in found for name in origin(*graph.find(node)))
     return tuple(dict.fromkeys(trained))
 

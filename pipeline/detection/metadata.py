@@ -94,9 +94,12 @@ def read_metadata(data: str | bytes, name: str) -> Metadata:
     )
 
 
-def with_outputs(metadata: Metadata, outputs: Sequence[Output]) -> Metadata:
-    """The metadata of a model that was cut: `outputs` in place of `split_hints`."""
-    return _replaced(metadata, {"outputs": [output_document(output) for output in outputs]})
+def with_outputs(
+    metadata: Metadata, outputs: Sequence[Output], *, keep_hints: bool = False
+) -> Metadata:
+    """With these `outputs`, in place of `split_hints` where the model can be cut no more."""
+    described = [output_document(output) for output in outputs]
+    return _replaced(metadata, {"outputs": described}, keep_hints=keep_hints)
 
 
 def with_block(metadata: Metadata, name: str, block: Mapping[str, Json]) -> Metadata:

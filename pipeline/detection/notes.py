@@ -1,15 +1,17 @@
 """What later stages must know of a detector, noted in the graph: its metadata, as an ONNX file
-carries it, and the nodes that int16_smart keeps in 16 bits."""
+carries it, and the nodes that make boxes of distances."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
 
+from pipeline.detection.entry import TEXTS, read_json
 from pipeline.detection.metadata import NOTE, Metadata, Tiling, read_metadata
+from pipeline.errors import ProjectError
 from pipeline.graph import Graph
 
-INT16 = "npumake.int16"
+BOXES = "npumake.boxes"
 LABELS = "labels"  # a JSON list, beside the metadata
 
 
@@ -24,6 +26,19 @@ def metadata_of(graph: Graph) -> Metadata | None:
     return None if found is None else read_metadata(found, f"{NOTE} in the model")
 
 
+def labels_of(graph: Graph) -> tuple[str, ...]:
+    """The classes by index, as the metadata or else the model says. Raises ProjectError."""
+    metadata = metadata_of(graph)
+    if metadata is not None and metadata.classes:
+        return metadata.classes
+    where = f"{LABELS} in the model"
+    words, test = TEXTS
+    found = read_json(graph.metadata.get(LABELS, "[]"), where)
+    if not test(found):
+        raise ProjectError(f"it must be {words}", where)
+    return tuple(found)
+
+
 def carried(graph: Graph) -> Mapping[str, str]:
     """The notes that came with a model and go with what is made of it."""
     return {key: graph.metadata[key] for key in (NOTE, LABELS) if key in graph.metadata}
@@ -34,11 +49,11 @@ def tiling(graph: Graph) -> Tiling | None:
     return metadata.tiling if metadata else None
 
 
-def mark_int16(graph: Graph, names: Iterable[str]) -> None:
-    """Note the nodes to keep in 16 bits, by the names they have in the trained model."""
-    graph.set_metadata({INT16: json.dumps(list(names))})
+def mark_boxes(graph: Graph, names: Iterable[str]) -> None:
+    """Note the nodes that make boxes, by the names they have in the trained model."""
+    graph.set_metadata({BOXES: json.dumps(list(names))})
 
 
-def int16_nodes(graph: Graph) -> tuple[str, ...]:
+def box_nodes(graph: Graph) -> tuple[str, ...]:
     """Their names in the trained model; `graph.find` knows them in every graph."""
-    return tuple(json.loads(graph.metadata.get(INT16, "[]")))
+    return tuple(json.loads(graph.metadata.get(BOXES, "[]")))

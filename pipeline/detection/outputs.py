@@ -32,7 +32,7 @@ DIMENSIONS = (
     *("num_anchors_x_features", "box_coords", "padding"),
 )
 CHANNELS = ("box_coords", "num_features", "num_classes", "num_protos")  # where children are joined
-DTYPES = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32))
+DTYPES = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 FLOATS = ("float16", "float32", "float64")
 MOST_BINS = 64  # of one side of a DFL box
 

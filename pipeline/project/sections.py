@@ -36,10 +36,6 @@ class Model:
         Literal["none", "hints"],
         Doc("hints: a detector's outputs are cut as `split_hints` of its metadata say."),
     ] = "none"
-    int16: Annotated[
-        Literal["none", "distance_to_box"],
-        Doc("distance_to_box: the arithmetic that makes a detector's boxes is kept in 16 bits."),
-    ] = "none"
     metadata: Annotated[
         FilePath | None,
         Doc("An edgefirst.json beside the model; an ONNX model may hold it itself."),

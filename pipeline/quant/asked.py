@@ -10,7 +10,7 @@ from pipeline.errors import Route
 from pipeline.graph import Graph, Node, Value, producer
 from pipeline.project.sections import Layer, Quantization
 from pipeline.quant.images import images
-from pipeline.quant.named import EVERYTHING, Named, in_order, named, strength
+from pipeline.quant.named import BOXES, EVERYTHING, Named, in_order, named, strength
 from pipeline.quant.placement import root
 from pipeline.quant.widening import OUT, WIDE, Spot, Wishes, operands, spots
 
@@ -25,6 +25,7 @@ class Asked:
     fed: set[Value] = field(default_factory=set)  # inputs that are to be float
     cpu: list[Node] = field(default_factory=list)
     npu: list[Node] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     def of_type(self, type: str) -> list[Node]:
         return [node for node, given in self.types.items() if given == type]
@@ -40,6 +41,8 @@ def asked(graph: Graph, quantization: Quantization) -> Asked:
     wholes = {clamp: node for node in graph.nodes() if (clamp := absorbed(node)) is not None}
     for rule in in_order(graph, quantization.types):
         given = named(graph, rule.name, rule.route)
+        if rule.name == BOXES and not given.nodes:
+            found.notes.append("BOXES has no effect: no node of the model makes boxes of distances")
         nodes = dict.fromkeys(wholes.get(node, node) for node in given.nodes)
         _ask(found, Named(tuple(nodes), given.inputs), rule.type, firmly=rule.name != EVERYTHING)
     for name, layer in _weakest_first(graph, quantization.layers):

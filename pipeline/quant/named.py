@@ -7,6 +7,7 @@ a, b -> c, d   every node on a way from a or b to c or d; the nodes named so bel
 name...   every node behind it on the way to an output, itself excluded
 Add(*)    every node of that operator; none where the model has no such node
 INPUTS    the inputs of the model
+BOXES     the nodes that make a detector's boxes of distances; none in a model without
 *         everything
 """
 
@@ -15,11 +16,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from pipeline.detection.notes import box_nodes
 from pipeline.errors import ProjectError, Route, did_you_mean
 from pipeline.graph import Graph, Node, Value, is_operator, origin, producer, reads
 from pipeline.project.precision import Type, Types
 
-EVERYTHING, INPUTS, BEHIND, OF_OPERATOR, WAY = "*", "INPUTS", "...", "(*)", " -> "
+EVERYTHING, INPUTS, BOXES = "*", "INPUTS", "BOXES"
+BEHIND, OF_OPERATOR, WAY = "...", "(*)", " -> "
+
+WIDEST = (EVERYTHING, INPUTS, BOXES)  # the weakest first
 
 
 class Named(NamedTuple):
@@ -41,6 +46,9 @@ def named(graph: Graph, name: str, route: Route) -> Named:
         return Named(tuple(graph.nodes()), graph.inputs)
     if name == INPUTS:
         return Named((), graph.inputs)
+    if name == BOXES:
+        nodes = (node for trained in box_nodes(graph) for node in graph.find(trained))
+        return Named(tuple(dict.fromkeys(nodes)))
     if name.endswith(OF_OPERATOR):
         return Named(_of_operator(graph, name.removesuffix(OF_OPERATOR), route))
     if name.endswith(BEHIND):
@@ -71,13 +79,13 @@ def _by_strength(graph: Graph, rules: Types, route: str) -> list[Said]:
 
 def strength(graph: Graph, name: str, route: Route) -> tuple[int, int]:
     """What orders names from the weakest, which say least, to the strongest."""
-    if name in (EVERYTHING, INPUTS):
-        return (name == INPUTS, 0)
+    if name in WIDEST:
+        return (WIDEST.index(name), 0)
     if name.endswith(OF_OPERATOR):
-        return (2, 0)
+        return (3, 0)
     if name.endswith(BEHIND) or WAY in name:
-        return (3, -len(named(graph, name, route).nodes))
-    return (4, 0)
+        return (4, -len(named(graph, name, route).nodes))
+    return (5, 0)
 
 
 def _exactly(graph: Graph, name: str, route: Route) -> Named:

@@ -68,7 +68,7 @@ def planned(graph: Graph, quantization: Quantization, target: Target) -> Plan:
         fed | {result(node): type_at((node, OUT)) for node in nodes},
         half,
         [node for node in graph.nodes() if node not in chip and _could_run(node, target)],
-        tuple(_notes(reasons)),
+        (*given.notes, *_notes(reasons)),
     )
 
 

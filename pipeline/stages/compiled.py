@@ -1,7 +1,7 @@
 """compiled: one file per target that runs in exact integers.
 
 Q/DQ graph → integer program (pipeline.engine.lower) → bundle with its provenance, and with
-the Python of the custom operators in it
+the Python of the custom operators and the metadata of a detector in it
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pipeline.custom.operators import declared
 from pipeline.engine.lower import lowered
 from pipeline.graph import Graph
 from pipeline.project.files import SourceFiles
+from pipeline.quant.converted import members_beside
 from pipeline.quant.images import batch
 from pipeline.targets.target import Target
 
@@ -27,4 +28,5 @@ def compiled(
     }
     program = lowered(quantized, target.rounding, target.runnable)
     code = declared(custom_operators, sources).used_by(quantized).sources
-    return Bundle(target.name, program, provenance, batch(quantized), code)
+    beside = members_beside(quantized, target)
+    return Bundle(target.name, program, provenance, batch(quantized), code, beside)

@@ -64,7 +64,7 @@ def _made(
         end_at(graph, model.outputs)
     operators = declared(custom_operators, sources)
     require(graph, operators)
-    facts, metadata = carried(graph), _metadata(graph, model, sources)
+    facts, metadata = carried(graph), _metadata(graph, sources)
     graph = with_shapes(upgraded(_with_fixed_shapes(graph, inputs)), operators)
     graph.set_metadata(facts)
     graph = with_head(graph, model, metadata)
@@ -126,11 +126,11 @@ def _reshaped(
         raise GraphError(what, Route(f"inputs.{name}.shape"), hint) from error
 
 
-def _metadata(graph: Graph, model: Model, sources: SourceFiles) -> Metadata | None:
-    """Of the file under `model.metadata`; else, where it is asked for, what the model carries."""
+def _metadata(graph: Graph, sources: SourceFiles) -> Metadata | None:
+    """Of the file under `model.metadata`; else what the model carries."""
     for file in sources.get("model.metadata", ()):
         return read_metadata(file.read(), file.name)
-    return metadata_of(graph) if model.split == "hints" else None
+    return metadata_of(graph)
 
 
 def _with_fixed_shapes(graph: Graph, inputs: Mapping[str, Input]) -> Graph:

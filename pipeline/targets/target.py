@@ -43,6 +43,15 @@ class Accepts:
 
 
 @dataclass(frozen=True)
+class Converter:
+    """The block that the converter for this chip adds to EdgeFirst's metadata."""
+
+    block: Annotated[str, Doc("Its key.")]
+    target: Annotated[str, Doc("What it calls the chip.")]
+    qmode: Annotated[int, Doc("Its number of the grids: 9 is scale * (q - zero point).")]
+
+
+@dataclass(frozen=True)
 class Target:
     name: str
     vendor: str
@@ -78,6 +87,9 @@ class Target:
         ),
     ] = False
     float16: Annotated[bool, Doc("Whether a node may compute in float16.")] = False
+    converter: Annotated[
+        Converter | None, Doc("Of a chip that EdgeFirst's converters compile for.")
+    ] = None
 
     @property
     def wide(self) -> Activations:

@@ -25,7 +25,6 @@ FULL = {
     "model": {
         "path": "m.onnx",
         "split": "hints",
-        "int16": "distance_to_box",
         "metadata": "edgefirst.json",
         "weights": "w.caffemodel",
         "outputs": ["head"],

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import zipfile
+from dataclasses import astuple
 from pathlib import Path
 
+import numpy as np
 import pytest
 from data.snapshots import pictures, write
-from detection.heads import SIDE, head, hint, props
+from detection.heads import SIDE, document, head, hint, props
 from workspaces import REPO, Workspace
 
+from pipeline.bundle.archive import Bundle
+from pipeline.detection.carriers import labels_in, metadata_in
+from pipeline.detection.decode import Rules, decode
 from pipeline.detection.notes import metadata_of
+from pipeline.engine.reference import ReferenceSession
 from pipeline.graph import Graph
+from pipeline.runtime import Session
 
 pytestmark = pytest.mark.slow
 
@@ -29,6 +38,74 @@ def laid_out(root: Path, form: str, **metadata: object) -> Workspace:
 
 
 FORM = "model: m.onnx\nint16_mode: int8\ncalibration: s.safetensors\n"
+COMPILED = "projects/digits/out/model.ara240.hybrid"
+
+
+@pytest.fixture(scope="module")
+def smart(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """What the form makes with int16_smart."""
+    root = tmp_path_factory.mktemp("smart")
+    workspace = laid_out(root, FORM.replace("int8", "int16_smart"), nms="class_aware")
+    workspace.doit()
+    return workspace
+
+
+def codes_of(bundle: Path, feed: np.ndarray) -> dict[str, np.ndarray]:
+    """What the chip gives: integers on the grids of its outputs."""
+    program = Bundle.load(bundle).program
+    by_output = {
+        step.outputs[0]: step.inputs[0] for step in program.instructions if step.op == "dequantize"
+    }
+    codes = [by_output[name] for name in program.outputs]
+    made = ReferenceSession(program).run(codes, {"images": feed})
+    return dict(zip(program.outputs, made, strict=True))
+
+
+def test_any_zip_reader_finds_what_the_converter_says(smart: Workspace) -> None:
+    with zipfile.ZipFile(smart.root / COMPILED) as archive:
+        found = json.loads(archive.read("edgefirst.json"))
+        assert archive.read("labels.txt") == b"disc\nbox\nstar\n"
+    assert "split_hints" not in found
+    assert found["ara2"] == {
+        "version": "npumake-hybrid 1",
+        "timestamp": "1980-01-01T00:00:00Z",
+        "qmode": 9,
+        "target": "ara-2",
+        "int16_mode": "smart",
+        "splits_applied": ["quantization_split"],
+    }
+    assert found["compilation"] == {"target": "ara-2", "format": "hybrid"}
+    added = {key: found[key] for key in ("outputs", "ara2", "compilation")}
+    assert found | {"split_hints": [hint()]} == document(nms="class_aware") | added
+
+
+def test_boxes_have_16_bits_and_masks_8(smart: Workspace) -> None:
+    metadata = metadata_in(smart.root / COMPILED)
+    assert metadata is not None
+    tensors = [tensor for output in metadata.outputs for tensor in output.tensors]
+    grids = [tensor.quantization for tensor in tensors]
+    assert [tensor.dtype for tensor in tensors] == ["int16", "int16", "int8", "int8", "int8"]
+    assert [grid.dtype for grid in grids if grid] == [tensor.dtype for tensor in tensors]
+    assert all(grid.zero_point == (0,) for grid in grids[:2] if grid)
+
+
+def test_codes_of_a_compiled_file_decode_by_the_file_alone(smart: Workspace) -> None:
+    """To what its real numbers decode to, exactly."""
+    bundle = smart.root / COMPILED
+    metadata = metadata_in(bundle)
+    assert metadata is not None
+    assert labels_in(bundle) == metadata.classes
+    feed = pictures(1, (3, SIDE, SIDE)).astype(np.float32) - 128
+    codes, session = codes_of(bundle, feed), Session(bundle)
+    assert {array.dtype.kind for array in codes.values()} == {"i"}
+    real = dict(zip(session.output_names, session.run(None, {"images": feed}), strict=True))
+    rules = Rules(0.1, 0.7, 0)
+    found, expected = (
+        decode(arrays, metadata.outputs, (SIDE, SIDE), rules) for arrays in (codes, real)
+    )
+    assert len(found.boxes) > 0
+    for a, b in zip(astuple(found), astuple(expected), strict=True):
+        np.testing.assert_array_equal(a, b)
 
 
 @pytest.mark.parametrize("strides", [False, True])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from pipeline import digest
 from pipeline.data.samples import Samples
 from pipeline.detection.decode import Rules, decode
 from pipeline.detection.describe import whole_outputs
-from pipeline.detection.notes import int16_nodes, metadata_of
+from pipeline.detection.notes import box_nodes, metadata_of
 from pipeline.engine.ort import OrtSession
 from pipeline.errors import CacheError, ProjectError, Route
 from pipeline.graph import Graph
@@ -27,7 +27,6 @@ from pipeline.stages.original_float import original_float
 from pipeline.stages.samples import samples
 
 UNSIGNED = Input(scale=1 / 255, offset=128)
-INT16: Literal["distance_to_box"] = "distance_to_box"
 
 
 def source(path: Path) -> tuple[SourceFile, ...]:
@@ -75,7 +74,10 @@ def test_a_file_beside_the_model_counts_before_its_own(tmp_path):
 def test_without_split_it_stays_whole_and_what_it_carries_goes_along(tmp_path):
     graph = made(tmp_path, head(edgefirst=props(), labels='["a"]'))
     assert names(graph) == ["output0", "output1"]
-    assert (told(graph), graph.metadata["labels"]) == (document(), '["a"]')
+    described = told(graph).pop("outputs")
+    assert [output["type"] for output in described] == ["detection", "protos"]
+    assert told(graph) == document(outputs=described)
+    assert graph.metadata["labels"] == '["disc", "box", "star"]'
 
 
 def test_what_is_cut_and_optimized_decodes_to_what_was_trained(tmp_path):
@@ -100,13 +102,13 @@ def read_hints(graph: Graph) -> Any:
     return metadata.hints
 
 
-def test_the_nodes_of_int16_smart_are_found_after_optimization(tmp_path):
-    graph = optimized_float(made(tmp_path, head(edgefirst=props()), split="hints", int16=INT16))
-    assert int16_nodes(graph) == (
+def test_the_nodes_that_make_boxes_are_found_after_optimization(tmp_path):
+    graph = optimized_float(made(tmp_path, head(edgefirst=props()), split="hints"))
+    assert box_nodes(graph) == (
         *("/Slice", "/Slice_1", "/Sub", "/Add", "/Add_1", "/Div_1", "/Sub_1", "/Mul_2"),
     )
-    assert all(graph.find(name) for name in int16_nodes(graph))
-    assert int16_nodes(made(tmp_path, head(edgefirst=props()), split="hints")) == ()
+    assert all(graph.find(name) for name in box_nodes(graph))
+    assert box_nodes(made(tmp_path, head())) == (*box_nodes(graph)[:-1], "/Concat_xywh", "/Mul_2")
 
 
 @pytest.mark.parametrize(
@@ -114,11 +116,6 @@ def test_the_nodes_of_int16_smart_are_found_after_optimization(tmp_path):
     [
         ({"split_hints": []}, {"split": "hints"}, "the metadata has none"),
         ({"split_hints": [{"type": "later"}]}, {"split": "hints"}, "the metadata has none"),
-        (
-            {"split_hints": [hint(strides=True)]},
-            {"split": "hints", "int16": INT16},
-            "no node makes boxes of distances",
-        ),
         ({"split_hints": [], "model": {"end2end": True}}, {"split": "hints"}, None),
     ],
 )

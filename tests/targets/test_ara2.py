@@ -37,9 +37,9 @@ def test_the_form_becomes_a_native_project():
         "model": {
             "path": "studio/yolov8n-seg.onnx",
             "split": "hints",
-            "int16": "distance_to_box",
             "metadata": "studio/edgefirst.json",
         },
+        "quantization": {"types": {"BOXES": "int16"}},
         "targets": ["ara240"],
         "compile": {"prefix": "model"},
         "inputs": {"*": {"scale": 1 / 255, "offset": 128}},
@@ -49,8 +49,9 @@ def test_the_form_becomes_a_native_project():
 
 def test_a_model_is_enough_and_int8_the_default():
     found = translate(document("model: m.onnx")).data
-    assert found["model"] == {"path": "m.onnx", "split": "hints", "int16": "none"}
+    assert found["model"] == {"path": "m.onnx", "split": "hints"}
     assert "data" not in found
+    assert "quantization" not in found
 
 
 @pytest.mark.parametrize("key", KEYS)

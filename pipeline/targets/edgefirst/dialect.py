@@ -19,8 +19,7 @@ from pipeline.targets.edgefirst.keys import CHIP, FORM, IGNORED, KEYS, PREFIX
 from pipeline.targets.translation import Native
 from pipeline.targets.vendor import Vendor, check_keys, notes_of
 
-# int16_mode → what is kept in 16 bits
-INT16 = {"int8": "none", "int16_smart": "distance_to_box"}
+SMART = "int16_smart"
 UNSIGNED = 1 / 255  # the normalization of every trainer: 0..255 becomes 0..1
 
 
@@ -32,7 +31,8 @@ def translate(document: Document, base: str = "", _beside: Json = None) -> Docum
     model, mode, files = (f"{FORM}.{key}" for key in ("model", "int16_mode", "calibration"))
     native.put(("model", "path"), vendor.path(vendor.text(model)), vendor.spot(model))
     native.put(("model", "split"), "hints", vendor.spot(model))
-    native.put(("model", "int16"), INT16[vendor.text(mode)], _known(vendor, mode))
+    if vendor.text(mode) == SMART:
+        native.put(("quantization", "types", "BOXES"), "int16", vendor.spot(mode))
     metadata = f"{FORM}.metadata"
     if vendor.given(metadata) is not None:
         path = vendor.path(vendor.text(metadata))
@@ -61,9 +61,3 @@ def _form(document: Document, base: str) -> Vendor:
     places: dict[Route, Spot] = {(): top, (FORM,): top}
     places |= {(FORM, *route): spot for route, spot in document.places.items() if route}
     return Vendor(Document(document.path, {FORM: document.data}, places), KEYS, base)
-
-
-def _known(vendor: Vendor, key: str) -> Spot:
-    """Where the key is written; where it is not, where the model is: a value has a line."""
-    is_written = vendor.given(key) is not None
-    return vendor.spot(key if is_written else f"{FORM}.model")
