@@ -31,12 +31,14 @@ from pipeline.make.node import Node
 from pipeline.progress import hearing, listening
 
 if TYPE_CHECKING:
-    from pipeline.make.trials import Choice, Found, Trials, Wish
+    from pipeline.make.trials import Trials
     from pipeline.project.sections import Quantization
+    from pipeline.quant.choice import Choice, Found, Wish
 
 INTERRUPTED = 130
 HEADER = "# npumake precision"  # a file that begins so is ours to replace
 FILE = "quantization.yaml"
+NAMES = 8  # in a row of the table; --json has them all
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -74,20 +76,21 @@ class Place(NamedTuple):
 
 
 def run(given: argparse.Namespace) -> int:
-    from pipeline.make.trials import Trials, Wish, searched
+    from pipeline.make.trials import Trials
+    from pipeline.quant.choice import Wish, chosen
 
     place = _place(given.model)
-    limits = given.to, given.most_nodes, given.most_operations
+    limits = given.most_nodes, given.most_operations
     if given.agreement is None:
         wish = Wish(given.cosine, "cosine", *limits)
     else:
         wish = Wish(given.agreement, "agreement", *limits)
     _bring_up(place, quiet=given.json)
-    trials = Trials(place.build, place.calibrated, place.comparison)
+    trials = Trials(place.build, place.calibrated, place.comparison, given.to)
     try:
         SCREEN.begin("precision")
         with listening(SCREEN.progress):
-            found = searched(trials, wish)
+            found = chosen(trials, wish)
     except KeyboardInterrupt:
         SCREEN.end()
         print(f"interrupted: {trials.made + trials.recalled} trials are kept, the next run goes on")
@@ -103,19 +106,19 @@ def _tell(
     given: argparse.Namespace, place: Place, trials: Trials, wish: Wish, found: Found
 ) -> None:
     """Raises GateError where nothing suffices."""
-    from pipeline.quant.promotion import promoted
-
     chosen = found.chosen
-    asked = promoted(trials.graph, trials.target, trials.quantization, chosen.names, wish.to)
+    asked = trials.asked(chosen.names)
     if given.json:
         print(json.dumps(_document(trials, found, asked), indent=1))
     else:
-        _print_front(given.model, wish, found)
-        print(f"{found.trials} trials: {trials.made} measured, {trials.recalled} known")
+        title = f"{given.model}: to {trials.to} for {wish.metric} {wish.wanted}"
+        _print_front(f"{title}, by the samples held out", found)
+        print(f"{trials.made + trials.recalled} trials, {trials.recalled} of them known before")
     if not found.suffices:
         reached = getattr(chosen.score, wish.metric)
-        what = f"no promotion to {wish.to} within the limits reaches {wish.metric} {wish.wanted}"
-        raise GateError(what, given.model, f"the best tried has {reached:.6f}")
+        what = f"no promotion to {trials.to} within the limits reaches {wish.metric} {wish.wanted}"
+        more = "; weights stay int8: try --to cpu" if trials.to == "int16" else ""
+        raise GateError(what, given.model, f"the best tried has {reached:.6f}{more}")
     if given.json:
         return
     if not chosen.names:
@@ -163,11 +166,10 @@ def _bring_up(place: Place, quiet: bool) -> None:
                 SCREEN.line(f"{how:<8}  {node.name:<44}  {seconds:6.2f} s")
 
 
-def _print_front(name: str, wish: Wish, found: Found) -> None:
+def _print_front(title: str, found: Found) -> None:
     from rich import box
     from rich.table import Table
 
-    title = f"{name}: to {wish.to} for {wish.metric} {wish.wanted}, by the samples held out"
     table = Table(
         title=title, box=box.SIMPLE_HEAD, title_justify="left", padding=(0, 1, 0, 0), pad_edge=False
     )
@@ -180,10 +182,15 @@ def _print_front(name: str, wish: Wish, found: Found) -> None:
             f"{choice.operations:.1%}",
             f"{choice.score.cosine:.6f}",
             f"{choice.score.agreement:.2%}",
-            ", ".join(choice.names),
+            _listed(choice.names),
             style="bold green" if choice == found.chosen and found.suffices else None,
         )
     SCREEN.console.print(table)
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    more = f" and {len(names) - NAMES} more" if len(names) > NAMES else ""
+    return ", ".join(names[:NAMES]) + more
 
 
 def _document(trials: Trials, found: Found, asked: Quantization) -> Json:

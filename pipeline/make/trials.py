@@ -7,11 +7,10 @@ and what was answered costs nothing.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 from pipeline import digest
 from pipeline.cache.publish import scratch
@@ -23,43 +22,14 @@ from pipeline.graph import Graph
 from pipeline.make.build import Build
 from pipeline.make.maker import loaded
 from pipeline.make.node import Node
-from pipeline.progress import track
 from pipeline.project.reader import built
 from pipeline.project.sections import Quantization
 from pipeline.quant import judge
 from pipeline.quant.judge import Score
 from pipeline.quant.loaded import LOAD
-from pipeline.quant.mixed_precision import Trial, pareto_front, search
-from pipeline.quant.promotion import Promoted, candidates, promoted
+from pipeline.quant.promotion import Promoted, all_but, candidates, promoted
 from pipeline.quant.recipe import Recipe
 from pipeline.targets.target import Target
-
-
-@dataclass(frozen=True)
-class Wish:
-    """What is to be reached, by which promotions, and at most at what cost: so many nodes, or
-    such a share of the operations, which is then what is saved on."""
-
-    wanted: float
-    metric: Literal["cosine", "agreement"] = "cosine"
-    to: Promoted = "int16"
-    most_nodes: int | None = None
-    most_operations: float | None = None
-
-
-class Choice(NamedTuple):
-    """Some promoted nodes: how good the model is with them, and their share of the operations."""
-
-    names: tuple[str, ...]
-    score: Score
-    operations: float
-
-
-class Found(NamedTuple):
-    chosen: Choice
-    front: tuple[Choice, ...]  # cheapest first, each better than all before
-    suffices: bool
-    trials: int
 
 
 class Trials:
@@ -68,8 +38,9 @@ class Trials:
     The nodes that it is made from must be current.
     """
 
-    def __init__(self, build: Build, calibrated: Node, comparison: Node) -> None:
+    def __init__(self, build: Build, calibrated: Node, comparison: Node, to: Promoted) -> None:
         self.made = self.recalled = 0
+        self.to = to
         self._build = build
         self._node = replace(
             comparison,
@@ -89,9 +60,24 @@ class Trials:
     def graph(self) -> Graph:
         return self._loaded("optimized_float", Graph)
 
-    def score(self, names: Collection[str], to: Promoted) -> Score:
+    @cached_property
+    def candidates(self) -> dict[str, int]:
+        return candidates(self.graph, self.target, self.quantization, self.to)
+
+    def asked(self, names: Collection[str]) -> Quantization:
+        """What the project would say, with these nodes promoted."""
+        return promoted(self.graph, self.target, self.quantization, names, self.to)
+
+    def score(self, names: Collection[str]) -> Score:
         """With these nodes promoted, measured unless it is known. Raises PipelineError."""
-        asked = promoted(self.graph, self.target, self.quantization, names, to)
+        return self._score(self.asked(names))
+
+    def score_without(self, name: str) -> Score:
+        """With all promoted but this one."""
+        asked = all_but(self.graph, self.target, self.quantization, name, self.to)
+        return self._score(asked)
+
+    def _score(self, asked: Quantization) -> Score:
         params = {**self._node.params, "quantization": digest.plain(asked)}
         document = self._build.document(replace(self._node, params=params), self._inputs)
         key, store = digest.of_document(document), self._build.memory.store
@@ -123,42 +109,3 @@ class Trials:
         found = loaded(self._build, self._node.inputs[stage], self._inputs[stage])
         assert isinstance(found, kind)
         return found
-
-
-def searched(trials: Trials, wish: Wish) -> Found:
-    """The promotions that reach what is wished at the least cost found, or else the best tried.
-
-    What a node gains is measured: it alone is promoted, all else stays as the project says.
-    """
-    operations = candidates(trials.graph, trials.target, trials.quantization, wish.to)
-    total = math.fsum(operations.values())
-    scores: dict[frozenset[str], Score] = {}
-
-    def measure(names: frozenset[str]) -> float:
-        if names not in scores:
-            scores[names] = trials.score(names, wish.to)
-        return float(getattr(scores[names], wish.metric))
-
-    gains = dict.fromkeys(operations, 0.0)
-    if measure(frozenset()) < wish.wanted:
-        for name in track(operations, "nodes", len(operations)):
-            measure(frozenset({name}))
-            gains[name] = scores[frozenset({name})].cosine - scores[frozenset()].cosine
-    costs = dict.fromkeys(operations, 1.0)
-    budget = math.inf if wish.most_nodes is None else float(wish.most_nodes)
-    if wish.most_operations is not None:
-        costs = {name: count / total for name, count in operations.items()}
-        budget = wish.most_operations
-    chosen = search(gains, costs, measure, wish.wanted, budget).chosen
-
-    def choice(names: frozenset[str]) -> Choice:
-        share = math.fsum(operations[name] for name in names) / total
-        in_order = tuple(name for name in operations if name in names)
-        return Choice(in_order, scores[names], round(share, 6))
-
-    tried = (
-        Trial(names, getattr(score, wish.metric), math.fsum(costs[name] for name in names))
-        for names, score in scores.items()
-    )
-    front = tuple(choice(trial.names) for trial in pareto_front(tried))
-    return Found(choice(chosen.names), front, chosen.score >= wish.wanted, len(scores))

@@ -78,6 +78,18 @@ def promoted(
     return replace(quantization, types=types, layers={**around, **quantization.layers})
 
 
+def all_but(
+    graph: Graph, target: Target, quantization: Quantization, name: str, to: Promoted
+) -> Quantization:
+    """Every candidate promoted, and all that this one reads and makes left in 8 bits."""
+    others = [other for other in candidates(graph, target, quantization, to) if other != name]
+    asked = promoted(graph, target, quantization, others, to)
+    if to != "int16":
+        return asked
+    types = _followed(asked.types, {name: "int8"})  # its neighbours would have it int16
+    return replace(asked, types=types, layers=quantization.layers)
+
+
 def _followed(types: Types | tuple[Types, ...], last: Types) -> Types | tuple[Types, ...]:
     """The later of a list beats the earlier."""
     if isinstance(types, tuple):
