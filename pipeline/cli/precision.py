@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 HEADER = "# npumake precision"  # a file that begins so is ours to replace
 FILE = "quantization.yaml"
-NAMES = 8  # in a row of the table; --json has them all
+NAMES = 4  # in a row of the table; --json has them all
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,7 +47,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     metric.add_argument("--cosine", type=_share, metavar="C", help="of the worst output")
     metric.add_argument("--agreement", type=_share, metavar="A", help="top-1 with the float model")
     most = parser.add_mutually_exclusive_group()
-    most.add_argument("--most-nodes", type=int, metavar="N", help="promote no more")
+    most.add_argument("--most-nodes", type=_count, metavar="N", help="promote no more")
     most.add_argument("--most-operations", type=_share, metavar="S", help="no larger a share")
     choices = ("int16", "float16", "cpu")
     parser.add_argument("--to", choices=choices, default="int16", help="int16 unless said")
@@ -59,6 +59,13 @@ def _share(text: str) -> float:
     value = float(text)
     if not 0.0 <= value <= 1.0:
         raise argparse.ArgumentTypeError("between 0 and 1")
+    return value
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError("0 or more")
     return value
 
 

@@ -63,19 +63,21 @@ class Measures(Protocol):
 
 
 def chosen(measures: Measures, wish: Wish) -> Found:
-    """The promotions that reach what is wished at the least cost found, or else the best tried;
-    where all of them together do not reach it, these."""
+    """The cheapest promotions found that reach what is wished within the limits, or else the best.
+
+    A few may do better than all of them, by the chance of rounding: so where all together do not
+    reach it, the search goes for what all together reach, and what is met on the way counts.
+    """
     tried = _Tried(measures, wish)
-    nothing, everything = frozenset[str](), frozenset(measures.candidates)
-    if tried.measure(nothing) >= wish.wanted:
-        return tried.found(nothing)
-    if tried.measure(everything) < wish.wanted:
-        return tried.found(everything)
+    everything = frozenset(measures.candidates)
+    if tried.measure(frozenset()) >= wish.wanted:
+        return tried.found()
+    goal = min(wish.wanted, tried.measure(everything))
     best = tried.scores[everything].cosine
     names = track(measures.candidates, "nodes", len(everything))
     lost = {name: best - measures.score_without(name).cosine for name in names}
-    trial = search(lost, tried.costs, tried.measure, wish.wanted, tried.budget).chosen
-    return tried.found(trial.names)
+    search(lost, tried.costs, tried.measure, goal, tried.budget)
+    return tried.found()
 
 
 class _Tried:
@@ -92,13 +94,16 @@ class _Tried:
             self.scores[names] = self._measures.score(names)
         return float(getattr(self.scores[names], self._wish.metric))
 
-    def found(self, best: frozenset[str]) -> Found:
+    def found(self) -> Found:
         tried = [
             Trial(names, self.measure(names), math.fsum(self.costs[name] for name in names))
             for names in self.scores
         ]
+        within = pareto_front(trial for trial in tried if trial.cost <= self.budget)
+        enough = [trial for trial in within if trial.score >= self._wish.wanted]
+        best = enough[0] if enough else within[-1]
         front = tuple(self._choice(trial.names) for trial in pareto_front(tried))
-        return Found(self._choice(best), front, self.measure(best) >= self._wish.wanted)
+        return Found(self._choice(best.names), front, bool(enough))
 
     def _choice(self, names: frozenset[str]) -> Choice:
         operations = self._measures.candidates

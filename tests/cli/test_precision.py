@@ -101,3 +101,18 @@ def test_what_cannot_be(here: Workspace, capsys: Output, words: str, code: int, 
     metric = [] if "--cosine" in words else ["--cosine", "0.9997"]
     assert main(["precision", *words.split(), *metric]) == code
     assert capsys.readouterr().err == f"error: {told}\n"
+
+
+def test_noise_is_no_judge(alone: Workspace, capsys: Output) -> None:
+    project = alone.project / "project.yaml"
+    text = project.read_text().replace("files: samples/*.npy", "random: 8")
+    project.write_text(text.replace("method: max ", "method: skip "))
+    assert main(["precision", "digits", "--cosine", "0.9997"]) == 2
+    assert "error: no samples to judge by\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", ["--cosine 2", "--cosine 0.9 --most-nodes -1", "", "--cosine x"])
+def test_limits_are_numbers_that_can_be(words: str, capsys: Output) -> None:
+    with pytest.raises(SystemExit):
+        main(["precision", "digits", *words.split()])
+    assert "usage: npumake precision" in capsys.readouterr().err

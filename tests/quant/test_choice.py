@@ -82,12 +82,14 @@ def test_more_than_everything_gives_is_not_found_and_the_best_is_told():
     assert found.chosen == found.front[-1]
 
 
-def test_a_limit_of_nodes_and_one_of_operations_hold():
+@pytest.mark.parametrize("share", [1.0, 0.5], ids=["out of reach", "within"])
+def test_a_limit_of_nodes_and_one_of_operations_hold(share):
     model = Model(graph(), feeds(8), NPU)
-    most = model.score(frozenset(model.candidates)).cosine
-    assert len(model.reaching(most, most_nodes=2).chosen.names) <= 2
-    assert model.reaching(most, most_operations=0.3).chosen.operations <= 0.3
-    assert model.reaching(most, most_nodes=0).chosen.names == ()
+    plain = model.score(frozenset()).cosine
+    wanted = plain + share * (1.0 - plain)
+    assert len(model.reaching(wanted, most_nodes=2).chosen.names) <= 2
+    assert model.reaching(wanted, most_operations=0.3).chosen.operations <= 0.3
+    assert model.reaching(wanted, most_nodes=0).chosen.names == ()
 
 
 def test_the_front_gets_better_as_it_gets_dearer():
