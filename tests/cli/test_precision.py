@@ -103,9 +103,10 @@ def test_what_cannot_be(here: Workspace, capsys: Output, words: str, code: int, 
     assert capsys.readouterr().err == f"error: {told}\n"
 
 
-def test_noise_is_no_judge(alone: Workspace, capsys: Output) -> None:
+def test_without_samples_there_is_no_judge(alone: Workspace, capsys: Output) -> None:
     project = alone.project / "project.yaml"
-    text = project.read_text().replace("files: samples/*.npy", "random: 8")
+    before, _, behind = project.read_text().partition("data:")
+    text = before + behind[behind.index("calibration:") :]
     project.write_text(text.replace("method: max ", "method: skip "))
     assert main(["precision", "digits", "--cosine", "0.9997"]) == 2
     assert "error: no samples to judge by\n" in capsys.readouterr().err
