@@ -5,10 +5,11 @@ known beforehand is the sensitivity of each name (the score lost by that one alo
 
     1  order     names by sensitivity / cost, the largest first, as far as the budget goes; and as
                  they come in the graph, where neighbours share what lies between them
-    2  halving   the shortest beginning of each order whose score suffices; the cheaper is taken
+    2  walking   the shortest beginning of each order whose score suffices; the cheaper is taken.
+                 Scores do not always rise with the names, so that halving would miss it
     3  thinning  each name of it, the least useful first, is given back where the rest suffices
 
-That is at most 3 + 2 log2(n) + k measurements for k promoted of n names, and never dearer than
+That is at most 1 + 3 k measurements, where a beginning of k names suffices, and never dearer than
 promoting from the front. Measuring is the caller's: the same questions come in the same order, so
 an answer kept from an interrupted search is as good.
 """
@@ -64,8 +65,11 @@ def search(
     if trial(()).score >= wanted:
         return Search(trial(()), tuple(asked.values()))
     orders = _orders(sensitivities, costs)
-    beginnings = [_shortest(_affordable(order, costs, budget), trial, wanted) for order in orders]
-    enough = [found for found in beginnings if found.score >= wanted]
+    enough: list[Trial] = []
+    for order in orders:
+        most = enough[0].cost if enough else math.inf
+        found = _shortest(_affordable(order, costs, budget), trial, wanted, most)
+        enough += [found] if found.score >= wanted else []
     if not enough:
         best = max(asked.values(), key=lambda t: (t.score, -t.cost))
         return Search(best, tuple(asked.values()))
@@ -97,13 +101,13 @@ def _affordable(order: Sequence[str], costs: Mapping[str, float], budget: float)
 
 
 def _shortest(
-    order: Sequence[str], trial: Callable[[Iterable[str]], Trial], wanted: float
+    order: Sequence[str], trial: Callable[[Iterable[str]], Trial], wanted: float, most: float
 ) -> Trial:
-    """The shortest beginning of `order` found that suffices; all of it where that does not."""
-    if trial(order).score < wanted:
-        return trial(order)
-    low, high = 0, len(order)  # order[:low] does not suffice, order[:high] does
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if trial(order[:middle]).score >= wanted else (middle, high)
-    return trial(order[:high])
+    """The shortest beginning of `order` that suffices, or the first that costs `most` or more;
+    all of it where neither is met."""
+    found = trial(())
+    for length in range(1, len(order) + 1):
+        found = trial(order[:length])
+        if found.score >= wanted or found.cost >= most:
+            break
+    return found
