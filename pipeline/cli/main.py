@@ -8,7 +8,17 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 
-from pipeline.cli import build, hb_compile, hb_mapper, list_nodes, new, show_artifact, synap, why
+from pipeline.cli import (
+    build,
+    hb_compile,
+    hb_mapper,
+    list_nodes,
+    new,
+    precision,
+    show_artifact,
+    synap,
+    why,
+)
 from pipeline.cli.blas import one_thread
 from pipeline.cli.show import print_error
 from pipeline.errors import PipelineError
@@ -22,6 +32,7 @@ VERBS: dict[
     "hb_mapper": (hb_mapper.arguments, hb_mapper.run),
     "list": (list_nodes.arguments, list_nodes.run),
     "new": (new.arguments, new.run),
+    "precision": (precision.arguments, precision.run),
     "show": (show_artifact.arguments, show_artifact.run),
     "synap": (synap.arguments, synap.run),
     "why": (why.arguments, why.run),

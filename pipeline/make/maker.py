@@ -70,7 +70,7 @@ def run_stage(build: Build, node: Node, inputs: Mapping[str, str]) -> Artifact:
         name: built(hints[name], node.params[name]) for name in stage.sections
     }
     for name in stage.inputs:
-        arguments[name] = _loaded(build, node.inputs[name], inputs[name])
+        arguments[name] = loaded(build, node.inputs[name], inputs[name])
     if stage.reads_sources:
         arguments["sources"] = build.sources(node)
     if stage.asks_target:
@@ -78,7 +78,7 @@ def run_stage(build: Build, node: Node, inputs: Mapping[str, str]) -> Artifact:
     return stage.function(**arguments)
 
 
-def _loaded(build: Build, name: str, expected: str) -> Artifact:
+def loaded(build: Build, name: str, expected: str) -> Artifact:
     """The artifact of an input, which must be the one that the key names."""
     node = build.plan.node(name)
     path = build.artifact(node)

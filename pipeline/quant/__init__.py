@@ -9,7 +9,7 @@ Accuracy won back, each a function from graph to graph; the first two keep what 
     equalize    channels of one size          clipping  weight scales by mean square error
     migrate     size from activations         adaptive  weights rounded for the layer's output
                 to weights                    bias      the mean shift taken off the biases
-    search      which nodes to promote        layers, rescale: what these have in common
+    choice      which nodes to promote        layers, rescale: what these have in common
 
 It refuses to know a vendor (that is `target`, as data) and never runs a graph in integers.
 """

@@ -1,0 +1,268 @@
+"""npumake precision: find the nodes that need more than 8 bits, and write them down
+
+It promotes single nodes to see what each gains, then as few as reach what is asked. Every trial is
+kept in the cache: interrupted, it goes on where it was. The choice goes to quantization.yaml of a
+project that has one target and no such section elsewhere; else it is printed, to be pasted.
+
+example:
+  npumake precision digits:rdk-x5 --cosine 0.9995
+  npumake precision digits@p999:ara240 --agreement 0.99 --most-nodes 3 --dry-run
+  npumake precision faces --cosine 0.999 --most-operations 0.2 --to cpu --json
+
+exit code 6: nothing within the limits reaches it
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from pipeline import digest
+from pipeline.cache.publish import replacing
+from pipeline.cli.projects import selected
+from pipeline.cli.screen import SCREEN
+from pipeline.digest import Json
+from pipeline.errors import GateError, ProjectError, did_you_mean
+from pipeline.make.build import Build
+from pipeline.make.node import Node
+from pipeline.progress import hearing, listening
+
+if TYPE_CHECKING:
+    from pipeline.make.trials import Trials
+    from pipeline.project.sections import Quantization
+    from pipeline.quant.choice import Choice, Found, Wish
+
+INTERRUPTED = 130
+HEADER = "# npumake precision"  # a file that begins so is ours to replace
+FILE = "quantization.yaml"
+NAMES = 4  # in a row of the table; --json has them all
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", metavar="PROJECT[@VARIANT][:TARGET]")
+    metric = parser.add_mutually_exclusive_group(required=True)
+    metric.add_argument("--cosine", type=_share, metavar="C", help="of the worst output")
+    metric.add_argument("--agreement", type=_share, metavar="A", help="top-1 with the float model")
+    most = parser.add_mutually_exclusive_group()
+    most.add_argument("--most-nodes", type=_count, metavar="N", help="promote no more")
+    most.add_argument("--most-operations", type=_share, metavar="S", help="no larger a share")
+    choices = ("int16", "float16", "cpu")
+    parser.add_argument("--to", choices=choices, default="int16", help="int16 unless said")
+    parser.add_argument("--dry-run", action="store_true", help="print the YAML, write nothing")
+    parser.add_argument("--json", action="store_true", help="for machines; writes nothing either")
+
+
+def _share(text: str) -> float:
+    value = float(text)
+    if not 0.0 <= value <= 1.0:
+        raise argparse.ArgumentTypeError("between 0 and 1")
+    return value
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError("0 or more")
+    return value
+
+
+class Place(NamedTuple):
+    """What is searched: the nodes of one variant and one target."""
+
+    build: Build
+    calibrated: Node
+    comparison: Node
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether what the project says speaks of nothing else."""
+        return sum(node.stage == "calibrated" for node in self.build.plan.nodes) == 1
+
+
+def run(given: argparse.Namespace) -> int:
+    from pipeline.make.trials import Trials
+    from pipeline.quant.choice import Wish, chosen
+
+    place = _place(given.model)
+    limits = given.most_nodes, given.most_operations
+    if given.agreement is None:
+        wish = Wish(given.cosine, "cosine", *limits)
+    else:
+        wish = Wish(given.agreement, "agreement", *limits)
+    _bring_up(place, quiet=given.json)
+    trials = Trials(place.build, place.calibrated, place.comparison, given.to)
+    try:
+        SCREEN.begin("precision")
+        with listening(SCREEN.progress):
+            found = chosen(trials, wish)
+    except KeyboardInterrupt:
+        SCREEN.end()
+        print(f"interrupted: {trials.made + trials.recalled} trials are kept, the next run goes on")
+        return INTERRUPTED
+    finally:
+        SCREEN.end()
+        place.build.memory.save()
+    _tell(given, place, trials, wish, found)
+    return 0
+
+
+def _tell(
+    given: argparse.Namespace, place: Place, trials: Trials, wish: Wish, found: Found
+) -> None:
+    """Raises GateError where nothing suffices."""
+    chosen = found.chosen
+    asked = trials.asked(chosen.names)
+    if given.json:
+        print(json.dumps(_document(trials, found, asked), indent=1))
+    else:
+        title = f"{given.model}: to {trials.to} for {wish.metric} {wish.wanted}"
+        _print_front(f"{title}, by the samples held out", found)
+        print(f"{trials.made + trials.recalled} trials, {trials.recalled} of them known before")
+    if not found.suffices:
+        reached = getattr(chosen.score, wish.metric)
+        what = f"no promotion to {trials.to} within the limits reaches {wish.metric} {wish.wanted}"
+        more = "; weights stay int8: try --to cpu" if trials.to == "int16" else ""
+        raise GateError(what, given.model, f"the best tried has {reached:.6f}{more}")
+    if given.json:
+        return
+    if not chosen.names:
+        print(f"{wish.metric} {getattr(chosen.score, wish.metric):.6f}: nothing to promote")
+    elif given.dry_run or (why := _why_not_written(place)):
+        print("" if given.dry_run else f"not written: {why}; paste it")
+        print(_pasted(place, asked), end="")
+    else:
+        _write(place, asked, f"{given.model} --{wish.metric} {wish.wanted}")
+
+
+def _place(name: str) -> Place:
+    """Raises ProjectError for a project, a variant or a target that nobody knows."""
+    group, _, target = name.partition(":")
+    (build,) = selected(Path.cwd(), [group.partition("@")[0]])
+    groups = {node.group for node in build.plan.nodes} | {build.plan.project}
+    if group not in groups:
+        raise ProjectError(f"no variant `{group}`", hint=did_you_mean(group, groups))
+    nodes = {(n.target, n.stage): n for n in build.plan.nodes if n.group == group}
+    known = [str(target) for target, stage in nodes if stage == "calibrated"]
+    if not target and len(known) > 1:
+        raise ProjectError("which target?", hint=" or ".join(f"{group}:{one}" for one in known))
+    target = target or known[0]
+    if target not in known:
+        raise ProjectError(f"`{group}` has no target `{target}`", hint=did_you_mean(target, known))
+    return Place(build, nodes[target, "calibrated"], nodes[target, "comparison"])
+
+
+def _bring_up(place: Place, quiet: bool) -> None:
+    """Make what the trials are made from, where it is not current."""
+    from pipeline.make.maker import make
+
+    build = place.build
+    needed = {*place.calibrated.inputs.values(), place.comparison.inputs["samples"]}
+    for node in reversed(build.plan.nodes):
+        if node.name in needed:
+            needed |= {*node.inputs.values()}
+    for node in build.plan.nodes:
+        if node.name in needed and not build.is_current(node):
+            SCREEN.begin(node.name)
+            with listening(SCREEN.progress), hearing(lambda line: None if quiet else print(line)):
+                how, seconds = make(build, node)
+            SCREEN.end()
+            if not quiet:
+                SCREEN.line(f"{how:<8}  {node.name:<44}  {seconds:6.2f} s")
+
+
+def _print_front(title: str, found: Found) -> None:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(
+        title=title, box=box.SIMPLE_HEAD, title_justify="left", padding=(0, 1, 0, 0), pad_edge=False
+    )
+    for column in ("Nodes", "Operations", "Cosine", "Agreement"):
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("Promoted", overflow="fold")
+    for choice in found.front:
+        table.add_row(
+            str(len(choice.names)),
+            f"{choice.operations:.1%}",
+            f"{choice.score.cosine:.6f}",
+            f"{choice.score.agreement:.2%}",
+            _listed(choice.names),
+            style="bold green" if choice == found.chosen and found.suffices else None,
+        )
+    SCREEN.console.print(table)
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    more = f" and {len(names) - NAMES} more" if len(names) > NAMES else ""
+    return ", ".join(names[:NAMES]) + more
+
+
+def _document(trials: Trials, found: Found, asked: Quantization) -> Json:
+    def told(choice: Choice) -> Json:
+        return {
+            "promoted": list(choice.names),
+            "operations": choice.operations,
+            "cosine": choice.score.cosine,
+            "agreement": choice.score.agreement,
+        }
+
+    return {
+        "suffices": found.suffices,
+        "chosen": told(found.chosen),
+        "front": [told(choice) for choice in found.front],
+        "trials": {"measured": trials.made, "known": trials.recalled},
+        "quantization": _section(asked),
+    }
+
+
+def _section(asked: Quantization) -> Json:
+    """What the section says, without what holds anyway."""
+    from pipeline.project.sections import Quantization
+
+    usual = digest.plain(Quantization())
+    said = {key: value for key, value in digest.plain(asked).items() if value != usual[key]}
+    layers = said.get("layers", {})
+    shortened = {n: {key: value for key, value in of.items() if value} for n, of in layers.items()}
+    return said | ({"layers": shortened} if layers else {})
+
+
+def _pasted(place: Place, asked: Quantization) -> str:
+    """As project.yaml holds it, of this target where there are others."""
+    section = {"quantization": _section(asked)}
+    return _yaml(section if place.is_alone else {"targets": [{place.calibrated.target: section}]})
+
+
+def _yaml(document: Json) -> str:
+    import yaml
+
+    return yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
+
+
+def _why_not_written(place: Place) -> str:
+    """Empty where quantization.yaml may be (re)written."""
+    if not place.is_alone:
+        return f"`{FILE}` would speak of every target and variant"
+    elsewhere = [file for file in _files(place.calibrated) if file != FILE]
+    if elsewhere:
+        return f"the section stands in {elsewhere[0]}"
+    path = place.build.directory / FILE
+    if path.is_file() and not path.read_text(errors="replace").startswith(HEADER):
+        return f"{FILE} is somebody's own"
+    return ""
+
+
+def _files(node: Node) -> Iterator[str]:
+    """Where the keys of the section stand."""
+    for key, spot in node.places.items():
+        if key.partition(".")[0] == "quantization":
+            yield spot.rsplit(":", 2)[0]
+
+
+def _write(place: Place, asked: Quantization, question: str) -> None:
+    path = place.build.directory / FILE
+    with replacing(path) as temporary:
+        temporary.write_text(f"{HEADER} {question}\n{_yaml(_section(asked))}", encoding="utf-8")
+    print(f"{path.name} written; doit builds it")

@@ -1,0 +1,111 @@
+"""Trials: a model scored under other types, each score kept in the store by its key.
+
+The key is the document of a stage's: code, tools, target, the types, and the digests of the float
+model, the recipe and the samples. So a search that was interrupted asks the same questions again,
+and what was answered costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+from pipeline import digest
+from pipeline.cache.publish import scratch
+from pipeline.cache.store import Record
+from pipeline.custom.operators import declared
+from pipeline.data.samples import Samples, made_up
+from pipeline.errors import ProjectError
+from pipeline.graph import Graph
+from pipeline.make.build import Build
+from pipeline.make.maker import loaded
+from pipeline.make.node import Node
+from pipeline.project.reader import built
+from pipeline.project.sections import Quantization
+from pipeline.quant import judge
+from pipeline.quant.judge import Score
+from pipeline.quant.loaded import LOAD
+from pipeline.quant.promotion import Promoted, all_but, candidates, promoted
+from pipeline.quant.recipe import Recipe
+from pipeline.targets.target import Target
+
+
+class Trials:
+    """The model of one target. `made` counts the scores measured, `recalled` those that were kept.
+
+    The nodes that it is made from must be current.
+    """
+
+    def __init__(self, build: Build, calibrated: Node, comparison: Node, to: Promoted) -> None:
+        self.made = self.recalled = 0
+        self.to = to
+        self._build = build
+        self._node = replace(
+            comparison,
+            stage="trial",
+            module=judge.__name__,
+            inputs={
+                "optimized_float": calibrated.inputs["optimized_float"],
+                "recipe": calibrated.inputs["recipe"],
+                "samples": comparison.inputs["samples"],
+            },
+        )
+        self._inputs = build.made_inputs(self._node)
+        self.target: Target = built(Target, calibrated.target_document)
+        self.quantization: Quantization = built(Quantization, calibrated.params["quantization"])
+
+    @cached_property
+    def graph(self) -> Graph:
+        return self._loaded("optimized_float", Graph)
+
+    @cached_property
+    def candidates(self) -> dict[str, int]:
+        return candidates(self.graph, self.target, self.quantization, self.to)
+
+    def asked(self, names: Collection[str]) -> Quantization:
+        """What the project would say, with these nodes promoted."""
+        return promoted(self.graph, self.target, self.quantization, names, self.to)
+
+    def score(self, names: Collection[str]) -> Score:
+        """With these nodes promoted, measured unless it is known. Raises PipelineError."""
+        return self._score(self.asked(names))
+
+    def score_without(self, name: str) -> Score:
+        """With all promoted but this one."""
+        asked = all_but(self.graph, self.target, self.quantization, name, self.to)
+        return self._score(asked)
+
+    def _score(self, asked: Quantization) -> Score:
+        params = {**self._node.params, "quantization": digest.plain(asked)}
+        document = self._build.document(replace(self._node, params=params), self._inputs)
+        key, store = digest.of_document(document), self._build.memory.store
+        record = store.recall(key)
+        folder = self._build.memory.root
+        with scratch(folder / f"trial{Score.suffix}", folder) as path:
+            if record is not None and store.fetch(record.digest, path):
+                self.recalled += 1
+                return Score.load(path)
+            found = self._judge(asked)
+            found.save(path)
+            made = store.put(path)
+            store.remember(key, Record(document, made, path.stat().st_size))
+        self.made += 1
+        return found
+
+    @cached_property
+    def _judge(self) -> Callable[[Quantization], Score]:
+        recipe, samples = self._loaded("recipe", Recipe), self._loaded("samples", Samples)
+        if recipe.method == LOAD:
+            raise ProjectError("the model brings its own scales: there is nothing to promote")
+        if made_up(samples) or not samples:
+            hint = "add  data: {'*': {files: ...}}"
+            raise ProjectError("no samples to judge by", hint=hint)
+        operators = declared(self._node.params["custom_operators"], self._build.sources(self._node))
+        return judge.judge(self.graph, recipe, samples, self.target, operators)
+
+    def _loaded(self, stage: str, kind: type) -> Any:
+        found = loaded(self._build, self._node.inputs[stage], self._inputs[stage])
+        assert isinstance(found, kind)
+        return found

@@ -1,0 +1,85 @@
+"""Judge: how good a model is with other types, by the samples held out.
+
+    cosine      of the output that comes off worst, over all samples
+    agreement   the share of samples whose largest number stands where the float model has it,
+                top-1; of the worst output
+
+The model runs in float with Q/DQ, which is within one step of the integers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from pipeline.custom.operators import NO_OPERATORS, Operators
+from pipeline.data.samples import Feed, Samples
+from pipeline.engine.mixed import float_session
+from pipeline.engine.parallel import side_by_side
+from pipeline.errors import CacheError
+from pipeline.graph import Graph
+from pipeline.kernels.measure import Agreement, agreement
+from pipeline.project.sections import Quantization
+from pipeline.quant.recipe import Recipe
+from pipeline.quant.search import calibrated_with, held_out
+from pipeline.targets.target import Target
+
+DIGITS = 9  # the last bits of a float engine are not a result
+
+Answers = list[list[np.ndarray]]  # by sample, by output
+
+
+@dataclass(frozen=True)
+class Score:
+    cosine: float
+    agreement: float
+
+    suffix: ClassVar[str] = ".json"
+
+    def save(self, path: Path) -> None:
+        path.write_text(json.dumps(asdict(self)) + "\n")
+
+    @classmethod
+    def load(cls, path: Path) -> Score:
+        """Raises CacheError for a file that `save` did not write."""
+        try:
+            return cls(**json.loads(path.read_bytes()))
+        except (ValueError, TypeError) as error:
+            raise CacheError(f"not a score: {error}", str(path)) from error
+
+
+def judge(
+    graph: Graph,
+    recipe: Recipe,
+    samples: Samples,
+    target: Target,
+    operators: Operators = NO_OPERATORS,
+) -> Callable[[Quantization], Score]:
+    """What scores the float `graph` under a quantization. The float model is run once, here."""
+    feeds = [samples.read(index) for index in held_out(len(samples))]
+    real = _answers(graph, feeds, operators)
+
+    def score(quantization: Quantization) -> Score:
+        tried = calibrated_with(graph, recipe, target, quantization)
+        return scored(real, _answers(tried, feeds, operators))
+
+    return score
+
+
+def scored(real: Answers, made: Answers) -> Score:
+    outputs = range(len(real[0]))
+    pairs = list(zip(real, made, strict=True))
+    totals = [sum((agreement(a[i], b[i]) for a, b in pairs), Agreement()) for i in outputs]
+    alike = [sum(int(a[i].argmax() == b[i].argmax()) for a, b in pairs) for i in outputs]
+    cosine = min(total.cosine for total in totals)
+    return Score(round(cosine, DIGITS), round(min(alike) / len(pairs), DIGITS))
+
+
+def _answers(graph: Graph, feeds: Sequence[Feed], operators: Operators) -> Answers:
+    session = float_session(graph, operators)
+    return list(side_by_side(lambda feed: session.run(None, feed), feeds))

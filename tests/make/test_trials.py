@@ -1,0 +1,71 @@
+"""Trials: each is made once, whoever asks, and a search that was interrupted goes on."""
+
+from __future__ import annotations
+
+import pytest
+from workspaces import Workspace
+
+from pipeline.cli.projects import selected
+from pipeline.make.trials import Trials
+from pipeline.progress import listening
+from pipeline.quant.choice import Wish, chosen
+
+WISH = Wish(0.9998)
+
+
+@pytest.fixture
+def here(built: Workspace, monkeypatch: pytest.MonkeyPatch) -> Workspace:
+    monkeypatch.delenv("CI", raising=False)
+    return built
+
+
+def trials(here: Workspace, target: str = "rdk-x5") -> Trials:
+    (build,) = selected(here.project, ["digits"])
+    nodes = (build.plan.node(f"digits:{target}/{name}") for name in ("calibrated", "comparison"))
+    return Trials(build, *nodes, "int16")
+
+
+def test_the_second_search_measures_nothing_and_finds_the_same(here: Workspace) -> None:
+    first, second = trials(here), trials(here)
+    assert chosen(first, WISH) == chosen(second, WISH)
+    assert (first.recalled, second.made) == (0, 0)
+    assert first.made == second.recalled > len(first.candidates)
+
+
+def test_an_interrupted_search_goes_on_where_it_was(here: Workspace) -> None:
+    def interrupt(what: str, done: int, total: int) -> None:
+        if done == 4:
+            raise KeyboardInterrupt
+
+    begun, whole = trials(here), trials(here)
+    with pytest.raises(KeyboardInterrupt), listening(interrupt):
+        chosen(begun, WISH)
+    assert begun.made == 2 + 4  # nothing promoted, everything, then one node after the other
+    chosen(whole, WISH)
+    assert whole.recalled == begun.made
+    again = trials(here)
+    chosen(again, WISH)
+    assert again.recalled == begun.made + whole.made
+
+
+def test_another_metric_and_other_limits_use_the_same_trials(here: Workspace) -> None:
+    first, second = trials(here), trials(here)
+    chosen(first, WISH)
+    chosen(second, Wish(0.9998, most_nodes=30))
+    assert second.made == 0
+    third = trials(here)
+    assert chosen(third, Wish(1.0, "agreement")).suffices
+    assert (third.made, third.recalled) == (0, 1)
+
+
+def test_another_target_and_another_calibration_use_none_of_them(here: Workspace) -> None:
+    chosen(trials(here), WISH)
+    other = trials(here, "ara240")
+    chosen(other, WISH)
+    assert other.recalled == 0
+    yaml = here.project / "project.yaml"
+    yaml.write_text(yaml.read_text().replace("method: max", "method: kl"))
+    here.doit()
+    anew = trials(here)
+    chosen(anew, WISH)
+    assert anew.recalled == 0
