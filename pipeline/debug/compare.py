@@ -7,7 +7,7 @@ and rounded to DIGITS when they are written: the last bits of a float engine are
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, NamedTuple
@@ -26,7 +26,7 @@ from pipeline.engine.reference import ReferenceSession
 from pipeline.errors import CacheError
 from pipeline.graph import Graph, Node, Value, is_float, origin, producer, told
 from pipeline.kernels import affine
-from pipeline.kernels.measure import Agreement, agreement
+from pipeline.kernels.measure import Agreement, Alignment, agreement, alignments
 from pipeline.quant.placement import activations, subgraphs
 from pipeline.targets.accepted import beyond_documented
 from pipeline.targets.target import Target
@@ -88,14 +88,20 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class _Pair:
-    """What is summed up for one tensor: float against calibrated, float against quantized."""
+class _Sums:
+    """Of one tensor: float against calibrated and against quantized; of a model output also how
+    far quantized is from float."""
 
-    calibrated: Agreement
-    quantized: Agreement
+    calibrated: Alignment
+    quantized: Alignment
+    output: Agreement
 
-    def __add__(self, other: _Pair) -> _Pair:
-        return _Pair(self.calibrated + other.calibrated, self.quantized + other.quantized)
+    def __add__(self, other: _Sums) -> _Sums:
+        return _Sums(
+            self.calibrated + other.calibrated,
+            self.quantized + other.quantized,
+            self.output + other.output,
+        )
 
 
 class _Engines(NamedTuple):
@@ -124,13 +130,14 @@ def compare(
         _watching(calibrated, [view.calibrated for view in views.values()], operators),
         ReferenceSession(program, operators),
     )
-    sums, count = _summed(engines, views, feeds)
+    answers = [str(value.name) for value in optimized_float.outputs]
+    sums, count = _summed(engines, views, feeds, answers)
     numbers = subgraphs(optimized_float, _in_integers(optimized_float, program))
     rows = tuple(
         _row(node, sums[_name(node)], views[_name(node)], program, target, numbers.get(node))
         for node in nodes
     )
-    outputs = tuple(_output(str(v.name), sums[str(v.name)]) for v in optimized_float.outputs)
+    outputs = tuple(_output(name, sums[name]) for name in answers)
     notes = (*told(calibrated), *beyond_documented(optimized_float, target))
     return Comparison(target.name, count, rows, outputs, notes)
 
@@ -193,26 +200,32 @@ def _codes(value: Value) -> Value:
 
 
 def _summed(
-    engines: _Engines, views: Mapping[str, _View], feeds: Iterable[Feeds]
-) -> tuple[dict[str, _Pair], int]:
+    engines: _Engines, views: Mapping[str, _View], feeds: Iterable[Feeds], outputs: Collection[str]
+) -> tuple[dict[str, _Sums], int]:
     """The agreement of each tensor over all feeds, and how many feeds there were."""
     real, fake, exact = engines
     codes = [view.program for view in views.values()]
     grids = [exact.program.tensors[code] for code in codes]
 
-    def compared(feed: Feeds) -> list[_Pair]:
+    def compared(feed: Feeds) -> list[_Sums]:
         made = zip(real.run(None, feed), fake.run(None, feed), exact.run(codes, feed), strict=True)
         return [
-            _Pair(agreement(a, _real(b, grid)), agreement(a, _real(c, grid)))
-            for (a, b, c), grid in zip(made, grids, strict=True)
+            _compared(a, _real(b, grid), _real(c, grid), name in outputs)
+            for name, (a, b, c), grid in zip(views, made, grids, strict=True)
         ]
 
-    sums = [_Pair(Agreement(), Agreement()) for _ in views]
+    sums = [_Sums(Alignment(), Alignment(), Agreement()) for _ in views]
     count = 0
-    for pairs in side_by_side(compared, feeds):
-        sums = [total + pair for total, pair in zip(sums, pairs, strict=True)]
+    for found in side_by_side(compared, feeds):
+        sums = [total + one for total, one in zip(sums, found, strict=True)]
         count += 1
     return dict(zip(views, sums, strict=True)), count
+
+
+def _compared(a: np.ndarray, calibrated: np.ndarray, quantized: np.ndarray, out: bool) -> _Sums:
+    """`out`: whether it is a model output."""
+    to_calibrated, to_quantized = alignments(a, (calibrated, quantized))
+    return _Sums(to_calibrated, to_quantized, agreement(a, quantized) if out else Agreement())
 
 
 def _watching(graph: Graph, names: list[str], operators: Operators) -> FloatSession:
@@ -229,7 +242,7 @@ def _real(values: np.ndarray, tensor: Tensor) -> np.ndarray:
 
 
 def _row(
-    node: Node, pair: _Pair, view: _View, program: Program, target: Target, subgraph: int | None
+    node: Node, sums: _Sums, view: _View, program: Program, target: Target, subgraph: int | None
 ) -> Row:
     clamp = absorbed(node)
     read = (program.tensors.get(name) for name in view.read)
@@ -241,8 +254,8 @@ def _row(
         target.unit if on_the_chip else "CPU",
         subgraph if on_the_chip else None,
         node.op_type if clamp is None else f"{node.op_type}+{clamp.op_type}",
-        round(pair.quantized.cosine, DIGITS),
-        round(pair.calibrated.cosine, DIGITS),
+        round(sums.quantized.cosine, DIGITS),
+        round(sums.calibrated.cosine, DIGITS),
         round(max(_threshold(t) for t in grids), DIGITS) if on_the_chip and grids else None,
         f"{grids[0].dtype}/{made.dtype}" if on_the_chip and grids else "float/float",
         origin(node) if clamp is None else (*origin(node), *origin(clamp)),
@@ -256,13 +269,12 @@ def _threshold(tensor: Tensor) -> float:
     return float(steps * (tensor.scale or 0.0))
 
 
-def _output(name: str, pair: _Pair) -> Output:
-    exact = pair.quantized
+def _output(name: str, sums: _Sums) -> Output:
     return Output(
         name,
-        round(exact.cosine, DIGITS),
-        round(pair.calibrated.cosine, DIGITS),
-        round(exact.l1, DIGITS),
-        round(exact.l2, DIGITS),
-        round(exact.chebyshev, DIGITS),
+        round(sums.quantized.cosine, DIGITS),
+        round(sums.calibrated.cosine, DIGITS),
+        round(sums.output.l1, DIGITS),
+        round(sums.output.l2, DIGITS),
+        round(sums.output.chebyshev, DIGITS),
     )

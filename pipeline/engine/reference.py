@@ -19,7 +19,7 @@ from pipeline.engine.ort import Feeds
 from pipeline.errors import GraphError
 from pipeline.graph import parse
 from pipeline.kernels import affine, conv, matmul, pool, resize, table
-from pipeline.kernels.rounding import FixedPoint, rescale, shift_right
+from pipeline.kernels.rounding import FixedPoint, blocks, part_of, rescale, shift_right
 
 
 class ReferenceSession:
@@ -94,18 +94,28 @@ class Call(NamedTuple):
         return attributes["pads"], attributes["strides"], attributes["dilations"]
 
     def finished(self, accumulator: np.ndarray, trailing: int = 0) -> np.ndarray:
-        """Accumulator → codes: factor, rounding, zero point, clamp.
+        """Accumulator → codes: bias, factor, rounding, zero point, clamp.
 
-        A factor per channel stands in front of `trailing` axes.
+        A factor or bias per channel stands in front of `trailing` axes.
         """
-        mantissa, shift = self.constant("mantissa"), self.constant("shift")
-        spread = (*mantissa.shape, *(1,) * trailing) if mantissa.ndim == 1 else mantissa.shape
-        factor = FixedPoint(mantissa.reshape(spread), shift.reshape(spread))
-        return self.clamped(rescale(accumulator, factor, self.attribute("rounding")))
+        mantissa, shift, bias = (
+            given.reshape(*given.shape, *(1,) * trailing) if given.ndim == 1 else given
+            for given in (self.constant("mantissa"), self.constant("shift"), self.bias)
+        )
+        rank, codes = accumulator.ndim, np.empty(accumulator.shape, self.output.dtype)
+        for part in blocks(accumulator.shape):
+            factor = FixedPoint(part_of(mantissa, part, rank), part_of(shift, part, rank))
+            total = accumulator[part] + part_of(bias, part, rank)  # a bias is beyond float32
+            codes[part] = self.clamped(rescale(total, factor, self.attribute("rounding")))
+        return codes
+
+    @property
+    def bias(self) -> np.ndarray:
+        return self.step.constants.get("bias", np.zeros((), np.int32))
 
     def clamped(self, codes: np.ndarray) -> np.ndarray:
-        shifted = codes + self.output.zero_point
-        return np.clip(shifted, self.attribute("low"), self.attribute("high"))
+        shifted = np.asarray(codes + self.output.zero_point)
+        return np.clip(shifted, self.attribute("low"), self.attribute("high"), out=shifted)
 
 
 def _steps(q: np.ndarray, grid: Tensor) -> np.ndarray:
@@ -127,16 +137,12 @@ def _conv(call: Call, q: np.ndarray) -> np.ndarray:
     kernel = conv.conv if call.step.op == "conv" else conv.conv_transpose
     x, weight = _steps(q, call.inputs[0]), call.constant("weight")
     total = kernel(x, weight, *call.window(), call.attribute("group"))
-    spatial = weight.ndim - 2
-    if "bias" in call.step.constants:
-        total += call.constant("bias").reshape(-1, *(1,) * spatial)
-    return call.finished(total, trailing=spatial)
+    return call.finished(total, trailing=weight.ndim - 2)
 
 
 def _matmul(call: Call, *read: np.ndarray) -> np.ndarray:
     left, *others = (_steps(q, grid) for q, grid in zip(read, call.inputs, strict=True))
-    total = matmul.matmul(left, others[0] if others else call.constant("weight"))
-    return call.finished(total + call.step.constants.get("bias", 0))
+    return call.finished(matmul.matmul(left, others[0] if others else call.constant("weight")))
 
 
 def _add(call: Call, left: np.ndarray, right: np.ndarray) -> np.ndarray:

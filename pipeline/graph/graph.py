@@ -254,7 +254,8 @@ class Graph:
         return Graph(inferred(self.model))
 
     def copy(self) -> Graph:
-        return Graph.from_bytes(self.to_bytes())
+        """Nodes and values of its own; the arrays, which nobody writes into, are shared."""
+        return Graph(self.model.clone())
 
     # -- as an artifact --------------------------------------------------------------------
 

@@ -2,27 +2,48 @@
 
     y[n, o, i] = sum over c, t of  w[o, c, t] * x[n, c, s * i + d * t - p]
 
-x and w have had their zero points subtracted, so the padding is 0. The windows of x become the
-columns of a matrix (im2col) for one product per group; with a single channel per group there is
-no sum over c, and a multiply-add per tap is faster. The transpose scatters where this gathers.
+x and w have had their zero points subtracted, so the padding is 0. With d * t = s * a + r the
+padded x, cut into a phase x[s * j + r] for every remainder r and laid flat, gives
+
+    y[n, o, i] = sum over c, t of  w[o, c, t] * phase[r(t)][n, c, i + a(t)]
+
+so that a tap is one slice of memory: i runs over rows as long as those of the phase, and what is
+computed beyond the width of y is left out. The slices are the columns of a matrix (im2col) for one
+product per group. The transpose scatters where this gathers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, TypeAlias
+from math import prod
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.kernels.arrays import Int64, Ints
+from pipeline.kernels.arrays import Ints
 from pipeline.kernels.matmul import exact_float
 from pipeline.kernels.window import extent, fits, padded, windows
 
-BLOCK_BYTES = 64 << 20  # of im2col at a time
+BLOCK_BYTES = 1 << 20  # of im2col at a time: what stays in the cache
 
 Index: TypeAlias = tuple[Any, ...]
 Array: TypeAlias = npt.NDArray[Any]  # float32 or float64 that holds exact integers
+
+
+class _Taps(NamedTuple):
+    """Tap t of sample n is phases[remainder[t]][n, :, first[t] :], of which `span` is used."""
+
+    phases: dict[tuple[int, ...], Array]  # (N, C, flat) each
+    remainder: list[tuple[int, ...]]
+    first: list[int]
+    span: int
+    out: list[int]
+    rows: list[int]  # the spatial shape of a phase
+
+    def of(self, tap: int, sample: int) -> Array:
+        first = self.first[tap]
+        return self.phases[self.remainder[tap]][sample, :, first : first + self.span]
 
 
 def conv(
@@ -32,22 +53,49 @@ def conv(
     strides: Sequence[int],
     dilations: Sequence[int],
     group: int,
-) -> Int64:
+) -> Array:
     """ONNX Conv without bias: x (N, C, *spatial), weight (O, C / group, *kernel) -> (N, O, *out).
 
+    The integers come in float32 or float64, whichever holds them exactly.
     Raises ValueError if the kernel does not fit, OverflowError if a sum could exceed 2**53.
     """
     outputs, depth, *kernel = weight.shape
     exact = exact_float(x, weight, tuple(range(1, weight.ndim)))
-    samples = padded(x, pads, 0, exact)
-    out = [fits(*axis) for axis in zip(samples.shape[2:], kernel, strides, dilations, strict=True)]
-    result = np.empty((len(x), group, outputs // group, *out), np.int64)
-    weights = weight.reshape(group, outputs // group, depth, *kernel).astype(exact)
-    fill = _multiply_add if depth == 1 and group > 1 else _multiply
-    for sample, into in zip(samples, result, strict=True):
-        grouped = sample.reshape(group, depth, *sample.shape[1:])
-        fill(windows(grouped, kernel, strides, dilations), weights, into)
-    return result.reshape(len(x), outputs, *out)
+    taps = _taps(padded(x, pads, 0, exact), kernel, strides, dilations)
+    weights = weight.reshape(group, outputs // group, depth, -1).astype(exact)
+    whole = (taps.out[0], *taps.rows[1:])
+    result = np.empty((len(x), group, outputs // group, prod(whole)), exact)
+    for sample, into in enumerate(result):
+        parts = [taps.of(tap, sample) for tap in range(len(taps.first))]
+        _multiply(parts, weights, into[..., : taps.span])
+    inside = (slice(n) for n in taps.out)
+    kept: Index = (..., *inside)
+    return result.reshape(len(x), outputs, *whole)[kept]
+
+
+def _taps(
+    x: Array, kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
+) -> _Taps:
+    """Of the padded x (N, C, *spatial), which is filled up to whole strides."""
+    spatial = x.shape[2:]
+    out = [fits(*axis) for axis in zip(spatial, kernel, strides, dilations, strict=True)]
+    rows = [-(-n // s) for n, s in zip(spatial, strides, strict=True)]
+    steps = [prod(rows[axis + 1 :]) for axis in range(len(rows))]
+    ends = [m * s - n for m, s, n in zip(rows, strides, spatial, strict=True)]
+    if any(ends):
+        x = np.pad(x, ((0, 0), (0, 0), *((0, end) for end in ends)))
+    remainder, first = [], []
+    for tap in np.ndindex(*kernel):
+        reach = [divmod(t * d, s) for t, d, s in zip(tap, dilations, strides, strict=True)]
+        remainder.append(tuple(r for _, r in reach))
+        first.append(sum(a * step for (a, _), step in zip(reach, steps, strict=True)))
+    phases = {}
+    for phase in dict.fromkeys(remainder):
+        cut = (slice(r, None, s) for r, s in zip(phase, strides, strict=True))
+        at: Index = (..., *cut)
+        phases[phase] = x[at].reshape(*x.shape[:2], -1)
+    span = sum((n - 1) * step for n, step in zip(out, steps, strict=True)) + 1
+    return _Taps(phases, remainder, first, span, out, rows)
 
 
 def conv_transpose(
@@ -57,7 +105,7 @@ def conv_transpose(
     strides: Sequence[int],
     dilations: Sequence[int],
     group: int,
-) -> Int64:
+) -> Array:
     """ONNX ConvTranspose without bias: x (N, C, *in), weight (C, O / group, *kernel).
 
     out = stride * (in - 1) + dilation * (kernel - 1) + 1 - begin - end; an `output_padding` is
@@ -76,7 +124,7 @@ def conv_transpose(
     size = [n - b - e for n, b, e in zip(whole, pads, pads[rank:], strict=False)]
     inside = (slice(b, b + n) for b, n in zip(pads, size, strict=False))
     kept: Index = (..., *inside)
-    result = np.zeros((len(x), group, outputs, *size), np.int64)
+    result = np.zeros((len(x), group, outputs, *size), exact)
     for sample, into in zip(x.astype(exact), result, strict=True):
         canvas = np.zeros((group, outputs, *whole), exact)
         grouped = sample.reshape(group, channels // group, *inputs)
@@ -86,26 +134,17 @@ def conv_transpose(
     return result.reshape(len(x), group * outputs, *size)
 
 
-def _multiply(view: Array, weights: Array, into: Int64) -> None:
-    """One matrix product per group: view (G, C, *kernel, *out), into (G, O, *out)."""
-    group, outputs = weights.shape[:2]
+def _multiply(taps: Sequence[Array], weights: Array, into: Array) -> None:
+    """One matrix product per group: a tap (C, span), weights (G, O, C, T), into (G, O, span)."""
+    group, outputs, depth, count = weights.shape
     matrix = weights.reshape(group, outputs, -1)
-    out = into.shape[2:]
-    later: Index = (slice(None),) * (len(out) - 1)
-    for rows in _blocks(out[0], view.nbytes // out[0]):
-        block: Index = (..., rows, *later)
-        columns = view[block].reshape(group, matrix.shape[2], -1)
-        into[:, :, rows] = (matrix @ columns).reshape(group, outputs, -1, *out[1:])
-
-
-def _multiply_add(view: Array, weights: Array, into: Int64) -> None:
-    """Depthwise: view (G, 1, *kernel, *out), weights (G, O, 1, *kernel), into (G, O, *out)."""
-    rank = into.ndim - 2
-    total = np.zeros(into.shape, view.dtype)
-    for tap in np.ndindex(weights.shape[3:]):
-        at = (slice(None), slice(None), *tap)
-        total += weights[:, :, 0][at].reshape(*weights.shape[:2], *(1,) * rank) * view[at]
-    into[...] = total
+    split = [tap.reshape(group, depth, -1) for tap in taps]
+    if count == 1:
+        np.matmul(matrix, split[0], out=into)
+        return
+    for block in _blocks(into.shape[-1], count * taps[0].nbytes // into.shape[-1]):
+        columns = np.stack([tap[..., block] for tap in split], axis=2)
+        into[..., block] = matrix @ columns.reshape(group, depth * count, -1)
 
 
 def _scatter(x: Array, matrix: Array, view: Array) -> None:

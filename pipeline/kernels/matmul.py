@@ -21,13 +21,20 @@ def exact_float(a: Ints, b: Ints, axes: int | tuple[int, ...]) -> type[np.floati
 
     Raises OverflowError if a sum could exceed 2**53.
     """
-    largest = max(int(a.max(initial=0)), -int(a.min(initial=0)))
+    terms = int(np.prod([b.shape[axis] for axis in np.atleast_1d(axes)], dtype=np.int64))
+    largest = _magnitude(a)
+    if largest * _magnitude(b) * terms <= 1 << 24:  # seen without a sum, for most layers
+        return np.float32
     bound = largest * int(np.abs(b.astype(np.int64)).sum(axis=axes).max(initial=0))
     if bound <= 1 << 24:
         return np.float32
     if bound <= 1 << 53:
         return np.float64
     raise OverflowError(f"a sum of products could reach {bound}, beyond 2**53")
+
+
+def _magnitude(values: Ints) -> int:
+    return max(int(values.max(initial=0)), -int(values.min(initial=0)))
 
 
 def matmul(a: Ints, b: Ints) -> Int64:

@@ -5,13 +5,14 @@
     l1         sum |e|                               l2         sqrt(sum e*e)
     chebyshev  max |e|
 
-All come from six sums, in float64, which add up over batches. NumPy's own pairwise sums are used
-rather than a BLAS dot product, so that the number of threads changes no bit.
+All come from six sums, in float64, which add up over batches. NumPy's own sums, block by block,
+are used rather than a BLAS dot product, so that the number of threads changes no bit.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -21,6 +22,24 @@ import numpy.typing as npt
 Numbers: TypeAlias = npt.NDArray[np.number[Any]]
 
 BLOCK = 1 << 14  # elements whose products stay in the cache
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """The first three sums, all that a cosine takes; `+` merges two."""
+
+    ab: float = 0.0
+    aa: float = 0.0
+    bb: float = 0.0
+
+    def __add__(self, other: Alignment) -> Alignment:
+        return Alignment(self.ab + other.ab, self.aa + other.aa, self.bb + other.bb)
+
+    @property
+    def cosine(self) -> float:
+        if self.aa == 0.0 or self.bb == 0.0:
+            return float(self.aa == self.bb)
+        return max(-1.0, min(1.0, self.ab / math.sqrt(self.aa * self.bb)))
 
 
 @dataclass(frozen=True)
@@ -48,9 +67,7 @@ class Agreement:
 
     @property
     def cosine(self) -> float:
-        if self.aa == 0.0 or self.bb == 0.0:
-            return float(self.aa == self.bb)
-        return max(-1.0, min(1.0, self.ab / math.sqrt(self.aa * self.bb)))
+        return Alignment(self.ab, self.aa, self.bb).cosine
 
     @property
     def mse(self) -> float:
@@ -84,13 +101,31 @@ def agreement(a: Numbers, b: Numbers) -> Agreement:
     return total
 
 
+def alignments(a: Numbers, others: Sequence[Numbers]) -> list[Alignment]:
+    """The sums of `a`, the reference, with each of the others, which have its shape."""
+    flat, parts = np.ravel(a), [np.ravel(other) for other in others]
+    totals = [Alignment()] * len(parts)
+    for start in range(0, flat.size, BLOCK):
+        block = slice(start, start + BLOCK)
+        x = flat[block].astype(np.float64)
+        aa = _dot(x, x)
+        for index, part in enumerate(parts):
+            y = part[block].astype(np.float64)
+            totals[index] += Alignment(_dot(x, y), aa, _dot(y, y))
+    return totals
+
+
+def _dot(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> float:
+    return float(np.einsum("i,i->", a, b))
+
+
 def _of_block(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> Agreement:
     error = np.abs(a - b)
     return Agreement(
-        float(np.sum(a * b)),
-        float(np.sum(a * a)),
-        float(np.sum(b * b)),
-        float(np.sum(error * error)),
+        _dot(a, b),
+        _dot(a, a),
+        _dot(b, b),
+        _dot(error, error),
         float(np.sum(error)),
         float(np.max(error, initial=0.0)),
         a.size,

@@ -16,19 +16,25 @@ A sum of rescaled terms is rounded once: give the factors one shift, add the pro
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from math import prod
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.kernels.arrays import Int64, Ints
+from pipeline.kernels.arrays import Int64
 
 Rounding: TypeAlias = Literal["half_even", "half_up", "half_away"]
+Whole: TypeAlias = npt.NDArray[Any]  # integers, in an integer type or a float that holds them
+Real: TypeAlias = npt.NDArray[np.float64]
 
 MANTISSA_BITS = 31
 LIMB_BITS = 16  # a wide accumulator is multiplied as high * 2**16 + low
 BLOCK = 1 << 15  # elements whose intermediate products stay in the cache
+EXACT_BITS = 52
+EXACT = 1 << EXACT_BITS  # float64 adds a half to any smaller product without rounding it
 _LARGEST = np.int64(np.iinfo(np.int64).max)
 
 
@@ -66,16 +72,18 @@ def fixed_point_common(factors: npt.ArrayLike) -> FixedPoint:
     return FixedPoint(mantissa.astype(np.int64), shift)
 
 
-def rescale(accumulator: Ints, factor: FixedPoint, rule: Rounding) -> Int64:
+def rescale(accumulator: Whole, factor: FixedPoint, rule: Rounding) -> Whole:
     """round(accumulator * mantissa * 2**-shift), exact for |accumulator| < 2**46.
 
-    A per-channel factor broadcasts against the accumulator. A result beyond int64 saturates.
+    The accumulator holds integers, in whatever type, and so does the result: in float64 where
+    that is exact, else in int64. A per-channel factor broadcasts. A result beyond int64 saturates.
     Raises OverflowError for an accumulator of 2**46, or of 2**31 times a factor above 2**13.
     """
-    if accumulator.size > BLOCK:
-        return _in_blocks(accumulator, factor, rule)
+    largest = max(int(accumulator.max(initial=0)), -int(accumulator.min(initial=0)))
+    if largest < EXACT >> MANTISSA_BITS and _is_within(factor.shift, 0, EXACT_BITS):
+        real = np.ldexp(factor.mantissa.astype(np.float64), -factor.shift)
+        return ROUNDED[rule](np.asarray(np.multiply(accumulator, real, dtype=np.float64)))
     a = accumulator.astype(np.int64, copy=False)
-    largest = max(int(a.max(initial=0)), -int(a.min(initial=0)))
     if largest < 1 << 31:
         return shift_right(a * factor.mantissa, factor.shift, rule)
     # Two bits of the shift stay behind the limb: the half, and one for all that lies below it.
@@ -87,20 +95,44 @@ def rescale(accumulator: Ints, factor: FixedPoint, rule: Rounding) -> Int64:
     return shift_right(2 * top + sticky, factor.shift - (LIMB_BITS - 1), rule)
 
 
-def _in_blocks(accumulator: Ints, factor: FixedPoint, rule: Rounding) -> Int64:
-    """Part by part along the first axis that has parts: each stays in the cache for all steps."""
-    axis = next(axis for axis, size in enumerate(accumulator.shape) if size > 1)
-    size = accumulator.shape[axis]
-    step = max(1, BLOCK // (accumulator.size // size))
-    before = (slice(None),) * axis
-    spread = np.broadcast_shapes(factor.mantissa.shape, (1,) * accumulator.ndim)
-    mantissa, shift = factor.mantissa.reshape(spread), factor.shift.reshape(spread)
-    result = np.empty(accumulator.shape, np.int64)
-    for start in range(0, size, step):
-        part = (*before, slice(start, start + step))
-        own = part if spread[axis] > 1 else ()
-        result[part] = rescale(accumulator[part], FixedPoint(mantissa[own], shift[own]), rule)
-    return result
+def _is_within(values: Int64, low: int, high: int) -> bool:
+    return bool(np.min(values, initial=low) >= low and np.max(values, initial=low) <= high)
+
+
+def _half_up(x: Real) -> Real:
+    return np.floor(np.add(x, 0.5, out=x), out=x)
+
+
+def _half_away(x: Real) -> Real:
+    return np.trunc(np.add(x, np.copysign(0.5, x), out=x), out=x)
+
+
+# The nearest whole number, in place, of p * 2**-s with |p| < 2**52 and s <= 52: so half is a
+# multiple of 2**-s too, and adding it takes no more than the 53 bits that float64 has.
+ROUNDED: dict[Rounding, Callable[[Real], Real]] = {
+    "half_even": lambda x: np.rint(x, out=x),
+    "half_up": _half_up,
+    "half_away": _half_away,
+}
+
+
+def blocks(shape: Sequence[int]) -> Iterator[tuple[slice, ...]]:
+    """Parts of an array along its first axis that has parts: each stays in the cache for all
+    that is done with it."""
+    if prod(shape) <= BLOCK:
+        yield ()
+        return
+    axis = next(axis for axis, size in enumerate(shape) if size > 1)
+    step = max(1, BLOCK * shape[axis] // prod(shape))
+    for start in range(0, shape[axis], step):
+        yield (*(slice(None),) * axis, slice(start, start + step))
+
+
+def part_of(values: Whole, part: Sequence[slice], rank: int) -> Whole:
+    """What of `values`, which broadcast to `rank` axes, belongs to a part of them."""
+    whole = values.reshape((1,) * (rank - values.ndim) + values.shape)
+    cut = (at if size > 1 else slice(None) for at, size in zip(part, whole.shape, strict=False))
+    return whole[tuple(cut)]
 
 
 def shift_right(product: Int64, shift: Int64, rule: Rounding) -> Int64:

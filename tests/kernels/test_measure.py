@@ -9,6 +9,7 @@ from hypothesis.extra import numpy as arrays
 from pipeline.kernels.measure import (
     Agreement,
     agreement,
+    alignments,
     chebyshev,
     cosine,
     l1,
@@ -55,6 +56,14 @@ def test_the_sums_of_two_parts_are_those_of_the_whole(pair, cut):
     assert both.chebyshev == whole.chebyshev
     assert both.mse == pytest.approx(whole.mse, rel=1e-12)
     assert both.cosine == pytest.approx(whole.cosine, rel=1e-12, abs=1e-12)
+
+
+@settings(deadline=None, max_examples=60)
+@given(pairs)
+def test_an_alignment_has_the_cosine_of_the_agreement(pair):
+    a, b = pair
+    to_itself, to_b = alignments(a, (a, b))
+    assert (to_itself.cosine, to_b.cosine) == (cosine(a, a), cosine(a, b))
 
 
 def test_zero_tensors_agree_with_each_other_and_with_nothing_else():

@@ -62,6 +62,13 @@ def test_rescale_is_exact(a, factor, rule):
 
 
 @quick
+@given(st.integers(-(2**21) + 1, 2**21 - 1), st.floats(-(2.0**31), 2.0**31), rules)
+def test_rescale_is_exact_in_float(a, factor, rule):
+    held = fixed_point(factor)
+    assert rescale(np.array(a, np.float32), held, rule) == rounded(a * value(held), rule)
+
+
+@quick
 @given(wide, factors, rules)
 def test_rescale_is_exact_for_wide_accumulators(a, factor, rule):
     held = fixed_point(factor)
