@@ -14,6 +14,7 @@ from pipeline.engine.rules import has_kernel
 from pipeline.graph import Graph, Node, Value, is_float
 from pipeline.project.sections import Quantization
 from pipeline.quant.asked import asked
+from pipeline.quant.pieced import uneven_joins
 from pipeline.quant.placement import PASSIVE, on_chip
 from pipeline.quant.widening import OUT, WIDE, Spot, operands, widened
 from pipeline.targets.target import Target
@@ -39,14 +40,25 @@ class Plan:
         return WIDE in {*self.reads.values(), *self.makes.values()}
 
 
-def planned(graph: Graph, quantization: Quantization, target: Target) -> Plan:
-    """The plan for the float `graph`. Raises ProjectError for a name that means nothing."""
+def planned(
+    graph: Graph, quantization: Quantization, target: Target, steps: Mapping[str, float]
+) -> Plan:
+    """The plan for the float `graph`, whose observed tensors have these scales at 8 bits. Raises
+    ProjectError for a name that means nothing."""
     given = asked(graph, quantization)
     halves = [node for node in given.of_type("float16") if is_float(result(node))]
     half = halves if target.float16 else []
     moving = graph.nodes(*sorted(PASSIVE)) if quantization.mode == "full" else []
     off = {*given.cpu, *half, *given.of_type("float32")}
     chip = on_chip(graph, target, off, {*given.npu, *moving})
+    answers_real = quantization.outputs in (None, "float32")
+    apart = [
+        node
+        for node in (uneven_joins(graph, steps) if answers_real else [])
+        if node in chip and node not in given.npu and (node, OUT) not in given.wishes.wide
+    ]
+    if apart:
+        chip = on_chip(graph, target, {*off, *apart}, {*given.npu, *moving})
     clamps = {absorbed(node) for node in graph.nodes()}
     nodes = [node for node in graph.nodes() if node in chip and node not in clamps]
     found = widened(graph, nodes, given.wishes, target)
@@ -59,6 +71,7 @@ def planned(graph: Graph, quantization: Quantization, target: Target) -> Plan:
         f"8 bits, {target.name} has no float16": () if half else halves,
         f"8 bits, {target.name} has no int16 for this operator": found.refused,
         f"int16 throughout, {target.name} has one type around a node": found.overruled,
+        "CPU, so that each part of an answer keeps its own 8 bits": apart,
         f"CPU, {target.name} does not run this operator": [n for n in given.npu if n not in chip],
     }
     return Plan(
