@@ -1,6 +1,6 @@
 """What detectors are worth after quantization: ours on two chips, beside onnxruntime's own.
 
-    python benchmarks/detectors.py [--models yolox yunet] [--targets ara240 rdk-x5] [--methods max kl]
+    python benchmarks/detectors.py [--models yolox] [--targets ara240] [--methods max kl]
 
 Calibrated on every second picture of coco128 and measured on the others, as stock onnxruntime runs
 quantized.onnx. The figures are mAP at IoU .50 and .50:.95, of pixels mean IoU and share alike, and
@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-from heads import HEADS, PICTURES, SHARED, Arrays, Head, score
+from heads import HEADS, PICTURES, SHARED, Arrays, score
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 from onnxruntime.quantization.shape_inference import quant_pre_process
 
@@ -55,7 +54,9 @@ class Bench:
         self.input = str(trained.inputs[0].name)
         self.newer = upgraded(trained).to_bytes()  # theirs has no scale per channel before 13
         inputs = {self.input: self.head.input}
-        self.graph = optimized_float(original_float(Model(file.name), inputs, {"model.path": (source,)}))
+        self.graph = optimized_float(
+            original_float(Model(file.name), inputs, {"model.path": (source,)})
+        )
         files = sorted((PICTURES / "images").rglob("*.jpg"))
         self.files = files[1::2]
         self.pixels = list(side_by_side(self.head.fed, files))

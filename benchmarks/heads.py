@@ -78,7 +78,7 @@ class Head:
         boxes, scores = self.decode(answers)
         at, labels = np.nonzero(scores >= self.floor)
         boxes, scores = boxes[at], scores[at, labels]
-        kept = suppressed(boxes, scores, OVERLAP, MOST, labels)
+        kept = suppressed(boxes, scores, OVERLAP, MOST, labels.astype(np.float64))
         return Detections(boxes[kept], scores[kept], labels[kept])
 
 
@@ -142,7 +142,9 @@ def _priors() -> np.ndarray:
         (8, 16, 32, 64), ((10, 16, 24), (32, 48), (64, 96), (128, 192, 256)), strict=True
     ):
         width, height = -(-320 // stride), -(-240 // stride)
-        centre = np.repeat((_grid(height, width) + 0.5) / [320 / stride, 240 / stride], len(sides), 0)
+        centre = np.repeat(
+            (_grid(height, width) + 0.5) / [320 / stride, 240 / stride], len(sides), 0
+        )
         size = np.tile(np.array(sides)[:, None] / [320, 240], (height * width, 1))
         rows.append(np.concatenate([centre, size], 1))
     return np.clip(np.concatenate(rows), 0, 1)

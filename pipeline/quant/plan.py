@@ -13,7 +13,7 @@ from pipeline.engine.fusion import absorbed, result
 from pipeline.engine.rules import has_kernel
 from pipeline.graph import Graph, Node, Value, is_float
 from pipeline.project.sections import Quantization
-from pipeline.quant.asked import asked
+from pipeline.quant.asked import Asked, asked
 from pipeline.quant.pieced import uneven_joins
 from pipeline.quant.placement import PASSIVE, on_chip
 from pipeline.quant.widening import OUT, WIDE, Spot, operands, widened
@@ -50,15 +50,10 @@ def planned(
     half = halves if target.float16 else []
     moving = graph.nodes(*sorted(PASSIVE)) if quantization.mode == "full" else []
     off = {*given.cpu, *half, *given.of_type("float32")}
-    chip = on_chip(graph, target, off, {*given.npu, *moving})
-    answers_real = quantization.outputs in (None, "float32")
-    apart = [
-        node
-        for node in (uneven_joins(graph, steps) if answers_real else [])
-        if node in chip and node not in given.npu and (node, OUT) not in given.wishes.wide
-    ]
-    if apart:
-        chip = on_chip(graph, target, {*off, *apart}, {*given.npu, *moving})
+    wanted = {*given.npu, *moving}
+    chip = on_chip(graph, target, off, wanted)
+    apart = [node for node in _apart(graph, quantization, given, steps) if node in chip]
+    chip = on_chip(graph, target, off.union(apart), wanted)
     clamps = {absorbed(node) for node in graph.nodes()}
     nodes = [node for node in graph.nodes() if node in chip and node not in clamps]
     found = widened(graph, nodes, given.wishes, target)
@@ -83,6 +78,16 @@ def planned(
         [node for node in graph.nodes() if node not in chip and _could_run(node, target)],
         tuple(_notes(reasons)),
     )
+
+
+def _apart(
+    graph: Graph, quantization: Quantization, given: Asked, steps: Mapping[str, float]
+) -> list[Node]:
+    """The joins of answers that are the CPU's, where nothing else is asked of them."""
+    if quantization.outputs not in (None, "float32"):
+        return []
+    asked_for = {*given.npu, *(spot[0] for spot in given.wishes.wide if isinstance(spot, tuple))}
+    return [node for node in uneven_joins(graph, steps) if node not in asked_for]
 
 
 def _could_run(node: Node, target: Target) -> bool:
