@@ -28,7 +28,8 @@ from pipeline.engine.parallel import side_by_side
 from pipeline.frontends import read_model
 from pipeline.graph import Graph, upgraded
 from pipeline.project.files import SourceFile
-from pipeline.project.sections import Calibration, Model
+from pipeline.project.paths import FilePath
+from pipeline.project.sections import Calibration, Model, Quantization
 from pipeline.quant.integers import with_integer_weights
 from pipeline.quant.observe import observe
 from pipeline.quant.qdq import DEFAULT
@@ -55,7 +56,7 @@ class Bench:
         self.newer = upgraded(trained).to_bytes()  # theirs has no scale per channel before 13
         inputs = {self.input: self.head.input}
         self.graph = optimized_float(
-            original_float(Model(file.name), inputs, {"model.path": (source,)})
+            original_float(Model(FilePath(file.name)), inputs, {"model.path": (source,)})
         )
         files = sorted((PICTURES / "images").rglob("*.jpg"))
         self.files = files[1::2]
@@ -64,7 +65,9 @@ class Bench:
     def feeds(self, trained: bool, measured: bool) -> list[Feed]:
         """As the trained model takes them, or as the chip does: code - 128."""
         given = self.pixels[1 if measured else 0 :: 2]
-        mean, scale = (np.float32(n) for n in (self.head.input.mean, self.head.input.scale))
+        mean, scale = (
+            np.asarray(n, np.float32) for n in (self.head.input.mean, self.head.input.scale)
+        )
         return [{self.input: (x - mean) * scale if trained else x - 128} for x in given]
 
     def statistics(self) -> Statistics:
@@ -96,6 +99,10 @@ def ours(bench: Bench, target: Target, methods: Sequence[str]) -> Iterator[Row]:
             found = plain(graph, statistics, calibration, own)
         made = with_integer_weights(calibrated_with(graph, found, target, DEFAULT))
         yield f"{target.name} {method}", made, fed
+        if bench.head.int16:
+            mixed = Quantization(types=dict.fromkeys(bench.head.int16, "int16"))
+            made = with_integer_weights(calibrated_with(graph, found, target, mixed))
+            yield f"{target.name} {method}, {len(mixed.types)} int16", made, fed
 
 
 class _Reader(CalibrationDataReader):  # type: ignore[misc]
