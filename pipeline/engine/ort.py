@@ -69,9 +69,8 @@ class OrtSession:
         def write(feeds: Feeds) -> np.ndarray:
             try:
                 for name, values in feeds.items():
-                    binding.bind_cpu_input(
-                        name, np.asarray(values, order="C")
-                    )  # keeps a scalar one
+                    # np.ascontiguousarray would make a scalar a list of one.
+                    binding.bind_cpu_input(name, np.asarray(values, order="C"))
                     if name in own:
                         buffer[own[name] : own[name] + values.size] = values.ravel()
                 if len(own) < len(starts):

@@ -135,6 +135,12 @@ def with_derived(
     )
 
 
+def centres(h: Histogram) -> Floats:
+    """The values that occur, (n,) in rising order, each the middle of its bin."""
+    at = _centres(h)
+    return np.concatenate([at[0][h.counts[0] > 0][::-1], at[1][h.counts[1] > 0]])
+
+
 def _centres(h: Histogram) -> Floats:
     """The middle of each bin, (2, 16384), within the values there are."""
     middles = np.ldexp(np.arange(BINS) + 0.5, h.exponent)

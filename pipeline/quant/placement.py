@@ -84,14 +84,16 @@ def activations(node: Node) -> tuple[Value, ...]:
 def root(value: Value) -> Value:
     """The tensor whose values `value` holds: back through every node that only moves them."""
     maker = producer(value)
-    while maker is not None and _moves(maker) and maker.inputs[0] is not None:
+    while maker is not None and moves(maker) and maker.inputs[0] is not None:
         value = maker.inputs[0]
         maker = producer(value)
     return value
 
 
-def _moves(node: Node) -> bool:
-    """Without a kernel an operator of the same name may do more: a cubic Resize overshoots."""
+def moves(node: Node) -> bool:
+    """Whether it makes no values of its own.
+
+    Without a kernel an operator of the same name may do more: a cubic Resize overshoots."""
     return node.op_type in ALIKE and has_kernel(node)
 
 

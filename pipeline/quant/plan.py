@@ -13,7 +13,8 @@ from pipeline.engine.fusion import absorbed, result
 from pipeline.engine.rules import has_kernel
 from pipeline.graph import Graph, Node, Value, is_float
 from pipeline.project.sections import Quantization
-from pipeline.quant.asked import asked
+from pipeline.quant.asked import Asked, asked
+from pipeline.quant.pieced import uneven_joins
 from pipeline.quant.placement import PASSIVE, on_chip
 from pipeline.quant.widening import OUT, WIDE, Spot, operands, widened
 from pipeline.targets.target import Target
@@ -39,14 +40,20 @@ class Plan:
         return WIDE in {*self.reads.values(), *self.makes.values()}
 
 
-def planned(graph: Graph, quantization: Quantization, target: Target) -> Plan:
-    """The plan for the float `graph`. Raises ProjectError for a name that means nothing."""
+def planned(
+    graph: Graph, quantization: Quantization, target: Target, steps: Mapping[str, float]
+) -> Plan:
+    """The plan for the float `graph`, whose observed tensors have these scales at 8 bits. Raises
+    ProjectError for a name that means nothing."""
     given = asked(graph, quantization)
     halves = [node for node in given.of_type("float16") if is_float(result(node))]
     half = halves if target.float16 else []
     moving = graph.nodes(*sorted(PASSIVE)) if quantization.mode == "full" else []
     off = {*given.cpu, *half, *given.of_type("float32")}
-    chip = on_chip(graph, target, off, {*given.npu, *moving})
+    wanted = {*given.npu, *moving}
+    chip = on_chip(graph, target, off, wanted)
+    apart = [node for node in _apart(graph, quantization, given, steps) if node in chip]
+    chip = on_chip(graph, target, off.union(apart), wanted)
     clamps = {absorbed(node) for node in graph.nodes()}
     nodes = [node for node in graph.nodes() if node in chip and node not in clamps]
     found = widened(graph, nodes, given.wishes, target)
@@ -59,6 +66,7 @@ def planned(graph: Graph, quantization: Quantization, target: Target) -> Plan:
         f"8 bits, {target.name} has no float16": [n for n in halves if n in chip],
         f"8 bits, {target.name} has no int16 for this operator": found.refused,
         f"int16 throughout, {target.name} has one type around a node": found.overruled,
+        "CPU, so that each part of an answer keeps its own 8 bits": apart,
         f"CPU, {target.name} does not run this operator": [n for n in given.npu if n not in chip],
     }
     return Plan(
@@ -70,6 +78,16 @@ def planned(graph: Graph, quantization: Quantization, target: Target) -> Plan:
         [node for node in graph.nodes() if node not in chip and _could_run(node, target)],
         (*given.notes, *_notes(reasons)),
     )
+
+
+def _apart(
+    graph: Graph, quantization: Quantization, given: Asked, steps: Mapping[str, float]
+) -> list[Node]:
+    """The joins of answers that are the CPU's, where nothing else is asked of them."""
+    if quantization.outputs not in (None, "float32"):
+        return []
+    asked_for = {*given.npu, *(spot[0] for spot in given.wishes.wide if isinstance(spot, tuple))}
+    return [node for node in uneven_joins(graph, steps) if node not in asked_for]
 
 
 def _could_run(node: Node, target: Target) -> bool:

@@ -49,7 +49,8 @@ def with_qdq(
     ProjectError for a name in `quantization` that means nothing.
     """
     graph = graph.copy()
-    plan = planned(graph, quantization, target)
+    steps = {name: float(found.narrow.scale) for name, found in grids.items()}
+    plan = planned(graph, quantization, target, steps)
     lies = laid(graph, plan, grids)
     answers = answer_grids(graph, quantization.outputs, lies, grids)
     if plan.is_wide or WIDE in map(type_of, answers.values()):

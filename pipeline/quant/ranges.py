@@ -18,6 +18,7 @@ from pipeline.graph import Graph
 from pipeline.kernels.histogram import Histogram
 from pipeline.project.sections import Calibration
 from pipeline.quant.placement import answers
+from pipeline.quant.saturating import narrowed
 from pipeline.quant.statistics import Extremes, Statistics
 from pipeline.quant.thresholds import threshold
 
@@ -43,7 +44,8 @@ def ranges(
             found[name] = _moving_average(statistics.samples[name], calibration.momentum)
         else:
             found[name] = _saturated(measured, threshold(measured, calibration, symmetric))
-    return found
+    useful = narrowed(graph, statistics.tensors, found)
+    return found | {name: Range(*each) for name, each in useful.items()}
 
 
 def _saturated(measured: Histogram, top: float) -> Range:

@@ -1,0 +1,163 @@
+"""What detectors are worth after quantization: ours on two chips, beside onnxruntime's own.
+
+    python benchmarks/detectors.py [--models yolox] [--targets ara240] [--methods max kl]
+
+Calibrated on every second picture of coco128 and measured on the others, as stock onnxruntime runs
+quantized.onnx. The figures are mAP at IoU .50 and .50:.95, of pixels mean IoU and share alike, and
+in percent what is kept of the float model's. Models and pictures lie beside the repository, or
+where NPUMAKE_SHARED says.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from heads import HEADS, PICTURES, SHARED, Arrays, score
+from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+from onnxruntime.quantization.shape_inference import quant_pre_process
+
+from pipeline.custom.operators import NO_OPERATORS
+from pipeline.data.samples import Feed, Samples
+from pipeline.digest import of_file
+from pipeline.engine.ort import OrtSession
+from pipeline.engine.parallel import side_by_side
+from pipeline.frontends import read_model
+from pipeline.graph import Graph, upgraded
+from pipeline.project.files import SourceFile
+from pipeline.project.paths import FilePath
+from pipeline.project.sections import Calibration, Model, Quantization
+from pipeline.quant.integers import with_integer_weights
+from pipeline.quant.observe import observe
+from pipeline.quant.qdq import DEFAULT
+from pipeline.quant.search import best, calibrated_with, candidates, plain
+from pipeline.quant.statistics import Statistics
+from pipeline.stages.optimized_float import optimized_float
+from pipeline.stages.original_float import original_float
+from pipeline.targets.reader import read_target
+from pipeline.targets.target import Target
+
+Row = tuple[str, Graph | bytes, Sequence[Feed]]
+
+
+class Bench:
+    """One model: its float graph, and the pictures to calibrate with and to be measured on."""
+
+    def __init__(self, name: str) -> None:
+        self.head = HEADS[name]
+        file = SHARED / "models" / self.head.path
+        self.bytes = file.read_bytes()
+        source = SourceFile(file.name, str(file), of_file(file))
+        trained = read_model(self.bytes, file.name)
+        self.input = str(trained.inputs[0].name)
+        self.newer = upgraded(trained).to_bytes()  # theirs has no scale per channel before 13
+        inputs = {self.input: self.head.input}
+        self.graph = optimized_float(
+            original_float(Model(FilePath(file.name)), inputs, {"model.path": (source,)})
+        )
+        files = sorted((PICTURES / "images").rglob("*.jpg"))
+        self.files = files[1::2]
+        self.pixels = list(side_by_side(self.head.fed, files))
+
+    def feeds(self, trained: bool, measured: bool) -> list[Feed]:
+        """As the trained model takes them, or as the chip does: code - 128."""
+        given = self.pixels[1 if measured else 0 :: 2]
+        mean, scale = (
+            np.asarray(n, np.float32) for n in (self.head.input.mean, self.head.input.scale)
+        )
+        return [{self.input: (x - mean) * scale if trained else x - 128} for x in given]
+
+    def statistics(self) -> Statistics:
+        return observe(self.graph, self.feeds(trained=False, measured=False))
+
+
+def answered(graph: Graph | bytes, feeds: Iterable[Feed]) -> list[Arrays]:
+    session = OrtSession(graph if isinstance(graph, bytes) else graph.to_bytes())
+    names = session.output_names
+    return [
+        dict(zip(names, made, strict=True))
+        for made in side_by_side(lambda feed: session.run(None, feed), feeds)
+    ]
+
+
+def ours(bench: Bench, target: Target, methods: Sequence[str]) -> Iterator[Row]:
+    graph, statistics = bench.graph, bench.statistics()
+    feeds = bench.feeds(trained=False, measured=False)
+    fed = bench.feeds(trained=False, measured=True)
+    samples = Samples(tuple(map(str, range(len(feeds)))), feeds.__getitem__)
+    own = target.activations.symmetric
+    for method in methods:
+        calibration = Calibration(method)  # type: ignore[arg-type]
+        if method == "default":
+            schemes = (own,) if own else (own, True)
+            tried = list(candidates(graph, statistics, calibration, schemes))
+            found = best(tried, graph, samples, NO_OPERATORS, target, DEFAULT)
+        else:
+            found = plain(graph, statistics, calibration, own)
+        made = with_integer_weights(calibrated_with(graph, found, target, DEFAULT))
+        yield f"{target.name} {method}", made, fed
+        if bench.head.int16:
+            mixed = Quantization(types=dict.fromkeys(bench.head.int16, "int16"))
+            made = with_integer_weights(calibrated_with(graph, found, target, mixed))
+            yield f"{target.name} {method}, {len(mixed.types)} int16", made, fed
+
+
+class _Reader(CalibrationDataReader):  # type: ignore[misc]
+    def __init__(self, feeds: Iterable[Feed]) -> None:
+        self._feeds = iter(feeds)
+
+    def get_next(self) -> Feed | None:
+        return next(self._feeds, None)
+
+
+def onnxruntimes(bench: Bench) -> Row:
+    """quantize_static: MinMax, weights per channel, QDQ, after its own preprocessing."""
+    with tempfile.TemporaryDirectory() as folder:
+        given, prepared, made = (Path(folder, f"{n}.onnx") for n in range(3))
+        given.write_bytes(bench.newer)
+        quant_pre_process(given, prepared, skip_symbolic_shape=True)
+        reader = _Reader(bench.feeds(trained=True, measured=False))
+        quantize_static(
+            prepared,
+            made,
+            reader,
+            QuantFormat.QDQ,
+            per_channel=True,
+            activation_type=QuantType.QUInt8,
+            weight_type=QuantType.QInt8,
+        )
+        return "onnxruntime MinMax", made.read_bytes(), bench.feeds(trained=True, measured=True)
+
+
+def rows(bench: Bench, targets: Sequence[str], methods: Sequence[str]) -> Iterator[Row]:
+    yield onnxruntimes(bench)
+    for target in targets:
+        yield from ours(bench, read_target(target), methods)
+
+
+def measure(name: str, targets: Sequence[str], methods: Sequence[str]) -> None:
+    bench = Bench(name)
+    meant = answered(bench.bytes, bench.feeds(trained=True, measured=True))
+    whole = score(bench.head, bench.files, meant, meant)
+    print(f"{name:<28}  {whole[0]:6.3f} {whole[1]:6.3f}", flush=True)
+    for label, graph, feeds in rows(bench, targets, methods):
+        found = score(bench.head, bench.files, answered(graph, feeds), meant)
+        kept = " ".join(f"{100 * a / b:6.1f}" for a, b in zip(found, whole, strict=True))
+        print(f"  {label:<26}  {found[0]:6.3f} {found[1]:6.3f}   kept {kept}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--models", nargs="*", choices=HEADS, default=list(HEADS))
+    parser.add_argument("--targets", nargs="*", default=["ara240", "rdk-x5"])
+    parser.add_argument("--methods", nargs="*", default=["default"])
+    arguments = parser.parse_args()
+    for name in arguments.models:
+        measure(name, arguments.targets, arguments.methods)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+"""quantized.onnx of every real model: valid, runs in stock onnxruntime, loads in OpenVINO.
+
+The models lie beside the repository, not in it; where they are absent this is skipped.
+"""
+
+from __future__ import annotations
+
+import onnx
+import pytest
+from frontends.test_every_real_model import FILES, feeds, graphs
+
+from pipeline.engine.ort import OrtSession
+from pipeline.graph import Graph
+from pipeline.project.sections import Calibration
+from pipeline.quant.integers import with_integer_weights
+from pipeline.quant.observe import observe
+from pipeline.quant.qdq import DEFAULT
+from pipeline.quant.search import calibrated_with, plain
+from pipeline.targets.reader import read_target
+
+openvino = pytest.importorskip("openvino", reason="openvino is not installed")
+RAN = [file for file in FILES if file.suffix != ".pb"]  # those need npumake[tensorflow]
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not FILES, reason="shared/data/models is not here"),
+]
+
+
+def quantized(graph: Graph, chip: str) -> Graph:
+    target = read_target(chip)
+    statistics = observe(graph, [feeds(graph)])
+    recipe = plain(graph, statistics, Calibration("max"), target.activations.symmetric)
+    return with_integer_weights(calibrated_with(graph, recipe, target, DEFAULT))
+
+
+@pytest.mark.parametrize("chip", ["ara240", "rdk-x5"])
+@pytest.mark.parametrize("file", RAN, ids=lambda file: file.stem)
+def test_it_is_valid_runs_and_loads_everywhere(file, chip):
+    graph = graphs(file)[1]
+    data = quantized(graph, chip).to_bytes()
+    onnx.checker.check_model(onnx.load_from_string(data), full_check=True)
+    made = OrtSession(data).run(None, feeds(graph))
+    wanted = OrtSession(graph.to_bytes()).run(None, feeds(graph))
+    assert [y.shape for y in made] == [y.shape for y in wanted]
+    core = openvino.Core()
+    model = core.read_model(data)
+    assert len(model.outputs) == len(wanted)
+    if chip == "rdk-x5":  # OpenVINO's CPU has no Conv of int8 with a zero point
+        core.compile_model(model, "CPU")
