@@ -33,8 +33,10 @@ from pipeline.project.sections import Calibration, Model, Quantization
 from pipeline.quant.integers import with_integer_weights
 from pipeline.quant.observe import observe
 from pipeline.quant.qdq import DEFAULT
-from pipeline.quant.search import best, calibrated_with, candidates, plain
+from pipeline.quant.search import calibrated_with, candidates, plain
 from pipeline.quant.statistics import Statistics
+from pipeline.quant.trials import Bench as Trials
+from pipeline.quant.trials import best_method
 from pipeline.stages.optimized_float import optimized_float
 from pipeline.stages.original_float import original_float
 from pipeline.targets.reader import read_target
@@ -94,7 +96,7 @@ def ours(bench: Bench, target: Target, methods: Sequence[str]) -> Iterator[Row]:
         if method == "default":
             schemes = (own,) if own else (own, True)
             tried = list(candidates(graph, statistics, calibration, schemes))
-            found = best(tried, graph, samples, NO_OPERATORS, target, DEFAULT)
+            found = best_method(tried, Trials(graph, samples, NO_OPERATORS, target, DEFAULT))
         else:
             found = plain(graph, statistics, calibration, own)
         made = with_integer_weights(calibrated_with(graph, found, target, DEFAULT))

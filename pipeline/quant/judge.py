@@ -10,28 +10,24 @@ The model runs in float with Q/DQ, which is within one step of the integers.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import ClassVar
 
-import numpy as np
-
 from pipeline.custom.operators import NO_OPERATORS, Operators
-from pipeline.data.samples import Feed, Samples
-from pipeline.engine.mixed import float_session
-from pipeline.engine.parallel import side_by_side
+from pipeline.data.samples import Samples
 from pipeline.errors import CacheError
 from pipeline.graph import Graph
 from pipeline.kernels.measure import Agreement, agreement
 from pipeline.project.sections import Quantization
+from pipeline.quant.qdq import DEFAULT
 from pipeline.quant.recipe import Recipe
-from pipeline.quant.search import calibrated_with, held_out
+from pipeline.quant.schemes import with_scheme
+from pipeline.quant.trials import Answers, Bench
 from pipeline.targets.target import Target
 
 DIGITS = 9  # the last bits of a float engine are not a result
-
-Answers = list[list[np.ndarray]]  # by sample, by output
 
 
 @dataclass(frozen=True)
@@ -61,12 +57,11 @@ def judge(
     operators: Operators = NO_OPERATORS,
 ) -> Callable[[Quantization], Score]:
     """What scores the float `graph` under a quantization. The float model is run once, here."""
-    feeds = [samples.read(index) for index in held_out(len(samples))]
-    real = _answers(graph, feeds, operators)
+    real = Bench(graph, samples, operators, target, DEFAULT).meant
 
     def score(quantization: Quantization) -> Score:
-        tried = calibrated_with(graph, recipe, target, quantization)
-        return scored(real, _answers(tried, feeds, operators))
+        grids = with_scheme(target, quantization.scheme)
+        return scored(real, Bench(graph, samples, operators, grids, quantization).made(recipe))
 
     return score
 
@@ -78,8 +73,3 @@ def scored(real: Answers, made: Answers) -> Score:
     alike = [sum(int(a[i].argmax() == b[i].argmax()) for a, b in pairs) for i in outputs]
     cosine = min(total.cosine for total in totals)
     return Score(round(cosine, DIGITS), round(min(alike) / len(pairs), DIGITS))
-
-
-def _answers(graph: Graph, feeds: Sequence[Feed], operators: Operators) -> Answers:
-    session = float_session(graph, operators)
-    return list(side_by_side(lambda feed: session.run(None, feed), feeds))

@@ -40,11 +40,17 @@ class Plan:
         return WIDE in {*self.reads.values(), *self.makes.values()}
 
 
+UNKNOWN: Mapping[str, float] = {}
+
+
 def planned(
-    graph: Graph, quantization: Quantization, target: Target, steps: Mapping[str, float]
+    graph: Graph,
+    quantization: Quantization,
+    target: Target,
+    steps: Mapping[str, float] = UNKNOWN,
 ) -> Plan:
-    """The plan for the float `graph`, whose observed tensors have these scales at 8 bits. Raises
-    ProjectError for a name that means nothing."""
+    """The plan for the float `graph`, whose observed tensors have these scales at 8 bits, as far
+    as they are known. Raises ProjectError for a name that means nothing."""
     given = asked(graph, quantization)
     halves = [node for node in given.of_type("float16") if is_float(result(node))]
     half = halves if target.float16 else []

@@ -54,11 +54,15 @@ class Bench:
 
     def cosine(self, recipe: Recipe) -> float:
         """Of the worst output, over the samples held out."""
+        return _cosine(self.meant, self.made(recipe))
+
+    def made(self, recipe: Recipe) -> Answers:
+        """To the samples held out, of the model that the recipe makes."""
         real = rescaled(self.graph, recipe.factors)
         made = calibrated_with(real, recipe, self.target, self.quantization)
         weights = self.target.weights
         made = recovered(real, made, recipe.switches, self._fitted, weights, self.operators)
-        return _cosine(self._meant, self._answers(made))
+        return self._answers(made)
 
     @cached_property
     def _fitted(self) -> Samples:
@@ -68,7 +72,8 @@ class Bench:
         return _some(self.samples, [n for n in range(count) if n not in judges] or judges)
 
     @cached_property
-    def _meant(self) -> Answers:
+    def meant(self) -> Answers:
+        """Those of the float model."""
         return self._answers(self.graph)
 
     def _answers(self, graph: Graph) -> Answers:
