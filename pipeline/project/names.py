@@ -1,4 +1,4 @@
-"""Sections by name of a model input, in which `*` stands for every input that is not named."""
+"""Sections by name of a model input, or by its number as `@0`; `*` stands for all the others."""
 
 from __future__ import annotations
 
@@ -9,13 +9,25 @@ EVERY = "*"
 T = TypeVar("T")
 
 
+def numbered(index: int) -> str:
+    """The key that speaks of the input of this number, counted from 0."""
+    return f"@{index}"
+
+
 def entries(given: Mapping[str, T], names: Iterable[str]) -> dict[str, str]:
-    """By name, the key of `given` that speaks of it; names that none speaks of are left out."""
-    keys = {name: name if name in given else EVERY for name in names}
-    return {name: key for name, key in keys.items() if key in given}
+    """By name, the key of `given` that speaks of it; names that none speaks of are left out.
+
+    `names` are all inputs of the model, in its order.
+    """
+    keys = {
+        name: next((key for key in (name, numbered(index), EVERY) if key in given), None)
+        for index, name in enumerate(names)
+    }
+    return {name: key for name, key in keys.items() if key is not None}
 
 
 def strangers(given: Mapping[str, T], names: Iterable[str]) -> list[str]:
     """The keys of `given` that name nothing in `names`."""
-    known = {*names, EVERY}
+    listed = list(names)
+    known = {*listed, *(numbered(index) for index in range(len(listed))), EVERY}
     return [key for key in given if key not in known]

@@ -25,15 +25,26 @@ def images(graph: Graph) -> frozenset[str]:
     return frozenset(json.loads(graph.metadata.get(NOTE, "[]")))
 
 
-def mark_trained(graph: Graph, shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """Note the trained shapes of the model inputs that are fed in another form."""
-    if shapes:
-        graph.set_metadata({TRAINED: json.dumps(shapes, sort_keys=True)})
+def mark_trained(graph: Graph, shapes: Mapping[str, tuple[int, ...] | None]) -> None:
+    """Note the model's inputs in their order, each with its trained shape where it is fed in
+    another form. Where none is, the graph says as much itself."""
+    if any(shape is not None for shape in shapes.values()):
+        graph.set_metadata({TRAINED: json.dumps(shapes)})
 
 
 def trained_shapes(graph: Graph) -> Mapping[str, tuple[int, ...]]:
-    found = json.loads(graph.metadata.get(TRAINED, "{}"))
-    return {name: tuple(shape) for name, shape in found.items()}
+    """Of the model inputs that are fed in another form."""
+    return {name: tuple(shape) for name, shape in _noted(graph).items() if shape is not None}
+
+
+def model_order(graph: Graph) -> tuple[str, ...]:
+    """The inputs of the model, as it was trained."""
+    return tuple(_noted(graph)) or tuple(str(value.name) for value in graph.inputs)
+
+
+def _noted(graph: Graph) -> Mapping[str, list[int] | None]:
+    found: Mapping[str, list[int] | None] = json.loads(graph.metadata.get(TRAINED, "{}"))
+    return found
 
 
 def mark_batch(graph: Graph, batch: int) -> None:

@@ -10,23 +10,20 @@ from pipeline.graph import Graph, dtype, shape
 from pipeline.project.feeding import feeding
 from pipeline.project.names import entries
 from pipeline.project.sections import Input
-from pipeline.quant.images import trained_shapes
+from pipeline.quant.images import model_order, trained_shapes
 
 
 def model_inputs(graph: Graph, inputs: Mapping[str, Input]) -> dict[str, ModelInput]:
-    """Those fed in another form first, then the others in the order of the graph.
+    """In the order of the model.
 
-    `inputs` are what the YAML says of them, by name or as `*`. Raises ProjectError as `feeding`.
+    `inputs` are what the YAML says of them. Raises ProjectError as `feeding`.
     """
-    shapes = dict(trained_shapes(graph))
     types = {str(value.name): dtype(value) for value in graph.inputs}
-    keys = entries(inputs, [*shapes, *types])
-    said = {name: inputs[key] for name, key in keys.items()}
-    forms = {name: feeding(name, said.get(name, Input()), shapes[name]) for name in shapes}
-    planes = {plane for name, form in forms.items() for plane in form.inputs(name)}
-    for value in graph.inputs:
-        if (name := str(value.name)) not in planes:
-            forms[name] = feeding(name, said.get(name, Input()), shape(value))
+    shapes = {str(value.name): shape(value) for value in graph.inputs}
+    shapes.update(trained_shapes(graph))
+    order = model_order(graph)
+    said = {name: inputs[key] for name, key in entries(inputs, order).items()}
+    forms = {name: feeding(name, said.get(name, Input()), shapes[name]) for name in order}
     return {
         name: ModelInput(
             name,

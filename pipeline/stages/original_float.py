@@ -81,7 +81,7 @@ def _made(
 
 def _put_preprocessing_in_front(graph: Graph, inputs: Mapping[str, Input]) -> None:
     pictures: list[str] = []
-    trained: dict[str, tuple[int, ...]] = {}
+    trained: dict[str, tuple[int, ...] | None] = {}
     for value in graph.inputs:
         name = str(value.name)
         given = inputs.get(name, Input())
@@ -89,8 +89,7 @@ def _put_preprocessing_in_front(graph: Graph, inputs: Mapping[str, Input]) -> No
         planes = put_in_front(graph, value, fed, given.mean, given.scale)
         if fed.offset:
             pictures += [str(plane.name) for plane in planes]
-        if not fed.is_as_trained:
-            trained[name] = fed.shape
+        trained[name] = None if fed.is_as_trained else fed.shape
     mark_images(graph, pictures)
     mark_trained(graph, trained)
 

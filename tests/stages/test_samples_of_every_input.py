@@ -12,9 +12,10 @@ from workspaces import REPO
 from pipeline import digest
 from pipeline.data.samples import Samples
 from pipeline.errors import ProjectError
-from pipeline.graph import Graph
+from pipeline.graph import Graph, parse_text
 from pipeline.project.files import SourceFile, SourceFiles
 from pipeline.project.sections import Files, Input, Model
+from pipeline.quant.inputs import model_inputs
 from pipeline.stages.original_float import original_float
 from pipeline.stages.samples import samples
 
@@ -76,3 +77,17 @@ def test_noise_is_not_normalised(graph: Graph):
 def test_an_input_nobody_knows_is_named(graph: Graph):
     with pytest.raises(ProjectError, match="no input `imag`"):
         samples(graph, {}, {"*": Files(random=1), "imag": Files(random=1)}, {})
+
+
+def test_an_input_is_called_by_its_number_in_the_model_whatever_it_is_fed_as(tmp_path: Path):
+    text = "a (float[1,2,4,4] z, float[1,3,4,4] y, float[1,1,4,4] x) => (float[1,6,4,4] s)"
+    whole = parse_text(f"{text} {{ s = Concat<axis = 1>(z, y, x) }}")
+    said = {"@1": Input(type="rgb", fed_type="nv12"), "@2": Input(mean=7.0), "*": Input(mean=5.0)}
+    (tmp_path / "m.onnx").write_bytes(whole.to_bytes())
+    made = {"model.path": (source(tmp_path / "m.onnx"),)}
+    graph = original_float(Model("m.onnx"), said, made)
+    found = model_inputs(graph, said)
+    assert list(found) == ["z", "y", "x"]
+    assert [found[name].said for name in found] == [said["*"], said["@1"], said["@2"]]
+    with pytest.raises(ProjectError, match="no input `@3`"):
+        original_float(Model("m.onnx"), {"@3": Input()}, made)

@@ -68,6 +68,11 @@ def test_a_model_of_which_nothing_is_said_brings_its_own_scales_or_is_float16(te
     }
 
 
+def test_inputs_without_names_are_called_by_their_number():
+    inputs = said("inputs: [{scale: 2}, {scale: 4}]")["inputs"]
+    assert {name: given["scale"] for name, given in inputs.items()} == {"@0": 0.5, "@1": 0.25}
+
+
 def keys_of(section: type, above: str = "") -> list[str]:
     """The dotted keys of a dataclass and of those inside it, items of lists left out."""
     found = []
@@ -283,7 +288,6 @@ WRONG: dict[str, tuple[str, str]] = {
     "shape without name": ("inputs: [{shape: [1, 2]}]", "a `shape` without a `name`"),
     "rank": ("inputs: [{name: x, shape: [1]}]", "a shape of 1 dimension"),
     "some names": (f"{NAMED}}}, {{scale: 1}}]", "some of the inputs have a name"),
-    "no names": ("inputs: [{scale: 1}, {scale: 2}]", "2 inputs without names"),
     "twice": ("outputs: [{name: a}, {name: a}]", "`a` is written twice under `outputs`"),
     "scale": ("inputs: [{scale: 0}]", "`scale` cannot be 0"),
     "means": (f"{NAMED}, means: [1, 2]}}]", "2 `means` for 3 channels"),

@@ -16,6 +16,7 @@ from pathlib import PurePosixPath
 
 from pipeline.digest import Json, plain
 from pipeline.project.document import Document, Route
+from pipeline.project.names import numbered
 from pipeline.project.vendor import Dialect, Note
 from pipeline.targets.synaptics.keys import (
     IGNORED,
@@ -110,7 +111,8 @@ class _Site:
     def put(self, route: tuple[str, ...], value: Json, *at: str | int) -> None:
         """`section.<input>.keys` for the `route` section, keys; placed where `at` is written."""
         section, *keys = route
-        name = self.entry.name or EVERY
+        alone = EVERY if len(self.meta.inputs) == 1 else numbered(self.index)
+        name = self.entry.name or alone
         self.native.put((section, name, *keys), value, self.meta.spot(*at))
 
     def given(self, key: str, value: Json, name: str) -> None:

@@ -143,9 +143,6 @@ def _names(meta: Meta) -> None:
         if meta.suffix == ".pb" and not any(names):
             what = f"a .pb model does not tell its {key}"
             raise meta.error((key,), what, f"write `name` of each under `{key}:`")
-    if len(meta.inputs) > 1 and meta.inputs[0].name is None:
-        what = f"{len(meta.inputs)} inputs without names"
-        raise meta.error(("inputs",), what, "write `name` and `shape` of each")
 
 
 def _shapes(meta: Meta) -> None:
