@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar
 
 from pipeline import digest
 from pipeline.errors import CacheError
+from pipeline.graph import Graph
+from pipeline.quant.grids import activation_grid, image_grid
+from pipeline.quant.images import images
+from pipeline.quant.qdq import with_qdq
 from pipeline.quant.ranges import Range
+from pipeline.targets.target import Target
 
 
 @dataclass(frozen=True)
@@ -62,3 +67,11 @@ class Recipe:
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise CacheError(f"not a recipe: {error}", str(path)) from error
+
+
+def calibrated_with(graph: Graph, recipe: Recipe, target: Target) -> Graph:
+    """`graph` with the Q/DQ that the recipe says, on the chip's grids."""
+    scheme = replace(target.activations, symmetric=recipe.symmetric)
+    grids = {name: activation_grid(*found, scheme) for name, found in recipe.ranges.items()}
+    grids |= {name: image_grid(scheme) for name in images(graph)}
+    return with_qdq(graph, grids, target)

@@ -26,11 +26,8 @@ from pipeline.graph import Graph
 from pipeline.kernels.measure import Agreement, agreement
 from pipeline.progress import track
 from pipeline.project.sections import Calibration, Method
-from pipeline.quant.grids import activation_grid, image_grid
-from pipeline.quant.images import images
-from pipeline.quant.qdq import with_qdq
 from pipeline.quant.ranges import ranges
-from pipeline.quant.recipe import Recipe, Trial
+from pipeline.quant.recipe import Recipe, Trial, calibrated_with
 from pipeline.quant.statistics import Statistics
 from pipeline.quant.thresholds import noise
 from pipeline.targets.target import Target
@@ -40,14 +37,6 @@ MOST = 32
 CANDIDATES: tuple[Method, ...] = ("kl", "max", "max_percentile")
 MIXED: tuple[Method, ...] = (*CANDIDATES, "mse")
 DIGITS = 6
-
-
-def calibrated_with(graph: Graph, recipe: Recipe, target: Target) -> Graph:
-    """`graph` with the Q/DQ that the recipe says, on the chip's grids."""
-    scheme = replace(target.activations, symmetric=recipe.symmetric)
-    grids = {name: activation_grid(*found, scheme) for name, found in recipe.ranges.items()}
-    grids |= {name: image_grid(scheme) for name in images(graph)}
-    return with_qdq(graph, grids, target)
 
 
 def plain(

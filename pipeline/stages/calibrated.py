@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from pipeline.graph import Graph
 from pipeline.quant.loaded import LOAD, with_own_grids
-from pipeline.quant.recipe import Recipe
-from pipeline.quant.search import calibrated_with
+from pipeline.quant.recipe import Recipe, calibrated_with
 from pipeline.targets.target import Target
 
 

@@ -60,7 +60,7 @@ def test_a_new_project_builds_as_it_is(tmp_path: Path) -> None:
 def test_a_project_around_a_real_model_builds_as_it_is(tmp_path: Path, name: str) -> None:
     (model,) = [file for file in REAL if file.stem == name]
     assert new(tmp_path / "net", model) == 0
-    assert "8 made" in build(tmp_path / "net")
+    assert "9 made" in build(tmp_path / "net")
 
 
 @pytest.mark.slow
