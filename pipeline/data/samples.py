@@ -7,12 +7,13 @@ is made when it is asked for, so that a set larger than memory can be written.
 from __future__ import annotations
 
 import io
+import math
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tokenize import TokenError
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -55,13 +56,14 @@ class Samples:
     def load(cls, path: Path) -> Samples:
         """Raises CacheError for a file that `save` did not write."""
         try:
-            arrays = dict(_mapped(path))
-            names = tuple(str(name) for name in arrays.pop(NAMES))
+            arrays = dict(_members(path))
+            given = arrays.pop(NAMES)
+            names = tuple(str(given.read(index)) for index in range(given.shape[0]))
         except _DAMAGE as error:
             raise CacheError(f"not a samples file: {error}", str(path)) from error
 
         def read(index: int) -> Feed:
-            return {name: np.array(array[index]) for name, array in arrays.items()}
+            return {name: array.read(index) for name, array in arrays.items()}
 
         return cls(names, read)
 
@@ -88,8 +90,23 @@ def _write(
             member.write(np.ascontiguousarray(part).tobytes())
 
 
-def _mapped(path: Path) -> Iterator[tuple[str, np.ndarray]]:
-    """Each member as an array over the file, nothing read yet."""
+class _Rows(NamedTuple):
+    """An array in a file, read row by row. Not mapped: what was read of a mapping stays in memory,
+    and a thousand images do not fit."""
+
+    path: Path
+    dtype: np.dtype
+    start: int
+    shape: tuple[int, ...]
+
+    def read(self, index: int) -> np.ndarray:
+        size = math.prod(self.shape[1:])
+        start = self.start + index * size * self.dtype.itemsize
+        return np.fromfile(self.path, self.dtype, size, offset=start).reshape(self.shape[1:])
+
+
+def _members(path: Path) -> Iterator[tuple[str, _Rows]]:
+    """Each member and where it is in the file, nothing read yet."""
     with zipfile.ZipFile(path) as archive, path.open("rb") as file:
         for entry in archive.infolist():
             file.seek(entry.header_offset)
@@ -102,5 +119,7 @@ def _mapped(path: Path) -> Iterator[tuple[str, np.ndarray]]:
             shape, fortran, dtype = np.lib.format.read_array_header_1_0(head)
             if fortran or dtype.hasobject or entry.compress_type != zipfile.ZIP_STORED:
                 raise ValueError(f"{entry.filename} is not stored as it was written")
-            mapped = np.memmap(path, dtype, "r", start + head.tell(), shape)
-            yield entry.filename.removesuffix(".npy"), mapped
+            begin = start + head.tell()
+            if begin + math.prod(shape) * dtype.itemsize > path.stat().st_size:
+                raise ValueError(f"{entry.filename} ends too early")
+            yield entry.filename.removesuffix(".npy"), _Rows(path, dtype, begin, shape)

@@ -1,8 +1,10 @@
 """What changes numbers: which tensors are quantized, on which grids, and the Q/DQ that says so.
 
-    placement   which nodes run on the chip         observe     statistics of the tensors
-    grids       range → scale and zero point        thresholds  statistics → range, by method
-    qdq         grids → Q/DQ nodes in the graph      integers    float weights → int8 and int32
+    placement   which nodes run on the chip         integers    float weights → int8 and int32
+    observe     statistics of the tensors           qdq         grids → Q/DQ nodes in the graph
+    tally       what is counted, as it comes        thresholds  statistics → where values saturate
+    derived     what follows from other tensors     ranges      statistics → ranges, by method
+    grids       range → scale and zero point        search      the best of several methods
 
 Accuracy won back, each a function from graph to graph; the first two keep what it computes:
 

@@ -3,12 +3,13 @@
 All of them at once: per sample a handful of NumPy calls, however many tensors there are.
 
     extremes    exact: of every channel, of these for the tensor
-    histogram   of a tensor of up to 2 * ENOUGH elements every one; of a larger one a line of LINE
-                out of every k, and what is found counts k times
+    histogram   of a tensor of up to 2 * ENOUGH elements every one; of a larger one one element
+                out of every k, which counts k times
 
-A line is what a processor fetches at once. Which of its k lines a stretch gives is spread evenly
-over the stretches (multiples of the golden ratio), so that no row or column of an image is always
-or never seen. The bins follow the largest magnitude so far; widening them loses nothing.
+Which of its k elements a cell gives is spread evenly over the cells (multiples of the golden
+ratio), so that no row or column of an image is always or never seen. Single elements,
+not stretches: neighbours are alike, and say less of the tails.
+The bins follow the largest magnitude so far; widening them loses nothing.
 """
 
 from __future__ import annotations
@@ -36,8 +37,7 @@ from pipeline.kernels.histogram import (
 )
 from pipeline.quant.statistics import Extremes, Statistics
 
-ENOUGH = 2048
-LINE = 16
+ENOUGH = 4096
 HELD = 8  # samples whose values wait to be counted together
 GOLDEN = 2654435769  # 2**32 / the golden ratio
 
@@ -74,7 +74,7 @@ class Layout:
 
     @cached_property
     def strides(self) -> list[int]:
-        """k: one line out of so many is counted."""
+        """k: one element out of so many is counted."""
         return [max(size // ENOUGH, 1) if size > 2 * ENOUGH else 1 for size in self.sizes]
 
     @cached_property
@@ -85,11 +85,8 @@ class Layout:
 
 
 def _counted(size: int, k: int) -> Int64:
-    if k == 1:
-        return np.arange(size)
-    stretch = np.arange(size // (LINE * k))
-    line = stretch * k + (stretch * GOLDEN % 2**32) * k // 2**32
-    return (line[:, None] * LINE + np.arange(LINE)).ravel()
+    cell = np.arange(size // k)
+    return cell * k + (cell * GOLDEN % 2**32) * k // 2**32
 
 
 class Tally:

@@ -44,7 +44,7 @@ target_override_and_back      | -                             | {ARA240}
 samples_through_a_variable    | -                             | -
 comment_in_stage_code         | -                             | -
 stage_code                    | quantized                     | -
-kernel_code                   | comparison                    | -
+kernel_code                   | recipe comparison                    | -
 library_version               | {ALL}                         | -
 artifact_tampered             | -                             | optimized_float
 artifact_removed              | -                             | statistics

@@ -1,0 +1,90 @@
+"""Methods that follow the samples, and those that are looked for."""
+
+import numpy as np
+import pytest
+
+from pipeline.custom.operators import NO_OPERATORS
+from pipeline.data.samples import Samples
+from pipeline.errors import CacheError, ProjectError
+from pipeline.graph import parse_text
+from pipeline.project.sections import Calibration
+from pipeline.quant.observe import observe
+from pipeline.quant.ranges import ranges
+from pipeline.quant.recipe import Recipe
+from pipeline.quant.search import best, candidates, held_out, mixed
+from pipeline.stages.recipe import recipe
+from pipeline.targets.reader import read_target
+
+GRAPH = parse_text(
+    """a (float[1,2,8,8] x) => (float[] y) <float[2,2,1,1] w = {1.0,-2.0,0.5,3.0}>
+    { c = Conv(x, w)  r = Relu(c)  y = Conv(r, w) }"""
+)
+CHIP = read_target("ara240")
+
+
+def fed(scale=1.0):
+    rng = np.random.default_rng(0)
+    feeds = [{"x": rng.normal(size=(1, 2, 8, 8)).astype(np.float32)} for _ in range(16)]
+    feeds[5]["x"][0, 0, 0, 0] = 40 * scale
+    return Samples(tuple(map(str, range(16))), lambda index: feeds[index])
+
+
+def test_a_moving_average_starts_with_the_first_sample_and_follows_the_others():
+    samples = fed()
+    statistics = observe(GRAPH, samples)
+    still = ranges(GRAPH, statistics, Calibration("moving_average", momentum=1.0))["x"]
+    assert still == (samples.read(0)["x"].min(), samples.read(0)["x"].max())
+    last = ranges(GRAPH, statistics, Calibration("moving_average", momentum=0.0))["x"]
+    assert last == (samples.read(15)["x"].min(), samples.read(15)["x"].max())
+    high = samples.read(0)["x"].max()
+    for feed in list(samples)[1:]:
+        high = 0.9 * high + 0.1 * float(feed["x"].max())
+    found = ranges(GRAPH, statistics, Calibration("moving_average"))["x"]
+    assert found.high == pytest.approx(high, rel=1e-6)
+
+
+def test_default_keeps_the_closest_and_says_what_lost(tmp_path):
+    samples = fed()
+    statistics = observe(GRAPH, samples)
+    found = recipe(GRAPH, statistics, samples, Calibration("default"), CHIP, {})
+    assert len(found.trials) == 6
+    winner = next(trial for trial in found.trials if trial.kept)
+    assert winner.cosine == max(trial.cosine for trial in found.trials)
+    assert found.lines[-1] == f"Select {found.method} method."
+    assert len(found.lines) == 7
+    found.save(tmp_path / "r.json")
+    assert Recipe.load(tmp_path / "r.json") == found
+
+
+def test_the_first_of_equals_is_kept():
+    samples = fed()
+    one = next(candidates(GRAPH, observe(GRAPH, samples), Calibration("default"), (False,)))
+    twice = best([one, one], GRAPH, samples, CHIP, NO_OPERATORS)
+    assert [trial.kept for trial in twice.trials] == [True, False]
+
+
+def test_mix_takes_each_tensor_s_range_from_the_method_it_names():
+    statistics = observe(GRAPH, fed())
+    found = mixed(GRAPH, statistics, Calibration("mix"), False)
+    assert found.methods.keys() == found.ranges.keys() == statistics.tensors.keys()
+    for name, method in found.methods.items():
+        assert found.ranges[name] == ranges(GRAPH, statistics, Calibration(method))[name]
+
+
+def test_every_fourth_sample_is_held_out_and_at_most_32():
+    assert list(held_out(5)) == [0, 1, 2, 3, 4]
+    assert list(held_out(12)) == [3, 7, 11]
+    assert len(held_out(1000)) == 32
+
+
+def test_a_chip_without_zero_points_is_not_given_any():
+    samples, chip, asked = fed(), read_target("rdk-x5"), Calibration(symmetric=False)
+    with pytest.raises(ProjectError, match="its grids are symmetric"):
+        recipe(GRAPH, observe(GRAPH, samples), samples, asked, chip, {})
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b'{"method": 1}', b"\xff"])
+def test_a_damaged_recipe_is_a_cache_error(data, tmp_path):
+    (tmp_path / "r.json").write_bytes(data)
+    with pytest.raises(CacheError, match="not a recipe"):
+        Recipe.load(tmp_path / "r.json")
