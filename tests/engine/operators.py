@@ -183,9 +183,13 @@ CASES = {
         "axes as an input": case("y = ReduceMean(x, axes)", opset=18, x=X, axes=[-2]),
     },
     "Concat": {
-        "unequal scales": case("a = Exp(x)  b = Tanh(x2)  y = Concat<axis=1>(a, b)", x=X, x2=X),
+        "unequal scales": case(
+            "a = Exp(x)  b = Tanh(x2)  d = Concat<axis=1>(a, b)  y = Neg(d)", x=X, x2=X
+        ),
         "last axis, twice the same": case("a = Exp(x)  y = Concat<axis=-1>(a, a)", x=X),
-        "a constant": case("a = Exp(x)  y = Concat<axis=1>(c, a, x)", x=X, c=(1, 2, 7, 6)),
+        "a constant": case(
+            "a = Exp(x)  d = Concat<axis=1>(c, a, x)  y = Neg(d)", x=X, c=(1, 2, 7, 6)
+        ),
         "Relu": case("n = Neg(x)  c = Concat<axis=0>(n, x)  y = Relu(c)", x=X),
     },
     "Reshape": {"to": case("n = Neg(x)  y = Reshape(n, to)", x=X, to=[0, -1, 3])},
