@@ -97,11 +97,11 @@ def test_a_wrong_name_is_an_error_at_its_own_key():
     assert caught.value.where == "quantization.types.z"
 
 
-def off(asked, calibration=MAX, target=NPU):
+def off(asked, calibration=MAX):
     """1 - cosine of the answers of the quantized model, its recipe and what is told of it."""
     model = graph()
-    found = recipe(model, observe(model, FEEDS), FED, calibration, target, {}, (), asked)
-    made = quantized(calibrated(model, found, FED, target, {}, (), asked))
+    found = recipe(model, observe(model, FEEDS), FED, calibration, NPU, {}, (), asked)
+    made = quantized(calibrated(model, found, FED, NPU, {}, (), asked))
     meant, said = (OrtSession(g.to_bytes()).run(None, FEEDS[0])[0] for g in (model, made))
     return 1 - cosine(meant, said), found, told(made)
 
