@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,6 @@ from heads import HEADS, PICTURES, SHARED, Arrays, score
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 from onnxruntime.quantization.shape_inference import quant_pre_process
 
-from pipeline.custom.operators import NO_OPERATORS
 from pipeline.data.samples import Feed, Samples
 from pipeline.digest import of_file
 from pipeline.engine.ort import OrtSession
@@ -30,15 +30,14 @@ from pipeline.graph import Graph, upgraded
 from pipeline.project.files import SourceFile
 from pipeline.project.paths import FilePath
 from pipeline.project.sections import Calibration, Model, Quantization
-from pipeline.quant.integers import with_integer_weights
 from pipeline.quant.observe import observe
 from pipeline.quant.qdq import DEFAULT
-from pipeline.quant.search import calibrated_with, candidates, plain
 from pipeline.quant.statistics import Statistics
-from pipeline.quant.trials import Bench as Trials
-from pipeline.quant.trials import best_method
+from pipeline.stages.calibrated import calibrated
 from pipeline.stages.optimized_float import optimized_float
 from pipeline.stages.original_float import original_float
+from pipeline.stages.quantized import quantized
+from pipeline.stages.recipe import recipe
 from pipeline.targets.reader import read_target
 from pipeline.targets.target import Target
 
@@ -90,21 +89,18 @@ def ours(bench: Bench, target: Target, methods: Sequence[str]) -> Iterator[Row]:
     feeds = bench.feeds(trained=False, measured=False)
     fed = bench.feeds(trained=False, measured=True)
     samples = Samples(tuple(map(str, range(len(feeds)))), feeds.__getitem__)
-    own = target.activations.symmetric
     for method in methods:
-        calibration = Calibration(method)  # type: ignore[arg-type]
-        if method == "default":
-            schemes = (own,) if own else (own, True)
-            tried = list(candidates(graph, statistics, calibration, schemes))
-            found = best_method(tried, Trials(graph, samples, NO_OPERATORS, target, DEFAULT))
-        else:
-            found = plain(graph, statistics, calibration, own)
-        made = with_integer_weights(calibrated_with(graph, found, target, DEFAULT))
-        yield f"{target.name} {method}", made, fed
-        if bench.head.int16:
-            mixed = Quantization(types=dict.fromkeys(bench.head.int16, "int16"))
-            made = with_integer_weights(calibrated_with(graph, found, target, mixed))
-            yield f"{target.name} {method}, {len(mixed.types)} int16", made, fed
+        best = method == "best"
+        calibration = Calibration() if best else Calibration(method)  # type: ignore[arg-type]
+        calibration = replace(calibration, recipe="best" if best else "plain")
+        for asked in (DEFAULT,) if best else (DEFAULT, Quantization(widen=True)):
+            found = recipe(graph, statistics, samples, calibration, target, {}, (), asked)
+            if asked.widen and not found.wide:
+                continue
+            made = calibrated(graph, found, samples, target, {}, (), asked)
+            label = " + ".join((found.method if best else method, *found.switches))
+            wide = f", {len(found.wide)} int16" if found.wide else ""
+            yield f"{target.name} {'best: ' if best else ''}{label}{wide}", quantized(made), fed
 
 
 class _Reader(CalibrationDataReader):  # type: ignore[misc]

@@ -41,7 +41,6 @@ class Head:
     truth: Literal["coco", "float"] = "coco"
     classes: int = 1
     letterbox: bool = False
-    int16: tuple[str, ...] = ()  # tensors that 8 bits are too few for, found by hand
 
     def fed(self, file: Path) -> np.ndarray:
         """The picture as it is trained on but for mean and scale: (1, 3, h, w) or NHWC, 0..255."""
@@ -167,11 +166,6 @@ def _yunet(answers: Arrays) -> tuple[np.ndarray, np.ndarray]:
 
 
 _FACES = Input(type="rgb", mean=127.0, scale=1 / 128)
-# Channels of 0.2 … 150 on one grid, which a depthwise convolution then reads one by one.
-_STEM = (
-    *("onnx::Sigmoid_1177", "onnx::Mul_686", "input.7"),
-    *("onnx::Sigmoid_1180", "onnx::Mul_690", "input.15"),
-)
 HEADS = {
     "yolox": Head(
         "detection/yolox_person_192.onnx",
@@ -179,7 +173,6 @@ HEADS = {
         Input(type="bgr"),
         _yolox,
         letterbox=True,
-        int16=_STEM,
     ),
     "fastestdet": Head(
         "detection/fastestdet_352.onnx",

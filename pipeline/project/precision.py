@@ -117,6 +117,10 @@ class Quantization:
         bool | None,
         Doc("Channels too large for their tensor's scale are made up for by the weights."),
     ] = None
+    widen: Annotated[
+        bool | None,
+        Doc("int16 for nodes around tensors whose channels are of very different sizes."),
+    ] = None
     clip_weights: Annotated[
         bool | None, Doc("Weights saturate where the mean square error is the smaller for it.")
     ] = None

@@ -33,10 +33,12 @@ class Laid(NamedTuple):
     read: Mapping[tuple[Node, int], Grid]
 
 
-def grids_of(low: float, high: float, target: Target) -> Grids:
-    """The grids for values in [low, high]."""
-    scheme = target.activations
-    return Grids(activation_grid(low, high, scheme), activation_grid(low, high, target.wide))
+def grids_of(
+    low: float, high: float, target: Target, measured: tuple[float, float] | None = None
+) -> Grids:
+    """The grids for values in [low, high]; int16 has codes for all that was `measured`, if said."""
+    narrow = activation_grid(low, high, target.activations)
+    return Grids(narrow, activation_grid(*(measured or (low, high)), target.wide))
 
 
 def grids_of_image(target: Target) -> Grids:

@@ -48,6 +48,11 @@ def ranges(
     return found | {name: Range(*each) for name, each in useful.items()}
 
 
+def extremes(statistics: Statistics) -> dict[str, Range]:
+    """What was measured of every tensor, nothing taken off."""
+    return {name: Range(each.low, each.high) for name, each in statistics.tensors.items()}
+
+
 def _saturated(measured: Histogram, top: float) -> Range:
     return Range(max(measured.low, -top), min(measured.high, top))
 

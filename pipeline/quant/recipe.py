@@ -27,9 +27,11 @@ class Trial:
 class Recipe:
     """The range of every tensor, and whether zero is the middle of its grid.
 
-    `methods` names for each tensor the method that gave its range, where they differ (`mix`);
-    `switches` are those of pipeline.quant.recovery that are on, `factors` how the channels of the
-    float model are rescaled first, whose ranges these then are."""
+    `measured` are the extremes of each, which int16 has the codes for; `wide` the nodes that are
+    int16 where the project says nothing of them (pipeline.quant.uneven). `methods` names for each
+    tensor the method that gave its range, where they differ (`mix`); `switches` are those of
+    pipeline.quant.recovery that are on, `factors` how the channels of the float model are rescaled
+    first, whose ranges these then are."""
 
     method: str
     symmetric: bool
@@ -38,6 +40,8 @@ class Recipe:
     trials: tuple[Trial, ...] = ()
     switches: tuple[str, ...] = ()
     factors: Factors = field(default_factory=dict)
+    measured: Mapping[str, Range] = field(default_factory=dict)
+    wide: tuple[str, ...] = ()
 
     suffix: ClassVar[str] = ".json"
 
@@ -62,11 +66,17 @@ class Recipe:
             return cls(
                 document["method"],
                 document["symmetric"],
-                {name: Range(*pair) for name, pair in document["ranges"].items()},
+                _read(document["ranges"]),
                 document["methods"],
                 tuple(Trial(**trial) for trial in document["trials"]),
                 tuple(document["switches"]),
                 dict(document["factors"]),
+                _read(document["measured"]),
+                tuple(document["wide"]),
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise CacheError(f"not a recipe: {error}", str(path)) from error
+
+
+def _read(pairs: Mapping[str, list[float]]) -> dict[str, Range]:
+    return {name: Range(*pair) for name, pair in pairs.items()}

@@ -1,6 +1,7 @@
 """Recovery: accuracy brought back, switch by switch, in this order.
 
 equalize, migrate    the float model rescaled: another of the same function, with other ranges
+widen                int16 where channels are still of very different sizes
 clip_weights         other scales of the weights
 round_weights        other weights on these scales
 bias_correction      other biases, for what all of this does to the means
@@ -25,7 +26,8 @@ from pipeline.quant.rescale import Factors, rescaled
 from pipeline.targets.target import Weights
 
 RESCALING = ("equalize", "migrate")
-SWITCHES = (*RESCALING, "clip_weights", "round_weights", "bias_correction")
+WIDENING = "widen"
+SWITCHES = (*RESCALING, WIDENING, "clip_weights", "round_weights", "bias_correction")
 
 
 def switched_on(quantization: Quantization) -> tuple[str, ...]:

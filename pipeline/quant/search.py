@@ -13,16 +13,18 @@ from dataclasses import replace
 
 import numpy as np
 
-from pipeline.graph import Graph
+from pipeline.graph import Graph, tell, told
 from pipeline.project.sections import Calibration, Method, Quantization
 from pipeline.quant.images import images
 from pipeline.quant.laid import grids_of, grids_of_image
+from pipeline.quant.plan import NAMES
 from pipeline.quant.qdq import with_qdq
-from pipeline.quant.ranges import ranges
+from pipeline.quant.ranges import extremes, ranges
 from pipeline.quant.recipe import Recipe
 from pipeline.quant.schemes import with_scheme
 from pipeline.quant.statistics import Statistics
 from pipeline.quant.thresholds import noise
+from pipeline.quant.uneven import with_wide
 from pipeline.targets.target import Target
 
 CANDIDATES: tuple[Method, ...] = ("kl", "max", "max_percentile", "mse")
@@ -34,9 +36,21 @@ def calibrated_with(
     """`graph` with the Q/DQ that the recipe says, on the chip's grids."""
     target = with_scheme(target, quantization.scheme)
     target = replace(target, activations=replace(target.activations, symmetric=recipe.symmetric))
-    grids = {name: grids_of(*found, target) for name, found in recipe.ranges.items()}
+    grids = {
+        name: grids_of(*found, target, recipe.measured.get(name))
+        for name, found in recipe.ranges.items()
+    }
     grids |= {name: grids_of_image(target) for name in images(graph)}
-    return with_qdq(graph, grids, target, quantization)
+    made = with_qdq(graph, grids, target, with_wide(quantization, recipe.wide))
+    if recipe.wide:
+        tell(made, (*told(made), _wide_note(recipe.wide)))
+    return made
+
+
+def _wide_note(names: Sequence[str]) -> str:
+    more = f" and {len(names) - NAMES} more" if len(names) > NAMES else ""
+    some = ", ".join(names[:NAMES])
+    return f"int16, for channels of very different sizes, {len(names)} nodes: {some}{more}"
 
 
 def plain(
@@ -44,7 +58,7 @@ def plain(
 ) -> Recipe:
     """What one method says; nothing is run."""
     found = ranges(graph, statistics, calibration, symmetric)
-    return Recipe(calibration.method, symmetric, found)
+    return Recipe(calibration.method, symmetric, found, measured=extremes(statistics))
 
 
 def candidates(
@@ -70,4 +84,4 @@ def mixed(
         low, high = np.array(pairs, np.float64).T
         methods[name] = CANDIDATES[int(np.argmin(noise(measured, low, high, symmetric)))]
     found = {name: by_method[method][name] for name, method in methods.items()}
-    return Recipe("mix", symmetric, found, methods)
+    return Recipe("mix", symmetric, found, methods, measured=extremes(statistics))

@@ -29,10 +29,11 @@ from pipeline.progress import track
 from pipeline.project.sections import Calibration, Quantization
 from pipeline.quant.observe import observe
 from pipeline.quant.recipe import Recipe, Trial
-from pipeline.quant.recovery import RESCALING, SWITCHES, recovered, rescaling
+from pipeline.quant.recovery import RESCALING, SWITCHES, WIDENING, recovered, rescaling
 from pipeline.quant.rescale import Factors, rescaled
 from pipeline.quant.search import calibrated_with, plain
 from pipeline.quant.statistics import Statistics
+from pipeline.quant.uneven import proposed
 from pipeline.targets.target import Target
 
 HELD_OUT = 4
@@ -100,6 +101,14 @@ def ground(bench: Bench, statistics: Statistics, switches: Sequence[str]) -> Gro
     return Ground(graph, observe(graph, bench.samples, bench.operators), factors)
 
 
+def standing(found: Recipe, switches: tuple[str, ...], stood: Ground, bench: Bench) -> Recipe:
+    """`found`, made of the ground it stands on, with these switches."""
+    wide: tuple[str, ...] = ()
+    if WIDENING in switches:
+        wide = proposed(stood.graph, stood.statistics, bench.target, bench.quantization)
+    return replace(found, switches=switches, factors=stood.factors, wide=wide)
+
+
 def best_method(candidates: Sequence[Recipe], bench: Bench) -> Recipe:
     """The candidate whose answers are closest to the float model's, the first of equals."""
     cosines = [bench.cosine(recipe) for recipe in track(candidates, "recipe", len(candidates))]
@@ -125,12 +134,12 @@ def best_switches(
     for name in track(names, "recipe", len(names)):
         switches = tuple(each for each in SWITCHES if each in (*found.switches, name))
         tried = replace(found, switches=switches)
-        if name in RESCALING:
+        if name in (*RESCALING, WIDENING):
             stood = ground(bench, statistics, switches)
-            if stood.factors == found.factors:
-                continue  # no channels can be rescaled
-            ranges = plain(stood.graph, stood.statistics, calibration, found.symmetric).ranges
-            tried = replace(tried, factors=stood.factors, ranges=ranges)
+            plainly = plain(stood.graph, stood.statistics, calibration, found.symmetric)
+            tried = standing(replace(plainly, trials=found.trials), switches, stood, bench)
+            if (tried.factors, tried.wide) == (found.factors, found.wide):
+                continue  # no channels can be rescaled, or are that uneven
         cosine = bench.cosine(tried)
         trial = Trial(" + ".join((found.method, *switches)), cosine, cosine > closest)
         found = replace(tried if trial.kept else found, trials=(*found.trials, trial))

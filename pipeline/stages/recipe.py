@@ -35,7 +35,7 @@ from pipeline.quant.recovery import left_open, switched_on
 from pipeline.quant.schemes import with_scheme
 from pipeline.quant.search import candidates, mixed, plain
 from pipeline.quant.statistics import Statistics
-from pipeline.quant.trials import Bench, Ground, best_method, best_switches, ground
+from pipeline.quant.trials import Bench, Ground, best_method, best_switches, ground, standing
 from pipeline.targets.target import Target
 
 ADJUSTING = ("round_weights", "bias_correction")  # of the switches, those that `default` tries
@@ -69,8 +69,7 @@ def recipe(
     stood = ground(bench, statistics, switches)
     schemes = _schemes(calibration, target)
     tried = [
-        replace(found, switches=switches, factors=stood.factors)
-        for found in _by_method(stood, calibration, schemes)
+        standing(found, switches, stood, bench) for found in _by_method(stood, calibration, schemes)
     ]
     if not _is_search(calibration):
         return tried[0]

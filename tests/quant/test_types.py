@@ -19,6 +19,7 @@ from pipeline.quant.observe import observe
 from pipeline.quant.qdq import with_qdq
 from pipeline.quant.ranges import ranges
 from pipeline.quant.schemes import with_scheme
+from pipeline.quant.search import calibrated_with, plain
 from pipeline.targets.reader import read_target
 
 W = "float[2,2,1,1] w = {1.0,-2.0,0.5,3.0}, float[2] b = {0.1,-0.2}, int64 i = {3}"
@@ -213,6 +214,18 @@ def test_a_scheme_says_how_many_scales_a_weight_has(scheme):
     scale = array(made.values()["w_scale"])
     assert np.unique(scale).size == (1 if scheme == "asymmetric_affine" else 2)
     assert array(made.values()["x_zero_point"]) != 0
+
+
+@pytest.mark.parametrize("method", ["kl", "mse", "max_percentile", "moving_average"])
+def test_int16_reaches_all_that_was_measured_whatever_8_bits_saturate(method):
+    model, chip = graph(), read_target("ara240")
+    statistics = observe(model, feeds())
+    found = plain(model, statistics, Calibration(method, percentile=0.9), False)
+    made = calibrated_with(model, found, chip, Quantization({"*": "int16"}))
+    scale = float(array(made.values()["x_scale"]))
+    low, high = statistics.tensors["x"].low, statistics.tensors["x"].high
+    assert scale == pytest.approx(max(-low, high) / 32767, rel=1e-6)
+    assert max(map(abs, found.ranges["x"])) <= max(-low, high)
 
 
 def test_int16_is_closer_than_8_bits():
