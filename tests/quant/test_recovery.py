@@ -1,6 +1,8 @@
 """Accuracy recovered, on trained networks whose channels are of very different sizes:
 the float function is the one that was trained, int8 loses it, each switch brings some back."""
 
+import itertools
+
 import numpy as np
 import onnx
 import pytest
@@ -17,7 +19,7 @@ from trained import (
 
 from pipeline.engine.mixed import float_session
 from pipeline.graph import array, parse_text
-from pipeline.quant.adaptive import adaptively_rounded, rounded
+from pipeline.quant.adaptive import adaptively_rounded, best, rounded
 from pipeline.quant.bias import bias_corrected
 from pipeline.quant.clipping import clipped, square_errors
 from pipeline.quant.equalize import equalized, factors
@@ -179,6 +181,16 @@ def test_rounding_by_the_inputs_loses_less_of_the_outputs_than_rounding_to_neare
     assert np.array_equal(codes, np.clip(np.rint(codes), -127, 127))
     lost, nearest = (np.square((w - q) @ x.swapaxes(1, 2)).sum() for q in (codes, np.rint(w)))
     assert lost < 0.5 * nearest  # measured 0.39 and 0.46
+
+
+def test_few_weights_are_rounded_the_best_of_all_ways():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(3, 50, 4)) @ rng.normal(size=(3, 4, 4))
+    h, w = x.swapaxes(1, 2) @ x, 20 * rng.normal(size=(3, 2, 4))
+    ways = np.array(list(itertools.product((0, 1), repeat=4)))[:, None, None]
+    lost = [np.einsum("gri,gij,grj->gr", d, h, d) for d in w - (np.floor(w) + ways)]
+    d = w - best(w, h, -127, 127)
+    assert np.allclose(np.einsum("gri,gij,grj->gr", d, h, d), np.min(lost, axis=0))
 
 
 def test_inputs_that_are_never_fed_are_rounded_to_nearest():
