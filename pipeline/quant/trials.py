@@ -3,7 +3,8 @@
 best method     the candidate recipes, the first of equals; the FINALISTS best of them go on with
                 biases corrected, where that may be: the ranges that suffer most from noise are not
                 those that suffer most from a shift
-best switches   one switch after the other (pipeline.quant.recovery), kept where it helps
+best switches   one switch after the other (pipeline.quant.recovery), kept where it gives back
+                GAIN of 1 - cosine
 
 A trial quantizes the model, which is run in float with Q/DQ; its figure is the cosine with the
 answers of the float model, of the output that comes off worst. An answer that is one distribution
@@ -42,7 +43,8 @@ from pipeline.quant.search import calibrated_with, plain
 from pipeline.quant.statistics import Statistics
 from pipeline.targets.target import Target
 
-FINALISTS = 2
+FINALISTS = 4
+GAIN = 0.05  # of what is lost: a switch that gives less back over so few samples may be chance
 HELD_OUT = 4
 MOST = 32
 DIGITS = 6
@@ -153,9 +155,10 @@ def best_switches(
             ranges = plain(stood.graph, stood.statistics, calibration, found.symmetric).ranges
             tried = replace(tried, factors=stood.factors, ranges=ranges)
         cosine = bench.cosine(tried)
-        trial = Trial(" + ".join((found.method, *tried.switches)), cosine, cosine > closest)
+        helps = 1.0 - cosine < (1.0 - GAIN) * (1.0 - closest)
+        trial = Trial(" + ".join((found.method, *tried.switches)), cosine, helps)
         found = replace(tried if trial.kept else found, trials=(*found.trials, trial))
-        closest = max(closest, cosine)
+        closest = cosine if helps else closest
     return found
 
 
