@@ -1,8 +1,9 @@
 """Trials: what keeps the answers of the model closest is found by running it.
 
 best method     the candidate recipes, the first of equals; the FINALISTS best of them go on with
-                biases corrected, where that may be: the ranges that suffer most from noise are not
-                those that suffer most from a shift
+                biases corrected, where that may be, `max` first, which clips nothing of what other
+                samples do, and another only where it gives back GAIN of 1 - cosine: the ranges
+                that suffer most from noise are not those that suffer most from a shift
 best switches   one switch after the other (pipeline.quant.recovery), kept where it gives back
                 GAIN of 1 - cosine
 
@@ -128,11 +129,13 @@ def best_method(candidates: Sequence[Recipe], bench: Bench, then: Sequence[str] 
         Trial(_named(candidate, both), cosine, candidate is found)
         for candidate, cosine in zip(candidates, cosines, strict=True)
     ]
-    for index, name in product(order[:FINALISTS], then):
+    finalists = sorted(order[:FINALISTS], key=lambda index: candidates[index].method != "max")
+    for index, name in product(finalists, then):
         tried = _with_switch(candidates[index], name)
         cosine = bench.cosine(tried)
-        trials.append(Trial(_named(tried, both), cosine, cosine > closest))
-        found, closest = (tried, cosine) if cosine > closest else (found, closest)
+        helps = _helps(cosine, closest)
+        trials.append(Trial(_named(tried, both), cosine, helps))
+        found, closest = (tried, cosine) if helps else (found, closest)
     return replace(found, trials=tuple(trials))
 
 
@@ -155,7 +158,7 @@ def best_switches(
             ranges = plain(stood.graph, stood.statistics, calibration, found.symmetric).ranges
             tried = replace(tried, factors=stood.factors, ranges=ranges)
         cosine = bench.cosine(tried)
-        helps = 1.0 - cosine < (1.0 - GAIN) * (1.0 - closest)
+        helps = _helps(cosine, closest)
         trial = Trial(" + ".join((found.method, *tried.switches)), cosine, helps)
         found = replace(tried if trial.kept else found, trials=(*found.trials, trial))
         closest = cosine if helps else closest
@@ -167,6 +170,10 @@ def held_out(count: int) -> range:
     if count < 2 * HELD_OUT:
         return range(count)
     return range(HELD_OUT - 1, count, HELD_OUT)[:MOST]
+
+
+def _helps(cosine: float, closest: float) -> bool:
+    return 1.0 - cosine < (1.0 - GAIN) * (1.0 - closest)
 
 
 def before_softmax(graph: Graph) -> Graph:
