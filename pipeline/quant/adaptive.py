@@ -1,18 +1,26 @@
 """Adaptive rounding of weights: each error made up for by the weights not yet rounded.
 
 Rounding every weight to the nearest code is best for the weights, not for what the layer makes.
-With X the inputs of a layer, one row per position and one column per weight of a channel,
+With X the inputs of a layer, one row per position and one column per weight of a channel, and t
+what its bias may make up for, which needs no rounding,
 
-    || X w - X q ||^2 = (w - q)' H (w - q)        H = X' X
+    || X w - X q - t ||^2 = (w - q)' H (w - q)        H = X' X - n m m'        t = m' (w - q)
 
-Rounding w[i] to q[i] leaves an error that the others can cancel at best by (optimal brain surgery)
+where m is the mean of the n rows of X. A layer without a bias that could change, a MatMul, has
+H = X' X and t = 0. Then, for each channel,
+
+few weights    the best of all ways to round each of them down or up: those of a depthwise Conv
+many           one after the other, the one with the largest H[i, i] first. w[i] rounded to q[i]
+               leaves an error that the others can cancel at best by (optimal brain surgery)
 
     w[j] -= (w[i] - q[i]) / U[i, i] * U[i, j]  for j > i        U' U = inverse of H, U upper
 
-so the weights are rounded one after the other, the one with the largest H[i, i] first (E. Frantar,
-S. Ashkboos, T. Hoefler, D. Alistarh: GPTQ, ICLR 2023, arXiv 2210.17323; all rows of a layer share
-H, each group of a Conv has its own). H gets DAMPING of its mean diagonal, so that it has an
-inverse. A scale does not matter to H, so X holds the codes of the input, whose products are summed
+(E. Frantar, S. Ashkboos, T. Hoefler, D. Alistarh: GPTQ, ICLR 2023, arXiv 2210.17323; all rows of a
+layer share H, each group of a Conv has its own). H gets DAMPING of its mean diagonal, so that it
+has an inverse. Where there are few, and each channel has a scale of its own, it is tried as it is
+and as all smaller RATIOS, no further than the bias allows, and the one with the least loss taken.
+
+The scale of X does not matter, so it holds the codes of the input, whose products are summed
 exactly: H does not depend on the number of threads.
 
 Memory: H of POSITIONS per sample, BUDGET bytes of them at a time; the rest waits for another pass.
@@ -21,7 +29,7 @@ Memory: H of POSITIONS per sample, BUDGET bytes of them at a time; the rest wait
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import count
+from itertools import count, product
 from typing import Any
 
 import numpy as np
@@ -32,13 +40,23 @@ from pipeline.engine.ort import Feeds
 from pipeline.engine.parallel import side_by_side
 from pipeline.graph import Graph, attribute
 from pipeline.kernels.window import padded, windows
-from pipeline.quant.layers import Layer, grid_of, quantized_layers, set_weight
+from pipeline.quant.grids import MAX_BIAS
+from pipeline.quant.layers import (
+    Layer,
+    grid_of,
+    quantized_layers,
+    set_bias,
+    set_scale,
+    set_weight,
+)
 from pipeline.quant.observe import Series
 
 POSITIONS = 128  # at most 256: sums of as many products of two 8-bit codes are exact in float32
 BUDGET = 256 << 20
 BLOCK = 128  # weights rounded before the others are told, in one matrix product
 DAMPING = 0.01
+FEW = 9  # weights of a channel, whose 2^FEW ways to round them are all tried
+RATIOS = np.linspace(1.0, 0.8, 11)
 
 
 def adaptively_rounded(
@@ -46,23 +64,68 @@ def adaptively_rounded(
 ) -> Graph:
     """A copy of a graph with Q/DQ on float weights, whose weights lie on the codes chosen.
 
-    Scales stay what they are. Left to the nearest code: ConvTranspose, and what is not on the chip.
+    Left to the nearest code: ConvTranspose, and what is not on the chip.
     """
     graph = calibrated.copy()
     layers = [made for made in quantized_layers(graph) if made.node.op_type != "ConvTranspose"]
     for some in _portions(layers):
-        for made, h in zip(some, hessians(calibrated, some, feeds, operators), strict=True):
-            weights = grid_of(made.node.inputs[1])
-            assert weights is not None
-            kernel = made.kernel()
-            rows = kernel.reshape(*kernel.shape[:2], -1)
-            scale = np.broadcast_to(weights.scale.astype(np.float64), made.channels)
-            scale = scale.reshape(*rows.shape[:2], 1)
-            limits = np.iinfo(weights.zero_point.dtype)
-            codes = rounded(rows / scale, h, limits.min, limits.max)
-            set_weight(graph, made, (codes * scale).reshape(kernel.shape))
+        for made, seen in zip(some, moments(calibrated, some, feeds, operators), strict=True):
+            _round(graph, made, *about_mean(seen, made.node.op_type != "MatMul"))
     graph.drop_unused()
     return graph.with_shapes()
+
+
+def _round(graph: Graph, made: Layer, h: np.ndarray, mean: np.ndarray) -> None:
+    """Edit in place: its weights, its scales and what its bias makes up for."""
+    weights, fed = grid_of(made.node.inputs[1]), grid_of(made.x)
+    assert weights is not None
+    assert fed is not None
+    kernel = made.kernel()
+    rows = kernel.reshape(*kernel.shape[:2], -1)
+    limits = np.iinfo(weights.zero_point.dtype)
+    scale = np.broadcast_to(weights.scale.astype(np.float64), made.channels)
+    scale = scale.reshape(*rows.shape[:2], 1)
+    if rows.shape[2] <= FEW:
+        if weights.scale.size == made.channels and not _powers(weights.scale):
+            smallest = np.abs(made.bias()).reshape(scale.shape) / (float(fed.scale[0]) * MAX_BIAS)
+            scale = best_scale(rows, h, scale, smallest, limits)
+            set_scale(graph, made, scale.reshape(-1))
+        codes = best(rows / scale, h, limits.min, limits.max)
+    else:
+        codes = rounded(rows / scale, h, limits.min, limits.max)
+    shift = ((rows - codes * scale) @ mean[..., None])[..., 0] * float(fed.scale[0])
+    if shift.any():
+        set_bias(graph, made, made.bias() + shift.reshape(-1))
+    set_weight(graph, made, (codes * scale).reshape(kernel.shape))
+
+
+def best_scale(
+    rows: np.ndarray, h: np.ndarray, scale: np.ndarray, smallest: np.ndarray, limits: np.iinfo
+) -> np.ndarray:
+    """For each row, that of RATIOS * scale with the least loss, as float32 has it."""
+    found, least = scale, np.full(scale.shape, np.inf)
+    for ratio in RATIOS:
+        tried = (ratio * scale).astype(np.float32).astype(np.float64)
+        d = rows / tried - best(rows / tried, h, limits.min, limits.max)
+        loss = ((d @ h) * d).sum(axis=2, keepdims=True) * tried**2
+        better = (loss < least) & ((tried >= smallest) | (ratio == 1.0))
+        found, least = np.where(better, tried, found), np.where(better, loss, least)
+    return found
+
+
+def best(w: np.ndarray, h: np.ndarray, low: int, high: int) -> np.ndarray:
+    """The codes of least loss (w - q)' H (w - q) among all floors and ceilings, of equals the
+    first; to nearest in a row that leaves [low, high]. Shapes as in `rounded`.
+
+    With e = w - floor(w) and v in {0, 1}^n the loss is e'He - 2 e'Hv + v'Hv.
+    """
+    ways = np.array(list(product((0.0, 1.0), repeat=w.shape[2])))  # (2^n, n)
+    down = np.floor(w)
+    own = ((ways @ h) * ways).sum(axis=2)  # (groups, 2^n)
+    loss = own[:, None] - 2.0 * ((w - down) @ h @ ways.T)
+    codes = down + ways[np.argmin(loss, axis=2)]
+    fits = ((codes >= low) & (codes <= high)).all(axis=2, keepdims=True)
+    return np.where(fits, codes, np.clip(np.rint(w), low, high))
 
 
 def rounded(w: np.ndarray, h: np.ndarray, low: int, high: int) -> np.ndarray:
@@ -89,12 +152,14 @@ def rounded(w: np.ndarray, h: np.ndarray, low: int, high: int) -> np.ndarray:
     return codes
 
 
-def hessians(
+def moments(
     graph: Graph, layers: list[Layer], feeds: Series, operators: Operators
 ) -> list[np.ndarray]:
-    """H of each layer, shape (groups, n, n), over some positions of every feed."""
+    """[X, 1]' [X, 1] of each layer, shape (groups, n + 1, n + 1), over some positions of every
+    feed."""
     watched = graph.copy()
     watched.expose(dict.fromkeys(str(made.x.name) for made in layers))
+    watched.drop_unused()
     session = float_session(watched, operators)
 
     def measured(numbered: tuple[int, Feeds]) -> list[np.ndarray]:
@@ -102,11 +167,20 @@ def hessians(
         made = dict(zip(session.output_names, session.run(None, feed), strict=True))
         return [_products(layer, made[str(layer.x.name)], number) for layer in layers]
 
-    total = [np.zeros(_h_shape(made)) for made in layers]
+    total = [np.zeros(_shape(made)) for made in layers]
     for parts in side_by_side(measured, zip(count(), feeds)):
         for whole, part in zip(total, parts, strict=True):
             whole += part
     return total
+
+
+def about_mean(seen: np.ndarray, has_bias: bool) -> tuple[np.ndarray, np.ndarray]:
+    """H, shape (groups, n, n), and the mean m that the bias makes up for, (groups, n)."""
+    h, total = seen[:, :-1, :-1], seen[:, :-1, -1]
+    if not has_bias:
+        return h, np.zeros_like(total)
+    mean = total / np.maximum(seen[:, -1:, -1], 1.0)
+    return h - total[:, :, None] * mean[:, None], mean
 
 
 def _upper(h: np.ndarray) -> np.ndarray:
@@ -119,16 +193,17 @@ def _upper(h: np.ndarray) -> np.ndarray:
 
 
 def _products(layer: Layer, x: np.ndarray, seed: int) -> np.ndarray:
-    """X' X of the codes of x at some positions, exact."""
+    """[X, 1]' [X, 1] of the codes of x at some positions, exact."""
     grid = grid_of(layer.x)
     assert grid is not None
     rows = _rows(layer, np.rint(x / grid.scale), np.random.default_rng(seed))
+    rows = np.concatenate([rows, np.ones((*rows.shape[:2], 1), rows.dtype)], axis=2)
     return rows.swapaxes(1, 2) @ rows
 
 
 def _rows(layer: Layer, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """What the weights of each group meet at some positions, (groups, positions, n)."""
-    groups, n, _ = _h_shape(layer)
+    groups, n = _shape(layer)[0], _shape(layer)[1] - 1
     if layer.node.op_type != "Conv":
         flat = x.reshape(-1, x.shape[-1])
         return flat[_chosen(len(flat), rng)][None]
@@ -150,9 +225,9 @@ def _chosen(positions: int, rng: np.random.Generator) -> np.ndarray:
     return np.sort(rng.choice(positions, POSITIONS, replace=False))
 
 
-def _h_shape(layer: Layer) -> tuple[int, int, int]:
+def _shape(layer: Layer) -> tuple[int, int, int]:
     groups, _, inputs, taps = layer.kernel().shape
-    return groups, inputs * taps, inputs * taps
+    return groups, inputs * taps + 1, inputs * taps + 1
 
 
 def _portions(layers: list[Layer]) -> Iterator[list[Layer]]:
@@ -160,7 +235,7 @@ def _portions(layers: list[Layer]) -> Iterator[list[Layer]]:
     some: list[Layer] = []
     held = 0
     for made in layers:
-        size = int(np.prod(_h_shape(made))) * 8
+        size = int(np.prod(_shape(made))) * 8
         if some and held + size > BUDGET:
             yield some
             some, held = [], 0
@@ -168,3 +243,8 @@ def _portions(layers: list[Layer]) -> Iterator[list[Layer]]:
         held += size
     if some:
         yield some
+
+
+def _powers(scale: np.ndarray) -> bool:
+    """Whether all are powers of two, and have to stay so."""
+    return bool((np.frexp(scale)[0] == 0.5).all())

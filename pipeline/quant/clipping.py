@@ -16,7 +16,7 @@ import numpy as np
 
 from pipeline.graph import Graph
 from pipeline.quant.grids import MAX_BIAS
-from pipeline.quant.layers import Layer, grid_of, quantized_layers
+from pipeline.quant.layers import Layer, grid_of, quantized_layers, set_scale
 from pipeline.targets.target import Weights
 
 RATIOS = np.linspace(1.0, 0.5, 51)
@@ -27,11 +27,7 @@ def clipped(calibrated: Graph, scheme: Weights) -> Graph:
     """A copy of a graph with Q/DQ on float weights, with other scales for these."""
     graph = calibrated.copy()
     for made in quantized_layers(graph):
-        scale = _clipped_scale(made, scheme)
-        assert made.pair is not None
-        value = graph.constant(str(made.pair[0].inputs[1].name), scale)  # type: ignore[union-attr]
-        for node in made.pair:
-            graph.set_inputs(node, {1: value})
+        set_scale(graph, made, _clipped_scale(made, scheme))
     graph.drop_unused()
     return graph
 

@@ -134,6 +134,15 @@ def set_bias(graph: Graph, layer: Layer, bias: np.ndarray) -> None:
     graph.set_inputs(layer.node, {2: graph.constant(name, bias.astype(layer.values.dtype))})
 
 
+def set_scale(graph: Graph, layer: Layer, scale: np.ndarray) -> None:
+    """Other scales of the weight of a calibrated layer, of the shape they have."""
+    assert layer.pair is not None
+    name = str(layer.pair[0].inputs[1].name)  # type: ignore[union-attr]
+    value = graph.constant(name, scale.astype(np.float32))
+    for node in layer.pair:
+        graph.set_inputs(node, {1: value})
+
+
 def as_weight(node: Node, kernel: np.ndarray, like: np.ndarray) -> np.ndarray:
     """The inverse of `as_kernel`: the shape and type of `like`."""
     if node.op_type == "ConvTranspose":

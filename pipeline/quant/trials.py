@@ -1,10 +1,16 @@
 """Trials: what keeps the answers of the model closest is found by running it.
 
-best method     the candidate recipes, the first of equals
-best switches   one switch after the other (pipeline.quant.recovery), kept where it helps
+best method     the candidate recipes, the first of equals; the FINALISTS best of them go on with
+                biases corrected, where that may be, `max` first, which clips nothing of what other
+                samples do, and another only where it gives back GAIN of 1 - cosine: the ranges
+                that suffer most from noise are not those that suffer most from a shift
+best switches   one switch after the other (pipeline.quant.recovery), kept where it gives back
+                GAIN of 1 - cosine
 
 A trial quantizes the model, which is run in float with Q/DQ; its figure is the cosine with the
-answers of the float model, of the output that comes off worst. It is taken over the samples held
+answers of the float model, of the output that comes off worst. An answer that is one distribution
+is taken before its Softmax: of a thousand classes that leaves the few that the model is sure of,
+and over a few samples their cosine is mostly chance. The figure is taken over the samples held
 out: every HELD_OUT-th, from the last of the first HELD_OUT on, at most MOST of them; of fewer than
 2 * HELD_OUT samples all. Their values are in the statistics, but no weight and no bias is fitted to
 them until the choice is made.
@@ -12,9 +18,11 @@ them until the choice is made.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -23,10 +31,11 @@ from pipeline.custom.operators import Operators
 from pipeline.data.samples import Samples
 from pipeline.engine.mixed import float_session
 from pipeline.engine.parallel import side_by_side
-from pipeline.graph import Graph
+from pipeline.graph import Graph, Value, attribute, producer, shape
 from pipeline.kernels.measure import Agreement, agreement
 from pipeline.progress import track
 from pipeline.project.sections import Calibration, Quantization
+from pipeline.quant.layers import DQ, Q
 from pipeline.quant.observe import observe
 from pipeline.quant.recipe import Recipe, Trial
 from pipeline.quant.recovery import RESCALING, SWITCHES, WIDENING, recovered, rescaling
@@ -36,9 +45,12 @@ from pipeline.quant.statistics import Statistics
 from pipeline.quant.uneven import proposed
 from pipeline.targets.target import Target
 
+FINALISTS = 4
+GAIN = 0.05  # of what is lost: a switch that gives less back over so few samples may be chance
 HELD_OUT = 4
 MOST = 32
 DIGITS = 6
+SOFTMAX = ("Softmax", "LogSoftmax")
 
 Answers = list[list[np.ndarray]]  # by sample and output
 
@@ -55,15 +67,17 @@ class Bench:
 
     def cosine(self, recipe: Recipe) -> float:
         """Of the worst output, over the samples held out."""
-        return _cosine(self.meant, self.made(recipe))
+        return _cosine(self._meant_closely, self._answers(before_softmax(self._model(recipe))))
 
     def made(self, recipe: Recipe) -> Answers:
         """To the samples held out, of the model that the recipe makes."""
+        return self._answers(self._model(recipe))
+
+    def _model(self, recipe: Recipe) -> Graph:
         real = rescaled(self.graph, recipe.factors)
         made = calibrated_with(real, recipe, self.target, self.quantization)
         weights = self.target.weights
-        made = recovered(real, made, recipe.switches, self._fitted, weights, self.operators)
-        return self._answers(made)
+        return recovered(real, made, recipe.switches, self._fitted, weights, self.operators)
 
     @cached_property
     def _fitted(self) -> Samples:
@@ -76,6 +90,10 @@ class Bench:
     def meant(self) -> Answers:
         """Those of the float model."""
         return self._answers(self.graph)
+
+    @cached_property
+    def _meant_closely(self) -> Answers:
+        return self._answers(before_softmax(self.graph))
 
     def _answers(self, graph: Graph) -> Answers:
         session = float_session(graph, self.operators)
@@ -109,16 +127,25 @@ def standing(found: Recipe, switches: tuple[str, ...], stood: Ground, bench: Ben
     return replace(found, switches=switches, factors=stood.factors, wide=wide)
 
 
-def best_method(candidates: Sequence[Recipe], bench: Bench) -> Recipe:
-    """The candidate whose answers are closest to the float model's, the first of equals."""
+def best_method(candidates: Sequence[Recipe], bench: Bench, then: Sequence[str] = ()) -> Recipe:
+    """The candidate whose answers are closest to the float model's, the first of equals; with one
+    of the switches `then` where that brings those of a finalist closer still."""
     cosines = [bench.cosine(recipe) for recipe in track(candidates, "recipe", len(candidates))]
-    winner = int(np.argmax(cosines))
     both = len({candidate.symmetric for candidate in candidates}) > 1
-    trials = tuple(
-        Trial(_named(candidate, both), cosine, index == winner)
-        for index, (candidate, cosine) in enumerate(zip(candidates, cosines, strict=True))
-    )
-    return replace(candidates[winner], trials=trials)
+    order = sorted(range(len(cosines)), key=lambda index: -cosines[index])
+    found, closest = candidates[order[0]], cosines[order[0]]
+    trials = [
+        Trial(_named(candidate, both), cosine, candidate is found)
+        for candidate, cosine in zip(candidates, cosines, strict=True)
+    ]
+    finalists = sorted(order[:FINALISTS], key=lambda index: candidates[index].method != "max")
+    for index, name in product(finalists, then):
+        tried = _with_switch(candidates[index], name)
+        cosine = bench.cosine(tried)
+        helps = _helps(cosine, closest)
+        trials.append(Trial(_named(tried, both), cosine, helps))
+        found, closest = (tried, cosine) if helps else (found, closest)
+    return replace(found, trials=tuple(trials))
 
 
 def best_switches(
@@ -132,18 +159,18 @@ def best_switches(
     closest = max(trial.cosine for trial in found.trials)
     calibration = replace(calibration, method=found.method)  # type: ignore[arg-type]
     for name in track(names, "recipe", len(names)):
-        switches = tuple(each for each in SWITCHES if each in (*found.switches, name))
-        tried = replace(found, switches=switches)
+        tried = _with_switch(found, name)
         if name in (*RESCALING, WIDENING):
-            stood = ground(bench, statistics, switches)
+            stood = ground(bench, statistics, tried.switches)
             plainly = plain(stood.graph, stood.statistics, calibration, found.symmetric)
-            tried = standing(replace(plainly, trials=found.trials), switches, stood, bench)
+            tried = standing(replace(plainly, trials=found.trials), tried.switches, stood, bench)
             if (tried.factors, tried.wide) == (found.factors, found.wide):
                 continue  # no channels can be rescaled, or are that uneven
         cosine = bench.cosine(tried)
-        trial = Trial(" + ".join((found.method, *switches)), cosine, cosine > closest)
+        helps = _helps(cosine, closest)
+        trial = Trial(" + ".join((found.method, *tried.switches)), cosine, helps)
         found = replace(tried if trial.kept else found, trials=(*found.trials, trial))
-        closest = max(closest, cosine)
+        closest = cosine if helps else closest
     return found
 
 
@@ -152,6 +179,34 @@ def held_out(count: int) -> range:
     if count < 2 * HELD_OUT:
         return range(count)
     return range(HELD_OUT - 1, count, HELD_OUT)[:MOST]
+
+
+def _helps(cosine: float, closest: float) -> bool:
+    return 1.0 - cosine < (1.0 - GAIN) * (1.0 - closest)
+
+
+def before_softmax(graph: Graph) -> Graph:
+    """A copy that gives, for an answer that is one distribution, what its Softmax reads."""
+    watched = graph.copy()
+    watched.expose([str(_read_by_softmax(value).name) for value in watched.outputs])
+    watched.drop_unused()
+    return watched
+
+
+def _read_by_softmax(answer: Value) -> Value:
+    maker = producer(answer)
+    while maker is not None and maker.op_type in (Q, DQ) and maker.inputs[0] is not None:
+        maker = producer(maker.inputs[0])
+    if maker is None or maker.op_type not in SOFTMAX or maker.inputs[0] is None:
+        return answer
+    dims = shape(answer)
+    is_one = math.prod(dims) == dims[attribute(maker, "axis", -1)]
+    return maker.inputs[0] if is_one else answer
+
+
+def _with_switch(recipe: Recipe, name: str) -> Recipe:
+    on = (*recipe.switches, name)
+    return replace(recipe, switches=tuple(each for each in SWITCHES if each in on))
 
 
 def _some(samples: Samples, numbers: Sequence[int]) -> Samples:

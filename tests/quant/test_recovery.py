@@ -1,6 +1,8 @@
 """Accuracy recovered, on trained networks whose channels are of very different sizes:
 the float function is the one that was trained, int8 loses it, each switch brings some back."""
 
+import itertools
+
 import numpy as np
 import onnx
 import pytest
@@ -17,7 +19,7 @@ from trained import (
 
 from pipeline.engine.mixed import float_session
 from pipeline.graph import array, parse_text
-from pipeline.quant.adaptive import adaptively_rounded, rounded
+from pipeline.quant.adaptive import adaptively_rounded, best, rounded
 from pipeline.quant.bias import bias_corrected
 from pipeline.quant.clipping import clipped, square_errors
 from pipeline.quant.equalize import equalized, factors
@@ -122,11 +124,36 @@ def test_bias_correction_takes_the_shift_away(hard):
         assert np.array_equal(wanted.values, is_now.values)
 
 
-def test_biases_corrected_one_behind_the_other_are_better_than_all_at_once(hard):
-    """Measured: 0.904 against 0.807, which is worse than none at all (0.848)."""
+@pytest.mark.parametrize("name", ["repvgg", "mobilenetv3"])
+def test_no_layer_is_shifted_any_more_however_many_lie_before_it(name):
+    """Nearly: a last bit that falls the other way is a code of the next grid."""
+    graph = stressed(network(name), HARD)
+    made = bias_corrected(graph, calibrated(graph, PER_CHANNEL), samples())
+    layers = [each for each in quantized_layers(made) if each.node.op_type != "MatMul"]
+    twins = {str(node.name): str(node.outputs[0].name) for node in graph.nodes()}
+    meant = means(graph, [twins[str(each.node.name)] for each in layers])
+    for layer, mean, float_mean in zip(
+        layers, means(made, [str(each.y.name) for each in layers]), meant, strict=True
+    ):
+        assert np.abs(mean - float_mean).max() < 0.05 * np.abs(float_mean).max(), layer.node.name
+
+
+def means(graph, names):
+    """Of each channel of the tensors named, over the samples."""
+    watched = graph.copy()
+    watched.expose(names)
+    session = float_session(watched)
+    runs = [session.run(names, feed) for feed in samples()]
+    return [
+        np.mean([y.mean((0, *range(2, y.ndim)), dtype=float) for y in each], 0)
+        for each in zip(*runs, strict=True)
+    ]
+
+
+def test_biases_are_corrected_by_fewer_samples_where_memory_is_small(hard):
     graph, plain = hard
-    once, waves = (bias_corrected(graph, plain, samples(), waves=n) for n in (1, 16))
-    assert closeness(graph, waves) > closeness(graph, once) + 0.05
+    few = bias_corrected(graph, plain, samples(), budget=1 << 18)
+    assert closeness(graph, few) > closeness(graph, plain) + 0.02
 
 
 def test_adaptive_rounding_brings_the_answers_closer(hard):
@@ -154,6 +181,16 @@ def test_rounding_by_the_inputs_loses_less_of_the_outputs_than_rounding_to_neare
     assert np.array_equal(codes, np.clip(np.rint(codes), -127, 127))
     lost, nearest = (np.square((w - q) @ x.swapaxes(1, 2)).sum() for q in (codes, np.rint(w)))
     assert lost < 0.5 * nearest  # measured 0.39 and 0.46
+
+
+def test_few_weights_are_rounded_the_best_of_all_ways():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(3, 50, 4)) @ rng.normal(size=(3, 4, 4))
+    h, w = x.swapaxes(1, 2) @ x, 20 * rng.normal(size=(3, 2, 4))
+    ways = np.array(list(itertools.product((0, 1), repeat=4)))[:, None, None]
+    lost = [np.einsum("gri,gij,grj->gr", d, h, d) for d in w - (np.floor(w) + ways)]
+    d = w - best(w, h, -127, 127)
+    assert np.allclose(np.einsum("gri,gij,grj->gr", d, h, d), np.min(lost, axis=0))
 
 
 def test_inputs_that_are_never_fed_are_rounded_to_nearest():

@@ -5,10 +5,11 @@ from trained import PER_CHANNEL, PER_TENSOR, closeness, network, samples, stress
 
 from pipeline.data.samples import Samples
 from pipeline.errors import ProjectError
+from pipeline.graph import parse_text
 from pipeline.project.sections import Calibration, Quantization
 from pipeline.quant.observe import observe
 from pipeline.quant.recipe import Recipe
-from pipeline.quant.trials import held_out
+from pipeline.quant.trials import FINALISTS, GAIN, before_softmax, held_out
 from pipeline.stages.calibrated import calibrated
 from pipeline.stages.comparison import comparison
 from pipeline.stages.quantized import quantized
@@ -47,12 +48,30 @@ def test_the_best_recipe_brings_a_collapsed_network_back_and_says_how(hard, foun
     assert any("+ equalize" in line for line in found.lines)
 
 
-def test_a_trial_is_kept_only_where_it_beats_all_before(found):
-    best = max(t.cosine for t in found.trials if "+" not in t.what and t.kept)
-    for trial in found.trials:
-        if "+" in trial.what:
-            assert trial.kept == (trial.cosine > best)
-            best = max(best, trial.cosine)
+def test_a_switch_is_kept_only_where_it_gives_back_enough_of_what_is_lost(found):
+    methods = sum("+" not in trial.what for trial in found.trials) + FINALISTS
+    best = [trial.cosine for trial in found.trials[:methods] if trial.kept][-1]
+    for trial in found.trials[methods:]:
+        assert trial.kept == (1 - trial.cosine < (1 - GAIN) * (1 - best))
+        best = trial.cosine if trial.kept else best
+
+
+def test_the_methods_that_look_best_are_tried_with_their_biases_corrected(found):
+    tried = [t.what for t in found.trials if t.what.split(" + ")[1:] == ["bias_correction"]]
+    assert len(tried) >= FINALISTS
+
+
+@pytest.mark.parametrize(
+    ("body", "shape", "given"),
+    [
+        ("z = Relu(x)  y = Softmax(z)", "1,9", "z"),
+        ("z = Relu(x)  y = Sigmoid(z)", "1,9", "y"),
+        ("z = Relu(x)  y = Softmax(z)", "1,3,3", "y"),
+    ],
+)
+def test_an_answer_that_is_one_distribution_is_judged_before_its_softmax(body, shape, given):
+    graph = parse_text(f"a (float[{shape}] x) => (float[{shape}] y) {{ {body} }}").with_shapes()
+    assert [str(value.name) for value in before_softmax(graph).outputs] == [given]
 
 
 def test_a_recipe_read_back_is_the_one_written(found, tmp_path):
@@ -93,7 +112,7 @@ def test_what_is_said_to_be_off_is_not_tried(hard):
     graph, measured = hard
     off = Quantization(bias_correction=False)
     made = recipe(graph, measured, FED, Calibration("default"), PER_CHANNEL, {}, (), off)
-    assert not any("+" in trial.what for trial in made.trials)
+    assert not any("bias_correction" in trial.what for trial in made.trials)
 
 
 def test_no_best_recipe_for_noise(hard):
