@@ -60,8 +60,7 @@ def planned(
     chip = on_chip(graph, target, off, wanted)
     apart = [node for node in _apart(graph, quantization, given, steps) if node in chip]
     chip = on_chip(graph, target, off.union(apart), wanted)
-    clamps = {absorbed(node) for node in graph.nodes()}
-    nodes = [node for node in graph.nodes() if node in chip and node not in clamps]
+    nodes = _computed(graph, chip)
     found = widened(graph, nodes, given.wishes, target)
 
     def type_at(spot: Spot) -> str:
@@ -84,6 +83,12 @@ def planned(
         [node for node in graph.nodes() if node not in chip and _could_run(node, target)],
         (*given.notes, *_notes(reasons)),
     )
+
+
+def _computed(graph: Graph, chip: set[Node]) -> list[Node]:
+    """Those of the chip, in order; a clamp goes with the node that absorbs it."""
+    clamps = {absorbed(node) for node in graph.nodes()}
+    return [node for node in graph.nodes() if node in chip and node not in clamps]
 
 
 def _apart(

@@ -124,7 +124,7 @@ def test_a_float_model_with_nothing_to_load_runs_in_floats_where_nothing_else_is
     graph, target = optimized(parse_text(FLOAT)), read_target(chip)
     noise = samples(graph, {}, {}, {})
     found = recipe(graph, observe(graph, noise), noise, Calibration("load"), target, {}, (), HALF)
-    made = calibrated(graph, found, target, HALF)
+    made = calibrated(graph, found, noise, target, {}, (), HALF)
     assert (grids(made), told(made)) == ([], ())
     assert bool(made.nodes("Cast")) == target.float16
 
@@ -140,8 +140,8 @@ def test_a_node_may_be_kept_from_the_chip_though_the_model_brings_its_scales():
     graph = optimized(parse_text(TRAINED))
     kept = Quantization(cpu=("c",))
     assert recipe(graph, NONE, NO_SAMPLES, Calibration("load"), NPU, {}, (), kept) == LOADED_HERE
-    made = calibrated(graph, LOADED, NPU, kept)
-    compared = comparison(graph, made, quantized(made), NO_SAMPLES, NPU, {})
+    made = calibrated(graph, LOADED, NO_SAMPLES, NPU, {}, (), kept)
+    compared = comparison(graph, LOADED, made, quantized(made), NO_SAMPLES, NPU, {})
     assert {row.node: row.on for row in compared.rows} == {"c": "CPU", "y": "DNPU"}
     wide = Quantization({"*": "int16"})
     with pytest.raises(ProjectError, match="`types` would ignore them"):
