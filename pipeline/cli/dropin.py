@@ -15,7 +15,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from pipeline.cache.publish import replacing
 from pipeline.cli.dodo import doit_config, tasks_of
@@ -27,9 +27,11 @@ from pipeline.errors import ProjectError, did_you_mean
 from pipeline.make.build import Build
 from pipeline.make.node import Node
 from pipeline.make.tasks import run_doit
-from pipeline.project.document import Document
 from pipeline.project.files import pattern_files
 from pipeline.project.sections import FINDING
+
+if TYPE_CHECKING:
+    from pipeline.project.document import Document
 
 # stage → the name under which the vendors' tools leave it
 FILES = {

@@ -135,8 +135,8 @@ def best_method(candidates: Sequence[Recipe], bench: Bench, then: Sequence[str] 
     order = sorted(range(len(cosines)), key=lambda index: -cosines[index])
     found, closest = candidates[order[0]], cosines[order[0]]
     trials = [
-        Trial(_named(candidate, both), cosine, candidate is found)
-        for candidate, cosine in zip(candidates, cosines, strict=True)
+        Trial(_named(candidate, both), cosines[index], index == order[0])
+        for index, candidate in enumerate(candidates)
     ]
     finalists = sorted(order[:FINALISTS], key=lambda index: candidates[index].method != "max")
     for index, name in product(finalists, then):

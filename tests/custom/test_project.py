@@ -76,7 +76,11 @@ def test_its_bytes_are_in_the_key_of_the_stages_that_run_or_hold_it(workspace):
     build(workspace)
     file = workspace.root / NODE / "ops" / "shrink.py"
     file.write_text(VENDOR + "# another byte\n")
-    runs = {"original_float", "statistics", "rdk-x5/compiled", "rdk-x5/comparison"}
+    shared, own = (
+        ("original_float", "statistics"),
+        ("recipe", "calibrated", "compiled", "comparison"),
+    )
+    runs = {*shared, *(f"rdk-x5/{stage}" for stage in own)}
     assert build(workspace)[1] == runs
     assert build(workspace)[1] == set()
     file.write_text(VENDOR.replace("n, c, h // 2", "n, c, h // 3"))  # of another shape

@@ -29,7 +29,7 @@ LEFT = {  # nodes of the file, and of the optimized graph
     "silero_vad_16k_op15": (72, 34),
     "squeezenet1.1_winml_fp16": (66, 65),
     "squeezenet1.1_winml_fp32_DERIVED": (66, 65),
-    "sscma_yolov5tiny_face_96": (185, 185),
+    "sscma_yolov5tiny_face_96": (185, 191),
     "ultraface_slim320": (186, 113),
     "ultraface_slim320_rawhead": (168, 95),
     "yolox_person_192": (369, 369),

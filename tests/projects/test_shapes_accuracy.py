@@ -17,15 +17,15 @@ MANY, SOME = range(100), range(20)  # exact integers take a third of a second pe
 
 # mAP50 and mAP50:95 in percent. Each is documented to be as good as the one before.
 OF_MANY = {
-    "quantized.ara240.onnx": (75.1, 44.1),
-    "@split/quantized.ara240.onnx": (84.5, 64.0),
-    "@int16_smart/quantized.ara240.onnx": (84.7, 67.4),
+    "quantized.ara240.onnx": (83.6, 61.5),
+    "@split/quantized.ara240.onnx": (83.9, 64.4),
+    "@int16_smart/quantized.ara240.onnx": (84.0, 66.9),
 }
 OF_SOME = {
-    "shapes-detector.rdk-x5.hybrid": (75.4, 41.1),
-    "shapes-detector.ara240.hybrid": (81.8, 45.9),
-    "@split/shapes-detector.ara240.hybrid": (90.1, 69.2),
-    "@int16_smart/shapes-detector.ara240.hybrid": (90.2, 72.6),
+    "shapes-detector.rdk-x5.hybrid": (84.6, 54.7),
+    "shapes-detector.ara240.hybrid": (90.5, 66.9),
+    "@split/shapes-detector.ara240.hybrid": (90.5, 68.9),
+    "@int16_smart/shapes-detector.ara240.hybrid": (90.6, 72.9),
 }
 
 pytestmark = pytest.mark.slow
