@@ -197,19 +197,20 @@ def finished(folder: Path, product: Product) -> Build:
             SCREEN.line(f"wrote     {file}")
     last = product.last.format(prefix=product.prefix)
     SCREEN.line(last)
-    logged(product.log, *_tables(found, made, product.prefix), last)
+    logged(product.log, *_told(found, made, product.prefix), last)
     return found
 
 
-def _tables(found: Build, made: Sequence[Node], prefix: str) -> list[Any]:
+def _told(found: Build, made: Sequence[Node], prefix: str) -> list[Any]:
     from pipeline.cli.tables import comparison_table
     from pipeline.debug.compare import Comparison
 
-    return [
-        comparison_table(prefix, Comparison.load(found.artifact(node)))
-        for node in made
-        if node.stage == "comparison"
-    ]
+    told: list[Any] = []
+    for node in (node for node in made if node.stage == "comparison"):
+        comparison = Comparison.load(found.artifact(node))
+        told.append(comparison_table(prefix, comparison))
+        told += [f"note: {note}" for note in comparison.notes]
+    return told
 
 
 def logged(file: Path, *told: Any) -> None:

@@ -37,7 +37,6 @@ def comparison_table(project: str, comparison: Comparison) -> Table:
             *(name, "--", "--", "Output", _cosine(output.cosine, comparison), "--", "float"),
             style="bold",
         )
-    table.caption = "\n".join(comparison.notes) or None
     return table
 
 
