@@ -53,7 +53,6 @@ FIXED = {"dtype": "uint8", "layout": "NCHW", "value_range": [0, 255]}
 TWICE = {key: key for key in ("dtype", "layout", "normalization", "selection", "seed")} | {
     "count_requested": "count"
 }
-GEOMETRIES = ("letterbox", "stretch", "tiled")
 # What samples do nothing with, and why.
 CARRIED = {
     "producer": "who made the file",

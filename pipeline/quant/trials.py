@@ -156,7 +156,7 @@ def best_switches(
     calibration: Calibration,
 ) -> Recipe:
     """`found` with those of the switches that bring the answers closer, one after the other."""
-    closest = max(trial.cosine for trial in found.trials)
+    closest = [trial.cosine for trial in found.trials if trial.kept][-1]  # that of `found`
     calibration = replace(calibration, method=found.method)  # type: ignore[arg-type]
     for name in track(names, "recipe", len(names)):
         tried = _with_switch(found, name)

@@ -145,8 +145,10 @@ def test_a_finding_about_the_samples_is_waived_where_the_yaml_has_no_word_for_it
         {"hb_mapper": HB_MAPPER, "hb_compile": HB_COMPILE}[tool]
     )
     makes = ["hb_mapper", "makertbin", "--model-type", "onnx"] if tool == "hb_mapper" else [tool]
-    npumake(*makes, "-c", "mapper/digits_config.yaml", code=2)
-    npumake(*makes, "-c", "mapper/digits_config.yaml", "--allow", "blank")
+    refused = npumake(*makes, "-c", "mapper/digits_config.yaml", code=2)
+    assert f"one value all over: {file.name}" in refused
+    waived = npumake(*makes, "-c", "mapper/digits_config.yaml", "--allow", "blank")
+    assert "error" not in waived
 
 
 def test_skip_compile_leaves_no_compiled_file(here: Path):
