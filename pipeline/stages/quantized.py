@@ -1,5 +1,6 @@
 """quantized: integer weights and biases in standard ONNX Q/DQ.
 
+Gemm → Conv, for a chip that has only the Conv
 float weight behind Q/DQ → int8 codes behind DQ      bias → int32 on the accumulator's grid
 grid of an output → the `outputs` of a detector's metadata
 """
@@ -8,10 +9,15 @@ from __future__ import annotations
 
 from pipeline.graph import Graph
 from pipeline.quant.described import describe_outputs
+from pipeline.quant.gemm_to_conv import gemm_to_conv
 from pipeline.quant.integers import with_integer_weights
+from pipeline.targets.target import Target
 
 
-def quantized(calibrated: Graph) -> Graph:
-    graph = with_integer_weights(calibrated)
+def quantized(calibrated: Graph, target: Target) -> Graph:
+    graph = calibrated.copy()
+    if target.gemm_as_conv:
+        gemm_to_conv(graph)
+    graph = with_integer_weights(graph)
     describe_outputs(graph)
     return graph

@@ -86,6 +86,9 @@ class Target:
             "accumulate aside; int16 then spreads to the neighbours."
         ),
     ] = False
+    gemm_as_conv: Annotated[
+        bool, Doc("Whether a Gemm is computed as a Conv over an image of one pixel.")
+    ] = False
     float16: Annotated[bool, Doc("Whether a node may compute in float16.")] = False
     converter: Annotated[
         Converter | None, Doc("Of a chip that EdgeFirst's converters compile for.")

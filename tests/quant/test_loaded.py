@@ -60,7 +60,7 @@ def test_a_trained_grid_is_kept_and_given_to_what_only_moves_its_codes():
 
 def test_loaded_it_runs_in_integers_alone_as_onnxruntime_does():
     graph = optimized(parse_text(TRAINED))
-    program = lowered(quantized(calibrated(graph, LOADED, NO_SAMPLES, NPU, {})), "half_even")
+    program = lowered(quantized(calibrated(graph, LOADED, NO_SAMPLES, NPU, {}), NPU), "half_even")
     assert "onnx" not in {step.op for step in program.instructions}
     x = {"x": np.random.default_rng(0).normal(size=(1, 2, 6, 6)).astype(np.float32)}
     (wanted,), (exact,) = OrtSession(graph.to_bytes()).run(None, x), ReferenceSession(program).run(
@@ -108,7 +108,7 @@ def test_it_needs_no_samples(tmp_path):
     none.save(tmp_path / "samples.npz")
     assert len(Samples.load(tmp_path / "samples.npz")) == 0
     made = calibrated(graph, LOADED, NO_SAMPLES, NPU, {})
-    compared = comparison(graph, LOADED, made, quantized(made), none, NPU, {})
+    compared = comparison(graph, LOADED, made, quantized(made, NPU), none, NPU, {})
     assert compared.samples == 0
     assert [(row.type, row.on) for row in compared.rows] == [
         ("Conv+Relu", "DNPU"),
@@ -141,7 +141,7 @@ def test_a_node_may_be_kept_from_the_chip_though_the_model_brings_its_scales():
     kept = Quantization(cpu=("c",))
     assert recipe(graph, NONE, NO_SAMPLES, Calibration("load"), NPU, {}, (), kept) == LOADED_HERE
     made = calibrated(graph, LOADED, NO_SAMPLES, NPU, {}, (), kept)
-    compared = comparison(graph, LOADED, made, quantized(made), NO_SAMPLES, NPU, {})
+    compared = comparison(graph, LOADED, made, quantized(made, NPU), NO_SAMPLES, NPU, {})
     assert {row.node: row.on for row in compared.rows} == {"c": "CPU", "y": "DNPU"}
     wide = Quantization({"*": "int16"})
     with pytest.raises(ProjectError, match="`types` would ignore them"):

@@ -101,7 +101,7 @@ def off(asked, calibration=MAX):
     """1 - cosine of the answers of the quantized model, its recipe and what is told of it."""
     model = graph()
     found = recipe(model, observe(model, FEEDS), FED, calibration, NPU, {}, (), asked)
-    made = quantized(calibrated(model, found, FED, NPU, {}, (), asked))
+    made = quantized(calibrated(model, found, FED, NPU, {}, (), asked), NPU)
     meant, said = (OrtSession(g.to_bytes()).run(None, FEEDS[0])[0] for g in (model, made))
     return 1 - cosine(meant, said), found, told(made)
 
