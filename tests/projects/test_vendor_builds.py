@@ -16,7 +16,7 @@ from dialect_cases import HB_COMPILE, HB_MAPPER, SYNAP, changed
 from vendor_models import SAMPLES, model, write_samples
 from workspaces import REPO, Workspace
 
-from pipeline.graph import Graph, parse_text
+from pipeline.graph import Graph, array, parse_text
 
 pytestmark = pytest.mark.slow
 
@@ -77,6 +77,24 @@ COMPILE_CASES: dict[str, dict[str, Any]] = {
     "no-folder": {"cal_data_dir": None, "calibration_type": None},
     "layerwise": {"quant_config": {"model_config": {"layerwise_search": {"metric": "mse"}}}},
 }
+FEATURES = {
+    **{"input_name": "image", "input_shape": "1x1x8x8", "input_source": None},
+    **{"input_type_train": "featuremap", "input_type_rt": "featuremap"},
+    **{"norm_type": "no_preprocess", "input_layout_rt": "NCHW"},
+}
+# As training with fake quantization exports it, ending in a Gemm.
+TRAINED_SCALES = {"s": 0.03125, "t": 0.0625, "u": 0.25}
+TRAINED = """a (float[1,1,8,8] image) => (float[1,4] y)
+    <float s = {0.03125}, float t = {0.0625}, float u = {0.25}, float v = {0.0078125}, int8 z = {0},
+     float[2,1,3,3] k = {1,0,-1,0.5,0,0.25,-1,0.5,1,-1,1,0.75,-0.5,1,0,0.25,0,-1},
+     float[4,2] m = {1,-1,0.5,0.25,-0.75,1,0.125,-0.5}> {
+    qi = QuantizeLinear(image, s, z)  di = DequantizeLinear(qi, s, z)
+    qk = QuantizeLinear(k, v, z)  dk = DequantizeLinear(qk, v, z)
+    c = Conv(di, dk)  r = Relu(c)  qr = QuantizeLinear(r, t, z)  dr = DequantizeLinear(qr, t, z)
+    p = GlobalAveragePool(dr)  qp = QuantizeLinear(p, t, z)  dp = DequantizeLinear(qp, t, z)
+    f = Flatten(dp)  qf = QuantizeLinear(f, t, z)  df = DequantizeLinear(qf, t, z)
+    qm = QuantizeLinear(m, v, z)  dm = DequantizeLinear(qm, v, z)
+    g = Gemm<transB=1>(df, dm)  qg = QuantizeLinear(g, u, z)  y = DequantizeLinear(qg, u, z) }"""
 SYNAP_SMALL = f"inputs:\n  - {{name: data, shape: [1, 3, {SMALL}, {SMALL}], scale: 255}}\n"
 DATASET = "quantization:\n  dataset: [sample/*.jpg]\n"
 SYNAP_CASES = {
@@ -154,15 +172,24 @@ def write_small(root: Path) -> None:
 def write_custom(root: Path) -> None:
     changes = {
         **MAPPER,
-        **{"input_name": "image", "input_shape": "1x1x8x8", "input_source": None},
-        **{"input_type_train": "featuremap", "input_type_rt": "featuremap"},
-        **{"norm_type": "no_preprocess", "input_layout_rt": "NCHW"},
+        **FEATURES,
         **{"op_register_files": "shrink.py", "custom_op_dir": "./ops"},
     }
     data = write(root, "mapper-custom", "hb_mapper", changed(HB_MAPPER, changes))
     parse_text(CUSTOM_MODEL).save(data / "net.onnx")
     (data / "ops").mkdir()
     (data / "ops" / "shrink.py").write_text(CUSTOM_OPERATOR)
+    write_features(data)
+
+
+def write_trained(root: Path) -> None:
+    changes = {**MAPPER, **FEATURES, "calibration_type": "load"}
+    data = write(root, "mapper-load", "hb_mapper", changed(HB_MAPPER, changes))
+    parse_text(TRAINED).save(data / "net.onnx")
+    write_features(data)
+
+
+def write_features(data: Path) -> None:
     (data / "calibration_data").mkdir()
     rng = np.random.default_rng(1)
     for n in range(SAMPLES):
@@ -179,6 +206,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     write_full(workspace.root)
     write_small(workspace.root)
     write_custom(workspace.root)
+    write_trained(workspace.root)
     run = workspace.doit(check=False)
     assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:]
     return workspace
@@ -264,3 +292,14 @@ def test_a_file_of_its_own_says_what_the_same_text_inside_says(built: Workspace)
         for name in ("quant-config", "quant-file")
     )
     assert inside == outside
+
+
+def test_a_trained_model_keeps_its_scales_and_its_gemm_is_a_convolution(built: Workspace):
+    out = built.root / "projects" / "mapper-load" / "out"
+    found = Graph.load(out / "quantized.rdk-x5.onnx")
+    scales = {float(array(node.inputs[1])) for node in found.nodes("QuantizeLinear")}
+    assert scales == set(TRAINED_SCALES.values())
+    assert [str(node.name) for node in found.nodes("Conv")] == ["c", "g"]
+    assert not found.nodes("Gemm")
+    outputs = json.loads((out / "comparison.rdk-x5.json").read_text())["outputs"]
+    assert outputs[0]["cosine"] > 0.99
