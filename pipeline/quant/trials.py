@@ -67,13 +67,14 @@ class Bench:
 
     def cosine(self, recipe: Recipe) -> float:
         """Of the worst output, over the samples held out."""
-        return _cosine(self._meant_closely, self._answers(before_softmax(self._model(recipe))))
+        return _cosine(self._meant_closely, self._answers(before_softmax(self.model(recipe))))
 
     def made(self, recipe: Recipe) -> Answers:
         """To the samples held out, of the model that the recipe makes."""
-        return self._answers(self._model(recipe))
+        return self._answers(self.model(recipe))
 
-    def _model(self, recipe: Recipe) -> Graph:
+    def model(self, recipe: Recipe) -> Graph:
+        """The calibrated graph that the recipe makes."""
         real = rescaled(self.graph, recipe.factors)
         made = calibrated_with(real, recipe, self.target, self.quantization)
         weights = self.target.weights
