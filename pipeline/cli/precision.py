@@ -20,7 +20,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from pipeline import digest
 from pipeline.cache.publish import replacing
 from pipeline.cli.projects import selected
 from pipeline.cli.screen import SCREEN
@@ -201,6 +200,8 @@ def _listed(names: tuple[str, ...]) -> str:
 
 
 def _document(trials: Trials, found: Found, asked: Quantization) -> Json:
+    from pipeline.quant.promotion import section
+
     def told(choice: Choice) -> Json:
         return {
             "promoted": list(choice.names),
@@ -214,25 +215,16 @@ def _document(trials: Trials, found: Found, asked: Quantization) -> Json:
         "chosen": told(found.chosen),
         "front": [told(choice) for choice in found.front],
         "trials": {"measured": trials.made, "known": trials.recalled},
-        "quantization": _section(asked),
+        "quantization": section(asked),
     }
-
-
-def _section(asked: Quantization) -> Json:
-    """What the section says, without what holds anyway."""
-    from pipeline.project.sections import Quantization
-
-    usual = digest.plain(Quantization())
-    said = {key: value for key, value in digest.plain(asked).items() if value != usual[key]}
-    layers = said.get("layers", {})
-    shortened = {n: {key: value for key, value in of.items() if value} for n, of in layers.items()}
-    return said | ({"layers": shortened} if layers else {})
 
 
 def _pasted(place: Place, asked: Quantization) -> str:
     """As project.yaml holds it, of this target where there are others."""
-    section = {"quantization": _section(asked)}
-    return _yaml(section if place.is_alone else {"targets": [{place.calibrated.target: section}]})
+    from pipeline.quant.promotion import section
+
+    said = {"quantization": section(asked)}
+    return _yaml(said if place.is_alone else {"targets": [{place.calibrated.target: said}]})
 
 
 def _yaml(document: Json) -> str:
@@ -262,7 +254,9 @@ def _files(node: Node) -> Iterator[str]:
 
 
 def _write(place: Place, asked: Quantization, question: str) -> None:
+    from pipeline.quant.promotion import section
+
     path = place.build.directory / FILE
     with replacing(path) as temporary:
-        temporary.write_text(f"{HEADER} {question}\n{_yaml(_section(asked))}", encoding="utf-8")
+        temporary.write_text(f"{HEADER} {question}\n{_yaml(section(asked))}", encoding="utf-8")
     print(f"{path.name} written; doit builds it")

@@ -11,6 +11,7 @@ from pipeline.stages.compiled import compiled
 from pipeline.stages.compiled_score import compiled_score
 from pipeline.stages.evaluation import evaluation
 from pipeline.stages.float_score import float_score
+from pipeline.stages.gates import gates
 from pipeline.stages.optimized_float import optimized_float
 from pipeline.stages.original_float import original_float
 from pipeline.stages.quantized import quantized
@@ -19,6 +20,7 @@ from pipeline.stages.recipe import recipe
 from pipeline.stages.samples import samples
 from pipeline.stages.stage import stage_table
 from pipeline.stages.statistics import statistics
+from pipeline.stages.verdict import verdict
 
 STAGES = stage_table(
     original_float,
@@ -34,5 +36,7 @@ STAGES = stage_table(
     calibrated_score,
     quantized_score,
     compiled_score,
+    verdict,
     evaluation,
+    gates,
 )

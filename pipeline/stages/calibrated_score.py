@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from pipeline.custom.operators import declared
 from pipeline.detection.notes import metadata_of
@@ -24,13 +25,7 @@ def calibrated_score(
     custom_operators: Sequence[str] = (),
 ) -> Figures:
     operators = declared(custom_operators, sources)
-    dataset = ground(
-        original_float,
-        inputs,
-        data,
-        evaluation,
-        sources,
-        lambda: float_session(original_float, operators),
-    )
+    real = partial(float_session, original_float, operators)
+    dataset = ground(original_float, inputs, data, evaluation, sources, real)
     session = float_session(calibrated, operators)
     return dataset.figures("calibrated", session, metadata_of(calibrated))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from pipeline.bundle.archive import Bundle
 from pipeline.custom.operators import declared
@@ -26,13 +27,7 @@ def compiled_score(
     custom_operators: Sequence[str] = (),
 ) -> Figures:
     operators = declared(custom_operators, sources)
-    dataset = ground(
-        original_float,
-        inputs,
-        data,
-        evaluation,
-        sources,
-        lambda: float_session(original_float, operators),
-    )
+    real = partial(float_session, original_float, operators)
+    dataset = ground(original_float, inputs, data, evaluation, sources, real)
     session = ReferenceSession(compiled.program, operators)
     return dataset.figures("compiled", session, metadata_of_bundle(compiled))

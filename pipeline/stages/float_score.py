@@ -6,6 +6,7 @@ The model as it was given, before anything was optimized, in onnxruntime.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from pipeline.custom.operators import declared
 from pipeline.detection.notes import metadata_of
@@ -26,13 +27,7 @@ def float_score(
     custom_operators: Sequence[str] = (),
 ) -> Figures:
     operators = declared(custom_operators, sources)
-    dataset = ground(
-        original_float,
-        inputs,
-        data,
-        evaluation,
-        sources,
-        lambda: float_session(original_float, operators),
-    )
+    real = partial(float_session, original_float, operators)
+    dataset = ground(original_float, inputs, data, evaluation, sources, real)
     session = float_session(original_float, operators)
     return dataset.figures("float", session, metadata_of(original_float))
