@@ -28,7 +28,9 @@ class Measured(NamedTuple):
 class Asked(NamedTuple):
     """A gate in figures of which the larger is the better; `what` says it to a person."""
 
+    number: int  # of the gate, counted from 0
     kind: str
+    metric: str | None
     what: str
     wanted: float
     measured: float
@@ -62,7 +64,7 @@ def _drop(gate: Gate, index: int, found: Measured) -> Asked:
         f"{name} of the {last.artifact} model is {made:.6g}, {real - made:.6g} below the float "
         f"model's {real:.6g}; at most {most:g} is allowed"
     )
-    return Asked("metric", what, real - most, made)
+    return Asked(index, "metric", name, what, real - most, made)
 
 
 def _cosine(gate: Gate, index: int, found: Measured) -> Asked:
@@ -71,13 +73,13 @@ def _cosine(gate: Gate, index: int, found: Measured) -> Asked:
         hint = "add  data: {'*': {files: ...}}"
         raise ProjectError("no samples to compare", Route(f"gates.{index}.cosine"), hint)
     what = f"the worst output has a cosine of {found.cosine:.6f}; {wanted:g} is asked"
-    return Asked("cosine", what, wanted, found.cosine)
+    return Asked(index, "cosine", None, what, wanted, found.cosine)
 
 
 def _cpu_nodes(gate: Gate, index: int, found: Measured) -> Asked:
     most = gate.max_cpu_nodes or 0
     what = f"{found.cpu_nodes} nodes run on the CPU; at most {most} may"
-    return Asked("cpu_nodes", what, -float(most), -float(found.cpu_nodes))
+    return Asked(index, "cpu_nodes", None, what, -float(most), -float(found.cpu_nodes))
 
 
 def _of(gate: Gate, key: str) -> float | str | None:

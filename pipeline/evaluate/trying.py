@@ -26,7 +26,7 @@ from pipeline.targets.target import Target
 
 
 @dataclass(frozen=True)
-class Trying:
+class Model:
     """The model, in float, and all that is needed to quantize it in another way."""
 
     graph: Graph
@@ -35,66 +35,76 @@ class Trying:
     target: Target
     operators: Operators
     quantization: Quantization
-    dataset: Ground | None
 
     @property
-    def can(self) -> bool:
-        """Whether there is anything to try: a model that brings its scales keeps them."""
-        return self.recipe.method != LOAD and bool(self.samples) and not made_up(self.samples)
+    def is_fixed(self) -> bool:
+        """Whether there is nothing to try: a model that brings its scales keeps them."""
+        return self.recipe.method == LOAD or not self.samples or made_up(self.samples)
 
-    def model(self, asked: Quantization) -> Graph:
+    def quantized(self, asked: Quantization) -> Graph:
+        """In Q/DQ form."""
         grids = with_scheme(self.target, asked.scheme)
         bench = Bench(self.graph, self.samples, self.operators, grids, asked)
         return bench.model(self.recipe)
 
-    def cosine(self, _: str | None) -> Measure:
-        score = judge(self.graph, self.recipe, self.samples, self.target, self.operators)
+
+@dataclass(frozen=True)
+class Trying:
+    """The nodes to blame, all of them, the worst first; `dataset` where one is evaluated."""
+
+    model: Model
+    losers: Sequence[Blamed]
+    on_cpu: Sequence[Blamed]
+    dataset: Ground | None
+
+    def cosine(self, _: Asked) -> Measure:
+        model = self.model
+        score = judge(model.graph, model.recipe, model.samples, model.target, model.operators)
         return lambda asked: score(asked).cosine
 
-    def metric(self, name: str | None) -> Measure:
-        dataset = self.dataset
+    def metric(self, wish: Asked) -> Measure:
+        dataset, name = self.dataset, str(wish.metric)
         assert dataset is not None
-        assert name is not None
 
         def measure(asked: Quantization) -> float:
-            made = self.model(asked)
-            session = float_session(made, self.operators)
+            made = self.model.quantized(asked)
+            session = float_session(made, self.model.operators)
             return dataset.figures("trial", session, metadata_of(made)).by_name[name]
 
         return measure
 
-    def cpu_nodes(self, _: str | None) -> Measure:
+    def cpu_nodes(self, _: Asked) -> Measure:
+        target = self.model.target
+
         def measure(asked: Quantization) -> float:
-            made = with_integer_weights(self.model(asked))
-            program = lowered(made, self.target.rounding, self.target.runnable)
+            made = with_integer_weights(self.model.quantized(asked))
+            program = lowered(made, target.rounding, target.runnable)
             return -float(sum(step.op == "onnx" for step in program.instructions))
 
         return measure
 
 
-def judged(
-    wish: Asked, index: int, blamed: Sequence[Blamed], trying: Trying, metric: str | None
-) -> Judged:
-    """The gate, and where it is not met the advice; `blamed` are all nodes, the worst first."""
+def judged(wish: Asked, trying: Trying) -> Judged:
+    """The gate, and where it is not met the advice."""
     if wish.met:
-        return Judged(index, wish.what, True)
-    mending = _mending(wish, blamed, trying, metric) if trying.can else None
-    return Judged(index, wish.what, False, tuple(blamed[:MOST_BLAMED]), mending)
+        return Judged(wish.number, wish.what, True)
+    is_placement = wish.kind == "cpu_nodes"
+    blamed = trying.on_cpu if is_placement else trying.losers
+    mending = None if trying.model.is_fixed else _mending(wish, trying, [b.node for b in blamed])
+    return Judged(wish.number, wish.what, False, tuple(blamed[:MOST_BLAMED]), mending)
 
 
-def _mending(
-    wish: Asked, blamed: Sequence[Blamed], trying: Trying, metric: str | None
-) -> Mending | None:
-    names = [one.node for one in blamed]
+def _mending(wish: Asked, trying: Trying, names: Sequence[str]) -> Mending | None:
+    model = trying.model
     tried: Iterator[Quantization]
     if wish.kind == "cpu_nodes":
-        tried = demands(trying.quantization, names)
+        tried = demands(model.quantization, names)
     else:
-        tried = promotions(trying.graph, trying.target, trying.quantization, names)
-    return mended(MEASURES[wish.kind](trying, metric), trying.quantization, tried, wish.wanted)
+        tried = promotions(model.graph, model.target, model.quantization, names)
+    return mended(MEASURES[wish.kind](trying, wish), model.quantization, tried, wish.wanted)
 
 
-MEASURES: Mapping[str, Callable[[Trying, str | None], Measure]] = {
+MEASURES: Mapping[str, Callable[[Trying, Asked], Measure]] = {
     "cosine": Trying.cosine,
     "metric": Trying.metric,
     "cpu_nodes": Trying.cpu_nodes,

@@ -12,18 +12,19 @@ from functools import partial
 from pipeline.custom.operators import declared
 from pipeline.data.samples import Samples
 from pipeline.debug.blame import local_losses
-from pipeline.debug.compare import Comparison
+from pipeline.debug.compare import Comparison, Row
 from pipeline.engine.mixed import float_session
 from pipeline.evaluate.figures import Figures
 from pipeline.evaluate.gates import Measured, asked
 from pipeline.evaluate.scored import ground
-from pipeline.evaluate.trying import Trying, judged
-from pipeline.evaluate.verdict import Blamed, Verdict
+from pipeline.evaluate.trying import Model, Trying, judged
+from pipeline.evaluate.verdict import Blamed, Judged, Verdict
 from pipeline.graph import Graph
 from pipeline.project.files import SourceFiles
 from pipeline.project.sections import Evaluation, Files, Gate, Input, Quantization
 from pipeline.quant.qdq import DEFAULT
 from pipeline.quant.recipe import Recipe
+from pipeline.quant.rescale import rescaled
 from pipeline.targets.target import Target
 
 
@@ -32,6 +33,8 @@ def verdict(
     optimized_float: Graph,
     samples: Samples,
     recipe: Recipe,
+    calibrated: Graph,
+    quantized: Graph,
     comparison: Comparison,
     target: Target,
     gates: tuple[Gate, ...],
@@ -47,27 +50,31 @@ def verdict(
     compiled_score: Figures | None = None,
 ) -> Verdict:
     scores = (float_score, calibrated_score, quantized_score, compiled_score)
-    worst = min((output.cosine for output in comparison.outputs), default=1.0)
-    on_cpu = [row for row in comparison.rows if row.subgraph is None]
-    found = Measured(
-        [score for score in scores if score is not None],
-        worst if comparison.samples else None,
-        len(on_cpu),
-    )
+    found = _measured([score for score in scores if score is not None], comparison)
     wishes = [asked(gate, index, found) for index, gate in enumerate(gates)]
+    if all(wish.met for wish in wishes):
+        return Verdict(target.name, tuple(Judged(wish.number, wish.what, True) for wish in wishes))
     operators = declared(custom_operators, sources)
     dataset = None
     if evaluation is not None:
-        real = partial(float_session, original_float, operators)
-        dataset = ground(original_float, inputs, data, evaluation, sources, real)
-    losers = [Blamed(*loss) for loss in local_losses(optimized_float, comparison)]
-    cpu = [Blamed(row.node, None, row.origin) for row in on_cpu]
-    trying = Trying(optimized_float, recipe, samples, target, operators, quantization, dataset)
-    names = [gate.metric for gate in gates]
-    return Verdict(
-        target.name,
-        tuple(
-            judged(wish, index, cpu if wish.kind == "cpu_nodes" else losers, trying, names[index])
-            for index, wish in enumerate(wishes)
-        ),
+        model = partial(float_session, original_float, operators)
+        dataset = ground(original_float, inputs, data, evaluation, sources, model)
+    real = rescaled(optimized_float, recipe.factors)
+    losses = local_losses(real, calibrated, quantized, samples, target, operators)
+    trying = Trying(
+        Model(optimized_float, recipe, samples, target, operators, quantization),
+        [Blamed(*loss) for loss in losses if loss.lost > 0],
+        [Blamed(row.node, None, row.origin) for row in _on_cpu(comparison)],
+        dataset,
     )
+    return Verdict(target.name, tuple(judged(wish, trying) for wish in wishes))
+
+
+def _measured(scores: Sequence[Figures], comparison: Comparison) -> Measured:
+    worst = min((output.cosine for output in comparison.outputs), default=1.0)
+    cosine = worst if comparison.samples else None
+    return Measured(scores, cosine, len(_on_cpu(comparison)))
+
+
+def _on_cpu(comparison: Comparison) -> list[Row]:
+    return [row for row in comparison.rows if row.subgraph is None]
