@@ -48,6 +48,16 @@ class Model:
         return bench.model(self.recipe)
 
 
+def at_task(dataset: Ground, name: str, operators: Operators) -> Callable[[Graph], float]:
+    """The figure `name` of a graph, in onnxruntime."""
+
+    def measure(graph: Graph) -> float:
+        session = float_session(graph, operators)
+        return dataset.figures("trial", session, metadata_of(graph)).by_name[name]
+
+    return measure
+
+
 @dataclass(frozen=True)
 class Trying:
     """The nodes to blame, all of them, the worst first; `dataset` where one is evaluated."""
@@ -63,15 +73,9 @@ class Trying:
         return lambda asked: score(asked).cosine
 
     def metric(self, wish: Asked) -> Measure:
-        dataset, name = self.dataset, str(wish.metric)
-        assert dataset is not None
-
-        def measure(asked: Quantization) -> float:
-            made = self.model.quantized(asked)
-            session = float_session(made, self.model.operators)
-            return dataset.figures("trial", session, metadata_of(made)).by_name[name]
-
-        return measure
+        assert self.dataset is not None
+        measure = at_task(self.dataset, str(wish.metric), self.model.operators)
+        return lambda asked: measure(self.model.quantized(asked))
 
     def cpu_nodes(self, _: Asked) -> Measure:
         target = self.model.target

@@ -123,5 +123,5 @@ def test_a_mistake_is_one_error_at_its_place(
 
 
 def test_a_label_outside_the_classes_is_named_with_the_nearest(tmp_path: Path) -> None:
-    with pytest.raises(ProjectError, match="`dgo` is none of `classes`.*did you mean `dog`"):
+    with pytest.raises(ProjectError, match=r"`dgo` is none of `classes`.*did you mean `dog`"):
         read(tmp_path, "file,label\na.jpg,dgo\n", classes=("cat", "dog"))
