@@ -174,7 +174,7 @@ def _print_front(title: str, found: Found) -> None:
             f"{choice.operations:.1%}",
             f"{choice.score.cosine:.6f}",
             f"{choice.score.agreement:.2%}",
-            *([f"{choice.score.metric:.6g}"] * at_task),
+            *(() if choice.score.metric is None else (f"{choice.score.metric:.6g}",)),
             _listed(choice.names),
             style="bold green" if choice == found.chosen and found.suffices else None,
         )
