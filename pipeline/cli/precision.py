@@ -106,17 +106,18 @@ def _tell(
 ) -> None:
     """Raises GateError where nothing suffices."""
     chosen, name = found.chosen, given.metric or wish.metric
+    wanted = round(wish.wanted, 6)
     asked = trials.asked(chosen.names)
     if given.json:
         print(json.dumps(_document(trials, found, asked), indent=1))
     else:
-        title = f"{given.model}: to {trials.to} for {name} {wish.wanted:.6g}"
+        title = f"{given.model}: to {trials.to} for {name} {wanted}"
         by = "the evaluation" if place.task else "the samples held out"
         _print_front(f"{title}, by {by}", found)
         print(f"{trials.made + trials.recalled} trials, {trials.recalled} of them known before")
     if not found.suffices:
         reached = getattr(chosen.score, wish.metric)
-        what = f"no promotion to {trials.to} within the limits reaches {name} {wish.wanted:.6g}"
+        what = f"no promotion to {trials.to} within the limits reaches {name} {wanted}"
         more = "; weights stay int8: try --to cpu" if trials.to == "int16" else ""
         raise GateError(what, given.model, f"the best tried has {reached:.6f}{more}")
     if given.json:
