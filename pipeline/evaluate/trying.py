@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from pipeline.custom.operators import Operators
 from pipeline.data.samples import Samples, made_up
@@ -100,12 +100,13 @@ def judged(wish: Asked, trying: Trying) -> Judged:
 
 def _mending(wish: Asked, trying: Trying, names: Sequence[str]) -> Mending | None:
     model = trying.model
-    tried: Iterator[Quantization]
-    if wish.kind == "cpu_nodes":
-        tried = demands(model.quantization, names)
-    else:
+    measure = MEASURES[wish.kind](trying, wish)
+    if wish.kind != "cpu_nodes":
         tried = promotions(model.graph, model.target, model.quantization, names)
-    return mended(MEASURES[wish.kind](trying, wish), model.quantization, tried, wish.wanted)
+        return mended(measure, model.quantization, tried, wish.wanted)
+    tried = demands(model.quantization, names)
+    found = mended(measure, model.quantization, tried, wish.wanted)
+    return found and replace(found, before=0.0 - found.before, after=0.0 - found.after)
 
 
 MEASURES: Mapping[str, Callable[[Trying, Asked], Measure]] = {

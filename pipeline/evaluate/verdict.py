@@ -32,8 +32,9 @@ class Blamed:
 
 @dataclass(frozen=True)
 class Mending:
-    """YAML that was tried: what its trial came to, without and with it, and whether that meets
-    the gate. Trials run in float with Q/DQ, so `before` is near what was measured, not equal."""
+    """YAML that was tried: what its trial came to, without and with it, in what the gate
+    counts, and whether that meets it. Trials run in float with Q/DQ: `before` is near what was
+    measured, not equal."""
 
     yaml: str
     before: float
@@ -43,7 +44,7 @@ class Mending:
 
 @dataclass(frozen=True)
 class Judged:
-    """One gate; `wanted` and `measured` are such that the larger is the better."""
+    """One gate, and where it is not met the worst three nodes and what helps."""
 
     index: int
     what: str  # a sentence
@@ -54,13 +55,15 @@ class Judged:
     @property
     def advice(self) -> str:
         """For whoever has to mend it: several lines."""
-        lines = ["most is lost here:", *(f"  {one}" for one in self.blamed)] if self.blamed else []
+        lines = ["most to blame:", *(f"  {one}" for one in self.blamed)] if self.blamed else []
         if self.mending is None:
             return "\n".join([*lines, "no promotion of these nodes was found to help"])
         tried = self.mending
         end = "meets the gate" if tried.suffices else "helps; `npumake precision` searches on"
         trial = f"# tried: {_figure(tried.before)} -> {_figure(tried.after)}, {end}"
-        return "\n".join([*lines, "write", trial, tried.yaml.rstrip()])
+        return "\n".join(
+            [*lines, "write, in place of what `quantization` says now:", trial, tried.yaml.rstrip()]
+        )
 
 
 @dataclass(frozen=True)

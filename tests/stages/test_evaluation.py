@@ -145,3 +145,15 @@ def test_a_hook_is_run_and_its_bytes_are_in_the_key(scored: Workspace) -> None:
     hook.write_text(hook.read_text().replace("sum(", "2 * sum("))
     scored.doit()
     assert figures(scored, "float_score")["right"] == pytest.approx(2 * top1 * 120 / 100)
+
+
+def test_nodes_asked_onto_the_cpu_fail_a_gate_that_says_how_to_get_them_back(
+    scored: Workspace,
+) -> None:
+    with (scored.project / "project.yaml").open("a") as project:
+        project.write("quantization: {cpu: [pool]}\n")
+    run = scored.npumake("build", "digits:ara240/gates", check=False)
+    assert run.returncode == 6
+    assert "2 nodes run on the CPU; at most 0 may" in run.stdout
+    assert "  pool  on the CPU\n  flatten  on the CPU\n" in run.stdout
+    assert "# tried: 2 -> 0, meets the gate\nquantization:\n  npu:\n  - pool\n" in run.stdout
