@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from workspaces import Workspace, lay_out
+from workspaces import Workspace, add_evaluation, lay_out
 
 
 @pytest.fixture(scope="session")
@@ -14,6 +14,25 @@ def built_once(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     workspace = lay_out(tmp_path_factory.mktemp("built") / "w")
     workspace.doit()
     return workspace
+
+
+@pytest.fixture(scope="session")
+def scored_once(built_once: Workspace, tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """The same with an evaluation on 120 held-out digits, one folder per label, and lenient
+    gates."""
+    root = tmp_path_factory.mktemp("scored") / "w"
+    shutil.copytree(built_once.root, root, symlinks=True)
+    workspace = Workspace(root)
+    add_evaluation(workspace)
+    workspace.doit()
+    return workspace
+
+
+@pytest.fixture
+def scored(scored_once: Workspace, tmp_path: Path) -> Workspace:
+    """A copy of it."""
+    shutil.copytree(scored_once.root, tmp_path / "w", symlinks=True)
+    return Workspace(tmp_path / "w")
 
 
 @pytest.fixture

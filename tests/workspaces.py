@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from pipeline import digest
 
 REPO = Path(__file__).parents[1]
@@ -79,3 +81,19 @@ def lay_out(root: Path, name: str = "digits") -> Workspace:
     ignored = shutil.ignore_patterns("out", ".doit.db*", "__pycache__")
     shutil.copytree(REPO / "projects" / name, workspace.project, ignore=ignored)
     return workspace
+
+
+def add_evaluation(workspace: Workspace, most: int = 120) -> None:
+    """An evaluation of all four artifacts on so many held-out digits, and gates that are met."""
+    images = np.load(workspace.project / "test_images.npy")[:most]
+    labels = np.load(workspace.project / "test_labels.npy")[:most]
+    for number, (image, label) in enumerate(zip(images, labels, strict=True)):
+        folder = workspace.project / "val" / str(label)
+        folder.mkdir(parents=True, exist_ok=True)
+        np.save(folder / f"{number:04}.npy", image)
+    workspace.project.joinpath("evaluation.yaml").write_text(
+        "dataset: {files: val/*/*.npy}\nartifacts: [float, calibrated, quantized, compiled]\n"
+    )
+    workspace.project.joinpath("gates.yaml").write_text(
+        "- {metric: top1, max_drop: 5}\n- {cosine: 0.99}\n- {max_cpu_nodes: 0}\n"
+    )

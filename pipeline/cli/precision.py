@@ -6,6 +6,7 @@ project that has one target and no such section elsewhere; else it is printed, t
 
 example:
   npumake precision digits:rdk-x5 --cosine 0.9995
+  npumake precision digits:rdk-x5 --metric top1 --max-drop 0.5
   npumake precision digits@p999:ara240 --agreement 0.99 --most-nodes 3 --dry-run
   npumake precision faces --cosine 0.999 --most-operations 0.2 --to cpu --json
 
@@ -17,16 +18,13 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from pipeline import digest
 from pipeline.cache.publish import replacing
-from pipeline.cli.projects import selected
 from pipeline.cli.screen import SCREEN
+from pipeline.cli.searched import Place, place_of, wish_of
 from pipeline.digest import Json
-from pipeline.errors import GateError, ProjectError, did_you_mean
-from pipeline.make.build import Build
+from pipeline.errors import GateError
 from pipeline.make.node import Node
 from pipeline.progress import hearing, listening
 
@@ -46,6 +44,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     metric = parser.add_mutually_exclusive_group(required=True)
     metric.add_argument("--cosine", type=_share, metavar="C", help="of the worst output")
     metric.add_argument("--agreement", type=_share, metavar="A", help="top-1 with the float model")
+    metric.add_argument("--metric", metavar="M", help="a figure of the project's evaluation")
+    parser.add_argument(
+        "--max-drop", type=_points, metavar="D", help="of --metric; by default as `gates` say"
+    )
     most = parser.add_mutually_exclusive_group()
     most.add_argument("--most-nodes", type=_count, metavar="N", help="promote no more")
     most.add_argument("--most-operations", type=_share, metavar="S", help="no larger a share")
@@ -62,6 +64,13 @@ def _share(text: str) -> float:
     return value
 
 
+def _points(text: str) -> float:
+    value = float(text)
+    if not value >= 0.0:
+        raise argparse.ArgumentTypeError("0 or more")
+    return value
+
+
 def _count(text: str) -> int:
     value = int(text)
     if value < 0:
@@ -69,31 +78,14 @@ def _count(text: str) -> int:
     return value
 
 
-class Place(NamedTuple):
-    """What is searched: the nodes of one variant and one target."""
-
-    build: Build
-    calibrated: Node
-    comparison: Node
-
-    @property
-    def is_alone(self) -> bool:
-        """Whether what the project says speaks of nothing else."""
-        return sum(node.stage == "calibrated" for node in self.build.plan.nodes) == 1
-
-
 def run(given: argparse.Namespace) -> int:
     from pipeline.make.trials import Trials
-    from pipeline.quant.choice import Wish, chosen
+    from pipeline.quant.choice import chosen
 
-    place = _place(given.model)
-    limits = given.most_nodes, given.most_operations
-    if given.agreement is None:
-        wish = Wish(given.cosine, "cosine", *limits)
-    else:
-        wish = Wish(given.agreement, "agreement", *limits)
+    place = place_of(given.model, given.metric)
     _bring_up(place, quiet=given.json)
-    trials = Trials(place.build, place.calibrated, place.comparison, given.to)
+    wish = wish_of(given, place)
+    trials = Trials(place.build, place.calibrated, place.comparison, given.to, place.task)
     try:
         SCREEN.begin("precision")
         with listening(SCREEN.progress):
@@ -113,45 +105,37 @@ def _tell(
     given: argparse.Namespace, place: Place, trials: Trials, wish: Wish, found: Found
 ) -> None:
     """Raises GateError where nothing suffices."""
-    chosen = found.chosen
+    chosen, name = found.chosen, given.metric or wish.metric
+    wanted = round(wish.wanted, 6)
     asked = trials.asked(chosen.names)
     if given.json:
         print(json.dumps(_document(trials, found, asked), indent=1))
     else:
-        title = f"{given.model}: to {trials.to} for {wish.metric} {wish.wanted}"
-        _print_front(f"{title}, by the samples held out", found)
+        title = f"{given.model}: to {trials.to} for {name} {wanted}"
+        by = "the evaluation" if place.task else "the samples held out"
+        _print_front(f"{title}, by {by}", found)
         print(f"{trials.made + trials.recalled} trials, {trials.recalled} of them known before")
     if not found.suffices:
         reached = getattr(chosen.score, wish.metric)
-        what = f"no promotion to {trials.to} within the limits reaches {wish.metric} {wish.wanted}"
+        what = f"no promotion to {trials.to} within the limits reaches {name} {wanted}"
         more = "; weights stay int8: try --to cpu" if trials.to == "int16" else ""
         raise GateError(what, given.model, f"the best tried has {reached:.6f}{more}")
     if given.json:
         return
     if not chosen.names:
-        print(f"{wish.metric} {getattr(chosen.score, wish.metric):.6f}: nothing to promote")
+        print(f"{name} {getattr(chosen.score, wish.metric):.6f}: nothing to promote")
     elif given.dry_run or (why := _why_not_written(place)):
         print("" if given.dry_run else f"not written: {why}; paste it")
         print(_pasted(place, asked), end="")
     else:
-        _write(place, asked, f"{given.model} --{wish.metric} {wish.wanted}")
+        _write(place, asked, f"{given.model} {_question(given)}")
 
 
-def _place(name: str) -> Place:
-    """Raises ProjectError for a project, a variant or a target that nobody knows."""
-    group, _, target = name.partition(":")
-    (build,) = selected(Path.cwd(), [group.partition("@")[0]])
-    groups = {node.group for node in build.plan.nodes} | {build.plan.project}
-    if group not in groups:
-        raise ProjectError(f"no variant `{group}`", hint=did_you_mean(group, groups))
-    nodes = {(n.target, n.stage): n for n in build.plan.nodes if n.group == group}
-    known = [str(target) for target, stage in nodes if stage == "calibrated"]
-    if not target and len(known) > 1:
-        raise ProjectError("which target?", hint=" or ".join(f"{group}:{one}" for one in known))
-    target = target or known[0]
-    if target not in known:
-        raise ProjectError(f"`{group}` has no target `{target}`", hint=did_you_mean(target, known))
-    return Place(build, nodes[target, "calibrated"], nodes[target, "comparison"])
+def _question(given: argparse.Namespace) -> str:
+    """As it was typed."""
+    drop = "" if given.max_drop is None else f" --max-drop {given.max_drop:g}"
+    options = {"cosine": given.cosine, "agreement": given.agreement, "metric": given.metric}
+    return next(f"--{key} {value}" for key, value in options.items() if value is not None) + drop
 
 
 def _bring_up(place: Place, quiet: bool) -> None:
@@ -160,6 +144,7 @@ def _bring_up(place: Place, quiet: bool) -> None:
 
     build = place.build
     needed = {*place.calibrated.inputs.values(), place.comparison.inputs["samples"]}
+    needed |= {place.task.score.name} if place.task else set()
     for node in reversed(build.plan.nodes):
         if node.name in needed:
             needed |= {*node.inputs.values()}
@@ -180,7 +165,8 @@ def _print_front(title: str, found: Found) -> None:
     table = Table(
         title=title, box=box.SIMPLE_HEAD, title_justify="left", padding=(0, 1, 0, 0), pad_edge=False
     )
-    for column in ("Nodes", "Operations", "Cosine", "Agreement"):
+    at_task = found.chosen.score.metric is not None
+    for column in ("Nodes", "Operations", "Cosine", "Agreement", *(["Metric"] * at_task)):
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("Promoted", overflow="fold")
     for choice in found.front:
@@ -189,6 +175,7 @@ def _print_front(title: str, found: Found) -> None:
             f"{choice.operations:.1%}",
             f"{choice.score.cosine:.6f}",
             f"{choice.score.agreement:.2%}",
+            *(() if choice.score.metric is None else (f"{choice.score.metric:.6g}",)),
             _listed(choice.names),
             style="bold green" if choice == found.chosen and found.suffices else None,
         )
@@ -201,12 +188,15 @@ def _listed(names: tuple[str, ...]) -> str:
 
 
 def _document(trials: Trials, found: Found, asked: Quantization) -> Json:
+    from pipeline.quant.promotion import section
+
     def told(choice: Choice) -> Json:
         return {
             "promoted": list(choice.names),
             "operations": choice.operations,
             "cosine": choice.score.cosine,
             "agreement": choice.score.agreement,
+            **({} if choice.score.metric is None else {"metric": choice.score.metric}),
         }
 
     return {
@@ -214,25 +204,16 @@ def _document(trials: Trials, found: Found, asked: Quantization) -> Json:
         "chosen": told(found.chosen),
         "front": [told(choice) for choice in found.front],
         "trials": {"measured": trials.made, "known": trials.recalled},
-        "quantization": _section(asked),
+        "quantization": section(asked),
     }
-
-
-def _section(asked: Quantization) -> Json:
-    """What the section says, without what holds anyway."""
-    from pipeline.project.sections import Quantization
-
-    usual = digest.plain(Quantization())
-    said = {key: value for key, value in digest.plain(asked).items() if value != usual[key]}
-    layers = said.get("layers", {})
-    shortened = {n: {key: value for key, value in of.items() if value} for n, of in layers.items()}
-    return said | ({"layers": shortened} if layers else {})
 
 
 def _pasted(place: Place, asked: Quantization) -> str:
     """As project.yaml holds it, of this target where there are others."""
-    section = {"quantization": _section(asked)}
-    return _yaml(section if place.is_alone else {"targets": [{place.calibrated.target: section}]})
+    from pipeline.quant.promotion import section
+
+    said = {"quantization": section(asked)}
+    return _yaml(said if place.is_alone else {"targets": [{place.calibrated.target: said}]})
 
 
 def _yaml(document: Json) -> str:
@@ -262,7 +243,9 @@ def _files(node: Node) -> Iterator[str]:
 
 
 def _write(place: Place, asked: Quantization, question: str) -> None:
+    from pipeline.quant.promotion import section
+
     path = place.build.directory / FILE
     with replacing(path) as temporary:
-        temporary.write_text(f"{HEADER} {question}\n{_yaml(_section(asked))}", encoding="utf-8")
+        temporary.write_text(f"{HEADER} {question}\n{_yaml(section(asked))}", encoding="utf-8")
     print(f"{path.name} written; doit builds it")

@@ -28,6 +28,7 @@ class Reporter:
         self._start = time.perf_counter()
         self._counts = {"made": 0, "recalled": 0, "current": 0, "failed": 0}
         self._compared: list[tuple[Build, Node]] = []
+        self._evaluated: list[tuple[Build, Node]] = []
         self._builds: list[Build] = []
 
     # -- what doit calls -------------------------------------------------------------------
@@ -56,6 +57,8 @@ class Reporter:
             self._print_recipe(task.meta["build"], node)
         if node.stage == "comparison":
             self._compared.append((task.meta["build"], node))
+        if node.stage == "evaluation":
+            self._evaluated.append((task.meta["build"], node))
 
     def add_failure(self, task: Any, fail: Any) -> None:
         SCREEN.end()
@@ -87,6 +90,7 @@ class Reporter:
     def complete_run(self) -> None:
         SCREEN.end()
         self._print_tables()
+        self._print_evaluation()
         for build in self._builds[:1]:
             build.memory.save()  # shared by all of them
         counts = ", ".join(f"{count} {how}" for how, count in self._counts.items() if count)
@@ -120,3 +124,15 @@ class Reporter:
             SCREEN.console.print(comparison_table(project, comparison))
             for note in comparison.notes:
                 SCREEN.line(f"note: {note}")
+
+    def _print_evaluation(self) -> None:
+        """How good the artifacts are at their task, where that was measured."""
+        if not self._evaluated:
+            return
+        from pipeline.cli.tables import evaluation_table
+        from pipeline.evaluate.figures import Evaluated
+
+        found = [
+            (node.group, Evaluated.load(build.artifact(node))) for build, node in self._evaluated
+        ]
+        SCREEN.console.print(evaluation_table(found))

@@ -9,6 +9,7 @@ from rich.table import Table
 
 from pipeline.debug.compare import Comparison
 from pipeline.debug.placed import Placed
+from pipeline.evaluate.figures import Evaluated
 
 NAME = 40  # characters of a node's name; a longer one keeps its end, which tells nodes apart
 
@@ -75,6 +76,21 @@ def summary_table(comparisons: Sequence[tuple[str, Comparison]]) -> Table:
         on_cpu = sum(row.subgraph is None for row in comparison.rows)
         cosine = _cosine(worst.cosine, comparison)
         table.add_row(project, comparison.target, shortened(worst.name), cosine, str(on_cpu))
+    return table
+
+
+def evaluation_table(found: Sequence[tuple[str, Evaluated]]) -> Table:
+    """A line per artifact: the figure asked for, how far below the float model, and the others."""
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    for name in ("Project", "Target", "Artifact", "Metric"):
+        table.add_column(name, no_wrap=True)
+    for name in ("Figure", "Drop", "Pictures"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for project, evaluated in found:
+        for row in evaluated.rows:
+            drop = evaluated.rows[0].value - row.value
+            figures = (f"{row.value:.6g}", f"{drop:.4g}", str(row.pictures))
+            table.add_row(project, evaluated.target, row.artifact, row.metric, *figures)
     return table
 
 

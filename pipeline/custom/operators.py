@@ -79,7 +79,7 @@ def operators_in(sources: Mapping[str, bytes]) -> Operators:
     """
     by_type: dict[str, Operator] = {}
     for name, data in sources.items():
-        for thing in _namespace(name, data).values():
+        for thing in namespace(name, data).values():
             for op_type in marks(thing, IMPLEMENTS):
                 _refuse_second(by_type, op_type, "implementation", thing, name)
                 known = by_type.get(op_type, Operator())
@@ -124,8 +124,8 @@ def _refuse_second(
         raise ProjectError(f"operator `{op_type}` is implemented twice, in {first} and {name}")
 
 
-def _namespace(name: str, data: bytes) -> dict[str, Any]:
-    """The names a file defines."""
+def namespace(name: str, data: bytes) -> dict[str, Any]:
+    """The names a file defines once it has run. The caller trusts it. Raises StageError."""
     module = ModuleType(f"custom_operators.{PurePosixPath(name).stem}")
     module.__file__ = name
     with blamed(f"`{name}` cannot be loaded", [name]), _importable(module):

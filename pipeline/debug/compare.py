@@ -123,8 +123,8 @@ def compare(
 ) -> Comparison:
     """Compare over `feeds`, each run once by each of the three engines. Raises GraphError."""
     program = lowered(quantized, target.rounding, target.runnable)
-    nodes = _nodes(optimized_float)
-    views = _views(optimized_float, calibrated, nodes, program)
+    nodes = compared_nodes(optimized_float)
+    views = views_of(optimized_float, calibrated, nodes, program)
     engines = _Engines(
         _watching(optimized_float, list(views), operators),
         _watching(calibrated, [view.calibrated for view in views.values()], operators),
@@ -142,7 +142,7 @@ def compare(
     return Comparison(target.name, count, rows, outputs, notes)
 
 
-def _nodes(graph: Graph) -> list[Node]:
+def compared_nodes(graph: Graph) -> list[Node]:
     """The nodes that make a float tensor of their own: an absorbed clamp counts with its node,
     and the Q/DQ a model brings along with the node before."""
     others = {absorbed(node) for node in graph.nodes()} | {*graph.nodes(Q, DQ)}
@@ -160,7 +160,7 @@ def _in_integers(graph: Graph, program: Program) -> set[Node]:
     return {node for node in graph.nodes() if str(node.name) not in left}
 
 
-class _View(NamedTuple):
+class View(NamedTuple):
     """One tensor of the float graph: as readers see it once calibrated, and in the program."""
 
     calibrated: str
@@ -168,13 +168,13 @@ class _View(NamedTuple):
     read: tuple[str, ...]  # in the program, what the node that makes it reads
 
 
-def _views(
+def views_of(
     optimized_float: Graph, calibrated: Graph, nodes: Iterable[Node], program: Program
-) -> dict[str, _View]:
+) -> dict[str, View]:
     """By the tensor's name. A node keeps its name from stage to stage; what it makes may not."""
     twins = {str(node.name): node for node in calibrated.nodes()}
     outputs = [str(value.name) for value in optimized_float.outputs]
-    views = {name: _View(name, name, ()) for name in outputs}
+    views = {name: View(name, name, ()) for name in outputs}
     for node in nodes:
         twin = twins[str(node.name)]
         made, quantizer = result(twin), _reader(result(twin), Q)
@@ -183,7 +183,7 @@ def _views(
         seen = made if dequantizer is None else dequantizer.outputs[0]
         known = str(codes.name) in program.tensors
         read = tuple(str(_codes(value).name) for value in activations(twin))
-        views[_name(node)] = _View(str(seen.name), str((codes if known else made).name), read)
+        views[_name(node)] = View(str(seen.name), str((codes if known else made).name), read)
     return views
 
 
@@ -200,7 +200,7 @@ def _codes(value: Value) -> Value:
 
 
 def _summed(
-    engines: _Engines, views: Mapping[str, _View], feeds: Iterable[Feeds], outputs: Collection[str]
+    engines: _Engines, views: Mapping[str, View], feeds: Iterable[Feeds], outputs: Collection[str]
 ) -> tuple[dict[str, _Sums], int]:
     """The agreement of each tensor over all feeds, and how many feeds there were."""
     real, fake, exact = engines
@@ -210,7 +210,7 @@ def _summed(
     def compared(feed: Feeds) -> list[_Sums]:
         made = zip(real.run(None, feed), fake.run(None, feed), exact.run(codes, feed), strict=True)
         return [
-            _compared(a, _real(b, grid), _real(c, grid), name in outputs)
+            _compared(a, real_numbers(b, grid), real_numbers(c, grid), name in outputs)
             for name, (a, b, c), grid in zip(views, made, grids, strict=True)
         ]
 
@@ -234,7 +234,7 @@ def _watching(graph: Graph, names: list[str], operators: Operators) -> FloatSess
     return float_session(watched, operators)
 
 
-def _real(values: np.ndarray, tensor: Tensor) -> np.ndarray:
+def real_numbers(values: np.ndarray, tensor: Tensor) -> np.ndarray:
     """What codes on the grid of `tensor` stand for; real numbers as they are."""
     if tensor.scale is None or values.dtype.kind == "f":
         return values
@@ -242,7 +242,7 @@ def _real(values: np.ndarray, tensor: Tensor) -> np.ndarray:
 
 
 def _row(
-    node: Node, sums: _Sums, view: _View, program: Program, target: Target, subgraph: int | None
+    node: Node, sums: _Sums, view: View, program: Program, target: Target, subgraph: int | None
 ) -> Row:
     clamp = absorbed(node)
     read = (program.tensors.get(name) for name in view.read)

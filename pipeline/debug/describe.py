@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -185,9 +186,20 @@ def _comparison(path: Path) -> Description:
     return Description("comparison", facts, columns=columns, rows=rows)
 
 
+def _figures(path: Path) -> Description | None:
+    """Of a score, an evaluation or a verdict, which are their own description."""
+    try:
+        found = json.loads(path.read_bytes())
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict) or "outputs" in found:
+        return None
+    return Description("figures", found)
+
+
 DESCRIBERS: dict[str, tuple[Callable[[Path], Any], ...]] = {
     Graph.suffix: (_graph,),
     Bundle.suffix: (_bundle,),
     Samples.suffix: (_samples, _statistics),
-    Comparison.suffix: (_recipe, _comparison),
+    Comparison.suffix: (_recipe, _figures, _comparison),
 }

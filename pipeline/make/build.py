@@ -25,6 +25,8 @@ from pipeline.make.why import differences
 from pipeline.project.files import Source, SourceFile, source_files
 
 STAMPS = "out/.npumake"
+# Which artifacts there are scores of is seen by the nodes; how many pictures at a time, by nobody.
+NOT_KEYED = (("evaluation", "artifacts"), ("evaluation", "jobs"))
 
 
 class Stamp(NamedTuple):
@@ -218,6 +220,9 @@ def _without_paths(node: Node) -> Json:
     if not node.sources:
         return node.params
     params = json.loads(json.dumps(node.params))
+    for section, key in NOT_KEYED:
+        if params.get(section) is not None:
+            params[section].pop(key, None)
     for source in node.sources:
         *above, key = source.keys
         inside = params
@@ -225,6 +230,8 @@ def _without_paths(node: Node) -> Json:
             inside = inside[part]
         if isinstance(inside, list):
             inside[int(key)] = None  # its place counts
+        elif source.rest:
+            inside[key] = source.rest
         else:
             del inside[key]
     return params

@@ -69,7 +69,7 @@ def run_stage(build: Build, node: Node, inputs: Mapping[str, str]) -> Artifact:
     arguments: dict[str, Any] = {
         name: built(hints[name], node.params[name]) for name in stage.sections
     }
-    for name in stage.inputs:
+    for name in node.inputs:
         arguments[name] = loaded(build, node.inputs[name], inputs[name])
     if stage.reads_sources:
         arguments["sources"] = build.sources(node)

@@ -24,6 +24,8 @@ from pipeline.stages.stage import Stage
 from pipeline.targets.target import Target
 
 ReadTarget = Callable[[str], Target]
+SCORE = "_score"  # how the stages end that are made where `evaluation.artifacts` asks
+YARDSTICK = "float"  # the artifact that the others are held against: always scored
 LONGEST = 100  # bytes of a prefix: a file name has 255, and a target and a suffix are in it too
 
 
@@ -82,9 +84,10 @@ def _nodes(
     made: dict[tuple[str | None, str], Node] = {}
     for stage in stages.values():
         for branch in [trunk] if stage.name in shared else branches:
-            inputs = {
-                name: made[None if name in shared else branch.target, name] for name in stage.inputs
-            }
+            homes = {name: None if name in shared else branch.target for name in stage.inputs}
+            inputs = {n: made[home, n] for n, home in homes.items() if (home, n) in made}
+            if not _is_asked(stage, branch.reading.sections, inputs):
+                continue
             node = _node(branch, stage, inputs)
             twin = first.setdefault(_identity(node, inputs), node)
             if branch is not trunk and twin is not node:
@@ -92,6 +95,17 @@ def _nodes(
             made[branch.target, stage.name] = twin if branch is trunk else node
             if twin is node or branch is not trunk:
                 yield node
+
+
+def _is_asked(stage: Stage, sections: Sections, inputs: Mapping[str, Node]) -> bool:
+    """Whether all is there that the stage cannot do without, and its score is one to be had."""
+    absent = {name for name in stage.inputs if name not in inputs}
+    absent |= {name for name in stage.sections if getattr(sections, name) is None}
+    if absent - {*stage.optional}:
+        return False
+    artifact = stage.name.removesuffix(SCORE)
+    asked = () if sections.evaluation is None else sections.evaluation.artifacts
+    return artifact == stage.name or artifact in (YARDSTICK, *asked)
 
 
 def _shared(stages: Mapping[str, Stage]) -> Mapping[str, Stage]:

@@ -9,21 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import replace
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, NamedTuple, get_type_hints
 
 from pipeline import digest
 from pipeline.cache.publish import scratch
 from pipeline.cache.store import Record
 from pipeline.custom.operators import declared
 from pipeline.data.samples import Samples, made_up
+from pipeline.engine.mixed import float_session
 from pipeline.errors import ProjectError
+from pipeline.evaluate import trying
+from pipeline.evaluate.scored import ground
+from pipeline.evaluate.trying import at_task
 from pipeline.graph import Graph
 from pipeline.make.build import Build
 from pipeline.make.maker import loaded
-from pipeline.make.node import Node
+from pipeline.make.node import Key, Node
 from pipeline.project.reader import built
-from pipeline.project.sections import Quantization
+from pipeline.project.sections import Quantization, Sections
 from pipeline.quant import judge
 from pipeline.quant.judge import Score
 from pipeline.quant.loaded import LOAD
@@ -32,16 +36,32 @@ from pipeline.quant.recipe import Recipe
 from pipeline.targets.target import Target
 
 
+class Task(NamedTuple):
+    """What the model is for: the float model's score, and the figure of it that counts."""
+
+    score: Node
+    figure: str
+
+
 class Trials:
     """The model of one target. `made` counts the scores measured, `recalled` those that were kept.
 
-    The nodes that it is made from must be current.
+    The nodes that it is made from must be current. With a `task` a score has a metric: but for
+    those of a node left out, which go by the cosine.
     """
 
-    def __init__(self, build: Build, calibrated: Node, comparison: Node, to: Promoted) -> None:
+    def __init__(
+        self,
+        build: Build,
+        calibrated: Node,
+        comparison: Node,
+        to: Promoted,
+        task: Task | None = None,
+    ) -> None:
         self.made = self.recalled = 0
         self.to = to
         self._build = build
+        self._task = task
         self._node = replace(
             comparison,
             stage="trial",
@@ -70,16 +90,15 @@ class Trials:
 
     def score(self, names: Collection[str]) -> Score:
         """With these nodes promoted, measured unless it is known. Raises PipelineError."""
-        return self._score(self.asked(names))
+        return self._score(self.asked(names), self._task)
 
     def score_without(self, name: str) -> Score:
         """With all promoted but this one."""
         asked = all_but(self.graph, self.target, self.quantization, name, self.to)
-        return self._score(asked)
+        return self._score(asked, None)
 
-    def _score(self, asked: Quantization) -> Score:
-        params = {**self._node.params, "quantization": digest.plain(asked)}
-        document = self._build.document(replace(self._node, params=params), self._inputs)
+    def _score(self, asked: Quantization, task: Task | None) -> Score:
+        document = self._document(asked, task)
         key, store = digest.of_document(document), self._build.memory.store
         record = store.recall(key)
         folder = self._build.memory.root
@@ -87,15 +106,43 @@ class Trials:
             if record is not None and store.fetch(record.digest, path):
                 self.recalled += 1
                 return Score.load(path)
-            found = self._judge(asked)
+            found = (self._judge if task is None else self._judge_at_task)(asked)
             found.save(path)
             made = store.put(path)
             store.remember(key, Record(document, made, path.stat().st_size))
         self.made += 1
         return found
 
+    def _document(self, asked: Quantization, task: Task | None) -> Key:
+        node, inputs = self._node, self._inputs
+        params = {**node.params, "quantization": digest.plain(asked)}
+        if task is not None:
+            params = {**task.score.params, **params, "figure": task.figure}
+            sources = tuple(dict.fromkeys((*node.sources, *task.score.sources)))
+            node = replace(node, module=trying.__name__, sources=sources)
+            inputs = {**inputs, **self._build.made_inputs(task.score)}
+        return self._build.document(replace(node, params=params), inputs)
+
+    @cached_property
+    def _judge_at_task(self) -> Callable[[Quantization], Score]:
+        assert self._task is not None
+        score = self._task.score
+        inputs = self._build.made_inputs(score)
+        sources = self._build.sources(score)
+        operators = declared(score.params["custom_operators"], sources)
+        graph = loaded(self._build, score.inputs["original_float"], inputs["original_float"])
+        assert isinstance(graph, Graph)
+        hints = get_type_hints(Sections)
+        said = {name: built(hints[name], value) for name, value in score.params.items()}
+        real = partial(float_session, graph, operators)
+        dataset = ground(graph, said["inputs"], said["data"], said["evaluation"], sources, real)
+        return self._judging(at_task(dataset, self._task.figure, operators))
+
     @cached_property
     def _judge(self) -> Callable[[Quantization], Score]:
+        return self._judging(None)
+
+    def _judging(self, measure: Callable[[Graph], float] | None) -> Callable[[Quantization], Score]:
         recipe, samples = self._loaded("recipe", Recipe), self._loaded("samples", Samples)
         if recipe.method == LOAD:
             raise ProjectError("the model brings its own scales: there is nothing to promote")
@@ -103,7 +150,7 @@ class Trials:
             hint = "add  data: {'*': {files: ...}}"
             raise ProjectError("no samples to judge by", hint=hint)
         operators = declared(self._node.params["custom_operators"], self._build.sources(self._node))
-        return judge.judge(self.graph, recipe, samples, self.target, operators)
+        return judge.judge(self.graph, recipe, samples, self.target, operators, measure)
 
     def _loaded(self, stage: str, kind: type) -> Any:
         found = loaded(self._build, self._node.inputs[stage], self._inputs[stage])

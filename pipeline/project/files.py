@@ -20,7 +20,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from pipeline.digest import of_bytes
 from pipeline.errors import CacheError, ProjectError, Route
-from pipeline.project.paths import CodeGlob, FileGlob, FilePath
+from pipeline.project.paths import CodeGlob, FileGlob, FilePath, Metric
 
 _WILD = re.compile(r"[*?\[]")
 _VARIABLE = re.compile(r"\$\{ENV:([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -73,6 +73,7 @@ class Source:
     pattern: str
     many: bool
     confined: bool = False
+    rest: str = ""  # of the key's value, that is no path: what counts beside the file's bytes
 
     @property
     def route(self) -> str:
@@ -88,6 +89,9 @@ def _sources(hint: Any, value: Any, route: tuple[str, ...]) -> Iterator[Source]:
     """The files in `value`. Its type is not enough: a FilePath is a plain string once it runs."""
     if hint in (FilePath, FileGlob, CodeGlob) and value is not None:
         yield Source(route, value, many=hint is not FilePath, confined=hint is CodeGlob)
+    if hint is Metric and ".py:" in value:
+        path, _, function = value.rpartition(":")
+        yield Source(route, path, many=True, confined=True, rest=function)
     for below, inner, item in _inside(hint, value):
         yield from _sources(inner, item, (*route, *below))
 

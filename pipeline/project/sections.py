@@ -12,6 +12,9 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, NewType
 
 from pipeline.project.doc import Doc as Doc
+from pipeline.project.evaluation import Dataset as Dataset
+from pipeline.project.evaluation import Evaluation as Evaluation
+from pipeline.project.evaluation import Gate as Gate
 from pipeline.project.paths import CodeGlob as CodeGlob
 from pipeline.project.paths import FileGlob as FileGlob
 from pipeline.project.paths import FilePath as FilePath
@@ -211,6 +214,13 @@ class Sections:
         default_factory=Quantization
     )
     compile: Annotated[Compile, Doc("What the compiled files are.")] = Compile()
+    evaluation: Annotated[Evaluation | None, Doc("How good the artifacts are at their task.")] = (
+        None
+    )
+    gates: Annotated[
+        tuple[Gate, ...] | None,
+        Doc("Conditions; where one is not met the build fails with exit code 6."),
+    ] = None
     custom_operators: Annotated[
         tuple[CodeGlob, ...],
         Doc("Patterns of Python files in the project that implement operators ONNX does not know."),

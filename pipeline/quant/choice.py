@@ -26,7 +26,7 @@ class Wish:
     operations, which is then what is saved on."""
 
     wanted: float
-    metric: Literal["cosine", "agreement"] = "cosine"
+    metric: Literal["cosine", "agreement", "metric"] = "cosine"
     most_nodes: int | None = None
     most_operations: float | None = None
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -34,6 +34,7 @@ DIGITS = 9  # the last bits of a float engine are not a result
 class Score:
     cosine: float
     agreement: float
+    metric: float | None = None  # at its task, where that was asked
 
     suffix: ClassVar[str] = ".json"
 
@@ -55,13 +56,18 @@ def judge(
     samples: Samples,
     target: Target,
     operators: Operators = NO_OPERATORS,
+    at_task: Callable[[Graph], float] | None = None,
 ) -> Callable[[Quantization], Score]:
-    """What scores the float `graph` under a quantization. The float model is run once, here."""
+    """What scores the float `graph` under a quantization; the metric is what `at_task` says of
+    the calibrated graph. The float model is run once, here."""
     real = Bench(graph, samples, operators, target, DEFAULT).meant
 
     def score(quantization: Quantization) -> Score:
         grids = with_scheme(target, quantization.scheme)
-        return scored(real, Bench(graph, samples, operators, grids, quantization).made(recipe))
+        bench = Bench(graph, samples, operators, grids, quantization)
+        made = bench.model(recipe)
+        found = scored(real, bench.answers(made))
+        return found if at_task is None else replace(found, metric=at_task(made))
 
     return score
 

@@ -14,6 +14,8 @@ from dataclasses import replace
 from math import prod
 from typing import Literal
 
+from pipeline import digest
+from pipeline.digest import Json
 from pipeline.engine.fusion import absorbed, result
 from pipeline.errors import ProjectError
 from pipeline.graph import Graph, Node, Value, producer, shape
@@ -76,6 +78,15 @@ def promoted(
         return replace(quantization, types=types)
     around = _neighbours(graph, target, chosen)
     return replace(quantization, types=types, layers={**around, **quantization.layers})
+
+
+def section(asked: Quantization) -> Json:
+    """What `quantization:` says, without what holds anyway."""
+    usual = digest.plain(Quantization())
+    said = {key: value for key, value in digest.plain(asked).items() if value != usual[key]}
+    layers = said.get("layers", {})
+    shortened = {n: {key: value for key, value in of.items() if value} for n, of in layers.items()}
+    return said | ({"layers": shortened} if layers else {})
 
 
 def all_but(

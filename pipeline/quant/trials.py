@@ -67,13 +67,14 @@ class Bench:
 
     def cosine(self, recipe: Recipe) -> float:
         """Of the worst output, over the samples held out."""
-        return _cosine(self._meant_closely, self._answers(before_softmax(self._model(recipe))))
+        return _cosine(self._meant_closely, self.answers(before_softmax(self.model(recipe))))
 
     def made(self, recipe: Recipe) -> Answers:
         """To the samples held out, of the model that the recipe makes."""
-        return self._answers(self._model(recipe))
+        return self.answers(self.model(recipe))
 
-    def _model(self, recipe: Recipe) -> Graph:
+    def model(self, recipe: Recipe) -> Graph:
+        """The calibrated graph that the recipe makes."""
         real = rescaled(self.graph, recipe.factors)
         made = calibrated_with(real, recipe, self.target, self.quantization)
         weights = self.target.weights
@@ -89,13 +90,14 @@ class Bench:
     @cached_property
     def meant(self) -> Answers:
         """Those of the float model."""
-        return self._answers(self.graph)
+        return self.answers(self.graph)
 
     @cached_property
     def _meant_closely(self) -> Answers:
-        return self._answers(before_softmax(self.graph))
+        return self.answers(before_softmax(self.graph))
 
-    def _answers(self, graph: Graph) -> Answers:
+    def answers(self, graph: Graph) -> Answers:
+        """Of any graph with the model's inputs, to the samples held out."""
         session = float_session(graph, self.operators)
         judges = _some(self.samples, held_out(len(self.samples)))
         return list(side_by_side(lambda feed: session.run(None, feed), judges))

@@ -5,15 +5,22 @@ same inputs make the same bytes.
 """
 
 from pipeline.stages.calibrated import calibrated
+from pipeline.stages.calibrated_score import calibrated_score
 from pipeline.stages.comparison import comparison
 from pipeline.stages.compiled import compiled
+from pipeline.stages.compiled_score import compiled_score
+from pipeline.stages.evaluation import evaluation
+from pipeline.stages.float_score import float_score
+from pipeline.stages.gates import gates
 from pipeline.stages.optimized_float import optimized_float
 from pipeline.stages.original_float import original_float
 from pipeline.stages.quantized import quantized
+from pipeline.stages.quantized_score import quantized_score
 from pipeline.stages.recipe import recipe
 from pipeline.stages.samples import samples
 from pipeline.stages.stage import stage_table
 from pipeline.stages.statistics import statistics
+from pipeline.stages.verdict import verdict
 
 STAGES = stage_table(
     original_float,
@@ -25,4 +32,11 @@ STAGES = stage_table(
     quantized,
     compiled,
     comparison,
+    float_score,
+    calibrated_score,
+    quantized_score,
+    compiled_score,
+    verdict,
+    evaluation,
+    gates,
 )

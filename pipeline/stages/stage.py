@@ -2,7 +2,8 @@
 
 Read off the signature, once, by `stage_table`: a parameter named like another stage is an input;
 one named like a section of the YAML is that section; `sources` are the files the sections name;
-`target` means one result per target, and so for every stage downstream.
+`target` means one result per target, and so for every stage downstream. A stage is planned where
+all is there that has no default.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ class Stage:
     sections: tuple[str, ...]
     reads_sources: bool
     asks_target: bool
+    optional: tuple[str, ...] = ()  # inputs and sections that may be absent
 
     @property
     def module(self) -> str:
@@ -62,7 +64,8 @@ def stage_table(*functions: Callable[..., Artifact]) -> Mapping[str, Stage]:
 
 
 def _stage(function: Callable[..., Artifact], earlier: frozenset[str]) -> Stage:
-    names = tuple(inspect.signature(function).parameters)
+    parameters = inspect.signature(function).parameters
+    names = tuple(parameters)
     unknown = [n for n in names if n not in earlier | SECTIONS | {"sources", "target"}]
     if unknown:
         raise TypeError(f"stage {function.__name__}: nobody makes `{unknown[0]}`")
@@ -72,7 +75,8 @@ def _stage(function: Callable[..., Artifact], earlier: frozenset[str]) -> Stage:
         function,
         artifact,
         inputs=tuple(name for name in names if name in earlier),
-        sections=tuple(name for name in names if name in SECTIONS),
+        sections=tuple(name for name in names if name in SECTIONS - earlier),
         reads_sources="sources" in names,
         asks_target="target" in names,
+        optional=tuple(n for n, given in parameters.items() if given.default is not given.empty),
     )

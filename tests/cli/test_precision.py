@@ -117,3 +117,40 @@ def test_limits_are_numbers_that_can_be(words: str, capsys: Output) -> None:
     with pytest.raises(SystemExit):
         main(["precision", "digits", *words.split()])
     assert "usage: npumake precision" in capsys.readouterr().err
+
+
+def test_the_budget_may_be_the_evaluation(
+    scored: Workspace, monkeypatch: pytest.MonkeyPatch, capsys: Output
+) -> None:
+    monkeypatch.chdir(scored.root)
+    monkeypatch.delenv("CI", raising=False)
+    asked = ["precision", "digits:ara240", "--metric", "top1", "--dry-run"]
+    assert main([*asked, "--max-drop", "0", "--json"]) in (0, 6)
+    found = json.loads(capsys.readouterr().out)
+    assert all(0 <= choice["metric"] <= 100 for choice in found["front"])
+    assert main([*asked, "--json"]) == 0  # the gate allows 5 points
+    assert json.loads(capsys.readouterr().out)["trials"] == {"measured": 0, "known": 1}
+
+
+@pytest.mark.parametrize(
+    ("metric", "gates", "said"),
+    [
+        ("map50", True, "the evaluation has no `map50`"),
+        ("m.py:f", True, "the project's metric is `top1`, not `m.py:f`"),
+        ("top1", False, "how far may `top1` drop?"),
+    ],
+)
+def test_a_metric_that_is_not_the_projects_is_an_error(
+    scored: Workspace,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Output,
+    metric: str,
+    gates: bool,
+    said: str,
+) -> None:
+    monkeypatch.chdir(scored.root)
+    monkeypatch.delenv("CI", raising=False)
+    if not gates:
+        (scored.project / "gates.yaml").unlink()
+    assert main(["precision", "digits:rdk-x5", "--metric", metric]) == 2
+    assert said in capsys.readouterr().err

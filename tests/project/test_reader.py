@@ -63,6 +63,20 @@ FULL = {
             "offset": 128,
         }
     },
+    "evaluation": {
+        "dataset": {
+            "files": "v/*.png",
+            "labels": "labels.csv",
+            "classes": ["cat", "dog"],
+            "transforms": ["resize"],
+        },
+        "metric": "top5",
+        "postprocess": "softmax",
+        "artifacts": ["compiled"],
+        "limit": 100,
+        "jobs": 2,
+    },
+    "gates": [{"metric": "top5", "max_drop": 1.5}],
     "calibration": {
         "method": "max_percentile",
         "percentile": 0.9,
@@ -230,6 +244,9 @@ OTHER = {
     "layout": "NCHW",
     "head": {"output": "int16"},
     "input": "int8",
+    "jobs": 3,
+    "limit": 99,
+    "postprocess": "none",
     "method": "kl",
     "mode": "standard",
     "normalized": False,

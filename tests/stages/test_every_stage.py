@@ -28,9 +28,9 @@ def node_of(build: Build, stage: str) -> Node:
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_making_it_again_gives_the_same_bytes(
-    built_once: Workspace, stage: str, tmp_path: Path
+    scored_once: Workspace, stage: str, tmp_path: Path
 ) -> None:
-    build = the_build(built_once)
+    build = the_build(scored_once)
     node = node_of(build, stage)
     again = tmp_path / f"again{STAGES[stage].artifact.suffix}"
     run_stage(build, node, build.made_inputs(node)).save(again)
@@ -38,8 +38,8 @@ def test_making_it_again_gives_the_same_bytes(
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_an_artifact_survives_its_file(built_once: Workspace, stage: str, tmp_path: Path) -> None:
-    build = the_build(built_once)
+def test_an_artifact_survives_its_file(scored_once: Workspace, stage: str, tmp_path: Path) -> None:
+    build = the_build(scored_once)
     path = build.artifact(node_of(build, stage))
     copy = tmp_path / path.name
     STAGES[stage].artifact.load(path).save(copy)

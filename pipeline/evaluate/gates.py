@@ -1,0 +1,99 @@
+"""Gates: what each asks of a build, and what was measured.
+
+    {metric: top1, max_drop: 1.0}   float minus the last of the artifacts evaluated, in points
+    {cosine: 0.99}                  of the worst output, over the calibration samples
+    {max_cpu_nodes: 0}              nodes that the chip does not run
+
+A fourth, of the latency, waits for an estimate of it: one more entry of KINDS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from pipeline.errors import ProjectError, Route, did_you_mean
+from pipeline.evaluate.figures import Figures
+from pipeline.project.sections import Gate
+
+
+class Measured(NamedTuple):
+    """What was found about the build; cosine is None where no samples were compared."""
+
+    scores: Sequence[Figures]  # the float model's first
+    cosine: float | None
+    cpu_nodes: int
+
+
+class Asked(NamedTuple):
+    """A gate in figures of which the larger is the better; `what` says it to a person."""
+
+    number: int  # of the gate, counted from 0
+    kind: str
+    metric: str | None
+    what: str
+    wanted: float
+    measured: float
+
+    @property
+    def met(self) -> bool:
+        return self.measured >= self.wanted
+
+
+def asked(gate: Gate, index: int, found: Measured) -> Asked:
+    """Raises ProjectError for a gate of no kind or of several, and where nothing was measured."""
+    kinds = [kind for kind, keys in KEYS.items() if any(_of(gate, key) is not None for key in keys)]
+    if len(kinds) != 1 or any(_of(gate, key) is None for key in KEYS[kinds[0]]):
+        hint = "one of  {metric: top1, max_drop: 1.0}  {cosine: 0.99}  {max_cpu_nodes: 0}"
+        raise ProjectError("no gate", Route(f"gates.{index}"), hint)
+    return KINDS[kinds[0]](gate, index, found)
+
+
+def _drop(gate: Gate, index: int, found: Measured) -> Asked:
+    where = Route(f"gates.{index}.metric")
+    if len(found.scores) < 2:
+        hint = "add  evaluation:  with a dataset, and `artifacts` besides float"
+        raise ProjectError("nothing is evaluated that could drop", where, hint)
+    first, last = found.scores[0], found.scores[-1]
+    name, most = str(gate.metric), float(gate.max_drop or 0.0)
+    if name not in first.by_name:
+        hint = did_you_mean(name, first.by_name)
+        raise ProjectError(f"the evaluation has no `{name}`", where, hint)
+    real, made = first.by_name[name], last.by_name[name]
+    what = (
+        f"{name} of the {last.artifact} model is {made:.6g}, {real - made:.6g} below the float "
+        f"model's {real:.6g}; at most {most:g} is allowed"
+    )
+    return Asked(index, "metric", name, what, real - most, made)
+
+
+def _cosine(gate: Gate, index: int, found: Measured) -> Asked:
+    wanted = float(gate.cosine or 0.0)
+    if found.cosine is None:
+        hint = "add  data: {'*': {files: ...}}"
+        raise ProjectError("no samples to compare", Route(f"gates.{index}.cosine"), hint)
+    what = f"the worst output has a cosine of {found.cosine:.6f}; {wanted:g} is asked"
+    return Asked(index, "cosine", None, what, wanted, found.cosine)
+
+
+def _cpu_nodes(gate: Gate, index: int, found: Measured) -> Asked:
+    most = gate.max_cpu_nodes or 0
+    what = f"{found.cpu_nodes} nodes run on the CPU; at most {most} may"
+    return Asked(index, "cpu_nodes", None, what, -float(most), -float(found.cpu_nodes))
+
+
+def _of(gate: Gate, key: str) -> float | str | None:
+    value: float | str | None = getattr(gate, key)
+    return value
+
+
+KEYS: Mapping[str, tuple[str, ...]] = {
+    "metric": ("metric", "max_drop"),
+    "cosine": ("cosine",),
+    "cpu_nodes": ("max_cpu_nodes",),
+}
+KINDS: Mapping[str, Callable[[Gate, int, Measured], Asked]] = {
+    "metric": _drop,
+    "cosine": _cosine,
+    "cpu_nodes": _cpu_nodes,
+}

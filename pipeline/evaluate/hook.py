@@ -1,0 +1,45 @@
+"""A metric in Python of the project: `file.py:function`.
+
+It runs only because the project declares it, lies in its directory, and its bytes are in the key of
+what it makes, as those of custom operators are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from pipeline.custom.blame import blamed
+from pipeline.custom.operators import namespace
+from pipeline.errors import ProjectError, Route, StageError, did_you_mean
+from pipeline.project.files import SourceFiles
+
+ROUTE = "evaluation.metric"
+
+Summed = Callable[[Iterable[Any]], Mapping[str, float]]
+
+
+def is_hook(metric: str) -> bool:
+    return ".py:" in metric
+
+
+def hooked(metric: str, sources: SourceFiles) -> tuple[str, Summed]:
+    """The function's name, and what calls it. Raises ProjectError where the file has none of that
+    name, StageError where it fails or gives no number."""
+    (file,) = sources[ROUTE]
+    name = metric.rpartition(":")[2]
+    names = namespace(file.name, file.read())
+    if not callable(names.get(name)):
+        known = [key for key, value in names.items() if callable(value)]
+        what = f"`{file.name}` has no function `{name}`"
+        raise ProjectError(what, Route(ROUTE), did_you_mean(name, known))
+
+    def summed(answers: Iterable[Any]) -> Mapping[str, float]:
+        with blamed(f"the metric `{name}`", [file.name]):
+            value = float(names[name](iter(answers)))
+        if not math.isfinite(value):
+            raise StageError(f"the metric `{name}` is {value}", file.name)
+        return {name: value}
+
+    return name, summed

@@ -1,0 +1,187 @@
+"""Metrics: what is looked at in one answer, and what all of them come to.
+
+    top1, top5          the share of pictures whose class has (one of) the largest numbers, percent;
+                        of equal numbers the first counts as the larger, as NumPy's argmax has it
+    map50, map50_95     COCO's average precision (pipeline.evaluate.average_precision), in percent
+    cosine              with the answers of the float model, over all pictures, of the worst output
+    file.py:function    of the project: function(answers) → a number, larger is better; answers come
+                        one by one as ({output: array}, class)
+
+An answer is looked at where it is made, and only what was seen in it is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pipeline.detection.decode import decode, rules_for_map
+from pipeline.detection.metadata import Metadata
+from pipeline.errors import ProjectError, Route, did_you_mean
+from pipeline.evaluate.average_precision import Detections, Truths, average_precision
+from pipeline.evaluate.hook import hooked, is_hook
+from pipeline.evaluate.placed_boxes import Size, boxes_in_picture, refuse_unfollowed
+from pipeline.evaluate.ssd import decode_ssd
+from pipeline.evaluate.truths import LABELS, Truth
+from pipeline.kernels.measure import Agreement, agreement
+from pipeline.project.files import SourceFiles
+from pipeline.project.sections import Evaluation
+from pipeline.project.transforms import Transform
+
+Arrays = Mapping[str, np.ndarray]
+ROUTE, POSTPROCESS = Route("evaluation.metric"), Route("evaluation.postprocess")
+
+
+class Answer(NamedTuple):
+    """What a model said of one picture, what the float model did, where it is asked, and the
+    truth."""
+
+    arrays: Arrays
+    real: Arrays | None
+    truth: Truth
+    picture: Size
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What the evaluation is of: its section and its files, the model's input and metadata."""
+
+    said: Evaluation
+    sources: SourceFiles
+    transforms: Sequence[Transform]
+    fed: Size
+    metadata: Metadata | None
+
+
+@dataclass(frozen=True)
+class Metric:
+    """`look` sees one answer; `figures` sums up what was seen, by name."""
+
+    name: str
+    look: Callable[[Answer], Any]
+    figures: Callable[[Iterable[Any]], Mapping[str, float]]
+    needs_real: bool = False
+
+
+def metric_of(setting: Setting) -> Metric:
+    """Raises ProjectError for a metric that nobody knows or that misses something."""
+    name = str(setting.said.metric)
+    if is_hook(name):
+        function, summed = hooked(name, setting.sources)
+        soft = setting.said.postprocess == "softmax"
+        return Metric(function, lambda seen: (_processed(seen.arrays, soft), seen.truth), summed)
+    if name not in METRICS:
+        hint = did_you_mean(name, [*METRICS, "file.py:function"])
+        raise ProjectError(f"no metric `{name}`", ROUTE, hint)
+    return METRICS[name](name, setting)
+
+
+def _ranking(name: str, setting: Setting) -> Metric:
+    def summed(ranks: Iterable[int]) -> Mapping[str, float]:
+        found = np.fromiter(ranks, np.int64)
+        return {"top1": _percent(found < 1), "top5": _percent(found < 5)}
+
+    return Metric(name, _rank, summed)
+
+
+def _rank(seen: Answer) -> int:
+    """How many classes are ahead of the true one."""
+    if isinstance(seen.truth, Truths):
+        raise ProjectError("boxes have no top1", ROUTE, "map50 is the metric of COCO's instances")
+    scores = np.squeeze(next(iter(seen.arrays.values())))
+    if scores.ndim != 1:
+        what = f"a first output of shape {list(scores.shape)} is no row of classes"
+        raise ProjectError(what, ROUTE, "a `file.py:function` can read any output")
+    if seen.truth >= len(scores):
+        what = f"class {seen.truth} is true, the model knows {len(scores)}"
+        raise ProjectError(what, Route(LABELS), "classes count from 0")
+    mine = scores[seen.truth]
+    if np.isnan(scores).any():
+        return len(scores)
+    return int(np.sum(scores > mine) + np.sum(scores[: seen.truth] == mine))
+
+
+def _percent(right: np.ndarray) -> float:
+    return 100 * float(right.mean()) if len(right) else 0.0
+
+
+def _precision(name: str, setting: Setting) -> Metric:
+    find = _finder(setting)
+    refuse_unfollowed(setting.transforms)
+
+    def look(seen: Answer) -> tuple[Detections, Truths]:
+        if not isinstance(seen.truth, Truths):
+            hint = "give COCO's instances under `evaluation.dataset.labels`"
+            raise ProjectError("labels without boxes have no average precision", ROUTE, hint)
+        boxes, scores, classes = find(seen.arrays)
+        placed = boxes_in_picture(boxes, setting.transforms, seen.picture, setting.fed)
+        return Detections(placed, scores, classes), seen.truth
+
+    def summed(pairs: Iterable[tuple[Detections, Truths]]) -> Mapping[str, float]:
+        said = list(pairs)
+        found, truths = [pair[0] for pair in said], [pair[1] for pair in said]
+        classes = 1 + max((int(label) for true in truths for label in true.labels), default=-1)
+        made = average_precision(found, truths, classes)
+        return {"map50": 100 * made.map50, "map50_95": 100 * made.map50_95}
+
+    return Metric(name, look, summed)
+
+
+Found = tuple[np.ndarray, np.ndarray, np.ndarray]  # boxes in 0..1, scores, classes; best first
+
+
+def _finder(setting: Setting) -> Callable[[Arrays], Found]:
+    how, metadata = setting.said.postprocess, setting.metadata
+    if how == "ssd":
+        return decode_ssd
+    if how != "yolo":
+        hint = "write  postprocess: yolo  or  ssd"
+        raise ProjectError("an average precision is of boxes", POSTPROCESS, hint)
+    if metadata is None:
+        hint = "`model.metadata` names an edgefirst.json that does"
+        raise ProjectError("nothing says how the model's outputs are decoded", POSTPROCESS, hint)
+    rules = rules_for_map(metadata)
+
+    def find(arrays: Arrays) -> Found:
+        found = decode(arrays, metadata.outputs, setting.fed, rules)
+        return found.boxes, found.scores, found.classes
+
+    return find
+
+
+def _closeness(name: str, setting: Setting) -> Metric:
+    soft = setting.said.postprocess == "softmax"
+
+    def look(seen: Answer) -> list[Agreement]:
+        real = _processed(seen.real or {}, soft)
+        made = _processed(seen.arrays, soft)
+        return [agreement(a, b) for a, b in zip(real.values(), made.values(), strict=True)]
+
+    def summed(found: Iterable[list[Agreement]]) -> Mapping[str, float]:
+        totals: list[Agreement] = []
+        for each in found:
+            totals = [a + b for a, b in zip(totals or [Agreement()] * len(each), each, strict=True)]
+        return {"cosine": min((total.cosine for total in totals), default=1.0)}
+
+    return Metric(name, look, summed, needs_real=True)
+
+
+def _processed(arrays: Arrays, soft: bool) -> Arrays:
+    return {name: _softmax(values) for name, values in arrays.items()} if soft else arrays
+
+
+def _softmax(values: np.ndarray) -> np.ndarray:
+    weights = np.exp(values.astype(np.float64) - values.max(-1, keepdims=True))
+    return weights / weights.sum(-1, keepdims=True)
+
+
+METRICS: Mapping[str, Callable[[str, Setting], Metric]] = {
+    "top1": _ranking,
+    "top5": _ranking,
+    "map50": _precision,
+    "map50_95": _precision,
+    "cosine": _closeness,
+}

@@ -1,0 +1,116 @@
+"""Trying: the model quantized in other ways and measured again, where a gate is not met."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pipeline.custom.operators import Operators
+from pipeline.data.samples import Samples, made_up
+from pipeline.detection.notes import metadata_of
+from pipeline.engine.lower import lowered
+from pipeline.engine.mixed import float_session
+from pipeline.evaluate.gates import Asked
+from pipeline.evaluate.mending import Measure, demands, mended, promotions
+from pipeline.evaluate.scored import Ground
+from pipeline.evaluate.verdict import MOST_BLAMED, Blamed, Judged, Mending
+from pipeline.graph import Graph
+from pipeline.project.sections import Quantization
+from pipeline.quant.integers import with_integer_weights
+from pipeline.quant.judge import judge
+from pipeline.quant.loaded import LOAD
+from pipeline.quant.recipe import Recipe
+from pipeline.quant.schemes import with_scheme
+from pipeline.quant.trials import Bench
+from pipeline.targets.target import Target
+
+
+@dataclass(frozen=True)
+class Model:
+    """The model, in float, and all that is needed to quantize it in another way."""
+
+    graph: Graph
+    recipe: Recipe
+    samples: Samples
+    target: Target
+    operators: Operators
+    quantization: Quantization
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether there is nothing to try: a model that brings its scales keeps them."""
+        return self.recipe.method == LOAD or not self.samples or made_up(self.samples)
+
+    def quantized(self, asked: Quantization) -> Graph:
+        """In Q/DQ form."""
+        grids = with_scheme(self.target, asked.scheme)
+        bench = Bench(self.graph, self.samples, self.operators, grids, asked)
+        return bench.model(self.recipe)
+
+
+def at_task(dataset: Ground, name: str, operators: Operators) -> Callable[[Graph], float]:
+    """The figure `name` of a graph, in onnxruntime."""
+
+    def measure(graph: Graph) -> float:
+        session = float_session(graph, operators)
+        return dataset.figures("trial", session, metadata_of(graph)).by_name[name]
+
+    return measure
+
+
+@dataclass(frozen=True)
+class Trying:
+    """The nodes to blame, all of them, the worst first; `dataset` where one is evaluated."""
+
+    model: Model
+    losers: Sequence[Blamed]
+    on_cpu: Sequence[Blamed]
+    dataset: Ground | None
+
+    def cosine(self, _: Asked) -> Measure:
+        model = self.model
+        score = judge(model.graph, model.recipe, model.samples, model.target, model.operators)
+        return lambda asked: score(asked).cosine
+
+    def metric(self, wish: Asked) -> Measure:
+        assert self.dataset is not None
+        measure = at_task(self.dataset, str(wish.metric), self.model.operators)
+        return lambda asked: measure(self.model.quantized(asked))
+
+    def cpu_nodes(self, _: Asked) -> Measure:
+        target = self.model.target
+
+        def measure(asked: Quantization) -> float:
+            made = with_integer_weights(self.model.quantized(asked))
+            program = lowered(made, target.rounding, target.runnable)
+            return -float(sum(step.op == "onnx" for step in program.instructions))
+
+        return measure
+
+
+def judged(wish: Asked, trying: Trying) -> Judged:
+    """The gate, and where it is not met the advice."""
+    if wish.met:
+        return Judged(wish.number, wish.what, True)
+    is_placement = wish.kind == "cpu_nodes"
+    blamed = trying.on_cpu if is_placement else trying.losers
+    mending = None if trying.model.is_fixed else _mending(wish, trying, [b.node for b in blamed])
+    return Judged(wish.number, wish.what, False, tuple(blamed[:MOST_BLAMED]), mending)
+
+
+def _mending(wish: Asked, trying: Trying, names: Sequence[str]) -> Mending | None:
+    model = trying.model
+    measure = MEASURES[wish.kind](trying, wish)
+    if wish.kind != "cpu_nodes":
+        tried = promotions(model.graph, model.target, model.quantization, names)
+        return mended(measure, model.quantization, tried, wish.wanted)
+    tried = demands(model.quantization, names)
+    found = mended(measure, model.quantization, tried, wish.wanted)
+    return found and replace(found, before=0.0 - found.before, after=0.0 - found.after)
+
+
+MEASURES: Mapping[str, Callable[[Trying, Asked], Measure]] = {
+    "cosine": Trying.cosine,
+    "metric": Trying.metric,
+    "cpu_nodes": Trying.cpu_nodes,
+}

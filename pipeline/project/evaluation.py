@@ -1,0 +1,75 @@
+"""The sections that say how good is good enough: `evaluation:` and `gates:`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pipeline.project.doc import Doc
+from pipeline.project.paths import FileGlob, FilePath, Metric
+from pipeline.project.transforms import Transform
+
+TOP1 = Metric("top1")
+
+
+@dataclass(frozen=True)
+class Dataset:
+    files: Annotated[
+        FileGlob,
+        Doc("A pattern of pictures or arrays. The folder of each is its label unless `labels` is."),
+    ]
+    labels: Annotated[
+        FilePath | None,
+        Doc("A .csv with the columns file and label, a .json of the same, or COCO's instances."),
+    ] = None
+    classes: Annotated[
+        tuple[str, ...],
+        Doc("Labels in the order of the model's classes; by default numbers, or names sorted."),
+    ] = ()
+    transforms: Annotated[
+        tuple[Transform, ...] | None,
+        Doc("What is done to a picture before it is fed; by default what `data` says."),
+    ] = None
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    dataset: Annotated[Dataset, Doc("Pictures and what is true of them.")]
+    metric: Annotated[
+        Metric,
+        Doc("top1, top5, map50, map50_95, cosine, or `file.py:function`, Python of the project."),
+    ] = TOP1
+    postprocess: Annotated[
+        Literal["none", "softmax", "yolo", "ssd"],
+        Doc(
+            "yolo: as the model's edgefirst metadata says; ssd: boxes in 0..1 and scores, the "
+            "first class is background."
+        ),
+    ] = "none"
+    artifacts: Annotated[
+        tuple[Literal["float", "calibrated", "quantized", "compiled"], ...],
+        Doc(
+            "What is evaluated, the float model in any case; compiled runs in exact integers, the "
+            "others in onnxruntime."
+        ),
+    ] = ("float", "quantized")
+    limit: Annotated[
+        int | None, Doc("So many pictures, spread evenly; by default all.", minimum=1)
+    ] = None
+    jobs: Annotated[int | None, Doc("Pictures at a time; by default one per core.", 1, 256)] = None
+
+
+@dataclass(frozen=True)
+class Gate:
+    """One condition: `metric` with `max_drop`, `cosine`, or `max_cpu_nodes`."""
+
+    metric: Annotated[
+        str | None, Doc("A figure of `evaluation`, in points; the last artifact counts.")
+    ] = None
+    max_drop: Annotated[float | None, Doc("At most so far below the float model.", minimum=0.0)] = (
+        None
+    )
+    cosine: Annotated[
+        float | None, Doc("Of the worst output, over the calibration samples.", 0.0, 1.0)
+    ] = None
+    max_cpu_nodes: Annotated[int | None, Doc("Nodes that may run on the CPU.", minimum=0)] = None

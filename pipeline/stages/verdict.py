@@ -1,0 +1,80 @@
+"""verdict: every gate against what was measured; where one is not met, the guilty and a remedy.
+
+A blamed node is one of those that lose most themselves. What is advised has been tried: the model
+was quantized that way and measured again, in float with Q/DQ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from pipeline.custom.operators import declared
+from pipeline.data.samples import Samples
+from pipeline.debug.blame import local_losses
+from pipeline.debug.compare import Comparison, Row
+from pipeline.engine.mixed import float_session
+from pipeline.evaluate.figures import Figures
+from pipeline.evaluate.gates import Measured, asked
+from pipeline.evaluate.scored import ground
+from pipeline.evaluate.trying import Model, Trying, judged
+from pipeline.evaluate.verdict import Blamed, Judged, Verdict
+from pipeline.graph import Graph
+from pipeline.project.files import SourceFiles
+from pipeline.project.sections import Evaluation, Files, Gate, Input, Quantization
+from pipeline.quant.qdq import DEFAULT
+from pipeline.quant.recipe import Recipe
+from pipeline.quant.rescale import rescaled
+from pipeline.targets.target import Target
+
+
+def verdict(
+    original_float: Graph,
+    optimized_float: Graph,
+    samples: Samples,
+    recipe: Recipe,
+    calibrated: Graph,
+    quantized: Graph,
+    comparison: Comparison,
+    target: Target,
+    gates: tuple[Gate, ...],
+    inputs: Mapping[str, Input],
+    data: Mapping[str, Files],
+    sources: SourceFiles,
+    custom_operators: Sequence[str] = (),
+    quantization: Quantization = DEFAULT,
+    evaluation: Evaluation | None = None,
+    float_score: Figures | None = None,
+    calibrated_score: Figures | None = None,
+    quantized_score: Figures | None = None,
+    compiled_score: Figures | None = None,
+) -> Verdict:
+    scores = (float_score, calibrated_score, quantized_score, compiled_score)
+    found = _measured([score for score in scores if score is not None], comparison)
+    wishes = [asked(gate, index, found) for index, gate in enumerate(gates)]
+    if all(wish.met for wish in wishes):
+        return Verdict(target.name, tuple(Judged(wish.number, wish.what, True) for wish in wishes))
+    operators = declared(custom_operators, sources)
+    dataset = None
+    if evaluation is not None:
+        model = partial(float_session, original_float, operators)
+        dataset = ground(original_float, inputs, data, evaluation, sources, model)
+    real = rescaled(optimized_float, recipe.factors)
+    losses = local_losses(real, calibrated, quantized, samples, target, operators)
+    trying = Trying(
+        Model(optimized_float, recipe, samples, target, operators, quantization),
+        [Blamed(*loss) for loss in losses if loss.lost > 0],
+        [Blamed(row.node, None, row.origin) for row in _on_cpu(comparison)],
+        dataset,
+    )
+    return Verdict(target.name, tuple(judged(wish, trying) for wish in wishes))
+
+
+def _measured(scores: Sequence[Figures], comparison: Comparison) -> Measured:
+    worst = min((output.cosine for output in comparison.outputs), default=1.0)
+    cosine = worst if comparison.samples else None
+    return Measured(scores, cosine, len(_on_cpu(comparison)))
+
+
+def _on_cpu(comparison: Comparison) -> list[Row]:
+    return [row for row in comparison.rows if row.subgraph is None]

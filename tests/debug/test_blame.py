@@ -1,0 +1,55 @@
+"""Blame: a fault that was put in is named first, whichever node it was put in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from workspaces import Workspace
+
+from pipeline.cli.projects import selected
+from pipeline.data.samples import Samples
+from pipeline.debug.blame import local_losses
+from pipeline.engine.fusion import result
+from pipeline.graph import Graph
+from pipeline.project.reader import built as built_from
+from pipeline.quant.integers import with_integer_weights
+from pipeline.quant.qdq import DEFAULT
+from pipeline.quant.ranges import Range
+from pipeline.quant.recipe import Recipe
+from pipeline.quant.search import calibrated_with
+from pipeline.targets.target import Target
+
+FAULTY = (
+    "stem_conv",
+    "block1_depthwise",
+    "block1_pointwise",
+    "block1_add",
+    "down_conv",
+    "block2_depthwise",
+    "block2_pointwise",
+    "block2_add",
+    "pool",
+    "logits",
+)
+
+
+@pytest.mark.parametrize("name", FAULTY)
+@pytest.mark.parametrize("chip", ["rdk-x5", "ara240"])
+def test_a_range_four_times_too_large_is_blamed_first(
+    built_once: Workspace, chip: str, name: str
+) -> None:
+    (build,) = selected(built_once.root, ["digits"], paranoid=False)
+    out = built_once.project / "out"
+    graph = Graph.load(out / "optimized_float.onnx")
+    recipe = Recipe.load(out / f"recipe.{chip}.json")
+    target = built_from(Target, build.plan.node(f"digits:{chip}/recipe").target_document)
+    (node,) = graph.find(name)
+    tensor = str(result(node).name)
+    low, high = recipe.ranges[tensor]
+    faulty = replace(recipe, ranges={**recipe.ranges, tensor: Range(4 * low, 4 * high)})
+    made = calibrated_with(graph, faulty, target, DEFAULT)
+    samples = Samples.load(out / "samples.npz")
+    found = local_losses(graph, made, with_integer_weights(made), samples, target)
+    assert found[0].node == name
+    assert found[0].lost > 2 * found[1].lost
