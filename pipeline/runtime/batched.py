@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from pipeline.engine.reference import ReferenceSession
+from pipeline.engine.exact import ExactSession
 from pipeline.errors import GraphError
 
 
 class Batched:
-    def __init__(self, session: ReferenceSession, batch: int) -> None:
+    def __init__(self, session: ExactSession, batch: int) -> None:
         self._session = session
         self._batch = batch
         self.input_names = session.input_names

@@ -10,14 +10,14 @@ import numpy as np
 
 from pipeline.bundle.archive import Bundle
 from pipeline.custom.operators import Operators, operators_in, require
+from pipeline.engine.exact import ExactSession
 from pipeline.engine.mixed import FloatSession, float_session
 from pipeline.engine.ort import OrtSession
-from pipeline.engine.reference import ReferenceSession
 from pipeline.errors import GraphError, did_you_mean
 from pipeline.graph import parse
 from pipeline.runtime.batched import Batched
 
-Engine = FloatSession | ReferenceSession | Batched
+Engine = FloatSession | ExactSession | Batched
 
 
 class Trust(NamedTuple):
@@ -40,7 +40,7 @@ def _onnx(path: Path, trust: Trust) -> Engine:
 
 def _bundle(path: Path, trust: Trust) -> Engine:
     bundle = Bundle.load(path)
-    session = ReferenceSession(bundle.program, _trusted(bundle, path, trust))
+    session = ExactSession(bundle.program, _trusted(bundle, path, trust))
     return session if bundle.batch == 1 else Batched(session, bundle.batch)
 
 
