@@ -14,10 +14,12 @@ import numpy as np
 
 from pipeline.bundle.program import Instruction, Program
 from pipeline.custom.operators import NO_OPERATORS, Operators
-from pipeline.engine.floats import InexactError, given_back, held_of, is_translatable, translated
+from pipeline.engine.floats import InexactError, given_back, held_of
 from pipeline.engine.ort import Feeds, OrtSession
 from pipeline.engine.parallel import threads
-from pipeline.engine.reference import ReferenceSession
+from pipeline.engine.port import port
+from pipeline.engine.reference import MISFITS, ReferenceSession
+from pipeline.engine.translate import is_translatable, translated
 from pipeline.errors import GraphError
 from pipeline.graph import Building, Graph, Tensor
 
@@ -37,6 +39,10 @@ class ExactSession:
         """`at_once` is the number of threads, by default one per core."""
         self._reference = ReferenceSession(program, operators)
         self.program = program
+        self.inputs, self.outputs = (
+            tuple(port(n, program.tensors[n].shape, program.tensors[n].dtype) for n in names)
+            for names in (program.inputs, program.outputs)
+        )
         self.input_names = program.inputs
         self.output_names = program.outputs
         self._threads = at_once or threads()
@@ -67,7 +73,7 @@ class ExactSession:
             return False
         try:
             _graph(self.program, (step,), step.outputs)
-        except (InexactError, GraphError):
+        except (InexactError, GraphError, *MISFITS):
             return False
         return True
 

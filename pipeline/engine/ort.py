@@ -12,6 +12,7 @@ import numpy as np
 import onnxruntime
 from onnxruntime.capi import onnxruntime_pybind11_state as state
 
+from pipeline.engine.port import Port
 from pipeline.errors import GraphError
 
 Feeds = Mapping[str, np.ndarray]
@@ -47,8 +48,10 @@ class OrtSession:
             )
         except _REFUSALS as error:
             raise GraphError(f"onnxruntime refuses the model: {error}") from error
-        self.input_names = tuple(i.name for i in self._session.get_inputs())
-        self.output_names = tuple(o.name for o in self._session.get_outputs())
+        self.inputs = tuple(Port(i.name, i.shape, i.type) for i in self._session.get_inputs())
+        self.outputs = tuple(Port(o.name, o.shape, o.type) for o in self._session.get_outputs())
+        self.input_names = tuple(given.name for given in self.inputs)
+        self.output_names = tuple(made.name for made in self.outputs)
 
     def run(self, names: Sequence[str] | None, feeds: Feeds) -> list[np.ndarray]:
         """The named outputs (all when None) for one set of feeds. Raises GraphError."""

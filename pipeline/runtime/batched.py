@@ -14,6 +14,10 @@ class Batched:
     def __init__(self, session: ExactSession, batch: int) -> None:
         self._session = session
         self._batch = batch
+        self.inputs, self.outputs = (
+            tuple(one._replace(shape=[batch, *one.shape[1:]]) for one in ports)
+            for ports in (session.inputs, session.outputs)
+        )
         self.input_names = session.input_names
         self.output_names = session.output_names
 
