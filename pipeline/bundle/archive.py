@@ -39,10 +39,11 @@ WEIGHTS = "weights.bin"
 MEMBERS = ("manifest.json", "program.json", WEIGHTS, "provenance.json")
 HEADER = struct.Struct("<4s5H3I2H")  # of a member: signature, ..., lengths of name and extra field
 CODE = "code/"  # the folder of members that are Python
+PACK = "pack.json"  # of a file that holds several bundles
 BESIDE = ("edgefirst.json", "labels.txt")  # members for other readers
 
 # What a stranger's bytes make zipfile, json and `unpacked` raise.
-_DAMAGE = (
+DAMAGE = (
     zipfile.BadZipFile,
     EOFError,
     KeyError,
@@ -80,7 +81,7 @@ class Bundle:
             **{name: self.beside[name] for name in BESIDE if name in self.beside},
         }
         manifest = digest.canonical(_manifest(self.target, self.batch, self.program, members))
-        return _zipped({"manifest.json": manifest, **members})
+        return zipped({"manifest.json": manifest, **members})
 
     @classmethod
     def from_bytes(cls, data: bytes, name: str = "bundle") -> Bundle:
@@ -103,7 +104,7 @@ class Bundle:
             beside = {name: members[name] for name in BESIDE if name in members}
             provenance = _document(members["provenance.json"])
             return cls(target, program, provenance, batch, code, beside)
-        except _DAMAGE as error:
+        except DAMAGE as error:
             raise GraphError(f"not a bundle, or damaged: {error}", name) from error
 
     def save(self, path: Path) -> None:
@@ -159,7 +160,7 @@ def _document(data: bytes) -> dict[str, Json]:
 # -- the file ------------------------------------------------------------------------------
 
 
-def _zipped(members: Mapping[str, bytes]) -> bytes:
+def zipped(members: Mapping[str, bytes]) -> bytes:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         for name, data in members.items():
@@ -176,6 +177,8 @@ def _members(file: BinaryIO, data: memoryview) -> dict[str, Any]:
         names = [entry.filename for entry in entries]
         code = sorted({name for name in names if name.startswith(CODE)})
         beside = [name for name in BESIDE if name in names]
+        if PACK in names:
+            raise GraphError("a packed model: choose one of those in it", hint="npumake info FILE")
         if sorted(names) != sorted([*MEMBERS, *code, *beside]):
             raise ValueError("other members than a bundle has")
         if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):

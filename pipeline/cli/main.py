@@ -13,12 +13,16 @@ from pipeline.cli import (
     build,
     hb_compile,
     hb_mapper,
+    info,
     list_nodes,
+    modify,
     new,
+    pack,
     precision,
     run,
     show_artifact,
     synap,
+    verify,
     why,
 )
 from pipeline.cli.blas import one_thread
@@ -33,12 +37,16 @@ VERBS: dict[
     "build": (build.arguments, build.run),
     "hb_compile": (hb_compile.arguments, hb_compile.run),
     "hb_mapper": (hb_mapper.arguments, hb_mapper.run),
+    "info": (info.arguments, info.run),
     "list": (list_nodes.arguments, list_nodes.run),
+    "modify": (modify.arguments, modify.run),
     "new": (new.arguments, new.run),
+    "pack": (pack.arguments, pack.run),
     "precision": (precision.arguments, precision.run),
     "run": (run.arguments, run.run),
     "show": (show_artifact.arguments, show_artifact.run),
     "synap": (synap.arguments, synap.run),
+    "verify": (verify.arguments, verify.run),
     "why": (why.arguments, why.run),
 }
 

@@ -34,6 +34,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="[NAME=]FILE",
         help="a picture, a .npy file or bare numbers",
     )
+    parser.add_argument("-m", dest="name", metavar="NAME", help="one of a packed model")
     parser.add_argument("--labels", type=Path, metavar="FILE", help="a class per line")
     parser.add_argument("--top", type=int, default=5, metavar="N", help="classes to show, 5")
     parser.add_argument("--colors", help="rgb, bgr, gray or yuv444, as the model is fed")
@@ -48,9 +49,9 @@ def run(given: argparse.Namespace) -> int:
     from pipeline.detection.carriers import labels_in, metadata_in
     from pipeline.runtime import Session
 
-    session = Session(given.model, threads=given.threads)
-    files = _files(given.input, session.input_names)
-    made = session.run(None, _feeds(session, files, given.colors), given.offset)
+    session = Session(given.model, threads=given.threads, model=given.name)
+    files = files_of(given.input, session.input_names)
+    made = session.run(None, feeds_of(session, files, given.colors), given.offset)
     outputs = dict(zip(session.output_names, made, strict=True))
     metadata = metadata_in(given.model)
     labels = _lines(given.labels) if given.labels else labels_in(given.model)
@@ -63,7 +64,7 @@ def run(given: argparse.Namespace) -> int:
     return 0
 
 
-def _files(given: list[str], names: tuple[str, ...]) -> dict[str, Path]:
+def files_of(given: list[str], names: tuple[str, ...]) -> dict[str, Path]:
     """A file for every input. Raises ProjectError."""
     found: dict[str, Path] = {}
     for text in given:
@@ -76,7 +77,7 @@ def _files(given: list[str], names: tuple[str, ...]) -> dict[str, Path]:
     return found
 
 
-def _feeds(session: Session, files: dict[str, Path], colors: str | None) -> dict[str, np.ndarray]:
+def feeds_of(session: Session, files: dict[str, Path], colors: str | None) -> dict[str, np.ndarray]:
     from pipeline.runtime.picture import fed
 
     ports = {port.name: port for port in session.get_inputs()}
@@ -119,9 +120,9 @@ def _boxes(
     from pipeline.data.detections import Detection, drawn
     from pipeline.data.pictures import pixels
     from pipeline.detection.decode import Rules, decode
-    from pipeline.runtime.picture import read
+    from pipeline.runtime.picture import closed, read, size
 
-    height, width = _size(session)
+    height, width = size(closed(session.get_inputs()[0]), picture.name)
     rules = Rules(score=given.score, class_aware=metadata.nms == "class_aware")
     found = decode(outputs, metadata.outputs, (height, width), rules)
     rgb = pixels(read(picture), picture.name, "RGB", upright=True)
@@ -143,12 +144,6 @@ def _boxes(
         }
         for one in boxes
     ]
-
-
-def _size(session: Session) -> tuple[int, int]:
-    """(height, width) of the first input."""
-    sizes = [size if isinstance(size, int) else 1 for size in session.get_inputs()[0].shape]
-    return (sizes[1], sizes[2]) if sizes[3] in (1, 3) else (sizes[2], sizes[3])
 
 
 def _text(found: list[dict[str, Any]]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -37,7 +37,7 @@ def read(file: Path) -> bytes:
 def fed(file: Path, port: Port, colors: str | None = None) -> np.ndarray:
     """An array for the port. A picture is stretched to its height and width, in `colors` (gray for
     one channel, else rgb), uint8; numbers come as `.npy` or bare. Raises ProjectError."""
-    shape = tuple(size if isinstance(size, int) else 1 for size in port.shape)
+    shape = closed(port)
     if file.suffix.lower() in PICTURES:
         return _picture(read(file), file.name, shape, colors)
     taken = Taken(shape, str(port.dtype))
@@ -48,11 +48,27 @@ def fed(file: Path, port: Port, colors: str | None = None) -> np.ndarray:
     return found.reshape(shape).astype(found.dtype if found.dtype == np.uint8 else port.dtype)
 
 
-def _picture(data: bytes, name: str, shape: tuple[int, ...], colors: str | None) -> np.ndarray:
+def closed(port: Port) -> tuple[int, ...]:
+    """Its shape; a dimension that is open is 1."""
+    return tuple(size if isinstance(size, int) else 1 for size in port.shape)
+
+
+def is_nhwc(shape: Sequence[int], name: str) -> bool:
+    """Whether the channels of a picture, one or three, are the last axis; they are not where both
+    may be. Raises ProjectError for what takes no picture."""
     if len(shape) != 4 or not {shape[1], shape[3]} & {1, 3}:
         raise ProjectError(f"an input of {list(shape)} is no picture", name, "feed a .npy file")
-    is_last = shape[3] in (1, 3)
-    channels, height, width = (shape[3], *shape[1:3]) if is_last else shape[1:]
+    return shape[1] not in (1, 3)
+
+
+def size(shape: Sequence[int], name: str) -> tuple[int, int]:
+    """(height, width)."""
+    return (shape[1], shape[2]) if is_nhwc(shape, name) else (shape[2], shape[3])
+
+
+def _picture(data: bytes, name: str, shape: tuple[int, ...], colors: str | None) -> np.ndarray:
+    is_last, (height, width) = is_nhwc(shape, name), size(shape, name)
+    channels = shape[3] if is_last else shape[1]
     kind = colors or ("gray" if channels == 1 else "rgb")
     if kind not in COLORS:
         raise ProjectError(f"no colors `{kind}`", name, did_you_mean(kind, COLORS))

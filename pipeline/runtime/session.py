@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.bundle.archive import Bundle
+from pipeline.bundle.pack import chosen
 from pipeline.custom.operators import Operators, operators_in, require
 from pipeline.engine.exact import ExactSession
 from pipeline.engine.mixed import FloatSession, float_session
@@ -22,12 +23,13 @@ Engine = FloatSession | ExactSession | Batched
 
 
 class Trust(NamedTuple):
-    """Which Python may run: the caller's own operators, or what the file brings. And on how many
-    threads; None where it is left to the engine."""
+    """What the caller says: which Python may run, the operators of his own or what the file brings;
+    how many threads, None where it is left to the engine; which model of a packed file."""
 
     operators: Operators
     allow_code: bool
     threads: int | None = None
+    model: str | None = None
 
 
 def _onnx(path: Path, trust: Trust) -> Engine:
@@ -42,7 +44,7 @@ def _onnx(path: Path, trust: Trust) -> Engine:
 
 
 def _bundle(path: Path, trust: Trust) -> Engine:
-    bundle = Bundle.load(path)
+    bundle = chosen(path, trust.model)
     operators = _trusted(bundle, path, trust)
     session = ExactSession(bundle.program, operators, trust.threads)
     return session if bundle.batch == 1 else Batched(session, bundle.batch)
@@ -69,7 +71,8 @@ class Session:
 
     `.onnx` runs in onnxruntime, `.hybrid` in exact integers. Raises GraphError for a file that
     cannot be run, and for feeds that do not fit. `threads` is 1 for `.onnx`, where it may change
-    the last bit of a sum, and one per core for `.hybrid`, where it changes nothing.
+    the last bit of a sum, and one per core for `.hybrid`, where it changes nothing. `model` chooses
+    one of a packed file.
 
     A model with custom operators runs the user's Python, and only when told to: `operators` are
     files of the caller's own, `allow_code` takes those that a bundle brings.
@@ -82,6 +85,7 @@ class Session:
         operators: Iterable[str | Path] = (),
         allow_code: bool = False,
         threads: int | None = None,
+        model: str | None = None,
     ) -> None:
         path = Path(path)
         if path.suffix not in ENGINES:
@@ -89,7 +93,9 @@ class Session:
             raise GraphError(f"no engine runs a `{path.suffix}` file", str(path), f"known: {known}")
         if not path.is_file():
             raise GraphError("no such file", str(path))
-        self._engine = ENGINES[path.suffix](path, Trust(_read(operators), allow_code, threads))
+        self._engine = ENGINES[path.suffix](
+            path, Trust(_read(operators), allow_code, threads, model)
+        )
         self.input_names: tuple[str, ...] = self._engine.input_names
         self.output_names: tuple[str, ...] = self._engine.output_names
 
@@ -110,7 +116,7 @@ class Session:
         """
         _refuse_unknown("output", names or (), self.output_names)
         _refuse_unknown("input", feeds, self.input_names)
-        return self._engine.run(names, self._offset(feeds, input_offset))
+        return self._engine.run(names, self.offset(feeds, input_offset))
 
     def run_feature(
         self, names: Sequence[str] | None, feeds: Feeds, input_offset: int = 0
@@ -139,7 +145,8 @@ class Session:
         ]
         return [np.concatenate(made) for made in zip(*each, strict=True)]
 
-    def _offset(self, feeds: Feeds, offset: int) -> Feeds:
+    def offset(self, feeds: Feeds, offset: int) -> dict[str, np.ndarray]:
+        """The feeds with pixels as codes; what is no uint8 as it is."""
         takes = {given.name: given.dtype for given in self.get_inputs()}
         return {
             name: (x.astype(np.int32) - offset).astype(takes[name])
