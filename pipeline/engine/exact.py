@@ -20,8 +20,7 @@ from pipeline.engine.parallel import threads
 from pipeline.engine.port import port
 from pipeline.engine.reference import MISFITS, ReferenceSession
 from pipeline.engine.translate import is_translatable, translated
-from pipeline.errors import GraphError
-from pipeline.graph import Building, Graph, Tensor
+from pipeline.graph import Building, Graph, Tensor, Value
 
 Values = dict[str, np.ndarray]
 Turn = Callable[[Values], None]  # adds what it makes
@@ -72,8 +71,8 @@ class ExactSession:
         if not is_translatable(step, self.program):
             return False
         try:
-            _graph(self.program, (step,), step.outputs)
-        except (InexactError, GraphError, *MISFITS):
+            _translated(self.program, (step,))
+        except (InexactError, *MISFITS):
             return False
         return True
 
@@ -113,7 +112,17 @@ def _last_readers(program: Program) -> Mapping[str, int]:
 
 
 def _graph(program: Program, steps: Sequence[Instruction], made: Sequence[str]) -> Graph:
-    """Codes in, codes out. Raises InexactError, or GraphError where shapes do not fit."""
+    """Codes in, codes out. Raises GraphError where shapes do not fit."""
+    building, held = _translated(program, steps)
+    return building.finished(
+        {name: given_back(building, held[name], name, program.tensors[name]) for name in made}
+    )
+
+
+def _translated(
+    program: Program, steps: Sequence[Instruction]
+) -> tuple[Building, Mapping[str, Value]]:
+    """What holds each tensor of the instructions, by name. Raises InexactError."""
     own = {name for step in steps for name in step.outputs}
     read = dict.fromkeys(name for step in steps for name in step.inputs if name not in own)
     tensors = program.tensors
@@ -124,6 +133,4 @@ def _graph(program: Program, steps: Sequence[Instruction], made: Sequence[str]) 
     }
     for step in steps:
         held[step.outputs[0]] = translated(building, step, program, held)
-    return building.finished(
-        {name: given_back(building, held[name], name, tensors[name]) for name in made}
-    )
+    return building, held

@@ -120,6 +120,22 @@ def _reshape(call: Call) -> Value:
     return finished(call, call.add("Reshape", call.read[0], shape), call.largest())
 
 
+def _gather(call: Call) -> Value:
+    found = _taken(call, call.read[0], call.step.constants["indices"], call.step.attributes["axis"])
+    return finished(call, found, call.largest())
+
+
+def _resize_nearest(call: Call) -> Value:
+    found = call.read[0]
+    for axis in call.step.attributes["axes"]:
+        found = _taken(call, found, call.step.constants[f"index_{axis}"], axis)
+    return finished(call, found, call.largest())
+
+
+def _taken(call: Call, x: Value, indices: np.ndarray, axis: int) -> Value:
+    return call.add("Gather", x, call.constant(indices, np.int64), axis=axis)
+
+
 def _concat(call: Call) -> Value:
     mantissa, shift = call.step.constants["mantissa"], call.step.constants["shift"]
     parts = [
@@ -180,12 +196,14 @@ TRANSLATIONS: dict[str, Callable[[Call], Value]] = {
     "concat": _concat,
     "conv": _conv,
     "dequantize": _dequantize,
+    "gather": _gather,
     "lookup": _lookup,
     "matmul": _matmul,
     "max_pool": _max_pool,
     "mean": _mean,
     "mul": _mul,
     "quantize": _quantize,
+    "resize_nearest": _resize_nearest,
     "rescale": lambda call: finished(call, call.read[0], call.largest()),
     "reshape": _reshape,
     "transpose": _moved("Transpose", "perm"),
