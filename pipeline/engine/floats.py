@@ -8,7 +8,8 @@ while no partial sum can exceed 2**24, in whatever order and on however many thr
 A factor is M * 2**-s with |M| < 2**31, an exact float64. The product with it is exact where
 |a| * |M| <= 2**53. Where it may not be, the rounded float64 and the exact code are still both
 monotonic in a: they are equal everywhere if they are where the code changes, at the three integers
-around every threshold  (k + 1/2) * 2**s / M  that the clamp lets through. That is tried out.
+around every threshold  (k + 1/2) * 2**s / M  that the clamp lets through and a may reach, and at
+the ends of what a may reach. That is tried out, channel by channel.
 
 What keeps none of these bounds has no translation, and is left to NumPy.
 """
@@ -25,12 +26,11 @@ from pipeline.graph import Building, Value
 from pipeline.graph import Tensor as Made
 from pipeline.kernels import rounding
 from pipeline.kernels.arrays import Int64
-from pipeline.kernels.rounding import FixedPoint, Real, Rounding
+from pipeline.kernels.rounding import FixedPoint, Real, Rounding, Whole
 
 SINGLE, DOUBLE = 1 << 24, 1 << 53  # integers that float32 and float64 hold
 FLOAT, INT32, FLOAT64 = 1, 6, 11  # of ONNX's element types
 CODES = {"uint8": 2, "int8": 3, "uint16": 4, "int16": 5}
-MOST_SHIFT = 52  # with 10 bits of code, what int64 holds
 MOST_TRIED = 1 << 22  # thresholds of one instruction
 IDENTITY = (1 << 30, 30)  # mantissa and shift of the factor 1
 
@@ -85,27 +85,35 @@ def given_back(building: Building, held: Value, name: str, grid: Tensor) -> Valu
 # -- accumulator → steps of the output grid ------------------------------------------------
 
 
-def finished(call: Call, accumulator: Value, bound: int, trailing: int = 0) -> Value:
-    """Factor, rounding and clamp of an exact accumulator of magnitude `bound` at most."""
+def finished(
+    call: Call, accumulator: Value, bound: Whole | int, trailing: int = 0, middle: Whole | int = 0
+) -> Value:
+    """Factor, rounding and clamp of an exact accumulator within `bound` of `middle`, each a number
+    or one per channel."""
     roles = (call.step.constants["mantissa"], call.step.constants["shift"])
-    return clamped(call, rescaled(call, accumulator, bound, roles, trailing))
+    within = (np.asarray(middle - bound, np.int64), np.asarray(middle + bound, np.int64))
+    return clamped(call, rescaled(call, accumulator, within, roles, trailing))
 
 
 def rescaled(
-    call: Call, x: Value, bound: int, factor: tuple[np.ndarray, np.ndarray], trailing: int = 0
+    call: Call,
+    x: Value,
+    within: tuple[Int64, Int64],
+    factor: tuple[Int64, Int64],
+    trailing: int = 0,
 ) -> Value:
-    mantissa, shift = (
-        np.asarray(given.reshape(*given.shape, *(1,) * trailing) if given.ndim == 1 else given)
-        for given in factor
-    )
+    """Factor and rounding. Raises InexactError where some code in the clamp may be another."""
+    mantissa, shift = (np.asarray(given) for given in factor)
     if bool(np.all(mantissa == IDENTITY[0]) and np.all(shift == IDENTITY[1])):
-        return x
-    widest = bound * np.abs(mantissa.astype(object))
-    wide = np.asarray(widest > DOUBLE)
-    if wide.any() and not _agree(call, mantissa[wide], shift[wide]):
+        return call.add("Cast", x, to=FLOAT)
+    m, s, low, high = (each.ravel() for each in np.broadcast_arrays(mantissa, shift, *within))
+    reach = np.maximum(np.abs(low), np.abs(high))
+    wide = reach.astype(object) * np.abs(m) > DOUBLE
+    if wide.any() and not _agree(call, *(each[wide, None] for each in (m, s, low, high))):
         raise InexactError
     real = np.asarray(np.ldexp(mantissa.astype(np.float64), -shift))
-    scaled = call.add("Mul", call.add("Cast", x, to=FLOAT64), call.constant(real, np.float64))
+    spread = real.reshape(*real.shape, *(1,) * trailing) if real.ndim == 1 else real
+    scaled = call.add("Mul", call.add("Cast", x, to=FLOAT64), call.constant(spread, np.float64))
     return rounded(call, scaled)
 
 
@@ -129,32 +137,31 @@ ROUNDED: dict[Rounding, Callable[[Call, Value], Value]] = {
 }
 
 
-def _agree(call: Call, mantissa: Int64, shift: Int64) -> bool:
-    """Whether the float64 product gives the exact code around every threshold of these factors."""
-    low, high = _limits(call)
-    m, s = mantissa[:, None], shift[:, None]
-    if (high - low) * m.size > MOST_TRIED or m.min() <= 0 or s.min() < 1 or s.max() > MOST_SHIFT:
+def _agree(call: Call, m: Int64, s: Int64, low: Int64, high: Int64) -> bool:
+    """Whether the float64 product gives the exact code around every threshold of these factors
+    from `low` to `high`, all (n, 1)."""
+    first, last = limits(call)
+    if (last - first) * m.size > MOST_TRIED or m.min() <= 0 or s.min() < 1:
         return False
-    threshold = ((2 * np.arange(low, high) + 1) << (s - 1)) // m
+    odd = (2 * np.arange(first, last) + 1).astype(object)
+    threshold = (odd << (s - 1)) // m
+    near = np.concatenate([threshold - 1, threshold, threshold + 1, low, high], axis=1)
+    tried = np.clip(near, low, high).astype(np.int64)
     rule: Rounding = call.step.attributes["rounding"]
     real: Real = np.ldexp(m.astype(np.float64), -s)
-    return all(
-        np.array_equal(
-            rounding.ROUNDED[rule](np.multiply(a, real)),
-            rounding.rescale(a, FixedPoint(m, s), rule),
-        )
-        for a in (threshold - 1, threshold, threshold + 1)
-    )
+    by_float = rounding.ROUNDED[rule](np.multiply(tried, real))
+    exact = rounding.rescale(tried, FixedPoint(m, s), rule)
+    return np.array_equal(np.clip(by_float, first, last), np.clip(exact, first, last))
 
 
-def _limits(call: Call) -> tuple[int, int]:
+def limits(call: Call) -> tuple[int, int]:
     """The clamp in steps."""
     zero = call.output.zero_point
     return call.step.attributes["low"] - zero, call.step.attributes["high"] - zero
 
 
 def clamped(call: Call, x: Value) -> Value:
-    low, high = (call.constant(np.array(limit), np.float32) for limit in _limits(call))
+    low, high = (call.constant(np.array(limit), np.float32) for limit in limits(call))
     return call.add("Clip", x, low, high)
 
 

@@ -26,6 +26,7 @@ from pipeline.engine.floats import (
     rounded,
 )
 from pipeline.graph import Building, Value
+from pipeline.kernels.arrays import Int64
 
 
 def translated(
@@ -45,26 +46,27 @@ def is_translatable(step: Instruction, program: Program) -> bool:
     return step.op in TRANSLATIONS and known
 
 
-def _reach(call: Call, weight: np.ndarray, axes: tuple[int, ...]) -> int:
-    """The bound on every partial sum of x * w. Raises InexactError."""
-    largest = np.abs(weight.astype(np.int64)).sum(axis=axes).max(initial=0)
-    return held_by(call.largest() * int(largest), SINGLE)
+def _reach(call: Call, weight: np.ndarray, axes: tuple[int, ...]) -> Int64:
+    """The bound on every partial sum of x * w, per channel. Raises InexactError."""
+    reach = call.largest() * np.abs(weight.astype(np.int64)).sum(axis=axes)
+    held_by(int(reach.max(initial=0)), SINGLE)
+    return np.asarray(reach)
 
 
 def _biased(
-    call: Call, total: Value, reach: int, bias: np.ndarray | None, trailing: int = 0
+    call: Call, total: Value, reach: Int64, bias: np.ndarray | None, trailing: int = 0
 ) -> Value:
     """A bias that float32 might not hold is added in float64."""
     if bias is None:
         return finished(call, total, reach, trailing)
-    bound = reach + int(np.abs(bias.astype(np.int64)).max(initial=0))
+    middle = bias.astype(np.int64)
     given = bias.reshape(*bias.shape, *(1,) * trailing)
-    if bound <= SINGLE:
+    if int((reach + np.abs(middle)).max(initial=0)) <= SINGLE:
         total = call.add("Add", total, call.constant(given, np.float32))
     else:
         wide = call.add("Cast", total, to=FLOAT64)
         total = call.add("Add", wide, call.constant(given, np.float64))
-    return finished(call, total, bound, trailing)
+    return finished(call, total, reach, trailing, middle)
 
 
 def _conv(call: Call) -> Value:
@@ -136,10 +138,14 @@ def _taken(call: Call, x: Value, indices: np.ndarray, axis: int) -> Value:
     return call.add("Gather", x, call.constant(indices, np.int64), axis=axis)
 
 
+def _both(bound: int) -> tuple[Int64, Int64]:
+    return np.asarray(-bound, np.int64), np.asarray(bound, np.int64)
+
+
 def _concat(call: Call) -> Value:
     mantissa, shift = call.step.constants["mantissa"], call.step.constants["shift"]
     parts = [
-        rescaled(call, x, call.largest(index), (mantissa[index], shift[index]))
+        rescaled(call, x, _both(call.largest(index)), (mantissa[index], shift[index]))
         for index, x in enumerate(call.read)
     ]
     return clamped(call, call.add("Concat", *parts, axis=call.step.attributes["axis"]))

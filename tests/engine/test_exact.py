@@ -69,6 +69,18 @@ def test_a_bias_beyond_float32_is_added_exactly(bias, rounding):
     same(program("matmul", constants, rounding=rounding), {"x": CODES})
 
 
+@pytest.mark.parametrize("rounding", ROUNDINGS)
+def test_a_channel_whose_weights_are_next_to_nothing_is_its_bias_exactly(rounding):
+    """Shifts of 50 to 60 with biases of 2**30: more bits than a float64 has."""
+    rng = np.random.default_rng(0)
+    bias = rng.integers(-(1 << 30), 1 << 30, 256).astype(np.int32)
+    factors = factor(rng.uniform(90, 150, 256) * 2.0 ** -rng.integers(22, 31, 256))
+    constants = {"weight": np.eye(256, dtype=np.int8), "bias": bias, **factors}
+    made = program("matmul", constants, rounding=rounding)
+    same(made, {"x": CODES})
+    assert ExactSession(made).in_floats == (True,)
+
+
 def test_a_sum_that_float32_does_not_hold_is_left_to_the_reference():
     weight = np.full((256, 256), 127, np.int16) * 40
     session = ExactSession(made := program("matmul", {"weight": weight, **factor(2.0**-22)}))
