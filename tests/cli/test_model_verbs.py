@@ -177,3 +177,23 @@ def test_modify_lists_then_deletes_and_info_remembers(out: Path, capsys: Output)
         "deleted nodes: logits_dequantized",
     ]
     assert len(Path("deleted_nodes_info.txt").read_text().splitlines()) == 2
+
+
+def test_preprocess_writes_a_file_per_picture_with_its_sizes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("pictures").mkdir()
+    for name in ("a", "b"):
+        Image.fromarray(np.full((300, 400, 3), 90, np.uint8)).save(f"pictures/{name}.png")
+    Path("val.txt").write_text("b.png 7\n")
+    command = ["preprocess", "-i", "pictures", "-o", "made", "-m"]
+    assert main([*command, "mobilenetv1", "-v", "val.txt"]) == 0
+    (file,) = Path("made").iterdir()
+    assert file.name == "b_300_400_224_224.bin"
+    assert len(file.read_bytes()) == 224 * 224 * 3 // 2
+    assert set(file.read_bytes()) == {90, 128}  # gray: luma, and no colour
+    assert main([*command, "efficientnet_lite4", "--form", "rgb"]) == 0
+    assert Path("made/a_300_400_300_300.bin").read_bytes() == bytes([90]) * 300 * 300 * 3
+    assert main([*command, "mobilnetv1"]) == 2
+    assert "did you mean `mobilenetv1`?" in capsys.readouterr().err
