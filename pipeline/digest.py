@@ -37,7 +37,7 @@ def of_document(document: Any) -> str:
     return hashlib.sha256(canonical(document)).hexdigest()
 
 
-def of_bytes(data: bytes) -> str:
+def of_bytes(data: bytes | memoryview) -> str:
     return hashlib.sha256(data).hexdigest()
 
 

@@ -16,11 +16,15 @@ from __future__ import annotations
 
 import io
 import json
+import mmap
+import os
+import struct
 import zipfile
-from collections.abc import Iterable, Mapping
+import zlib
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, BinaryIO, ClassVar
 
 from pipeline import digest
 from pipeline.bundle.packing import packed, unpacked
@@ -31,16 +35,20 @@ from pipeline.errors import GraphError
 FORMAT = "npumake-hybrid"
 VERSION = 1
 MAX_BATCH = 128
-MEMBERS = ("manifest.json", "program.json", "weights.bin", "provenance.json")
+WEIGHTS = "weights.bin"
+MEMBERS = ("manifest.json", "program.json", WEIGHTS, "provenance.json")
+HEADER = struct.Struct("<4s5H3I2H")  # of a member: signature, ..., lengths of name and extra field
 CODE = "code/"  # the folder of members that are Python
+PACK = "pack.json"  # of a file that holds several bundles
 BESIDE = ("edgefirst.json", "labels.txt")  # members for other readers
 
 # What a stranger's bytes make zipfile, json and `unpacked` raise.
-_DAMAGE = (
+DAMAGE = (
     zipfile.BadZipFile,
     EOFError,
     KeyError,
     OverflowError,
+    struct.error,
     RuntimeError,  # nested too deep, encrypted, of a later ZIP version
     TypeError,
     ValueError,
@@ -67,23 +75,28 @@ class Bundle:
         program, weights = packed(self.program)
         members = {
             "program.json": digest.canonical(program),
-            "weights.bin": weights,
+            WEIGHTS: weights,
             "provenance.json": digest.canonical(self.provenance),
             **{f"{CODE}{name}": self.code[name] for name in sorted(self.code)},
             **{name: self.beside[name] for name in BESIDE if name in self.beside},
         }
         manifest = digest.canonical(_manifest(self.target, self.batch, self.program, members))
-        return _zipped({"manifest.json": manifest, **members})
+        return zipped({"manifest.json": manifest, **members})
 
     @classmethod
     def from_bytes(cls, data: bytes, name: str = "bundle") -> Bundle:
         """Raises GraphError for anything that is not what `to_bytes` writes."""
+        return cls._read(io.BytesIO(data), lambda: memoryview(data), name)
+
+    @classmethod
+    def _read(cls, file: BinaryIO, held: Callable[[], memoryview], name: str) -> Bundle:
+        """The bundle in `file`, whose bytes `held` gives; the constants are views of these."""
         try:
-            members = _members(data)
+            members = _members(file, held())
             manifest = _document(members.pop("manifest.json"))
             if (manifest["format"], manifest["version"]) != (FORMAT, VERSION):
                 raise GraphError(f"a bundle of another version: {manifest['version']}", name)
-            program = unpacked(_document(members["program.json"]), members["weights.bin"])
+            program = unpacked(_document(members["program.json"]), members[WEIGHTS])
             target, batch = manifest["target"], _batch(manifest.get("batch", 1))
             if manifest != _manifest(target, batch, program, members):
                 raise ValueError("the manifest does not describe the other members")
@@ -91,15 +104,25 @@ class Bundle:
             beside = {name: members[name] for name in BESIDE if name in members}
             provenance = _document(members["provenance.json"])
             return cls(target, program, provenance, batch, code, beside)
-        except _DAMAGE as error:
+        except DAMAGE as error:
             raise GraphError(f"not a bundle, or damaged: {error}", name) from error
 
     def save(self, path: Path) -> None:
-        path.write_bytes(self.to_bytes())
+        """Whoever has the file of that name mapped keeps what it has."""
+        made = path.with_name(f".{path.name}.{os.getpid()}")
+        made.write_bytes(self.to_bytes())
+        made.replace(path)
 
     @classmethod
     def load(cls, path: Path) -> Bundle:
-        return cls.from_bytes(path.read_bytes(), path.name)
+        """As from_bytes. The constants stay in the file, mapped: processes that load the same
+        one share its memory."""
+        with path.open("rb") as file:
+
+            def mapped() -> memoryview:
+                return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+            return cls._read(file, mapped, path.name)
 
 
 def _batch(given: Json) -> int:
@@ -137,7 +160,7 @@ def _document(data: bytes) -> dict[str, Json]:
 # -- the file ------------------------------------------------------------------------------
 
 
-def _zipped(members: Mapping[str, bytes]) -> bytes:
+def zipped(members: Mapping[str, bytes]) -> bytes:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         for name, data in members.items():
@@ -147,17 +170,34 @@ def _zipped(members: Mapping[str, bytes]) -> bytes:
     return file.getvalue()
 
 
-def _members(data: bytes) -> dict[str, bytes]:
+def _members(file: BinaryIO, data: memoryview) -> dict[str, Any]:
     """Our members and no others, only stored, and no more bytes than the file itself holds."""
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+    with zipfile.ZipFile(file) as archive:
         entries = archive.infolist()
         names = [entry.filename for entry in entries]
         code = sorted({name for name in names if name.startswith(CODE)})
         beside = [name for name in BESIDE if name in names]
+        if PACK in names:
+            raise GraphError("a packed model: choose one of those in it", hint="npumake info FILE")
         if sorted(names) != sorted([*MEMBERS, *code, *beside]):
             raise ValueError("other members than a bundle has")
         if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
             raise ValueError("its members are compressed")
         if sum(entry.file_size for entry in entries) > len(data):
             raise ValueError("its members overlap")
-        return {member: archive.read(member) for member in (*MEMBERS, *code, *beside)}
+        found: dict[str, Any] = {
+            name: archive.read(name) for name in (*MEMBERS, *code, *beside) if name != WEIGHTS
+        }
+        archive.open(WEIGHTS).close()  # refuses a header that contradicts the directory
+        return found | {WEIGHTS: _view(data, archive.getinfo(WEIGHTS))}
+
+
+def _view(data: memoryview, entry: zipfile.ZipInfo) -> memoryview:
+    """The bytes of a stored member, where they lie: behind its header, name and extra field."""
+    header = data[entry.header_offset :][: HEADER.size]
+    *_, name, extra = HEADER.unpack(header)
+    start = entry.header_offset + HEADER.size + name + extra
+    found = data[start : start + entry.file_size]
+    if zlib.crc32(found) != entry.CRC:
+        raise ValueError(f"{entry.filename} is damaged")
+    return found

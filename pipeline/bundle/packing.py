@@ -51,7 +51,7 @@ def packed(program: Program) -> tuple[Json, bytes]:
     return document, bytes(weights)
 
 
-def unpacked(document: Json, weights: bytes) -> Program:
+def unpacked(document: Json, weights: bytes | memoryview) -> Program:
     """The program that `packed` gives as `document` and `weights`.
 
     Raises KeyError, TypeError, ValueError or OverflowError when there is none. Constants are
@@ -81,7 +81,7 @@ def _tensor(tensor: Json) -> Tensor:
     )
 
 
-def _instruction(step: Json, weights: bytes) -> Instruction:
+def _instruction(step: Json, weights: bytes | memoryview) -> Instruction:
     constants = _a(dict, step["constants"])
     return Instruction(
         _a(str, step["op"]),
@@ -94,7 +94,7 @@ def _instruction(step: Json, weights: bytes) -> Instruction:
     )
 
 
-def _constant(place: list[Json], weights: bytes) -> np.ndarray:
+def _constant(place: list[Json], weights: bytes | memoryview) -> np.ndarray:
     offset, dtype, sizes = place
     shape = _shape(sizes)
     if dtype not in DTYPES:

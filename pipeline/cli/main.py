@@ -9,14 +9,21 @@ from collections.abc import Callable, Sequence
 from importlib.metadata import version
 
 from pipeline.cli import (
+    bench,
     build,
     hb_compile,
     hb_mapper,
+    info,
     list_nodes,
+    modify,
     new,
+    pack,
     precision,
+    preprocess,
+    run,
     show_artifact,
     synap,
+    verify,
     why,
 )
 from pipeline.cli.blas import one_thread
@@ -27,14 +34,21 @@ from pipeline.errors import PipelineError
 VERBS: dict[
     str, tuple[Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], int]]
 ] = {
+    "bench": (bench.arguments, bench.run),
     "build": (build.arguments, build.run),
     "hb_compile": (hb_compile.arguments, hb_compile.run),
     "hb_mapper": (hb_mapper.arguments, hb_mapper.run),
+    "info": (info.arguments, info.run),
     "list": (list_nodes.arguments, list_nodes.run),
+    "modify": (modify.arguments, modify.run),
     "new": (new.arguments, new.run),
+    "pack": (pack.arguments, pack.run),
     "precision": (precision.arguments, precision.run),
+    "preprocess": (preprocess.arguments, preprocess.run),
+    "run": (run.arguments, run.run),
     "show": (show_artifact.arguments, show_artifact.run),
     "synap": (synap.arguments, synap.run),
+    "verify": (verify.arguments, verify.run),
     "why": (why.arguments, why.run),
 }
 
@@ -43,8 +57,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="npumake", description="make for edge NPU models")
     parser.add_argument("--version", action="version", version=f"npumake {version('npumake')}")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    for name, (arguments, run) in VERBS.items():
-        module = sys.modules[run.__module__]
+    for name, (arguments, act) in VERBS.items():
+        module = sys.modules[act.__module__]
         summary, _, rest = (module.__doc__ or "").partition("\n")
         verb = verbs.add_parser(
             name,

@@ -23,7 +23,7 @@ NO_SYNAP = "A board loads a model.synap, which the vendor's toolkit makes. model
 POINTER = b"version https://git-lfs"  # how a file begins that stands for a larger one
 # Flags that speak to the vendor's compiler or its container.
 WITHOUT_EFFECT = {
-    "--profiling": "without effect: every layer is compared anyway",
+    "--profiling": "without effect: `npumake bench --profiling` times the layers of any model",
     "--verbose": "without effect: what is done is always told",
     **dict.fromkeys(("--cpu-profiling", "--debug", "--preserve"), argparse.SUPPRESS),
 }

@@ -69,7 +69,7 @@ def from_raw_run(given: argparse.Namespace) -> int:
     size, linear = _size(given.size or _size_in(given.src)), (given.scale, given.bias)
     data = _read(given.src)
     rgb = _placed(given.src, lambda: from_raw(data, form, size, dtype, linear))
-    _save(made, Image.fromarray(rgb))
+    save_picture(made, Image.fromarray(rgb))
     return 0
 
 
@@ -82,7 +82,7 @@ def od(given: argparse.Namespace) -> int:
     chosen = _placed(colors, lambda: mask_colors(_text(_read(colors)))) if colors else {}
     text = _text(sys.stdin.buffer.read(MOST_BYTES))
     found = detections(text)
-    _save(made, drawn(picture, found, chosen))
+    save_picture(made, drawn(picture, found, chosen))
     for line in table(found):
         print(line)
     if given.verbose:
@@ -157,7 +157,7 @@ def _text(data: bytes) -> str:
     return data.decode("utf-8", "replace")
 
 
-def _save(file: Path, picture: Image.Image) -> None:
+def save_picture(file: Path, picture: Image.Image) -> None:
     from pipeline.cache.publish import replacing
 
     options = SAVED.get(file.suffix.lower())

@@ -15,6 +15,7 @@ import numpy as np
 from pipeline.custom.compute import compute
 from pipeline.custom.operators import NO_OPERATORS, Operators, require
 from pipeline.engine.ort import Feeds, OrtSession, Writer
+from pipeline.engine.port import port
 from pipeline.errors import GraphError
 from pipeline.graph import (
     Graph,
@@ -54,6 +55,10 @@ class MixedSession:
         self._fed = {str(v.name): (dtype(v), shape(v)) for v in graph.inputs}
         self.input_names = tuple(self._fed)
         self.output_names = tuple(str(value.name) for value in graph.outputs)
+        self.inputs, self.outputs = (
+            tuple(port(str(v.name), shape(v), str(dtype(v))) for v in values)
+            for values in (graph.inputs, graph.outputs)
+        )
         self._constants = {
             str(value.name): found
             for value in graph.values().values()

@@ -1,6 +1,6 @@
 """onnxruntime, set up so that the same graph and feeds give the same bits.
 
-Each session uses one thread: how a sum is split over threads must not decide its last bit.
+A session uses one thread: how a sum is split over threads must not decide its last bit.
 Speed comes from running several samples at once instead (pipeline.engine.parallel).
 """
 
@@ -12,6 +12,7 @@ import numpy as np
 import onnxruntime
 from onnxruntime.capi import onnxruntime_pybind11_state as state
 
+from pipeline.engine.port import Port
 from pipeline.errors import GraphError
 
 Feeds = Mapping[str, np.ndarray]
@@ -33,10 +34,13 @@ _REFUSALS = (
 class OrtSession:
     """A model in onnxruntime's hands. Raises GraphError when it will not take the model."""
 
-    def __init__(self, model: bytes) -> None:
+    def __init__(self, model: bytes, threads: int = 1) -> None:
+        """More threads only for a model whose sums are exact, or where the last bit is nothing."""
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1
+        options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
+        # A thread that spins while it waits takes the core of whatever runs next.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         options.log_severity_level = 4  # what matters is raised, the rest is noise
         try:
             self._session = onnxruntime.InferenceSession(
@@ -44,8 +48,10 @@ class OrtSession:
             )
         except _REFUSALS as error:
             raise GraphError(f"onnxruntime refuses the model: {error}") from error
-        self.input_names = tuple(i.name for i in self._session.get_inputs())
-        self.output_names = tuple(o.name for o in self._session.get_outputs())
+        self.inputs = tuple(Port(i.name, i.shape, i.type) for i in self._session.get_inputs())
+        self.outputs = tuple(Port(o.name, o.shape, o.type) for o in self._session.get_outputs())
+        self.input_names = tuple(given.name for given in self.inputs)
+        self.output_names = tuple(made.name for made in self.outputs)
 
     def run(self, names: Sequence[str] | None, feeds: Feeds) -> list[np.ndarray]:
         """The named outputs (all when None) for one set of feeds. Raises GraphError."""

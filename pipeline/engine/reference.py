@@ -21,6 +21,9 @@ from pipeline.graph import parse
 from pipeline.kernels import affine, conv, matmul, pool, resize, table
 from pipeline.kernels.rounding import FixedPoint, blocks, part_of, rescale, shift_right
 
+# What a stranger's program makes the kernels raise.
+MISFITS = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
+
 
 class ReferenceSession:
     """A program ready to run, with the interface of an onnxruntime session.
@@ -47,22 +50,28 @@ class ReferenceSession:
 
         Raises GraphError when a feed is missing, or not of the shape and type of its input.
         """
-        values = dict(self._checked(feeds))
+        values = dict(self.checked(feeds))
         for step in self.program.instructions:
             read = [values[name] for name in step.inputs]
-            values.update(zip(step.outputs, self._execute(step, read), strict=True))
+            values.update(zip(step.outputs, self.execute(step, read), strict=True))
         return [values[name] for name in names or self.output_names]
 
-    def _execute(self, step: Instruction, read: Sequence[np.ndarray]) -> Iterable[np.ndarray]:
+    def execute(self, step: Instruction, read: Sequence[np.ndarray]) -> Iterable[np.ndarray]:
+        """What one instruction makes of the arrays it reads. Raises GraphError for NaN, and for
+        constants and attributes that its kernel does not take."""
         if step.op == "onnx":
             return self._cpu[step.name].run(step.outputs, dict(zip(step.inputs, read, strict=True)))
         tensors = self.program.tensors
         grids = tuple(tensors[name] for name in step.inputs)
         output = tensors[step.outputs[0]]
-        made = KERNELS[step.op](Call(step, grids, output), *read)
+        try:
+            made = KERNELS[step.op](Call(step, grids, output), *read)
+        except MISFITS as error:
+            raise GraphError(f"`{step.name}` cannot be computed: {error}") from error
         return (made.astype(output.dtype, copy=False),)
 
-    def _checked(self, feeds: Feeds) -> Mapping[str, np.ndarray]:
+    def checked(self, feeds: Feeds) -> Mapping[str, np.ndarray]:
+        """Those of the inputs. Raises GraphError where one is missing or does not fit."""
         for name in self.input_names:
             tensor, given = self.program.tensors[name], feeds.get(name)
             if given is None:

@@ -6,14 +6,18 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from pipeline.engine.reference import ReferenceSession
+from pipeline.engine.exact import ExactSession
 from pipeline.errors import GraphError
 
 
 class Batched:
-    def __init__(self, session: ReferenceSession, batch: int) -> None:
+    def __init__(self, session: ExactSession, batch: int) -> None:
         self._session = session
         self._batch = batch
+        self.inputs, self.outputs = (
+            tuple(one._replace(shape=[batch, *one.shape[1:]]) for one in ports)
+            for ports in (session.inputs, session.outputs)
+        )
         self.input_names = session.input_names
         self.output_names = session.output_names
 

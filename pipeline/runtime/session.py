@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from pipeline.bundle.archive import Bundle
+from pipeline.bundle.pack import chosen
 from pipeline.custom.operators import Operators, operators_in, require
+from pipeline.engine.exact import ExactSession
 from pipeline.engine.mixed import FloatSession, float_session
-from pipeline.engine.ort import OrtSession
-from pipeline.engine.reference import ReferenceSession
+from pipeline.engine.ort import Feeds, OrtSession
+from pipeline.engine.port import Port
 from pipeline.errors import GraphError, did_you_mean
 from pipeline.graph import parse
 from pipeline.runtime.batched import Batched
 
-Engine = FloatSession | ReferenceSession | Batched
+Engine = FloatSession | ExactSession | Batched
 
 
 class Trust(NamedTuple):
-    """Which Python may run: the caller's own operators, or what the file brings."""
+    """What the caller says: which Python may run, the operators of his own or what the file brings;
+    how many threads, None where it is left to the engine; which model of a packed file."""
 
     operators: Operators
     allow_code: bool
+    threads: int | None = None
+    model: str | None = None
 
 
 def _onnx(path: Path, trust: Trust) -> Engine:
@@ -32,15 +37,16 @@ def _onnx(path: Path, trust: Trust) -> Engine:
     if trust.operators.by_type:
         return float_session(parse(data, path.name), trust.operators)
     try:
-        return OrtSession(data)
+        return OrtSession(data, trust.threads or 1)
     except GraphError:
         require(parse(data, path.name), trust.operators)  # the likely reason, in our words
         raise
 
 
 def _bundle(path: Path, trust: Trust) -> Engine:
-    bundle = Bundle.load(path)
-    session = ReferenceSession(bundle.program, _trusted(bundle, path, trust))
+    bundle = chosen(path, trust.model)
+    operators = _trusted(bundle, path, trust)
+    session = ExactSession(bundle.program, operators, trust.threads)
     return session if bundle.batch == 1 else Batched(session, bundle.batch)
 
 
@@ -64,7 +70,9 @@ class Session:
     """`Session(path).run(None, {"image": pixels})`: every output for one set of feeds.
 
     `.onnx` runs in onnxruntime, `.hybrid` in exact integers. Raises GraphError for a file that
-    cannot be run, and for feeds that do not fit.
+    cannot be run, and for feeds that do not fit. `threads` is 1 for `.onnx`, where it may change
+    the last bit of a sum, and one per core for `.hybrid`, where it changes nothing. `model` chooses
+    one of a packed file.
 
     A model with custom operators runs the user's Python, and only when told to: `operators` are
     files of the caller's own, `allow_code` takes those that a bundle brings.
@@ -76,6 +84,8 @@ class Session:
         *,
         operators: Iterable[str | Path] = (),
         allow_code: bool = False,
+        threads: int | None = None,
+        model: str | None = None,
     ) -> None:
         path = Path(path)
         if path.suffix not in ENGINES:
@@ -83,15 +93,67 @@ class Session:
             raise GraphError(f"no engine runs a `{path.suffix}` file", str(path), f"known: {known}")
         if not path.is_file():
             raise GraphError("no such file", str(path))
-        self._engine = ENGINES[path.suffix](path, Trust(_read(operators), allow_code))
+        self._engine = ENGINES[path.suffix](
+            path, Trust(_read(operators), allow_code, threads, model)
+        )
         self.input_names: tuple[str, ...] = self._engine.input_names
         self.output_names: tuple[str, ...] = self._engine.output_names
 
-    def run(self, names: Sequence[str] | None, feeds: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-        """The named outputs, all of them when None, in order."""
+    def get_inputs(self) -> tuple[Port, ...]:
+        """Name, shape and type of each input, in order."""
+        return self._engine.inputs
+
+    def get_outputs(self) -> tuple[Port, ...]:
+        return self._engine.outputs
+
+    def run(
+        self, names: Sequence[str] | None, feeds: Feeds, input_offset: int = 128
+    ) -> list[np.ndarray]:
+        """The named outputs, all of them when None, in order.
+
+        An image may be fed as its pixels, uint8: pixel - `input_offset` is what an input takes
+        that is of another type. Arrays of any other type are fed as they are.
+        """
         _refuse_unknown("output", names or (), self.output_names)
         _refuse_unknown("input", feeds, self.input_names)
-        return self._engine.run(names, feeds)
+        return self._engine.run(names, self.offset(feeds, input_offset))
+
+    def run_feature(
+        self, names: Sequence[str] | None, feeds: Feeds, input_offset: int = 0
+    ) -> list[np.ndarray]:
+        """As `run`, for feature maps, which have no offset."""
+        return self.run(names, feeds, input_offset)
+
+    def run_batch(
+        self, names: Sequence[str] | None, feeds: Feeds, input_offset: int = 128
+    ) -> list[np.ndarray]:
+        """As `run`, for feeds of many runs behind each other along the first axis of every input;
+        the outputs are laid behind each other likewise. Raises GraphError where they do not fit."""
+        sizes = {p.name: p.shape[0] for p in self.get_inputs() if p.shape}
+        counts = {
+            divmod(len(x), size)
+            for name, x in feeds.items()
+            if x.ndim and isinstance(size := sizes.get(name), int) and size
+        }
+        count, rest = min(counts, default=(0, 0))
+        if len(counts) != 1 or count == 0 or rest:
+            raise GraphError("the feeds are no whole number of runs, the same for every input")
+        cut = {name: np.split(x, count) for name, x in feeds.items()}
+        each = [
+            self.run(names, {name: parts[at] for name, parts in cut.items()}, input_offset)
+            for at in range(count)
+        ]
+        return [np.concatenate(made) for made in zip(*each, strict=True)]
+
+    def offset(self, feeds: Feeds, offset: int) -> dict[str, np.ndarray]:
+        """The feeds with pixels as codes; what is no uint8 as it is."""
+        takes = {given.name: given.dtype for given in self.get_inputs()}
+        return {
+            name: (x.astype(np.int32) - offset).astype(takes[name])
+            if x.dtype == np.uint8 != takes[name]
+            else x
+            for name, x in feeds.items()
+        }
 
 
 def _read(files: Iterable[str | Path]) -> Operators:

@@ -103,3 +103,46 @@ def test_a_batch_is_its_images_one_by_one(tmp_path):
     )
     with pytest.raises(GraphError, match="takes 4 images per run, not \\[1, 2\\]"):
         Session(path).run(None, {"x": images[:1]})
+
+
+def test_ports_are_told_in_the_words_of_onnxruntime(artifact):
+    session = Session(artifact)
+    (fed,), (given) = session.get_inputs(), session.get_outputs()
+    assert (fed.name, list(fed.shape), fed.type) == ("x", [1, 2], "tensor(float)")
+    assert [port.name for port in given] == ["y"]
+
+
+def test_pixels_are_fed_less_their_offset(artifact):
+    session, pixels = Session(artifact), np.array([[130, 126]], np.uint8)
+    for run, offset in [(session.run, 128), (session.run_feature, 0)]:
+        wanted = session.run(None, {"x": pixels.astype(np.float32) - offset})
+        np.testing.assert_array_equal(run(None, {"x": pixels}), wanted)
+    floats = {"x": pixels.astype(np.float32)}
+    np.testing.assert_array_equal(session.run(None, floats, 0), session.run(None, floats))
+
+
+def test_many_runs_at_once_are_the_runs_one_by_one(artifact):
+    session = Session(artifact)
+    images = np.random.default_rng(0).normal(size=(3, 2)).astype(np.float32)
+    (made,) = session.run_batch(None, {"x": images})
+    each = [session.run(None, {"x": image[None]})[0] for image in images]
+    np.testing.assert_array_equal(made, np.concatenate(each))
+    for wrong in ({}, {"x": images[:0]}, {"x": np.float32(1)}):
+        with pytest.raises(GraphError, match="no whole number of runs"):
+            session.run_batch(None, wrong)
+
+
+def test_threads_change_no_bit(artifact):
+    one, four = (Session(artifact, threads=n).run(None, X) for n in (1, 4))
+    np.testing.assert_array_equal(one, four)
+
+
+def test_the_constants_of_a_loaded_bundle_stay_in_its_file_and_outlive_it(tmp_path):
+    path, program = tmp_path / "a.hybrid", lowered(parse_text(GRAPH), "half_even")
+    Bundle("any", program, {}).save(path)
+    loaded = Bundle.load(path)
+    (weight,) = (s.constants["weight"] for s in loaded.program.instructions if s.op == "matmul")
+    assert not weight.flags.owndata
+    assert not weight.flags.writeable
+    Bundle("other", program, {}).save(path)  # another file of that name
+    assert weight.tolist() == [[1, 2], [3, -4]]

@@ -1,0 +1,152 @@
+"""npumake bench: how fast a model runs here, counted as `hrt_model_exec perf` counts
+
+example:
+  npumake bench out/mobilenet.rdk-x5.hybrid --frame_count 200 --thread_num 2 --profile_path .
+  npumake bench out/model.hybrid --profiling     # SyNAP's table, layer by layer
+
+The times are of this machine, not of the chip. With --profile_path, profiler.log and profiler.csv
+hold what each layer took, run by itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipeline.errors import ProjectError
+
+if TYPE_CHECKING:
+    from pipeline.runtime.timing import Layer, Perf
+
+MOST_THREADS = 8
+RUNS = 5  # of a layer by itself
+TYPES = {
+    "conv": "ConvolutionReluPoolingLayer2",
+    "matmul": "FullyConnectedReluLayer",
+    "softmax": "Softmax2Layer",
+    "transpose": "TensorTranspose",
+}
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", type=Path, metavar="MODEL")
+    for name, default, what in (
+        ("frame_count", 200, "frames to run, 200"),
+        ("perf_time", 0, "minutes to run instead; 0: go by the frames"),
+        ("thread_num", 1, "frames at a time, 1 to 8"),
+        ("core_id", 0, "without effect: which core of the chip"),
+    ):
+        spellings = (f"--{name}", f"--{name.replace('_', '-')}")
+        parser.add_argument(*spellings, type=int, default=default, metavar="N", help=what)
+    spellings = ("--profile_path", "--profile-path")
+    parser.add_argument(*spellings, type=Path, metavar="DIR", help="profiler.log, profiler.csv")
+    parser.add_argument("--profiling", action="store_true", help="SyNAP's table of the layers")
+
+
+def run(given: argparse.Namespace) -> int:
+    from pipeline.runtime import Session
+    from pipeline.runtime.timing import noise, perf
+
+    if not 1 <= given.thread_num <= MOST_THREADS:
+        raise ProjectError(f"1 to {MOST_THREADS} threads, not {given.thread_num}", "--thread_num")
+    if given.frame_count < 1 or given.perf_time < 0:
+        raise ProjectError("there is nothing to run", "--frame_count")
+    session = Session(given.model, threads=1)
+    feeds = noise(session.get_inputs())
+    found = perf(session, feeds, given.frame_count, 60 * given.perf_time, given.thread_num)
+    print(_text(found, given.thread_num))
+    if given.profile_path or given.profiling:
+        steps = _layers(given.model, feeds)
+        if given.profiling:
+            print(_table(steps, found))
+        if given.profile_path:
+            _write(given, found, steps)
+    return 0
+
+
+def _text(found: Perf, threads: int) -> str:
+    return (
+        "Running condition:\n"
+        f"  Thread number is: {threads}\n"
+        f"  Frame count is: {len(found.latencies)}\n"
+        f"  Program run time: {1000 * found.wall:.6f} ms\n"
+        "Perf result:\n"
+        f"  Frame totally latency is: {1000 * sum(found.latencies):.6f} ms\n"
+        f"  Average latency is: {1000 * found.average:.6f} ms\n"
+        f"  Frame rate is: {found.rate:.6f} FPS"
+    )
+
+
+def _layers(model: Path, feeds: Any) -> list[Layer]:
+    """Of a bundle; one image of a batch. Empty for a file whose layers we do not run."""
+    from pipeline.bundle.archive import Bundle
+    from pipeline.runtime.timing import layers
+
+    if model.suffix != Bundle.suffix:
+        return []
+    bundle = Bundle.load(model)
+    one = {
+        name: x[: len(x) // bundle.batch] if bundle.batch > 1 else x for name, x in feeds.items()
+    }
+    return list(layers(bundle.program, one, RUNS))
+
+
+def _table(steps: Sequence[Layer], found: Perf) -> str:
+    """The network_profile of SyNAP's driver; cycles are the chip's, which is not here."""
+    program = [
+        f"pid: {os.getpid()}, nid: 1, inference_count: {len(found.latencies)}, "
+        f"inference_time: {1e6 * sum(found.latencies):.0f}, "
+        f"inference_last: {1e6 * found.latencies[-1]:.0f}, layers: {len(steps)}",
+        "| lyr |      cycle |    time_us |    byte_rd |    byte_wr | type",
+    ]
+    for index, one in enumerate(steps):
+        kind = TYPES.get(one.step.op, f"{one.step.op.title().replace('_', '')}Layer")
+        numbers = (f"{1e6 * min(one.seconds):.0f}", one.bytes_read, one.bytes_written)
+        cells = " | ".join(f"{cell:>10}" for cell in ("--", *numbers))
+        program.append(f"| {index:3} | {cells} | {kind}")
+    return "\n".join(program)
+
+
+def _spread(seconds: Sequence[float]) -> dict[str, float]:
+    """Milliseconds."""
+    average = sum(seconds) / len(seconds)
+    named = {"avg_time": average, "max_time": max(seconds), "min_time": min(seconds)}
+    return {name: 1000 * value for name, value in named.items()}
+
+
+def _write(given: argparse.Namespace, found: Perf, steps: Sequence[Layer]) -> None:
+    """Raises ProjectError where the folder cannot be written."""
+    times = {one.step.name: _spread(one.seconds) for one in steps}
+    chip = [sum(one.seconds) / len(one.seconds) for one in steps if one.step.op != "onnx"]
+    conditions = {
+        "core_id": given.core_id,
+        "frame_count": len(found.latencies),
+        "model_name": given.model.stem,
+        "run_time": 1000 * found.wall,
+        "thread_num": given.thread_num,
+    }
+    sections: list[Any] = [
+        {
+            "perf_result": {"FPS": found.rate, "average_latency": 1000 * found.average},
+            "running_condition": conditions,
+        },
+        {
+            "chip_latency": {"BPU_inference_time_cost": {"avg_time": 1000 * sum(chip)}},
+            "model_latency": times,
+            "task_latency": {"TaskRunningTime": _spread(found.latencies)},
+        },
+    ]
+    log = "***\n".join(json.dumps(section, indent=2) + "\n" for section in sections)
+    rows = [f"{name},{s['avg_time']},{s['max_time']},{s['min_time']}" for name, s in times.items()]
+    try:
+        given.profile_path.mkdir(parents=True, exist_ok=True)
+        (given.profile_path / "profiler.log").write_text(log)
+        table = "\n".join(["node,avg_time,max_time,min_time", *rows, ""])
+        (given.profile_path / "profiler.csv").write_text(table)
+    except OSError as error:
+        where = str(given.profile_path)
+        raise ProjectError(f"cannot write: {error.strerror}", where) from error

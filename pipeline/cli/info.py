@@ -1,0 +1,79 @@
+"""npumake info: what a compiled model was made from and by, what it is fed and gives
+
+example:
+  npumake info out/digits.rdk-x5.hybrid
+  npumake info both.hybrid -m a     # one of a packed model
+
+Nodes that `npumake modify` deleted are listed last, and in deleted_nodes_info.txt here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipeline.errors import GraphError
+
+if TYPE_CHECKING:
+    from pipeline.bundle.archive import Bundle
+
+LISTING = Path("deleted_nodes_info.txt")
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", type=Path, metavar="HYBRID")
+    parser.add_argument("-m", dest="name", metavar="NAME", help="one of a packed model")
+
+
+def run(given: argparse.Namespace) -> int:
+    from pipeline.bundle.pack import bundles, chosen
+    from pipeline.cache.publish import replacing
+    from pipeline.runtime.border import deleted_nodes
+
+    one = {given.name: chosen(given.model, given.name)} if given.name else {}
+    found = one or bundles(given.model)
+    print(f"npumake info version {version('npumake')}")
+    for name, bundle in found.items():
+        print(*_lines(name, bundle), sep="\n")
+    deleted = [node for bundle in found.values() for node in deleted_nodes(bundle)]
+    if deleted:
+        text = "".join(f"{json.dumps(node, sort_keys=True)}\n" for node in deleted)
+        try:
+            with replacing(LISTING) as temporary:
+                temporary.write_text(text)
+        except OSError as error:
+            raise GraphError(f"cannot write: {error.strerror}", str(LISTING)) from error
+    return 0
+
+
+def _lines(name: str, bundle: Bundle) -> Iterator[str]:
+    from pipeline.runtime.border import DELETED, deleted_nodes
+
+    program = bundle.program
+    yield f"******** {name} info *********"
+    yield "############# model deps info #############"
+    for key, value in sorted(bundle.provenance.items()):
+        if key != DELETED:
+            yield f"{key:<24}: {value}"
+    yield "############# model_parameters info #############"
+    yield f"{'target':<24}: {bundle.target}"
+    yield f"{'batch':<24}: {bundle.batch}"
+    counted = Counter(step.op for step in program.instructions)
+    instructions = ", ".join(f"{kind} {count}" for kind, count in sorted(counted.items()))
+    yield f"{'instructions':<24}: {instructions}"
+    weights = sum(x.nbytes for step in program.instructions for x in step.constants.values())
+    yield f"{'weight bytes':<24}: {weights}"
+    yield "--------- input/output types -"
+    for role, names in (("input", program.inputs), ("output", program.outputs)):
+        for each in names:
+            tensor = program.tensors[each]
+            grid = f" scale {tensor.scale:g} zero point {tensor.zero_point}" if tensor.scale else ""
+            yield f"model {role}: {each} {tensor.dtype}{list(tensor.shape)}{grid}"
+    if deleted := deleted_nodes(bundle):
+        yield "--------- deleted nodes -"
+        yield from (f"deleted nodes: {node['name']}" for node in deleted)

@@ -1,0 +1,154 @@
+"""npumake run: a picture through a model; its classes, or the boxes of a detector
+
+example:
+  npumake run out/mobilenet.rdk-x5.hybrid --input cat.jpg --labels labels.txt
+  npumake run out/yolo.ara240.hybrid --input street.jpg --draw boxes.png
+  npumake run model.onnx --input a=one.npy --input b=two.npy --json
+
+A picture is stretched to what the input takes and fed as pixel - offset. Boxes need the metadata
+of a detector in the file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipeline.errors import ProjectError, did_you_mean
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from pipeline.detection.metadata import Metadata
+    from pipeline.runtime import Session
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", type=Path, metavar="MODEL")
+    parser.add_argument(
+        *("-i", "--input"),
+        action="append",
+        required=True,
+        metavar="[NAME=]FILE",
+        help="a picture, a .npy file or bare numbers",
+    )
+    parser.add_argument("-m", dest="name", metavar="NAME", help="one of a packed model")
+    parser.add_argument("--labels", type=Path, metavar="FILE", help="a class per line")
+    parser.add_argument("--top", type=int, default=5, metavar="N", help="classes to show, 5")
+    parser.add_argument("--colors", help="rgb, bgr, gray or yuv444, as the model is fed")
+    parser.add_argument("--offset", type=int, default=128, help="taken off a pixel, 128")
+    parser.add_argument("--score", type=float, default=0.5, help="of a box, at least; 0.5")
+    parser.add_argument("--draw", type=Path, metavar="FILE", help="the picture with its boxes")
+    parser.add_argument("--threads", type=int, metavar="N")
+    parser.add_argument("--json", action="store_true", help="for machines")
+
+
+def run(given: argparse.Namespace) -> int:
+    from pipeline.detection.carriers import labels_in, metadata_in
+    from pipeline.runtime import Session
+
+    session = Session(given.model, threads=given.threads, model=given.name)
+    files = files_of(given.input, session.input_names)
+    made = session.run(None, feeds_of(session, files, given.colors), given.offset)
+    outputs = dict(zip(session.output_names, made, strict=True))
+    metadata = metadata_in(given.model)
+    labels = _lines(given.labels) if given.labels else labels_in(given.model)
+    if metadata is not None and metadata.outputs:
+        picture = files[session.input_names[0]]
+        found = _boxes(session, outputs, metadata, given, picture, labels or metadata.classes)
+    else:
+        found = _classes(made[0], given.top, labels)
+    print(json.dumps(found, indent=1) if given.json else _text(found))
+    return 0
+
+
+def files_of(given: list[str], names: tuple[str, ...]) -> dict[str, Path]:
+    """A file for every input. Raises ProjectError."""
+    found: dict[str, Path] = {}
+    for text in given:
+        name, _, file = text.rpartition("=")
+        if not name and len(names) > 1:
+            raise ProjectError("the model has several inputs", "--input", f"{names[0]}={file}")
+        if name and name not in names:
+            raise ProjectError(f"no input `{name}`", "--input", did_you_mean(name, names))
+        found[name or names[0]] = Path(file)
+    return found
+
+
+def feeds_of(session: Session, files: dict[str, Path], colors: str | None) -> dict[str, np.ndarray]:
+    from pipeline.runtime.picture import fed
+
+    ports = {port.name: port for port in session.get_inputs()}
+    return {name: fed(file, ports[name], colors) for name, file in files.items()}
+
+
+def _lines(file: Path) -> tuple[str, ...]:
+    from pipeline.runtime.picture import read
+
+    lines = read(file).decode("utf-8", "replace").splitlines()
+    return tuple(line.strip() for line in lines if line.strip())
+
+
+def _classes(scores: np.ndarray, count: int, labels: tuple[str, ...]) -> list[dict[str, Any]]:
+    """The highest scores, the first of equal ones first."""
+    import numpy as np
+
+    flat = scores.reshape(-1)
+    return [
+        {"class": int(at), "label": _label(labels, int(at)), "score": float(flat[at])}
+        for at in np.argsort(-flat.astype(np.float64), kind="stable")[: max(count, 0)]
+    ]
+
+
+def _label(labels: tuple[str, ...], index: int) -> str:
+    return labels[index] if index < len(labels) else ""
+
+
+def _boxes(
+    session: Session,
+    outputs: dict[str, np.ndarray],
+    metadata: Metadata,
+    given: argparse.Namespace,
+    picture: Path,
+    labels: tuple[str, ...],
+) -> list[dict[str, Any]]:
+    import numpy as np
+
+    from pipeline.cli.synap_images import save_picture
+    from pipeline.data.detections import Detection, drawn
+    from pipeline.data.pictures import pixels
+    from pipeline.detection.decode import Rules, decode
+    from pipeline.runtime.picture import closed, read, size
+
+    height, width = size(closed(session.get_inputs()[0]), picture.name)
+    rules = Rules(score=given.score, class_aware=metadata.nms == "class_aware")
+    found = decode(outputs, metadata.outputs, (height, width), rules)
+    rgb = pixels(read(picture), picture.name, "RGB", upright=True)
+    corners = np.asarray(found.boxes) * np.tile(rgb.shape[1::-1], 2)
+    boxes = [
+        Detection(int(kind), float(score), (round(x1), round(y1), round(x2 - x1), round(y2 - y1)))
+        for (x1, y1, x2, y2), score, kind in zip(
+            corners.tolist(), found.scores, found.classes, strict=True
+        )
+    ]
+    if given.draw:
+        save_picture(given.draw, drawn(rgb, boxes))
+    return [
+        {
+            "class": one.class_index,
+            "label": _label(labels, one.class_index),
+            "score": one.confidence,
+            "box": list(one.box),
+        }
+        for one in boxes
+    ]
+
+
+def _text(found: list[dict[str, Any]]) -> str:
+    return "\n".join(
+        f"{one['score']:10.4f}  {one['class']:5}  {one['label']}"
+        + (f"  x, y, width, height = {one['box']}" if "box" in one else "")
+        for one in found
+    )

@@ -1,0 +1,70 @@
+"""npumake verify: whether a bundle computes what its quantized graph says
+
+example:
+  npumake verify -q out/quantized.rdk-x5.onnx -b out/digits.rdk-x5.hybrid -i digit.png -d 3
+
+All inputs (`-i NAME=FILE` for each) and all outputs are compared, and every constant. Without -i
+the inputs are noise. exit codes: 0 PASSED, 6 not
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipeline.errors import GateError
+
+if TYPE_CHECKING:
+    from pipeline.debug.verify import Mismatch
+
+STARS = "****************************"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-q", "--quanti-model", type=Path, required=True, metavar="ONNX")
+    parser.add_argument("-b", "--bin-model", type=Path, required=True, metavar="HYBRID")
+    parser.add_argument("-i", "--input-img", action="append", metavar="[NAME=]FILE")
+    digits = ("-d", "--compare_digits", "--compare-digits")
+    parser.add_argument(*digits, type=int, default=5, metavar="N", help="decimals compared, 5")
+
+
+def run(given: argparse.Namespace) -> int:
+    from pipeline.bundle.pack import single
+    from pipeline.cli.run import feeds_of, files_of
+    from pipeline.debug.verify import changed_constants, program_of, verified
+    from pipeline.graph import Graph
+    from pipeline.runtime import Session
+    from pipeline.runtime.timing import noise
+    from pipeline.targets.reader import read_target
+
+    bundle = single(given.bin_model)
+    session = Session(given.bin_model)
+    program = program_of(Graph.load(given.quanti_model), read_target(bundle.target))
+    feeds = noise(session.get_inputs())
+    if given.input_img:
+        files = files_of(given.input_img, session.input_names)
+        feeds |= feeds_of(session, files, None)
+    feeds = session.offset(feeds, 128)
+    one = {name: x[: len(x) // bundle.batch] if x.ndim else x for name, x in feeds.items()}
+    compared = verified(program, bundle, one, given.compare_digits)
+    changed = list(changed_constants(program, bundle))
+    for each in compared:
+        _tell(each)
+    for line in changed:
+        print(f"changed: {line}")
+    if changed or any(each.lines for each in compared):
+        raise GateError("the bundle is not what the quantized graph says", str(given.bin_model))
+    print("Quanti onnx and bundle result Strict check PASSED")
+    return 0
+
+
+def _tell(found: Mismatch) -> None:
+    if not found.lines:
+        return
+    print(f"output {found.output}")
+    print(f"mismatch line num: {found.lines}", STARS, sep="\n")
+    print(f"mismatch.line_miss num: {found.miss}")
+    print(f"mismatch.line_diff num: {found.diff}")
+    print(f"mismatch.line_nan num: {found.nan}")
+    print(STARS, f"total line num: {found.total}", f"mismatch rate: {found.rate}", sep="\n")

@@ -1,0 +1,216 @@
+"""Instructions as ONNX operators on floats that hold integers (pipeline.engine.floats).
+
+TRANSLATIONS is the table. What is not in it, or would not be exact, is left to NumPy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import prod
+
+import numpy as np
+
+from pipeline.bundle.program import Instruction, Program
+from pipeline.engine.floats import (
+    CODES,
+    DOUBLE,
+    FLOAT64,
+    INT32,
+    SINGLE,
+    Call,
+    InexactError,
+    clamped,
+    finished,
+    held_by,
+    rescaled,
+    rounded,
+)
+from pipeline.graph import Building, Value
+from pipeline.kernels.arrays import Int64
+
+
+def translated(
+    building: Building, step: Instruction, program: Program, held: Mapping[str, Value]
+) -> Value:
+    """The steps that the instruction makes; `held` has those it reads. Raises InexactError."""
+    tensors = program.tensors
+    grids, output = tuple(tensors[name] for name in step.inputs), tensors[step.outputs[0]]
+    read = tuple(held[name] for name in step.inputs)
+    return TRANSLATIONS[step.op](Call(building, step, grids, output, read))
+
+
+def is_translatable(step: Instruction, program: Program) -> bool:
+    """Whether there is a translation, bounds aside."""
+    around = [program.tensors[name] for name in (*step.inputs, *step.outputs)]
+    known = all(tensor.dtype in (*CODES, "float32") for tensor in around)
+    return step.op in TRANSLATIONS and known
+
+
+def _reach(call: Call, weight: np.ndarray, axes: tuple[int, ...]) -> Int64:
+    """The bound on every partial sum of x * w, per channel. Raises InexactError."""
+    reach = call.largest() * np.abs(weight.astype(np.int64)).sum(axis=axes)
+    held_by(int(reach.max(initial=0)), SINGLE)
+    return np.asarray(reach)
+
+
+def _biased(
+    call: Call, total: Value, reach: Int64, bias: np.ndarray | None, trailing: int = 0
+) -> Value:
+    """A bias that float32 might not hold is added in float64."""
+    if bias is None:
+        return finished(call, total, reach, trailing)
+    middle = bias.astype(np.int64)
+    given = bias.reshape(*bias.shape, *(1,) * trailing)
+    if int((reach + np.abs(middle)).max(initial=0)) <= SINGLE:
+        total = call.add("Add", total, call.constant(given, np.float32))
+    else:
+        wide = call.add("Cast", total, to=FLOAT64)
+        total = call.add("Add", wide, call.constant(given, np.float64))
+    return finished(call, total, reach, trailing, middle)
+
+
+def _conv(call: Call) -> Value:
+    weight, bias = call.step.constants["weight"], call.step.constants.get("bias")
+    reach = _reach(call, weight, tuple(range(1, weight.ndim)))
+    filters = call.constant(weight, np.float32)
+    attributes = {**call.window(), "group": call.step.attributes["group"]}
+    total = call.add("Conv", call.read[0], filters, **attributes)
+    return _biased(call, total, reach, bias, trailing=weight.ndim - 2)
+
+
+def _matmul(call: Call) -> Value:
+    if len(call.read) > 1:
+        depth = call.inputs[0].shape[-1]
+        bound = held_by(call.largest(0) * call.largest(1) * depth, SINGLE)
+        return finished(call, call.add("MatMul", *call.read), bound)
+    weight, bias = call.step.constants["weight"], call.step.constants.get("bias")
+    reach = _reach(call, weight, (weight.ndim - 2,))
+    total = call.add("MatMul", call.read[0], call.constant(weight, np.float32))
+    return _biased(call, total, reach, bias)
+
+
+def _add(call: Call) -> Value:
+    mantissa, shift = call.step.constants["mantissa"], call.step.constants["shift"]
+    bounds = [call.largest(index) * abs(int(mantissa[index])) for index in range(2)]
+    held_by(sum(bounds), DOUBLE)
+    left, right = (
+        call.add(
+            "Mul",
+            call.add("Cast", x, to=FLOAT64),
+            call.constant(np.asarray(np.ldexp(float(m), -shift)), np.float64),
+        )
+        for x, m in zip(call.read, mantissa, strict=True)
+    )
+    return clamped(call, rounded(call, call.add("Add", left, right)))
+
+
+def _mul(call: Call) -> Value:
+    bound = held_by(call.largest(0) * call.largest(1), SINGLE)
+    return finished(call, call.add("Mul", *call.read), bound)
+
+
+def _moved(op: str, name: str) -> Callable[[Call], Value]:
+    def move(call: Call) -> Value:
+        moved = call.add(op, call.read[0], **{name: call.step.attributes[name]})
+        return finished(call, moved, call.largest())
+
+    return move
+
+
+def _reshape(call: Call) -> Value:
+    shape = call.constant(np.array(call.step.attributes["shape"]), np.int64)
+    return finished(call, call.add("Reshape", call.read[0], shape), call.largest())
+
+
+def _gather(call: Call) -> Value:
+    found = _taken(call, call.read[0], call.step.constants["indices"], call.step.attributes["axis"])
+    return finished(call, found, call.largest())
+
+
+def _resize_nearest(call: Call) -> Value:
+    found = call.read[0]
+    for axis in call.step.attributes["axes"]:
+        found = _taken(call, found, call.step.constants[f"index_{axis}"], axis)
+    return finished(call, found, call.largest())
+
+
+def _taken(call: Call, x: Value, indices: np.ndarray, axis: int) -> Value:
+    return call.add("Gather", x, call.constant(indices, np.int64), axis=axis)
+
+
+def _both(bound: int) -> tuple[Int64, Int64]:
+    return np.asarray(-bound, np.int64), np.asarray(bound, np.int64)
+
+
+def _concat(call: Call) -> Value:
+    mantissa, shift = call.step.constants["mantissa"], call.step.constants["shift"]
+    parts = [
+        rescaled(call, x, _both(call.largest(index)), (mantissa[index], shift[index]))
+        for index, x in enumerate(call.read)
+    ]
+    return clamped(call, call.add("Concat", *parts, axis=call.step.attributes["axis"]))
+
+
+def _lookup(call: Call) -> Value:
+    grid, table = call.inputs[0], call.step.constants["table"].astype(np.int64)
+    first = call.constant(np.array(grid.zero_point - np.iinfo(grid.dtype).min), np.float32)
+    index = call.add("Cast", call.add("Add", call.read[0], first), to=INT32)
+    return call.add("Gather", call.constant(table - call.output.zero_point, np.float32), index)
+
+
+def _max_pool(call: Call) -> Value:
+    window, kernel = call.window(), call.step.attributes["kernel"]
+    if max(call.step.attributes["pads"]) >= min(kernel):
+        raise InexactError  # onnxruntime pools no window of padding alone
+    largest = call.add("MaxPool", call.read[0], kernel_shape=kernel, **window)
+    return finished(call, largest, call.largest())
+
+
+def _average_pool(call: Call) -> Value:
+    """A sum is a convolution with ones."""
+    kernel, channels = call.step.attributes["kernel"], call.inputs[0].shape[1]
+    bound = held_by(call.largest() * prod(kernel), SINGLE)
+    ones = call.constant(np.ones((channels, 1, *kernel)), np.float32)
+    total = call.add("Conv", call.read[0], ones, group=channels, **call.window())
+    return finished(call, total, bound)
+
+
+def _mean(call: Call) -> Value:
+    axes, keep = call.step.attributes["axes"], call.step.attributes["keepdims"]
+    bound = call.largest() * prod(call.inputs[0].shape[axis] for axis in axes)
+    at = call.constant(np.array(axes), np.int64)
+    total = call.add("ReduceSum", call.read[0], at, keepdims=int(keep))
+    return finished(call, total, held_by(bound, SINGLE))
+
+
+def _quantize(call: Call) -> Value:
+    """As ONNX divides and rounds. NaN is refused before."""
+    scale = call.constant(np.array(call.output.scale), np.float32)
+    rounded = call.add("Round", call.add("Div", call.read[0], scale))
+    limits, zero = np.iinfo(call.output.dtype), call.output.zero_point
+    low, high = (call.constant(np.array(n - zero), np.float32) for n in (limits.min, limits.max))
+    return call.add("Clip", rounded, low, high)
+
+
+def _dequantize(call: Call) -> Value:
+    return call.add("Mul", call.read[0], call.constant(np.array(call.inputs[0].scale), np.float32))
+
+
+TRANSLATIONS: dict[str, Callable[[Call], Value]] = {
+    "add": _add,
+    "average_pool": _average_pool,
+    "concat": _concat,
+    "conv": _conv,
+    "dequantize": _dequantize,
+    "gather": _gather,
+    "lookup": _lookup,
+    "matmul": _matmul,
+    "max_pool": _max_pool,
+    "mean": _mean,
+    "mul": _mul,
+    "quantize": _quantize,
+    "resize_nearest": _resize_nearest,
+    "rescale": lambda call: finished(call, call.read[0], call.largest()),
+    "reshape": _reshape,
+    "transpose": _moved("Transpose", "perm"),
+}

@@ -1,0 +1,199 @@
+"""The verbs on a compiled model: run, bench, verify, pack, info, modify."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from workspaces import Workspace
+
+from pipeline.bundle.archive import Bundle
+from pipeline.cli.main import main
+from pipeline.detection.metadata import read_metadata
+from pipeline.detection.notes import mark_metadata
+from pipeline.graph import parse_text
+from pipeline.runtime import Session
+
+Output = pytest.CaptureFixture[str]
+QUANTIZED = "quantized.rdk-x5.onnx"
+BUNDLE = "digits.rdk-x5.hybrid"
+# One box in the middle of any picture, of class 1; centre and size in pixels of 64x32.
+DETECTOR = """<ir_version: 8, opset_import: ["" : 17]>
+agraph (float[1,3,32,64] x) => (float[1,6,1] out)
+    <float[1,6,1] box = {32, 16, 32, 8, 0.1, 0.9}, float none = {0}> {
+    mean = ReduceMean<axes = [1, 2, 3], keepdims = 1>(x)
+    row = Flatten(mean)  nothing = Mul(row, none)  out = Add(box, nothing) }"""
+SAID = {
+    "schema_version": 2,
+    "dataset": {"classes": ["disc", "star"]},
+    "input": {"shape": [1, 3, 32, 64]},
+    "outputs": [
+        {
+            "name": "out",
+            "type": "detection",
+            "encoding": "direct",
+            "normalized": False,
+            "shape": [1, 6, 1],
+            "dshape": [{"batch": 1}, {"num_features": 6}, {"num_boxes": 1}],
+        }
+    ],
+}
+
+
+@pytest.fixture
+def out(built: Workspace, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The artifacts of digits, and a picture of a digit beside them."""
+    folder = built.project / "out"
+    monkeypatch.chdir(folder)
+    pixels = np.load(built.project / "samples" / "0003.npy").reshape(8, 8).astype(np.uint8)
+    Image.fromarray(pixels).save(folder / "digit.png")
+    (folder / "labels.txt").write_text("\n".join(f"digit {n}" for n in range(10)))
+    return folder
+
+
+def lines(capsys: Output) -> list[str]:
+    return capsys.readouterr().out.splitlines()
+
+
+def test_run_shows_the_highest_classes_and_what_they_are_called(out: Path, capsys: Output) -> None:
+    fed = ["--input", "digit.png", "--labels", "labels.txt", "--top", "2"]
+    assert main(["run", BUNDLE, *fed, "--json"]) == 0
+    first, second = json.loads(capsys.readouterr().out)
+    (logits,) = Session(BUNDLE).run(
+        None, {"image": np.asarray(Image.open("digit.png"))[None, None]}
+    )
+    assert (first["class"], first["score"]) == (logits.argmax(), logits.max())
+    assert first["label"] == f"digit {first['class']}"
+    assert first["score"] > second["score"]
+    assert main(["run", BUNDLE, *fed]) == 0
+    assert lines(capsys)[0].split()[1:] == [str(first["class"]), *first["label"].split()]
+
+
+def test_run_gives_the_boxes_of_a_detector_and_draws_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    graph = parse_text(DETECTOR)
+    mark_metadata(graph, read_metadata(json.dumps(SAID), "said"))
+    graph.save(Path("net.onnx"))
+    Image.fromarray(np.zeros((64, 256, 3), np.uint8)).save("dark.png")
+    command = ["run", "net.onnx", "--input", "dark.png", "--draw", "drawn.png", "--json"]
+    assert main(command) == 0
+    (box,) = json.loads(capsys.readouterr().out)
+    assert (box["class"], box["label"], round(box["score"], 3)) == (1, "star", 0.9)
+    assert box["box"] == [64, 24, 128, 16]  # of the picture, four times as wide, twice as high
+    assert np.asarray(Image.open("drawn.png"))[24, 64:193].any(axis=1).all()
+    assert main([*command, "--score", "0.95"]) == 0
+    assert json.loads(capsys.readouterr().out) == []
+
+
+def test_run_wants_a_file_for_every_input_by_a_name_it_has(out: Path, capsys: Output) -> None:
+    assert main(["run", BUNDLE, "--input", "imagee=digit.png"]) == 2
+    assert "did you mean `image`?" in capsys.readouterr().err
+
+
+def test_bench_counts_as_hrt_model_exec_does(out: Path, capsys: Output) -> None:
+    command = ["bench", BUNDLE, "--frame_count", "5", "--thread_num", "2", "--profile_path", "p"]
+    assert main([*command, "--profiling"]) == 0
+    shown = capsys.readouterr().out
+    assert "Thread number is: 2\n  Frame count is: 5\n" in shown
+    assert re.search(r"Average latency is: [\d.]+ ms\n  Frame rate is: [\d.]+ FPS\n", shown)
+    steps = Bundle.load(Path(BUNDLE)).program.instructions
+    assert len(re.findall(r"^\| +\d+ \|", shown, re.M)) == len(steps)
+    first, second = Path("p/profiler.log").read_text().split("***\n")
+    assert json.loads(first)["running_condition"]["frame_count"] == 5
+    assert list(json.loads(second)["model_latency"]) == [step.name for step in steps]
+    assert len(Path("p/profiler.csv").read_text().splitlines()) == len(steps) + 1
+
+
+@pytest.mark.parametrize("wrong", [("--thread_num", "9"), ("--frame_count", "0")])
+def test_bench_refuses_what_cannot_be_run(out: Path, wrong: tuple[str, str]) -> None:
+    assert main(["bench", BUNDLE, *wrong]) == 2
+
+
+def test_verify_passes_what_was_built(out: Path, capsys: Output) -> None:
+    assert main(["verify", "-q", QUANTIZED, "-b", BUNDLE, "-i", "digit.png"]) == 0
+    assert lines(capsys) == ["Quanti onnx and bundle result Strict check PASSED"]
+
+
+def test_verify_finds_one_weight_changed_by_one(out: Path, capsys: Output) -> None:
+    bundle = Bundle.load(Path(BUNDLE))
+    steps = list(bundle.program.instructions)
+    at = next(index for index, step in enumerate(steps) if step.op == "matmul")
+    weight = steps[at].constants["weight"].copy()
+    weight[0, 0] -= 1
+    steps[at] = replace(steps[at], constants={**steps[at].constants, "weight": weight})
+    changed = replace(bundle, program=replace(bundle.program, instructions=tuple(steps)))
+    changed.save(Path("changed.hybrid"))
+    assert main(["verify", "-q", QUANTIZED, "-b", "changed.hybrid"]) == 6
+    assert f"changed: {steps[at].name}: 1 of {weight.size} values of weight" in lines(capsys)
+
+
+def test_verify_counts_the_lines_that_differ(out: Path, capsys: Output) -> None:
+    assert main(["verify", "-q", QUANTIZED, "-b", "digits.ara240.hybrid", "-d", "2"]) == 6
+    shown = capsys.readouterr().out
+    assert "mismatch.line_miss num: 0\nmismatch.line_diff num: " in shown
+    assert "total line num: 10\nmismatch rate: " in shown
+
+
+def test_a_pack_runs_and_is_told_by_its_names(out: Path, capsys: Output) -> None:
+    assert main(["pack", BUNDLE, "digits.ara240.hybrid", "-o", "both.hybrid"]) == 0
+    assert main(["pack", "both.hybrid", "-o", "again.hybrid"]) == 3
+    assert "both is a packed model, it can not be packed again!" in capsys.readouterr().err
+    assert main(["run", "both.hybrid", "-m", "digits.ara240", "--input", "digit.png"]) == 0
+    packed = lines(capsys)
+    assert main(["run", "digits.ara240.hybrid", "--input", "digit.png"]) == 0
+    assert lines(capsys) == packed
+    assert main(["info", "both.hybrid"]) == 0
+    assert [line for line in lines(capsys) if line.startswith("********")] == [
+        "******** digits.rdk-x5 info *********",
+        "******** digits.ara240 info *********",
+    ]
+    for refused in (["modify", "both.hybrid"], ["verify", "-q", QUANTIZED, "-b", "both.hybrid"]):
+        assert main(refused) == 3
+        assert "pack model is not supported" in capsys.readouterr().err
+
+
+def test_modify_lists_then_deletes_and_info_remembers(out: Path, capsys: Output) -> None:
+    assert main(["modify", BUNDLE]) == 0
+    assert lines(capsys) == ["Nodes that can be deleted: ['image_quantized', 'logits_dequantized']"]
+    assert main(["modify", BUNDLE, "-r", "image_quantized", "-a", "Dequantize"]) == 0
+    assert lines(capsys) == [
+        "Node 'image_quantized' found, its OP type is 'Quantize'",
+        "Node 'image_quantized' is removed",
+        "Node 'logits_dequantized' found, its OP type is 'Dequantize'",
+        "Node 'logits_dequantized' is removed",
+        "modified model saved as digits.rdk-x5_modified.hybrid",
+    ]
+    assert main(["info", "digits.rdk-x5_modified.hybrid"]) == 0
+    assert lines(capsys)[-3:] == [
+        "--------- deleted nodes -",
+        "deleted nodes: image_quantized",
+        "deleted nodes: logits_dequantized",
+    ]
+    assert len(Path("deleted_nodes_info.txt").read_text().splitlines()) == 2
+
+
+def test_preprocess_writes_a_file_per_picture_with_its_sizes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("pictures").mkdir()
+    for name in ("a", "b"):
+        Image.fromarray(np.full((300, 400, 3), 90, np.uint8)).save(f"pictures/{name}.png")
+    Path("val.txt").write_text("b.png 7\n")
+    command = ["preprocess", "-i", "pictures", "-o", "made", "-m"]
+    assert main([*command, "mobilenetv1", "-v", "val.txt"]) == 0
+    (file,) = Path("made").iterdir()
+    assert file.name == "b_300_400_224_224.bin"
+    assert len(file.read_bytes()) == 224 * 224 * 3 // 2
+    assert set(file.read_bytes()) == {90, 128}  # gray: luma, and no colour
+    assert main([*command, "efficientnet_lite4", "--form", "rgb"]) == 0
+    assert Path("made/a_300_400_300_300.bin").read_bytes() == bytes([90]) * 300 * 300 * 3
+    assert main([*command, "mobilnetv1"]) == 2
+    assert "did you mean `mobilenetv1`?" in capsys.readouterr().err

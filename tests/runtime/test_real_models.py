@@ -1,0 +1,69 @@
+"""Trained models run at speed, bit for bit as the reference engine. Skipped where they are not."""
+
+import time
+
+import numpy as np
+import pytest
+from workspaces import shared_data
+
+from pipeline.engine.exact import ExactSession
+from pipeline.engine.lower import lowered
+from pipeline.engine.reference import ReferenceSession
+from pipeline.frontends import read_model
+from pipeline.graph import shape, upgraded
+from pipeline.passes import optimized
+from pipeline.project.sections import Calibration
+from pipeline.quant.integers import with_integer_weights
+from pipeline.quant.laid import grids_of
+from pipeline.quant.observe import observe
+from pipeline.quant.qdq import DEFAULT, with_qdq
+from pipeline.quant.ranges import ranges
+from pipeline.targets.reader import read_target
+
+MODELS = shared_data() / "models"
+FILES = {
+    "classification/mobilenet_v1_0.25_224_float.tflite": 1.0,
+    "classification/vww_96_float.tflite": 1.0,
+    "detection/ultraface_slim320_rawhead.onnx": 1.0,
+    "detection/yolox_person_192.onnx": 255.0,
+}
+FASTER = 1.5  # than the reference: it is 3 to 10 times so on a machine that is not busy
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not MODELS.is_dir(), reason="shared/data/models is not here"),
+]
+
+
+@pytest.mark.parametrize("target", ["rdk-x5", "ara240", "sl1640"])
+@pytest.mark.parametrize("name", FILES)
+def test_it_is_the_reference_bit_for_bit_and_faster(name, target):
+    file, chip = MODELS / name, read_target(target)
+    graph = optimized(upgraded(read_model(file.read_bytes(), file.name)).with_shapes())
+    rng = np.random.default_rng(0)
+    feeds = [
+        {
+            str(v.name): rng.uniform(0, FILES[name], shape(v)).astype(np.float32)
+            for v in graph.inputs
+        }
+        for _ in range(2)
+    ]
+    found = ranges(graph, observe(graph, feeds), Calibration("max"))
+    grids = {tensor: grids_of(*span, chip) for tensor, span in found.items()}
+    made = with_integer_weights(with_qdq(graph, grids, chip, DEFAULT))
+    program = lowered(made, chip.rounding, chip.runnable)
+    fast, exact = ExactSession(program), ReferenceSession(program)
+    for ours, theirs in zip(fast.run(None, feeds[0]), exact.run(None, feeds[0]), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    convs = [f for f, s in zip(fast.in_floats, program.instructions, strict=True) if s.op == "conv"]
+    assert all(convs)
+    assert FASTER * best(fast, feeds[0]) < best(exact, feeds[0])
+
+
+def best(session, feeds, runs=5):
+    taken = []
+    for _ in range(runs):
+        start = time.perf_counter()
+        session.run(None, feeds)
+        taken.append(time.perf_counter() - start)
+    return min(taken)
