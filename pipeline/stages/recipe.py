@@ -31,11 +31,19 @@ from pipeline.quant.loaded import (
 )
 from pipeline.quant.qdq import DEFAULT
 from pipeline.quant.recipe import Recipe
-from pipeline.quant.recovery import left_open, switched_on
+from pipeline.quant.recovery import WIDENING, left_open, switched_on
 from pipeline.quant.schemes import with_scheme
 from pipeline.quant.search import candidates, mixed, plain
 from pipeline.quant.statistics import Statistics
-from pipeline.quant.trials import Bench, Ground, best_method, best_switches, ground, standing
+from pipeline.quant.trials import (
+    Bench,
+    Ground,
+    also_wide,
+    best_method,
+    best_switches,
+    ground,
+    standing,
+)
 from pipeline.targets.target import Target
 
 ADJUSTING = ("round_weights", "bias_correction")  # of the switches, those that `default` tries
@@ -77,8 +85,10 @@ def recipe(
     names = left_open(quantization)
     if calibration.recipe == "plain":
         names = tuple(name for name in names if name in ADJUSTING)
+    if WIDENING in names:
+        tried = also_wide(tried, stood, bench)
     first = tuple(name for name in names if name == FIRST)
-    rest = tuple(name for name in names if name != FIRST)
+    rest = tuple(name for name in names if name not in (FIRST, WIDENING))
     return best_switches(best_method(tried, bench, first), rest, bench, statistics, calibration)
 
 
