@@ -173,9 +173,13 @@ def best_switches(
 ) -> Recipe:
     """`found` with those of the switches that bring the answers closer, one after the other."""
     closest = [trial.closeness for trial in found.trials if trial.kept][-1]  # that of `found`
+    both = "," in found.trials[0].what  # there the schemes are told apart
     calibration = replace(calibration, method=found.method)  # type: ignore[arg-type]
     for name in track(names, "recipe", len(names)):
         tried = _with_switch(found, name)
+        what = _named(tried, both)
+        if what in {trial.what for trial in found.trials}:
+            continue
         if name in (*RESCALING, WIDENING, WIDENING_ANSWERS):
             stood = ground(bench, statistics, tried.switches)
             plainly = plain(stood.graph, stood.statistics, calibration, found.symmetric)
@@ -184,7 +188,7 @@ def best_switches(
                 continue  # no channels can be rescaled, or are that uneven
         close = bench.closeness(tried)
         helps = _helps(close, closest)
-        trial = Trial(" + ".join((found.method, *tried.switches)), close, helps)
+        trial = Trial(what, close, helps)
         found = replace(tried if trial.kept else found, trials=(*found.trials, trial))
         closest = close if helps else closest
     return found
