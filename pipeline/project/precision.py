@@ -121,6 +121,9 @@ class Quantization:
         bool | None,
         Doc("int16 for nodes around tensors whose channels are of very different sizes."),
     ] = None
+    widen_answers: Annotated[
+        bool | None, Doc("int16 for the last layers and what is computed behind them.")
+    ] = None
     clip_weights: Annotated[
         bool | None, Doc("Weights saturate where the mean square error is the smaller for it.")
     ] = None

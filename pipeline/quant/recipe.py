@@ -16,10 +16,10 @@ from pipeline.quant.rescale import Factors
 
 @dataclass(frozen=True)
 class Trial:
-    """Something that was tried: what the outputs came to, as a cosine, and whether it was kept."""
+    """Something that was tried: how close the answers came, and whether it was kept."""
 
     what: str
-    cosine: float
+    closeness: float
     kept: bool
 
 
@@ -28,10 +28,10 @@ class Recipe:
     """The range of every tensor, and whether zero is the middle of its grid.
 
     `measured` are the extremes of each, which int16 has the codes for; `wide` the nodes that are
-    int16 where the project says nothing of them (pipeline.quant.uneven). `methods` names for each
-    tensor the method that gave its range, where they differ (`mix`); `switches` are those of
-    pipeline.quant.recovery that are on, `factors` how the channels of the float model are rescaled
-    first, whose ranges these then are."""
+    int16 where the project says nothing of them (pipeline.quant.uneven, pipeline.quant.tail).
+    `methods` names for each tensor the method that gave its range, where they differ (`mix`);
+    `switches` are those of pipeline.quant.recovery that are on, `factors` how the channels of the
+    float model are rescaled first, whose ranges these then are."""
 
     method: str
     symmetric: bool
@@ -50,8 +50,8 @@ class Recipe:
         """The trials for a person, the losers first; nothing where nothing was tried."""
         if not self.trials:
             return ()
-        tried = sorted(self.trials, key=lambda trial: (trial.kept, trial.cosine))
-        rows = (f"{trial.what:<40} cosine {trial.cosine:.6f}" for trial in tried)
+        tried = sorted(self.trials, key=lambda trial: (trial.kept, trial.closeness))
+        rows = (f"{trial.what:<40} closeness {trial.closeness:.6f}" for trial in tried)
         kept = (f"Keep {', '.join(self.switches)}.",) if self.switches else ()
         return (*rows, f"Select {self.method} method.", *kept)
 

@@ -2,6 +2,7 @@
 
 equalize, migrate    the float model rescaled: another of the same function, with other ranges
 widen                int16 where channels are still of very different sizes
+widen_answers        int16 for the last layers and what is computed behind them
 clip_weights         other scales of the weights
 round_weights        other weights on these scales
 bias_correction      other biases, for what all of this does to the means
@@ -27,7 +28,15 @@ from pipeline.targets.target import Weights
 
 RESCALING = ("equalize", "migrate")
 WIDENING = "widen"
-SWITCHES = (*RESCALING, WIDENING, "clip_weights", "round_weights", "bias_correction")
+WIDENING_ANSWERS = "widen_answers"
+SWITCHES = (
+    *RESCALING,
+    WIDENING,
+    WIDENING_ANSWERS,
+    "clip_weights",
+    "round_weights",
+    "bias_correction",
+)
 
 
 def switched_on(quantization: Quantization) -> tuple[str, ...]:

@@ -50,7 +50,7 @@ def calibrated_with(
 def _wide_note(names: Sequence[str]) -> str:
     more = f" and {len(names) - NAMES} more" if len(names) > NAMES else ""
     some = ", ".join(names[:NAMES])
-    return f"int16, for channels of very different sizes, {len(names)} nodes: {some}{more}"
+    return f"int16, where 8 bits are too few, {len(names)} nodes: {some}{more}"
 
 
 def plain(

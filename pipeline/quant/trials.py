@@ -1,14 +1,15 @@
 """Trials: what keeps the answers of the model closest is found by running it.
 
-best method     the candidate recipes, the first of equals; the FINALISTS best of them go on with
-                biases corrected, where that may be, `max` first, which clips nothing of what other
-                samples do, and another only where it gives back GAIN of 1 - cosine: the ranges
-                that suffer most from noise are not those that suffer most from a shift
-best switches   one switch after the other (pipeline.quant.recovery), kept where it gives back
-                GAIN of 1 - cosine
+best method     the candidate recipes, the first of equals, those with int16 for uneven channels
+                where that gives back GAIN: what is best at 8 bits is an accident where 8 bits do
+                not do. The FINALISTS best of them go on with biases corrected, where that may be,
+                `max` first, which clips nothing of what other samples do, and another only where
+                it gives back GAIN of what is lost: the ranges that suffer most from noise are not
+                those that suffer most from a shift
+best switches   one switch after the other (pipeline.quant.recovery), kept where it gives back GAIN
 
-A trial quantizes the model, which is run in float with Q/DQ; its figure is the cosine with the
-answers of the float model, of the output that comes off worst. An answer that is one distribution
+A trial quantizes the model, which is run in float with Q/DQ; its figure is how close the answers
+come to the float model's (pipeline.quant.closeness). An answer that is one distribution
 is taken before its Softmax: of a thousand classes that leaves the few that the model is sure of,
 and over a few samples their cosine is mostly chance. The figure is taken over the samples held
 out: every HELD_OUT-th, from the last of the first HELD_OUT on, at most MOST of them; of fewer than
@@ -25,23 +26,29 @@ from functools import cached_property
 from itertools import product
 from typing import NamedTuple
 
-import numpy as np
-
 from pipeline.custom.operators import Operators
 from pipeline.data.samples import Samples
 from pipeline.engine.mixed import float_session
 from pipeline.engine.parallel import side_by_side
 from pipeline.graph import Graph, Value, attribute, producer, shape
-from pipeline.kernels.measure import Agreement, agreement
 from pipeline.progress import track
 from pipeline.project.sections import Calibration, Quantization
+from pipeline.quant.closeness import Answers, Yardstick
 from pipeline.quant.layers import DQ, Q
 from pipeline.quant.observe import observe
 from pipeline.quant.recipe import Recipe, Trial
-from pipeline.quant.recovery import RESCALING, SWITCHES, WIDENING, recovered, rescaling
+from pipeline.quant.recovery import (
+    RESCALING,
+    SWITCHES,
+    WIDENING,
+    WIDENING_ANSWERS,
+    recovered,
+    rescaling,
+)
 from pipeline.quant.rescale import Factors, rescaled
 from pipeline.quant.search import calibrated_with, plain
 from pipeline.quant.statistics import Statistics
+from pipeline.quant.tail import wide_tail
 from pipeline.quant.uneven import proposed
 from pipeline.targets.target import Target
 
@@ -49,10 +56,7 @@ FINALISTS = 4
 GAIN = 0.05  # of what is lost: a switch that gives less back over so few samples may be chance
 HELD_OUT = 4
 MOST = 32
-DIGITS = 6
 SOFTMAX = ("Softmax", "LogSoftmax")
-
-Answers = list[list[np.ndarray]]  # by sample and output
 
 
 @dataclass(frozen=True)
@@ -65,9 +69,9 @@ class Bench:
     target: Target
     quantization: Quantization
 
-    def cosine(self, recipe: Recipe) -> float:
-        """Of the worst output, over the samples held out."""
-        return _cosine(self._meant_closely, self.answers(before_softmax(self.model(recipe))))
+    def closeness(self, recipe: Recipe) -> float:
+        """Over the samples held out."""
+        return self._yardstick.closeness(self.answers(before_softmax(self.model(recipe))))
 
     def made(self, recipe: Recipe) -> Answers:
         """To the samples held out, of the model that the recipe makes."""
@@ -93,8 +97,8 @@ class Bench:
         return self.answers(self.graph)
 
     @cached_property
-    def _meant_closely(self) -> Answers:
-        return self.answers(before_softmax(self.graph))
+    def _yardstick(self) -> Yardstick:
+        return Yardstick(self.answers(before_softmax(self.graph)))
 
     def answers(self, graph: Graph) -> Answers:
         """Of any graph with the model's inputs, to the samples held out."""
@@ -126,27 +130,39 @@ def standing(found: Recipe, switches: tuple[str, ...], stood: Ground, bench: Ben
     wide: tuple[str, ...] = ()
     if WIDENING in switches:
         wide = proposed(stood.graph, stood.statistics, bench.target, bench.quantization)
-    return replace(found, switches=switches, factors=stood.factors, wide=wide)
+    if WIDENING_ANSWERS in switches:
+        wide = (*wide, *wide_tail(stood.graph, bench.target, bench.quantization))
+    return replace(found, switches=switches, factors=stood.factors, wide=tuple(dict.fromkeys(wide)))
+
+
+def also_wide(candidates: Sequence[Recipe], stood: Ground, bench: Bench) -> list[Recipe]:
+    """The candidates, then those that have int16 around uneven tensors."""
+    switches = _with_switch(candidates[0], WIDENING).switches
+    wide = [standing(candidate, switches, stood, bench) for candidate in candidates]
+    return [*candidates, *(w for w, c in zip(wide, candidates, strict=True) if w.wide != c.wide)]
 
 
 def best_method(candidates: Sequence[Recipe], bench: Bench, then: Sequence[str] = ()) -> Recipe:
     """The candidate whose answers are closest to the float model's, the first of equals; with one
     of the switches `then` where that brings those of a finalist closer still."""
-    cosines = [bench.cosine(recipe) for recipe in track(candidates, "recipe", len(candidates))]
+    figures = [bench.closeness(recipe) for recipe in track(candidates, "recipe", len(candidates))]
     both = len({candidate.symmetric for candidate in candidates}) > 1
-    order = sorted(range(len(cosines)), key=lambda index: -cosines[index])
-    found, closest = candidates[order[0]], cosines[order[0]]
+    order = sorted(range(len(figures)), key=lambda index: -figures[index])
+    narrow = [index for index in order if WIDENING not in candidates[index].switches]
+    if narrow and not _helps(figures[order[0]], figures[narrow[0]]):
+        order = narrow
+    found, closest = candidates[order[0]], figures[order[0]]
     trials = [
-        Trial(_named(candidate, both), cosines[index], index == order[0])
+        Trial(_named(candidate, both), figures[index], index == order[0])
         for index, candidate in enumerate(candidates)
     ]
     finalists = sorted(order[:FINALISTS], key=lambda index: candidates[index].method != "max")
     for index, name in product(finalists, then):
         tried = _with_switch(candidates[index], name)
-        cosine = bench.cosine(tried)
-        helps = _helps(cosine, closest)
-        trials.append(Trial(_named(tried, both), cosine, helps))
-        found, closest = (tried, cosine) if helps else (found, closest)
+        close = bench.closeness(tried)
+        helps = _helps(close, closest)
+        trials.append(Trial(_named(tried, both), close, helps))
+        found, closest = (tried, close) if helps else (found, closest)
     return replace(found, trials=tuple(trials))
 
 
@@ -158,21 +174,25 @@ def best_switches(
     calibration: Calibration,
 ) -> Recipe:
     """`found` with those of the switches that bring the answers closer, one after the other."""
-    closest = [trial.cosine for trial in found.trials if trial.kept][-1]  # that of `found`
+    closest = [trial.closeness for trial in found.trials if trial.kept][-1]  # that of `found`
+    both = "," in found.trials[0].what  # there the schemes are told apart
     calibration = replace(calibration, method=found.method)  # type: ignore[arg-type]
     for name in track(names, "recipe", len(names)):
         tried = _with_switch(found, name)
-        if name in (*RESCALING, WIDENING):
+        what = _named(tried, both)
+        if what in {trial.what for trial in found.trials}:
+            continue
+        if name in (*RESCALING, WIDENING, WIDENING_ANSWERS):
             stood = ground(bench, statistics, tried.switches)
             plainly = plain(stood.graph, stood.statistics, calibration, found.symmetric)
             tried = standing(replace(plainly, trials=found.trials), tried.switches, stood, bench)
             if (tried.factors, tried.wide) == (found.factors, found.wide):
                 continue  # no channels can be rescaled, or are that uneven
-        cosine = bench.cosine(tried)
-        helps = _helps(cosine, closest)
-        trial = Trial(" + ".join((found.method, *tried.switches)), cosine, helps)
+        close = bench.closeness(tried)
+        helps = _helps(close, closest)
+        trial = Trial(what, close, helps)
         found = replace(tried if trial.kept else found, trials=(*found.trials, trial))
-        closest = cosine if helps else closest
+        closest = close if helps else closest
     return found
 
 
@@ -183,8 +203,8 @@ def held_out(count: int) -> range:
     return range(HELD_OUT - 1, count, HELD_OUT)[:MOST]
 
 
-def _helps(cosine: float, closest: float) -> bool:
-    return 1.0 - cosine < (1.0 - GAIN) * (1.0 - closest)
+def _helps(close: float, closest: float) -> bool:
+    return 1.0 - close < (1.0 - GAIN) * (1.0 - closest)
 
 
 def before_softmax(graph: Graph) -> Graph:
@@ -219,12 +239,3 @@ def _some(samples: Samples, numbers: Sequence[int]) -> Samples:
 def _named(recipe: Recipe, both: bool) -> str:
     scheme = ("symmetric" if recipe.symmetric else "asymmetric",) if both else ()
     return " + ".join((", ".join((recipe.method, *scheme)), *recipe.switches))
-
-
-def _cosine(real: Answers, made: Answers) -> float:
-    """Of the worst output, over all samples; rounded, so that no last bit decides."""
-    totals = [
-        sum((agreement(a[index], b[index]) for a, b in zip(real, made, strict=True)), Agreement())
-        for index in range(len(real[0]))
-    ]
-    return round(min(total.cosine for total in totals), DIGITS)

@@ -31,15 +31,25 @@ from pipeline.quant.loaded import (
 )
 from pipeline.quant.qdq import DEFAULT
 from pipeline.quant.recipe import Recipe
-from pipeline.quant.recovery import left_open, switched_on
+from pipeline.quant.recovery import WIDENING, left_open, switched_on
 from pipeline.quant.schemes import with_scheme
 from pipeline.quant.search import candidates, mixed, plain
 from pipeline.quant.statistics import Statistics
-from pipeline.quant.trials import Bench, Ground, best_method, best_switches, ground, standing
+from pipeline.quant.trials import (
+    Bench,
+    Ground,
+    also_wide,
+    best_method,
+    best_switches,
+    ground,
+    standing,
+)
 from pipeline.targets.target import Target
 
 ADJUSTING = ("round_weights", "bias_correction")  # of the switches, those that `default` tries
-FIRST = "bias_correction"  # with the finalists among the methods: it gives most, and costs least
+# With the finalists among the methods, for it gives most and costs least; and, where it did not
+# help, once more in the end: what is left of other errors may be a shift.
+FIRST = "bias_correction"
 
 
 def recipe(
@@ -77,8 +87,10 @@ def recipe(
     names = left_open(quantization)
     if calibration.recipe == "plain":
         names = tuple(name for name in names if name in ADJUSTING)
+    if WIDENING in names:
+        tried = also_wide(tried, stood, bench)
     first = tuple(name for name in names if name == FIRST)
-    rest = tuple(name for name in names if name != FIRST)
+    rest = tuple(name for name in names if name != WIDENING)
     return best_switches(best_method(tried, bench, first), rest, bench, statistics, calibration)
 
 

@@ -52,9 +52,9 @@ def test_default_keeps_the_closest_and_says_what_lost(tmp_path):
     methods = [trial for trial in found.trials if " + " not in trial.what]
     assert len(methods) == 8  # four, with zero in the middle of the grids or not
     (kept,) = [trial for trial in methods if trial.kept]
-    assert kept.cosine == max(trial.cosine for trial in methods)
+    assert kept.closeness == max(trial.closeness for trial in methods)
     assert f"Select {found.method} method." in found.lines
-    assert sum("cosine" in line for line in found.lines) == len(found.trials)
+    assert sum("closeness" in line for line in found.lines) == len(found.trials)
     found.save(tmp_path / "r.json")
     assert Recipe.load(tmp_path / "r.json") == found
 

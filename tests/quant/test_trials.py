@@ -50,10 +50,10 @@ def test_the_best_recipe_brings_a_collapsed_network_back_and_says_how(hard, foun
 
 def test_a_switch_is_kept_only_where_it_gives_back_enough_of_what_is_lost(found):
     methods = sum("+" not in trial.what for trial in found.trials) + FINALISTS
-    best = [trial.cosine for trial in found.trials[:methods] if trial.kept][-1]
+    best = [trial.closeness for trial in found.trials[:methods] if trial.kept][-1]
     for trial in found.trials[methods:]:
-        assert trial.kept == (1 - trial.cosine < (1 - GAIN) * (1 - best))
-        best = trial.cosine if trial.kept else best
+        assert trial.kept == (1 - trial.closeness < (1 - GAIN) * (1 - best))
+        best = trial.closeness if trial.kept else best
 
 
 def test_the_methods_that_look_best_are_tried_with_their_biases_corrected(found):

@@ -110,14 +110,15 @@ def test_widen_brings_the_channel_back_and_tells_its_nodes():
     (before, plain, _), (after, found, notes) = off(PLAIN), off(Quantization(widen=True))
     assert (plain.wide, found.wide) == ((), ("c", "s", "m", "d"))
     assert after < before / 5
-    assert "int16, for channels of very different sizes, 4 nodes: c, s, m, d" in notes
+    assert "int16, where 8 bits are too few, 4 nodes: c, s, m, d" in notes
 
 
 def test_the_best_recipe_tries_it_unless_it_is_off():
     best = Calibration(recipe="best")
     assert any("widen" in trial.what for trial in off(PLAIN, best)[1].trials)
     assert not any(
-        "widen" in trial.what for trial in off(Quantization(widen=False), best)[1].trials
+        "widen" in trial.what.split(" + ")
+        for trial in off(Quantization(widen=False), best)[1].trials
     )
 
 

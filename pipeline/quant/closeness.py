@@ -1,0 +1,156 @@
+"""Closeness: how near the answers of a quantized model are to the float model's, 1 for the same.
+
+An answer that is one vector, such as the logits of a classifier, is as close as its cosine. Of an
+answer that says something of many positions, a detector's, a cosine sees what is large, not what is
+meant: the background among thousands of positions, the 300 pixels beside a score of 0.9, the place
+of a box in the picture, which follows from its position. So, for a sample n, position p, channel c:
+
+    a, b      what the float model and the quantized one answer;  m = mean of a over the samples
+    scores    the channels within 0 ... 1, unless there are four, which are a box
+    w[n, p]   how much is said there: the square of the sum over scores of (a - m)^2, of all answers
+              with as many positions; 1 where none has scores
+    v[p, c]   what the samples tell apart there: mean over n of (a - m)^2
+    e[p, c]   what is lost where something is said: sum over n of w (a - b)^2 / sum over n of w
+    lost      e / (e + v), the mean over p by the weight of w: of each number by itself; of the
+              scores together, e and v summed over them: most classes are in no sample at all
+
+A class that never occurs and a position where no sample shows anything thus count for nothing, and
+a box counts by its own size: v is small where boxes are small. The square lets what is sure count:
+where one of two scores speaks alone, as the class of no object does, w is a quarter. An answer has
+lost the mean of what its numbers and its scores have, the answers with scores the mean by the
+weight of w. All in all a model is as close as what comes off worst.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.kernels.measure import Agreement, agreement
+
+DIGITS = 6  # no last bit of a float engine decides
+BOX = 4
+
+Answers = list[list[np.ndarray]]  # by sample and output
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Field:
+    """An answer of many positions: `usual` is m and `varied` v, shape (positions, channels)."""
+
+    usual: Floats
+    varied: Floats
+    scores: npt.NDArray[np.bool_]  # of each channel, whether it is one
+
+    def said(self, answer: np.ndarray) -> Floats:
+        """The root of w of one sample, by its own scores, shape (positions,)."""
+        return np.sum((positions(answer) - self.usual)[:, self.scores] ** 2, 1)
+
+    def lost(self, e: Floats, weight: Floats) -> float:
+        """The mean of its numbers and its scores; `weight` is the sum of w, shape (positions,)."""
+        v, scores = self.varied, self.scores
+        shares = []
+        if not scores.all():
+            shares.append(_share(e[:, ~scores], v[:, ~scores]).mean(1))
+        if scores.any():
+            shares.append(_share(e[:, scores].sum(1), v[:, scores].sum(1)))
+        return float(np.average(np.mean(shares, 0), weights=weight))
+
+
+@dataclass(frozen=True)
+class Yardstick:
+    """What others are held against: the answers of the float model."""
+
+    real: Answers
+
+    def closeness(self, made: Answers) -> float:
+        """Of other answers to the same samples. Raises ValueError if the shapes differ."""
+        pairs = list(zip(self.real, made, strict=True))
+        for a, b in ((x, y) for pair in pairs for x, y in zip(*pair, strict=True)):
+            if a.shape != b.shape:
+                raise ValueError(f"shapes differ: {a.shape} and {b.shape}")
+        totals = [
+            sum((agreement(a[index], b[index]) for a, b in pairs), Agreement())
+            for index in range(len(self.real[0]))
+            if index not in self._fields
+        ]
+        worst = max([self._lost(made), *(1.0 - total.cosine for total in totals)])
+        return round(1.0 - worst, DIGITS)
+
+    @cached_property
+    def _fields(self) -> dict[int, Field]:
+        columns = [[sample[index] for sample in self.real] for index in range(len(self.real[0]))]
+        return {index: _field(column) for index, column in enumerate(columns) if _many(column)}
+
+    @cached_property
+    def _said(self) -> dict[int, Floats]:
+        """w by the number of positions, shape (samples, positions)."""
+        found: dict[int, Floats] = {}
+        for index, field in self._fields.items():
+            count = len(field.usual)
+            w = np.stack([field.said(sample[index]) for sample in self.real])
+            found[count] = found.get(count, 0.0) + w
+        return {count: w**2 for count, w in found.items() if w.any()}
+
+    def _lost(self, made: Answers) -> float:
+        """Of the answers with scores together, or of another, whichever has lost most."""
+        told: list[tuple[float, float]] = []
+        silent = [0.0]
+        for index, field in self._fields.items():
+            w = self._said.get(len(field.usual), np.ones((len(made), len(field.usual))))
+            e, weight = np.zeros_like(field.usual), w.sum(0)
+            for n, (a, b) in enumerate(zip(self.real, made, strict=True)):
+                e += w[n, :, None] * (positions(a[index]) - positions(b[index])) ** 2
+            e /= np.where(weight, weight, 1.0)[:, None]
+            lost = field.lost(e, weight)
+            if len(field.usual) in self._said:
+                told.append((lost, float(weight.sum())))
+            else:
+                silent.append(lost)
+        losses, weights = zip(*told, strict=True) if told else ((0.0,), (1.0,))
+        return max(float(np.average(losses, weights=weights)), *silent)
+
+
+def positions(answer: np.ndarray) -> Floats:
+    """The answer as (positions, channels).
+
+    Of three axes the shorter one is the channels', of four the second, as ONNX has it, unless that
+    and the third are alike, of more the last.
+    """
+    dims = answer.shape
+    axis = answer.ndim - 1
+    if answer.ndim == 3 and dims[1] < dims[2]:
+        axis = 1
+    if answer.ndim == 4 and dims[1] != dims[2]:
+        axis = 1
+    return np.moveaxis(answer, axis, -1).reshape(-1, dims[axis]).astype(np.float64)
+
+
+def _many(column: Sequence[np.ndarray]) -> bool:
+    """Whether it tells of many positions, the same ones in every sample."""
+    first = column[0]
+    alike = {answer.shape for answer in column} == {first.shape}
+    return alike and first.size > 0 and first.ndim > 1 and len(positions(first)) > 1
+
+
+def _field(column: Sequence[np.ndarray]) -> Field:
+    usual = sum((positions(a) for a in column), np.zeros(1)) / len(column)
+    if len(column) == 1:  # a sample by itself: what is usual is the mean of all positions
+        usual = np.broadcast_to(usual.mean(0), usual.shape)
+    varied = sum(((positions(a) - usual) ** 2 for a in column), np.zeros(1)) / len(column)
+    low = np.min([positions(a).min(0) for a in column], 0)
+    high = np.max([positions(a).max(0) for a in column], 0)
+    scores = (low >= 0.0) & (high <= 1.0) & (len(low) != BOX)
+    return Field(usual, varied, scores)
+
+
+def _share(e: Floats, v: Floats) -> Floats:
+    """e / (e + v): 0 where there is neither, 1 where something is no number."""
+    both = e + v
+    with np.errstate(invalid="ignore"):
+        return np.nan_to_num(e / np.where(both, both, 1.0), nan=1.0)

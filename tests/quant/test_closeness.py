@@ -1,0 +1,142 @@
+"""How close answers are: what a detector means, where a cosine sees what is large."""
+
+import math
+
+import numpy as np
+import pytest
+
+from pipeline.kernels.measure import cosine
+from pipeline.quant.closeness import Yardstick
+
+SAMPLES, POSITIONS = 16, 400
+FOUND = range(0, POSITIONS, 25)  # where some sample has an object
+
+
+def detections():
+    """By sample one answer (1, positions, 6): a box in pixels about its position, and two scores;
+    in each sample the objects are at other positions."""
+    rng = np.random.default_rng(0)
+    place = rng.uniform(0, 300, (POSITIONS, 4))
+    answers = []
+    for number in range(SAMPLES):
+        boxes = place + rng.normal(0, 4, place.shape)
+        scores = rng.uniform(0, 0.01, (POSITIONS, 2))
+        scores[FOUND[number]] = 0.9
+        answers.append(np.concatenate([boxes, scores], 1)[None].astype(np.float32))
+    return answers
+
+
+REAL = detections()
+YARDSTICK = Yardstick([[answer] for answer in REAL])
+
+
+def changed(change):
+    """The answers with `change(rows, number of the sample)` made to the rows."""
+    made = [answer.copy() for answer in REAL]
+    for number, answer in enumerate(made):
+        change(answer[0], number)
+    return made
+
+
+def close(made):
+    return YARDSTICK.closeness([[answer] for answer in made])
+
+
+def cos(made):
+    return cosine(np.stack(REAL), np.stack(made))
+
+
+def silence(rows, number):
+    rows[FOUND[number], 4:] = 0
+
+
+def murmur(rows, _):
+    rows[:, 4:] += 0.02
+
+
+def shift_everywhere_else(rows, number):
+    others = np.arange(POSITIONS) != FOUND[number]
+    rows[others, :4] += 6
+
+
+def shift_what_is_found(rows, number):
+    rows[FOUND[number], :4] += 6
+
+
+def test_the_same_answers_are_close():
+    assert close(REAL) == 1.0
+
+
+def test_objects_that_are_no_longer_found_are_missed_though_a_cosine_is_blind_to_them():
+    lost, noisy = changed(silence), changed(murmur)
+    assert cos(lost) > 0.9999
+    assert close(lost) < 0.8
+    assert close(noisy) > 0.98
+
+
+def test_a_box_counts_where_something_is_found():
+    wrong, elsewhere = changed(shift_what_is_found), changed(shift_everywhere_else)
+    assert cos(wrong) > cos(elsewhere)
+    assert close(wrong) < 0.7
+    assert close(elsewhere) > 0.99
+
+
+def test_a_box_counts_by_its_own_size_not_by_its_place_in_the_picture():
+    def coarse(rows, _):
+        rows[:, :4] = np.round(rows[:, :4] / 8) * 8
+
+    assert cos(changed(coarse)) > 0.999
+    assert close(changed(coarse)) < 0.9
+
+
+def test_a_class_that_never_occurs_counts_for_nothing():
+    class_none = np.random.default_rng(1).uniform(0, 1e-3, (SAMPLES, 1, POSITIONS, 1))
+    with_class = [
+        [np.concatenate([a, n.astype(np.float32)], 2)]
+        for a, n in zip(REAL, class_none, strict=True)
+    ]
+    made = [[answers[0].copy()] for answers in with_class]
+    for (answer,) in made:
+        answer[..., 6] = 0
+    assert Yardstick(with_class).closeness(made) > 0.999
+
+
+@pytest.mark.parametrize("axes", [(0, 1, 2), (0, 2, 1)], ids=["positions first", "channels first"])
+def test_boxes_and_scores_may_be_outputs_of_their_own(axes):
+    def apart(answers):
+        return [[a[..., :4].transpose(axes), a[..., 4:].transpose(axes)] for a in answers]
+
+    yardstick = Yardstick(apart(REAL))
+    assert yardstick.closeness(apart(changed(shift_what_is_found))) < 0.7
+    assert yardstick.closeness(apart(changed(shift_everywhere_else))) > 0.99
+
+
+def test_an_answer_that_is_one_vector_is_as_close_as_its_cosine():
+    rng = np.random.default_rng(2)
+    logits = rng.normal(size=(SAMPLES, 1, 10))
+    made = logits + rng.normal(0, 0.1, logits.shape)
+    yardstick = Yardstick([[row] for row in logits])
+    assert yardstick.closeness([[row] for row in made]) == pytest.approx(
+        cosine(logits, made), abs=1e-6
+    )
+
+
+def test_the_answer_that_comes_off_worst_decides():
+    vector = np.arange(1.0, 9.0)[None]
+    yardstick = Yardstick([[answer, vector] for answer in REAL])
+    assert yardstick.closeness([[answer, -vector] for answer in REAL]) == -1.0
+
+
+def test_of_a_single_sample_the_positions_tell_what_is_usual():
+    yardstick = Yardstick([[REAL[0]]])
+    assert yardstick.closeness([[REAL[0] + 1e-4]]) > 0.999
+
+
+def test_no_number_is_no_answer():
+    nothing = [[np.full_like(answer, math.nan)] for answer in REAL]
+    assert YARDSTICK.closeness(nothing) == 0.0
+
+
+def test_answers_of_another_shape_are_refused():
+    with pytest.raises(ValueError, match="shapes differ"):
+        close([answer[:, :1] for answer in REAL])

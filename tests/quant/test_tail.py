@@ -1,0 +1,83 @@
+"""The tail of a model: which nodes become int16, and that small boxes are the better for it."""
+
+import numpy as np
+import pytest
+
+from pipeline.data.samples import Samples
+from pipeline.engine.ort import OrtSession
+from pipeline.errors import ProjectError
+from pipeline.graph import parse_text, upgraded
+from pipeline.project.sections import Calibration, Quantization
+from pipeline.quant.observe import observe
+from pipeline.quant.tail import wide_tail
+from pipeline.stages.calibrated import calibrated
+from pipeline.stages.quantized import quantized
+from pipeline.stages.recipe import recipe
+from pipeline.targets.reader import read_target
+
+NPU, X5, X3 = (read_target(name) for name in ("ara240", "rdk-x5", "rdk-x3"))
+PLAIN = Quantization()
+MAX = Calibration("max")
+# Corners of a box: the middle, known by the position, and a distance of a hundredth of the picture.
+MODEL = """a (float[1,1,1,64] x) => (float[1,4,1,64] y)
+<float[4,1,1,1] w = {1, 1, 1, 1}, float[4,1,1,1] k = {-0.01, -0.01, 0.01, 0.01},
+ float[1,1,1,64] middle = {MIDDLE}>
+{ c = Conv(x, w)  s = Sigmoid(c)  d = Conv<group=4>(s, k)  y = Add(d, middle) }"""
+
+
+def graph():
+    middle = ", ".join(f"{value:.4f}" for value in np.linspace(0.05, 0.95, 64))
+    return upgraded(parse_text(MODEL.replace("MIDDLE", middle))).with_shapes()
+
+
+FEEDS = [
+    {"x": np.random.default_rng(i).normal(size=(1, 1, 1, 64)).astype(np.float32)} for i in range(8)
+]
+FED = Samples(tuple(map(str, range(len(FEEDS)))), FEEDS.__getitem__)
+
+
+def test_the_tail_is_the_last_layer_and_what_is_behind_it():
+    assert wide_tail(graph(), NPU, PLAIN) == wide_tail(graph(), X5, PLAIN) == ("d", "y")
+
+
+def test_a_layer_that_another_reads_is_not_of_the_tail_though_an_answer_too():
+    model = upgraded(
+        parse_text(
+            """a (float[1,1,2,2] x) => (float[] c, float[] y) <float[1,1,1,1] w = {2}>
+            { c = Conv(x, w)  r = Relu(c)  y = Conv(r, w) }"""
+        )
+    ).with_shapes()
+    assert wide_tail(model, NPU, PLAIN) == ("y",)
+
+
+def test_a_chip_without_int16_gets_no_proposal():
+    assert wide_tail(graph(), X3, PLAIN) == ()
+
+
+def test_what_the_project_says_is_stronger():
+    assert wide_tail(graph(), NPU, Quantization({"*": "int8"})) == ()
+
+
+def test_a_wrong_name_is_an_error_at_its_own_key():
+    with pytest.raises(ProjectError) as caught:
+        wide_tail(graph(), NPU, Quantization({"z": "int16"}))
+    assert caught.value.where == "quantization.types.z"
+
+
+def off(asked, calibration=MAX):
+    """The largest error of the quantized model's answers, and its recipe."""
+    model = graph()
+    found = recipe(model, observe(model, FEEDS), FED, calibration, NPU, {}, (), asked)
+    made = quantized(calibrated(model, found, FED, NPU, {}, (), asked))
+    meant, said = (OrtSession(g.to_bytes()).run(None, FEEDS[0])[0] for g in (model, made))
+    return float(np.abs(meant - said).max()), found
+
+
+def test_a_small_box_on_the_grid_of_the_picture_comes_back():
+    (before, _), (after, found) = off(PLAIN), off(Quantization(widen_answers=True))
+    assert found.wide == ("d", "y")
+    assert after < before / 10
+
+
+def test_the_best_recipe_finds_out_by_itself():
+    assert "widen_answers" in off(PLAIN, Calibration(recipe="best"))[1].switches
