@@ -78,10 +78,14 @@ def scale_of(exponent: npt.ArrayLike) -> npt.NDArray[np.float32]:
     return np.ldexp(np.float32(1), -np.asarray(exponent, np.int32))
 
 
-def codes(x: npt.NDArray[np.float32], scale: npt.NDArray[np.float32]) -> Int64:
+def codes(x: npt.NDArray[np.float32], scale: npt.NDArray[np.float32]) -> npt.NDArray[np.int32]:
     """For each value the place of its bin in `counts`, laid out flat."""
-    found = np.abs(x * scale).astype(np.int64)
-    found += (x >= 0) * np.int64(BINS)
+    found = np.abs(x * scale).astype(np.int32)
+    found += BINS
+    signs = (x + np.float32(0)).view(np.int32)  # of -0, which is no negative number, 0
+    signs >>= 31
+    signs &= -BINS
+    found += signs
     return found
 
 
