@@ -67,9 +67,11 @@ def merged(a: Histogram, b: Histogram) -> Histogram:
 
 def coarse(counts: Int64, k: int) -> Int64:
     """The same values in bins 2**k times as wide: (2, 16384) again."""
-    width = 1 << min(k, BIN_BITS)  # at most all bins fall into bin 0
+    halves = counts
+    for _ in range(min(k, BIN_BITS)):  # at most all bins fall into bin 0
+        halves = halves[:, ::2] + halves[:, 1::2]
     found = np.zeros_like(counts)
-    found[:, : BINS // width] = counts.reshape(2, -1, width).sum(axis=2)
+    found[:, : halves.shape[1]] = halves
     return found
 
 

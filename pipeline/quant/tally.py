@@ -3,9 +3,11 @@
 All of them at once: per sample a handful of NumPy calls, however many tensors there are.
 
     extremes    exact: of every channel, of these for the tensor
-    histogram   of what is handed out (pipeline.quant.views) of up to 2 * ENOUGH elements every
-                one; of more one element out of every k; each counts for as many as it stands for
+    histogram   of what is handed out (pipeline.quant.views) one element out of every k, so that
+                ENOUGH or somewhat more are counted, in samples from number EARLY on ENOUGH / FEWER;
+                each counts for as many as it stands for
 
+What is counted of a sample is decided by its number, and so the same in every shard.
 Which of its k elements a cell gives is spread evenly over the cells (multiples of the golden
 ratio), so that no row or column of an image is always or never seen. Single elements,
 not stretches: neighbours are alike, and say less of the tails.
@@ -36,8 +38,10 @@ from pipeline.kernels.histogram import (
     scale_of,
 )
 from pipeline.quant.statistics import Extremes, Statistics
-from pipeline.quant.views import Shape, View, counted
+from pipeline.quant.views import ENOUGH, Shape, View, counted
 
+EARLY = 16  # samples that are looked at closely: of later ones FEWER times fewer values are counted
+FEWER = 4
 HELD = 8  # samples whose values wait to be counted together
 
 Buffer = npt.NDArray[np.float32]
@@ -93,17 +97,31 @@ class Layout:
         counts = [sum(map(_parts, view.pieces)) for view in self.views.values()]
         return np.cumsum([0, *counts])
 
-    @cached_property
-    def counted(self) -> list[Int64]:
+    def counted(self, enough: int) -> list[Int64]:
         """The elements of each tensor that are counted, as places in the buffer."""
         last = np.cumsum([len(view.pieces) for view in self.views.values()]) - 1
-        starts = self.starts[last]
-        return [s + counted(view) for s, view in zip(starts, self.views.values(), strict=True)]
+        rows = zip(self.starts[last], self.views.values(), strict=True)
+        return [start + counted(view, enough) for start, view in rows]
 
 
 def _parts(piece: Shape) -> int:
     """The channels of each image, or one."""
     return math.prod(piece[:2]) if len(piece) == 4 else 1
+
+
+class Picked:
+    """The elements of a sample that are counted, and what waits of them to be counted together."""
+
+    def __init__(self, layout: Layout, enough: int) -> None:
+        found = layout.counted(enough)
+        lengths = [len(places) for places in found]
+        sizes = [math.prod(view.shape) for view in layout.views.values()]
+        # Each counts for as many as it stands for.
+        weights = [round(size / length) for size, length in zip(sizes, lengths, strict=True)]
+        self.places = np.concatenate(found)
+        self.rows = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
+        self.weights = np.repeat(weights, lengths)
+        self.held: list[Buffer] = []
 
 
 class Tally:
@@ -115,11 +133,7 @@ class Tally:
         self._lock = threading.Lock()
         self._exponents = np.full(count, FINEST, np.int32)
         self._counts = np.zeros((count, 2, BINS), np.int64)
-        self._places = np.concatenate(layout.counted)
-        lengths = [len(places) for places in layout.counted]
-        self._rows = np.repeat(np.arange(count, dtype=np.int32), lengths)
-        self._scales = scale_of(self._exponents)[self._rows]
-        self._held: list[Buffer] = []
+        self._early, self._late = Picked(layout, ENOUGH), Picked(layout, ENOUGH // FEWER)
         self._parts: Extremes | None = None
         self._samples: dict[int, Extremes] = {}
 
@@ -131,14 +145,15 @@ class Tally:
             np.minimum.reduceat(parts.low, tensors), np.maximum.reduceat(parts.high, tensors)
         )
         self._refuse_infinite(own)
-        values = buffer.take(self._places)
+        picked = self._early if number < EARLY else self._late
+        values = buffer.take(picked.places)
         with self._lock:
             self._samples[number] = own
             self._parts = parts if self._parts is None else self._parts | parts
             self._widen(exponents(np.maximum(-own.low, own.high)))
-            self._held.append(values)
-            if len(self._held) == HELD:
-                self._count_held()
+            picked.held.append(values)
+            if len(picked.held) == HELD:
+                self._count(picked)
 
     def _extremes(self, buffer: Buffer) -> Extremes:
         """Of every part, block by block: what was read for the least is in the cache."""
@@ -149,21 +164,23 @@ class Tally:
         low, high = (np.concatenate(side) for side in zip(*sides, strict=True))
         return Extremes(low + np.float32(0), high + np.float32(0))  # -0 becomes plain zero
 
-    def _count_held(self) -> None:
+    def _count(self, picked: Picked) -> None:
         """The held values into their bins, block by block of places: then the bins of one tensor
         serve all samples while they are in the cache."""
-        flat = self._counts.reshape(-1)
-        for start in range(0, len(self._places), BLOCK // HELD):
+        flat, scales = self._counts.reshape(-1), scale_of(self._exponents)
+        for start in range(0, len(picked.places), BLOCK // HELD):
             block = slice(start, start + BLOCK // HELD)
-            values = np.stack([held[block] for held in self._held])
-            bins = codes(values, self._scales[block])
-            bins += self._rows[block] * np.int32(2 * BINS)
-            np.add.at(flat, bins.reshape(-1).astype(np.intp), 1)
-        self._held.clear()
+            rows = picked.rows[block]
+            bins = codes(np.stack([held[block] for held in picked.held]), scales[rows])
+            bins += rows * np.int32(2 * BINS)
+            weights = np.broadcast_to(picked.weights[block], bins.shape)
+            np.add.at(flat, bins.reshape(-1).astype(np.intp), weights.reshape(-1))
+        picked.held.clear()
 
     def statistics(self) -> Statistics:
-        if self._held:
-            self._count_held()
+        for picked in (self._early, self._late):
+            if picked.held:
+                self._count(picked)
         numbers = sorted(self._samples)
         low = np.array([self._samples[number].low for number in numbers])
         high = np.array([self._samples[number].high for number in numbers])
@@ -172,7 +189,7 @@ class Tally:
             size = math.prod(view.shape)
             tensors[name] = Histogram(
                 int(self._exponents[row]),
-                self._counts[row] * round(size / len(self._layout.counted[row])),
+                self._counts[row],
                 float(low[:, row].min()),
                 float(high[:, row].max()),
                 size * len(numbers),
@@ -200,4 +217,3 @@ class Tally:
             self._counts[row] = coarse(self._counts[row], int(needed[row] - self._exponents[row]))
         if len(rows):
             self._exponents = np.maximum(self._exponents, needed)
-            self._scales = scale_of(self._exponents)[self._rows]

@@ -27,8 +27,8 @@ from pipeline.engine.fusion import bounds, is_clamp
 from pipeline.graph import Graph, Value, producer, shape
 from pipeline.kernels.arrays import Int64
 
-ENOUGH = 2048  # elements of a tensor, of one sample, that tell how its values are spread
-LARGE = 8 * ENOUGH
+ENOUGH = 4096  # elements of a tensor, of one sample, that tell how its values are spread
+LARGE = 4 * ENOUGH
 GOLDEN = 2654435769  # 2**32 / the golden ratio
 
 Shape = tuple[int, ...]
@@ -49,21 +49,25 @@ class View:
 
 def view_of(value: Value) -> View:
     size = shape(value)
-    maker = producer(value)
-    if math.prod(size) <= LARGE or len(size) != 4 or maker is None or not is_clamp(maker):
-        return View(size, (size,))
-    low = bounds(maker).low
-    if low is None or low < 0:
+    if len(size) != 4 or math.prod(size) <= LARGE or not _is_kept_from_below_zero(value):
         return View(size, (size,))
     batch, channels, height, width = size
     step = _step(size)
+    if step == 1:
+        return View(size, (size,))
     some = (batch, channels, -(-height // step), -(-width // step))
     return View(size, ((batch, channels, 1, 1), some))
 
 
+def _is_kept_from_below_zero(value: Value) -> bool:
+    maker = producer(value)
+    low = bounds(maker).low if is_clamp(maker) else None
+    return low is not None and low >= 0
+
+
 def _step(size: Shape) -> int:
-    """s: ENOUGH elements or somewhat more are left, and four rows and columns."""
-    return max(1, min(math.isqrt(math.prod(size) // ENOUGH), size[2] // 4, size[3] // 4))
+    """s: twice ENOUGH elements or somewhat more are left, and eight rows and columns."""
+    return max(1, min(math.isqrt(math.prod(size) // (2 * ENOUGH)), size[2] // 8, size[3] // 8))
 
 
 def spread(cells: int, k: int) -> Int64:
@@ -71,8 +75,9 @@ def spread(cells: int, k: int) -> Int64:
     return np.arange(cells) * GOLDEN % 2**32 * k // 2**32
 
 
-def counted(view: View) -> Int64:
-    """Which elements of the last piece tell how the values are spread, as places in it."""
+def counted(view: View, enough: int) -> Int64:
+    """Which elements of the last piece are counted, as places in it: `enough` or somewhat more, or
+    all there are."""
     piece = view.pieces[-1]
     if len(view.pieces) == 1:
         places = np.arange(math.prod(piece))
@@ -83,7 +88,7 @@ def counted(view: View) -> Int64:
         by_row = ~_on_edge(view.shape[2], rows, step)[:, None] | (chance == 0)
         by_column = ~_on_edge(view.shape[3], columns, step) | (chance == step - 1)
         places = np.flatnonzero(np.broadcast_to(by_row & by_column, piece))
-    k = len(places) // ENOUGH if len(places) > 2 * ENOUGH else 1
+    k = max(1, len(places) // enough)
     cells = len(places) // k
     return places[np.arange(cells) * k + spread(cells, k)]
 
