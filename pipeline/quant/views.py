@@ -66,8 +66,8 @@ def _is_kept_from_below_zero(value: Value) -> bool:
 
 
 def _step(size: Shape) -> int:
-    """s: twice ENOUGH elements or somewhat more are left, and eight rows and columns."""
-    return max(1, min(math.isqrt(math.prod(size) // (2 * ENOUGH)), size[2] // 8, size[3] // 8))
+    """s: four times ENOUGH elements or somewhat more are left, and eight rows and columns."""
+    return max(1, min(math.isqrt(math.prod(size) // (4 * ENOUGH)), size[2] // 8, size[3] // 8))
 
 
 def spread(cells: int, k: int) -> Int64:
