@@ -67,9 +67,11 @@ def merged(a: Histogram, b: Histogram) -> Histogram:
 
 def coarse(counts: Int64, k: int) -> Int64:
     """The same values in bins 2**k times as wide: (2, 16384) again."""
-    width = 1 << min(k, BIN_BITS)  # at most all bins fall into bin 0
+    halves = counts
+    for _ in range(min(k, BIN_BITS)):  # at most all bins fall into bin 0
+        halves = halves[:, ::2] + halves[:, 1::2]
     found = np.zeros_like(counts)
-    found[:, : BINS // width] = counts.reshape(2, -1, width).sum(axis=2)
+    found[:, : halves.shape[1]] = halves
     return found
 
 
@@ -78,10 +80,14 @@ def scale_of(exponent: npt.ArrayLike) -> npt.NDArray[np.float32]:
     return np.ldexp(np.float32(1), -np.asarray(exponent, np.int32))
 
 
-def codes(x: npt.NDArray[np.float32], scale: npt.NDArray[np.float32]) -> Int64:
+def codes(x: npt.NDArray[np.float32], scale: npt.NDArray[np.float32]) -> npt.NDArray[np.int32]:
     """For each value the place of its bin in `counts`, laid out flat."""
-    found = np.abs(x * scale).astype(np.int64)
-    found += (x >= 0) * np.int64(BINS)
+    found = np.abs(x * scale).astype(np.int32)
+    found += BINS
+    signs = (x + np.float32(0)).view(np.int32)  # of -0, which is no negative number, 0
+    signs >>= 31
+    signs &= -BINS
+    found += signs
     return found
 
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from pipeline.engine.functions import FUNCTIONS
 from pipeline.graph import Graph, Node, Value, attribute, producer, shape
-from pipeline.kernels.arrays import Floats
+from pipeline.kernels.arrays import Floats, Int64
 from pipeline.kernels.histogram import (
     BINS,
     Histogram,
@@ -110,11 +110,13 @@ def with_derived(
     """The statistics of all `names`, in that order, from those of the watched ones."""
     tensors, channels = dict(statistics.tensors), dict(statistics.channels)
     samples = dict(statistics.samples)
+    seen: dict[str, tuple[Floats, Int64]] = {}
     for name, how in derived.items():
         if isinstance(how, Mapped):
             whole = tensors[how.source]
-            turns = _turning_points(whole, how.f)
-            tensors[name] = _image(whole, how.f, turns)
+            if how.source not in seen:
+                seen[how.source] = _seen(whole)
+            tensors[name], turns = _image(whole, how.f, *seen[how.source])
             samples[name] = _extremes(samples[how.source], how.f, turns)
             if how.source in channels:
                 channels[name] = _extremes(channels[how.source], how.f, turns)
@@ -147,21 +149,25 @@ def _centres(h: Histogram) -> Floats:
     return np.clip(np.stack([-middles, middles]), h.low, h.high)
 
 
-def _turning_points(h: Histogram, f: Callable[[Floats], Floats]) -> Floats:
-    """Where f is least and where it is largest, of all the values that occur."""
-    x = np.concatenate([_centres(h)[h.counts > 0], [h.low, h.high]])
-    y = f(x)
-    return x[[int(np.argmin(y)), int(np.argmax(y))]]
-
-
-def _image(h: Histogram, f: Callable[[Floats], Floats], turns: Floats) -> Histogram:
-    low, high = (float(np.float32(value)) + 0.0 for value in f(turns))
-    exponent = int(exponents(np.float32(max(-low, high))))
+def _seen(h: Histogram) -> tuple[Floats, Int64]:
+    """The values that occur, by the middles of their bins, how often, and its extremes: (n,)."""
     filled = h.counts > 0
-    y = np.clip(f(_centres(h)[filled]), low, high).astype(np.float32)
+    x = np.concatenate([_centres(h)[filled], [h.low, h.high]])
+    return x, np.concatenate([h.counts[filled], [0, 0]])
+
+
+def _image(
+    h: Histogram, f: Callable[[Floats], Floats], x: Floats, often: Int64
+) -> tuple[Histogram, Floats]:
+    """The histogram of f(x), and where f is least and where it is largest."""
+    y = f(x)
+    turns = x[[int(np.argmin(y)), int(np.argmax(y))]]
+    low, high = (float(np.float32(value)) + 0.0 for value in (y.min(), y.max()))
+    exponent = int(exponents(np.float32(max(-low, high))))
     counts = np.zeros(2 * BINS, np.int64)
-    np.add.at(counts, codes(y, scale_of(exponent)), h.counts[filled])
-    return Histogram(exponent, counts.reshape(2, BINS), low, high, h.count)
+    bins = codes(np.clip(y, low, high).astype(np.float32), scale_of(exponent))
+    np.add.at(counts, bins.astype(np.intp), often)
+    return Histogram(exponent, counts.reshape(2, BINS), low, high, h.count), turns
 
 
 def _extremes(given: Extremes, f: Callable[[Floats], Floats], turns: Floats) -> Extremes:

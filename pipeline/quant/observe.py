@@ -10,7 +10,6 @@ A model whose watched tensors take more than CEILING is watched group by group, 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from queue import SimpleQueue
 from typing import Protocol
@@ -21,12 +20,13 @@ from pipeline.custom.operators import NO_OPERATORS, Operators
 from pipeline.engine.mixed import float_session
 from pipeline.engine.ort import Feeds, Writer
 from pipeline.engine.parallel import side_by_side, threads
-from pipeline.graph import Graph, shape
+from pipeline.graph import Graph
 from pipeline.progress import track
 from pipeline.quant.derived import derivations, with_derived
 from pipeline.quant.placement import observed
 from pipeline.quant.statistics import Statistics
 from pipeline.quant.tally import Layout, Tally
+from pipeline.quant.views import View, hand_out, view_of
 
 CEILING = 1 << 28  # bytes of watched tensors: of one run, and so of all threads at once
 
@@ -55,9 +55,9 @@ def observe(
     names = observed(graph)
     derived = derivations(graph, names)
     values = graph.values()
-    shapes = {name: shape(values[name]) for name in names if name not in derived}
+    views = {name: view_of(values[name]) for name in names if name not in derived}
     found = Statistics({})
-    for group in _groups(shapes, ceiling):
+    for group in _groups(views, ceiling):
         part = _observed(graph, group, feeds, operators, first, ceiling)
         found = Statistics(
             {**found.tensors, **part.tensors},
@@ -68,18 +68,16 @@ def observe(
     return with_derived(found, derived, names) if found.numbers else found
 
 
-def _groups(
-    shapes: Mapping[str, tuple[int, ...]], ceiling: int
-) -> Iterator[dict[str, tuple[int, ...]]]:
+def _groups(views: Mapping[str, View], ceiling: int) -> Iterator[dict[str, View]]:
     """The tensors in order, as many at once as the ceiling allows, at least one."""
-    group: dict[str, tuple[int, ...]] = {}
+    group: dict[str, View] = {}
     held = 0
-    for name, dims in shapes.items():
-        size = 4 * math.prod(dims)
+    for name, view in views.items():
+        size = 4 * view.elements
         if group and held + size > ceiling:
             yield group
             group, held = {}, 0
-        group[name] = dims
+        group[name] = view
         held += size
     if group:
         yield group
@@ -87,21 +85,22 @@ def _groups(
 
 def _observed(
     graph: Graph,
-    shapes: Mapping[str, tuple[int, ...]],
+    views: Mapping[str, View],
     feeds: Series,
     operators: Operators,
     first: int,
     ceiling: int,
 ) -> Statistics:
     watched = graph.copy()
-    watched.expose(shapes)
+    hand_out(watched, views)
     session = float_session(watched, operators)
-    layout = Layout(shapes)
+    layout = Layout(views)
     tally = Tally(layout)
     at_once = max(1, min(threads(), ceiling // (4 * layout.elements)))
     writers: SimpleQueue[Writer] = SimpleQueue()
+    starts = layout.starts[:-1].tolist()
     for _ in range(at_once):
-        writers.put(session.writer(layout.starts.tolist(), np.empty(layout.elements, np.float32)))
+        writers.put(session.writer(starts, np.empty(layout.elements, np.float32)))
 
     def counted(numbered: tuple[int, Feeds]) -> None:
         writer = writers.get()

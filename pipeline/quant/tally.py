@@ -3,9 +3,11 @@
 All of them at once: per sample a handful of NumPy calls, however many tensors there are.
 
     extremes    exact: of every channel, of these for the tensor
-    histogram   of a tensor of up to 2 * ENOUGH elements every one; of a larger one one element
-                out of every k, which counts k times
+    histogram   of what is handed out (pipeline.quant.views) one element out of every k, so that
+                ENOUGH or somewhat more are counted, in samples from number EARLY on ENOUGH / FEWER;
+                each counts for as many as it stands for
 
+What is counted of a sample is decided by its number, and so the same in every shard.
 Which of its k elements a cell gives is spread evenly over the cells (multiples of the golden
 ratio), so that no row or column of an image is always or never seen. Single elements,
 not stretches: neighbours are alike, and say less of the tails.
@@ -16,7 +18,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -36,57 +38,90 @@ from pipeline.kernels.histogram import (
     scale_of,
 )
 from pipeline.quant.statistics import Extremes, Statistics
+from pipeline.quant.views import ENOUGH, Shape, View, counted
 
-ENOUGH = 4096
+EARLY = 16  # samples that are looked at closely: of later ones FEWER times fewer values are counted
+FEWER = 4
 HELD = 8  # samples whose values wait to be counted together
-GOLDEN = 2654435769  # 2**32 / the golden ratio
 
 Buffer = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where each tensor lies in the buffer, by name: shapes without a zero."""
+    """Where each tensor's view lies in the buffer, by name: shapes without a zero."""
 
-    shapes: Mapping[str, tuple[int, ...]]
+    views: Mapping[str, View]
 
     @cached_property
-    def sizes(self) -> list[int]:
-        return [math.prod(shape) for shape in self.shapes.values()]
+    def pieces(self) -> list[Shape]:
+        return [piece for view in self.views.values() for piece in view.pieces]
 
     @cached_property
     def starts(self) -> Int64:
-        return np.cumsum([0, *self.sizes])[:-1]
+        """Where each piece starts, and where the last one ends."""
+        return np.cumsum([0, *(math.prod(piece) for piece in self.pieces)])
 
     @property
     def elements(self) -> int:
-        return sum(self.sizes)
+        return int(self.starts[-1])
 
     @cached_property
     def parts(self) -> list[int]:
-        """How many parts have extremes of their own: the channels of each image, or one."""
-        return [math.prod(shape[:2]) if len(shape) == 4 else 1 for shape in self.shapes.values()]
+        """How many parts of each piece have extremes of their own."""
+        return [_parts(piece) for piece in self.pieces]
 
     @cached_property
     def part_starts(self) -> Int64:
-        rows = zip(self.starts, self.sizes, self.parts, strict=True)
-        return np.concatenate([start + size // n * np.arange(n) for start, size, n in rows])
+        rows = zip(self.starts[:-1], self.pieces, self.parts, strict=True)
+        return np.concatenate(
+            [start + math.prod(piece) // n * np.arange(n) for start, piece, n in rows]
+        )
 
     @cached_property
-    def strides(self) -> list[int]:
-        """k: one element out of so many is counted."""
-        return [max(size // ENOUGH, 1) if size > 2 * ENOUGH else 1 for size in self.sizes]
+    def blocks(self) -> list[tuple[slice, Int64]]:
+        """The buffer in blocks of whole parts that stay in the cache, and where in each block its
+        parts start."""
+        of = self.part_starts // (2 * BLOCK)
+        firsts = np.flatnonzero(np.diff(of, prepend=-1))
+        ends = [*self.part_starts[firsts[1:]], self.elements]
+        parts = np.split(self.part_starts, firsts[1:])
+        return [
+            (slice(int(own[0]), int(end)), own - own[0])
+            for own, end in zip(parts, ends, strict=True)
+        ]
 
     @cached_property
-    def counted(self) -> list[Int64]:
+    def tensor_parts(self) -> Int64:
+        """The first part of each tensor, and the end of the last one's."""
+        counts = [sum(map(_parts, view.pieces)) for view in self.views.values()]
+        return np.cumsum([0, *counts])
+
+    def counted(self, enough: int) -> list[Int64]:
         """The elements of each tensor that are counted, as places in the buffer."""
-        rows = zip(self.starts, self.sizes, self.strides, strict=True)
-        return [start + _counted(size, k) for start, size, k in rows]
+        last = np.cumsum([len(view.pieces) for view in self.views.values()]) - 1
+        rows = zip(self.starts[last], self.views.values(), strict=True)
+        return [start + counted(view, enough) for start, view in rows]
 
 
-def _counted(size: int, k: int) -> Int64:
-    cell = np.arange(size // k)
-    return cell * k + (cell * GOLDEN % 2**32) * k // 2**32
+def _parts(piece: Shape) -> int:
+    """The channels of each image, or one."""
+    return math.prod(piece[:2]) if len(piece) == 4 else 1
+
+
+class Picked:
+    """The elements of a sample that are counted, and what waits of them to be counted together."""
+
+    def __init__(self, layout: Layout, enough: int) -> None:
+        found = layout.counted(enough)
+        lengths = [len(places) for places in found]
+        sizes = [math.prod(view.shape) for view in layout.views.values()]
+        # Each counts for as many as it stands for.
+        weights = [round(size / length) for size, length in zip(sizes, lengths, strict=True)]
+        self.places = np.concatenate(found)
+        self.rows = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
+        self.weights = np.repeat(weights, lengths)
+        self.held: list[Buffer] = []
 
 
 class Tally:
@@ -94,80 +129,84 @@ class Tally:
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
-        count = len(layout.shapes)
+        count = len(layout.views)
         self._lock = threading.Lock()
         self._exponents = np.full(count, FINEST, np.int32)
         self._counts = np.zeros((count, 2, BINS), np.int64)
-        self._places = np.concatenate(layout.counted)
-        lengths = [len(places) for places in layout.counted]
-        self._rows = np.repeat(np.arange(count), lengths)
-        self._scales = scale_of(self._exponents)[self._rows]
-        self._held: list[Buffer] = []
-        self._first_parts = np.cumsum([0, *layout.parts])[:-1]
+        self._early, self._late = Picked(layout, ENOUGH), Picked(layout, ENOUGH // FEWER)
         self._parts: Extremes | None = None
         self._samples: dict[int, Extremes] = {}
 
     def add(self, number: int, buffer: Buffer) -> None:
         """The tensors of sample `number`. Raises StageError for NaN and infinity."""
-        starts = self._layout.part_starts
-        parts = Extremes(
-            np.minimum.reduceat(buffer, starts) + np.float32(0),  # which makes -0 plain zero
-            np.maximum.reduceat(buffer, starts) + np.float32(0),
-        )
+        parts = self._extremes(buffer)
+        tensors = self._layout.tensor_parts[:-1]
         own = Extremes(
-            np.minimum.reduceat(parts.low, self._first_parts),
-            np.maximum.reduceat(parts.high, self._first_parts),
+            np.minimum.reduceat(parts.low, tensors), np.maximum.reduceat(parts.high, tensors)
         )
         self._refuse_infinite(own)
+        picked = self._early if number < EARLY else self._late
+        values = buffer.take(picked.places)
         with self._lock:
             self._samples[number] = own
             self._parts = parts if self._parts is None else self._parts | parts
             self._widen(exponents(np.maximum(-own.low, own.high)))
-            self._held.append(buffer.take(self._places))
-            if len(self._held) == HELD:
-                self._count_held()
+            picked.held.append(values)
+            if len(picked.held) == HELD:
+                self._count(picked)
 
-    def _count_held(self) -> None:
+    def _extremes(self, buffer: Buffer) -> Extremes:
+        """Of every part, block by block: what was read for the least is in the cache."""
+        sides = [
+            (np.minimum.reduceat(buffer[own], starts), np.maximum.reduceat(buffer[own], starts))
+            for own, starts in self._layout.blocks
+        ]
+        low, high = (np.concatenate(side) for side in zip(*sides, strict=True))
+        return Extremes(low + np.float32(0), high + np.float32(0))  # -0 becomes plain zero
+
+    def _count(self, picked: Picked) -> None:
         """The held values into their bins, block by block of places: then the bins of one tensor
         serve all samples while they are in the cache."""
-        flat = self._counts.reshape(-1)
-        for start in range(0, len(self._places), BLOCK // HELD):
+        flat, scales = self._counts.reshape(-1), scale_of(self._exponents)
+        for start in range(0, len(picked.places), BLOCK // HELD):
             block = slice(start, start + BLOCK // HELD)
-            values = np.stack([held[block] for held in self._held])
-            bins = codes(values, self._scales[block])
-            bins += self._rows[block] * (2 * BINS)
-            np.add.at(flat, bins.reshape(-1), 1)
-        self._held.clear()
+            rows = picked.rows[block]
+            bins = codes(np.stack([held[block] for held in picked.held]), scales[rows])
+            bins += rows * np.int32(2 * BINS)
+            weights = np.broadcast_to(picked.weights[block], bins.shape)
+            np.add.at(flat, bins.reshape(-1).astype(np.intp), weights.reshape(-1))
+        picked.held.clear()
 
     def statistics(self) -> Statistics:
-        if self._held:
-            self._count_held()
+        for picked in (self._early, self._late):
+            if picked.held:
+                self._count(picked)
         numbers = sorted(self._samples)
         low = np.array([self._samples[number].low for number in numbers])
         high = np.array([self._samples[number].high for number in numbers])
         tensors, channels, samples = {}, {}, {}
-        for row, name in enumerate(self._layout.shapes if numbers else ()):
+        for row, (name, view) in enumerate(self._layout.views.items() if numbers else ()):
+            size = math.prod(view.shape)
             tensors[name] = Histogram(
                 int(self._exponents[row]),
-                self._counts[row] * self._layout.strides[row],
+                self._counts[row],
                 float(low[:, row].min()),
                 float(high[:, row].max()),
-                self._layout.sizes[row] * len(numbers),
+                size * len(numbers),
             )
             samples[name] = Extremes(low[:, row], high[:, row])
-            if len(self._layout.shapes[name]) == 4:
-                channels[name] = self._of_channels(row, self._layout.shapes[name])
+            if len(view.shape) == 4:
+                channels[name] = self._of_channels(row, view.shape[1])
         return Statistics(tensors, channels, samples, tuple(numbers))
 
-    def _of_channels(self, row: int, shape: Sequence[int]) -> Extremes:
+    def _of_channels(self, row: int, channels: int) -> Extremes:
         assert self._parts is not None
-        first = self._first_parts[row]
-        own = slice(first, first + self._layout.parts[row])
-        low, high = (side[own].reshape(shape[:2]) for side in self._parts)
+        own = slice(*self._layout.tensor_parts[row : row + 2])
+        low, high = (side[own].reshape(-1, channels) for side in self._parts)
         return Extremes(low.min(axis=0), high.max(axis=0))
 
     def _refuse_infinite(self, own: Extremes) -> None:
-        for name, low, high in zip(self._layout.shapes, *own, strict=True):
+        for name, low, high in zip(self._layout.views, *own, strict=True):
             if not (math.isfinite(low) and math.isfinite(high)):
                 what = f"the float model gives no finite number: {low} .. {high}"
                 raise StageError(what, name)
@@ -178,4 +217,3 @@ class Tally:
             self._counts[row] = coarse(self._counts[row], int(needed[row] - self._exponents[row]))
         if len(rows):
             self._exponents = np.maximum(self._exponents, needed)
-            self._scales = scale_of(self._exponents)[self._rows]

@@ -1,0 +1,86 @@
+"""What the one statistics pass costs: the seconds of `observe` over those of a plain float pass.
+
+    NPUMAKE_SHARED=../shared python benchmarks/one_pass.py [--models yolox] [--samples 100]
+
+Every float classifier and detector of the shared data, fed noise of its own shape. Both passes go
+through the same samples, one sample on each of two threads, and take turns; setting up `observe`
+counts. CPU seconds say what is computed, whatever else the machine does; wall what is waited for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from pipeline.engine.ort import Feeds, OrtSession
+from pipeline.engine.parallel import side_by_side
+from pipeline.frontends import read_model
+from pipeline.graph import Graph, dtype, shape, upgraded
+from pipeline.passes import optimized
+from pipeline.quant.observe import observe
+
+SHARED = Path(os.environ.get("NPUMAKE_SHARED", Path(__file__).parents[2] / "shared")) / "data"
+FILES = {
+    "mobilenet": "classification/mobilenet_v1_0.25_224_float.tflite",
+    "squeezenet": "classification/squeezenet1.1_winml_fp32_DERIVED.onnx",
+    "resnet8": "classification/cifar10_resnet8_float.tflite",
+    "vww": "classification/vww_96_float.tflite",
+    "yolox": "detection/yolox_person_192.onnx",
+    "ultraface": "detection/ultraface_slim320_rawhead.onnx",
+    "fastestdet": "detection/fastestdet_352.onnx",
+    "yunet": "detection/yunet_n_320_320.onnx",
+    "yolov5face": "detection/sscma_yolov5tiny_face_96.onnx",
+}
+ROUNDS = 5
+
+
+def spent(what: Callable[[], object]) -> np.ndarray:
+    """CPU seconds, wall seconds."""
+    before = time.process_time(), time.perf_counter()
+    what()
+    return np.subtract((time.process_time(), time.perf_counter()), before)
+
+
+def ratios(graph: Graph, feeds: list[Feeds]) -> np.ndarray:
+    """CPU and wall seconds of statistics over those of the float passes before and behind it:
+    the medians of ROUNDS."""
+    session = OrtSession(graph.to_bytes())
+
+    def plain() -> object:
+        return [*side_by_side(lambda feed: len(session.run(None, feed)), feeds, 2)]
+
+    plain()  # onnxruntime's first run asks for its memory
+    floors = [spent(plain)]
+    found = []
+    for _ in range(ROUNDS):
+        statistics = spent(lambda: observe(graph, feeds))
+        floors.append(spent(plain))
+        found.append(2 * statistics / (floors[-2] + floors[-1]))
+    return np.median(found, axis=0)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--models", nargs="+", default=list(FILES), choices=FILES)
+    parser.add_argument("--samples", type=int, default=100)
+    given = parser.parse_args()
+    print(f"{'':<12}{'cpu x':>8}{'wall x':>8}")
+    for name in given.models:
+        path = SHARED / "models" / FILES[name]
+        graph = optimized(upgraded(read_model(path.read_bytes(), path.name)).with_shapes())
+        rng = np.random.default_rng(0)
+        feeds: list[Feeds] = [
+            {str(v.name): rng.normal(size=shape(v)).astype(dtype(v)) for v in graph.inputs}
+            for _ in range(given.samples)
+        ]
+        cpu, wall = ratios(graph, feeds)
+        print(f"{name:<12}{cpu:8.2f}{wall:8.2f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+"""Views: a large tensor that cannot be negative is handed out as little, and known as well."""
+
+import hashlib
+
+import numpy as np
+import pytest
+
+from pipeline.errors import StageError
+from pipeline.graph import parse_text
+from pipeline.kernels.histogram import histogram
+from pipeline.quant.observe import observe
+from pipeline.quant.statistics import merged_statistics
+from pipeline.quant.tally import EARLY
+from pipeline.quant.views import ENOUGH, counted, view_of
+
+SIZE = (1, 16, 97, 80)
+GRAPH = parse_text(
+    """a (float[1,16,97,80] x) => (float[] y, float[] z, float[] s) <float low = {-1}>
+    { r = Relu(x)  y = Neg(r)  z = Clip(x, low)  p = MaxPool<kernel_shape=[60,60]>(x)
+      q = Neg(p)  s = Relu(q) }"""
+)
+
+
+@pytest.fixture(scope="module")
+def feeds():
+    rng = np.random.default_rng(0)
+    slope = np.linspace(0, 1, 80)  # so that it matters which columns are seen
+    return [{"x": (rng.normal(size=SIZE) * slope).astype(np.float32)} for _ in range(EARLY + 4)]
+
+
+def test_only_a_large_tensor_clamped_at_zero_is_handed_out_in_pieces():
+    views = {name: view_of(value) for name, value in GRAPH.values().items()}
+    assert views["r"].pieces == ((1, 16, 1, 1), (1, 16, 49, 40))
+    assert [name for name, view in views.items() if len(view.pieces) > 1] == ["r"]
+
+
+def test_its_largest_values_are_exact_and_its_histogram_is_close(feeds):
+    found = observe(GRAPH, feeds)
+    values = np.maximum([feed["x"] for feed in feeds], 0)
+    assert np.array_equal(found.samples["r"].high, values.max(axis=(1, 2, 3, 4)))
+    assert np.array_equal(found.channels["r"].high, values.max(axis=(0, 1, 3, 4)))
+    assert (found.tensors["r"].low, found.tensors["r"].high) == (0, values.max())
+    exact, near = (
+        np.cumsum(h.counts) / h.counts.sum() for h in (histogram(values), found.tensors["r"])
+    )
+    assert np.abs(near - exact).max() <= 0.01
+
+
+def test_shards_of_early_and_late_samples_merge_to_the_same_bytes(feeds, tmp_path):
+    def digest(statistics):
+        statistics.save(tmp_path / "s.npz")
+        return hashlib.sha256((tmp_path / "s.npz").read_bytes()).hexdigest()
+
+    early, late = (observe(GRAPH, feeds[:7]), observe(GRAPH, feeds[7:], first=7))
+    assert digest(merged_statistics(late, early)) == digest(observe(GRAPH, feeds))
+
+
+@pytest.mark.parametrize("height", [64, 65, 97])
+def test_the_first_and_the_last_row_are_counted_no_more_often_than_they_are(height):
+    text = f"a (float[1,64,{height},64] x) => (float[] y) {{ y = Relu(x) }}"
+    view = view_of(parse_text(text).values()["y"])
+    _, _, rows, columns = view.pieces[-1]
+    at = counted(view, ENOUGH) // columns % rows
+    assert len(at) >= ENOUGH
+    assert np.mean(at == 0) <= 1.5 / height
+
+
+def test_infinity_in_a_piece_is_refused_by_the_tensor_s_name(feeds):
+    x = feeds[0]["x"].copy()
+    x[0, 3, 1, 1] = np.inf
+    with pytest.raises(StageError, match="no finite number"):
+        observe(GRAPH, [{"x": x}])
