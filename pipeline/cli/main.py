@@ -10,6 +10,7 @@ from importlib.metadata import version
 
 from pipeline.cli import (
     build,
+    check,
     hb_compile,
     hb_mapper,
     list_nodes,
@@ -28,6 +29,7 @@ VERBS: dict[
     str, tuple[Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], int]]
 ] = {
     "build": (build.arguments, build.run),
+    "check": (check.arguments, check.run),
     "hb_compile": (hb_compile.arguments, hb_compile.run),
     "hb_mapper": (hb_mapper.arguments, hb_mapper.run),
     "list": (list_nodes.arguments, list_nodes.run),

@@ -7,6 +7,7 @@ many places it changed. A pass that changes numbers is no pass: it lives in quan
 from collections.abc import Callable
 
 from pipeline.graph import Graph
+from pipeline.passes.align_matmul import align_matmul
 from pipeline.passes.batch_norm_to_conv import batch_norm_to_conv
 from pipeline.passes.cancel_transposes import cancel_transposes
 from pipeline.passes.drop_identity import drop_identity
@@ -16,9 +17,13 @@ from pipeline.passes.fold_constants import fold_constants
 from pipeline.passes.fuse_affine import fuse_affine
 from pipeline.passes.fuse_layer_norm import fuse_layer_norm
 from pipeline.passes.fuse_pad import fuse_pad
+from pipeline.passes.gemm_to_conv import gemm_to_conv
+from pipeline.passes.keep_reduced_axes import keep_reduced_axes
 from pipeline.passes.merge_moves import merge_reshapes, merge_transposes
+from pipeline.passes.negate_by_mul import negate_by_mul
 from pipeline.passes.plain_arithmetic import plain_arithmetic
 from pipeline.passes.plain_softmax import plain_softmax
+from pipeline.passes.pool_whole_image import pool_whole_image
 from pipeline.passes.recognize_functions import recognize_functions
 from pipeline.passes.split_to_slices import split_to_slices
 from pipeline.passes.take_branch import take_branch
@@ -40,6 +45,15 @@ PASSES: tuple[Callable[[Graph], int], ...] = (
     plain_softmax,
     batch_norm_to_conv,
     drop_unused,
+)
+
+# What a target may ask for, of a model in any opset: the numbers stay, the limits differ.
+REWRITES: tuple[Callable[[Graph], int], ...] = (
+    negate_by_mul,
+    keep_reduced_axes,
+    pool_whole_image,
+    align_matmul,
+    gemm_to_conv,
 )
 
 

@@ -17,6 +17,7 @@ from pipeline.quant.asked import Asked, asked
 from pipeline.quant.pieced import uneven_joins
 from pipeline.quant.placement import PASSIVE, on_chip
 from pipeline.quant.widening import OUT, WIDE, Spot, operands, widened
+from pipeline.targets.limits import beyond
 from pipeline.targets.target import Target
 
 NARROW = "int8"
@@ -72,7 +73,12 @@ def planned(
         f"8 bits, {target.name} has no int16 for this operator": found.refused,
         f"int16 throughout, {target.name} has one type around a node": found.overruled,
         "CPU, so that each part of an answer keeps its own 8 bits": apart,
-        f"CPU, {target.name} does not run this operator": [n for n in given.npu if n not in chip],
+        f"CPU, beyond a limit of {target.name} that `npumake check` names": [
+            n for n in graph.nodes() if n not in chip and n not in off and _is_beyond(n, target)
+        ],
+        f"CPU, {target.name} does not run this operator": [
+            n for n in given.npu if n not in chip and not _is_beyond(n, target)
+        ],
     }
     return Plan(
         chip,
@@ -103,6 +109,12 @@ def _apart(
 
 def _could_run(node: Node, target: Target) -> bool:
     return has_kernel(node) and target.runs_when_asked(node.op_type)
+
+
+def _is_beyond(node: Node, target: Target) -> bool:
+    """Whether nothing but a documented limit keeps the unit from running the node."""
+    runs = target.runs(node.op_type) and has_kernel(node) and is_float(result(node))
+    return runs and bool(beyond(node, target))
 
 
 def _notes(reasons: Mapping[str, Collection[Node]]) -> Iterator[str]:
