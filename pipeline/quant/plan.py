@@ -73,12 +73,7 @@ def planned(
         f"8 bits, {target.name} has no int16 for this operator": found.refused,
         f"int16 throughout, {target.name} has one type around a node": found.overruled,
         "CPU, so that each part of an answer keeps its own 8 bits": apart,
-        f"CPU, beyond a limit of {target.name} that `npumake check` names": [
-            n for n in graph.nodes() if n not in chip and n not in off and _is_beyond(n, target)
-        ],
-        f"CPU, {target.name} does not run this operator": [
-            n for n in given.npu if n not in chip and not _is_beyond(n, target)
-        ],
+        **_refused(graph, target, given, {*chip, *off}),
     }
     return Plan(
         chip,
@@ -111,7 +106,20 @@ def _could_run(node: Node, target: Target) -> bool:
     return has_kernel(node) and target.runs_when_asked(node.op_type)
 
 
-def _is_beyond(node: Node, target: Target) -> bool:
+def _refused(
+    graph: Graph, target: Target, given: Asked, elsewhere: Collection[Node]
+) -> dict[str, Collection[Node]]:
+    """What the CPU runs because the chip cannot, beside the nodes that are settled `elsewhere`."""
+    left = [node for node in graph.nodes() if node not in elsewhere]
+    over = [node for node in left if _is_over(node, target)]
+    lacking = [node for node in left if node in given.npu and node not in over]
+    return {
+        f"CPU, beyond a limit of {target.name} that `npumake check` names": over,
+        f"CPU, {target.name} does not run this operator": lacking,
+    }
+
+
+def _is_over(node: Node, target: Target) -> bool:
     """Whether nothing but a documented limit keeps the unit from running the node."""
     runs = target.runs(node.op_type) and has_kernel(node) and is_float(result(node))
     return runs and bool(beyond(node, target))
