@@ -38,10 +38,10 @@ def repeats_first(shapes: Sequence[Shape]) -> bool:
 
 
 def pairing(shapes: Sequence[Shape]) -> str:
-    """What the smaller of two images is to the larger: the `same` shape, one number per `channel`,
-    `one` number, or `other`."""
+    """What the smaller of two images is to the larger: the `same` shape, as a single one is to
+    itself, one number per `channel`, `one` number, or `other`."""
     if len(shapes) != 2:
-        return "other"
+        return "same" if len(shapes) == 1 else "other"
     small, large = sorted(_aligned(shapes), key=lambda dims: (sum(dims), dims))
     if small == large:
         return "same"
