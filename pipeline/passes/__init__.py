@@ -7,7 +7,6 @@ many places it changed. A pass that changes numbers is no pass: it lives in quan
 from collections.abc import Callable
 
 from pipeline.graph import Graph
-from pipeline.passes.align_matmul import align_matmul
 from pipeline.passes.batch_norm_to_conv import batch_norm_to_conv
 from pipeline.passes.cancel_transposes import cancel_transposes
 from pipeline.passes.drop_identity import drop_identity
@@ -52,7 +51,6 @@ REWRITES: tuple[Callable[[Graph], int], ...] = (
     negate_by_mul,
     keep_reduced_axes,
     pool_whole_image,
-    align_matmul,
     gemm_to_conv,
 )
 
