@@ -14,7 +14,7 @@ from pipeline.graph import Graph, upgraded
 from pipeline.passes import REWRITES, optimized
 from pipeline.project.sections import Quantization
 from pipeline.quant.asked import asked
-from pipeline.quant.plan import planned
+from pipeline.quant.plan import OVER, planned
 from pipeline.targets.accepted import NOTE, beyond_documented, mark_format
 from pipeline.targets.target import Target
 
@@ -72,7 +72,8 @@ def checked(graph: Graph, target: Target, quantization: Quantization | None = No
     wishes = quantization or Quantization()
     plan = planned(graph, wishes, target)
     rows = placed(graph, target, plan.chip, asked(graph, wishes).npu)
-    notes = (*beyond_documented(graph, target), *plan.notes, *_notes(rows, target))
+    wished = (note for note in plan.notes if not note.startswith(OVER))
+    notes = (*beyond_documented(graph, target), *wished, *_notes(rows, target))
     return Checked(target.name, _network(graph), rows, unsupported(graph, target), notes)
 
 

@@ -21,6 +21,7 @@ from pipeline.targets.limits import beyond
 from pipeline.targets.target import Target
 
 NARROW = "int8"
+OVER = "CPU, beyond a limit"  # what a checker tells node by node
 NAMES = 5  # in a note; of the others it tells how many
 
 
@@ -114,7 +115,7 @@ def _refused(
     over = [node for node in left if _is_over(node, target)]
     lacking = [node for node in left if node in given.npu and node not in over]
     return {
-        f"CPU, beyond a limit of {target.name} that `npumake check` names": over,
+        f"{OVER} of {target.name} that `npumake check` names": over,
         f"CPU, {target.name} does not run this operator": lacking,
     }
 
