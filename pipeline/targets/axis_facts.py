@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import prod
 
+import numpy as np
+
 from pipeline.graph import Node, array, attribute
 from pipeline.targets.expression import Fact
 from pipeline.targets.shape_facts import data, dims_of, operand
@@ -24,7 +26,9 @@ def axes_of(node: Node) -> Fact:
     given = attribute(node, "axes") if value is None else array(value)
     if dims is None or not dims or (given is None and value is not None):
         return None
-    axes = range(len(dims)) if given is None else (int(axis) % len(dims) for axis in given)
+    axes = (
+        range(len(dims)) if given is None else (int(axis) % len(dims) for axis in np.ravel(given))
+    )
     return tuple(sorted(axes))
 
 

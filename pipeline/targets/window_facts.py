@@ -36,7 +36,9 @@ def pads_of(node: Node) -> Shape | None:
     if kernel is None:
         return None
     given = tuple(attribute(node, "pads", (0,) * 2 * len(kernel)))
-    half = len(given) // 2
+    half = len(kernel)
+    if len(given) != 2 * half:
+        return None
     return tuple(max(pair) for pair in zip(given[:half], given[half:], strict=True))
 
 
@@ -70,7 +72,7 @@ def phase_size(node: Node) -> Fact:
     if kernel is None or pads is None or not isinstance(channels, int):
         return None
     strides = attribute(node, "strides", (1,) * len(kernel))
-    if min(strides, default=0) < 1:
+    if len(strides) != len(kernel) or min(strides, default=0) < 1:
         return None
     sides = ((k - 1 + p % s) // s + 1 for k, p, s in zip(kernel, pads, strides, strict=True))
     return channels * prod(sides)
