@@ -240,19 +240,16 @@ def check(given: argparse.Namespace, marches: Mapping[str, str], folder: Path, l
 def print_placement(folder: Path, target: str, log: Path) -> None:
     """Where each node of the float model in `folder` would run. Raises PipelineError."""
     found = build(folder, lambda node: node.stage == "optimized_float")
-    from pipeline.cli.tables import placement_table
-    from pipeline.debug.placed import placed
+    from pipeline.cli.tables import placement_lines, placement_table
+    from pipeline.debug.checked import checked
     from pipeline.graph import Graph
-    from pipeline.targets.accepted import beyond_documented
     from pipeline.targets.reader import read_target
 
     (node,) = [node for node in found.plan.nodes if node.stage == "optimized_float"]
     graph = Graph.load(found.artifact(node))
-    chip = read_target(target)
-    table = placement_table(placed(graph, chip))
-    told = beyond_documented(graph, chip)
-    limits = "Placed by operator; limits of sizes and attributes are not checked yet."
+    result = checked(graph, read_target(target))
+    table, told = placement_table(result.nodes), placement_lines(result)
     SCREEN.console.print(table)
-    for line in (*told, limits):
+    for line in told:
         SCREEN.line(line)
-    logged(log, table, *told, limits)
+    logged(log, table, *told)

@@ -1,4 +1,4 @@
-"""npumake hb_compile: what the tool of that name does for nash-e and nash-m, from the same YAML
+"""npumake hb_compile: what the tool of that name does for the nash chips, from the same YAML
 
 example:
   npumake hb_compile -c resnet50_config.yaml
@@ -35,7 +35,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-c", "--config", type=Path, metavar="YAML")
     parser.add_argument("-m", "--model", metavar="FILE", help="the float model")
     parser.add_argument("--proto", metavar="FILE", help="of a Caffe model")
-    parser.add_argument("--march", help="nash-e or nash-m")
+    parser.add_argument("--march", help="nash-b, -e, -h, -m or -p")
     shape_argument(parser, "-i", "--input-shape")
     parser.add_argument("--fast-perf", action="store_true", help="for speed alone, on noise")
     parser.add_argument("--core-num", type=int, choices=(1,), default=1, help="1 on these chips")

@@ -11,6 +11,7 @@ from importlib.metadata import version
 from pipeline.cli import (
     bench,
     build,
+    check,
     hb_compile,
     hb_mapper,
     info,
@@ -36,6 +37,7 @@ VERBS: dict[
 ] = {
     "bench": (bench.arguments, bench.run),
     "build": (build.arguments, build.run),
+    "check": (check.arguments, check.run),
     "hb_compile": (hb_compile.arguments, hb_compile.run),
     "hb_mapper": (hb_mapper.arguments, hb_mapper.run),
     "info": (info.arguments, info.run),

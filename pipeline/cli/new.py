@@ -16,8 +16,9 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from pipeline.cli.model_file import WEIGHTS, Held, held_files
 from pipeline.errors import CacheError, GraphError, ProjectError, did_you_mean
 from pipeline.make.memory import workspace
 from pipeline.project.sections import FilePath, Input, Model
@@ -25,10 +26,8 @@ from pipeline.project.sections import FilePath, Input, Model
 if TYPE_CHECKING:
     from pipeline.cli.template import Fed
     from pipeline.graph import Graph
-    from pipeline.project.files import SourceFile
 
 SAMPLES = 16
-WEIGHTS = "weights"  # the folder of those that lie in files of their own
 TARGET = "rdk-x5"  # where none is named
 SCHEMA = "project.schema.json"
 # Edges of an image to try where the model leaves its size open; the first that runs is written.
@@ -54,7 +53,7 @@ def run(given: argparse.Namespace) -> int:
     for target in targets:
         if target not in known:
             raise ProjectError(f"unknown target `{target}`", hint=did_you_mean(target, known))
-    held = _held(given.model, given.weights)
+    held = held_files(given.model, given.weights)
     graph = _read(held)
     inputs = with_folders(_inputs(held, graph))
     schema, needs_schema = _schema(directory)
@@ -83,51 +82,6 @@ def _refuse_directory(directory: Path) -> None:
         raise ProjectError(f"`{name}` cannot name a project", str(directory), hint)
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise ProjectError("there is something already", str(directory), "name a new folder")
-
-
-class Held(NamedTuple):
-    """The file of the model, and those that hold its weights."""
-
-    model: SourceFile
-    weights: tuple[SourceFile, ...]
-
-    @property
-    def pattern(self) -> str:
-        """As the project names the weights; empty where it has none."""
-        return f"{WEIGHTS}/**" if self.weights else ""
-
-
-def _held(model: Path, weights: Path | None) -> Held:
-    """A .prototxt has its .caffemodel beside it, unless it is named; an .onnx says what it has."""
-    from pipeline.graph import files_beside
-
-    if weights is None and model.suffix.lower() == ".prototxt":
-        twin = model.with_suffix(".caffemodel")
-        weights = twin if twin.is_file() else None
-    if weights is not None:
-        return Held(_file(model, model.name), (_file(weights, weights.name),))
-    file = _file(model, model.name)
-    named = files_beside(file.read()) if model.suffix.lower() == ".onnx" else ()
-    return Held(file, tuple(_beside(model.parent, name) for name in named))
-
-
-def _beside(folder: Path, name: str) -> SourceFile:
-    """A file the model names. Raises GraphError for a link that leads elsewhere."""
-    path = folder / name
-    if not path.resolve().is_relative_to(folder.resolve()):
-        what = f"the model's weights `{name}` are a link to outside its folder"
-        raise GraphError(what, str(path), "copy the file to where the link is")
-    return _file(path, name)
-
-
-def _file(path: Path, name: str) -> SourceFile:
-    from pipeline.digest import of_file
-    from pipeline.project.files import SourceFile
-
-    try:
-        return SourceFile(name, str(path), of_file(path))
-    except OSError as error:
-        raise ProjectError(f"cannot read the model: {error.strerror}", str(path)) from None
 
 
 def _read(held: Held) -> Graph:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rich import box
 from rich.table import Table
 
+from pipeline.debug.checked import Checked
 from pipeline.debug.compare import Comparison
 from pipeline.debug.placed import Placed
 from pipeline.evaluate.figures import Evaluated
@@ -104,6 +105,19 @@ def placement_table(rows: Sequence[Placed]) -> Table:
         style = "yellow" if row.subgraph is None else None
         table.add_row(shortened(row.node), row.on, subgraph, row.type, style=style)
     return table
+
+
+def placement_lines(found: Checked) -> list[str]:
+    """What is said below the table: why each node is the CPU's, then the notes."""
+    lines = [f"{found.target}: {len(found.nodes)} nodes, {found.on_cpu} on the CPU, "]
+    lines[0] += f"{len(found.subgraphs)} subgraphs" + "".join(f" {n}" for n in found.subgraphs[:8])
+    for row in found.nodes:
+        if row.why:
+            lines.append(f"{row.node} ({row.type}): {row.why}")
+            lines += [f"    {limit}" for limit in row.beyond]
+    for op_type, names in found.unsupported.items():
+        lines.append(f"not supported: {op_type}: {', '.join(names)}")
+    return [*lines, *(f"note: {note}" for note in found.notes)]
 
 
 def _cosine(cosine: float, comparison: Comparison) -> str:

@@ -1,41 +1,83 @@
-"""Where every node of a float model would run: what a checker tells before anything is built."""
+"""Where every node of a float model runs, and why not on the unit: what a checker tells."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from pipeline.engine.fusion import absorbed
-from pipeline.graph import Graph
-from pipeline.quant.placement import on_chip, subgraphs
+from pipeline.engine.rules import has_kernel
+from pipeline.graph import Graph, Node
+from pipeline.quant.placement import PASSIVE, subgraphs
+from pipeline.targets.limits import Beyond, beyond
 from pipeline.targets.target import Target
 
 
 @dataclass(frozen=True)
 class Placed:
-    """One node; `subgraph` is None on the CPU."""
+    """One node; `subgraph` is None on the CPU.
+
+    `why` says what keeps it there, `beyond` which documented limits it breaks. Where the vendor
+    documents nothing of the operator, `documented` is False and the node counts as the unit's.
+    """
 
     node: str
     on: str
     subgraph: int | None
     type: str
+    documented: bool = True
+    why: str = ""
+    beyond: tuple[Beyond, ...] = ()
 
 
-def placed(graph: Graph, target: Target) -> tuple[Placed, ...]:
-    """Every node in graph order, a clamp with the node that absorbs it.
-
-    The limits of single operators are not looked at: a node may still be too large for the chip.
-    """
-    numbers = subgraphs(graph, on_chip(graph, target))
+def placed(
+    graph: Graph, target: Target, chip: Collection[Node], asked: Collection[Node] = ()
+) -> tuple[Placed, ...]:
+    """Every node in graph order, a clamp with the node that absorbs it; those of `chip` run on the
+    unit, and the project asks it to run those in `asked`."""
+    numbers = subgraphs(graph, set(chip))
     clamps = {absorbed(node) for node in graph.nodes()}
     return tuple(
-        Placed(
-            str(node.name),
-            target.unit if node in numbers else "CPU",
-            numbers.get(node),
-            node.op_type
-            if (clamp := absorbed(node)) is None
-            else f"{node.op_type}+{clamp.op_type}",
-        )
+        _placed(node, target, numbers.get(node), node in asked)
         for node in graph.nodes()
         if node not in clamps
     )
+
+
+def _placed(node: Node, target: Target, subgraph: int | None, asked: bool) -> Placed:
+    clamp = absorbed(node)
+    types = node.op_type if clamp is None else f"{node.op_type}+{clamp.op_type}"
+    name, known = str(node.name), target.documents(node.op_type)
+    if subgraph is not None:
+        return Placed(name, target.unit, subgraph, types, known)
+    runs = target.runs_when_asked(node.op_type)
+    limits = beyond(node, target) if runs else ()
+    why = "beyond a documented limit" if limits else next(_reasons(node, target, asked))
+    return Placed(name, "CPU", None, types, known, why, limits)
+
+
+def _reasons(node: Node, target: Target, asked: bool) -> Iterator[str]:
+    """Why a node within all limits is the CPU's, the strongest reason first."""
+    op_type = node.op_type
+    if target.operators == ():
+        yield f"{target.name} has no NPU"
+    if op_type in target.refused:
+        yield f"neither the {target.unit} nor the CPU of {target.name} runs {op_type}"
+    if not target.runs_when_asked(op_type):
+        yield f"the {target.unit} does not run {op_type}"
+    if not asked and not target.runs(op_type):
+        yield f"the {target.unit} runs {op_type} only where `quantization.npu` asks"
+    if not has_kernel(node):
+        yield f"no integer kernel here for this {op_type}; the vendor's tool may place it otherwise"
+    if op_type in PASSIVE:
+        yield "it only moves values, which no node before it has on the unit"
+    yield "it computes no float tensors, or the project leaves it in float"
+
+
+def unsupported(graph: Graph, target: Target) -> dict[str, tuple[str, ...]]:
+    """The nodes that no unit of the chip runs, by operator: the vendor's tool refuses the model."""
+    return {
+        op_type: tuple(str(node.name) for node in graph.nodes(op_type))
+        for op_type in sorted(target.refused)
+        if graph.nodes(op_type)
+    }

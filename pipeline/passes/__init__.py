@@ -16,9 +16,13 @@ from pipeline.passes.fold_constants import fold_constants
 from pipeline.passes.fuse_affine import fuse_affine
 from pipeline.passes.fuse_layer_norm import fuse_layer_norm
 from pipeline.passes.fuse_pad import fuse_pad
+from pipeline.passes.gemm_to_conv import gemm_to_conv
+from pipeline.passes.keep_reduced_axes import keep_reduced_axes
 from pipeline.passes.merge_moves import merge_reshapes, merge_transposes
+from pipeline.passes.negate_by_mul import negate_by_mul
 from pipeline.passes.plain_arithmetic import plain_arithmetic
 from pipeline.passes.plain_softmax import plain_softmax
+from pipeline.passes.pool_whole_image import pool_whole_image
 from pipeline.passes.recognize_functions import recognize_functions
 from pipeline.passes.split_to_slices import split_to_slices
 from pipeline.passes.take_branch import take_branch
@@ -40,6 +44,14 @@ PASSES: tuple[Callable[[Graph], int], ...] = (
     plain_softmax,
     batch_norm_to_conv,
     drop_unused,
+)
+
+# What a target may ask for, of a model in any opset: the numbers stay, the limits differ.
+REWRITES: tuple[Callable[[Graph], int], ...] = (
+    negate_by_mul,
+    keep_reduced_axes,
+    pool_whole_image,
+    gemm_to_conv,
 )
 
 

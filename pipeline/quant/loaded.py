@@ -19,7 +19,7 @@ from pipeline.project.sections import Calibration, Quantization
 from pipeline.quant.asked import FLOATS, asked
 from pipeline.quant.grids import Grid, image_grid
 from pipeline.quant.images import images
-from pipeline.quant.placement import ALIKE, activations
+from pipeline.quant.placement import ALIKE, activations, runs
 from pipeline.quant.plan import planned
 from pipeline.quant.qdq import DEFAULT, quantize_activation, quantize_constants
 from pipeline.targets.target import Target
@@ -74,8 +74,8 @@ def with_own_grids(graph: Graph, target: Target, quantization: Quantization = DE
             quantize_activation(graph, value, image_grid(target.activations), readers)
     units = asked(graph, quantization)
     for node in graph.nodes():
-        known = target.runs_when_asked if node in units.npu else target.runs
-        if node in units.cpu or not known(node.op_type) or not has_kernel(node):
+        chip = runs(node, target, node in units.npu) and has_kernel(node)
+        if node in units.cpu or not chip:
             keep_float(node)
             continue
         lies_on = {value: grid for value in activations(node) if (grid := _grid(value))}

@@ -1,8 +1,9 @@
 """Which nodes run on the chip, and whose range each tensor takes.
 
-An active node (one that computes) runs on the chip when it has an integer kernel and the target
-does not lack the operator. A passive node (one that only moves values) follows its producer: it
-stays on the CPU next to a float border, where quantizing would only cost.
+An active node (one that computes) runs on the chip when it has an integer kernel, the target does
+not lack the operator, and the node is within the documented limits. A passive node (one that only
+moves values) follows its producer: it stays on the CPU next to a float border, where quantizing
+would only cost.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pipeline.engine.fusion import absorbed
 from pipeline.engine.rules import has_kernel
 from pipeline.engine.site import is_constant
 from pipeline.graph import Graph, Node, Value, is_float, producer
+from pipeline.targets.limits import beyond
 from pipeline.targets.target import Target
 
 PASSIVE = frozenset(
@@ -65,11 +67,16 @@ def _is_left_behind(node: Node, chosen: set[Node]) -> bool:
 
 
 def _runs(node: Node, target: Target, asked: bool) -> bool:
-    known = target.runs_when_asked if asked else target.runs
-    if not known(node.op_type) or not has_kernel(node) or not activations(node):
+    if not runs(node, target, asked) or not has_kernel(node) or not activations(node):
         return False
     floats = all(is_float(value) for value in node.outputs)
     return floats and all(is_float(value) for value in node.inputs[:1])
+
+
+def runs(node: Node, target: Target, asked: bool) -> bool:
+    """Whether the unit is known, or not known not, to run the node, by itself or when `asked`."""
+    known = target.runs_when_asked if asked else target.runs
+    return known(node.op_type) and not beyond(node, target)
 
 
 def activations(node: Node) -> tuple[Value, ...]:

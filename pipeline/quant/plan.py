@@ -17,9 +17,11 @@ from pipeline.quant.asked import Asked, asked
 from pipeline.quant.pieced import uneven_joins
 from pipeline.quant.placement import PASSIVE, on_chip
 from pipeline.quant.widening import OUT, WIDE, Spot, operands, widened
+from pipeline.targets.limits import beyond
 from pipeline.targets.target import Target
 
 NARROW = "int8"
+OVER = "CPU, beyond a limit"  # what a checker tells node by node
 NAMES = 5  # in a note; of the others it tells how many
 
 
@@ -72,7 +74,7 @@ def planned(
         f"8 bits, {target.name} has no int16 for this operator": found.refused,
         f"int16 throughout, {target.name} has one type around a node": found.overruled,
         "CPU, so that each part of an answer keeps its own 8 bits": apart,
-        f"CPU, {target.name} does not run this operator": [n for n in given.npu if n not in chip],
+        **_refused(graph, target, given, {*chip, *off}),
     }
     return Plan(
         chip,
@@ -103,6 +105,25 @@ def _apart(
 
 def _could_run(node: Node, target: Target) -> bool:
     return has_kernel(node) and target.runs_when_asked(node.op_type)
+
+
+def _refused(
+    graph: Graph, target: Target, given: Asked, elsewhere: Collection[Node]
+) -> dict[str, Collection[Node]]:
+    """What the CPU runs because the chip cannot, beside the nodes that are settled `elsewhere`."""
+    left = [node for node in graph.nodes() if node not in elsewhere]
+    over = [node for node in left if _is_over(node, target)]
+    lacking = [node for node in left if node in given.npu and node not in over]
+    return {
+        f"{OVER} of {target.name} that `npumake check` names": over,
+        f"CPU, {target.name} does not run this operator": lacking,
+    }
+
+
+def _is_over(node: Node, target: Target) -> bool:
+    """Whether nothing but a documented limit keeps the unit from running the node."""
+    runs = target.runs(node.op_type) and has_kernel(node) and is_float(result(node))
+    return runs and bool(beyond(node, target))
 
 
 def _notes(reasons: Mapping[str, Collection[Node]]) -> Iterator[str]:

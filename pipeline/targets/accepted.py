@@ -26,17 +26,21 @@ def beyond_documented(graph: Graph, target: Target) -> tuple[str, ...]:
     accepts = target.accepts
     if accepts is None or NOTE not in graph.metadata:
         return ()
+    outputs = len(graph.outputs)
     opset, ir_version = json.loads(graph.metadata[NOTE])
+    made = f"it has {outputs} outputs, {target.vendor}'s own tool takes at most {accepts.outputs}"
+    too_many = accepts.outputs is not None and outputs > accepts.outputs
     limits = {
         f"opset {opset}": (accepts.opset[0], opset, accepts.opset[-1]),
         f"IR version {ir_version}": (0, ir_version, accepts.ir_version or ir_version),
     }
-    return tuple(
+    told = tuple(
         f"the model's file is of {said}, documented for {target.name}: "
         f"{_range(least, most)}; {target.vendor}'s own tool may refuse it"
         for said, (least, given, most) in limits.items()
         if not least <= given <= most
     )
+    return (*told, made) if too_many else told
 
 
 def _range(least: int, most: int) -> str:

@@ -40,6 +40,24 @@ class Accepts:
 
     opset: Annotated[tuple[int, ...], Doc("The opset, or the lowest and the highest.", minimum=1)]
     ir_version: Annotated[int | None, Doc("The highest version of the format.", minimum=3)] = None
+    outputs: Annotated[int | None, Doc("The most outputs of a model.", minimum=1)] = None
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A condition under which the unit runs an operator. Beyond it a node is the CPU's."""
+
+    holds: Annotated[str, Doc("In the facts of pipeline/targets/facts.py: `kernel_h <= 7`.")]
+    change: Annotated[str, Doc("What to change in a model that is beyond it.")]
+    operators: Annotated[tuple[str, ...], Doc("Empty: all of them.")] = ()
+
+
+@dataclass(frozen=True)
+class Remark:
+    """What is documented of operators, and cannot be told from a node."""
+
+    operators: tuple[str, ...]
+    text: str
 
 
 @dataclass(frozen=True)
@@ -74,6 +92,11 @@ class Target:
     on_request: Annotated[
         tuple[str, ...], Doc("ONNX operators the unit runs only where `quantization.npu` asks.")
     ] = ()
+    refused: Annotated[
+        tuple[str, ...], Doc("ONNX operators that neither the unit nor the chip's CPU runs.")
+    ] = ()
+    limits: tuple[Limit, ...] = ()
+    remarks: tuple[Remark, ...] = ()
     int16: Annotated[
         tuple[str, ...] | None,
         Doc("ONNX operators that take and give int16. None: not documented, all."),
@@ -114,6 +137,22 @@ class Target:
         """The same of an operator that the project asks it to run."""
         runnable = self.runnable
         return runnable is None or op_type in runnable
+
+    def limits_of(self, op_type: str) -> tuple[Limit, ...]:
+        """Those of the operator; of a function that it runs as its parts, those of the parts."""
+        own = self.operators is None or op_type in (*self.operators, *self.on_request)
+        names = {op_type, *(() if own else SPELLED_OUT.get(op_type, ()))}
+        return tuple(
+            limit
+            for limit in self.limits
+            if not limit.operators or not names.isdisjoint(limit.operators)
+        )
+
+    def documents(self, op_type: str) -> bool:
+        """Whether something is known of the operator; else it counts as one the unit runs."""
+        told = [limit.operators for limit in self.limits]
+        told += [remark.operators for remark in self.remarks]
+        return self.operators is not None or any(op_type in operators for operators in told)
 
     def takes_int16(self, op_type: str) -> bool:
         """Whether the unit is known, or not known not, to run the operator on int16."""

@@ -96,7 +96,7 @@ def test_the_checker_places_every_node_of_the_float_model(here: Path):
     logged = Path("hb_mapper_checker.log").read_text()
     for text in (shown, logged):
         assert "stem_conv         BPU  id(0)     Conv+Clip" in text
-        assert "limits of sizes and attributes are not checked yet" in text
+        assert "rdk-x5: 11 nodes, 0 on the CPU, 1 subgraphs main_graph_subgraph_0" in text
 
 
 def test_hb_compile_checks_a_model_without_a_yaml(here: Path):

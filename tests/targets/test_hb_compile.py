@@ -220,7 +220,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "cores": ({"core_num": 2}, "`core_num` must be 1..1, not 2"),
     "l2m": ({"max_l2m_size": 1024}, "nash-e does not support `max_l2m_size`"),
     "cache": ({"cache_mode": "enable"}, "needs `cache_path`"),
-    "other march": ({"march": "nash-h"}, "`nash-h` is not there yet"),
+    "other march": ({"march": "nash-starry-p"}, "`nash-starry-p` is not there yet"),
     "unknown march": ({"march": "nash-x"}, "`march` cannot be `nash-x`"),
     "folders": ({"cal_data_dir": "a;b"}, "wrong number of `cal_data_dir`: given 2"),
 }

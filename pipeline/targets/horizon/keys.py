@@ -12,8 +12,8 @@ from pipeline.targets.vendor import Key
 OPEN_GROUPS = ("calibration_parameters",)
 
 # march → chip. The others are known by name only.
-MARCHES = {"nash-e": "nash-e", "nash-m": "nash-m"}
-UNKNOWN_MARCHES = (*("nash-b-lite", "nash-b", "nash-b-plus", "nash-h", "nash-p", "nash-starry-p"),)
+MARCHES = {name: name for name in ("nash-b", "nash-e", "nash-h", "nash-m", "nash-p")}
+UNKNOWN_MARCHES = ("nash-b-lite", "nash-b-plus", "nash-starry-p")
 LARGE_MARCHES = ("nash-h", "nash-p", "nash-starry-p")  # several cores, and a shared L2
 
 # input_type_train → the input_type_rt it may be fed

@@ -1,0 +1,160 @@
+"""npumake check: where each node of a model would run, and what keeps one off the NPU
+
+MODEL is a file, or a project, which says its inputs and targets itself. With --fix the model is
+rewritten where that brings nodes onto the NPU without changing what it computes, written to a new
+file of the same opset, and checked again.
+
+example:
+  npumake check mobilenet.onnx --target rdk-x5 --input-shape data 1x3x224x224
+  npumake check projects/digits --target rdk-x3 --json
+  npumake check mobilenet.onnx --target rdk-x3 --fix mobilenet.x3.onnx
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipeline.errors import GraphError, ProjectError, did_you_mean
+
+if TYPE_CHECKING:
+    from pipeline.cli.model_file import Held
+    from pipeline.debug.checked import Checked, Fixed
+    from pipeline.graph import Graph
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    from pipeline.cli.dropin import shape_argument
+
+    parser.add_argument("model", metavar="MODEL", type=Path, help="a model file or a project")
+    parser.add_argument("--target", metavar="CHIP", action="append", help="may be given again")
+    shape_argument(parser, "--input-shape")
+    parser.add_argument("--json", action="store_true", help="for machines")
+    parser.add_argument("--fix", metavar="OUT.onnx", type=Path, help="write a rewritten model")
+
+
+def run(given: argparse.Namespace) -> int:
+    if given.fix and (given.model.is_dir() or len(given.target or ()) != 1):
+        hint = "npumake check MODEL --target CHIP --fix OUT.onnx"
+        raise ProjectError("`--fix` is for one model file and one target", "--fix", hint)
+    found = list((_of_project if given.model.is_dir() else _of_file)(given))
+    if given.json:
+        print(json.dumps([result.document() for result in found], indent=1))
+    else:
+        for result in found:
+            _print(result)
+    _refuse_unsupported(found)
+    return 0
+
+
+def _of_project(given: argparse.Namespace) -> Iterator[Checked]:
+    """As its build places the nodes. Raises PipelineError."""
+    from pipeline.cli.dropin import build
+    from pipeline.cli.screen import SCREEN
+    from pipeline.debug.checked import checked
+    from pipeline.graph import Graph
+    from pipeline.project.reader import built
+    from pipeline.project.sections import Quantization
+    from pipeline.targets.reader import read_target
+
+    if given.input_shape:
+        raise ProjectError("a project says the shapes of its inputs itself", "--input-shape")
+    with SCREEN.hushed():
+        made = build(given.model, lambda node: node.stage == "optimized_float")
+    nodes = {node.name: node for node in made.plan.nodes}
+    ours = [n for n in nodes.values() if n.stage == "calibrated" and n.variant is None]
+    wanted = given.target or [str(node.target) for node in ours]
+    by_target = {node.target: node for node in ours}
+    for name in wanted:
+        node = by_target.get(name, ours[0])
+        graph = Graph.load(made.artifact(nodes[node.inputs["optimized_float"]]))
+        wishes = node.params["quantization"] if name in by_target else {}
+        yield checked(graph, read_target(name), built(Quantization, wishes))
+
+
+def _of_file(given: argparse.Namespace) -> Iterator[Checked]:
+    """Raises PipelineError."""
+    from pipeline.cli.dropin import shapes
+    from pipeline.cli.model_file import held_files
+    from pipeline.debug.checked import checked, fixed, prepared
+    from pipeline.targets.reader import read_target, target_names
+
+    if not given.target:
+        raise ProjectError("which target?", "--target", did_you_mean("", target_names()))
+    targets = [read_target(name) for name in given.target]
+    fed = {name: tuple(said["shape"]) for name, said in shapes(given.input_shape).items()}
+    held = held_files(given.model, None)
+    model, is_onnx = _read(held, fed), given.model.suffix.lower() == ".onnx"
+    graph = prepared(model, is_onnx)
+    for target in targets:
+        found = checked(graph, target)
+        yield found
+        if given.fix:
+            better = fixed(model, target, is_onnx)
+            _write(better, found, given.fix, given.json)
+            yield better.checked
+
+
+def _read(held: Held, fed: Mapping[str, tuple[int, ...]]) -> Graph:
+    """The model with every input's shape fixed. Raises GraphError, for all inputs at once."""
+    from pipeline.frontends import RESHAPED, read_model, suffix_of
+    from pipeline.graph import open_dimensions
+
+    other = fed if suffix_of(held.model.name) in RESHAPED else {}
+    model = read_model(held.model.read(), held.model.name, held.weights, other)
+    known = {str(value.name): value for value in model.inputs}
+    for name, dims in fed.items():
+        if name not in known:
+            hint = did_you_mean(name, known)
+            raise GraphError(f"the model has no input `{name}`", "--input-shape", hint)
+        said = known[name].shape
+        if said is not None and not _fits(tuple(said), dims):
+            what = f"shape {list(dims)} does not fit input `{name}`, which is {list(said)}"
+            raise GraphError(what, "--input-shape")
+        model.set_input_shape(known[name], dims)
+    if opened := {name: text for name, v in known.items() if (text := open_dimensions(v))}:
+        what = ", ".join(f"`{name}` {text}" for name, text in opened.items())
+        hint = f"for example  --input-shape {next(iter(opened))} 1x3x224x224"
+        raise GraphError(f"inputs leave dimensions open: {what}", held.model.name, hint)
+    return model
+
+
+def _fits(said: tuple[Any, ...], dims: tuple[int, ...]) -> bool:
+    pairs = zip(said, dims, strict=False)
+    return len(said) == len(dims) and all(a == b for a, b in pairs if isinstance(a, int))
+
+
+def _write(better: Fixed, before: Checked, out: Path, quiet: bool) -> None:
+    """Raises ProjectError for a file that is there."""
+    from pipeline.cache.publish import replacing
+
+    if out.exists():
+        raise ProjectError("there is something already", str(out), "name a new file")
+    if not better.applied:
+        raise GraphError("no rewrite brings a node onto the NPU", str(out), "nothing was written")
+    with replacing(out) as temporary:
+        temporary.write_bytes(better.model.to_bytes())
+    if not quiet:
+        print(f"wrote     {out}: {', '.join(better.applied)}")
+        print(f"nodes on the CPU: {before.on_cpu} before, {better.checked.on_cpu} now")
+
+
+def _print(found: Checked) -> None:
+    from pipeline.cli.screen import SCREEN
+    from pipeline.cli.tables import placement_lines, placement_table
+
+    SCREEN.console.print(placement_table(found.nodes))
+    for line in placement_lines(found):
+        SCREEN.line(line)
+
+
+def _refuse_unsupported(found: list[Checked]) -> None:
+    """Raises GraphError with every operator that no unit of a chip runs."""
+    for result in found:
+        listed = [f"{op} ({', '.join(names)})" for op, names in result.unsupported.items()]
+        if listed:
+            what = f"{result.target} runs none of these, not on its CPU either: {'; '.join(listed)}"
+            raise GraphError(what, hint="compute it before or behind the model, or write it anew")
