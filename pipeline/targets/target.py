@@ -12,6 +12,7 @@ SPELLED_OUT = {
     "Gelu": ("Add", "Erf", "Mul"),
     "HardSigmoid": ("Add", "Clip", "Mul"),
     "HardSwish": ("Add", "Clip", "Mul"),
+    "LayerNormalization": ("Add", "Div", "Mul", "ReduceMean", "Sqrt", "Sub"),
     "Mish": ("Mul", "Softplus", "Tanh"),
 }
 
