@@ -49,7 +49,9 @@ class Call(NamedTuple):
         return self.step.constants.get("bias", np.zeros((), np.int32))
 
     def clamped(self, codes: np.ndarray) -> np.ndarray:
-        shifted = np.asarray(codes + self.output.zero_point)
+        """Steps → codes, in place: they are the caller's own."""
+        shifted = np.asarray(codes)
+        shifted += self.output.zero_point
         return np.clip(shifted, self.attribute("low"), self.attribute("high"), out=shifted)
 
 
