@@ -15,11 +15,14 @@ ABSORBING = frozenset(
         "Concat",
         "Conv",
         "ConvTranspose",
+        "Div",
         "Gemm",
         "GlobalAveragePool",
+        "LayerNormalization",
         "MatMul",
         "Mul",
         "ReduceMean",
+        "ReduceSum",
         "Sub",
     }
 )

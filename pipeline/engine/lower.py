@@ -14,7 +14,7 @@ import numpy as np
 from pipeline.bundle.program import Instruction, Program, Tensor
 from pipeline.digest import Json
 from pipeline.engine.fusion import absorbed, bounds, is_clamp
-from pipeline.engine.rules import CONSTANT_OPERANDS, RULES, has_kernel
+from pipeline.engine.rules import CONSTANT_OPERANDS, PLACES, RULES, has_kernel
 from pipeline.engine.site import Operand, Site, Step, Weights
 from pipeline.errors import GraphError
 from pipeline.graph import (
@@ -72,6 +72,8 @@ class _Lowering:
             self._dequantize_where_read_as_float(node)
         elif quantizer := self._integer_result(node):
             self._lower(node, quantizer)
+        elif self._makes_places(node):
+            self._find(node)
         else:
             self._leave_to_the_cpu(node)
 
@@ -87,12 +89,28 @@ class _Lowering:
 
     def _integer_result(self, node: Node) -> Node | None:
         """The Q that ends the node's integer computation; None when it has none."""
-        if node.op_type not in self.operators or is_kept_float(node):
-            return None
-        if not has_kernel(node) or not _on_grids(node):
+        if not self._runs(node):
             return None
         reader = only_consumer((absorbed(node) or node).outputs[0])
         return reader if reader is not None and reader.op_type == Q else None
+
+    def _runs(self, node: Node) -> bool:
+        if node.op_type not in self.operators or is_kept_float(node):
+            return False
+        return has_kernel(node) and _on_grids(node)
+
+    def _makes_places(self, node: Node) -> bool:
+        return node.op_type in PLACES and self._runs(node)
+
+    def _find(self, node: Node) -> None:
+        """Places among codes are whole numbers: nothing quantizes them."""
+        maker = _dequantizer(node.inputs[0])
+        assert maker is not None
+        operand, made = self._operand(maker.inputs[0]), node.outputs[0]
+        output = self._float(made)
+        step = RULES[node.op_type].lower(Site(node, (operand,), (), output))
+        self._emit(node, step, (operand.name,), made, output)
+        self.done.add(node)
 
     def _lower(self, node: Node, quantizer: Node) -> None:
         clamp, rule = absorbed(node), RULES[node.op_type]
@@ -168,7 +186,9 @@ class _Lowering:
             self._emit(node, Step("dequantize", {}, {}), (source,), value, self._float(value))
 
     def _is_integer(self, node: Node) -> bool:
-        return node.op_type == Q or node in self.done or self._integer_result(node) is not None
+        if node.op_type == Q or node in self.done or self._makes_places(node):
+            return True
+        return self._integer_result(node) is not None
 
     def _leave_to_the_cpu(self, node: Node) -> None:
         model = np.frombuffer(part(self.graph, [node], node.outputs).to_bytes(), np.uint8)

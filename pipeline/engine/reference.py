@@ -8,18 +8,18 @@ instructions; only `onnx` leaves the integers, to run what the chip leaves to it
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipeline.bundle.program import Instruction, Program, Tensor
+from pipeline.bundle.program import Instruction, Program
 from pipeline.custom.operators import NO_OPERATORS, Operators
+from pipeline.engine.call import Call, steps_of
 from pipeline.engine.mixed import float_session
 from pipeline.engine.ort import Feeds
 from pipeline.errors import GraphError
 from pipeline.graph import parse
-from pipeline.kernels import affine, conv, matmul, pool, resize, table
-from pipeline.kernels.rounding import FixedPoint, blocks, part_of, rescale, shift_right
+from pipeline.kernels import affine, conv, divide, matmul, pool, resize, table
+from pipeline.kernels.rounding import FixedPoint, rescale, shift_right
 
 # What a stranger's program makes the kernels raise.
 MISFITS = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
@@ -84,54 +84,6 @@ class ReferenceSession:
         return {name: feeds[name] for name in self.input_names}
 
 
-class Call(NamedTuple):
-    """One instruction and the grids around it."""
-
-    step: Instruction
-    inputs: tuple[Tensor, ...]
-    output: Tensor
-
-    def constant(self, role: str) -> np.ndarray:
-        return self.step.constants[role]
-
-    def attribute(self, name: str) -> Any:
-        return self.step.attributes[name]
-
-    def window(self) -> tuple[list[int], list[int], list[int]]:
-        """Pads, strides and dilations."""
-        attributes = self.step.attributes
-        return attributes["pads"], attributes["strides"], attributes["dilations"]
-
-    def finished(self, accumulator: np.ndarray, trailing: int = 0) -> np.ndarray:
-        """Accumulator → codes: bias, factor, rounding, zero point, clamp.
-
-        A factor or bias per channel stands in front of `trailing` axes.
-        """
-        mantissa, shift, bias = (
-            given.reshape(*given.shape, *(1,) * trailing) if given.ndim == 1 else given
-            for given in (self.constant("mantissa"), self.constant("shift"), self.bias)
-        )
-        rank, codes = accumulator.ndim, np.empty(accumulator.shape, self.output.dtype)
-        for part in blocks(accumulator.shape):
-            factor = FixedPoint(part_of(mantissa, part, rank), part_of(shift, part, rank))
-            total = accumulator[part] + part_of(bias, part, rank)  # a bias is beyond float32
-            codes[part] = self.clamped(rescale(total, factor, self.attribute("rounding")))
-        return codes
-
-    @property
-    def bias(self) -> np.ndarray:
-        return self.step.constants.get("bias", np.zeros((), np.int32))
-
-    def clamped(self, codes: np.ndarray) -> np.ndarray:
-        shifted = np.asarray(codes + self.output.zero_point)
-        return np.clip(shifted, self.attribute("low"), self.attribute("high"), out=shifted)
-
-
-def _steps(q: np.ndarray, grid: Tensor) -> np.ndarray:
-    """The signed number of quantization steps: the zero point taken off."""
-    return q.astype(np.int32) - grid.zero_point
-
-
 def _quantize(call: Call, x: np.ndarray) -> np.ndarray:
     limits = np.iinfo(call.output.dtype)
     scale = np.float32(call.output.scale)
@@ -144,34 +96,40 @@ def _dequantize(call: Call, q: np.ndarray) -> np.ndarray:
 
 def _conv(call: Call, q: np.ndarray) -> np.ndarray:
     kernel = conv.conv if call.step.op == "conv" else conv.conv_transpose
-    x, weight = _steps(q, call.inputs[0]), call.constant("weight")
+    x, weight = steps_of(q, call.inputs[0]), call.constant("weight")
     total = kernel(x, weight, *call.window(), call.attribute("group"))
     return call.finished(total, trailing=weight.ndim - 2)
 
 
 def _matmul(call: Call, *read: np.ndarray) -> np.ndarray:
-    left, *others = (_steps(q, grid) for q, grid in zip(read, call.inputs, strict=True))
+    left, *others = (steps_of(q, grid) for q, grid in zip(read, call.inputs, strict=True))
     return call.finished(matmul.matmul(left, others[0] if others else call.constant("weight")))
 
 
 def _add(call: Call, left: np.ndarray, right: np.ndarray) -> np.ndarray:
     mantissa, shift = call.constant("mantissa"), call.constant("shift")
     read = ((left, call.inputs[0]), (right, call.inputs[1]))
-    a, b = (_steps(q, grid).astype(np.int64) for q, grid in read)
+    a, b = (steps_of(q, grid).astype(np.int64) for q, grid in read)
     total = a * mantissa[0] + b * mantissa[1]
     return call.clamped(shift_right(total, shift, call.attribute("rounding")))
 
 
 def _mul(call: Call, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    return call.finished(_steps(left, call.inputs[0]) * _steps(right, call.inputs[1]))
+    return call.finished(steps_of(left, call.inputs[0]) * steps_of(right, call.inputs[1]))
+
+
+def _div(call: Call, above: np.ndarray, below: np.ndarray) -> np.ndarray:
+    factor = FixedPoint(call.constant("mantissa"), call.constant("shift"))
+    a, b = steps_of(above, call.inputs[0]), steps_of(below, call.inputs[1])
+    return call.clamped(divide.divide(a, b, factor, call.attribute("rounding")))
 
 
 def _rescale(call: Call, q: np.ndarray) -> np.ndarray:
-    return call.finished(_steps(q, call.inputs[0]))
+    return call.finished(steps_of(q, call.inputs[0]))
 
 
 def _prelu(call: Call, q: np.ndarray) -> np.ndarray:
-    steps, rule = _steps(q, call.inputs[0]), call.attribute("rounding")
+    steps, rule = steps_of(q, call.inputs[0]), call.attribute("rounding")
     above, below = (
         rescale(
             steps, FixedPoint(call.constant(f"{sign}mantissa"), call.constant(f"{sign}shift")), rule
@@ -192,26 +150,45 @@ def _softmax(call: Call, q: np.ndarray) -> np.ndarray:
 def _max_pool(call: Call, q: np.ndarray) -> np.ndarray:
     lowest = int(np.iinfo(q.dtype).min)
     largest = pool.max_pool(q, call.attribute("kernel"), *call.window(), lowest=lowest)
-    return call.finished(_steps(largest, call.inputs[0]))
+    return call.finished(steps_of(largest, call.inputs[0]))
 
 
 def _average_pool(call: Call, q: np.ndarray) -> np.ndarray:
-    steps = _steps(q, call.inputs[0])
+    steps = steps_of(q, call.inputs[0])
     return call.finished(pool.sum_pool(steps, call.attribute("kernel"), *call.window()))
 
 
-def _mean(call: Call, q: np.ndarray) -> np.ndarray:
+def _sum(call: Call, q: np.ndarray) -> np.ndarray:
     axes = tuple(call.attribute("axes"))
     keep = call.attribute("keepdims")
-    steps = _steps(q, call.inputs[0])
+    steps = steps_of(q, call.inputs[0])
     return call.finished(steps.sum(axis=axes, keepdims=keep, dtype=np.int64))
+
+
+def _max(call: Call, q: np.ndarray) -> np.ndarray:
+    axes, keep = tuple(call.attribute("axes")), call.attribute("keepdims")
+    return call.finished(steps_of(q.max(axis=axes, keepdims=keep), call.inputs[0]))
+
+
+def _arg_max(call: Call, q: np.ndarray) -> np.ndarray:
+    axis, keep = call.attribute("axis"), call.attribute("keepdims")
+    if not call.attribute("last"):
+        return q.argmax(axis=axis, keepdims=keep)
+    return q.shape[axis] - 1 - np.flip(q, axis).argmax(axis=axis, keepdims=keep)
+
+
+def _layer_norm(call: Call, q: np.ndarray) -> np.ndarray:
+    axes, epsilon = tuple(call.attribute("axes")), call.constant("epsilon")
+    x = divide.normalized(steps_of(q, call.inputs[0]), axes, epsilon)
+    total = x * call.constant("gain") + (call.constant("offset") << divide.NORM_BITS)
+    return call.clamped(shift_right(total, call.constant("shift"), call.attribute("rounding")))
 
 
 def _concat(call: Call, *read: np.ndarray) -> np.ndarray:
     parts = []
     for index, (q, grid) in enumerate(zip(read, call.inputs, strict=True)):
         factor = FixedPoint(call.constant("mantissa")[index], call.constant("shift")[index])
-        parts.append(rescale(_steps(q, grid), factor, call.attribute("rounding")))
+        parts.append(rescale(steps_of(q, grid), factor, call.attribute("rounding")))
     return call.clamped(np.concatenate(parts, axis=call.attribute("axis")))
 
 
@@ -225,7 +202,7 @@ def _transpose(call: Call, q: np.ndarray) -> np.ndarray:
 
 def _pad(call: Call, q: np.ndarray) -> np.ndarray:
     """A constant pad is zero, which is no step from zero."""
-    steps, around = _steps(q, call.inputs[0]), call.attribute("around")
+    steps, around = steps_of(q, call.inputs[0]), call.attribute("around")
     return call.finished(np.pad(steps, around, mode=call.attribute("mode")))
 
 
@@ -246,7 +223,7 @@ def _resized(
     """The changed axes go last, where the kernels work, and back."""
     axes = call.attribute("axes")
     last = list(range(q.ndim - len(axes), q.ndim))
-    moved = np.moveaxis(_steps(q, call.inputs[0]), axes, last)
+    moved = np.moveaxis(steps_of(q, call.inputs[0]), axes, last)
     return call.finished(np.moveaxis(interpolated(moved, axes), last, axes))
 
 
@@ -268,17 +245,21 @@ def _resize_linear(call: Call, q: np.ndarray) -> np.ndarray:
 
 KERNELS: dict[str, Callable[..., np.ndarray]] = {
     "add": _add,
+    "arg_max": _arg_max,
     "average_pool": _average_pool,
     "concat": _concat,
     "constant": lambda call: call.constant("values"),
     "conv": _conv,
     "conv_transpose": _conv,
     "dequantize": _dequantize,
+    "div": _div,
     "gather": _gather,
+    "layer_norm": _layer_norm,
     "lookup": _lookup,
     "matmul": _matmul,
+    "max": _max,
     "max_pool": _max_pool,
-    "mean": _mean,
+    "mean": _sum,
     "mul": _mul,
     "pad": _pad,
     "prelu": _prelu,
@@ -289,5 +270,6 @@ KERNELS: dict[str, Callable[..., np.ndarray]] = {
     "resize_nearest": _resize_nearest,
     "slice": _slice,
     "softmax": _softmax,
+    "sum": _sum,
     "transpose": _transpose,
 }

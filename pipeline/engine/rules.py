@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from pipeline.digest import Json
-from pipeline.engine import functions, moving, resizing
+from pipeline.engine import functions, moving, reducing, resizing
 from pipeline.engine.site import Rule, Site, Step, constant_parameters, factor, is_constant
 from pipeline.graph import Node, array, attribute, shape
 from pipeline.kernels import pool, rounding, table
@@ -121,6 +121,11 @@ def _mul(site: Site) -> Step:
     return Step("mul", factor(left.scale * right.scale / site.scale), {})
 
 
+def _div(site: Site) -> Step:
+    above, below = site.operands
+    return Step("div", factor(above.scale / below.scale / site.scale), {})
+
+
 def _rescale(site: Site) -> Step:
     return Step("rescale", factor(site.operands[0].scale / site.scale), {})
 
@@ -155,7 +160,7 @@ def _softmax(site: Site) -> Step:
     return Step("softmax", constants | factor(unit / site.scale), {"axis": axis})
 
 
-# -- pools and means -----------------------------------------------------------------------
+# -- pools -------------------------------------------------------------------------------
 
 
 def _pool_fits(node: Node) -> bool:
@@ -197,45 +202,29 @@ def _average_pool(site: Site) -> Step:
     return Step("average_pool", factor(site.operands[0].scale / site.scale / counts), window)
 
 
-def _reduce_fits(node: Node) -> bool:
-    return constant_parameters(node) and not attribute(node, "noop_with_empty_axes", 0)
-
-
-def _mean(site: Site) -> Step:
-    rank = len(site.operands[0].grid.shape)
-    if site.node.op_type == "GlobalAveragePool":
-        axes, keep = list(range(2, rank)), True
-    else:
-        axes = [axis % rank for axis in _axes(site.node) or range(rank)]
-        keep = bool(attribute(site.node, "keepdims", 1))
-    count = math.prod(site.operands[0].grid.shape[axis] for axis in axes)
-    constants = factor(site.operands[0].scale / site.scale / count)
-    return Step("mean", constants, {"axes": sorted(axes), "keepdims": keep})
-
-
-def _axes(node: Node) -> list[int] | None:
-    """An attribute until opset 17, a constant input since."""
-    given = array(node.inputs[1]) if len(node.inputs) > 1 else attribute(node, "axes")
-    return None if given is None else [int(axis) for axis in given]
-
-
 RULES: dict[str, Rule] = {
     "Add": Rule(_add),
+    "ArgMax": Rule(reducing.largest_place),
     "AveragePool": Rule(_average_pool, _pool_fits),
     "Clip": Rule(_rescale, constant_parameters),
     "Concat": Rule(moving.concat),
     "Conv": Rule(_conv, _conv_fits, weights=(1, 2)),
     "ConvTranspose": Rule(_conv_transpose, _conv_transpose_fits, weights=(1, 2)),
+    "Div": Rule(_div),
     "Flatten": Rule(moving.reshape),
     "Gather": Rule(moving.gather, constant_parameters),
     "Gemm": Rule(_gemm, _gemm_fits, weights=(1, 2)),
-    "GlobalAveragePool": Rule(_mean),
+    "GlobalAveragePool": Rule(reducing.mean),
+    "GlobalMaxPool": Rule(reducing.largest),
+    "LayerNormalization": Rule(reducing.norm, reducing.norm_fits),
     "MatMul": Rule(_matmul, _matmul_fits, weights=(1,)),
     "MaxPool": Rule(_max_pool, _pool_fits),
     "Mul": Rule(_mul),
     "PRelu": Rule(_prelu, constant_parameters),
     "Pad": Rule(moving.pad, moving.pad_fits),
-    "ReduceMean": Rule(_mean, _reduce_fits),
+    "ReduceMax": Rule(reducing.largest, reducing.fits),
+    "ReduceMean": Rule(reducing.mean, reducing.fits),
+    "ReduceSum": Rule(reducing.total, reducing.fits),
     "Relu": Rule(_rescale),
     "Reshape": Rule(moving.reshape),
     "Resize": Rule(resizing.lower, resizing.fits),
@@ -250,4 +239,7 @@ RULES: dict[str, Rule] = {
 
 # Where a float constant that is no weight is an operand, on a grid like any activation;
 # elsewhere it is a parameter, such as the bounds of a Clip or the scales of a Resize.
-CONSTANT_OPERANDS = frozenset({"Add", "Concat", "MatMul", "Mul", "Sub"})
+CONSTANT_OPERANDS = frozenset({"Add", "Concat", "Div", "MatMul", "Mul", "Sub"})
+
+# What makes places among codes: whole numbers, which lie on no grid.
+PLACES = frozenset({"ArgMax"})

@@ -5,6 +5,9 @@ use-lists stay true in one place. It refuses to know what a graph is for: nothin
 quantizes, runs or stores.
 """
 
+import pipeline.graph.late  # noqa: F401  # before anything else imports onnx-ir
+
+# isort: split
 from pipeline.graph.branches import inline
 from pipeline.graph.build import Building, Tensor
 from pipeline.graph.graph import Graph, Node, Value
@@ -25,7 +28,7 @@ from pipeline.graph.opset import allow_int16, is_operator
 from pipeline.graph.origin import origin
 from pipeline.graph.outside import Beside, files_beside
 from pipeline.graph.parse import parse, parse_text
-from pipeline.graph.part import declare, part, reads
+from pipeline.graph.part import complete, declare, part, reads
 from pipeline.graph.renumber import renumber
 from pipeline.graph.single import in_single
 from pipeline.graph.upgrade import upgraded
@@ -40,6 +43,7 @@ __all__ = [
     "allow_int16",
     "array",
     "attribute",
+    "complete",
     "declare",
     "dtype",
     "files_beside",

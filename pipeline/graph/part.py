@@ -1,4 +1,4 @@
-"""A part of a graph as a model of its own, and what a node reads and makes."""
+"""A part of a graph as a model of its own, what a node reads, and the shape of what it makes."""
 
 from __future__ import annotations
 
@@ -53,6 +53,15 @@ def declare(value: Value, shape: Sequence[int], like: Value | None) -> None:
     if value.dtype is None:
         found = None if like is None else like.dtype
         value.type = ir.TensorType(found or ir.DataType.FLOAT)
+
+
+def complete(graph: Graph) -> Graph:
+    """The graph, its shapes and types inferred where what a node makes lacks one: inferring what
+    is known takes as long as all else that is done to put a graph on grids."""
+    made = (value for node in graph.nodes() for value in node.outputs)
+    if all(value.shape is not None and value.type is not None for value in made):
+        return graph
+    return graph.with_shapes()
 
 
 def _looked_up(body: ir.Graph) -> Iterator[Value | None]:

@@ -150,10 +150,10 @@ def shift_right(product: Int64, shift: Int64, rule: Rounding) -> Int64:
     floor = product >> shift
     remainder = product & ~(np.int64(-1) << shift)
     half = np.int64(1) << np.maximum(shift - 1, 0)
-    return floor + (remainder > half - _tie_goes_up(rule, product, floor))
+    return floor + (remainder > half - tie_goes_up(rule, product, floor))
 
 
-def _tie_goes_up(rule: Rounding, product: Int64, floor: Int64) -> Int64 | int:
+def tie_goes_up(rule: Rounding, product: Int64, floor: Int64) -> Int64 | int:
     if rule == "half_up":
         return 1
     if rule == "half_away":

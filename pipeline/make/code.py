@@ -43,6 +43,14 @@ class Source:
     digest: str
     imports: tuple[str, ...]
 
+    @cached_property
+    def ours(self) -> tuple[str, ...]:
+        return tuple(name for name in self.imports if name.startswith("pipeline"))
+
+    @cached_property
+    def libraries(self) -> frozenset[str]:
+        return frozenset(self.imports) - frozenset(self.ours)
+
 
 @dataclass(frozen=True)
 class Code:
@@ -65,6 +73,7 @@ class SourceCode:
         self._known = _read_memo(memo)
         self._fresh = False
         self._closures: dict[str, Code] = {}
+        self._modules: dict[str, Source | None] = {}  # stages share most of what they import
 
     def closure(self, module: str) -> Code:
         if module not in self._closures:
@@ -92,17 +101,22 @@ class SourceCode:
         waiting = [module]
         while waiting:
             name = waiting.pop()
-            path = _module_file(name)
-            if name in modules or path is None:
+            if name in modules or (source := self._module(name)) is None:
                 continue
-            source = self._source(path)
             modules[name] = source.digest
-            waiting += [found for found in source.imports if found.startswith("pipeline")]
-            libraries |= {found for found in source.imports if not found.startswith("pipeline")}
+            waiting += source.ours
+            libraries |= source.libraries
         named = sorted(DISTRIBUTIONS.get(library, library) for library in libraries)
         tools = {name: _version(name) for name in named}
         python = ".".join(platform.python_version_tuple()[:2])  # its syntax trees differ
         return Code(dict(sorted(modules.items())), {**tools, "python": python})
+
+    def _module(self, name: str) -> Source | None:
+        """None for a name that is no module."""
+        if name not in self._modules:
+            path = _module_file(name)
+            self._modules[name] = None if path is None else self._source(path)
+        return self._modules[name]
 
     def _source(self, path: Path) -> Source:
         content = self._files.of(path)

@@ -16,6 +16,9 @@ from pipeline.make.node import Node
 Make = Callable[[Build, Node], Any]  # gives how it was made and in how many seconds
 
 
+TELLS = "comparison"  # takes longest and makes nothing: it waits until all there is to have is made
+
+
 class Refused(TaskFailed):  # type: ignore[misc]  # doit is not typed
     """A user's mistake: what failed is data for the reporter, not a traceback."""
 
@@ -25,7 +28,8 @@ class Refused(TaskFailed):  # type: ignore[misc]  # doit is not typed
 
 
 def tasks(build: Build, make: Make) -> Iterator[dict[str, Any]]:
-    """One task per node, below a group task called like its variant; the project's has them all."""
+    """One task per node, below a group task called like its variant; the project's has them all.
+    Those that only tell how close the others are come last."""
     for node in build.plan.nodes:
         yield {
             "basename": node.group,
@@ -38,11 +42,14 @@ def tasks(build: Build, make: Make) -> Iterator[dict[str, Any]]:
             "clean": True,
             "meta": {"node": node, "build": build},
         }
+    ordered = sorted(build.plan.nodes, key=lambda node: node.stage == TELLS)
     groups: dict[str, list[str]] = {}
     for node in build.plan.nodes:
-        groups.setdefault(node.group, []).append(node.name)
+        groups.setdefault(node.group, [])
+    for node in ordered:
+        groups[node.group].append(node.name)
     project, *variants = groups
-    groups[project] += variants
+    groups[project] = [*(node.name for node in ordered), *variants]
     for group, members in groups.items():
         yield {"basename": group, "name": None, "doc": f"build {group}", "task_dep": members}
 

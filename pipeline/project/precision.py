@@ -54,6 +54,13 @@ class Calibration:
     symmetric: Annotated[
         bool | None, Doc("Whether zero is the middle of every grid; by default as the chip has it.")
     ] = None
+    per_channel: Annotated[
+        bool,
+        Doc(
+            "Every channel of a feature map has the whole grid, where what makes it and what "
+            "reads it can make up for that; for the chips whose tools offer it."
+        ),
+    ] = False
 
 
 Type = Literal["int8", "uint8", "int16", "float16", "float32"]

@@ -11,8 +11,9 @@ import numpy as np
 
 from pipeline.engine.rules import RULES
 from pipeline.errors import StageError
-from pipeline.graph import Graph, Node, Value, array, attribute, producer
+from pipeline.graph import Graph, Node, Value, array, attribute, complete, declare, producer
 from pipeline.kernels import affine
+from pipeline.quant.pairs import DQ
 from pipeline.quant.qdq import groups_of_scales
 
 
@@ -26,7 +27,7 @@ def with_integer_weights(graph: Graph) -> Graph:
         if not node.domain and node.op_type in RULES and 2 in RULES[node.op_type].weights:
             _store_bias(graph, node)
     graph.drop_unused()
-    return graph.with_shapes()
+    return complete(graph)
 
 
 def _store_codes(graph: Graph, quantizer: Node) -> None:
@@ -61,17 +62,11 @@ def _store_bias(graph: Graph, node: Node) -> None:
         raise StageError("a bias does not fit int32 on the grid of its weights", str(node.name))
     name = _name(node.inputs[2])
     stored = graph.constant(f"{name}_codes", codes.astype(np.int32))
-    real = graph.insert(
-        "DequantizeLinear",
-        [
-            stored,
-            graph.constant(f"{name}_scale", scale),
-            graph.constant(f"{name}_zero_point", np.zeros(scale.size, np.int32)),
-        ],
-        f"{name}_dequantized",
-        before=node,
-        axis=0,
-    )
+    step = graph.constant(f"{name}_scale", scale)
+    zero_point = graph.constant(f"{name}_zero_point", np.zeros(scale.size, np.int32))
+    inputs = [stored, step, zero_point]
+    real = graph.insert(DQ, inputs, f"{name}_dequantized", before=node, axis=0)
+    declare(real, codes.shape, step)
     graph.set_inputs(node, {2: real})
 
 

@@ -64,6 +64,8 @@ def laid(graph: Graph, plan: Plan, grids: Mapping[str, Grids]) -> Laid:
                     _own(value, type, grids) if lies is None else retyped(value, lies, type, grids)
                 )
         value = result(node)
+        if value not in plan.makes:
+            continue  # places: whole numbers
         moves = node.op_type in ALIKE
         made[value] = read[node, 0] if moves else _own(value, plan.makes[value], grids)
     return Laid(made, read)

@@ -9,7 +9,9 @@ of channel c over the samples and its tensors and w[c] the largest weight that r
 p = 1/2 makes both sqrt(a[c] * w[c]) (G. Xiao et al.: SmoothQuant, ICML 2023, arXiv 2211.10438).
 Where only depthwise layers read, and each channel of theirs has a scale of its own, p = 1: the
 weights lose nothing. Who makes the tensor takes 1 / s: a layer, a LayerNormalization, or constants
-that are added. There is no node to pay for it; behind a function such as Gelu, where there would
+that are added. With p = 1 throughout every channel has a grid of its own, which is what a scale per
+channel of the activation would be: a chip, too, has to take that up in the weights that read it.
+There is no node to pay for it; behind a function such as Gelu, where there would
 be, nothing is moved.
 """
 

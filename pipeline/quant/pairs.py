@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pipeline.graph import Graph, Node, Value, producer
+from pipeline.graph import Graph, Node, Value, declare, producer, shape
 from pipeline.quant.grids import Grid
 
 Q, DQ = "QuantizeLinear", "DequantizeLinear"
@@ -33,4 +33,8 @@ def pair(
     inputs = [value, scale, zero_point]
     codes = graph.insert(Q, inputs, f"{name}_quantized", producer(value), before=before, axis=axis)
     inputs = [codes, scale, zero_point]
-    return Pair(codes, graph.insert(DQ, inputs, f"{name}_dequantized", producer(codes), axis=axis))
+    real = graph.insert(DQ, inputs, f"{name}_dequantized", producer(codes), axis=axis)
+    if value.shape is not None:
+        declare(codes, shape(value), zero_point)
+        declare(real, shape(value), scale)
+    return Pair(codes, real)

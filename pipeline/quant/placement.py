@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from pipeline.engine.fusion import absorbed
-from pipeline.engine.rules import has_kernel
+from pipeline.engine.rules import PLACES, has_kernel
 from pipeline.engine.site import is_constant
 from pipeline.graph import Graph, Node, Value, is_float, producer
 from pipeline.targets.limits import beyond
@@ -31,7 +31,7 @@ PASSIVE = frozenset(
     }
 )
 # The output holds values of the input, and zeros, so it takes the input's range and grid.
-ALIKE = frozenset({*PASSIVE, "MaxPool", "Resize"} - {"Concat"})
+ALIKE = frozenset({*PASSIVE, "GlobalMaxPool", "MaxPool", "ReduceMax", "Resize"} - {"Concat"})
 
 
 def on_chip(
@@ -61,15 +61,15 @@ def on_chip(
 
 
 def _is_left_behind(node: Node, chosen: set[Node]) -> bool:
-    """A passive node none of whose producers is on the chip."""
+    """A node none of whose producers is on the chip, and that computes nothing worth a grid."""
     makers = (producer(value) for value in activations(node))
-    return node.op_type in PASSIVE and not any(maker in chosen for maker in makers)
+    return node.op_type in PASSIVE | PLACES and not any(maker in chosen for maker in makers)
 
 
 def _runs(node: Node, target: Target, asked: bool) -> bool:
     if not runs(node, target, asked) or not has_kernel(node) or not activations(node):
         return False
-    floats = all(is_float(value) for value in node.outputs)
+    floats = node.op_type in PLACES or all(is_float(value) for value in node.outputs)
     return floats and all(is_float(value) for value in node.inputs[:1])
 
 

@@ -80,7 +80,7 @@ def planned(
         chip,
         nodes,
         {(node, index): type_at((node, index)) for node in nodes for index in operands(node)},
-        fed | {result(node): type_at((node, OUT)) for node in nodes},
+        fed | {result(node): type_at((node, OUT)) for node in nodes if is_float(result(node))},
         half,
         [node for node in graph.nodes() if node not in chip and _could_run(node, target)],
         (*given.notes, *_notes(reasons)),

@@ -41,7 +41,7 @@ def candidates(
     found = {
         str(node.name): operations(node)
         for node in plan.nodes
-        if has_it and node.op_type not in MOVING and plan.makes[result(node)] != WIDE
+        if has_it and node.op_type not in MOVING and plan.makes.get(result(node), WIDE) != WIDE
         if to != "int16" or target.takes_int16(node.op_type)
     }
     if not found:

@@ -18,6 +18,7 @@ from pipeline.graph import (
     allow_int16,
     array,
     attribute,
+    complete,
     is_float,
     keep_float,
     producer,
@@ -67,7 +68,7 @@ def with_qdq(
         keep_float(node)
     tell(graph, plan.notes)
     check_seams(graph, plan, target)
-    return graph.with_shapes()
+    return complete(graph)
 
 
 def _quantize(graph: Graph, value: Value, lies: Laid, chip: Collection[Node]) -> None:

@@ -1,6 +1,7 @@
 """Recovery: accuracy brought back, switch by switch, in this order.
 
 equalize, migrate    the float model rescaled: another of the same function, with other ranges
+per_channel          likewise: every channel has the range of its tensor (key of `calibration`)
 widen                int16 where channels are still of very different sizes
 widen_answers        int16 for the last layers and what is computed behind them
 clip_weights         other scales of the weights
@@ -16,37 +17,38 @@ import numpy as np
 
 from pipeline.custom.operators import Operators
 from pipeline.graph import Graph
-from pipeline.project.sections import Quantization
+from pipeline.project.sections import Calibration, Quantization
 from pipeline.quant.adaptive import adaptively_rounded
 from pipeline.quant.bias import bias_corrected
 from pipeline.quant.clipping import clipped
 from pipeline.quant.equalize import equalizing
-from pipeline.quant.migrate import migrating
+from pipeline.quant.migrate import STRENGTH, migrating
 from pipeline.quant.observe import Series
 from pipeline.quant.rescale import Factors, rescaled
 from pipeline.targets.target import Weights
 
 RESCALING = ("equalize", "migrate")
+PER_CHANNEL = "per_channel"
+MIGRATING = {"migrate": STRENGTH, PER_CHANNEL: 1.0}  # how much the weights take up
 WIDENING = "widen"
 WIDENING_ANSWERS = "widen_answers"
 SWITCHES = (
-    *RESCALING,
-    WIDENING,
-    WIDENING_ANSWERS,
-    "clip_weights",
-    "round_weights",
-    "bias_correction",
+    *(*RESCALING, PER_CHANNEL, WIDENING, WIDENING_ANSWERS),
+    *("clip_weights", "round_weights", "bias_correction"),
 )
 
 
-def switched_on(quantization: Quantization) -> tuple[str, ...]:
+def switched_on(quantization: Quantization, calibration: Calibration) -> tuple[str, ...]:
     """The switches that the project asks for, in their order."""
-    return tuple(name for name in SWITCHES if getattr(quantization, name) in (True, "adaptive"))
+    said = {name: getattr(quantization, name) for name in SWITCHES if name != PER_CHANNEL}
+    said[PER_CHANNEL] = calibration.per_channel
+    return tuple(name for name in SWITCHES if said[name] in (True, "adaptive"))
 
 
 def left_open(quantization: Quantization) -> tuple[str, ...]:
     """The switches of which the project says neither that they are on nor that they are off."""
-    return tuple(name for name in SWITCHES if getattr(quantization, name) is None)
+    names = (name for name in SWITCHES if name != PER_CHANNEL)
+    return tuple(name for name in names if getattr(quantization, name) is None)
 
 
 def rescaling(
@@ -56,12 +58,13 @@ def rescaling(
     weights: Weights,
     operators: Operators,
 ) -> Factors:
-    """What equalize and migrate, as far as they are on, divide the channels by."""
-    equal = equalizing(graph) if "equalize" in switches else {}
-    if "migrate" not in switches:
-        return equal
-    moved = migrating(rescaled(graph, equal), feeds, weights, operators)
-    return {name: np.multiply(s, equal.get(name, 1.0)).tolist() for name, s in moved.items()}
+    """What equalize, migrate and per_channel, as far as they are on, divide the channels by."""
+    total = equalizing(graph) if "equalize" in switches else {}
+    for switch, strength in MIGRATING.items():
+        if switch in switches:
+            moved = migrating(rescaled(graph, total), feeds, weights, operators, strength)
+            total = {n: np.multiply(s, total.get(n, 1.0)).tolist() for n, s in moved.items()}
+    return total
 
 
 def recovered(

@@ -2,7 +2,8 @@
 
 Checked of every node that is to run in integers, so that none reaches the compiler half on grids:
 
-    each operand is dequantized, and what the node makes goes into one QuantizeLinear
+    each operand is dequantized, and what the node makes goes into one QuantizeLinear,
+    places excepted, which lie on no grid
     int16 stands only where the target has it for the operator
     all is of one type where the target, or the operator, knows no other
     a node that only moves values gives codes of the grid it reads
@@ -27,13 +28,15 @@ def check_seams(graph: Graph, plan: Plan, target: Target) -> None:
     for node in plan.nodes:
         operands = (index for index in range(len(node.inputs)) if (node, index) in plan.reads)
         read = [_grid(_maker(node, index), DQ, node) for index in operands]
-        made = _grid(only_consumer(result(node)), Q, node)
-        types = {type_of(grid) for grid in (*read, made)}
+        made = [
+            _grid(only_consumer(value), Q, node) for value in [result(node)] if value in plan.makes
+        ]
+        types = {type_of(grid) for grid in (*read, *made)}
         if WIDE in types and not target.takes_int16(node.op_type):
             raise StageError(f"{target.name} has no int16 of {node.op_type}", str(node.name))
         if len(types) > 1 and is_of_one_type(node, target):
             raise StageError(f"two types around one {node.op_type}", str(node.name))
-        if node.op_type in ALIKE and read[0] != made:
+        if node.op_type in ALIKE and read[:1] != made:
             raise StageError(f"two grids around one {node.op_type}", str(node.name))
 
 

@@ -71,7 +71,7 @@ def proposed(
     near = {*apart, *(result(use.node) for value in apart for use in value.uses())}
     names = [str(node.name) for node in nodes if result(node) in near]
     types = planned(graph, with_wide(quantization, names), target).makes
-    return tuple(str(n.name) for n in nodes if result(n) in near and types[result(n)] == WIDE)
+    return tuple(str(n.name) for n in nodes if result(n) in near and types.get(result(n)) == WIDE)
 
 
 def with_wide(quantization: Quantization, names: Sequence[str]) -> Quantization:

@@ -67,6 +67,7 @@ def recipe(
         check_nothing_asked(quantization)
         _refuse_search(calibration)
         return Recipe(LOAD, target.activations.symmetric, {})
+    _check_per_channel(calibration, target)
     if calibration.method == LOAD:
         check_float(optimized_float, quantization, target)
         calibration = replace(calibration, method="skip")
@@ -76,7 +77,7 @@ def recipe(
     target = with_scheme(target, quantization.scheme)
     operators = declared(custom_operators, sources)
     bench = Bench(optimized_float, samples, operators, target, quantization)
-    switches = switched_on(quantization)
+    switches = switched_on(quantization, calibration)
     stood = ground(bench, statistics, switches)
     schemes = _schemes(calibration, target)
     tried = [
@@ -118,6 +119,13 @@ def _schemes(calibration: Calibration, target: Target) -> tuple[bool, ...]:
         what = f"{target.name} has no zero points: its grids are symmetric"
         raise ProjectError(what, Route("calibration.symmetric"))
     return (calibration.symmetric,)
+
+
+def _check_per_channel(calibration: Calibration, target: Target) -> None:
+    if calibration.per_channel and not target.activations.per_channel:
+        what = f"{target.name} has one scale for all channels of a feature map"
+        hint = "quantization: {migrate: true}  evens channels out where that helps"
+        raise ProjectError(what, Route("calibration.per_channel"), hint)
 
 
 def _refuse_search(calibration: Calibration) -> None:

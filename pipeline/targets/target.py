@@ -12,6 +12,7 @@ SPELLED_OUT = {
     "Gelu": ("Add", "Erf", "Mul"),
     "HardSigmoid": ("Add", "Clip", "Mul"),
     "HardSwish": ("Add", "Clip", "Mul"),
+    "LayerNormalization": ("Add", "Div", "Mul", "ReduceMean", "Sqrt", "Sub"),
     "Mish": ("Mul", "Softplus", "Tanh"),
 }
 
@@ -23,6 +24,9 @@ class Activations:
     dtype: Literal["int8", "uint8", "int16"]
     symmetric: bool
     power_of_two: Annotated[bool, Doc("Whether every scale is a power of two.")] = False
+    per_channel: Annotated[
+        bool, Doc("Whether the vendor's tool calibrates a feature map channel by channel.")
+    ] = False
 
 
 @dataclass(frozen=True)

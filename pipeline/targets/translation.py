@@ -21,7 +21,6 @@ MODEL, INPUT = "model_parameters", "input_parameters"
 CALIBRATION = "calibration_parameters"
 RANDOM = 8  # samples of noise: timing asks for no more
 
-PER_CHANNEL = "the range of an activation is one for all its channels; weights have one for each"
 ONE_METHOD = "`register` is the only one there is"
 
 
@@ -217,6 +216,9 @@ def put_method(vendor: Vendor, native: Native, kind: str) -> None:
     native.put(("calibration", "method"), "max_percentile" if is_cut else kind, vendor.spot(key))
     if is_cut:
         native.put(("calibration", "percentile"), share, vendor.spot(percentile))
+    channels = f"{CALIBRATION}.per_channel"
+    if vendor.value(channels) and kind in ("kl", "max", "mix"):  # of the others it is no part
+        native.put(("calibration", "per_channel"), True, vendor.spot(channels))
 
 
 def put_operators(vendor: Vendor, native: Native) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 
-def case(body, opset=17, y="y", **given):
+def case(body, opset=17, y="y", kind="float", **given):
     """ONNX text: x... are fed, other tuples are the shapes of float constants, lists constants."""
     rng = np.random.default_rng(7)
     fed = [f"float[{','.join(map(str, s))}] {n}" for n, s in given.items() if n[0] == "x"]
@@ -14,11 +14,11 @@ def case(body, opset=17, y="y", **given):
         if name[0] == "x":
             continue
         values = rng.normal(size=value).round(3) if isinstance(value, tuple) else np.array(value)
-        kind = "float" if values.dtype == float else "int64"
+        element = "float" if values.dtype == float else "int64"
         numbers = ",".join(map(str, values.ravel()))
         dims = f"[{','.join(map(str, values.shape))}]" if values.shape else ""
-        constants.append(f"{kind}{dims} {name} = {{{numbers}}}")
-    outputs = ", ".join(f"float[] {name}" for name in y.split())
+        constants.append(f"{element}{dims} {name} = {{{numbers}}}")
+    outputs = ", ".join(f"{kind}[] {name}" for name in y.split())
     return (
         f'<ir_version: 9, opset_import: ["" : {opset}]>\n'
         f"agraph ({', '.join(fed)}) => ({outputs}) <{', '.join(constants)}> {{ {body} }}"
@@ -48,6 +48,11 @@ def binary(op):
         "a scalar": case(f"y = {op}(x, c)", x=X, c=0.7),
         "zero": case(f"y = {op}(x, c)", x=X, c=0.0),
     }
+
+
+def positive(body, **given):
+    """d is 1 or more: what lies near zero has no code to divide by."""
+    return case(f"a = Abs(x2)  d = Add(a, one)  {body}", x=X, x2=X, one=1.0, **given)
 
 
 def resized(options, to=None, factors=None, x=IMAGE):
@@ -175,6 +180,38 @@ CASES = {
         "2-D": case("y = GlobalAveragePool(x)", x=X),
         "1-D": case("y = GlobalAveragePool(x)", x=(2, 3, 9)),
         "Relu": case("c = GlobalAveragePool(x)  y = Relu(c)", x=X),
+    },
+    "GlobalMaxPool": {"plain": case("n = Neg(x)  y = GlobalMaxPool(n)", x=X)},
+    "Div": {
+        "two activations": positive("y = Div(x, d)"),
+        "Clip": positive("c = Div(x, d)  y = Clip(c, low, high)", low=-0.3, high=0.2),
+        "a constant first": positive("y = Div(c, d)", c=X),
+        "broadcast": positive("s = ReduceSum(d, axes)  y = Div(x, s)", axes=[1]),
+    },
+    "LayerNormalization": {
+        "last axis": case("y = LayerNormalization(x, g, b)", x=(1, 5, 16), g=(16,), b=(16,)),
+        "no bias": case("y = LayerNormalization(x, g)", x=(2, 8), g=(8,)),
+        "two axes": case("y = LayerNormalization<axis=2>(x, g, b)", x=X, g=(7, 6), b=(7, 6)),
+        "a large epsilon": case("y = LayerNormalization<epsilon=0.5>(x, g)", x=X, g=(6,)),
+        "Relu": case("c = LayerNormalization(x, g, b)  y = Relu(c)", x=X, g=(6,), b=(6,)),
+    },
+    "ArgMax": {
+        "channels": case("n = Neg(x)  y = ArgMax<axis=1>(n)", kind="int64", x=(1, 3, 2, 2)),
+        "not kept, the last": case(
+            "n = Neg(x)  y = ArgMax<axis=-1, keepdims=0, select_last_index=1>(n)",
+            kind="int64",
+            x=(2, 3),
+        ),
+    },
+    "ReduceMax": {
+        "two axes": case("n = Neg(x)  y = ReduceMax<axes=[2,3]>(n)", x=X),
+        "axes as an input": case("n = Neg(x)  y = ReduceMax(n, axes)", opset=18, x=X, axes=[-2]),
+        "all": case("n = Neg(x)  y = ReduceMax<keepdims=0>(n)", x=X),
+    },
+    "ReduceSum": {
+        "two axes": case("y = ReduceSum(x, axes)", x=X, axes=[2, 3]),
+        "not kept": case("y = ReduceSum<keepdims=0>(x, axes)", x=X, axes=[-1]),
+        "Relu": case("c = ReduceSum(x)  y = Relu(c)", x=X),
     },
     "ReduceMean": {
         "two axes": case("y = ReduceMean<axes=[2,3]>(x)", x=X),

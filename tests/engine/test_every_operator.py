@@ -24,8 +24,10 @@ TIES = 0.3  # where many results are ties: a linear Resize by 2 weighs with 1/4 
 FEW_OF_INT16 = 0.1  # a step is 30 times what float32 loses
 CLOSE = 0.995  # the least cosine of eight bits with the floats
 EXACT = {
+    "arg_max",
     "dequantize",
     "gather",
+    "max",
     "max_pool",
     "pad",
     "quantize",

@@ -9,8 +9,11 @@ import pytest
 from workspaces import Workspace, made
 
 from pipeline.errors import ProjectError
+from pipeline.make.build import Build
+from pipeline.make.memory import Memory
 from pipeline.make.node import Node, plan_from
 from pipeline.make.plan import planned
+from pipeline.make.tasks import tasks
 from pipeline.project.document import parse_document
 from pipeline.project.reader import project_of
 from pipeline.stages import STAGES
@@ -88,6 +91,17 @@ def test_every_node_stands_behind_its_inputs_and_its_twin() -> None:
     for name, node in nodes(TWO + text).items():
         assert {*node.inputs.values(), *([node.twin] if node.twin else [])} <= seen
         seen.add(name)
+
+
+def test_what_only_tells_how_close_the_others_are_comes_behind_them_all(tmp_path: Path) -> None:
+    text = HEAD + TWO + "variants: {a: {calibration: {method: max}}}"
+    document = parse_document(text.encode(), "p.yaml")
+    plan = planned(project_of(document, "net", tmp_path), STAGES, read_target)
+    made = tasks(Build(tmp_path, plan, Memory(tmp_path / "cache")), lambda build, node: None)
+    order = [task["task_dep"] for task in made if (task["basename"], task["name"]) == ("net", None)]
+    stages = [plan.node(name).stage for name in order[0] if ":" in name]
+    assert sorted(stages, key=lambda stage: stage == "comparison") == stages
+    assert len(stages) == len(plan.nodes)
 
 
 def test_no_two_nodes_have_one_file() -> None:

@@ -10,6 +10,8 @@ from workspaces import Workspace
 from pipeline.cli.projects import selected
 from pipeline.engine.ort import OrtSession
 from pipeline.engine.reference import ReferenceSession
+from pipeline.errors import ProjectError
+from pipeline.make.build import Build
 from pipeline.make.maker import run_stage
 from pipeline.quant.recipe import Recipe
 
@@ -52,6 +54,31 @@ def test_a_method_is_swapped_without_an_inference(
         made = run_stage(build, node, build.made_inputs(node))
         assert not isinstance(made, Recipe) or made.method == method
     assert runs == []
+
+
+def recipe_of(build: Build, target: str, **said: object) -> Recipe:
+    node = build.plan.node(f"digits:{target}/recipe")
+    calibration = {**node.params["calibration"], **said}
+    node = replace(node, params={**node.params, "calibration": calibration})
+    made = run_stage(build, node, build.made_inputs(node))
+    assert isinstance(made, Recipe)
+    return made
+
+
+@pytest.mark.parametrize("method", ["kl", "max", "mix"])
+def test_per_channel_goes_with_every_method(built_once: Workspace, method: str) -> None:
+    (build,) = selected(built_once.root, ["digits"], paranoid=False)
+    made = recipe_of(build, "rdk-x5", method=method, per_channel=True)
+    assert (made.method, made.switches) == (method, ("per_channel",))
+
+
+def test_per_channel_is_refused_where_the_chip_s_tool_has_no_such_thing(
+    built_once: Workspace,
+) -> None:
+    (build,) = selected(built_once.root, ["digits"], paranoid=False)
+    with pytest.raises(ProjectError, match="ara240 has one scale for all channels") as caught:
+        recipe_of(build, "ara240", per_channel=True)
+    assert str(caught.value.where) == "calibration.per_channel"
 
 
 def test_the_search_of_default_does_run_its_candidates(

@@ -100,7 +100,7 @@ OTHER: dict[str, tuple[Any, dict[str, Any]]] = {
     "input_parameters.norm_type": ("data_mean", {}),
     "calibration_parameters.cal_data_dir": ("./other", {}),
     "calibration_parameters.calibration_type": ("kl", {}),
-    "calibration_parameters.per_channel": (True, {}),
+    "calibration_parameters.per_channel": (True, {"calibration_type": "max"}),
     "calibration_parameters.max_percentile": (0.99995, {}),
     "calibration_parameters.run_on_cpu": ("conv1", {}),
     "calibration_parameters.run_on_bpu": ("conv1", {}),

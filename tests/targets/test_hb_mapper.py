@@ -87,7 +87,7 @@ OTHER: dict[str, tuple[Any, dict[str, Any]]] = {
     "calibration_parameters.preprocess_on": (True, {}),
     "calibration_parameters.calibration_type": ("kl", {}),
     "calibration_parameters.max_percentile": (0.99995, {}),
-    "calibration_parameters.per_channel": (True, {}),
+    "calibration_parameters.per_channel": (True, {"calibration_type": "max"}),
     "calibration_parameters.run_on_cpu": ("conv1", {}),
     "calibration_parameters.run_on_bpu": ("conv1", {}),
     "calibration_parameters.optimization": ("set_model_output_int8", {}),

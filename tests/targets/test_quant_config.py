@@ -55,7 +55,7 @@ FOUND: dict[str, tuple[dict[str, Any], Json]] = {
     "bins there are": ({**KL, "num_bin": 10**6}, {"method": "kl", "bins": 16384}),
     "symmetric": ({**KL, "asymmetric": False}, {"method": "kl", "symmetric": True}),
     "asymmetric": ({**KL, "asymmetric": True}, {"method": "kl"}),
-    "per channel": ({**KL, "per_channel": True}, {"method": "kl"}),
+    "per channel": ({**KL, "per_channel": True}, {"method": "kl", "per_channel": True}),
     "load": ({"calibration_type": "load"}, {"method": "load"}),
     "a list of one": ({"calibration_type": ["max"]}, {"method": "max"}),
     "a search over methods": ({"calibration_type": ["max", "kl"]}, {"method": "default"}),
@@ -145,7 +145,7 @@ def test_what_has_another_effect_here_is_told():
         "`similarity` is ignored",
         "`dual-int16` is int16",
         "`asymmetric` is ignored",
-        "`per_channel` is ignored",
+        "a search is over kl, max and max_percentile, whatever it lists",
     ]
 
 

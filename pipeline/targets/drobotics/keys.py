@@ -5,7 +5,7 @@ Every key is read by `dialect.py`, or stands in IGNORED with the reason.
 
 from __future__ import annotations
 
-from pipeline.targets.translation import ONE_METHOD, PER_CHANNEL
+from pipeline.targets.translation import ONE_METHOD
 from pipeline.targets.vendor import Key
 
 GROUPS = (
@@ -104,7 +104,6 @@ IGNORED: dict[str, str] = {
     "model_parameters.debug_mode": "what the model is calibrated with is always kept, "
     "in out/samples.npz",
     "model_parameters.log_level": "deprecated; it has no effect",
-    "calibration_parameters.per_channel": PER_CHANNEL,
     "custom_op.custom_op_method": ONE_METHOD,
     "compiler_parameters.compile_mode": _COMPILER,
     "compiler_parameters.debug": _COMPILER,

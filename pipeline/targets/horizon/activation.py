@@ -4,6 +4,7 @@
     max_percentile      of max: below 1 it is max_percentile
     num_bin             of kl, at most max_num_bin: the next number of bins there is here
     asymmetric          False: zero is the middle of every grid
+    per_channel         True: every channel of a feature map has the whole grid
 
 A list of several values anywhere is a search: of methods here, whatever the list is of.
 """
@@ -13,7 +14,7 @@ from __future__ import annotations
 from pipeline.digest import Json
 from pipeline.project.vendor import Note
 from pipeline.targets.horizon.entry import Entry, quant_config
-from pipeline.targets.translation import PER_CHANNEL, Native
+from pipeline.targets.translation import Native
 from pipeline.targets.vendor import Vendor
 
 METHODS = ("kl", "max", "load", "skip", "mix", "default")
@@ -39,8 +40,9 @@ def put_activation(native: Native, model: Entry) -> None:
         flags = _flags(flag)
         if flags == [False]:
             native.put(("calibration", "symmetric"), True, flag.spot)
-    if flag := found.get("per_channel"):
-        _flags(flag)
+    flag = found.get("per_channel")
+    if flag and _flags(flag) == [True]:
+        native.put(("calibration", "per_channel"), True, flag.spot)
 
 
 def activation_notes(vendor: Vendor) -> tuple[Note, ...]:
@@ -48,9 +50,7 @@ def activation_notes(vendor: Vendor) -> tuple[Note, ...]:
     found = []
     for entry in config.below() if config else ():
         values = entry.value if isinstance(entry.value, list) else [entry.value]
-        if entry.name == "per_channel" and True in values:
-            found.append((f"`per_channel` is ignored: {PER_CHANNEL}", entry))
-        elif entry.name == "asymmetric" and True in values:
+        if entry.name == "asymmetric" and True in values:
             found.append((f"`asymmetric` is ignored: {_ASYMMETRIC}", entry))
         elif entry.name in KEYS and len(values) > 1:
             found.append((_SEARCH, entry))

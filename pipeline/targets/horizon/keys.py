@@ -5,7 +5,7 @@ Every key is read by `dialect.py`, or stands in IGNORED with the reason.
 
 from __future__ import annotations
 
-from pipeline.targets.translation import ONE_METHOD, PER_CHANNEL
+from pipeline.targets.translation import ONE_METHOD
 from pipeline.targets.vendor import Key
 
 # The groups whose unknown keys are refused; calibration_parameters lets them pass.
@@ -124,7 +124,6 @@ IGNORED: dict[str, str] = {
     "input_parameters.norm_type": "deprecated; it follows from the values that are given",
     "input_parameters.separate_batch": _COMPILER,
     "input_parameters.separate_name": _COMPILER,
-    "calibration_parameters.per_channel": PER_CHANNEL,
     "calibration_parameters.preprocess_on": _DEPRECATED,
     "calibration_parameters.cal_data_type": "deprecated; a .npy file tells its type",
     **{

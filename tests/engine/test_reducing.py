@@ -1,0 +1,80 @@
+"""Sums, extremes, quotients and rows normalized: the instructions against whole numbers."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from pipeline.bundle.program import Instruction, Program, Tensor
+from pipeline.engine.reference import ReferenceSession
+from pipeline.kernels.rounding import fixed_point
+
+SHAPE = (2, 3, 4)
+MADE = (2, 1, 4)
+ZERO = {"uint8": 128, "int8": -3, "int16": 0}
+blocks = st.sampled_from(["uint8", "int8", "int16"]).flatmap(
+    lambda dtype: arrays.arrays(dtype, SHAPE, elements=arrays.from_dtype(np.dtype(dtype)))
+)
+factors = st.floats(2.0**-12, 2.0)
+
+
+def executed(op, read, constants, attributes, shape=MADE, dtype="int16", scale=1.0):
+    """One instruction on these codes, its result within int16 and around zero."""
+    names = tuple(f"x{index}" for index in range(len(read)))
+    fed = dict(zip(names, read, strict=True))
+    tensors = {n: Tensor(x.shape, str(x.dtype), 1.0, ZERO[str(x.dtype)]) for n, x in fed.items()}
+    said = {"low": -32768, "high": 32767, "rounding": "half_even", **attributes}
+    step = Instruction(op, "step", names, ("y",), constants, said)
+    program = Program(names, ("y",), tensors | {"y": Tensor(shape, dtype, scale, 0)}, (step,))
+    (made,) = ReferenceSession(program).run(None, fed)
+    return made
+
+
+def held(values):
+    """Rounded half to even, within int16."""
+    return [min(max(round(value), -32768), 32767) for value in values]
+
+
+def steps(codes):
+    return [int(code) - ZERO[str(codes.dtype)] for code in codes.ravel()]
+
+
+def columns(codes):
+    """What is reduced over axis 1, in whole numbers."""
+    return np.array(steps(codes), object).reshape(SHAPE).transpose(0, 2, 1).reshape(-1, 3).tolist()
+
+
+@pytest.mark.parametrize(("op", "reduced"), [("sum", sum), ("mean", sum), ("max", max)])
+@settings(deadline=None, max_examples=60)
+@given(codes=blocks, real=factors)
+def test_a_reduction_is_exact_and_rounded_once(op, reduced, codes, real):
+    m = fixed_point(real)
+    made = executed(
+        op, [codes], {"mantissa": m.mantissa, "shift": m.shift}, {"axes": [1], "keepdims": True}
+    )
+    unit = Fraction(int(m.mantissa)) / Fraction(2) ** int(m.shift)
+    assert made.ravel().tolist() == held(reduced(column) * unit for column in columns(codes))
+
+
+@settings(deadline=None, max_examples=60)
+@given(codes=blocks, last=st.booleans())
+def test_a_place_is_that_of_the_first_or_last_of_the_largest(codes, last):
+    asked = {"axis": 1, "keepdims": True, "last": last}
+    made = executed("arg_max", [codes], {}, asked, dtype="int64", scale=None)
+    want = [max(range(3), key=lambda i, c=c: (c[i], i if last else -i)) for c in columns(codes)]
+    assert made.ravel().tolist() == want
+
+
+@settings(deadline=None, max_examples=60)
+@given(above=blocks, below=blocks, real=factors)
+def test_a_quotient_is_exact_and_rounded_once(above, below, real):
+    m = fixed_point(real)
+    made = executed("div", [above, below], {"mantissa": m.mantissa, "shift": m.shift}, {}, SHAPE)
+    unit = Fraction(int(m.mantissa)) / Fraction(2) ** int(m.shift)
+    pairs = zip(steps(above), steps(below), strict=True)
+    want = held(a * unit / b if b else math.copysign(1 << 40, a) * bool(a) for a, b in pairs)
+    assert made.ravel().tolist() == want
