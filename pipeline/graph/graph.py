@@ -199,10 +199,6 @@ class Graph:
         """The node that makes it now makes it in another shape; `with_shapes` finds which."""
         value.shape = None
 
-    def set_shape(self, value: Value, of: Value, shape: Sequence[int]) -> None:
-        """The node that makes it makes it in this shape now, of the type of `of`."""
-        value.type, value.shape = of.type, ir.Shape(shape)
-
     def become(
         self, node: Node, op_type: str, inputs: Sequence[Value | None], **attributes: Any
     ) -> None:

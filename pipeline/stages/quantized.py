@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pipeline.graph import Graph
 from pipeline.quant.described import describe_outputs
-from pipeline.quant.gemm_to_conv import gemm_to_conv
+from pipeline.quant.gemm_as_conv import gemm_as_conv
 from pipeline.quant.integers import with_integer_weights
 from pipeline.targets.target import Target
 
@@ -17,7 +17,7 @@ from pipeline.targets.target import Target
 def quantized(calibrated: Graph, target: Target) -> Graph:
     graph = calibrated.copy()
     if target.gemm_as_conv:
-        gemm_to_conv(graph)
+        gemm_as_conv(graph)
     graph = with_integer_weights(graph)
     describe_outputs(graph)
     return graph

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
-from pipeline.graph import attribute, origin, parse_text
+from pipeline.graph import array, attribute, origin, parse_text
 from pipeline.passes import optimized
 from pipeline.passes.batch_norm_to_conv import batch_norm_to_conv
 from pipeline.passes.fuse_affine import fuse_affine
 from pipeline.passes.fuse_layer_norm import fuse_layer_norm
+from pipeline.passes.gemm_to_conv import gemm_to_conv
 from pipeline.passes.merge_moves import merge_reshapes, merge_transposes
 from pipeline.passes.plain_arithmetic import plain_arithmetic
 
@@ -143,3 +144,16 @@ def test_what_is_no_layer_normalization_is_left_alone(change):
     constants = "float[4] g = {1, 2, 3, 4}, float[4] b = {0, 1, -1, 2}, float e = {0.01}"
     assert fuse_layer_norm(of(body, constants, "2,4,4", "2,4,4")) == 1
     assert fuse_layer_norm(of(body.replace(*change), constants, "2,4,4", "2,4,4")) == 0
+
+
+# -- Gemm as Conv ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gemm", ["Gemm(x, w)", "Gemm(x, w, c)", "Gemm<transB=1>(x, u)"])
+def test_a_gemm_is_a_convolution_of_one_pixel(gemm, outputs):
+    constants = "float[3,2] w = {1,2,3,4,5,6}, float[2,3] u = {1,2,3,4,5,6}, float[2] c = {7,8}"
+    graph = of(f"y = {gemm}  z = Relu(y)", constants, "5,3", "5,2")
+    assert_kept(graph, gemm_to_conv, outputs, ["Reshape", "Conv", "Reshape", "Relu"])
+    assert graph.find("y")[0].op_type == "Conv"
+    assert array(graph.nodes("Conv")[0].inputs[1]).shape == (2, 3, 1, 1)
+    assert gemm_to_conv(graph) == 0

@@ -11,7 +11,7 @@ from pipeline.engine.ort import OrtSession
 from pipeline.engine.reference import ReferenceSession
 from pipeline.graph import Graph, origin, parse_text, upgraded
 from pipeline.project.sections import Calibration, Quantization
-from pipeline.quant.gemm_to_conv import gemm_to_conv
+from pipeline.quant.gemm_as_conv import gemm_as_conv
 from pipeline.quant.laid import grids_of
 from pipeline.quant.observe import observe
 from pipeline.quant.qdq import with_qdq
@@ -102,7 +102,7 @@ def test_what_is_made_is_valid_onnx_of_the_same_interface_and_numbers(model):
 def test_nothing_is_left_to_do_and_the_count_is_honest(model):
     made = calibrated(graph_of(model), chip())
     gemms = len(made.nodes("Gemm"))
-    assert (gemm_to_conv(made), gemm_to_conv(made)) == (gemms, 0)
+    assert (gemm_as_conv(made), gemm_as_conv(made)) == (gemms, 0)
 
 
 @every_model

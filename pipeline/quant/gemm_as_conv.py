@@ -12,13 +12,13 @@ from __future__ import annotations
 import numpy as np
 
 from pipeline.engine.fusion import result
-from pipeline.graph import Graph, Node, Value, array, open_dimensions, producer, shape
+from pipeline.graph import Graph, Node, Value, array, declare, open_dimensions, producer, shape
 from pipeline.quant.grids import Grid
 from pipeline.quant.layers import Layer, Q, quantized_layers
 from pipeline.quant.pairs import pair
 
 
-def gemm_to_conv(graph: Graph) -> int:
+def gemm_as_conv(graph: Graph) -> int:
     """Edit a calibrated graph in place, whose weights are floats behind Q/DQ."""
     layers = [layer for layer in quantized_layers(graph) if layer.node.op_type == "Gemm"]
     found = [(layer, q) for layer in layers if (q := _quantizer(layer.node)) is not None]
@@ -41,9 +41,9 @@ def _rewrite(graph: Graph, gemm: Layer, quantizer: Node) -> None:
     node, name, made = gemm.node, str(gemm.node.name), result(gemm.node)
     dims = shape(made)
     graph.become(node, "Conv", [_image(graph, gemm), _kernel(graph, gemm), *node.inputs[2:3]])
+    for value in (node.outputs[0], made):
+        declare(value, (*dims, 1, 1), made)
     pixel = pair(graph, made, _grid(quantizer), f"{name}_pixel").real
-    for value in (node.outputs[0], made, pixel):
-        graph.set_shape(value, made, (*dims, 1, 1))
     flat = graph.constant(f"{name}_matrix_shape", np.array(dims, np.int64))
     matrix = graph.insert("Reshape", [pixel, flat], f"{name}_matrix", producer(pixel))
     graph.set_inputs(quantizer, {0: matrix})
