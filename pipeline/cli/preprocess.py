@@ -3,7 +3,8 @@
 example:
   npumake preprocess -m mobilenetv1 -i pictures -o prepared -v val.txt
 
-models: mobilenetv1, mobilenetv2, resnet18, resnet50, googlenet, vargconvnet, efficientnet_lite0-4
+models: mobilenetv1, mobilenetv2, resnet18, resnet50, googlenet, vargconvnet,
+        efficientnet_lite0 to efficientnet_lite4
 
 A file is called <picture>_<height>_<width>_<height>_<width>.bin: the size it had, and has.
 """
