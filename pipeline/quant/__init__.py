@@ -5,6 +5,7 @@
     tally       what is counted, as it comes        thresholds  statistics → where values saturate
     derived     what follows from other tensors     ranges      statistics → ranges, by method
     grids       range → scale and zero point        search      the best of several methods
+    views       what onnxruntime hands out of them
 
 Accuracy won back, each a function from graph to graph; the first two keep what it computes:
 

@@ -2,7 +2,7 @@
 
 All of them at once: per sample a handful of NumPy calls, however many tensors there are.
 
-    extremes    exact: of every channel, of these for the tensor
+    extremes    of every channel, of these for the tensor: exact, as far as views hand them out
     histogram   of what is handed out (pipeline.quant.views) one element out of every k, so that
                 ENOUGH or somewhat more are counted, in samples from number EARLY on ENOUGH / FEWER;
                 each counts for as many as it stands for
