@@ -73,7 +73,7 @@ def ours(graph: Graph, feeds: Sequence[Feeds], target: Target) -> Ways:
     def made(calibration: Calibration) -> bytes:
         found = recipe(graph, measured, samples, calibration, target, {})
         print("\n".join(f"    {line}" for line in found.lines))
-        return quantized(calibrated(graph, found, samples, target, {})).to_bytes()
+        return quantized(calibrated(graph, found, samples, target, {}), target).to_bytes()
 
     for name, calibration in OURS.items():
         yield f"{name}, {target.name}", partial(made, calibration)

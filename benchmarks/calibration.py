@@ -124,7 +124,7 @@ def ours(folder: Path, method: str) -> dict[str, float]:
     statistics = observe(graph, samples)
     measured = time.perf_counter()
     found = recipe(graph, statistics, samples, Calibration(method), target, {})  # type: ignore[arg-type]
-    quantized(calibrated(graph, found, samples, target, {})).save(folder / "quantized.onnx")
+    quantized(calibrated(graph, found, samples, target, {}), target).save(folder / "quantized.onnx")
     end = time.perf_counter()
     return {"seconds": end - start, "statistics": measured - start, "swap": end - measured}
 

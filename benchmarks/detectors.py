@@ -100,7 +100,11 @@ def ours(bench: Bench, target: Target, methods: Sequence[str]) -> Iterator[Row]:
             made = calibrated(graph, found, samples, target, {}, (), asked)
             label = " + ".join((found.method if best else method, *found.switches))
             wide = f", {len(found.wide)} int16" if found.wide else ""
-            yield f"{target.name} {'best: ' if best else ''}{label}{wide}", quantized(made), fed
+            yield (
+                f"{target.name} {'best: ' if best else ''}{label}{wide}",
+                quantized(made, target),
+                fed,
+            )
 
 
 class _Reader(CalibrationDataReader):  # type: ignore[misc]

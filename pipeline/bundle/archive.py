@@ -73,7 +73,7 @@ class Bundle:
             **{name: self.beside[name] for name in BESIDE if name in self.beside},
         }
         manifest = digest.canonical(_manifest(self.target, self.batch, self.program, members))
-        return _zipped({"manifest.json": manifest, **members})
+        return zipped({"manifest.json": manifest, **members})
 
     @classmethod
     def from_bytes(cls, data: bytes, name: str = "bundle") -> Bundle:
@@ -137,7 +137,8 @@ def _document(data: bytes) -> dict[str, Json]:
 # -- the file ------------------------------------------------------------------------------
 
 
-def _zipped(members: Mapping[str, bytes]) -> bytes:
+def zipped(members: Mapping[str, bytes]) -> bytes:
+    """A ZIP of the members, nothing compressed or dated: the same bytes for the same members."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         for name, data in members.items():

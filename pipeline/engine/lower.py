@@ -16,6 +16,7 @@ from pipeline.digest import Json
 from pipeline.engine.fusion import absorbed, bounds, is_clamp
 from pipeline.engine.rules import CONSTANT_OPERANDS, RULES, has_kernel
 from pipeline.engine.site import Operand, Site, Step, Weights
+from pipeline.engine.twice import rules_of
 from pipeline.errors import GraphError
 from pipeline.graph import (
     Graph,
@@ -95,7 +96,7 @@ class _Lowering:
         return reader if reader is not None and reader.op_type == Q else None
 
     def _lower(self, node: Node, quantizer: Node) -> None:
-        clamp, rule = absorbed(node), RULES[node.op_type]
+        clamp, rule = absorbed(node), rules_of(self.rounding)[node.op_type]
         operands, weights = [], []
         for index, value in enumerate(node.inputs):
             maker = _dequantizer(value)

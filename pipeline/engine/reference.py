@@ -8,18 +8,20 @@ instructions; only `onnx` leaves the integers, to run what the chip leaves to it
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipeline.bundle.program import Instruction, Program, Tensor
+from pipeline.bundle.program import Instruction, Program
 from pipeline.custom.operators import NO_OPERATORS, Operators
+from pipeline.engine.call import Call
+from pipeline.engine.call import steps as _steps
 from pipeline.engine.mixed import float_session
 from pipeline.engine.ort import Feeds
+from pipeline.engine.twice_kernels import add_twice, average_twice, softmax_twice
 from pipeline.errors import GraphError
 from pipeline.graph import parse
 from pipeline.kernels import affine, conv, matmul, pool, resize, table
-from pipeline.kernels.rounding import FixedPoint, blocks, part_of, rescale, shift_right
+from pipeline.kernels.rounding import FixedPoint, rescale, shift_right
 
 
 class ReferenceSession:
@@ -73,54 +75,6 @@ class ReferenceSession:
                     f"the program takes {tensor.dtype}{list(tensor.shape)}"
                 )
         return {name: feeds[name] for name in self.input_names}
-
-
-class Call(NamedTuple):
-    """One instruction and the grids around it."""
-
-    step: Instruction
-    inputs: tuple[Tensor, ...]
-    output: Tensor
-
-    def constant(self, role: str) -> np.ndarray:
-        return self.step.constants[role]
-
-    def attribute(self, name: str) -> Any:
-        return self.step.attributes[name]
-
-    def window(self) -> tuple[list[int], list[int], list[int]]:
-        """Pads, strides and dilations."""
-        attributes = self.step.attributes
-        return attributes["pads"], attributes["strides"], attributes["dilations"]
-
-    def finished(self, accumulator: np.ndarray, trailing: int = 0) -> np.ndarray:
-        """Accumulator → codes: bias, factor, rounding, zero point, clamp.
-
-        A factor or bias per channel stands in front of `trailing` axes.
-        """
-        mantissa, shift, bias = (
-            given.reshape(*given.shape, *(1,) * trailing) if given.ndim == 1 else given
-            for given in (self.constant("mantissa"), self.constant("shift"), self.bias)
-        )
-        rank, codes = accumulator.ndim, np.empty(accumulator.shape, self.output.dtype)
-        for part in blocks(accumulator.shape):
-            factor = FixedPoint(part_of(mantissa, part, rank), part_of(shift, part, rank))
-            total = accumulator[part] + part_of(bias, part, rank)  # a bias is beyond float32
-            codes[part] = self.clamped(rescale(total, factor, self.attribute("rounding")))
-        return codes
-
-    @property
-    def bias(self) -> np.ndarray:
-        return self.step.constants.get("bias", np.zeros((), np.int32))
-
-    def clamped(self, codes: np.ndarray) -> np.ndarray:
-        shifted = np.asarray(codes + self.output.zero_point)
-        return np.clip(shifted, self.attribute("low"), self.attribute("high"), out=shifted)
-
-
-def _steps(q: np.ndarray, grid: Tensor) -> np.ndarray:
-    """The signed number of quantization steps: the zero point taken off."""
-    return q.astype(np.int32) - grid.zero_point
 
 
 def _quantize(call: Call, x: np.ndarray) -> np.ndarray:
@@ -259,7 +213,9 @@ def _resize_linear(call: Call, q: np.ndarray) -> np.ndarray:
 
 KERNELS: dict[str, Callable[..., np.ndarray]] = {
     "add": _add,
+    "add_twice": add_twice,
     "average_pool": _average_pool,
+    "average_twice": average_twice,
     "concat": _concat,
     "constant": lambda call: call.constant("values"),
     "conv": _conv,
@@ -280,5 +236,6 @@ KERNELS: dict[str, Callable[..., np.ndarray]] = {
     "resize_nearest": _resize_nearest,
     "slice": _slice,
     "softmax": _softmax,
+    "softmax_twice": softmax_twice,
     "transpose": _transpose,
 }

@@ -16,8 +16,9 @@ from pipeline.engine.reference import ReferenceSession
 from pipeline.errors import GraphError, did_you_mean
 from pipeline.graph import parse
 from pipeline.runtime.batched import Batched
+from pipeline.runtime.litert import LiteRtSession
 
-Engine = FloatSession | ReferenceSession | Batched
+Engine = FloatSession | ReferenceSession | Batched | LiteRtSession
 
 
 class Trust(NamedTuple):
@@ -57,13 +58,22 @@ def _trusted(bundle: Bundle, path: Path, trust: Trust) -> Operators:
     return operators_in(bundle.code)
 
 
-ENGINES: dict[str, Callable[[Path, Trust], Engine]] = {".onnx": _onnx, Bundle.suffix: _bundle}
+def _tflite(path: Path, trust: Trust) -> Engine:
+    return LiteRtSession(path.read_bytes(), path.name)
+
+
+ENGINES: dict[str, Callable[[Path, Trust], Engine]] = {
+    ".onnx": _onnx,
+    ".tflite": _tflite,
+    Bundle.suffix: _bundle,
+}
 
 
 class Session:
     """`Session(path).run(None, {"image": pixels})`: every output for one set of feeds.
 
-    `.onnx` runs in onnxruntime, `.hybrid` in exact integers. Raises GraphError for a file that
+    `.onnx` runs in onnxruntime, `.hybrid` in exact integers, `.tflite` in the reference kernels of
+    LiteRT. Raises GraphError for a file that
     cannot be run, and for feeds that do not fit.
 
     A model with custom operators runs the user's Python, and only when told to: `operators` are

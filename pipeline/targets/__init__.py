@@ -18,4 +18,5 @@ TARGETS = (
     "synaptics/synap-generic",
     "synaptics/vs640",
     "synaptics/vs680",
+    "tflite/tflite",
 )

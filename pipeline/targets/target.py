@@ -16,6 +16,10 @@ SPELLED_OUT = {
 }
 
 
+# Of the compiled file, by what makes it.
+SUFFIXES = {"hybrid": ".hybrid", "tflite": ".tflite", "vela": ".tflite", "iree": ".vmfb"}
+
+
 @dataclass(frozen=True)
 class Activations:
     """The per-tensor grid of activations. Symmetric: zero point 0, threshold at the top code."""
@@ -59,9 +63,13 @@ class Target:
     activations: Activations
     weights: Weights
     rounding: Annotated[
-        Literal["half_even", "half_up", "half_away"],
-        Doc("How an accumulator is rounded onto the output grid."),
+        Literal["half_even", "half_up", "half_away", "twice"],
+        Doc("How an accumulator is rounded onto the output grid; twice: as TensorFlow Lite."),
     ]
+    backend: Annotated[
+        Literal["hybrid", "tflite", "vela", "iree"],
+        Doc("What makes the compiled file: our own integers, or a compiler."),
+    ] = "hybrid"
     march: Annotated[str | None, Doc("The vendor's name of the architecture.")] = None
     accepts: Annotated[
         Accepts | None, Doc("What is documented of the vendor's own tool, to be told.")
@@ -90,6 +98,11 @@ class Target:
     converter: Annotated[
         Converter | None, Doc("Of a chip that EdgeFirst's converters compile for.")
     ] = None
+
+    @property
+    def suffix(self) -> str:
+        """Of the compiled file."""
+        return SUFFIXES[self.backend]
 
     @property
     def wide(self) -> Activations:

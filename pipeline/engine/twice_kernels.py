@@ -1,0 +1,32 @@
+"""The kernels of pipeline.engine.twice."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pipeline.engine.call import Call, steps
+from pipeline.engine.twice import HEADROOM
+from pipeline.kernels import gemmlowp, pool
+from pipeline.kernels.rounding import FixedPoint, rescale
+
+
+def add_twice(call: Call, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    factors = zip(call.constant("mantissa"), call.constant("shift"), strict=True)
+    first, second, output = (FixedPoint(*factor) for factor in factors)
+    a, b = (steps(q, grid) for q, grid in zip((left, right), call.inputs, strict=True))
+    a, b = (
+        rescale(side.astype(np.int64) << HEADROOM, factor, "twice")
+        for side, factor in ((a, first), (b, second))
+    )
+    return call.clamped(rescale(a + call.attribute("sign") * b, output, "twice"))
+
+
+def average_twice(call: Call, q: np.ndarray) -> np.ndarray:
+    total = pool.sum_pool(q, call.attribute("kernel"), *call.window())
+    count = call.constant("count")
+    codes = np.sign(total) * ((np.abs(total) + count // 2) // count)
+    return np.clip(codes, call.attribute("low"), call.attribute("high"))
+
+
+def softmax_twice(call: Call, q: np.ndarray) -> np.ndarray:
+    return gemmlowp.softmax(q, float(call.inputs[0].scale or 0.0), call.attribute("axis"))
