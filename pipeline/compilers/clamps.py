@@ -48,7 +48,7 @@ def activation_of(step: Instruction, grid: Grid) -> int | None:
     return None
 
 
-def draw(
+def clamped(
     draft: Draft,
     step: Instruction,
     type: str,
@@ -87,7 +87,7 @@ def regrid(draft: Draft, step: Instruction, index: int, order: Order) -> None:
     name = step.outputs[0]
     before, after = draft.grid(step.inputs[0]), draft.grid(name)
     if (before.scale, before.zero_point) != (after.scale, after.zero_point):
-        draw(draft, step, "QUANTIZE", [index], order, {})
+        clamped(draft, step, "QUANTIZE", [index], order, {})
     elif activation_of(step, after) == NONE:
         draft.hold(name, order, index)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pipeline.bundle.program import Instruction
-from pipeline.compilers.clamps import draw, refused, regrid
+from pipeline.compilers.clamps import clamped, refused, regrid
 from pipeline.compilers.draft import Draft, plain
 
 
@@ -40,7 +40,7 @@ def concat(draft: Draft, step: Instruction) -> None:
             source = made
         read.append(source)
     place = order.index(axis)
-    draw(
+    clamped(
         draft,
         step,
         "CONCATENATION",

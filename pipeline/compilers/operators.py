@@ -12,7 +12,7 @@ import numpy as np
 
 from pipeline.bundle.program import Instruction
 from pipeline.compilers import moving, windows
-from pipeline.compilers.clamps import draw, refused, regrid
+from pipeline.compilers.clamps import clamped, refused, regrid
 from pipeline.compilers.draft import Draft, plain
 
 
@@ -24,7 +24,7 @@ def _binary(kind: str) -> Callable[[Draft, Instruction], None]:
         varying = [name for name in whole if name not in draft.constants] or whole
         order = draft.order(varying[0]) if varying else plain(rank)
         read = [draft.read_like(name, order) for name in step.inputs]
-        draw(draft, step, named, read, order, lambda activation: {0: ("b", activation)})
+        clamped(draft, step, named, read, order, lambda activation: {0: ("b", activation)})
 
     return draw
 
@@ -42,7 +42,7 @@ def _lookup(draft: Draft, step: Instruction) -> None:
     if op_type not in FUNCTIONS:
         raise refused(step, f"{op_type} in integers")
     order = draft.order(step.inputs[0])
-    draw(draft, step, FUNCTIONS[op_type], [draft.read(step.inputs[0], order)], order, {})
+    clamped(draft, step, FUNCTIONS[op_type], [draft.read(step.inputs[0], order)], order, {})
 
 
 def _softmax(draft: Draft, step: Instruction) -> None:
@@ -63,7 +63,7 @@ def _mean(draft: Draft, step: Instruction) -> None:
     keep = step.attributes["keepdims"]
     inputs = [read, draft.constant(f"{step.outputs[0]}_axes", where)]
     out = order if keep else plain(len(left))
-    draw(draft, step, "MEAN", inputs, out, {0: ("?", keep)})
+    clamped(draft, step, "MEAN", inputs, out, {0: ("?", keep)})
 
 
 def _constant(draft: Draft, step: Instruction) -> None:

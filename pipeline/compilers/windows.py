@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.bundle.program import Instruction
-from pipeline.compilers.clamps import draw, refused
+from pipeline.compilers.clamps import clamped, refused
 from pipeline.compilers.draft import NHWC, Draft, Order, plain
 from pipeline.compilers.flatfile import Fields
 
@@ -87,7 +87,7 @@ def conv(draft: Draft, step: Instruction) -> None:
             return {**common, **more, 6: ("i", down)}
         return {**common, 3: ("b", activation), 4: ("i", right), 5: ("i", down)}
 
-    draw(draft, step, kind, read, NHWC, options)
+    clamped(draft, step, kind, read, NHWC, options)
 
 
 def _ohwi(weight: np.ndarray) -> np.ndarray:
@@ -121,11 +121,11 @@ def matmul(draft: Draft, step: Instruction) -> None:
     out = plain(len(draft.grid(step.outputs[0]).shape))
     if "weight" not in step.constants:
         read = [draft.read(name, plain(len(draft.grid(name).shape))) for name in step.inputs]
-        draw(draft, step, "BATCH_MATMUL", read, out, {})
+        clamped(draft, step, "BATCH_MATMUL", read, out, {})
         return
     weight = np.ascontiguousarray(_int8(step, step.constants["weight"]).T)
     read = [draft.read(left, plain(rank)), *_weights(draft, step, weight, 0, len(weight))]
-    draw(
+    clamped(
         draft,
         step,
         "FULLY_CONNECTED",
@@ -150,6 +150,6 @@ def pooled(kind: str) -> Callable[[Draft, Instruction], None]:
             strides: Fields = {0: ("b", padding), 1: ("i", width), 2: ("i", height)}
             return {**strides, 3: ("i", right), 4: ("i", down), 5: ("b", activation)}
 
-        draw(draft, step, kind, [index], NHWC, options)
+        clamped(draft, step, kind, [index], NHWC, options)
 
     return draw
