@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pipeline.bundle.archive import zipped
 from pipeline.bundle.program import Program
 from pipeline.compilers.tflite import tflite_file
+from pipeline.compilers.vela import with_vela
 from pipeline.graph import Graph
 from pipeline.targets.target import Target
 
@@ -18,7 +19,10 @@ def _tflite(model: bytes, target: Target) -> tuple[bytes, Members]:
 
 
 # .tflite, target → the file, and what the compiler tells beside it
-BACKENDS: Mapping[str, Callable[[bytes, Target], tuple[bytes, Members]]] = {"tflite": _tflite}
+BACKENDS: Mapping[str, Callable[[bytes, Target], tuple[bytes, Members]]] = {
+    "tflite": _tflite,
+    "vela": with_vela,
+}
 
 
 def built(program: Program, quantized: Graph, target: Target, beside: Mapping[str, bytes]) -> bytes:

@@ -5,6 +5,17 @@ new chip wakes nobody. The room refuses to know how anything is quantized or run
 """
 
 TARGETS = (
+    "arm/ethos-u55-128",
+    "arm/ethos-u55-256",
+    "arm/ethos-u55-32",
+    "arm/ethos-u55-64",
+    "arm/ethos-u65-256",
+    "arm/ethos-u65-512",
+    "arm/ethos-u85-1024",
+    "arm/ethos-u85-128",
+    "arm/ethos-u85-2048",
+    "arm/ethos-u85-256",
+    "arm/ethos-u85-512",
     "drobotics/rdk-ultra",
     "drobotics/rdk-x3",
     "drobotics/rdk-x5",

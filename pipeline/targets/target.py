@@ -56,6 +56,23 @@ class Converter:
 
 
 @dataclass(frozen=True)
+class Vela:
+    """What Arm's compiler is told of an Ethos-U and of the chip around it (its Arm/vela.ini)."""
+
+    accelerator: Annotated[str, Doc("Its name with the multipliers: ethos-u65-256.")]
+    system_config: Annotated[str, Doc("Clock, and latency and bandwidth of the memories.")]
+    memory_mode: Annotated[str, Doc("Which memory holds weights, and which activations.")]
+
+
+@dataclass(frozen=True)
+class Iree:
+    """The processor that IREE compiles for, in LLVM's words."""
+
+    triple: Annotated[str, Doc("Architecture and system: aarch64-unknown-linux-gnu.")]
+    cpu: Annotated[str, Doc("The processor: cortex-a55.")]
+
+
+@dataclass(frozen=True)
 class Target:
     name: str
     vendor: str
@@ -98,6 +115,9 @@ class Target:
     converter: Annotated[
         Converter | None, Doc("Of a chip that EdgeFirst's converters compile for.")
     ] = None
+
+    vela: Annotated[Vela | None, Doc("Of `backend: vela`.")] = None
+    iree: Annotated[Iree | None, Doc("Of `backend: iree`.")] = None
 
     @property
     def suffix(self) -> str:

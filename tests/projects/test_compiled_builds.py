@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from zipfile import ZipFile
+
 import numpy as np
 import pytest
 import yaml
@@ -30,3 +33,16 @@ def test_digits_as_tflite_answer_as_the_quantized_graph_does(tmp_path):
     exact = [compiled.run(None, {"image": x[None, 0, ..., None] - 128})[0] for x in pixels]
     wanted = [graph.run(None, {"image": x[None] - 128})[0] for x in pixels]
     assert np.mean(np.argmax(exact, -1) == np.argmax(wanted, -1)) >= 0.99
+
+
+@pytest.mark.parametrize("target", ["ethos-u55-128", "ethos-u65-256", "ethos-u85-256"])
+def test_vela_puts_all_of_digits_on_the_npu(tmp_path, target):
+    pytest.importorskip("ethosu", reason="ethos-u-vela is not installed")
+    workspace = built(tmp_path, target)
+    file = workspace.project / "out" / f"digits.{target}.tflite"
+    with ZipFile(file) as archive:
+        estimate = json.loads(archive.read("vela.json"))
+    assert estimate["operators"]["cpu"] == 0
+    assert estimate["summary"]["cycles_total"] > 1000
+    stamp = workspace.project / "out" / ".npumake" / f"{target}.compiled.json"
+    assert "ethos-u-vela" in json.loads(stamp.read_text())["document"]["tools"]
