@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from pipeline.bundle.archive import zipped
 from pipeline.bundle.program import Program
+from pipeline.compilers.iree import with_iree
 from pipeline.compilers.tflite import tflite_file
 from pipeline.compilers.vela import with_vela
 from pipeline.graph import Graph
@@ -20,6 +21,7 @@ def _tflite(model: bytes, target: Target) -> tuple[bytes, Members]:
 
 # .tflite, target → the file, and what the compiler tells beside it
 BACKENDS: Mapping[str, Callable[[bytes, Target], tuple[bytes, Members]]] = {
+    "iree": with_iree,
     "tflite": _tflite,
     "vela": with_vela,
 }

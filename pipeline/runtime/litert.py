@@ -1,8 +1,4 @@
-"""A .tflite in LiteRT, with its reference kernels: the same bits on every machine.
-
-It is fed and gives real numbers where the file has codes: real = scale * (code - zero point), each
-tensor as it lies in the file, images NHWC. Codes may be fed as they are.
-"""
+"""A .tflite in LiteRT, with its reference kernels: the same bits on every machine."""
 
 from __future__ import annotations
 
@@ -13,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.errors import GraphError
-from pipeline.kernels import affine
+from pipeline.runtime.codes import Port
 
 
 class LiteRtSession:
@@ -34,42 +30,28 @@ class LiteRtSession:
             self._interpreter.allocate_tensors()
         except (RuntimeError, ValueError) as error:
             raise GraphError(f"LiteRT refuses the model: {error}", name) from error
-        self._inputs = {d["name"]: d for d in self._interpreter.get_input_details()}
-        self._outputs = {d["name"]: d for d in self._interpreter.get_output_details()}
+        fed, given = self._interpreter.get_input_details(), self._interpreter.get_output_details()
+        self._index = {d["name"]: d["index"] for d in (*fed, *given)}
+        self._inputs = {d["name"]: _port(d) for d in fed}
+        self._outputs = {d["name"]: _port(d) for d in given}
         self.input_names = tuple(self._inputs)
         self.output_names = tuple(self._outputs)
 
     def run(self, names: Sequence[str] | None, feeds: Mapping[str, np.ndarray]) -> list[np.ndarray]:
         """The named outputs (all when None) for one set of feeds. Raises GraphError."""
-        for name, tensor in self._inputs.items():
-            if name not in feeds:
-                raise GraphError(f"the input `{name}` is not fed")
-            self._interpreter.set_tensor(tensor["index"], _codes(feeds[name], tensor))
+        for name, port in self._inputs.items():
+            self._interpreter.set_tensor(self._index[name], port.codes(feeds.get(name)))
         try:
             self._interpreter.invoke()
         except (RuntimeError, ValueError) as error:
             raise GraphError(f"LiteRT cannot run the model: {error}") from error
-        return [self._real(self._outputs[name]) for name in names or self.output_names]
-
-    def _real(self, tensor: Mapping[str, Any]) -> np.ndarray:
-        values: np.ndarray = self._interpreter.get_tensor(tensor["index"])
-        scale, zero_point = tensor["quantization"]
-        return affine.dequantize(values, np.float32(scale), zero_point) if scale else values
+        return [
+            self._outputs[name].real(self._interpreter.get_tensor(self._index[name]))
+            for name in names or self.output_names
+        ]
 
 
-def _codes(given: np.ndarray, tensor: Mapping[str, Any]) -> np.ndarray:
-    """What is fed, on the tensor's grid. Raises GraphError where it does not fit."""
-    dtype, shape = np.dtype(tensor["dtype"]), tuple(tensor["shape"].tolist())
+def _port(tensor: Mapping[str, Any]) -> Port:
     scale, zero_point = tensor["quantization"]
-    kinds = (dtype, np.dtype(np.float32)) if scale else (dtype,)
-    if given.shape != shape or given.dtype not in kinds:
-        raise GraphError(
-            f"`{tensor['name']}` is fed {given.dtype}{list(given.shape)}, "
-            f"the file takes {' or '.join(map(str, kinds))}{list(shape)}"
-        )
-    if given.dtype == dtype:
-        return given
-    limits = np.iinfo(dtype)
-    return affine.quantize(given, np.float32(scale), zero_point, limits.min, limits.max).astype(
-        dtype
-    )
+    dtype = np.dtype(tensor["dtype"]).name
+    return Port(tensor["name"], dtype, tuple(tensor["shape"].tolist()), scale or None, zero_point)

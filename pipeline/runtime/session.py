@@ -16,9 +16,10 @@ from pipeline.engine.reference import ReferenceSession
 from pipeline.errors import GraphError, did_you_mean
 from pipeline.graph import parse
 from pipeline.runtime.batched import Batched
+from pipeline.runtime.iree import IreeSession
 from pipeline.runtime.litert import LiteRtSession
 
-Engine = FloatSession | ReferenceSession | Batched | LiteRtSession
+Engine = FloatSession | ReferenceSession | Batched | LiteRtSession | IreeSession
 
 
 class Trust(NamedTuple):
@@ -62,9 +63,17 @@ def _tflite(path: Path, trust: Trust) -> Engine:
     return LiteRtSession(path.read_bytes(), path.name)
 
 
+def _vmfb(path: Path, trust: Trust) -> Engine:
+    if not trust.allow_code:
+        hint = "if you trust who made it: Session(path, allow_code=True)"
+        raise GraphError("a .vmfb is native code to run", path.name, hint)
+    return IreeSession(path)
+
+
 ENGINES: dict[str, Callable[[Path, Trust], Engine]] = {
     ".onnx": _onnx,
     ".tflite": _tflite,
+    ".vmfb": _vmfb,
     Bundle.suffix: _bundle,
 }
 
@@ -73,7 +82,7 @@ class Session:
     """`Session(path).run(None, {"image": pixels})`: every output for one set of feeds.
 
     `.onnx` runs in onnxruntime, `.hybrid` in exact integers, `.tflite` in the reference kernels of
-    LiteRT. Raises GraphError for a file that
+    LiteRT, `.vmfb` in IREE; these two take and give images NHWC. Raises GraphError for a file that
     cannot be run, and for feeds that do not fit.
 
     A model with custom operators runs the user's Python, and only when told to: `operators` are

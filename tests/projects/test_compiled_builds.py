@@ -10,6 +10,7 @@ import pytest
 import yaml
 from workspaces import REPO, Workspace, lay_out
 
+from pipeline.errors import GraphError
 from pipeline.runtime import Session
 
 pytestmark = pytest.mark.slow
@@ -25,10 +26,15 @@ def built(root, *targets: str) -> Workspace:
     return workspace
 
 
-def test_digits_as_tflite_answer_as_the_quantized_graph_does(tmp_path):
-    pytest.importorskip("ai_edge_litert", reason="LiteRT is not installed")
-    out = built(tmp_path, "tflite").project / "out"
-    compiled, graph = Session(out / "digits.tflite.tflite"), Session(out / "quantized.tflite.onnx")
+@pytest.mark.parametrize(
+    ("target", "suffix", "runtime"),
+    [("tflite", ".tflite", "ai_edge_litert"), ("iree-cpu", ".vmfb", "iree.runtime")],
+)
+def test_digits_compiled_answer_as_the_quantized_graph_does(tmp_path, target, suffix, runtime):
+    pytest.importorskip(runtime, reason="npumake[compilers] is not installed")
+    out = built(tmp_path, target).project / "out"
+    compiled = Session(out / f"digits.{target}{suffix}", allow_code=True)
+    graph = Session(out / f"quantized.{target}.onnx")
     pixels = np.load(REPO / "projects" / "digits" / "test_images.npy")[:100].astype(np.float32)
     exact = [compiled.run(None, {"image": x[None, 0, ..., None] - 128})[0] for x in pixels]
     wanted = [graph.run(None, {"image": x[None] - 128})[0] for x in pixels]
@@ -46,3 +52,11 @@ def test_vela_puts_all_of_digits_on_the_npu(tmp_path, target):
     assert estimate["summary"]["cycles_total"] > 1000
     stamp = workspace.project / "out" / ".npumake" / f"{target}.compiled.json"
     assert "ethos-u-vela" in json.loads(stamp.read_text())["document"]["tools"]
+
+
+def test_native_code_runs_for_nobody_who_did_not_ask(tmp_path):
+    (tmp_path / "m.vmfb").write_bytes(b"")
+    with pytest.raises(GraphError, match="native code"):
+        Session(tmp_path / "m.vmfb")
+    with pytest.raises(GraphError, match=r"no interface.json"):
+        Session(tmp_path / "m.vmfb", allow_code=True)
