@@ -35,6 +35,7 @@ KINDS: Mapping[str, tuple[int, int]] = {
     "FULLY_CONNECTED": (12, 8),
     "GATHER": (2, 23),
     "HARD_SWISH": (1, 0),
+    "LEAKY_RELU": (2, 75),
     "LOG": (1, 0),
     "LOGISTIC": (2, 0),
     "MAXIMUM": (2, 39),

@@ -14,6 +14,8 @@ from pipeline.bundle.program import Instruction
 from pipeline.compilers import moving, windows
 from pipeline.compilers.clamps import clamped, refused, regrid
 from pipeline.compilers.draft import Draft, plain
+from pipeline.compilers.flatfile import Fields
+from pipeline.graph import attribute
 
 
 def _binary(kind: str) -> Callable[[Draft, Instruction], None]:
@@ -34,15 +36,23 @@ def _rescale(draft: Draft, step: Instruction) -> None:
     regrid(draft, step, draft.read(step.inputs[0], order), order)
 
 
-FUNCTIONS = {"Sigmoid": "LOGISTIC", "Tanh": "TANH"}
+FUNCTIONS = {
+    "HardSwish": "HARD_SWISH",
+    "LeakyRelu": "LEAKY_RELU",
+    "Sigmoid": "LOGISTIC",
+    "Tanh": "TANH",
+}
 
 
 def _lookup(draft: Draft, step: Instruction) -> None:
-    op_type = draft.nodes[step.name].op_type
+    node = draft.nodes[step.name]
+    op_type = node.op_type
     if op_type not in FUNCTIONS:
         raise refused(step, f"{op_type} in integers")
     order = draft.order(step.inputs[0])
-    clamped(draft, step, FUNCTIONS[op_type], [draft.read(step.inputs[0], order)], order, {})
+    read = [draft.read(step.inputs[0], order)]
+    leak: Fields = {0: ("f", attribute(node, "alpha", 0.01))} if op_type == "LeakyRelu" else {}
+    clamped(draft, step, FUNCTIONS[op_type], read, order, leak)
 
 
 def _softmax(draft: Draft, step: Instruction) -> None:

@@ -75,6 +75,27 @@ def _softmax(site: Site) -> Step:
     return Step("softmax_twice", {}, {"axis": axis})
 
 
+def _hard_swish(site: Site) -> Step:
+    return _table(site, gemmlowp.hard_swish(_steps(site), site.operands[0].scale, site.scale))
+
+
+def _leaky_relu(site: Site) -> Step:
+    """Both factors are of float32, as the kernel takes them."""
+    read, made = np.float32(site.operands[0].scale), np.float32(site.scale)
+    alpha = np.float32(attribute(site.node, "alpha", 0.01))
+    ratio, below = float(read / made), float(read * alpha / made)
+    return _table(site, gemmlowp.leaky_relu(_steps(site), ratio, below))
+
+
+def _steps(site: Site) -> np.ndarray:
+    return np.arange(-128, 128, dtype=np.int64) - site.operands[0].grid.zero_point
+
+
+def _table(site: Site, steps: np.ndarray) -> Step:
+    codes = np.clip(steps + site.output.zero_point, -128, 127)
+    return Step("lookup", {"table": codes.astype(np.int8)}, {})
+
+
 def _refuse_other_grid(site: Site) -> None:
     grid = site.operands[0].grid
     if (grid.scale, grid.zero_point) != (site.scale, site.output.zero_point):
@@ -88,6 +109,8 @@ RULES: Mapping[str, Rule] = {
     "Gemm": _product("Gemm"),
     "GlobalAveragePool": Rule(_mean),
     "MatMul": _product("MatMul"),
+    "HardSwish": Rule(_hard_swish),
+    "LeakyRelu": Rule(_leaky_relu),
     "Mul": Rule(_mul),
     "ReduceMean": Rule(_mean, rules.RULES["ReduceMean"].fits),
     "Softmax": Rule(_softmax),

@@ -77,6 +77,41 @@ def mean_factor(ratio: float, count: int) -> FixedPoint:
     return FixedPoint(np.asarray(mantissa, np.int64), whole.shift + shift)
 
 
+def hard_swish(steps: Int64, scale: float, output: float) -> Int64:
+    """Steps of `output` for steps of `scale`: 16-bit fixed point, before the zero point."""
+    high = np.float32(1 / 128) * np.float32(scale)
+    made, made_shift = _short(float(high / np.float32(output)))
+    relu, relu_shift = _short(float(high / np.float32(3 / 32768)))
+    wide = steps << 7
+    gate = _short_limits(wide << max(relu_shift - 1, 0))
+    gate = _short_product(gate, relu)
+    gate = _short_limits(gate << 1) if relu_shift > 0 else _halved(gate, -relu_shift)
+    share = (gate + (1 << 15)) >> 1
+    product = share * _short_product(wide, made)
+    cut = np.sign(product) * (np.abs(product) >> 15)  # towards zero
+    return _halved(cut, -made_shift)
+
+
+def leaky_relu(steps: Int64, ratio: float, below: float) -> Int64:
+    """steps * ratio, or * below where negative, each rounded twice."""
+    above, under = (rescale(steps, fixed_point(real), "twice") for real in (ratio, below))
+    return np.where(steps >= 0, above, under)
+
+
+def _short(factor: float) -> tuple[int, int]:
+    """A mantissa of 15 bits and the exponent that goes with it."""
+    fixed = fixed_point(factor)
+    return min((int(fixed.mantissa) + (1 << 15)) >> 16, (1 << 15) - 1), 31 - int(fixed.shift)
+
+
+def _short_product(a: Int64, b: int) -> Int64:
+    return _short_limits((a * b + (1 << 14)) >> 15)
+
+
+def _short_limits(a: Int64) -> Int64:
+    return np.clip(a, -(1 << 15), (1 << 15) - 1)
+
+
 def _halved(a: Int64, times: int) -> Int64:
     return shift_right(a, np.asarray(times, np.int64), "half_away")
 
