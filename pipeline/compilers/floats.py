@@ -10,6 +10,9 @@ import numpy as np
 from pipeline.bundle.program import Instruction
 from pipeline.compilers.draft import Draft, plain
 from pipeline.compilers.operators import OPERATORS
+from pipeline.compilers.resizes import resized
+from pipeline.engine.rules import RULES
+from pipeline.engine.site import Operand, Site
 from pipeline.errors import GraphError
 from pipeline.graph import Node, array, attribute
 
@@ -89,12 +92,53 @@ def _clip(draft: Draft, step: Instruction, node: Node) -> None:
     draft.hold(step.outputs[0], order, index)
 
 
+def _hard_sigmoid(draft: Draft, step: Instruction, node: Node) -> None:
+    """min(max(alpha * x + beta, 0), 1)."""
+    order = draft.order(step.inputs[0])
+    index = draft.read(step.inputs[0], order)
+    steps = {
+        "MUL": attribute(node, "alpha", 0.2),
+        "ADD": attribute(node, "beta", 0.5),
+        "MAXIMUM": 0.0,
+        "MINIMUM": 1.0,
+    }
+    for kind, number in steps.items():
+        value = draft.constant(f"{step.name}_{kind}", np.full((1,), number, np.float32))
+        made = draft.hidden(step.outputs[0], order, f"{step.outputs[0]}_{kind}")
+        draft.draw(kind, [index, value], [made])
+        index = made
+    draft.hold(step.outputs[0], order, index)
+
+
+def _leaky_relu(draft: Draft, step: Instruction, node: Node) -> None:
+    order = draft.order(step.inputs[0])
+    made = draft.make(step.outputs[0], order)
+    read = draft.read(step.inputs[0], order)
+    draft.draw("LEAKY_RELU", [read], [made], {0: ("f", attribute(node, "alpha", 0.01))})
+
+
+def _lowered(draft: Draft, step: Instruction, node: Node) -> None:
+    """As the instruction the node would be, if there were grids around it."""
+    read, made = draft.grid(step.inputs[0]), draft.grid(step.outputs[0])
+    operand = Operand(step.inputs[0], replace(read, scale=1.0))
+    if not RULES[node.op_type].fits(node):
+        raise GraphError(f"TensorFlow Lite gets no such {node.op_type}: `{step.name}`")
+    lowered = RULES[node.op_type].lower(Site(node, (operand,), (), replace(made, scale=1.0)))
+    given = replace(step, constants=lowered.constants, attributes=lowered.attributes)
+    OPERATORS[lowered.op](draft, given)
+
+
 FLOATS: Mapping[str, Callable[[Draft, Instruction, Node], None]] = {
     **{type: _binary(kind) for type, kind in BINARY.items()},
     **{type: _unary(kind) for type, kind in UNARY.items()},
     **dict.fromkeys(("Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"), _like("reshape")),
     "Clip": _clip,
     "Concat": _like("concat"),
+    **dict.fromkeys(("Gather", "Pad", "Slice"), _lowered),
+    "HardSigmoid": _hard_sigmoid,
+    "LeakyRelu": _leaky_relu,
+    "PRelu": _binary("PRELU"),
+    "Resize": lambda draft, step, node: resized(draft, step),
     "Softmax": _like("softmax_twice"),
     "Transpose": _like("transpose"),
 }

@@ -15,6 +15,7 @@ from pipeline.compilers import moving, windows
 from pipeline.compilers.clamps import clamped, refused, regrid
 from pipeline.compilers.draft import Draft, plain
 from pipeline.compilers.flatfile import Fields
+from pipeline.compilers.resizes import resized
 from pipeline.graph import attribute
 
 
@@ -106,6 +107,8 @@ OPERATORS: Mapping[str, Callable[[Draft, Instruction], None]] = {
     "quantize": _as_it_lies("QUANTIZE"),
     "rescale": _rescale,
     "reshape": moving.reshape,
+    "resize_nearest": resized,
+    "resize_twice": resized,
     "slice": moving.sliced,
     "softmax_twice": _softmax,
     "transpose": moving.transpose,

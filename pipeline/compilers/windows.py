@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -42,12 +43,15 @@ def _padding(window: _Window, before: tuple[int, ...], after: tuple[int, ...]) -
     return SAME
 
 
-def _placed(draft: Draft, step: Instruction, window: _Window, fill: int) -> tuple[int, int]:
-    """What the window slides over, padded with the code `fill` if need be, and its padding."""
+def _placed(
+    draft: Draft, step: Instruction, window: _Window, fill: int, written: bool = False
+) -> tuple[int, int]:
+    """What the window slides over, and its padding: pads that SAME does not make, or that are to
+    be `written`, are there as the code `fill`."""
     name = step.inputs[0]
     grid, index = draft.grid(name), draft.read(name, NHWC)
     padding = _padding(window, grid.shape, draft.grid(step.outputs[0]).shape)
-    if padding is not None:
+    if padding == VALID or (padding == SAME and not written):
         return index, padding
     top, left, bottom, right = window.pads
     if min(window.pads) < 0:
@@ -140,10 +144,13 @@ def pooled(kind: str) -> Callable[[Draft, Instruction], None]:
         window = _window(step, step.attributes["kernel"])
         if any(dilation > 1 for dilation in window.dilations):
             raise refused(step, "its window is dilated")
-        lowest = int(np.iinfo(draft.grid(step.inputs[0]).dtype).min)
-        index, padding = _placed(draft, step, window, lowest)
-        if kind == "AVERAGE_POOL_2D" and padding == VALID and any(window.pads):
-            raise refused(step, f"it averages with pads of {window.pads}")
+        grid = draft.grid(step.inputs[0])
+        averages = kind == "AVERAGE_POOL_2D"
+        fill = grid.zero_point if averages else int(np.iinfo(grid.dtype).min)
+        counted = averages and step.constants["count"].min() == math.prod(window.kernel)
+        index, padding = _placed(draft, step, window, fill, written=counted)
+        if averages and not counted and padding == VALID:
+            raise refused(step, f"it averages with pads of {window.pads} that do not count")
         (height, width), (down, right) = window.strides, window.kernel
 
         def options(activation: int) -> Fields:

@@ -17,7 +17,12 @@ from pipeline.engine.call import Call
 from pipeline.engine.call import steps as _steps
 from pipeline.engine.mixed import float_session
 from pipeline.engine.ort import Feeds
-from pipeline.engine.twice_kernels import add_twice, average_twice, softmax_twice
+from pipeline.engine.twice_kernels import (
+    add_twice,
+    average_twice,
+    resize_twice,
+    softmax_twice,
+)
 from pipeline.errors import GraphError
 from pipeline.graph import parse
 from pipeline.kernels import affine, conv, matmul, pool, resize, table
@@ -234,6 +239,7 @@ KERNELS: dict[str, Callable[..., np.ndarray]] = {
     "reshape": _reshape,
     "resize_linear": _resize_linear,
     "resize_nearest": _resize_nearest,
+    "resize_twice": resize_twice,
     "slice": _slice,
     "softmax": _softmax,
     "softmax_twice": softmax_twice,

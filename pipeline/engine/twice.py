@@ -15,7 +15,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from pipeline.engine import rules
+from pipeline.engine import resizing, rules
 from pipeline.engine.site import Rule, Site, Step, factor
 from pipeline.errors import GraphError
 from pipeline.graph import attribute
@@ -96,6 +96,21 @@ def _table(site: Site, steps: np.ndarray) -> Step:
     return Step("lookup", {"table": codes.astype(np.int8)}, {})
 
 
+def _resize(site: Site) -> Step:
+    """Linear: taps in units of 2**-10, by the sizes alone; nearest only moves codes."""
+    step = resizing.lower(site)
+    if step.op != "resize_linear":
+        return step
+    mode = attribute(site.node, "coordinate_transformation_mode", "half_pixel")
+    before, after = site.operands[0].grid.shape, site.output.shape
+    constants: dict[str, np.ndarray] = {}
+    for axis in (2, 3):
+        taps = gemmlowp.linear_taps(before[axis], after[axis], mode)
+        named = zip(("low", "high", "weight"), taps, strict=True)
+        constants |= {f"{role}_{axis}": values for role, values in named}
+    return Step("resize_twice", constants, {})
+
+
 def _refuse_other_grid(site: Site) -> None:
     grid = site.operands[0].grid
     if (grid.scale, grid.zero_point) != (site.scale, site.output.zero_point):
@@ -113,6 +128,7 @@ RULES: Mapping[str, Rule] = {
     "LeakyRelu": Rule(_leaky_relu),
     "Mul": Rule(_mul),
     "ReduceMean": Rule(_mean, rules.RULES["ReduceMean"].fits),
+    "Resize": Rule(_resize, resizing.fits),
     "Softmax": Rule(_softmax),
     "Sub": Rule(_add),
 }

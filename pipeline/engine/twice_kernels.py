@@ -22,11 +22,21 @@ def add_twice(call: Call, left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def average_twice(call: Call, q: np.ndarray) -> np.ndarray:
-    total = pool.sum_pool(q, call.attribute("kernel"), *call.window())
+    """Of the codes, counted pads among them: those are zero points."""
     count = call.constant("count")
+    above = pool.sum_pool(steps(q, call.inputs[0]), call.attribute("kernel"), *call.window())
+    total = above + call.inputs[0].zero_point * count
     codes = np.sign(total) * ((np.abs(total) + count // 2) // count)
     return np.clip(codes, call.attribute("low"), call.attribute("high"))
 
 
 def softmax_twice(call: Call, q: np.ndarray) -> np.ndarray:
     return gemmlowp.softmax(q, float(call.inputs[0].scale or 0.0), call.attribute("axis"))
+
+
+def resize_twice(call: Call, q: np.ndarray) -> np.ndarray:
+    rows, columns = (
+        tuple(call.constant(f"{role}_{axis}") for role in ("low", "high", "weight"))
+        for axis in (2, 3)
+    )
+    return gemmlowp.linear(q, rows, columns)

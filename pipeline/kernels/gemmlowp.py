@@ -23,6 +23,7 @@ EXP_EIGHTH = np.int64(1895147668)  # exp(-1/8)
 THIRD = np.int64(715827883)  # 1/3
 POWERS = (1672461947, 1302514674, 790015084, 290630308, 39332535, 720401, 242)  # exp(-2**k), k > -3
 DIFF_BITS = 5  # integer bits of a scaled difference
+LINEAR_BITS = 10  # of a weight between two inputs
 SUM_BITS = 12  # integer bits of a sum of exponentials
 _INT32 = np.iinfo(np.int32)
 
@@ -90,6 +91,28 @@ def hard_swish(steps: Int64, scale: float, output: float) -> Int64:
     product = share * _short_product(wide, made)
     cut = np.sign(product) * (np.abs(product) >> 15)  # towards zero
     return _halved(cut, -made_shift)
+
+
+def linear_taps(n: int, m: int, coordinates: str) -> tuple[Int64, Int64, Int64]:
+    """Of each of m outputs the two inputs and the weight of the upper one, in units of 2**-10."""
+    aligned = coordinates == "align_corners" and m > 1
+    less = 1 if aligned else 0
+    scale = ((n - less << LINEAR_BITS) + (m - less) // 2) // (m - less)
+    offset = scale // 2 - (1 << (LINEAR_BITS - 1)) if coordinates.endswith("half_pixel") else 0
+    x = np.arange(m, dtype=np.int64) * scale + offset
+    low = np.maximum(x, 0) >> LINEAR_BITS
+    high = np.minimum((np.maximum(x, 0) + (1 << LINEAR_BITS) - 1) >> LINEAR_BITS, n - 1)
+    return low, high, x - (low << LINEAR_BITS)
+
+
+def linear(q: Ints, rows: tuple[Int64, ...], columns: tuple[Int64, ...]) -> Int64:
+    """q (N, C, H, W) between its neighbours, half away from zero."""
+    total = q.astype(np.int64)
+    for axis, (low, high, weight) in ((2, rows), (3, columns)):
+        weights = weight.reshape(-1, *(1,) * (3 - axis))
+        below, above = total.take(low, axis), total.take(high, axis)
+        total = below * ((1 << LINEAR_BITS) - weights) + above * weights
+    return _halved(total, 2 * LINEAR_BITS)
 
 
 def leaky_relu(steps: Int64, ratio: float, below: float) -> Int64:

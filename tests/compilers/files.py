@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
+from itertools import permutations
 from typing import NamedTuple
 
 import numpy as np
@@ -50,8 +51,9 @@ def made(model: str) -> Made:
     return made_of(graph, feeds(graph))
 
 
-def in_litert(data: bytes, codes: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Every tensor of the file by name, by the reference kernels; its inputs by name."""
+def in_litert(data: bytes, codes: Mapping[str, np.ndarray], fed: Feeds) -> dict[str, np.ndarray]:
+    """Every tensor of the file by name, by the reference kernels; its inputs by name, codes or
+    real numbers as the file takes them."""
     litert = pytest.importorskip("ai_edge_litert.interpreter", reason="LiteRT is not installed")
     interpreter = litert.Interpreter(
         model_content=data,
@@ -60,7 +62,7 @@ def in_litert(data: bytes, codes: Mapping[str, np.ndarray]) -> dict[str, np.ndar
     )
     interpreter.allocate_tensors()
     for detail in interpreter.get_input_details():
-        given = codes[detail["name"]]
+        given = (codes if detail["dtype"] is np.int8 else fed)[detail["name"]]
         laid = given if same_shape(given, detail) else given.transpose(0, 2, 3, 1)
         interpreter.set_tensor(detail["index"], np.ascontiguousarray(laid))
     interpreter.invoke()
@@ -80,16 +82,18 @@ def differences(made: Made) -> tuple[int, dict[str, int]]:
     names = [name for step in made.program.instructions for name in step.outputs]
     ours = dict(zip(names, ReferenceSession(made.program).run(names, made.fed), strict=True))
     codes = {name: ours.get(_codes_of(made.program, name), made.fed[name]) for name in made.fed}
-    theirs, compared, wrong = in_litert(made.data, codes), 0, {}
+    theirs, compared, wrong = in_litert(made.data, codes, made.fed), 0, {}
     shown = {s.outputs[0]: s.inputs[0] for s in made.program.instructions if s.op == "dequantize"}
     for name, values in theirs.items():
         wanted = ours.get(shown.get(name, name) if values.dtype == np.int8 else name)
         if wanted is None or wanted.dtype != values.dtype or values.dtype != np.int8:
             continue
-        if wanted.shape != values.shape:
-            wanted = wanted.transpose(0, 2, 3, 1)
         compared += 1
-        off = int(np.abs(wanted.astype(int) - values).max())
+        off = min(
+            int(np.abs(wanted.transpose(order).astype(int) - values).max())
+            for order in permutations(range(wanted.ndim))
+            if wanted.transpose(order).shape == values.shape
+        )
         wrong |= {name: off} if off else {}
     return compared, wrong
 
