@@ -50,6 +50,8 @@ def test_vela_puts_all_of_digits_on_the_npu(tmp_path, target):
         estimate = json.loads(archive.read("vela.json"))
     assert estimate["operators"]["cpu"] == 0
     assert estimate["summary"]["cycles_total"] > 1000
+    shown = workspace.npumake("show", str(file.relative_to(workspace.root))).stdout
+    assert "CUSTOM ethos-u" in shown
     stamp = workspace.project / "out" / ".npumake" / f"{target}.compiled.json"
     assert "ethos-u-vela" in json.loads(stamp.read_text())["document"]["tools"]
 
