@@ -9,7 +9,7 @@ FLOORS = (
     ("make",),  # what runs, and why
     ("stages",),  # THE PIPELINE
     ("debug", "evaluate"),  # how close: artifacts compared; how good: predictions and truths
-    ("quant",),  # ranges, grids and Q/DQ: the passes that change numbers
+    ("quant", "compilers"),  # ranges, grids and Q/DQ; files of other runtimes
     ("passes", "frontends", "borders", "targets"),  # fewer nodes; files in; what is fed; chips
     ("runtime",),  # run any artifact
     ("engine", "data"),  # run a graph; read what it is fed

@@ -161,6 +161,7 @@ def _document(data: bytes) -> dict[str, Json]:
 
 
 def zipped(members: Mapping[str, bytes]) -> bytes:
+    """A ZIP of the members, nothing compressed or dated: the same bytes for the same members."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         for name, data in members.items():

@@ -16,6 +16,8 @@ from pipeline.data.samples import Samples
 from pipeline.debug.compare import Comparison
 from pipeline.digest import Json
 from pipeline.errors import CacheError, GraphError
+from pipeline.frontends.tflite.flatbuffer import MalformedError
+from pipeline.frontends.tflite.schema import Tensor, read_network
 from pipeline.graph import Graph, Node, Value, array, is_float, parse, told
 from pipeline.quant.recipe import Recipe
 from pipeline.quant.statistics import Statistics
@@ -126,6 +128,36 @@ def _bundle(path: Path) -> Description:
     )
 
 
+def _tflite(path: Path) -> Description:
+    """One row per operator, called after what it makes."""
+    try:
+        network = read_network(path.read_bytes())
+    except MalformedError as error:
+        raise GraphError(f"not a TFLite model that can be read: {error}", path.name) from error
+    rows = []
+    for operator in network.operators:
+        made = operator.output
+        weights = sum(
+            given.values.nbytes
+            for given in operator.inputs
+            if given is not None and given.values is not None
+        )
+        shape = "x".join(map(str, made.shape))
+        rows.append((made.name, operator.type, shape, made.dtype, weights))
+
+    def interface(tensors: tuple[Tensor, ...]) -> tuple[str, ...]:
+        return tuple(f"{tensor.name}: {tensor.dtype}{list(tensor.shape)}" for tensor in tensors)
+
+    return Description(
+        "tflite",
+        {"operators": len(rows), "weight bytes": sum(row[-1] for row in rows)},
+        interface(network.inputs),
+        interface(network.outputs),
+        ("Tensor", "Operator", "Shape", "DataType", "Bytes"),
+        tuple(rows),
+    )
+
+
 def _samples(path: Path) -> Description | None:
     try:
         samples = Samples.load(path)
@@ -199,6 +231,7 @@ def _figures(path: Path) -> Description | None:
 
 DESCRIBERS: dict[str, tuple[Callable[[Path], Any], ...]] = {
     Graph.suffix: (_graph,),
+    ".tflite": (_tflite,),
     Bundle.suffix: (_bundle,),
     Samples.suffix: (_samples, _statistics),
     Comparison.suffix: (_recipe, _figures, _comparison),

@@ -16,6 +16,7 @@ from pipeline.digest import Json
 from pipeline.engine.fusion import absorbed, bounds, is_clamp
 from pipeline.engine.rules import CONSTANT_OPERANDS, PLACES, RULES, has_kernel
 from pipeline.engine.site import Operand, Site, Step, Weights
+from pipeline.engine.twice import rules_of
 from pipeline.errors import GraphError
 from pipeline.graph import (
     Graph,
@@ -113,7 +114,7 @@ class _Lowering:
         self.done.add(node)
 
     def _lower(self, node: Node, quantizer: Node) -> None:
-        clamp, rule = absorbed(node), RULES[node.op_type]
+        clamp, rule = absorbed(node), rules_of(self.rounding)[node.op_type]
         operands, weights = [], []
         for index, value in enumerate(node.inputs):
             maker = _dequantizer(value)

@@ -16,6 +16,12 @@ from pipeline.custom.operators import NO_OPERATORS, Operators
 from pipeline.engine.call import Call, steps_of
 from pipeline.engine.mixed import float_session
 from pipeline.engine.ort import Feeds
+from pipeline.engine.twice_kernels import (
+    add_twice,
+    average_twice,
+    resize_twice,
+    softmax_twice,
+)
 from pipeline.errors import GraphError
 from pipeline.graph import parse
 from pipeline.kernels import affine, conv, divide, matmul, pool, resize, table
@@ -246,7 +252,9 @@ def _resize_linear(call: Call, q: np.ndarray) -> np.ndarray:
 KERNELS: dict[str, Callable[..., np.ndarray]] = {
     "add": _add,
     "arg_max": _arg_max,
+    "add_twice": add_twice,
     "average_pool": _average_pool,
+    "average_twice": average_twice,
     "concat": _concat,
     "constant": lambda call: call.constant("values"),
     "conv": _conv,
@@ -268,8 +276,10 @@ KERNELS: dict[str, Callable[..., np.ndarray]] = {
     "reshape": _reshape,
     "resize_linear": _resize_linear,
     "resize_nearest": _resize_nearest,
+    "resize_twice": resize_twice,
     "slice": _slice,
     "softmax": _softmax,
     "sum": _sum,
+    "softmax_twice": softmax_twice,
     "transpose": _transpose,
 }

@@ -11,6 +11,10 @@ remainder r = p - q * 2**s, the three rules differ only where r is exactly half 
     half_up    towards plus infinity      0.5 -> 1   1.5 -> 2   -0.5 ->  0
     half_away  away from zero             0.5 -> 1   1.5 -> 2   -0.5 -> -1
 
+The fourth, `twice`, is that of TensorFlow Lite and of gemmlowp: a multiplication that keeps the
+high half, then a shift, each rounded. round(a * M * 2**-31) is half_up, round(it * 2**(31 - s))
+half_away; where s < 31, a is shifted left beforehand.
+
 A sum of rescaled terms is rounded once: give the factors one shift, add the products, shift.
 """
 
@@ -26,7 +30,7 @@ import numpy.typing as npt
 
 from pipeline.kernels.arrays import Int64
 
-Rounding: TypeAlias = Literal["half_even", "half_up", "half_away"]
+Rounding: TypeAlias = Literal["half_even", "half_up", "half_away", "twice"]
 Whole: TypeAlias = npt.NDArray[Any]  # integers, in an integer type or a float that holds them
 Real: TypeAlias = npt.NDArray[np.float64]
 
@@ -79,6 +83,8 @@ def rescale(accumulator: Whole, factor: FixedPoint, rule: Rounding) -> Whole:
     that is exact, else in int64. A per-channel factor broadcasts. A result beyond int64 saturates.
     Raises OverflowError for an accumulator of 2**46, or of 2**31 times a factor above 2**13.
     """
+    if rule == "twice":
+        return rescale_twice(accumulator.astype(np.int64), factor)
     largest = max(int(accumulator.max(initial=0)), -int(accumulator.min(initial=0)))
     if largest < EXACT >> MANTISSA_BITS and _is_within(factor.shift, 0, EXACT_BITS):
         real = np.ldexp(factor.mantissa.astype(np.float64), -factor.shift)
@@ -93,6 +99,18 @@ def rescale(accumulator: Whole, factor: FixedPoint, rule: Rounding) -> Whole:
     top = (a >> LIMB_BITS) * factor.mantissa + (low >> LIMB_BITS)
     sticky = (low & ((1 << LIMB_BITS) - 1)) != 0
     return shift_right(2 * top + sticky, factor.shift - (LIMB_BITS - 1), rule)
+
+
+def rescale_twice(accumulator: Int64, factor: FixedPoint) -> Int64:
+    """MultiplyByQuantizedMultiplier of TensorFlow Lite, for |accumulator| * 2**left < 2**31."""
+    left = np.maximum(MANTISSA_BITS - factor.shift, 0)
+    high = high_product(accumulator << left, factor.mantissa)
+    return shift_right(high, factor.shift - MANTISSA_BITS + left, "half_away")
+
+
+def high_product(a: Int64, b: Int64 | np.int64) -> Int64:
+    """round(a * b * 2**-31), ties up: gemmlowp's SaturatingRoundingDoublingHighMul."""
+    return (a * b + (1 << (MANTISSA_BITS - 1))) >> MANTISSA_BITS
 
 
 def _is_within(values: Int64, low: int, high: int) -> bool:

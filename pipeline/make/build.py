@@ -18,7 +18,7 @@ from pipeline.cache.publish import replacing
 from pipeline.cache.signature import Signature, signature_of
 from pipeline.digest import Json
 from pipeline.errors import CacheError, PipelineError, Place, ProjectError, Route
-from pipeline.make.code import converters
+from pipeline.make.code import compilers, converters
 from pipeline.make.memory import Memory
 from pipeline.make.node import Key, Node, Plan
 from pipeline.make.why import differences
@@ -100,7 +100,11 @@ class Build:
         return {
             "stage": node.stage,
             "code": code.digest,
-            "tools": {**code.tools, **converters(names)},
+            "tools": {
+                **code.tools,
+                **converters(names),
+                **compilers(node.stage, node.target_document),
+            },
             "params": _without_paths(node),
             "target": node.target_document,
             "inputs": dict(inputs),

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path, PurePath
+from typing import Any
 
 import pipeline
 from pipeline import digest
@@ -34,6 +35,12 @@ DISTRIBUTIONS = {
 
 # What reads a file in a process of its own counts too, though no module imports it.
 CONVERTERS = {".pb": ("tensorflow", "tensorflow-cpu", "tf2onnx")}
+
+# By Target.backend: what makes the compiled file in a process of its own.
+COMPILERS = {
+    "vela": ("ethos-u-vela",),
+    "iree": ("iree-base-compiler", "tosa-converter-for-tflite"),
+}
 
 
 @dataclass(frozen=True)
@@ -178,6 +185,12 @@ def converters(files: Iterable[str]) -> dict[str, str]:
     """The versions of the programs, where they are installed, that read files of these names."""
     named = {name for file in files for name in CONVERTERS.get(PurePath(file).suffix.lower(), ())}
     return {name: found for name in sorted(named) if (found := _version_if_any(name))}
+
+
+def compilers(stage: str, target: Any) -> dict[str, str]:
+    """The versions of the programs, where they are installed, that compile for the target."""
+    named = COMPILERS.get(target["backend"], ()) if stage == "compiled" and target else ()
+    return {name: found for name in named if (found := _version_if_any(name))}
 
 
 @cache

@@ -47,6 +47,7 @@ class _Branch(NamedTuple):
         the project."""
         stem, suffix = stage.name, stage.artifact.suffix
         if stage.name == "compiled":
+            suffix = self.document.suffix if self.document else suffix
             stem = self.reading.sections.compile.prefix or self.project.name
             is_name = stem == PurePosixPath(stem).name and len(stem.encode()) <= LONGEST
             if not is_name or stem.startswith("."):

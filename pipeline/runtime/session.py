@@ -18,8 +18,10 @@ from pipeline.engine.port import Port
 from pipeline.errors import GraphError, did_you_mean
 from pipeline.graph import parse
 from pipeline.runtime.batched import Batched
+from pipeline.runtime.iree import IreeSession
+from pipeline.runtime.litert import LiteRtSession
 
-Engine = FloatSession | ExactSession | Batched
+Engine = FloatSession | ExactSession | Batched | LiteRtSession | IreeSession
 
 
 class Trust(NamedTuple):
@@ -63,13 +65,30 @@ def _trusted(bundle: Bundle, path: Path, trust: Trust) -> Operators:
     return operators_in(bundle.code)
 
 
-ENGINES: dict[str, Callable[[Path, Trust], Engine]] = {".onnx": _onnx, Bundle.suffix: _bundle}
+def _tflite(path: Path, trust: Trust) -> Engine:
+    return LiteRtSession(path.read_bytes(), path.name)
+
+
+def _vmfb(path: Path, trust: Trust) -> Engine:
+    if not trust.allow_code:
+        hint = "if you trust who made it: Session(path, allow_code=True)"
+        raise GraphError("a .vmfb is native code to run", path.name, hint)
+    return IreeSession(path)
+
+
+ENGINES: dict[str, Callable[[Path, Trust], Engine]] = {
+    ".onnx": _onnx,
+    ".tflite": _tflite,
+    ".vmfb": _vmfb,
+    Bundle.suffix: _bundle,
+}
 
 
 class Session:
     """`Session(path).run(None, {"image": pixels})`: every output for one set of feeds.
 
-    `.onnx` runs in onnxruntime, `.hybrid` in exact integers. Raises GraphError for a file that
+    `.onnx` runs in onnxruntime, `.hybrid` in exact integers, `.tflite` in the reference kernels of
+    LiteRT, `.vmfb` in IREE; these two take and give images NHWC. Raises GraphError for a file that
     cannot be run, and for feeds that do not fit. `threads` is 1 for `.onnx`, where it may change
     the last bit of a sum, and one per core for `.hybrid`, where it changes nothing. `model` chooses
     one of a packed file.

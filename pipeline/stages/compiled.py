@@ -1,17 +1,23 @@
-"""compiled: one file per target that runs in exact integers.
+"""compiled: one file per target: our own exact integers, or what the target's compiler makes.
 
-Q/DQ graph → integer program (pipeline.engine.lower) → bundle with its provenance, and with
-the Python of the custom operators and the metadata of a detector in it
+hybrid   Q/DQ graph → integer program (pipeline.engine.lower) → bundle with its provenance, and
+         with the Python of the custom operators and the metadata of a detector in it
+others   the same program → .tflite → Vela's, or IREE's (pipeline.compilers)
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Self
 
 from pipeline import digest
 from pipeline.bundle.archive import Bundle
+from pipeline.compilers.backends import built
 from pipeline.custom.operators import declared
 from pipeline.engine.lower import lowered
+from pipeline.errors import GraphError
 from pipeline.graph import Graph
 from pipeline.project.files import SourceFiles
 from pipeline.quant.converted import members_beside
@@ -19,14 +25,36 @@ from pipeline.quant.images import batch
 from pipeline.targets.target import Target
 
 
+@dataclass(frozen=True)
+class Compiled:
+    """The file, whatever it is; its suffix is the target's (Target.suffix)."""
+
+    data: bytes
+
+    suffix: ClassVar[str] = Bundle.suffix
+
+    def save(self, path: Path) -> None:
+        path.write_bytes(self.data)
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        return cls(path.read_bytes())
+
+
 def compiled(
     quantized: Graph, target: Target, sources: SourceFiles, custom_operators: Sequence[str] = ()
-) -> Bundle:
+) -> Compiled:
+    program = lowered(quantized, target.rounding, target.runnable)
+    beside = members_beside(quantized, target)
+    if target.backend != "hybrid":
+        if batch(quantized) > 1:
+            what = f"a file for `{target.name}` takes one image per run"
+            raise GraphError(what, hint="leave `batch` out, or choose a target with a .hybrid")
+        return Compiled(built(program, quantized, target, beside))
     provenance = {
         "quantized": digest.of_bytes(quantized.to_bytes()),
         "target": digest.of_document(target),
     }
-    program = lowered(quantized, target.rounding, target.runnable)
     code = declared(custom_operators, sources).used_by(quantized).sources
-    beside = members_beside(quantized, target)
-    return Bundle(target.name, program, provenance, batch(quantized), code, beside)
+    bundle = Bundle(target.name, program, provenance, batch(quantized), code, beside)
+    return Compiled(bundle.to_bytes())

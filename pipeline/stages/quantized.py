@@ -1,5 +1,6 @@
 """quantized: integer weights and biases in standard ONNX Q/DQ.
 
+a grid that the chip fixes → in its place, where its arithmetic is TensorFlow Lite's
 Gemm → Conv, for a chip that has only the Conv
 float weight behind Q/DQ → int8 codes behind DQ      bias → int32 on the accumulator's grid
 grid of an output → the `outputs` of a detector's metadata
@@ -7,15 +8,17 @@ grid of an output → the `outputs` of a detector's metadata
 
 from __future__ import annotations
 
+from pipeline.engine.twice import TWICE
 from pipeline.graph import Graph
 from pipeline.quant.described import describe_outputs
 from pipeline.quant.gemm_as_conv import gemm_as_conv
 from pipeline.quant.integers import with_integer_weights
+from pipeline.quant.seats import seated
 from pipeline.targets.target import Target
 
 
 def quantized(calibrated: Graph, target: Target) -> Graph:
-    graph = calibrated.copy()
+    graph = seated(calibrated) if target.rounding == TWICE else calibrated.copy()
     if target.gemm_as_conv:
         gemm_as_conv(graph)
     graph = with_integer_weights(graph)

@@ -17,6 +17,10 @@ SPELLED_OUT = {
 }
 
 
+# Of the compiled file, by what makes it.
+SUFFIXES = {"hybrid": ".hybrid", "tflite": ".tflite", "vela": ".tflite", "iree": ".vmfb"}
+
+
 @dataclass(frozen=True)
 class Activations:
     """The per-tensor grid of activations. Symmetric: zero point 0, threshold at the top code."""
@@ -74,6 +78,23 @@ class Converter:
 
 
 @dataclass(frozen=True)
+class Vela:
+    """What Arm's compiler is told of an Ethos-U and of the chip around it (its Arm/vela.ini)."""
+
+    accelerator: Annotated[str, Doc("Its name with the multipliers: ethos-u65-256.")]
+    system_config: Annotated[str, Doc("Clock, and latency and bandwidth of the memories.")]
+    memory_mode: Annotated[str, Doc("Which memory holds weights, and which activations.")]
+
+
+@dataclass(frozen=True)
+class Iree:
+    """The processor that IREE compiles for, in LLVM's words."""
+
+    triple: Annotated[str, Doc("Architecture and system: aarch64-unknown-linux-gnu.")]
+    cpu: Annotated[str, Doc("The processor: cortex-a55.")]
+
+
+@dataclass(frozen=True)
 class Target:
     name: str
     vendor: str
@@ -81,9 +102,13 @@ class Target:
     activations: Activations
     weights: Weights
     rounding: Annotated[
-        Literal["half_even", "half_up", "half_away"],
-        Doc("How an accumulator is rounded onto the output grid."),
+        Literal["half_even", "half_up", "half_away", "twice"],
+        Doc("How an accumulator is rounded onto the output grid; twice: as TensorFlow Lite."),
     ]
+    backend: Annotated[
+        Literal["hybrid", "tflite", "vela", "iree"],
+        Doc("What makes the compiled file: our own integers, or a compiler."),
+    ] = "hybrid"
     march: Annotated[str | None, Doc("The vendor's name of the architecture.")] = None
     accepts: Annotated[
         Accepts | None, Doc("What is documented of the vendor's own tool, to be told.")
@@ -120,6 +145,14 @@ class Target:
     converter: Annotated[
         Converter | None, Doc("Of a chip that EdgeFirst's converters compile for.")
     ] = None
+
+    vela: Annotated[Vela | None, Doc("Of `backend: vela`.")] = None
+    iree: Annotated[Iree | None, Doc("Of `backend: iree`.")] = None
+
+    @property
+    def suffix(self) -> str:
+        """Of the compiled file."""
+        return SUFFIXES[self.backend]
 
     @property
     def wide(self) -> Activations:

@@ -130,3 +130,10 @@ def test_a_sum_of_products_is_rounded_once(terms, data, rule):
     product = (np.array(terms) * held.mantissa).sum()
     want = rounded(sum((t * e for t, e in zip(terms, exact, strict=True)), Fraction(0)), rule)
     assert shift_right(np.asarray(product), held.shift, rule) == want
+
+
+def test_twice_rounds_half_up_at_31_bits_and_then_half_away():
+    """round(round(a * 2**-1) * 2**-2): -5 → -2.5 → -2 → -0.5 → -1, where once gives -1 (-0.625)."""
+    factor = FixedPoint(np.array(1 << 30), np.array(33))
+    codes = rescale(np.array([-5, -4, -3, 3, 4, 5, 0]), factor, "twice")
+    assert codes.tolist() == [-1, -1, 0, 1, 1, 1, 0]

@@ -74,12 +74,12 @@ def test_a_missing_file_is_refused(tmp_path, suffix):
         Session(tmp_path / f"absent{suffix}")
 
 
-@pytest.mark.parametrize("name", ["model.tflite", "model", "model.onnx.bak"])
+@pytest.mark.parametrize("name", ["model.pb", "model", "model.onnx.bak"])
 def test_a_file_nobody_runs_is_refused_with_those_that_are(tmp_path, name):
     (tmp_path / name).write_bytes(b"")
     with pytest.raises(GraphError) as caught:
         Session(tmp_path / name)
-    assert caught.value.hint == "known: .hybrid, .onnx"
+    assert caught.value.hint == "known: .hybrid, .onnx, .tflite, .vmfb"
 
 
 @pytest.mark.parametrize("suffix", [".onnx", ".hybrid"])

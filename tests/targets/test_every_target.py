@@ -23,7 +23,7 @@ def test_a_target_is_called_like_its_file(name):
 @every_target
 def test_a_target_says_how_it_rounds_and_on_which_grids(name):
     target = read_target(name)
-    assert target.rounding in ("half_even", "half_up", "half_away")
+    assert target.rounding in ("half_even", "half_up", "half_away", "twice")
     assert target.activations.dtype in ("int8", "uint8")
     assert target.weights.dtype == "int8"
     # A symmetric grid has zero point 0, which an unsigned one has at its end.

@@ -1,0 +1,9 @@
+"""An integer program as the file of another runtime: TensorFlow Lite, and what is made from that.
+
+    flatfile    tensors and operators → the bytes of a .tflite
+    draft       the network being drawn: which layout each tensor has, what is transposed when
+    operators   the table: instruction → operators of TensorFlow Lite
+    tflite      program → .tflite        vela, iree    .tflite → what a chip loads
+
+It refuses to know how the numbers came about: grids and weights are those of the program.
+"""

@@ -1,0 +1,58 @@
+"""A CPU through IREE: a .tflite → TOSA, its integers spelled out → native code in a .vmfb.
+
+The code is for one processor. Threads are off while it compiles: with them the bytes differ from
+run to run. What the file is fed and gives stands beside it, as JSON: names and grids, which IREE
+does not keep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from pipeline import digest
+from pipeline.compilers.process import run_python
+from pipeline.digest import Json
+from pipeline.frontends.tflite.schema import Tensor, read_network
+from pipeline.targets.target import Target
+
+TOSA = "tosa-converter-for-tflite"
+IREE = "iree-base-compiler"
+INTERFACE = "interface.json"  # the member of the ZIP behind the file
+CONVERT = (
+    "import tosa_converter_for_tflite as tosa;"
+    "tosa.tflite_flatbuffer_to_tosa_mlir('model.tflite', 'model.mlirbc')"
+)
+
+
+def with_iree(model: bytes, target: Target) -> tuple[bytes, dict[str, bytes]]:
+    """The native code, and INTERFACE. Raises StageError where a tool is not here, or fails."""
+    processor = target.iree
+    assert processor is not None
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "model.tflite").write_bytes(model)
+        run_python(["-c", CONVERT], folder, (TOSA, IREE))
+        arguments = ["-m", "iree.compiler.tools.scripts.iree_compile", "model.mlirbc"]
+        arguments += ["--iree-input-type=tosa", "--iree-hal-target-backends=llvm-cpu"]
+        arguments += [f"--iree-llvmcpu-target-triple={processor.triple}"]
+        arguments += [f"--iree-llvmcpu-target-cpu={processor.cpu}", "--mlir-disable-threading"]
+        run_python([*arguments, "-o", "model.vmfb"], folder, (IREE,))
+        made = (folder / "model.vmfb").read_bytes()
+    network = read_network(model)
+    interface = {"inputs": _told(network.inputs), "outputs": _told(network.outputs)}
+    return made, {INTERFACE: digest.canonical(interface)}
+
+
+def _told(tensors: Sequence[Tensor]) -> list[Json]:
+    return [
+        {
+            "name": tensor.name,
+            "dtype": tensor.dtype,
+            "shape": list(tensor.shape),
+            "scale": None if tensor.grid is None else float(tensor.grid.scale),
+            "zero_point": 0 if tensor.grid is None else int(tensor.grid.zero_point),
+        }
+        for tensor in tensors
+    ]

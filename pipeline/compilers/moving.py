@@ -1,0 +1,90 @@
+"""What moves values: the same codes elsewhere, and on another grid only where asked."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pipeline.bundle.program import Instruction
+from pipeline.compilers.clamps import clamped, refused, regrid
+from pipeline.compilers.draft import Draft, plain
+
+
+def reshape(draft: Draft, step: Instruction) -> None:
+    name = step.outputs[0]
+    index = draft.read_flat(step.inputs[0])
+    order = plain(len(draft.grid(name).shape))
+    shape = draft.grid(name).shape
+    if draft.tensors[index].shape != shape:
+        made = draft.hidden(step.inputs[0], order, f"{name}_reshaped", shape)
+        draft.reshape(index, made)
+        index = made
+    regrid(draft, step, index, order)
+
+
+def transpose(draft: Draft, step: Instruction) -> None:
+    """The same tensor, its axes called otherwise."""
+    given, order = step.attributes["perm"], draft.order(step.inputs[0])
+    made = tuple(given.index(axis) for axis in order)
+    regrid(draft, step, draft.read(step.inputs[0], order), made)
+
+
+def concat(draft: Draft, step: Instruction) -> None:
+    name, axis = step.outputs[0], step.attributes["axis"]
+    order = draft.order(step.inputs[0])
+    grid, read = draft.grid(name), []
+    for index, given in enumerate(step.inputs):
+        source, lies = draft.read(given, order), draft.grid(given)
+        if (lies.scale, lies.zero_point) != (grid.scale, grid.zero_point):
+            made = draft.hidden(name, order, f"{name}_{index}", lies.shape)
+            draft.draw("QUANTIZE", [source], [made])
+            source = made
+        read.append(source)
+    place = order.index(axis)
+    clamped(
+        draft,
+        step,
+        "CONCATENATION",
+        read,
+        order,
+        lambda activation: {0: ("i", place), 1: ("b", activation)},
+    )
+
+
+def pad(draft: Draft, step: Instruction) -> None:
+    order, mode = draft.order(step.inputs[0]), step.attributes["mode"]
+    if mode == "edge":
+        raise refused(step, "it pads with the edge")
+    around = np.array([step.attributes["around"][axis] for axis in order], np.int32)
+    inputs = [draft.read(step.inputs[0], order), draft.constant(f"{step.name}_pads", around)]
+    made = draft.make(step.outputs[0], order)
+    if mode == "reflect":
+        draft.draw("MIRROR_PAD", inputs, [made], {0: ("b", 0)})
+    else:
+        draft.draw("PAD", inputs, [made])
+
+
+def gather(draft: Draft, step: Instruction) -> None:
+    """Along one axis; indices that are a scalar take the axis away."""
+    axis, indices = step.attributes["axis"], step.constants["indices"].astype(np.int32)
+    rank = len(draft.grid(step.inputs[0]).shape)
+    size = draft.grid(step.inputs[0]).shape[axis]
+    order = draft.order(step.inputs[0]) if indices.ndim == 1 else plain(rank)
+    where = np.where(indices < 0, indices + size, indices).astype(np.int32)
+    inputs = [draft.read(step.inputs[0], order), draft.constant(f"{step.name}_at", where)]
+    out = order if indices.ndim == 1 else plain(rank + indices.ndim - 1)
+    made = draft.make(step.outputs[0], out)
+    draft.draw("GATHER", inputs, [made], {0: ("i", order.index(axis))})
+
+
+def sliced(draft: Draft, step: Instruction) -> None:
+    order, shape = draft.order(step.inputs[0]), draft.grid(step.inputs[0]).shape
+    spans = {axis: (start, end, by) for axis, start, end, by in step.attributes["spans"]}
+    laid = [spans.get(axis, (0, shape[axis], 1)) for axis in order]
+    ends = [0 if end is None else end for _, end, _ in laid]
+    columns = ([start for start, _, _ in laid], ends, [by for _, _, by in laid])
+    mask = sum(1 << at for at, (_, end, _) in enumerate(laid) if end is None)
+    named = zip(("begin", "end", "strides"), columns, strict=True)
+    given = [draft.constant(f"{step.name}_{n}", np.array(v, np.int32)) for n, v in named]
+    made = draft.make(step.outputs[0], order)
+    read = draft.read(step.inputs[0], order)
+    draft.draw("STRIDED_SLICE", [read, *given], [made], {0: ("i", 0), 1: ("i", mask)})

@@ -1,0 +1,115 @@
+"""Instruction of the program → operators of TensorFlow Lite that compute the same codes.
+
+What one operator of it cannot hold is spelled out: pads that are not SAME are a PAD in front, a
+clamp that is no ReLU is a MAXIMUM and a MINIMUM behind, another grid is a QUANTIZE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from pipeline.bundle.program import Instruction
+from pipeline.compilers import moving, windows
+from pipeline.compilers.clamps import clamped, refused, regrid
+from pipeline.compilers.draft import Draft, plain
+from pipeline.compilers.flatfile import Fields
+from pipeline.compilers.resizes import resized
+from pipeline.graph import attribute
+
+
+def _binary(kind: str) -> Callable[[Draft, Instruction], None]:
+    def draw(draft: Draft, step: Instruction) -> None:
+        named = "SUB" if step.attributes.get("sign") == -1 else kind
+        rank = len(draft.grid(step.outputs[0]).shape)
+        whole = [n for n in step.inputs if len(draft.grid(n).shape) == rank]
+        varying = [name for name in whole if name not in draft.constants] or whole
+        order = draft.order(varying[0]) if varying else plain(rank)
+        read = [draft.read_like(name, order) for name in step.inputs]
+        clamped(draft, step, named, read, order, lambda activation: {0: ("b", activation)})
+
+    return draw
+
+
+def _rescale(draft: Draft, step: Instruction) -> None:
+    order = draft.order(step.inputs[0])
+    regrid(draft, step, draft.read(step.inputs[0], order), order)
+
+
+FUNCTIONS = {
+    "HardSwish": "HARD_SWISH",
+    "LeakyRelu": "LEAKY_RELU",
+    "Sigmoid": "LOGISTIC",
+    "Tanh": "TANH",
+}
+
+
+def _lookup(draft: Draft, step: Instruction) -> None:
+    node = draft.nodes[step.name]
+    op_type = node.op_type
+    if op_type not in FUNCTIONS:
+        raise refused(step, f"{op_type} in integers")
+    order = draft.order(step.inputs[0])
+    read = [draft.read(step.inputs[0], order)]
+    leak: Fields = {0: ("f", attribute(node, "alpha", 0.01))} if op_type == "LeakyRelu" else {}
+    clamped(draft, step, FUNCTIONS[op_type], read, order, leak)
+
+
+def _softmax(draft: Draft, step: Instruction) -> None:
+    axis, order = step.attributes["axis"], draft.order(step.inputs[0])
+    if order[-1] != axis:
+        order = (*(each for each in order if each != axis), axis)
+    read, made = draft.read(step.inputs[0], order), draft.make(step.outputs[0], order)
+    draft.draw("SOFTMAX", [read], [made], {0: ("f", 1.0)})
+
+
+def _mean(draft: Draft, step: Instruction) -> None:
+    axes, order = step.attributes["axes"], draft.order(step.inputs[0])
+    left = [axis for axis in order if axis not in axes]
+    if not step.attributes["keepdims"] and left != sorted(left):
+        order = plain(len(order))
+    read = draft.read(step.inputs[0], order)
+    where = np.array(sorted(order.index(axis) for axis in axes), np.int32)
+    keep = step.attributes["keepdims"]
+    inputs = [read, draft.constant(f"{step.outputs[0]}_axes", where)]
+    out = order if keep else plain(len(left))
+    clamped(draft, step, "MEAN", inputs, out, {0: ("?", keep)})
+
+
+def _constant(draft: Draft, step: Instruction) -> None:
+    draft.hold_constant(step.outputs[0], step.constants["values"])
+
+
+def _as_it_lies(kind: str) -> Callable[[Draft, Instruction], None]:
+    def draw(draft: Draft, step: Instruction) -> None:
+        order = draft.order(step.inputs[0])
+        made = draft.make(step.outputs[0], order)
+        draft.draw(kind, [draft.read(step.inputs[0], order)], [made])
+
+    return draw
+
+
+OPERATORS: Mapping[str, Callable[[Draft, Instruction], None]] = {
+    "add_twice": _binary("ADD"),
+    "average_twice": windows.pooled("AVERAGE_POOL_2D"),
+    "concat": moving.concat,
+    "constant": _constant,
+    "conv": windows.conv,
+    "dequantize": _as_it_lies("DEQUANTIZE"),
+    "gather": moving.gather,
+    "lookup": _lookup,
+    "matmul": windows.matmul,
+    "max_pool": windows.pooled("MAX_POOL_2D"),
+    "mean": _mean,
+    "mul": _binary("MUL"),
+    "pad": moving.pad,
+    "quantize": _as_it_lies("QUANTIZE"),
+    "rescale": _rescale,
+    "reshape": moving.reshape,
+    "resize_nearest": resized,
+    "resize_twice": resized,
+    "slice": moving.sliced,
+    "softmax_twice": _softmax,
+    "transpose": moving.transpose,
+}

@@ -1,0 +1,71 @@
+"""Resize: TensorFlow Lite has two flags for where an output stands, ONNX a rule for each half.
+
+A nearest one is drawn where some setting of the flags reads the same inputs; with n inputs and m
+outputs it reads, for output i,
+
+    neither            floor(i * n / m)
+    half pixel         floor((i + 1/2) * n / m)
+    align corners      round(i * (n - 1) / (m - 1))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from pipeline.bundle.program import Instruction
+from pipeline.compilers.clamps import refused, regrid
+from pipeline.compilers.draft import NHWC, Draft
+from pipeline.graph import Node, attribute
+from pipeline.kernels import resize
+
+ALIGNED, HALF_PIXEL, NEITHER = (True, False), (False, True), (False, False)
+LINEAR = {
+    "align_corners": ALIGNED,
+    "asymmetric": NEITHER,
+    "half_pixel": HALF_PIXEL,
+    "pytorch_half_pixel": HALF_PIXEL,
+}
+
+
+def resized(draft: Draft, step: Instruction) -> None:
+    """The instruction on codes, or the node left in float: they read and make alike."""
+    node, name = draft.nodes[step.name], step.outputs[0]
+    before, after = (draft.grid(step.inputs[0]).shape, draft.grid(name).shape)
+    if len(after) != 4 or before[:2] != after[:2]:
+        raise refused(step, "it resizes more than height and width")
+    linear = attribute(node, "mode", "nearest") == "linear"
+    coordinates = attribute(node, "coordinate_transformation_mode", "half_pixel")
+    flags = LINEAR.get(coordinates) if linear else _nearest(node, coordinates, before, after)
+    if flags is None:
+        raise refused(step, f"it reads at {coordinates} coordinates")
+    aligned, half = flags
+    size = draft.constant(f"{name}_size", np.array(after[2:], np.int32))
+    kind, first = ("RESIZE_BILINEAR", 2) if linear else ("RESIZE_NEAREST_NEIGHBOR", 0)
+    made = draft.hidden(step.inputs[0], NHWC, name, after)
+    options = {first: ("?", aligned), first + 1: ("?", half)}
+    draft.draw(kind, [draft.read(step.inputs[0], NHWC), size], [made], options)
+    if draft.grid(name).scale is None:
+        draft.hold(name, NHWC, made)
+    else:
+        regrid(draft, step, made, NHWC)
+
+
+def _nearest(
+    node: Node, coordinates: resize.Coordinates, before: tuple[int, ...], after: tuple[int, ...]
+) -> tuple[bool, bool] | None:
+    rule = attribute(node, "nearest_mode", "round_prefer_floor")
+    sizes = list(zip(before[2:], after[2:], strict=True))
+    wanted = [resize.nearest_indices(n, m, m / n, coordinates, rule).tolist() for n, m in sizes]
+    for flags, read in READ.items():
+        if [read(n, m) for n, m in sizes] == wanted:
+            return flags
+    return None
+
+
+READ: Mapping[tuple[bool, bool], Callable[[int, int], list[int]]] = {
+    NEITHER: lambda n, m: [i * n // m for i in range(m)],
+    HALF_PIXEL: lambda n, m: [(2 * i + 1) * n // (2 * m) for i in range(m)],
+    ALIGNED: lambda n, m: [(2 * i * (n - 1) + m - 1) // max(2 * (m - 1), 1) for i in range(m)],
+}

@@ -1,0 +1,84 @@
+"""A program as a .tflite: int8 from end to end, float only where the program leaves the chip.
+
+An input that is only ever quantized is fed as codes, and an output that is dequantized last of all
+is given as codes: their grids are those of the tensors. Images are fed NHWC unless the program
+transposes them first, and given as they lie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from pipeline.bundle.program import Instruction, Program
+from pipeline.compilers.draft import NHWC, Draft, plain
+from pipeline.compilers.flatfile import written
+from pipeline.compilers.floats import draw_float
+from pipeline.compilers.operators import OPERATORS
+from pipeline.graph import Graph, attribute
+
+
+def tflite_file(program: Program, graph: Graph) -> bytes:
+    """The file of a `program` that was lowered from `graph` with the rounding `twice`.
+
+    Raises GraphError for all that TensorFlow Lite cannot hold.
+    """
+    draft = Draft(program, graph)
+    borders = [_fed(draft, name) for name in program.inputs]
+    known = {step.name for border in borders for step in border.steps}
+    shown: dict[str, str] = {}  # output → the tensor of codes it shows
+    for step in program.instructions:
+        if step.op == "dequantize" and step.outputs[0] in program.outputs:
+            shown[step.outputs[0]] = step.inputs[0]
+        nobody_reads = step.op == "dequantize" and not _readers(program, step.outputs[0])
+        if not nobody_reads and step.name not in known:
+            OPERATORS.get(step.op, draw_float)(draft, step)
+    outputs = [_given(draft, name, shown.get(name, name)) for name in program.outputs]
+    return written(draft.tensors, draft.operators, [border.tensor for border in borders], outputs)
+
+
+class _Border(NamedTuple):
+    """An input of the file, and the instructions that it makes unnecessary."""
+
+    tensor: int
+    steps: list[Instruction]
+
+
+def _fed(draft: Draft, name: str) -> _Border:
+    """Codes, where all that reads the input is a quantizer, perhaps behind a Transpose."""
+    steps, last = [], name
+    perms = []
+    while len(readers := _readers(draft.program, last)) == 1:
+        (reader,) = readers
+        node = draft.nodes[reader.name]
+        if reader.op != "quantize" and (reader.op != "onnx" or node.op_type != "Transpose"):
+            break
+        steps.append(reader)
+        last = reader.outputs[0]
+        if reader.op == "quantize":
+            break
+        perms.append(list(attribute(node, "perm")))
+    rank = len(draft.grid(name).shape)
+    if not steps or steps[-1].op != "quantize":
+        return _Border(draft.make(name, plain(rank), called=name), [])
+    order = NHWC if rank == 4 and not _is_transposed(draft, last, perms) else plain(rank)
+    for perm in perms:
+        order = tuple(perm.index(axis) for axis in order)
+    return _Border(draft.make(last, order, called=name), steps)
+
+
+def _is_transposed(draft: Draft, codes: str, perms: Sequence[object]) -> bool:
+    return bool(perms) or any(r.op == "transpose" for r in _readers(draft.program, codes))
+
+
+def _readers(program: Program, name: str) -> list[Instruction]:
+    return [step for step in program.instructions if name in step.inputs]
+
+
+def _given(draft: Draft, output: str, name: str) -> int:
+    """The tensor of the file an output is, called after it: NHWC or as the program has it."""
+    rank, order = len(draft.grid(name).shape), draft.order(name)
+    index = draft.read(name, order if order in (plain(rank), NHWC) else plain(rank))
+    draft.tensors[index] = replace(draft.tensors[index], name=output)
+    return index

@@ -1,0 +1,162 @@
+"""What multiplies and accumulates, and pools: pads that are not SAME are a PAD in front."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from pipeline.bundle.program import Instruction
+from pipeline.compilers.clamps import clamped, refused
+from pipeline.compilers.draft import NHWC, Draft, Order, plain
+from pipeline.compilers.flatfile import Fields
+
+SAME, VALID = 0, 1
+
+
+class _Window(NamedTuple):
+    kernel: list[int]
+    strides: list[int]
+    dilations: list[int]
+    pads: list[int]
+
+
+def _window(step: Instruction, kernel: list[int]) -> _Window:
+    if len(kernel) != 2:
+        raise refused(step, f"its window has {len(kernel)} dimensions")
+    given = (step.attributes[name] for name in ("strides", "dilations", "pads"))
+    return _Window(kernel, *given)
+
+
+def _padding(window: _Window, before: tuple[int, ...], after: tuple[int, ...]) -> int | None:
+    """SAME or VALID, where they place the window as it is placed; else None."""
+    if not any(window.pads):
+        return VALID
+    for axis in (0, 1):
+        n, out = before[2 + axis], after[2 + axis]
+        reach = (window.kernel[axis] - 1) * window.dilations[axis] + 1
+        total = max((out - 1) * window.strides[axis] + reach - n, 0)
+        if out != -(-n // window.strides[axis]) or window.pads[axis] != total // 2:
+            return None
+    return SAME
+
+
+def _placed(
+    draft: Draft, step: Instruction, window: _Window, fill: int, written: bool = False
+) -> tuple[int, int]:
+    """What the window slides over, and its padding: pads that SAME does not make, or that are to
+    be `written`, are there as the code `fill`."""
+    name = step.inputs[0]
+    grid, index = draft.grid(name), draft.read(name, NHWC)
+    padding = _padding(window, grid.shape, draft.grid(step.outputs[0]).shape)
+    if padding == VALID or (padding == SAME and not written):
+        return index, padding
+    top, left, bottom, right = window.pads
+    if min(window.pads) < 0:
+        raise refused(step, "it cuts its input")
+    around = np.array([[0, 0], [top, bottom], [left, right], [0, 0]], np.int32)
+    shape = tuple(n + int(a.sum()) for n, a in zip(_laid(grid.shape, NHWC), around, strict=True))
+    made = draft.hidden(step.inputs[0], plain(4), f"{step.outputs[0]}_padded", shape)
+    inputs = [index, draft.constant(f"{step.outputs[0]}_pads", around)]
+    if fill != grid.zero_point:
+        value = np.full((1,), fill, grid.dtype)
+        draft.draw("PADV2", [*inputs, draft.constant(f"{name}_fill", value, grid)], [made])
+    else:
+        draft.draw("PAD", inputs, [made])
+    return made, VALID
+
+
+def _laid(shape: tuple[int, ...], order: Order) -> tuple[int, ...]:
+    return tuple(shape[axis] for axis in order)
+
+
+def conv(draft: Draft, step: Instruction) -> None:
+    weight = _int8(step, step.constants["weight"])
+    outputs, depth = weight.shape[:2]
+    group = step.attributes["group"]
+    window = _window(step, list(weight.shape[2:]))
+    index, padding = _placed(draft, step, window, draft.grid(step.inputs[0]).zero_point)
+    is_depthwise = depth == 1 and group > 1
+    kind = "DEPTHWISE_CONV_2D" if is_depthwise else "CONV_2D"
+    laid, axis = (weight.transpose(1, 2, 3, 0), 3) if is_depthwise else (_ohwi(weight), 0)
+    read = [index, *_weights(draft, step, np.ascontiguousarray(laid), axis, outputs)]
+    (height, width), (down, right) = window.strides, window.dilations
+
+    def options(activation: int) -> Fields:
+        common: dict[int, tuple[str, int]] = {0: ("b", padding), 1: ("i", width), 2: ("i", height)}
+        if is_depthwise:
+            more = {3: ("i", outputs // group), 4: ("b", activation), 5: ("i", right)}
+            return {**common, **more, 6: ("i", down)}
+        return {**common, 3: ("b", activation), 4: ("i", right), 5: ("i", down)}
+
+    clamped(draft, step, kind, read, NHWC, options)
+
+
+def _ohwi(weight: np.ndarray) -> np.ndarray:
+    return weight.transpose(0, 2, 3, 1)
+
+
+def _int8(step: Instruction, weight: np.ndarray) -> np.ndarray:
+    if weight.min(initial=0) < -128 or weight.max(initial=0) > 127:
+        raise refused(step, "its weights, the zero point taken off, are not int8")
+    return weight.astype(np.int8)
+
+
+def _weights(
+    draft: Draft, step: Instruction, weight: np.ndarray, axis: int, channels: int
+) -> list[int]:
+    """Weights and bias, which lies on the accumulator's grid; zeros where there is none."""
+    scale = draft.scales(step).astype(np.float32).reshape(-1)
+    read = draft.grid(step.inputs[0])
+    wide = np.int64 if read.dtype == "int16" else np.int32
+    bias = np.broadcast_to(step.constants.get("bias", np.zeros(1, np.int32)), (channels,))
+    return [
+        draft.weight(f"{step.outputs[0]}_weight", weight, scale, axis),
+        draft.weight(
+            f"{step.outputs[0]}_bias", bias.astype(wide), scale * np.float32(read.scale or 1.0), 0
+        ),
+    ]
+
+
+def matmul(draft: Draft, step: Instruction) -> None:
+    left, rank = step.inputs[0], len(draft.grid(step.inputs[0]).shape)
+    out = plain(len(draft.grid(step.outputs[0]).shape))
+    if "weight" not in step.constants:
+        read = [draft.read(name, plain(len(draft.grid(name).shape))) for name in step.inputs]
+        clamped(draft, step, "BATCH_MATMUL", read, out, {})
+        return
+    weight = np.ascontiguousarray(_int8(step, step.constants["weight"]).T)
+    read = [draft.read(left, plain(rank)), *_weights(draft, step, weight, 0, len(weight))]
+    clamped(
+        draft,
+        step,
+        "FULLY_CONNECTED",
+        read,
+        out,
+        lambda activation: {0: ("b", activation), 2: ("?", rank > 2)},
+    )
+
+
+def pooled(kind: str) -> Callable[[Draft, Instruction], None]:
+    def draw(draft: Draft, step: Instruction) -> None:
+        window = _window(step, step.attributes["kernel"])
+        if any(dilation > 1 for dilation in window.dilations):
+            raise refused(step, "its window is dilated")
+        grid = draft.grid(step.inputs[0])
+        averages = kind == "AVERAGE_POOL_2D"
+        fill = grid.zero_point if averages else int(np.iinfo(grid.dtype).min)
+        counted = averages and step.constants["count"].min() == math.prod(window.kernel)
+        index, padding = _placed(draft, step, window, fill, written=counted)
+        if averages and not counted and padding == VALID:
+            raise refused(step, f"it averages with pads of {window.pads} that do not count")
+        (height, width), (down, right) = window.strides, window.kernel
+
+        def options(activation: int) -> Fields:
+            strides: Fields = {0: ("b", padding), 1: ("i", width), 2: ("i", height)}
+            return {**strides, 3: ("i", right), 4: ("i", down), 5: ("b", activation)}
+
+        clamped(draft, step, kind, [index], NHWC, options)
+
+    return draw

@@ -1,0 +1,85 @@
+"""Grids that a unit's kernels are written for, whatever the calibration found.
+
+    SEATS        what these give is on a grid of its own: Softmax and Sigmoid 1/256, -128
+    ONE_GRID     what these read and give is on one grid; a Concat takes all it reads to its own
+
+Moved before weights and biases become integers: a bias lies on the grid of what its layer reads.
+Source: the checks in tensorflow/lite/kernels, `Prepare`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from pipeline.engine.fusion import result
+from pipeline.graph import Graph, Node, Value, array, only_consumer, producer
+from pipeline.quant.grids import Grid
+from pipeline.quant.pairs import DQ, Q, pair
+from pipeline.quant.placement import ALIKE
+
+SEATS: Mapping[str, tuple[float, int]] = {
+    "Sigmoid": (1 / 256, -128),
+    "Softmax": (1 / 256, -128),
+    "Tanh": (1 / 128, 0),
+}
+ONE_GRID = ALIKE | {"AveragePool"}
+
+
+def seated(graph: Graph) -> Graph:
+    """A copy of a graph in Q/DQ form on these grids."""
+    graph = graph.copy()
+    for node in graph.nodes():
+        quantizer = only_consumer(result(node)) if node.outputs else None
+        if quantizer is None or quantizer.op_type != Q or node.domain:
+            continue
+        own = _grid(quantizer)
+        if node.op_type in SEATS and own.zero_point.dtype == np.int8:
+            scale, zero_point = SEATS[node.op_type]
+            _move(
+                graph, quantizer, Grid(np.array(scale, np.float32), np.array(zero_point, np.int8))
+            )
+        elif node.op_type in ONE_GRID and (read := _read(node.inputs[0])):
+            _move(graph, quantizer, read)
+        elif node.op_type == "Concat":
+            _bring_together(graph, node, own)
+    return graph
+
+
+def _bring_together(graph: Graph, node: Node, own: Grid) -> None:
+    for index, value in enumerate(tuple(node.inputs)):
+        read = _read(value)
+        if value is None or read is None or _same(read, own):
+            continue
+        real = pair(graph, value, own, f"{value.name}_{node.name}", before=node).real
+        graph.set_inputs(node, {index: real})
+
+
+def _move(graph: Graph, quantizer: Node, grid: Grid) -> None:
+    """The quantizer and whoever reads its codes on another grid of the same type."""
+    own = _grid(quantizer)
+    if _same(own, grid) or own.zero_point.dtype != grid.zero_point.dtype:
+        return
+    name = str(quantizer.outputs[0].name)
+    scale = graph.constant(f"{name}_scale", np.asarray(grid.scale, np.float32))
+    zero_point = graph.constant(f"{name}_zero_point", np.asarray(grid.zero_point))
+    readers = [use.node for use in quantizer.outputs[0].uses() if use.node.op_type == DQ]
+    for node in (quantizer, *readers):
+        graph.set_inputs(node, {1: scale, 2: zero_point})
+
+
+def _read(value: Value | None) -> Grid | None:
+    maker = None if value is None else producer(value)
+    return _grid(maker) if maker is not None and maker.op_type == DQ else None
+
+
+def _grid(node: Node) -> Grid:
+    scale, zero_point = array(node.inputs[1]), array(node.inputs[2])
+    assert scale is not None
+    assert zero_point is not None
+    return Grid(scale.reshape(()), zero_point.reshape(()))
+
+
+def _same(one: Grid, other: Grid) -> bool:
+    return bool(one.scale == other.scale and one.zero_point == other.zero_point)

@@ -1,0 +1,59 @@
+"""A .tflite in LiteRT, with its reference kernels: the same bits on every machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from pipeline.errors import GraphError
+from pipeline.runtime.codes import Codes
+
+
+class LiteRtSession:
+    """Raises GraphError where LiteRT is not installed, or will not take the file."""
+
+    def __init__(self, model: bytes, name: str) -> None:
+        try:
+            litert = import_module("ai_edge_litert.interpreter")  # large, and an extra
+        except ImportError as error:
+            hint = "pip install 'npumake[compilers]'"
+            raise GraphError("a .tflite runs in LiteRT, which is not here", name, hint) from error
+        try:
+            self._interpreter = litert.Interpreter(
+                model_content=model,
+                experimental_op_resolver_type=litert.OpResolverType.BUILTIN_REF,
+                num_threads=1,
+            )
+            self._interpreter.allocate_tensors()
+        except (RuntimeError, ValueError) as error:
+            raise GraphError(f"LiteRT refuses the model: {error}", name) from error
+        fed, given = self._interpreter.get_input_details(), self._interpreter.get_output_details()
+        self._index = {d["name"]: d["index"] for d in (*fed, *given)}
+        self._inputs = {d["name"]: _port(d) for d in fed}
+        self._outputs = {d["name"]: _port(d) for d in given}
+        self.inputs = tuple(codes.port for codes in self._inputs.values())
+        self.outputs = tuple(codes.port for codes in self._outputs.values())
+        self.input_names = tuple(self._inputs)
+        self.output_names = tuple(self._outputs)
+
+    def run(self, names: Sequence[str] | None, feeds: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+        """The named outputs (all when None) for one set of feeds. Raises GraphError."""
+        for name, port in self._inputs.items():
+            self._interpreter.set_tensor(self._index[name], port.codes(feeds.get(name)))
+        try:
+            self._interpreter.invoke()
+        except (RuntimeError, ValueError) as error:
+            raise GraphError(f"LiteRT cannot run the model: {error}") from error
+        return [
+            self._outputs[name].real(self._interpreter.get_tensor(self._index[name]))
+            for name in names or self.output_names
+        ]
+
+
+def _port(tensor: Mapping[str, Any]) -> Codes:
+    scale, zero_point = tensor["quantization"]
+    dtype = np.dtype(tensor["dtype"]).name
+    return Codes(tensor["name"], dtype, tuple(tensor["shape"].tolist()), scale or None, zero_point)

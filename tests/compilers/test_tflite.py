@@ -1,0 +1,101 @@
+"""A .tflite computes in LiteRT, tensor by tensor and bit by bit, what the reference engine does."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from compilers.files import MODELS, differences, made, made_of
+
+from pipeline.compilers.tflite import tflite_file
+from pipeline.frontends.tflite.schema import read_network
+from pipeline.graph import parse_text
+
+# Of each model: the tensors of codes in its file, and how many TRANSPOSE are in it.
+REAL = {
+    "anomaly/ad01_fp32.tflite": 0,
+    "audio/kws_tiny_float.tflite": 0,
+    "classification/cifar10_resnet8_float.tflite": 0,
+    "classification/mnist_cntk.onnx": 1,
+    "classification/mobilenet_v1_0.25_224_float.tflite": 0,
+    "classification/squeezenet1.1_winml_fp32_DERIVED.onnx": 0,
+    "classification/vww_96_float.tflite": 0,
+    "detection/caffe_mtcnn_det2.prototxt": 1,
+    "detection/fastestdet_352.onnx": 46,
+    "detection/sscma_yolov5tiny_face_96.onnx": 6,
+    "detection/ultraface_slim320.onnx": 0,
+    "detection/yolox_person_192.onnx": 5,
+    "detection/yunet_n_320_320.onnx": 0,
+    "ocr/ppocr_mobile_v2_cls.onnx": 0,
+    "segmentation/deeplabv3_mnv2_257.onnx": 0,
+}
+every_model = pytest.mark.parametrize("model", REAL)
+needs_models = pytest.mark.skipif(not MODELS.is_dir(), reason="shared/data/models is not here")
+
+
+@pytest.mark.slow
+@needs_models
+@every_model
+def test_every_layer_of_a_real_model_is_the_same_bit_for_bit(model):
+    compared, wrong = differences(made(model))
+    assert wrong == {}
+    assert compared > 3
+
+
+@pytest.mark.slow
+@needs_models
+@every_model
+def test_the_file_is_the_same_bytes_and_has_few_transposes(model):
+    found = made(model)
+    assert tflite_file(found.program, found.graph) == found.data
+    types = [operator.type for operator in read_network(found.data).operators]
+    assert types.count("TRANSPOSE") == REAL[model]
+
+
+X = (
+    "(float[1,3,5,7] a) => (float[{y}] y) "
+    "<float[4] s = {{1.0,1.0,2.0,2.0}}, float[3,1,1] c = {{0.5,-1.0,2.0}}>"
+)
+RESIZE = 'y = Resize <mode="{}", coordinate_transformation_mode="{}", nearest_mode="{}">(x, , s)'
+# The shape of y, and how it is made of x, which is on a grid.
+OPERATORS = {
+    "HardSwish": ("1,3,5,7", "y = HardSwish(x)"),
+    "LeakyRelu": ("1,3,5,7", "y = LeakyRelu <alpha: float = 0.3>(x)"),
+    "Sigmoid": ("1,3,5,7", "y = Sigmoid(x)"),
+    "Tanh": ("1,3,5,7", "y = Tanh(x)"),
+    "Softmax of the channels": ("1,3,5,7", "y = Softmax <axis: int = 1>(x)"),
+    "Add of a constant": ("1,3,5,7", "y = Add(x, c)"),
+    "Sub": ("1,3,5,7", "z = Sigmoid(x) y = Sub(x, z)"),
+    "Mul": ("1,3,5,7", "z = Sigmoid(x) y = Mul(x, z)"),
+    "Concat": ("1,6,5,7", "z = Sigmoid(x) y = Concat <axis: int = 1>(x, z)"),
+    "mean of all": ("1,3,1,1", "y = GlobalAveragePool(x)"),
+    "AveragePool": ("1,3,4,6", "y = AveragePool <kernel_shape: ints = [2, 2]>(x)"),
+    "AveragePool of counted pads": (
+        "1,3,3,4",
+        "y = AveragePool <kernel_shape: ints = [3, 3], strides: ints = [2, 2], "
+        "pads: ints = [1, 1, 1, 1], count_include_pad: int = 1>(x)",
+    ),
+    "MaxPool": (
+        "1,3,5,7",
+        "y = MaxPool <kernel_shape: ints = [3, 3], pads: ints = [1, 1, 1, 1]>(x)",
+    ),
+    "Transpose": ("1,7,3,5", "y = Transpose <perm: ints = [0, 3, 1, 2]>(x)"),
+    "nearest": ("1,3,10,14", RESIZE.format("nearest", "asymmetric", "floor")),
+    "nearest, half pixel": (
+        "1,3,10,14",
+        RESIZE.format("nearest", "half_pixel", "round_prefer_floor"),
+    ),
+    "linear": ("1,3,10,14", RESIZE.format("linear", "half_pixel", "floor")),
+    "linear, aligned": ("1,3,10,14", RESIZE.format("linear", "align_corners", "floor")),
+    "linear, asymmetric": ("1,3,10,14", RESIZE.format("linear", "asymmetric", "floor")),
+}
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+@pytest.mark.parametrize("largest", [0.5, 3.0, 40.0])
+def test_every_operator_is_the_same_bit_for_bit(name, largest):
+    shape, body = OPERATORS[name]
+    graph = parse_text(f"agraph {X.format(y=shape)} {{ x = LeakyRelu(a) {body} }}").with_shapes()
+    values = np.random.default_rng(0).uniform(-largest, largest, (1, 3, 5, 7))
+    compared, wrong = differences(made_of(graph, {"a": values.astype(np.float32)}))
+    assert wrong == {}
+    assert compared >= 2
