@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.bundle.archive import BESIDE, Bundle
+from pipeline.bundle.archive import BESIDE
 from pipeline.detection.entry import LARGEST
 from pipeline.detection.metadata import Metadata, read_metadata
 from pipeline.detection.notes import metadata_of
@@ -34,12 +34,6 @@ def metadata_in(path: Path) -> Metadata | None:
         return metadata_of(Graph.load(path))
     data = _member(path, METADATA)
     return None if data is None else read_metadata(data, f"{METADATA} in {path.name}")
-
-
-def metadata_of_bundle(bundle: Bundle) -> Metadata | None:
-    """What a bundle carries; None where it carries nothing. Raises ProjectError."""
-    data = bundle.beside.get(METADATA)
-    return None if data is None else read_metadata(data, METADATA)
 
 
 def labels_in(path: Path) -> tuple[str, ...]:

@@ -1,4 +1,7 @@
-"""compiled_score: the compiled file at its task, in exact integers: the figures of the chip."""
+"""compiled_score: the compiled file at its task: the figures of the chip.
+
+.hybrid   in exact integers        .tflite   in the reference kernels of LiteRT
+"""
 
 from __future__ import annotations
 
@@ -6,28 +9,50 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from pipeline.bundle.archive import Bundle
-from pipeline.custom.operators import declared
-from pipeline.detection.carriers import metadata_of_bundle
+from pipeline.custom.operators import Operators, declared
+from pipeline.detection.notes import metadata_of
+from pipeline.engine.exact import ExactSession
 from pipeline.engine.mixed import float_session
-from pipeline.engine.reference import ReferenceSession
+from pipeline.errors import ProjectError, Route
 from pipeline.evaluate.figures import Figures
-from pipeline.evaluate.scored import ground
-from pipeline.graph import Graph
+from pipeline.evaluate.scored import Session, ground
+from pipeline.graph import Graph, shape
 from pipeline.project.files import SourceFiles
 from pipeline.project.sections import Evaluation, Files, Input
+from pipeline.runtime.litert import LiteRtSession
+from pipeline.runtime.planar import Planar
+from pipeline.stages.compiled import Compiled
+from pipeline.targets.target import Target
 
 
 def compiled_score(
     original_float: Graph,
-    compiled: Bundle,
+    compiled: Compiled,
+    quantized: Graph,
     inputs: Mapping[str, Input],
     data: Mapping[str, Files],
     evaluation: Evaluation,
+    target: Target,
     sources: SourceFiles,
     custom_operators: Sequence[str] = (),
 ) -> Figures:
     operators = declared(custom_operators, sources)
     real = partial(float_session, original_float, operators)
     dataset = ground(original_float, inputs, data, evaluation, sources, real)
-    session = ReferenceSession(compiled.program, operators)
-    return dataset.figures("compiled", session, metadata_of_bundle(compiled))
+    session = _session(compiled, quantized, target, operators)
+    return dataset.figures("compiled", session, metadata_of(quantized))
+
+
+def _session(compiled: Compiled, graph: Graph, target: Target, operators: Operators) -> Session:
+    """Raises ProjectError for a file that runs on its chip alone."""
+    if target.backend == "hybrid":
+        return ExactSession(Bundle.from_bytes(compiled.data).program, operators)
+    if target.backend == "tflite":
+        file = LiteRtSession(compiled.data, f"compiled.{target.name}{target.suffix}")
+        inputs, outputs = (
+            {str(v.name): shape(v) for v in vs} for vs in (graph.inputs, graph.outputs)
+        )
+        return Planar(file, inputs, outputs)
+    what = f"a file for {target.name} is not run here"
+    hint = "leave `compiled` out of the artifacts: `quantized` has the same integers"
+    raise ProjectError(what, Route("evaluation.artifacts"), hint)

@@ -77,9 +77,15 @@ def recipe(
     target = with_scheme(target, quantization.scheme)
     operators = declared(custom_operators, sources)
     bench = Bench(optimized_float, samples, operators, target, quantization)
+    return _found(bench, statistics, calibration, _schemes(calibration, target))
+
+
+def _found(
+    bench: Bench, statistics: Statistics, calibration: Calibration, schemes: Sequence[bool]
+) -> Recipe:
+    quantization = bench.quantization
     switches = switched_on(quantization, calibration)
     stood = ground(bench, statistics, switches)
-    schemes = _schemes(calibration, target)
     tried = [
         standing(found, switches, stood, bench) for found in _by_method(stood, calibration, schemes)
     ]

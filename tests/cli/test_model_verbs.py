@@ -124,9 +124,9 @@ def test_verify_passes_what_was_built(out: Path, capsys: Output) -> None:
 def test_verify_finds_one_weight_changed_by_one(out: Path, capsys: Output) -> None:
     bundle = Bundle.load(Path(BUNDLE))
     steps = list(bundle.program.instructions)
-    at = next(index for index, step in enumerate(steps) if step.op == "matmul")
+    at = next(index for index, step in enumerate(steps) if step.name == "logits")
     weight = steps[at].constants["weight"].copy()
-    weight[0, 0] -= 1
+    weight.flat[0] -= 1
     steps[at] = replace(steps[at], constants={**steps[at].constants, "weight": weight})
     changed = replace(bundle, program=replace(bundle.program, instructions=tuple(steps)))
     changed.save(Path("changed.hybrid"))

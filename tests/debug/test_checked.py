@@ -14,7 +14,7 @@ from pipeline.targets.reader import read_target, target_names
 
 X3, X5, SL, NASH = map(read_target, ("rdk-x3", "rdk-x5", "sl1620", "nash-e"))
 IMAGE = '<ir_version: 7, opset_import: ["" : 11]> a (float[1,2,8,8] x) => (float[] y)'
-CONV = "float[2,2,1,1] w = {1, 2, 3, 4}"
+CONV = "float[2,2,1,1] w = {1, 2, 3, 4}, int64[4] r = {3, 2, 8, 8}"
 
 
 def model(body, constants=CONV):
@@ -51,7 +51,7 @@ def test_what_breaks_a_limit_is_told_with_value_limit_and_change():
         ("c = Relu(x)  y = Softmax<axis=3>(c)", X5, "only where `quantization.npu` asks"),
         ("c = Conv(x, w)  y = Elu(c)", SL, "sl1620 has no NPU"),
         ("y = Transpose<perm=[0,1,3,2]>(x)", X5, "only moves values"),
-        ("c = Conv(x, w)  y = ReduceMax<axes=[1]>(c)", X5, "no integer kernel here"),
+        ("c = Conv(x, w)  y = Expand(c, r)", X5, "no integer kernel here"),
     ],
 )
 def test_a_node_on_the_cpu_says_why(body, target, why):

@@ -84,6 +84,7 @@ FULL = {
         "momentum": 0.8,
         "recipe": "best",
         "symmetric": True,
+        "per_channel": True,
     },
     "quantization": {
         "types": [{"conv...": "int16"}, {"image": "int8"}],
@@ -255,6 +256,7 @@ OTHER = {
     "offset": 0,
     "output": "int16",
     "outputs": "int16",
+    "per_channel": False,
     "random": 9,
     "stacked": False,
     "scheme": "asymmetric_affine",

@@ -68,7 +68,7 @@ def off(asked, calibration=MAX):
     """The largest error of the quantized model's answers, and its recipe."""
     model = graph()
     found = recipe(model, observe(model, FEEDS), FED, calibration, NPU, {}, (), asked)
-    made = quantized(calibrated(model, found, FED, NPU, {}, (), asked))
+    made = quantized(calibrated(model, found, FED, NPU, {}, (), asked), NPU)
     meant, said = (OrtSession(g.to_bytes()).run(None, FEEDS[0])[0] for g in (model, made))
     return float(np.abs(meant - said).max()), found
 
