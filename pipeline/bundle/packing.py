@@ -1,8 +1,8 @@
 """A program as plain JSON, and the bytes its constants lie in.
 
 A constant is (offset, dtype, shape): little-endian and in C order, each at a multiple of 64, equal
-ones once. The memory plan stands beside, for whoever runs it in one arena. `unpacked` takes nothing that `packed` would not have written, so a program has exactly
-one spelling.
+ones once. The memory plan stands beside, for whoever runs it in one arena. `unpacked` takes nothing
+that `packed` would not have written, so a program has exactly one spelling.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def overlaps(program: Program, memory: Memory) -> list[tuple[str, str]]:
         together = max(a, c) <= min(b, d)
         handed_over = b == c and any({one, other} <= set(x.names) for x in blocks_of(program))
         starts = memory.offsets[one], memory.offsets[other]
-        ends = [s + tensor_bytes(program.tensors[n]) for s, n in zip(starts, (one, other))]
+        ends = [memory.offsets[n] + tensor_bytes(program.tensors[n]) for n in (one, other)]
         if together and not handed_over and max(starts) < min(ends):
             found.append((one, other))
     return found
@@ -60,9 +60,7 @@ def chain(*ops: str) -> Program:
     steps = tuple(
         Instruction(op, f"n{i}", (names[i],), (names[i + 1],)) for i, op in enumerate(ops)
     )
-    return Program(
-        ("x",), (names[-1],), {n: Tensor((4, 64), "int8", 1.0) for n in names}, steps
-    )
+    return Program(("x",), (names[-1],), {n: Tensor((4, 64), "int8", 1.0) for n in names}, steps)
 
 
 def test_a_chain_of_tables_runs_in_one_place():
