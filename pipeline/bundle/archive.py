@@ -3,8 +3,10 @@
 A `.hybrid` is a ZIP that any reader opens: nothing compressed, every date 1980-01-01, so that the
 same program is the same bytes on every machine.
 
-    manifest.json    format, version, target, batch, inputs, outputs, SHA-256 of the other members
-    program.json     tensors and instructions; a constant is (offset, dtype, shape) in weights.bin
+    manifest.json    format, version, target, batch, what the project said under `compile`, inputs,
+                     outputs, SHA-256 of the other members
+    program.json     tensors and instructions; a constant is (offset, dtype, shape) in weights.bin;
+                     the memory plan (pipeline.bundle.memory)
     weights.bin      the constants, each aligned to 64 bytes, equal ones stored once
     code/<file>      the Python of custom operators, if there are any
     edgefirst.json   a detector's metadata and its classes, for whoever decodes its outputs: any
@@ -33,7 +35,7 @@ from pipeline.digest import Json
 from pipeline.errors import GraphError
 
 FORMAT = "npumake-hybrid"
-VERSION = 1
+VERSION = 2
 MAX_BATCH = 128
 WEIGHTS = "weights.bin"
 MEMBERS = ("manifest.json", "program.json", WEIGHTS, "provenance.json")
@@ -68,6 +70,7 @@ class Bundle:
     batch: int = 1  # images per run; the program takes one
     code: Mapping[str, bytes] = field(default_factory=dict)
     beside: Mapping[str, bytes] = field(default_factory=dict)  # by a name of BESIDE
+    settings: Mapping[str, Json] = field(default_factory=dict)  # section `compile`, less the prefix
 
     suffix: ClassVar[str] = ".hybrid"
 
@@ -80,7 +83,7 @@ class Bundle:
             **{f"{CODE}{name}": self.code[name] for name in sorted(self.code)},
             **{name: self.beside[name] for name in BESIDE if name in self.beside},
         }
-        manifest = digest.canonical(_manifest(self.target, self.batch, self.program, members))
+        manifest = digest.canonical(_manifest(self, members))
         return zipped({"manifest.json": manifest, **members})
 
     @classmethod
@@ -97,13 +100,15 @@ class Bundle:
             if (manifest["format"], manifest["version"]) != (FORMAT, VERSION):
                 raise GraphError(f"a bundle of another version: {manifest['version']}", name)
             program = unpacked(_document(members["program.json"]), members[WEIGHTS])
-            target, batch = manifest["target"], _batch(manifest.get("batch", 1))
-            if manifest != _manifest(target, batch, program, members):
-                raise ValueError("the manifest does not describe the other members")
             code = {n.removeprefix(CODE): data for n, data in members.items() if n.startswith(CODE)}
             beside = {name: members[name] for name in BESIDE if name in members}
             provenance = _document(members["provenance.json"])
-            return cls(target, program, provenance, batch, code, beside)
+            target, batch = manifest["target"], _batch(manifest.get("batch", 1))
+            settings = dict(manifest.get("compile", {}))
+            made = cls(target, program, provenance, batch, code, beside, settings)
+            if manifest != _manifest(made, members):
+                raise ValueError("the manifest does not describe the other members")
+            return made
         except DAMAGE as error:
             raise GraphError(f"not a bundle, or damaged: {error}", name) from error
 
@@ -131,14 +136,14 @@ def _batch(given: Json) -> int:
     return given
 
 
-def _manifest(
-    target: str, batch: int, program: Program, members: Mapping[str, bytes]
-) -> dict[str, Json]:
+def _manifest(bundle: Bundle, members: Mapping[str, bytes]) -> dict[str, Json]:
+    program = bundle.program
     return {
         "format": FORMAT,
         "version": VERSION,
-        "target": str(target),
-        **({"batch": batch} if batch > 1 else {}),
+        "target": str(bundle.target),
+        **({"batch": bundle.batch} if bundle.batch > 1 else {}),
+        **({"compile": bundle.settings} if bundle.settings else {}),
         "inputs": _interface(program, program.inputs),
         "outputs": _interface(program, program.outputs),
         "sha256": {name: digest.of_bytes(data) for name, data in members.items()},

@@ -1,8 +1,8 @@
 """A program as plain JSON, and the bytes its constants lie in.
 
 A constant is (offset, dtype, shape): little-endian and in C order, each at a multiple of 64, equal
-ones once. `unpacked` takes nothing that `packed` would not have written, so a program has exactly
-one spelling.
+ones once. The memory plan stands beside, for whoever runs it in one arena. `unpacked` takes nothing
+that `packed` would not have written, so a program has exactly one spelling.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TypeVar
 import numpy as np
 
 from pipeline import digest
+from pipeline.bundle.memory import planned
 from pipeline.bundle.program import Instruction, Program, Tensor
 from pipeline.digest import Json
 
@@ -47,6 +48,7 @@ def packed(program: Program) -> tuple[Json, bytes]:
         "outputs": list(program.outputs),
         "tensors": {name: digest.plain(tensor) for name, tensor in program.tensors.items()},
         "instructions": [instruction(step) for step in program.instructions],
+        "memory": digest.plain(planned(program)),
     }
     return document, bytes(weights)
 

@@ -1,10 +1,9 @@
 """Gates: what each asks of a build, and what was measured.
 
-    {metric: top1, max_drop: 1.0}   float minus the last of the artifacts evaluated, in points
-    {cosine: 0.99}                  of the worst output, over the calibration samples
-    {max_cpu_nodes: 0}              nodes that the chip does not run
-
-A fourth, of the latency, waits for an estimate of it: one more entry of KINDS.
+{metric: top1, max_drop: 1.0}   float minus the last of the artifacts evaluated, in points
+{cosine: 0.99}                  of the worst output, over the calibration samples
+{max_cpu_nodes: 0}              nodes that the chip does not run
+{max_latency_ms: 10}            of one frame, estimated (pipeline.perf)
 """
 
 from __future__ import annotations
@@ -18,11 +17,13 @@ from pipeline.project.sections import Gate
 
 
 class Measured(NamedTuple):
-    """What was found about the build; cosine is None where no samples were compared."""
+    """What was found about the build; cosine is None where no samples were compared, the latency
+    where the target's figures do not tell it."""
 
     scores: Sequence[Figures]  # the float model's first
     cosine: float | None
     cpu_nodes: int
+    latency_ms: float | None = None
 
 
 class Asked(NamedTuple):
@@ -45,6 +46,7 @@ def asked(gate: Gate, index: int, found: Measured) -> Asked:
     kinds = [kind for kind, keys in KEYS.items() if any(_of(gate, key) is not None for key in keys)]
     if len(kinds) != 1 or any(_of(gate, key) is None for key in KEYS[kinds[0]]):
         hint = "one of  {metric: top1, max_drop: 1.0}  {cosine: 0.99}  {max_cpu_nodes: 0}"
+        hint += "  {max_latency_ms: 10}"
         raise ProjectError("no gate", Route(f"gates.{index}"), hint)
     return KINDS[kinds[0]](gate, index, found)
 
@@ -82,6 +84,16 @@ def _cpu_nodes(gate: Gate, index: int, found: Measured) -> Asked:
     return Asked(index, "cpu_nodes", None, what, -float(most), -float(found.cpu_nodes))
 
 
+def _latency(gate: Gate, index: int, found: Measured) -> Asked:
+    most = float(gate.max_latency_ms or 0.0)
+    if found.latency_ms is None:
+        hint = "`npumake perf` tells what is missing; targets that Vela compiles for have one"
+        where = Route(f"gates.{index}.max_latency_ms")
+        raise ProjectError("the latency on this target is not known", where, hint)
+    what = f"a frame takes an estimated {found.latency_ms:.4g} ms; at most {most:g} is allowed"
+    return Asked(index, "latency", None, what, -most, -found.latency_ms)
+
+
 def _of(gate: Gate, key: str) -> float | str | None:
     value: float | str | None = getattr(gate, key)
     return value
@@ -91,9 +103,11 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "metric": ("metric", "max_drop"),
     "cosine": ("cosine",),
     "cpu_nodes": ("max_cpu_nodes",),
+    "latency": ("max_latency_ms",),
 }
 KINDS: Mapping[str, Callable[[Gate, int, Measured], Asked]] = {
     "metric": _drop,
     "cosine": _cosine,
     "cpu_nodes": _cpu_nodes,
+    "latency": _latency,
 }

@@ -92,6 +92,8 @@ def judged(wish: Asked, trying: Trying) -> Judged:
     """The gate, and where it is not met the advice."""
     if wish.met:
         return Judged(wish.number, wish.what, True)
+    if wish.kind not in MEASURES:
+        return Judged(wish.number, wish.what, False)
     is_placement = wish.kind == "cpu_nodes"
     blamed = trying.on_cpu if is_placement else trying.losers
     mending = None if trying.model.is_fixed else _mending(wish, trying, [b.node for b in blamed])

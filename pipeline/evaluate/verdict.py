@@ -56,6 +56,8 @@ class Judged:
     def advice(self) -> str:
         """For whoever has to mend it: several lines."""
         lines = ["most to blame:", *(f"  {one}" for one in self.blamed)] if self.blamed else []
+        if not self.blamed and self.mending is None:
+            return "`npumake perf` tells what each layer costs"
         if self.mending is None:
             return "\n".join([*lines, "no promotion of these nodes was found to help"])
         tried = self.mending

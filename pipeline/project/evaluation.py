@@ -61,7 +61,7 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Gate:
-    """One condition: `metric` with `max_drop`, `cosine`, or `max_cpu_nodes`."""
+    """One condition: `metric` with `max_drop`, `cosine`, `max_cpu_nodes` or `max_latency_ms`."""
 
     metric: Annotated[
         str | None, Doc("A figure of `evaluation`, in points; the last artifact counts.")
@@ -73,3 +73,6 @@ class Gate:
         float | None, Doc("Of the worst output, over the calibration samples.", 0.0, 1.0)
     ] = None
     max_cpu_nodes: Annotated[int | None, Doc("Nodes that may run on the CPU.", minimum=0)] = None
+    max_latency_ms: Annotated[
+        float | None, Doc("Of one frame, as `npumake perf` estimates it.", minimum=0.0)
+    ] = None

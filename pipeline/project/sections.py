@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, NewType
 
+from pipeline.project.compiling import Compile as Compile
 from pipeline.project.doc import Doc as Doc
 from pipeline.project.evaluation import Dataset as Dataset
 from pipeline.project.evaluation import Evaluation as Evaluation
@@ -179,13 +180,6 @@ class Files:
 
 
 @dataclass(frozen=True)
-class Compile:
-    prefix: Annotated[
-        str | None, Doc("Name of the compiled file; the project's name by default.")
-    ] = None
-
-
-@dataclass(frozen=True)
 class Sections:
     """A whole project file. `inputs` and `data` are by name of the model's input, `*` the rest."""
 
@@ -213,7 +207,9 @@ class Sections:
     quantization: Annotated[Quantization, Doc("What is quantized, and to what.")] = field(
         default_factory=Quantization
     )
-    compile: Annotated[Compile, Doc("What the compiled files are.")] = Compile()
+    compile: Annotated[Compile, Doc("What the compiled files are.")] = field(
+        default_factory=Compile
+    )
     evaluation: Annotated[Evaluation | None, Doc("How good the artifacts are at their task.")] = (
         None
     )

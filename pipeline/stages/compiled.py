@@ -19,9 +19,11 @@ from pipeline.custom.operators import declared
 from pipeline.engine.lower import lowered
 from pipeline.errors import GraphError
 from pipeline.graph import Graph
+from pipeline.project.compiling import Compile
 from pipeline.project.files import SourceFiles
 from pipeline.quant.converted import members_beside
 from pipeline.quant.images import batch
+from pipeline.targets.settings import check_settings
 from pipeline.targets.target import Target
 
 
@@ -42,8 +44,13 @@ class Compiled:
 
 
 def compiled(
-    quantized: Graph, target: Target, sources: SourceFiles, custom_operators: Sequence[str] = ()
+    quantized: Graph,
+    target: Target,
+    sources: SourceFiles,
+    compile: Compile,
+    custom_operators: Sequence[str] = (),
 ) -> Compiled:
+    check_settings(compile, quantized, target)
     program = lowered(quantized, target.rounding, target.runnable)
     beside = members_beside(quantized, target)
     if target.backend != "hybrid":
@@ -56,5 +63,6 @@ def compiled(
         "target": digest.of_document(target),
     }
     code = declared(custom_operators, sources).used_by(quantized).sources
-    bundle = Bundle(target.name, program, provenance, batch(quantized), code, beside)
+    settings = {key: said for key, said in digest.plain(compile).items() if key != "prefix"}
+    bundle = Bundle(target.name, program, provenance, batch(quantized), code, beside, settings)
     return Compiled(bundle.to_bytes())

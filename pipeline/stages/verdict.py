@@ -20,11 +20,13 @@ from pipeline.evaluate.scored import ground
 from pipeline.evaluate.trying import Model, Trying, judged
 from pipeline.evaluate.verdict import Blamed, Judged, Verdict
 from pipeline.graph import Graph
+from pipeline.perf.latency import file_latency_ms
 from pipeline.project.files import SourceFiles
 from pipeline.project.sections import Evaluation, Files, Gate, Input, Quantization
 from pipeline.quant.qdq import DEFAULT
 from pipeline.quant.recipe import Recipe
 from pipeline.quant.rescale import rescaled
+from pipeline.stages.compiled import Compiled
 from pipeline.targets.target import Target
 
 
@@ -35,6 +37,7 @@ def verdict(
     recipe: Recipe,
     calibrated: Graph,
     quantized: Graph,
+    compiled: Compiled,
     comparison: Comparison,
     target: Target,
     gates: tuple[Gate, ...],
@@ -50,7 +53,9 @@ def verdict(
     compiled_score: Figures | None = None,
 ) -> Verdict:
     scores = (float_score, calibrated_score, quantized_score, compiled_score)
-    found = _measured([score for score in scores if score is not None], comparison)
+    timed = any(gate.max_latency_ms is not None for gate in gates)
+    latency = file_latency_ms(compiled.data, target) if timed else None
+    found = _measured([score for score in scores if score is not None], comparison, latency)
     wishes = [asked(gate, index, found) for index, gate in enumerate(gates)]
     if all(wish.met for wish in wishes):
         return Verdict(target.name, tuple(Judged(wish.number, wish.what, True) for wish in wishes))
@@ -70,10 +75,12 @@ def verdict(
     return Verdict(target.name, tuple(judged(wish, trying) for wish in wishes))
 
 
-def _measured(scores: Sequence[Figures], comparison: Comparison) -> Measured:
+def _measured(
+    scores: Sequence[Figures], comparison: Comparison, latency_ms: float | None
+) -> Measured:
     worst = min((output.cosine for output in comparison.outputs), default=1.0)
     cosine = worst if comparison.samples else None
-    return Measured(scores, cosine, len(_on_cpu(comparison)))
+    return Measured(scores, cosine, len(_on_cpu(comparison)), latency_ms)
 
 
 def _on_cpu(comparison: Comparison) -> list[Row]:

@@ -78,6 +78,24 @@ class Converter:
 
 
 @dataclass(frozen=True)
+class Cost:
+    """Published figures of the unit. One that is absent is not published, and is not guessed."""
+
+    macs: Annotated[
+        float | None,
+        Doc("int8 multiply-accumulates per second, at most, of `cores`; TOPS count each as two."),
+    ] = None
+    ddr: Annotated[float | None, Doc("Bytes per second between the unit and its DDR.")] = None
+    on_chip: Annotated[
+        int | None, Doc("Bytes on the chip that activations stay in.", minimum=0)
+    ] = None
+    cores: Annotated[int, Doc("Cores that `macs` counts.", minimum=1)] = 1
+    core_num: Annotated[
+        int | None, Doc("The most cores that one model runs on. None: not documented.", minimum=1)
+    ] = None
+
+
+@dataclass(frozen=True)
 class Vela:
     """What Arm's compiler is told of an Ethos-U and of the chip around it (its Arm/vela.ini)."""
 
@@ -146,6 +164,7 @@ class Target:
         Converter | None, Doc("Of a chip that EdgeFirst's converters compile for.")
     ] = None
 
+    cost: Annotated[Cost, Doc("What an estimate of the latency is made from.")] = Cost()
     vela: Annotated[Vela | None, Doc("Of `backend: vela`.")] = None
     iree: Annotated[Iree | None, Doc("Of `backend: iree`.")] = None
 

@@ -12,7 +12,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pipeline.digest import Json
+from pipeline.digest import Json, plain
+from pipeline.project.compiling import Compile
 from pipeline.project.document import Document, Route, Spot
 from pipeline.project.expand import routes
 from pipeline.targets.vendor import Vendor, refuse_missing
@@ -160,6 +161,18 @@ def put_model(vendor: Vendor, native: Native) -> None:
             native.put(("model", name), list(items), vendor.spot(f"{MODEL}.{key}"))
     prefix = f"{MODEL}.output_model_file_prefix"
     native.put(("compile", "prefix"), vendor.text(prefix), vendor.spot(prefix))
+
+
+def put_compile(vendor: Vendor, native: Native) -> None:
+    """`compile:` from the group of the compiler, where it asks for another than our default."""
+    for name, default in plain(Compile()).items():
+        key = f"compiler_parameters.{name}"
+        if name == "prefix" or vendor.value(key) is None:
+            continue
+        kind = vendor.keys[key].holds
+        said = int(vendor.text(key)) if kind is int else vendor.value(key)
+        if said != default:
+            native.put(("compile", name), said, vendor.spot(key))
 
 
 def refuse_missing_model(vendor: Vendor, kind: str) -> None:

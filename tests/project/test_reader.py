@@ -102,7 +102,16 @@ FULL = {
         "round_weights": "adaptive",
         "bias_correction": True,
     },
-    "compile": {"prefix": "mine"},
+    "compile": {
+        "prefix": "mine",
+        "compile_mode": "bandwidth",
+        "optimize_level": "O1",
+        "core_num": 2,
+        "max_time_per_fc": 2000,
+        "input_source": {"image": "pyramid"},
+        "jobs": 4,
+        "debug": True,
+    },
     "custom_operators": ["ops/*.py"],
     "variants": {"p9": {"calibration": {"percentile": 0.8}}},
     "matrix": {"calibration.method": ["max", "kl"]},
@@ -226,6 +235,12 @@ def routes(value, route=()):
 
 
 OTHER = {
+    "compile_mode": "balance",
+    "optimize_level": "O2",
+    "core_num": 3,
+    "max_time_per_fc": 0,
+    "image": "resizer",  # under input_source; no other route ends in it
+    "debug": False,
     "recipe": "plain",
     "equalize": False,
     "migrate": False,

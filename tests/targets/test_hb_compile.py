@@ -33,7 +33,12 @@ def test_an_example_becomes_a_native_project():
             "remove_nodes": ["fc"],
         },
         "targets": ["nash-e"],
-        "compile": {"prefix": "resnet50_224x224_nv12"},
+        "compile": {
+            "prefix": "resnet50_224x224_nv12",
+            "optimize_level": "O2",
+            "jobs": 32,
+            "debug": True,
+        },
         "inputs": {
             "image": {
                 "type": "rgb",
@@ -56,7 +61,7 @@ def test_the_model_and_its_march_are_enough():
     assert translate(document(text)).data == {
         "model": {"path": "m.onnx"},
         "targets": ["nash-m"],
-        "compile": {"prefix": "model"},
+        "compile": {"prefix": "model", "optimize_level": "O2", "jobs": 16, "debug": True},
         "inputs": {"*": {"type": "featuremap", "fed_type": "featuremap"}},
         "data": {"*": {"random": 8}},
         "calibration": {"method": "skip"},
@@ -111,7 +116,7 @@ OTHER: dict[str, tuple[Any, dict[str, Any]]] = {
     "compiler_parameters.compile_mode": ("bandwidth", {}),
     "compiler_parameters.balance_factor": (50, {"compile_mode": "balance"}),
     "compiler_parameters.optimize_level": ("O0", {}),
-    "compiler_parameters.core_num": (1, {}),
+    "compiler_parameters.core_num": (2, {"march": "nash-h"}),
     "compiler_parameters.max_time_per_fc": (1000, {}),
     "compiler_parameters.jobs": (8, {}),
     "compiler_parameters.debug": (False, {}),
@@ -139,7 +144,7 @@ def test_a_key_changes_the_project_or_says_why_not(key: str):
     name = key.partition(".")[2]
     same = {**beside, name: "m.other"} if key.endswith(("prototxt", "caffe_model")) else beside
     if name == "balance_factor":
-        same = {}  # hb_compile refuses `balance` without it
+        same = {**beside, name: 1}  # hb_compile refuses `balance` without it
     unperturbed, perturbed = native(**same), native(**{**beside, name: value})
     assert (perturbed == unperturbed) == (key in IGNORED)
 

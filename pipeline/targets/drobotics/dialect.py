@@ -33,6 +33,7 @@ from pipeline.targets.translation import (
     input_names,
     numbers,
     put_batch,
+    put_compile,
     put_method,
     put_model,
     put_operators,
@@ -73,6 +74,7 @@ def translate(document: Document, base: str = "", _beside: Json = None) -> Docum
         put_batch(site)
         _put_samples(site)
     put_method(vendor, native, vendor.text(f"{CALIBRATION}.calibration_type"))
+    put_compile(vendor, native)
     put_operators(vendor, native)
     _put_wishes(vendor, native)
     return native.document()

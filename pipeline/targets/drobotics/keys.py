@@ -105,12 +105,5 @@ IGNORED: dict[str, str] = {
     "in out/samples.npz",
     "model_parameters.log_level": "deprecated; it has no effect",
     "custom_op.custom_op_method": ONE_METHOD,
-    "compiler_parameters.compile_mode": _COMPILER,
-    "compiler_parameters.debug": _COMPILER,
-    "compiler_parameters.core_num": _COMPILER,
-    "compiler_parameters.optimize_level": _COMPILER,
-    "compiler_parameters.input_source": _COMPILER,
-    "compiler_parameters.max_time_per_fc": _COMPILER,
-    "compiler_parameters.jobs": _COMPILER,
     "compiler_parameters.advice": _COMPILER,
 }

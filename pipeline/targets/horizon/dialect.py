@@ -35,6 +35,7 @@ from pipeline.targets.translation import (
     input_names,
     numbers,
     put_batch,
+    put_compile,
     put_method,
     put_model,
     put_operators,
@@ -77,6 +78,7 @@ def translate(document: Document, base: str = "", _beside: Json = None) -> Docum
         put_batch(site)
         _put_samples(site)
     put_method(vendor, native, _kind(vendor))
+    put_compile(vendor, native)
     put_operators(vendor, native)
     _put_wishes(vendor, native)
     return native.document()

@@ -126,11 +126,13 @@ IGNORED: dict[str, str] = {
     "input_parameters.separate_name": _COMPILER,
     "calibration_parameters.preprocess_on": _DEPRECATED,
     "calibration_parameters.cal_data_type": "deprecated; a .npy file tells its type",
-    **{
-        key: _COMPILER
-        for key in KEYS
-        if key.startswith("compiler_parameters.") and "hbdk3" not in key
-    },
+    "compiler_parameters.balance_factor": _COMPILER,
+    "compiler_parameters.advice": _COMPILER,
+    "compiler_parameters.cache_mode": _COMPILER,
+    "compiler_parameters.cache_path": _COMPILER,
+    "compiler_parameters.max_l2m_size": _COMPILER,
+    "compiler_parameters.ability_entry": _COMPILER,
+    "compiler_parameters.extra_params": _COMPILER,
     "compiler_parameters.hbdk3_compatible_mode": _DEPRECATED,
     "custom_op.custom_op_method": ONE_METHOD,
 }

@@ -1,0 +1,145 @@
+"""The layers of a program: which subgraph each is in, what it computes and what it moves.
+
+OPs count a multiply-accumulate as two and any other number that is computed as one per number it
+is computed from; what only moves numbers has none. A tensor is moved through DDR where a layer and
+the one before it are not in the same subgraph, and where it lives while more lives than the chip
+holds. Constants are loaded once per frame, at the size that they have in the bundle.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from pipeline.bundle.memory import blocks_of, live_bytes, lives, tensor_bytes
+from pipeline.bundle.program import Instruction, Program
+
+# What runs between subgraphs: the CPU's models, and from and to float at the border.
+ON_CPU = frozenset({"onnx", "quantize", "dequantize"})
+MOVES = frozenset({"concat", "gather", "pad", "reshape", "resize_nearest", "slice", "transpose"})
+WINDOWS = frozenset({"average_pool", "average_twice", "max_pool"})
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One instruction that runs on the unit, once per frame. Sizes in bytes."""
+
+    name: str
+    op: str
+    subgraph: int
+    macs: int
+    ops: int
+    loaded: int
+    stored: int
+    origin: tuple[str, ...]
+
+    @property
+    def moved(self) -> int:
+        return self.loaded + self.stored
+
+
+def layers_of(program: Program, on_chip: int | None) -> tuple[Layer, ...]:
+    """In the order they run. `on_chip` are the bytes that the chip holds, None for not known: then
+    every tensor goes through DDR."""
+    numbers, held = subgraphs_of(program), _held(program, on_chip or 0)
+    readers: dict[str, list[int | None]] = {name: [None] for name in program.outputs}
+    for index, step in enumerate(program.instructions):
+        for name in step.inputs:
+            readers.setdefault(name, []).append(numbers.get(index))
+    makers = {n: i for i, step in enumerate(program.instructions) for n in step.outputs}
+
+    def loads(name: str, number: int) -> bool:
+        return name not in held or numbers.get(makers.get(name, -1)) != number
+
+    def stores(name: str, number: int) -> bool:
+        return name not in held or any(reader != number for reader in readers.get(name, ()))
+
+    size = {name: tensor_bytes(tensor) for name, tensor in program.tensors.items()}
+    return tuple(
+        Layer(
+            step.name,
+            step.op,
+            numbers[index],
+            macs(step, program),
+            operations(step, program),
+            _constant_bytes(step) + sum(size[n] for n in step.inputs if loads(n, numbers[index])),
+            sum(size[n] for n in step.outputs if stores(n, numbers[index])),
+            step.origin,
+        )
+        for index, step in enumerate(program.instructions)
+        if index in numbers
+    )
+
+
+def subgraphs_of(program: Program) -> dict[int, int]:
+    """By the index of an instruction that runs on the unit, its subgraph, counted from 0.
+
+    What reads from the CPU what that read from subgraph n is in subgraph n + 1 or later.
+    """
+    seen = dict.fromkeys(program.inputs, (-1, False))  # the last subgraph, and whether it made it
+    found: dict[int, int] = {}
+    for index, step in enumerate(program.instructions):
+        here = step.op not in ON_CPU and step.op != "constant"
+        number = max(
+            (done + (here and not there) for done, there in map(seen.__getitem__, step.inputs)),
+            default=-1,
+        )
+        if here:
+            found[index] = number = max(number, 0)
+        seen |= dict.fromkeys(step.outputs, (number, here))
+    return found
+
+
+def macs(step: Instruction, program: Program) -> int:
+    """Multiply-accumulates of an instruction; 0 of one that is no product."""
+    count = MACS.get(step.op)
+    return count(step, program) if count else 0
+
+
+def operations(step: Instruction, program: Program) -> int:
+    if step.op in MACS:
+        return 2 * macs(step, program)
+    if step.op in MOVES:
+        return 0
+    made = sum(_count(program, name) for name in step.outputs)
+    if step.op in WINDOWS:
+        return made * math.prod(step.attributes["kernel"])
+    return max([made, *(_count(program, name) for name in step.inputs)])
+
+
+def _conv(step: Instruction, program: Program) -> int:
+    return _count(program, step.outputs[0]) * math.prod(step.constants["weight"].shape[1:])
+
+
+def _conv_transpose(step: Instruction, program: Program) -> int:
+    return _count(program, step.inputs[0]) * math.prod(step.constants["weight"].shape[1:])
+
+
+def _matmul(step: Instruction, program: Program) -> int:
+    return _count(program, step.outputs[0]) * program.tensors[step.inputs[0]].shape[-1]
+
+
+MACS: Mapping[str, Callable[[Instruction, Program], int]] = {
+    "conv": _conv,
+    "conv_transpose": _conv_transpose,
+    "matmul": _matmul,
+}
+
+
+def _held(program: Program, on_chip: int) -> frozenset[str]:
+    """The tensors that stay on the chip: while one lives, all that lives fits."""
+    live = live_bytes(blocks_of(program), len(program.instructions))
+    return frozenset(
+        name
+        for name, (first, last) in lives(program).items()
+        if max(live[first + 1 : last + 2]) <= on_chip
+    )
+
+
+def _count(program: Program, name: str) -> int:
+    return math.prod(program.tensors[name].shape)
+
+
+def _constant_bytes(step: Instruction) -> int:
+    return sum(values.nbytes for values in step.constants.values())

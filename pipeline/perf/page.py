@@ -1,0 +1,144 @@
+"""The pages of hb_perf_result: each one file that asks for no other, in light and in dark."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Sequence
+from html import escape
+
+from pipeline.perf.estimate import Estimate, Subgraph
+
+UNKNOWN = "unknown"
+STYLE = """
+:root { color-scheme: light dark; --ink: #1c2128; --paper: #fff; --line: #d5dae1; --soft: #5b616b;
+  --unit: #0e7c86; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e4e8ee; --paper: #15181d; --line: #363c46;
+  --soft: #9aa3b0; --unit: #45b8c4; } }
+body { margin: 2rem auto; max-width: 66rem; padding: 0 1rem; background: var(--paper);
+  color: var(--ink); font: 15px/1.5 system-ui, sans-serif; }
+h1 { font-size: 1.5rem; } h2 { font-size: 1.1rem; margin-top: 2rem; color: var(--unit); }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; width: 100%; }
+th, td { padding: .3rem .7rem; border-bottom: 1px solid var(--line); text-align: left; }
+th { color: var(--soft); font-weight: 600; }
+.number { text-align: right; font-variant-numeric: tabular-nums; }
+li, .note { color: var(--soft); } a { color: var(--unit); }
+img { max-width: 100%; border-radius: 6px; }
+"""
+
+
+def model_page(found: Estimate, png: bytes) -> str:
+    """Model Performance Summary, Details, BIN Model Structure."""
+    moved = found.loaded + found.stored
+    summary = [
+        ("Model Name", found.name),
+        ("Target", found.target + (f" ({found.march})" if found.march else "")),
+        ("Model Latency(ms)", latency_text(found.latency, found.at_least)),
+        ("FPS", f"{found.fps:.2f}" if found.fps else UNKNOWN),
+        ("Total DDR (loaded+stored) bytes per frame(MB per frame)", f"{moved / 1e6:.3f}"),
+        ("Loaded Bytes per Frame", f"{found.loaded}"),
+        ("Stored Bytes per Frame", f"{found.stored}"),
+        ("Arena, bytes at its peak", f"{found.memory.peak}"),
+        ("Nodes on the CPU, not in these figures", str(len(found.on_cpu))),
+    ]
+    image = base64.b64encode(png).decode()
+    parts = [
+        "<h2>Model Performance Summary</h2>",
+        table(("", ""), summary),
+        "<h2>Details</h2>",
+        table(
+            (
+                "Model Subgraph Name",
+                "Model Subgraph Calculation Load (OPpf)",
+                "Model Subgraph DDR Occupation(Mbpf)",
+                "Model Subgraph Latency(ms)",
+            ),
+            [
+                (
+                    part.name,
+                    f"{part.ops}",
+                    f"{(part.loaded + part.stored) / 1e6:.3f}",
+                    latency_text(part.latency, part.at_least),
+                )
+                for part in found.subgraphs
+            ],
+            links=True,
+        ),
+        "<h2>BIN Model Structure</h2>",
+        f'<img alt="subgraphs and nodes on the CPU" src="data:image/png;base64,{image}">',
+        *_assumed(found),
+    ]
+    return page(found.name, parts)
+
+
+def subgraph_page(part: Subgraph, found: Estimate) -> str:
+    summary = [
+        ("OPs per frame", f"{part.ops}"),
+        ("Latency(ms)", latency_text(part.latency, part.at_least)),
+        ("Loaded Bytes per Frame", f"{part.loaded}"),
+        ("Stored Bytes per Frame", f"{part.stored}"),
+        ("Function calls", UNKNOWN if part.calls is None else str(part.calls)),
+    ]
+    head = ("Layer", "Type", "OPs", "Loaded", "Stored", "Time (us)", "Computes")
+    rows = [
+        (
+            layer.name,
+            layer.op,
+            f"{layer.ops}",
+            f"{layer.loaded}",
+            f"{layer.stored}",
+            UNKNOWN if time is None else f"{1e6 * time:.2f}",
+            ", ".join(layer.origin),
+        )
+        for layer, time in zip(part.layers, part.times, strict=True)
+    ]
+    details = (
+        ["<h2>Layer Details</h2>", table(head, rows)]
+        if found.debug
+        else [
+            "<p class=note>Layer Details are there where the project says "
+            "<code>compile: {debug: true}</code>.</p>"
+        ]
+    )
+    return page(
+        part.name, ["<h2>Summary</h2>", table(("", ""), summary), *details, *_assumed(found)]
+    )
+
+
+def latency_text(seconds: float | None, at_least: float) -> str:
+    """Milliseconds."""
+    if seconds is not None:
+        return f"{1000 * seconds:.4g}"
+    return f"{UNKNOWN}, at least {1000 * at_least:.4g}" if at_least else UNKNOWN
+
+
+def page(title: str, parts: Iterable[str]) -> str:
+    head = f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}'
+    view = '<meta name="viewport" content="width=device-width, initial-scale=1">'
+    body = "\n".join(parts)
+    return (
+        f"{head}</title>{view}<style>{STYLE}</style></head>\n"
+        f"<body><h1>{escape(title)}</h1>\n{body}\n</body></html>\n"
+    )
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], links: bool = False) -> str:
+    """The first column holds names, with `links` to the pages that are called so."""
+    top = "".join(f"<th{_class(index)}>{escape(cell)}</th>" for index, cell in enumerate(head))
+    lines = []
+    for first, *others in rows:
+        name = escape(first)
+        link = f'<a href="{name}.html">{name}</a>' if links else name
+        cells = "".join(f"<td{_class(i + 1)}>{escape(cell)}</td>" for i, cell in enumerate(others))
+        lines.append(f"<tr><td>{link}</td>{cells}</tr>")
+    heading = f"<tr>{top}</tr>" if any(head) else ""
+    return f'<div class="wide"><table>{heading}{"".join(lines)}</table></div>'
+
+
+def _class(column: int) -> str:
+    return ' class="number"' if column else ""
+
+
+def _assumed(found: Estimate) -> list[str]:
+    items = "".join(f"<li>{escape(said)}</li>" for said in found.assumptions)
+    return ["<h2>Assumptions</h2>", f"<ul>{items}</ul>"]

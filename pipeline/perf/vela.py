@@ -1,0 +1,120 @@
+"""What Vela estimated of the file that it compiled: read from the ZIP behind it.
+
+The figures are Vela's model of the chip and of the system that the target's file names.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import BinaryIO
+
+from pipeline.compilers.vela import ESTIMATE
+from pipeline.digest import Json
+from pipeline.errors import GraphError
+from pipeline.perf.page import page, table
+
+SUFFIX = ".tflite"
+MOST_BYTES = 1 << 24  # of an estimate: a layer is some hundred
+OFF_CHIP = ("dram", "off_chip_flash")
+WAYS = (("load", "read"), ("stor", "write"))
+ASSUMED = (
+    "estimated by Vela for the system configuration in the target's file; nothing was measured",
+    "operators on the CPU are not in it",
+)
+
+
+def read_vela(path: Path) -> dict[str, Json]:
+    """Milliseconds; memory in bytes. Raises GraphError for a file that holds no estimate."""
+    if not path.is_file():
+        raise GraphError("no such file", str(path))
+    with path.open("rb") as file:
+        return vela_of(file, path.name)
+
+
+def vela_of(file: BinaryIO, name: str) -> dict[str, Json]:
+    try:
+        with zipfile.ZipFile(file) as archive:
+            if archive.getinfo(ESTIMATE).file_size > MOST_BYTES:
+                raise ValueError("too large")
+            told = json.loads(archive.read(ESTIMATE))
+        return _document(told)
+    except (zipfile.BadZipFile, LookupError, TypeError, ValueError, ArithmeticError) as error:
+        hint = "perf is for a .hybrid and for what Vela compiled"
+        raise GraphError(f"no estimate of Vela: {error}", name, hint) from error
+
+
+def _document(told: Json) -> dict[str, Json]:
+    summary, layers = told["summary"], told["layers"]
+    seconds = float(summary["inference_time"])
+    return {
+        "latency (ms)": 1000.0 * seconds,
+        "FPS": 1.0 / seconds,
+        "cycles": float(summary["cycles_total"]),
+        **{f"{way}ed bytes per frame": _moved(summary, verb) for way, verb in WAYS},
+        "operators": dict(told["operators"]),
+        "layer details": [
+            {
+                "layer name": str(layer["Name"]),
+                "type": str(layer["NNG Operator"]),
+                "on": str(layer["Target"]),
+                "multiply-accumulates": float(layer["MAC Count"]),
+                "cycles": float(layer["Op Cycles"]),
+            }
+            for layer in layers
+        ],
+        "memory (KiB)": {
+            key.removesuffix("_memory_used"): float(value)
+            for key, value in summary.items()
+            if key.endswith("_memory_used")
+        },
+        "assumptions": [f"{told['tool']}: {ASSUMED[0]}", *ASSUMED[1:]],
+    }
+
+
+def _moved(summary: Mapping[str, Json], verb: str) -> float:
+    """Bytes to or from what is not on the chip."""
+    columns = [f"{m}_{what}_{verb}_bytes" for m in OFF_CHIP for what in ("feature_map", "weight")]
+    return sum(float(summary[column]) for column in columns)
+
+
+def vela_lines(name: str, found: Mapping[str, Json]) -> Iterator[str]:
+    """For a person."""
+    yield f"{name}, per frame, estimated by Vela"
+    yield f"  latency        {found['latency (ms)']:.3f} ms, {found['FPS']:.1f} FPS"
+    yield f"  cycles         {found['cycles']:.0f}"
+    loaded, stored = (found[f"{way}ed bytes per frame"] for way, _ in WAYS)
+    yield f"  off the chip   {loaded:.0f} bytes loaded, {stored:.0f} stored"
+    for memory, size in found["memory (KiB)"].items():
+        yield f"  {memory:<14} {size:.1f} KiB"
+    counted = found["operators"]
+    yield f"  operators      {counted['npu']} on the NPU, {counted['cpu']} on the CPU"
+    yield from (f"  assumed: {said}" for said in found["assumptions"])
+
+
+def vela_page(name: str, found: Mapping[str, Json]) -> str:
+    summary = [
+        ("Model Name", name),
+        ("Model Latency(ms)", f"{found['latency (ms)']:.3f}"),
+        ("FPS", f"{found['FPS']:.2f}"),
+        ("Cycles", f"{found['cycles']:.0f}"),
+        ("Loaded Bytes per Frame", f"{found['loaded bytes per frame']:.0f}"),
+        ("Stored Bytes per Frame", f"{found['stored bytes per frame']:.0f}"),
+        *((f"{key}, KiB", f"{size:.1f}") for key, size in found["memory (KiB)"].items()),
+        *(("Assumed", said) for said in found["assumptions"]),
+    ]
+    rows = [
+        (
+            layer["layer name"],
+            layer["type"],
+            layer["on"],
+            f"{layer['multiply-accumulates']:.0f}",
+            f"{layer['cycles']:.0f}",
+        )
+        for layer in found["layer details"]
+    ]
+    head = ("Layer", "Type", "On", "MACs", "Cycles")
+    parts = ["<h2>Model Performance Summary</h2>", table(("", ""), summary)]
+    return page(name, [*parts, "<h2>Layer Details</h2>", table(head, rows)])

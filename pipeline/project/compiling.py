@@ -1,0 +1,47 @@
+"""The section `compile:` and, for each of its keys, what comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+from pipeline.project.doc import Doc
+
+
+@dataclass(frozen=True)
+class Compile:
+    prefix: Annotated[
+        str | None, Doc("Name of the compiled file; the project's name by default.")
+    ] = None
+    compile_mode: Annotated[
+        Literal["latency", "bandwidth", "balance"], Doc("What the vendor's compiler saves.")
+    ] = "latency"
+    optimize_level: Annotated[
+        Literal["O0", "O1", "O2", "O3"], Doc("How hard the vendor's compiler tries.")
+    ] = "O3"
+    core_num: Annotated[int, Doc("Cores of the unit that one model runs on.", 1, 16)] = 1
+    max_time_per_fc: Annotated[
+        int, Doc("Microseconds after which another model may run: 0, never, or 1000 and more.", 0)
+    ] = 0
+    input_source: Annotated[
+        Mapping[str, Literal["ddr", "pyramid", "resizer"]],
+        Doc("Where the board feeds an input from, by its name."),
+    ] = field(default_factory=dict)
+    jobs: Annotated[int | None, Doc("Processes of the vendor's compiler.", 1, 4096)] = None
+    debug: Annotated[bool, Doc("Whether the performance report tells of each layer.")] = False
+
+
+RECORDED = "recorded: for the vendor's compiler; our integers are the same whatever it says"
+
+# What comes of a key. A bundle's manifest holds them all, but for `prefix`.
+EFFECTS: Mapping[str, str] = {
+    "prefix": "names the compiled file",
+    "compile_mode": RECORDED,
+    "optimize_level": RECORDED,
+    "core_num": "the estimate takes so many cores; more than the chip runs a model on are refused",
+    "max_time_per_fc": "the estimate cuts a subgraph into function calls that take no longer",
+    "input_source": RECORDED,
+    "jobs": RECORDED,
+    "debug": "the performance report has a row for each layer",
+}
