@@ -203,7 +203,9 @@ def _comparison(path: Path) -> Description:
         (row.node, row.on, row.type, row.calibrated_cosine, row.cosine, row.threshold, row.dtype)
         for row in found.rows
     )
-    outputs = {o.name: {"cosine": o.cosine, "chebyshev": o.quantized.chebyshev} for o in found.outputs}
+    outputs = {
+        o.name: {"cosine": o.cosine, "chebyshev": o.quantized.chebyshev} for o in found.outputs
+    }
     columns = (
         "Node",
         "ON",
