@@ -202,13 +202,14 @@ def finished(folder: Path, product: Product) -> Build:
 
 
 def _told(found: Build, made: Sequence[Node], prefix: str) -> list[Any]:
-    from pipeline.cli.tables import comparison_table
-    from pipeline.debug.compare import Comparison
+    from pipeline.cli.tables import comparison_table, guilty_lines
+    from pipeline.debug.compared import Comparison
 
     told: list[Any] = []
     for node in (node for node in made if node.stage == "comparison"):
         comparison = Comparison.load(found.artifact(node))
         told.append(comparison_table(prefix, comparison))
+        told += guilty_lines(comparison)
         told += [f"note: {note}" for note in comparison.notes]
     return told
 

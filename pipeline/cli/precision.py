@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING
 
 from pipeline.cache.publish import replacing
 from pipeline.cli.screen import SCREEN
-from pipeline.cli.searched import Place, place_of, wish_of
+from pipeline.cli.searched import Place, bring_up, place_of, wish_of
 from pipeline.digest import Json
 from pipeline.errors import GateError
 from pipeline.make.node import Node
-from pipeline.progress import hearing, listening
+from pipeline.progress import listening
 
 if TYPE_CHECKING:
     from pipeline.make.trials import Trials
@@ -83,7 +83,7 @@ def run(given: argparse.Namespace) -> int:
     from pipeline.quant.choice import chosen
 
     place = place_of(given.model, given.metric)
-    _bring_up(place, quiet=given.json)
+    bring_up(place.build, _needed(place), quiet=given.json)
     wish = wish_of(given, place)
     trials = Trials(place.build, place.calibrated, place.comparison, given.to, place.task)
     try:
@@ -138,24 +138,10 @@ def _question(given: argparse.Namespace) -> str:
     return next(f"--{key} {value}" for key, value in options.items() if value is not None) + drop
 
 
-def _bring_up(place: Place, quiet: bool) -> None:
-    """Make what the trials are made from, where it is not current."""
-    from pipeline.make.maker import make
-
-    build = place.build
-    needed = {*place.calibrated.inputs.values(), place.comparison.inputs["samples"]}
-    needed |= {place.task.score.name} if place.task else set()
-    for node in reversed(build.plan.nodes):
-        if node.name in needed:
-            needed |= {*node.inputs.values()}
-    for node in build.plan.nodes:
-        if node.name in needed and not build.is_current(node):
-            SCREEN.begin(node.name)
-            with listening(SCREEN.progress), hearing(lambda line: None if quiet else print(line)):
-                how, seconds = make(build, node)
-            SCREEN.end()
-            if not quiet:
-                SCREEN.line(f"{how:<8}  {node.name:<44}  {seconds:6.2f} s")
+def _needed(place: Place) -> set[str]:
+    """What the trials are made from."""
+    task = {place.task.score.name} if place.task else set()
+    return {*place.calibrated.inputs.values(), place.comparison.inputs["samples"], *task}
 
 
 def _print_front(title: str, found: Found) -> None:

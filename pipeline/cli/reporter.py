@@ -111,8 +111,8 @@ class Reporter:
         """One table per target; of many, one line each in one table."""
         if not self._compared:
             return
-        from pipeline.cli.tables import comparison_table, summary_table
-        from pipeline.debug.compare import Comparison
+        from pipeline.cli.tables import comparison_table, guilty_lines, summary_table
+        from pipeline.debug.compared import Comparison
 
         found = [
             (node.group, Comparison.load(build.artifact(node))) for build, node in self._compared
@@ -122,6 +122,8 @@ class Reporter:
             return
         for project, comparison in found:
             SCREEN.console.print(comparison_table(project, comparison))
+            for line in guilty_lines(comparison):
+                SCREEN.line(line, "red")
             for note in comparison.notes:
                 SCREEN.line(f"note: {note}")
 

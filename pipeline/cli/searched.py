@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipeline.cli.projects import selected
+from pipeline.cli.screen import SCREEN
 from pipeline.digest import Json
 from pipeline.errors import ProjectError, did_you_mean
 from pipeline.make.build import Build
 from pipeline.make.node import Node
+from pipeline.progress import hearing, listening
 
 if TYPE_CHECKING:
     from pipeline.make.trials import Task
@@ -30,6 +32,24 @@ class Place(NamedTuple):
     def is_alone(self) -> bool:
         """Whether what the project says speaks of nothing else."""
         return sum(node.stage == "calibrated" for node in self.build.plan.nodes) == 1
+
+
+def bring_up(build: Build, wanted: set[str], quiet: bool) -> None:
+    """Make the nodes of these names, and what they are made from, where it is not current."""
+    from pipeline.make.maker import make
+
+    needed = set(wanted)
+    for node in reversed(build.plan.nodes):
+        if node.name in needed:
+            needed |= {*node.inputs.values()}
+    for node in build.plan.nodes:
+        if node.name in needed and not build.is_current(node):
+            SCREEN.begin(node.name)
+            with listening(SCREEN.progress), hearing(lambda line: None if quiet else print(line)):
+                how, seconds = make(build, node)
+            SCREEN.end()
+            if not quiet:
+                SCREEN.line(f"{how:<8}  {node.name:<44}  {seconds:6.2f} s")
 
 
 def wish_of(given: argparse.Namespace, place: Place) -> Wish:

@@ -148,7 +148,7 @@ def _listings(given: argparse.Namespace, made: Mapping[str, Path]) -> dict[str, 
     """The documented files by name; empty where there is nothing to tell."""
     from pipeline.bundle.archive import Bundle
     from pipeline.debug import synap_files
-    from pipeline.debug.compare import Comparison
+    from pipeline.debug.compared import Comparison
     from pipeline.graph import Graph
     from pipeline.targets.synaptics.formats import formats
     from pipeline.targets.synaptics.rules import typed

@@ -8,7 +8,7 @@ from rich import box
 from rich.table import Table
 
 from pipeline.debug.checked import Checked
-from pipeline.debug.compare import Comparison
+from pipeline.debug.compared import Comparison, Row
 from pipeline.debug.placed import Placed
 from pipeline.evaluate.figures import Evaluated
 
@@ -23,20 +23,24 @@ def comparison_table(project: str, comparison: Comparison) -> Table:
     table = _node_table(project, comparison)
     for row in comparison.rows:
         table.add_row(
-            shortened(row.node),
+            _mark(row, comparison) + shortened(row.node),
             row.on,
             "--" if row.subgraph is None else f"id({row.subgraph})",
             row.type,
+            _cosine(row.calibrated_cosine, comparison),
             _cosine(row.cosine, comparison),
             "--" if row.threshold is None else f"{row.threshold:.6f}",
             row.dtype,
-            style=None if row.subgraph is not None else "yellow",
+            style=_style(row, comparison),
         )
     table.add_section()
     for output in comparison.outputs:
         name = shortened(output.name)
         table.add_row(
-            *(name, "--", "--", "Output", _cosine(output.cosine, comparison), "--", "float"),
+            *(name, "--", "--", "Output"),
+            _cosine(output.calibrated_cosine, comparison),
+            _cosine(output.cosine, comparison),
+            *("--", "float"),
             style="bold",
         )
     return table
@@ -59,10 +63,34 @@ def _node_table(project: str, comparison: Comparison) -> Table:
     table.add_column("Node", no_wrap=True)
     for name in ("ON", "Subgraph", "Type"):
         table.add_column(name, no_wrap=True, min_width=len(name))
-    table.add_column("Cosine Similarity", justify="right", no_wrap=True, min_width=17)
+    for name in ("Calibrated Cosine", "Quantized Cosine"):
+        table.add_column(name, justify="right", no_wrap=True, min_width=len(name))
     table.add_column("Threshold", justify="right", no_wrap=True, min_width=10)
     table.add_column("DataType", no_wrap=True, min_width=11)
     return table
+
+
+def _mark(row: Row, comparison: Comparison) -> str:
+    """Seen without colours too."""
+    return "> " if comparison.guilty is not None and row.node == comparison.guilty.node else ""
+
+
+def _style(row: Row, comparison: Comparison) -> str | None:
+    """What is guilty is red, what is the CPU's is yellow."""
+    if _mark(row, comparison):
+        return "bold red"
+    return None if row.subgraph is not None else "yellow"
+
+
+def guilty_lines(comparison: Comparison) -> list[str]:
+    """Below the table of a build that is far off: whom to blame, and what to try."""
+    guilty = comparison.guilty
+    if guilty is None:
+        return []
+    known = ", ".join(name for name in guilty.origin if name != guilty.node)
+    where = f" ({known} in the trained model)" if known else ""
+    lines = [f"worst node: {guilty.node}{where} loses {guilty.lost:.6f} itself: {guilty.cause}"]
+    return lines + ([f"try:  {guilty.remedy}"] if guilty.remedy else [])
 
 
 def summary_table(comparisons: Sequence[tuple[str, Comparison]]) -> Table:

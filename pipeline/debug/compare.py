@@ -6,102 +6,36 @@ and rounded to DIGITS when they are written: the last bits of a float engine are
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import ClassVar, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 
-from pipeline import digest
 from pipeline.bundle.program import Program, Tensor
 from pipeline.custom.operators import NO_OPERATORS, Operators
+from pipeline.debug.compared import DIGITS, Comparison, Output, Row, distance
 from pipeline.engine.fusion import absorbed, result
 from pipeline.engine.lower import DQ, Q, lowered
 from pipeline.engine.mixed import FloatSession, float_session
 from pipeline.engine.ort import Feeds
 from pipeline.engine.parallel import side_by_side
 from pipeline.engine.reference import ReferenceSession
-from pipeline.errors import CacheError
 from pipeline.graph import Graph, Node, Value, is_float, origin, producer, told
 from pipeline.kernels import affine
-from pipeline.kernels.measure import Agreement, Alignment, agreement, alignments
+from pipeline.kernels.measure import Agreement, agreements
 from pipeline.quant.placement import activations, subgraphs
 from pipeline.targets.accepted import beyond_documented
 from pipeline.targets.target import Target
 
-DIGITS = 6
 
+class _Sums(NamedTuple):
+    """Of one tensor: float against calibrated and against quantized."""
 
-@dataclass(frozen=True)
-class Row:
-    """A node: where it runs, the threshold of what it reads, and the cosine of what it makes."""
+    calibrated: Agreement = Agreement()
+    quantized: Agreement = Agreement()
 
-    node: str
-    on: str
-    subgraph: int | None
-    type: str
-    cosine: float
-    calibrated_cosine: float
-    threshold: float | None
-    dtype: str
-    origin: tuple[str, ...] = ()  # the nodes of the trained model it computes
-
-
-@dataclass(frozen=True)
-class Output:
-    """A model output, quantized against float: norms of the difference over all samples."""
-
-    name: str
-    cosine: float
-    calibrated_cosine: float
-    l1: float
-    l2: float
-    chebyshev: float
-
-
-@dataclass(frozen=True)
-class Comparison:
-    target: str
-    samples: int
-    rows: tuple[Row, ...]
-    outputs: tuple[Output, ...]
-    notes: tuple[str, ...] = ()  # what could not be had, and what the vendor's own tool refuses
-
-    suffix: ClassVar[str] = ".json"
-
-    def save(self, path: Path) -> None:
-        path.write_text(json.dumps(digest.plain(self), indent=1) + "\n")
-
-    @classmethod
-    def load(cls, path: Path) -> Comparison:
-        """Raises CacheError for a file that `save` did not write."""
-        try:
-            document = json.loads(path.read_bytes())
-            rows = tuple(Row(**row | {"origin": tuple(row["origin"])}) for row in document["rows"])
-            outputs = tuple(Output(**output) for output in document["outputs"])
-            notes = tuple(document["notes"])
-            return cls(document["target"], document["samples"], rows, outputs, notes)
-        except (ValueError, KeyError, TypeError) as error:
-            raise CacheError(f"not a comparison: {error}", str(path)) from error
-
-
-@dataclass(frozen=True)
-class _Sums:
-    """Of one tensor: float against calibrated and against quantized; of a model output also how
-    far quantized is from float."""
-
-    calibrated: Alignment
-    quantized: Alignment
-    output: Agreement
-
-    def __add__(self, other: _Sums) -> _Sums:
-        return _Sums(
-            self.calibrated + other.calibrated,
-            self.quantized + other.quantized,
-            self.output + other.output,
-        )
+    def plus(self, other: _Sums) -> _Sums:
+        return _Sums(self.calibrated + other.calibrated, self.quantized + other.quantized)
 
 
 class _Engines(NamedTuple):
@@ -131,7 +65,7 @@ def compare(
         ReferenceSession(program, operators),
     )
     answers = [str(value.name) for value in optimized_float.outputs]
-    sums, count = _summed(engines, views, feeds, answers)
+    sums, count = _summed(engines, views, feeds)
     numbers = subgraphs(optimized_float, _in_integers(optimized_float, program))
     rows = tuple(
         _row(node, sums[_name(node)], views[_name(node)], program, target, numbers.get(node))
@@ -200,7 +134,7 @@ def _codes(value: Value) -> Value:
 
 
 def _summed(
-    engines: _Engines, views: Mapping[str, View], feeds: Iterable[Feeds], outputs: Collection[str]
+    engines: _Engines, views: Mapping[str, View], feeds: Iterable[Feeds]
 ) -> tuple[dict[str, _Sums], int]:
     """The agreement of each tensor over all feeds, and how many feeds there were."""
     real, fake, exact = engines
@@ -210,22 +144,16 @@ def _summed(
     def compared(feed: Feeds) -> list[_Sums]:
         made = zip(real.run(None, feed), fake.run(None, feed), exact.run(codes, feed), strict=True)
         return [
-            _compared(a, real_numbers(b, grid), real_numbers(c, grid), name in outputs)
-            for name, (a, b, c), grid in zip(views, made, grids, strict=True)
+            _Sums(*agreements(a, (real_numbers(b, grid), real_numbers(c, grid))))
+            for (a, b, c), grid in zip(made, grids, strict=True)
         ]
 
-    sums = [_Sums(Alignment(), Alignment(), Agreement()) for _ in views]
+    sums = [_Sums()] * len(views)
     count = 0
     for found in side_by_side(compared, feeds):
-        sums = [total + one for total, one in zip(sums, found, strict=True)]
+        sums = [total.plus(one) for total, one in zip(sums, found, strict=True)]
         count += 1
     return dict(zip(views, sums, strict=True)), count
-
-
-def _compared(a: np.ndarray, calibrated: np.ndarray, quantized: np.ndarray, out: bool) -> _Sums:
-    """`out`: whether it is a model output."""
-    to_calibrated, to_quantized = alignments(a, (calibrated, quantized))
-    return _Sums(to_calibrated, to_quantized, agreement(a, quantized) if out else Agreement())
 
 
 def _watching(graph: Graph, names: list[str], operators: Operators) -> FloatSession:
@@ -258,6 +186,8 @@ def _row(
         round(sums.calibrated.cosine, DIGITS),
         round(max(_threshold(t) for t in grids), DIGITS) if on_the_chip and grids else None,
         f"{grids[0].dtype}/{made.dtype}" if on_the_chip and grids else "float/float",
+        distance(sums.calibrated),
+        distance(sums.quantized),
         origin(node) if clamp is None else (*origin(node), *origin(clamp)),
     )
 
@@ -274,7 +204,6 @@ def _output(name: str, sums: _Sums) -> Output:
         name,
         round(sums.quantized.cosine, DIGITS),
         round(sums.calibrated.cosine, DIGITS),
-        round(sums.output.l1, DIGITS),
-        round(sums.output.l2, DIGITS),
-        round(sums.output.chebyshev, DIGITS),
+        distance(sums.calibrated),
+        distance(sums.quantized),
     )

@@ -13,7 +13,7 @@ import numpy as np
 
 from pipeline.bundle.archive import Bundle
 from pipeline.data.samples import Samples
-from pipeline.debug.compare import Comparison
+from pipeline.debug.compared import Comparison
 from pipeline.digest import Json
 from pipeline.errors import CacheError, GraphError
 from pipeline.frontends.tflite.flatbuffer import MalformedError
@@ -203,7 +203,9 @@ def _comparison(path: Path) -> Description:
         (row.node, row.on, row.type, row.calibrated_cosine, row.cosine, row.threshold, row.dtype)
         for row in found.rows
     )
-    outputs = {o.name: {"cosine": o.cosine, "chebyshev": o.chebyshev} for o in found.outputs}
+    outputs = {
+        o.name: {"cosine": o.cosine, "chebyshev": o.quantized.chebyshev} for o in found.outputs
+    }
     columns = (
         "Node",
         "ON",

@@ -20,7 +20,7 @@ import yaml
 
 from pipeline.bundle.archive import Bundle
 from pipeline.bundle.program import Tensor
-from pipeline.debug.compare import Comparison
+from pipeline.debug.compared import Comparison
 from pipeline.digest import Json
 from pipeline.engine.fusion import absorbed, result
 from pipeline.engine.lower import DQ, Q

@@ -3,9 +3,12 @@
     cosine     sum a*b / sqrt(sum a*a * sum b*b)     1 for two zero tensors, 0 for one
     mse        sum e*e / count                       sqnr_db    10 * log10(sum a*a / sum e*e)
     l1         sum |e|                               l2         sqrt(sum e*e)
-    chebyshev  max |e|
+    mre        sum |e| / sum |a|                     chebyshev  max |e|
 
-All come from six sums, in float64, which add up over batches: block by block, each so short that
+The mean relative error is that of the magnitudes in all: of single elements it has no meaning where
+a is zero, as behind a Relu it is.
+
+All come from seven sums, in float64, which add up over batches: block by block, each so short that
 BLAS gives its products to one thread. The number of threads so changes no bit.
 """
 
@@ -52,6 +55,7 @@ class Agreement:
     squared: float = 0.0
     absolute: float = 0.0
     chebyshev: float = 0.0
+    magnitude: float = 0.0  # sum |a|
     count: int = 0
 
     def __add__(self, other: Agreement) -> Agreement:
@@ -62,6 +66,7 @@ class Agreement:
             self.squared + other.squared,
             self.absolute + other.absolute,
             float(np.maximum(self.chebyshev, other.chebyshev)),  # which keeps a NaN
+            self.magnitude + other.magnitude,
             self.count + other.count,
         )
 
@@ -72,6 +77,13 @@ class Agreement:
     @property
     def mse(self) -> float:
         return self.squared / self.count if self.count else 0.0
+
+    @property
+    def mre(self) -> float:
+        """Infinite where there is an error and no signal."""
+        if self.absolute == 0.0:
+            return 0.0
+        return self.absolute / self.magnitude if self.magnitude else math.inf
 
     @property
     def sqnr_db(self) -> float:
@@ -93,12 +105,27 @@ def agreement(a: Numbers, b: Numbers) -> Agreement:
     """The sums of one pair; `a` is the reference. Raises ValueError if the shapes differ."""
     if a.shape != b.shape:
         raise ValueError(f"shapes differ: {a.shape} and {b.shape}")
-    flat_a, flat_b = np.ravel(a), np.ravel(b)
-    total = Agreement()
-    for start in range(0, a.size, BLOCK):
+    (found,) = agreements(a, (b,))
+    return found
+
+
+def agreements(a: Numbers, others: Sequence[Numbers]) -> list[Agreement]:
+    """The sums of `a`, the reference, with each of the others, which have its shape; what is of
+    `a` alone is summed once."""
+    flat, parts = np.ravel(a), [np.ravel(other) for other in others]
+    sums = [Agreement()] * len(parts)
+    for start in range(0, flat.size, BLOCK):
         block = slice(start, start + BLOCK)
-        total += _of_block(flat_a[block].astype(np.float64), flat_b[block].astype(np.float64))
-    return total
+        x = flat[block].astype(np.float64)
+        aa, magnitude = _dot(x, x), float(np.sum(np.abs(x)))
+        for index, part in enumerate(parts):
+            y = part[block].astype(np.float64)
+            ab, bb = _dot(x, y), _dot(y, y)
+            error = np.abs(np.subtract(x, y, out=y), out=y)
+            squared, absolute = _dot(error, error), float(np.sum(error))
+            largest = float(np.max(error))
+            sums[index] += Agreement(ab, aa, bb, squared, absolute, largest, magnitude, x.size)
+    return sums
 
 
 def alignments(a: Numbers, others: Sequence[Numbers]) -> list[Alignment]:
@@ -118,19 +145,6 @@ def alignments(a: Numbers, others: Sequence[Numbers]) -> list[Alignment]:
 
 def _dot(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> float:
     return float(np.dot(a, b))
-
-
-def _of_block(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> Agreement:
-    error = np.abs(a - b)
-    return Agreement(
-        _dot(a, b),
-        _dot(a, a),
-        _dot(b, b),
-        _dot(error, error),
-        float(np.sum(error)),
-        float(np.max(error, initial=0.0)),
-        a.size,
-    )
 
 
 def cosine(a: Numbers, b: Numbers) -> float:
@@ -155,3 +169,7 @@ def l1(a: Numbers, b: Numbers) -> float:
 
 def l2(a: Numbers, b: Numbers) -> float:
     return agreement(a, b).l2
+
+
+def mre(a: Numbers, b: Numbers) -> float:
+    return agreement(a, b).mre

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 from pipeline.custom.operators import declared
 from pipeline.data.samples import Samples
-from pipeline.debug.compare import Comparison, compare
+from pipeline.debug.compare import compare
+from pipeline.debug.compared import Comparison
 from pipeline.graph import Graph
 from pipeline.progress import track
 from pipeline.project.files import SourceFiles

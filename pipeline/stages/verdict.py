@@ -12,7 +12,7 @@ from functools import partial
 from pipeline.custom.operators import declared
 from pipeline.data.samples import Samples
 from pipeline.debug.blame import local_losses
-from pipeline.debug.compare import Comparison, Row
+from pipeline.debug.compared import Comparison, Row
 from pipeline.engine.mixed import float_session
 from pipeline.evaluate.figures import Figures
 from pipeline.evaluate.gates import Measured, asked

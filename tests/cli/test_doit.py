@@ -44,7 +44,7 @@ def test_a_node_is_built_with_what_it_needs_and_nothing_else(fresh: Workspace) -
 def test_a_project_by_name_two_at_a_time(fresh: Workspace, built_once: Workspace) -> None:
     run = fresh.doit("-n", "2", "digits")
     assert len(made(run, "made")) == 14
-    assert run.stdout.count("Cosine Similarity") == 2
+    assert run.stdout.count("Quantized Cosine") == 2
     assert fresh.digests() == built_once.digests()
 
 

@@ -117,7 +117,7 @@ def test_build_prints_a_table_per_target(here: Workspace) -> None:
         path.unlink()
     output = here.npumake("build").stdout
     rows = [line.split() for line in output.splitlines() if line.strip()]
-    header = "Node ON Subgraph Type Cosine Similarity Threshold DataType"
+    header = "Node ON Subgraph Type Calibrated Cosine Quantized Cosine Threshold DataType"
     assert [" ".join(row) for row in rows].count(header) == 2
     assert ["preprocess_image", "BPU", "id(0)", "Conv"] in [row[:4] for row in rows]
     last = [row for row in rows if row[:1] == ["logits"]][-1]

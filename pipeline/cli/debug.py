@@ -1,0 +1,250 @@
+"""npumake debug: which node is to blame, with the vendors' debugging functions
+
+MODEL is PROJECT[@VARIANT][:TARGET], whose own samples are used, or a calibrated .onnx file, with
+its calibration data beside: a folder <input>/*.npy or a samples.npz. Lists are bracketed,
+[Conv_2,Conv_9], and may be nested. Every probe is kept in the cache: interrupted, it goes on where
+it was.
+
+example:
+  npumake debug get-sensitivity-of-nodes digits:rdk-x5 -m [cosine-similarity,mse]
+  npumake debug plot-acc-error calibrated.onnx calibration_data -q [weight,activation]
+  npumake debug plot-distribution digits:rdk-x5 -n [stem_conv]
+  npumake debug runall digits:rdk-x5 -s debug_result
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pipeline.cli.screen import SCREEN
+from pipeline.errors import ProjectError
+from pipeline.progress import listening
+
+if TYPE_CHECKING:
+    from pipeline.debug.sensitivity import Patient
+    from pipeline.make.memory import Memory
+
+INTERRUPTED = 130
+NAMES = ("cosine-similarity", "mse", "mre", "sqnr", "chebyshev")
+TYPES = ("node", "weight", "activation")
+LIST = "[A,B]"
+
+
+class Flag(NamedTuple):
+    names: tuple[str, ...]
+    how: dict[str, Any]
+
+
+def _bool(text: str) -> bool:
+    if text.lower() not in ("true", "false", "1", "0", "yes", "no"):
+        raise argparse.ArgumentTypeError("True or False")
+    return text.lower() in ("true", "1", "yes")
+
+
+def nested(text: str) -> Any:
+    """`[a,[b,'c']]` as lists of text; a bare word as it is. Raises ArgumentTypeError."""
+    import yaml
+
+    try:
+        found = yaml.load(text, yaml.BaseLoader) if text.startswith("[") else text
+    except yaml.YAMLError as error:
+        raise argparse.ArgumentTypeError("a list in brackets: [a,b]") from error
+    if not _is_names(found):
+        raise argparse.ArgumentTypeError("names, or lists of names: [a,b]")
+    return found
+
+
+def _is_names(found: Any, depth: int = 0) -> bool:
+    if isinstance(found, str):
+        return True
+    return isinstance(found, list) and depth < 2 and all(_is_names(x, depth + 1) for x in found)
+
+
+TRUE = {"type": _bool, "nargs": "?", "const": True, "default": False, "metavar": "True|False"}
+METRICS = {"type": nested, "default": "cosine-similarity", "metavar": LIST}
+SAVE = Flag(("-s", "--save_dir"), {"type": Path, "default": Path("debug_result")})
+OUTPUT = Flag(("-o", "--output_node"), {"metavar": "NODE", "help": "stop here"})
+INTERESTED = Flag(("-i", "--interested_nodes"), {"type": nested, "metavar": LIST})
+SHOWN = {**TRUE, "default": True}
+NODES = Flag(("-n", "--nodes_list"), {"type": nested, "required": True, "metavar": LIST})
+# sub-verb: its flags as the vendors have them
+FLAGS: dict[str, tuple[Flag, ...]] = {
+    "get-sensitivity-of-nodes": (
+        Flag(("-m", "--metrics"), {**METRICS, "help": f"{', '.join(NAMES)}; the first sorts"}),
+        OUTPUT,
+        Flag(("-n", "--node_type"), {"choices": TYPES, "default": "node"}),
+        Flag(("-d", "--data_num"), {"type": int, "metavar": "N", "help": "samples; all unless"}),
+        Flag(("-v", "--verbose"), {**SHOWN, "help": "print the table (default)"}),
+        INTERESTED,
+        Flag(("--json",), {"action": "store_true", "help": "for machines"}),
+    ),
+    "plot-acc-error": (
+        SAVE,
+        Flag(("-q", "--quantize_node"), {"type": nested, "metavar": LIST}),
+        Flag(("-nq", "--non_quantize_node"), {"type": nested, "metavar": LIST}),
+        Flag(("-m", "--metric"), {"choices": NAMES, "default": NAMES[0]}),
+        Flag(("-a", "--average_mode"), TRUE),
+    ),
+    "plot-distribution": (SAVE, NODES),
+    "get-channelwise-data-distribution": (
+        SAVE,
+        NODES,
+        Flag(("-a", "--axis"), {"type": int, "metavar": "AXIS"}),
+    ),
+    "runall": (
+        SAVE,
+        Flag(("-nm", "--ns_metrics"), METRICS),
+        OUTPUT,
+        Flag(("-nt", "--node_type"), {"choices": TYPES}),
+        Flag(("-dn", "--data_num"), {"type": int, "metavar": "N"}),
+        Flag(("-v", "--verbose"), SHOWN),
+        INTERESTED,
+        Flag(("-dnl", "--dis_nodes_list"), {"type": nested, "metavar": LIST}),
+        Flag(("-cn", "--cw_nodes_list"), {"type": nested, "metavar": LIST}),
+        Flag(("-a", "--axis"), {"type": int, "metavar": "AXIS"}),
+        Flag(("-qn", "--quantize_node"), {"type": nested, "metavar": LIST}),
+        Flag(("-nqn", "--non_quantize_node"), {"type": nested, "metavar": LIST}),
+        Flag(("-am", "--ae_metric"), {"choices": NAMES, "default": NAMES[0]}),
+        Flag(("-avm", "--average_mode"), TRUE),
+    ),
+}
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    functions = parser.add_subparsers(dest="function", required=True, metavar="FUNCTION")
+    for name, flags in FLAGS.items():
+        function = functions.add_parser(name, aliases=[name.replace("-", "_")])
+        function.set_defaults(function=name)
+        function.add_argument("model", metavar="MODEL")
+        function.add_argument("data", metavar="CALIBRATION_DATA", nargs="?")
+        function.add_argument("-j", "--jobs", type=int, metavar="N", help="probes at a time")
+        for flag in flags:
+            function.add_argument(*flag.names, **flag.how)
+
+
+def run(given: argparse.Namespace) -> int:
+    from pipeline.make.memory import Memory, cache_directory
+
+    memory = Memory(cache_directory(Path.cwd()))
+    patient = _of_file(given, memory) if _is_file(given.model) else _of_project(given)
+    known = {flag.names[-1].lstrip("-") for flag in FLAGS[given.function]} - {"json", "data_num"}
+    parameters = {name: getattr(given, name) for name in known}
+    SCREEN.begin(given.function)
+    try:
+        with listening(SCREEN.progress):
+            lines = FUNCTIONS[given.function](patient, parameters, given)
+    except KeyboardInterrupt:
+        SCREEN.end()
+        print("interrupted: the probes made are kept, the next run goes on")
+        return INTERRUPTED
+    finally:
+        SCREEN.end()
+        memory.save()
+    print(lines)
+    return 0
+
+
+def _sensitivity(patient: Patient, said: Mapping[str, Any], given: argparse.Namespace) -> str:
+    from pipeline.debug import get_sensitivity_of_nodes
+    from pipeline.debug.functions import sensitivity_text
+
+    table = get_sensitivity_of_nodes(patient, **{**said, "verbose": False})
+    if given.json:
+        return json.dumps(table, indent=1)
+    shown = "node" if given.interested_nodes is not None else given.node_type
+    return sensitivity_text(shown, table) if given.verbose else f"{len(table)} nodes"
+
+
+def _curves(patient: Patient, said: Mapping[str, Any], _given: argparse.Namespace) -> str:
+    from pipeline.debug import plot_acc_error
+
+    return f"wrote     {plot_acc_error(calibrated_data=None, model_or_file=patient, **said)}"
+
+
+def _distribution(patient: Patient, said: Mapping[str, Any], _given: argparse.Namespace) -> str:
+    from pipeline.debug import plot_distribution
+
+    plots = plot_distribution(calibrated_data=None, model_or_file=patient, **said)
+    return "\n".join(f"wrote     {path}" for path in plots)
+
+
+def _channels(patient: Patient, said: Mapping[str, Any], _given: argparse.Namespace) -> str:
+    from pipeline.debug import get_channelwise_data_distribution as plot
+
+    plots = plot(calibrated_data=None, model_or_file=patient, **said)
+    return "\n".join(f"wrote     {path}" for path in plots)
+
+
+def _all(patient: Patient, said: Mapping[str, Any], given: argparse.Namespace) -> str:
+    from pipeline.debug import runall
+    from pipeline.debug.functions import sensitivity_text
+
+    found = runall(patient, None, **{**said, "verbose": False})
+    tables = [sensitivity_text(kind, table) for kind, table in found.items()]
+    return "\n".join([*(tables if given.verbose else []), f"wrote     {given.save_dir}"])
+
+
+FUNCTIONS: dict[str, Callable[[Patient, Mapping[str, Any], argparse.Namespace], str]] = {
+    "get-sensitivity-of-nodes": _sensitivity,
+    "plot-acc-error": _curves,
+    "plot-distribution": _distribution,
+    "get-channelwise-data-distribution": _channels,
+    "runall": _all,
+}
+
+
+def _is_file(model: str) -> bool:
+    return model.endswith(".onnx")
+
+
+def _of_file(given: argparse.Namespace, memory: Memory) -> Patient:
+    """Raises ProjectError and GraphError."""
+    from pipeline.debug.functions import examined
+
+    if given.data is None:
+        hint = "npumake debug ... calibrated.onnx calibration_data"
+        raise ProjectError("which calibration data?", given.model, hint)
+    count = getattr(given, "data_num", None)
+    patient = examined(given.model, given.data, count)
+    return _remembering(patient, memory, given.jobs)
+
+
+def _of_project(given: argparse.Namespace) -> Patient:
+    """Its calibrated graph and its samples, made where they are not. Raises PipelineError."""
+    from pipeline.cli.searched import bring_up, place_of
+    from pipeline.custom.operators import declared
+    from pipeline.data.samples import Samples
+    from pipeline.debug.fed import fed
+    from pipeline.debug.sensitivity import Patient
+    from pipeline.graph import Graph
+
+    place = place_of(given.model, None)
+    build, node, samples = place.build, place.calibrated, place.comparison.inputs["samples"]
+    bring_up(build, {node.name, samples}, quiet=getattr(given, "json", False))
+    build.memory.save()
+    graph = Graph.load(build.artifact(node))
+    said = place.comparison.params["custom_operators"]
+    operators = declared(said, build.sources(place.comparison))
+    data = given.data or Samples.load(build.artifact(build.plan.node(samples)))
+    chosen = fed(data, graph, getattr(given, "data_num", None))
+    return _remembering(Patient(graph, chosen, operators), build.memory, given.jobs)
+
+
+def _remembering(patient: Patient, memory: Memory, jobs: int | None) -> Patient:
+    from dataclasses import replace
+
+    from pipeline import digest
+    from pipeline.debug.fed import digest_of
+    from pipeline.make.probes import Probes
+
+    inputs = {
+        "calibrated": digest.of_bytes(patient.calibrated.to_bytes()),
+        "samples": digest_of(patient.samples),
+    }
+    for name, data in patient.operators.sources.items():
+        inputs[f"operators/{name}"] = digest.of_bytes(data)
+    return replace(patient, remembered=Probes(memory, inputs), at_once=jobs)

@@ -1,0 +1,129 @@
+"""What a comparison tells: of every node and every output how close it stays to the float model."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from pipeline import digest
+from pipeline.errors import CacheError
+from pipeline.kernels.measure import Agreement
+
+DIGITS = 6
+
+
+@dataclass(frozen=True)
+class Distance:
+    """How far a tensor is from the float one, over all samples (pipeline.kernels.measure)."""
+
+    mse: float
+    mre: float | None
+    sqnr_db: float | None  # None where there is no error, or no signal
+    chebyshev: float
+    l1: float
+    l2: float
+
+
+@dataclass(frozen=True)
+class Row:
+    """A node: where it runs, the threshold of what it reads, and how close what it makes is."""
+
+    node: str
+    on: str
+    subgraph: int | None
+    type: str
+    cosine: float
+    calibrated_cosine: float
+    threshold: float | None
+    dtype: str
+    calibrated: Distance
+    quantized: Distance
+    origin: tuple[str, ...] = ()  # the nodes of the trained model it computes
+
+
+@dataclass(frozen=True)
+class Output:
+    """A model output, quantized against float."""
+
+    name: str
+    cosine: float
+    calibrated_cosine: float
+    calibrated: Distance
+    quantized: Distance
+
+
+@dataclass(frozen=True)
+class Guilty:
+    """The node that loses most itself, not what it inherits: of the cosine of what it makes. What
+    its grids do to it, and a line of YAML to try, empty where none is known."""
+
+    node: str
+    lost: float
+    origin: tuple[str, ...]
+    cause: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    target: str
+    samples: int
+    rows: tuple[Row, ...]
+    outputs: tuple[Output, ...]
+    notes: tuple[str, ...] = ()  # what could not be had, and what the vendor's own tool refuses
+    guilty: Guilty | None = None  # only where an output is far off
+
+    suffix: ClassVar[str] = ".json"
+
+    def save(self, path: Path) -> None:
+        path.write_text(json.dumps(digest.plain(self), indent=1) + "\n")
+
+    @classmethod
+    def load(cls, path: Path) -> Comparison:
+        """Raises CacheError for a file that `save` did not write."""
+        try:
+            document = json.loads(path.read_bytes())
+            rows = tuple(
+                Row(**_told(row) | {"origin": tuple(row["origin"])}) for row in document["rows"]
+            )
+            outputs = tuple(Output(**_told(output)) for output in document["outputs"])
+            guilty = document["guilty"] and Guilty(
+                **document["guilty"] | {"origin": tuple(document["guilty"]["origin"])}
+            )
+            return cls(
+                document["target"],
+                document["samples"],
+                rows,
+                outputs,
+                tuple(document["notes"]),
+                guilty,
+            )
+        except (ValueError, KeyError, TypeError) as error:
+            raise CacheError(f"not a comparison: {error}", str(path)) from error
+
+
+def distance(sums: Agreement) -> Distance:
+    """The figures of these sums, to so many digits as mean something."""
+    return Distance(
+        rounded(sums.mse),
+        _finite(sums.mre),
+        _finite(sums.sqnr_db),
+        rounded(sums.chebyshev),
+        rounded(sums.l1),
+        rounded(sums.l2),
+    )
+
+
+def rounded(value: float) -> float:
+    return float(f"{value:.{DIGITS}g}")
+
+
+def _finite(value: float) -> float | None:
+    return None if math.isinf(value) else rounded(value)
+
+
+def _told(document: dict[str, Any]) -> dict[str, Any]:
+    return document | {name: Distance(**document[name]) for name in ("calibrated", "quantized")}

@@ -1,0 +1,41 @@
+"""The figures the debugger ranks by, under the names of the vendors' tools; of several outputs that
+of the worst."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from pipeline.errors import ProjectError, did_you_mean
+from pipeline.kernels.measure import Agreement
+
+
+class Metric(NamedTuple):
+    of: Callable[[Agreement], float]
+    worst: Callable[[Sequence[float]], float]  # min or max
+
+    def figure(self, sums: Sequence[Agreement]) -> float:
+        return self.worst([self.of(one) for one in sums])
+
+    def loss(self, figure: float) -> float:
+        """The larger, the worse; what is no number is worst."""
+        if math.isnan(figure):
+            return math.inf
+        return -figure if self.worst is min else figure
+
+
+METRICS = {
+    "cosine-similarity": Metric(lambda sums: sums.cosine, min),
+    "mse": Metric(lambda sums: sums.mse, max),
+    "mre": Metric(lambda sums: sums.mre, max),
+    "sqnr": Metric(lambda sums: sums.sqnr_db, min),
+    "chebyshev": Metric(lambda sums: sums.chebyshev, max),
+}
+
+
+def metric(name: str) -> Metric:
+    """Raises ProjectError for one that nobody knows."""
+    if name not in METRICS:
+        raise ProjectError(f"unknown metric `{name}`", hint=did_you_mean(name, METRICS))
+    return METRICS[name]

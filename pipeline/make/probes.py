@@ -1,0 +1,76 @@
+"""Probes kept in the store, each by its key, so that a sensitivity is worked out once.
+
+The key is a document like that of a stage: code, tools, the calibrated graph, what it is fed, and
+which of its calibration nodes quantize.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import asdict
+from pathlib import Path
+
+from pipeline import digest
+from pipeline.cache.publish import scratch
+from pipeline.cache.store import Record
+from pipeline.debug import probing
+from pipeline.debug.probing import Sums
+from pipeline.debug.sensitivity import Question
+from pipeline.errors import CacheError
+from pipeline.kernels.measure import Agreement
+from pipeline.make.memory import Memory
+from pipeline.make.node import Key
+
+
+class Probes:
+    """Answers about one graph and its samples; `inputs` are the digests of both, and of the custom
+    operators. `made` counts those worked out, `recalled` those known before."""
+
+    def __init__(self, memory: Memory, inputs: Mapping[str, str]) -> None:
+        self.made = self.recalled = 0
+        self._memory = memory
+        self._inputs = dict(inputs)
+        self._code = memory.code.closure(probing.__name__)
+
+    def get(self, question: Question) -> Sums | None:
+        """Raises CacheError for a record that is not a probe's."""
+        record = self._memory.store.recall(digest.of_document(self._key(question)))
+        if record is None:
+            return None
+        with self._scratch() as path:
+            if not self._memory.store.fetch(record.digest, path):
+                return None
+            self.recalled += 1
+            return _read(path)
+
+    def __setitem__(self, question: Question, sums: Sums) -> None:
+        self.made += 1
+        document = self._key(question)
+        with self._scratch() as path:
+            path.write_text(json.dumps([asdict(one) for one in sums]) + "\n")
+            made = self._memory.store.put(path)
+            record = Record(document, made, path.stat().st_size)
+            self._memory.store.remember(digest.of_document(document), record)
+
+    def _scratch(self) -> AbstractContextManager[Path]:
+        return scratch(self._memory.root / "probe.json", self._memory.root)
+
+    def _key(self, question: Question) -> Key:
+        return {
+            "stage": "probe",
+            "code": self._code.digest,
+            "tools": dict(self._code.tools),
+            "params": {"places": list(question.places), "output": question.output},
+            "target": None,
+            "inputs": self._inputs,
+            "sources": {},
+        }
+
+
+def _read(path: Path) -> Sums:
+    try:
+        return tuple(Agreement(**one) for one in json.loads(path.read_bytes()))
+    except (ValueError, TypeError) as error:
+        raise CacheError(f"not a probe: {error}", str(path)) from error
