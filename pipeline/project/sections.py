@@ -22,6 +22,7 @@ from pipeline.project.precision import Calibration as Calibration
 from pipeline.project.precision import Layer as Layer
 from pipeline.project.precision import Method as Method
 from pipeline.project.precision import Quantization as Quantization
+from pipeline.project.security import Security as Security
 from pipeline.project.transforms import Transform
 
 Overlay = NewType("Overlay", dict[str, Any])  # keys of the project that replace what stands there
@@ -214,6 +215,9 @@ class Sections:
         default_factory=Quantization
     )
     compile: Annotated[Compile, Doc("What the compiled files are.")] = Compile()
+    security: Annotated[
+        Security, Doc("Security policies of inputs and outputs, for `npumake secure`.")
+    ] = field(default_factory=Security)
     evaluation: Annotated[Evaluation | None, Doc("How good the artifacts are at their task.")] = (
         None
     )

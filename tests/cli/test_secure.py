@@ -5,6 +5,7 @@ from pathlib import Path
 import certificates
 import numpy as np
 import pytest
+from workspaces import lay_out
 
 from pipeline.bundle.archive import Bundle
 from pipeline.bundle.program import Instruction, Program, Tensor
@@ -71,3 +72,16 @@ def test_run_opens_it_with_both_keys_and_not_with_one(folder, capsys):
     for given, words in ((vendor, "no encryption key"), (key, "too"), ([], "opens with its keys")):
         assert main(["bench", "a.hybrid", "--frame_count", "1", *given]) in (2, 3)
         assert words in capsys.readouterr().err
+
+
+def test_a_build_carries_the_policies_that_show_tells_of_the_secure_file(tmp_path):
+    workspace = lay_out(tmp_path)
+    file = workspace.project / "project.yaml"
+    own = "\nsecurity: {inputs: {image: secure}}\ntargets: [sl1680]\n"
+    file.write_text(file.read_text().partition("\ntargets:")[0] + own)
+    workspace.npumake("build", "digits")
+    certificates.written(tmp_path)
+    out = str(workspace.project / "out/digits.sl1680.hybrid")
+    workspace.npumake("secure", out, "--security", "security.yaml", "-o", "m.hybrid")
+    shown = [line.split() for line in workspace.npumake("show", "m.hybrid").stdout.splitlines()]
+    assert ["inputs", "image", "secure"] in shown
