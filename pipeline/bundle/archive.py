@@ -218,6 +218,10 @@ def _members(file: BinaryIO, data: memoryview) -> dict[str, Any]:
             raise ValueError("its members are compressed")
         if sum(entry.file_size for entry in entries) > len(data):
             raise ValueError("its members overlap")
+        if any(not 0 <= entry.header_offset < len(data) for entry in entries):
+            raise ValueError("a member lies outside the file")
+        if any(".." in name or "\\" in name or "//" in name for name in code):
+            raise ValueError("the name of a member leads elsewhere")
         found: dict[str, Any] = {
             name: archive.read(name) for name in (*MEMBERS, *code, *beside) if name != WEIGHTS
         }
