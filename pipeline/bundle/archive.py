@@ -3,8 +3,8 @@
 A `.hybrid` is a ZIP that any reader opens: nothing compressed, every date 1980-01-01, so that the
 same program is the same bytes on every machine.
 
-    manifest.json    format, version, target, batch, what the project said under `compile`, inputs,
-                     outputs, SHA-256 of the other members
+    manifest.json    format, version, target, batch, what the project said under `compile`, security
+                     policies other than the usual, inputs, outputs, SHA-256 of the other members
     program.json     tensors and instructions; a constant is (offset, dtype, shape) in weights.bin;
                      the memory plan (pipeline.bundle.memory)
     weights.bin      the constants, each aligned to 64 bytes, equal ones stored once
@@ -42,6 +42,10 @@ MEMBERS = ("manifest.json", "program.json", WEIGHTS, "provenance.json")
 HEADER = struct.Struct("<4s5H3I2H")  # of a member: signature, ..., lengths of name and extra field
 CODE = "code/"  # the folder of members that are Python
 PACK = "pack.json"  # of a file that holds several bundles
+SEAL = "seal.json"  # of a file that holds one, signed
+# Where a tensor's memory may lie, the usual first; on a chip that has a secure one.
+INPUT_POLICIES = ("any", "secure", "non-secure")
+OUTPUT_POLICIES = ("secure-if-input-secure", "any")
 BESIDE = ("edgefirst.json", "labels.txt")  # members for other readers
 
 # What a stranger's bytes make zipfile, json and `unpacked` raise.
@@ -71,8 +75,19 @@ class Bundle:
     code: Mapping[str, bytes] = field(default_factory=dict)
     beside: Mapping[str, bytes] = field(default_factory=dict)  # by a name of BESIDE
     settings: Mapping[str, Json] = field(default_factory=dict)  # section `compile`, less the prefix
+    # by "inputs" or "outputs" and name, where it is not the usual policy
+    security: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     suffix: ClassVar[str] = ".hybrid"
+
+    @property
+    def policies(self) -> dict[str, dict[str, str]]:
+        """The security policy of every input and output, by role and name."""
+        usual = {
+            "inputs": dict.fromkeys(self.program.inputs, INPUT_POLICIES[0]),
+            "outputs": dict.fromkeys(self.program.outputs, OUTPUT_POLICIES[0]),
+        }
+        return {role: {**names, **self.security.get(role, {})} for role, names in usual.items()}
 
     def to_bytes(self) -> bytes:
         program, weights = packed(self.program)
@@ -100,15 +115,16 @@ class Bundle:
             if (manifest["format"], manifest["version"]) != (FORMAT, VERSION):
                 raise GraphError(f"a bundle of another version: {manifest['version']}", name)
             program = unpacked(_document(members["program.json"]), members[WEIGHTS])
+            target, batch = manifest["target"], _batch(manifest.get("batch", 1))
             code = {n.removeprefix(CODE): data for n, data in members.items() if n.startswith(CODE)}
             beside = {name: members[name] for name in BESIDE if name in members}
             provenance = _document(members["provenance.json"])
-            target, batch = manifest["target"], _batch(manifest.get("batch", 1))
             settings = dict(manifest.get("compile", {}))
-            made = cls(target, program, provenance, batch, code, beside, settings)
-            if manifest != _manifest(made, members):
+            security = _security(dict(manifest.get("security", {})), program)
+            found = cls(target, program, provenance, batch, code, beside, settings, security)
+            if manifest != _manifest(found, members):
                 raise ValueError("the manifest does not describe the other members")
-            return made
+            return found
         except DAMAGE as error:
             raise GraphError(f"not a bundle, or damaged: {error}", name) from error
 
@@ -136,6 +152,18 @@ def _batch(given: Json) -> int:
     return given
 
 
+def _security(given: Json, program: Program) -> dict[str, dict[str, str]]:
+    known = {
+        "inputs": (program.inputs, INPUT_POLICIES),
+        "outputs": (program.outputs, OUTPUT_POLICIES),
+    }
+    for role, (names, policies) in known.items():
+        for name, policy in dict(given.get(role, {})).items():
+            if name not in names or policy not in policies:
+                raise ValueError(f"`{name}` has no security policy {policy!r}")
+    return given
+
+
 def _manifest(bundle: Bundle, members: Mapping[str, bytes]) -> dict[str, Json]:
     program = bundle.program
     return {
@@ -144,6 +172,7 @@ def _manifest(bundle: Bundle, members: Mapping[str, bytes]) -> dict[str, Json]:
         "target": str(bundle.target),
         **({"batch": bundle.batch} if bundle.batch > 1 else {}),
         **({"compile": bundle.settings} if bundle.settings else {}),
+        **({"security": digest.plain(bundle.security)} if bundle.security else {}),
         "inputs": _interface(program, program.inputs),
         "outputs": _interface(program, program.outputs),
         "sha256": {name: digest.of_bytes(data) for name, data in members.items()},
@@ -185,12 +214,18 @@ def _members(file: BinaryIO, data: memoryview) -> dict[str, Any]:
         beside = [name for name in BESIDE if name in names]
         if PACK in names:
             raise GraphError("a packed model: choose one of those in it", hint="npumake info FILE")
+        if SEAL in names:
+            raise GraphError("a secure model: it opens with its keys", hint="npumake show FILE")
         if sorted(names) != sorted([*MEMBERS, *code, *beside]):
             raise ValueError("other members than a bundle has")
         if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
             raise ValueError("its members are compressed")
         if sum(entry.file_size for entry in entries) > len(data):
             raise ValueError("its members overlap")
+        if any(not 0 <= entry.header_offset < len(data) for entry in entries):
+            raise ValueError("a member lies outside the file")
+        if any(".." in name or "\\" in name or "//" in name for name in code):
+            raise ValueError("the name of a member leads elsewhere")
         found: dict[str, Any] = {
             name: archive.read(name) for name in (*MEMBERS, *code, *beside) if name != WEIGHTS
         }

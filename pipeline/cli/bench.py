@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipeline.cli import keys
 from pipeline.errors import ProjectError
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     spellings = ("--profile_path", "--profile-path")
     parser.add_argument(*spellings, type=Path, metavar="DIR", help="profiler.log, profiler.csv")
     parser.add_argument("--profiling", action="store_true", help="SyNAP's table of the layers")
+    keys.arguments(parser)
 
 
 def run(given: argparse.Namespace) -> int:
@@ -55,7 +57,7 @@ def run(given: argparse.Namespace) -> int:
         raise ProjectError(f"1 to {MOST_THREADS} threads, not {given.thread_num}", "--thread_num")
     if given.frame_count < 1 or given.perf_time < 0:
         raise ProjectError("there is nothing to run", "--frame_count")
-    session = Session(given.model, threads=1)
+    session = Session(given.model, threads=1, keys=keys.keys_of(given))
     feeds = noise(session.get_inputs())
     found = perf(session, feeds, given.frame_count, 60 * given.perf_time, given.thread_num)
     print(_text(found, given.thread_num))

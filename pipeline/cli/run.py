@@ -16,6 +16,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipeline.cli import keys
 from pipeline.errors import ProjectError, did_you_mean
 
 if TYPE_CHECKING:
@@ -43,13 +44,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--draw", type=Path, metavar="FILE", help="the picture with its boxes")
     parser.add_argument("--threads", type=int, metavar="N")
     parser.add_argument("--json", action="store_true", help="for machines")
+    keys.arguments(parser)
 
 
 def run(given: argparse.Namespace) -> int:
     from pipeline.detection.carriers import labels_in, metadata_in
     from pipeline.runtime import Session
 
-    session = Session(given.model, threads=given.threads, model=given.name)
+    opening = keys.keys_of(given)
+    session = Session(given.model, threads=given.threads, model=given.name, keys=opening)
     files = files_of(given.input, session.input_names)
     made = session.run(None, feeds_of(session, files, given.colors), given.offset)
     outputs = dict(zip(session.output_names, made, strict=True))

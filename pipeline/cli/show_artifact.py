@@ -3,6 +3,7 @@
 example:
   npumake show projects/digits/out/quantized.rdk-x5.onnx
   npumake show digits:rdk-x5/compiled --json
+  npumake show model.secure.hybrid --vendor-certificate vendor.pem   # who signed, and may he?
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from pipeline.make.node import Node
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("artifact", metavar="ARTIFACT", help="a file, or the name of a node")
     parser.add_argument("--json", action="store_true", help="for machines")
+    what = "a secure model is checked against it"
+    parser.add_argument("--vendor-certificate", type=Path, metavar="FILE", help=what)
 
 
 def run(given: argparse.Namespace) -> int:
@@ -30,6 +33,9 @@ def run(given: argparse.Namespace) -> int:
 
     path, made = _found(given.artifact)
     description = digest.plain(describe(path))
+    if given.vendor_certificate:
+        _check_signature(path, given.vendor_certificate)
+        description["facts"]["checked"] = f"yes, against {given.vendor_certificate.name}"
     document = {
         "artifact": given.artifact,
         "bytes": path.stat().st_size,
@@ -42,6 +48,13 @@ def run(given: argparse.Namespace) -> int:
     else:
         _print(document)
     return 0
+
+
+def _check_signature(path: Path, vendor_certificate: Path) -> None:
+    """Raises GraphError, with the reason, unless the vendor lets sign whoever has signed."""
+    from pipeline.bundle.secure import Keys, seal_of, verified
+
+    verified(seal_of(path.read_bytes(), path.name), Keys.read(vendor_certificate), path.name)
 
 
 def _found(name: str) -> tuple[Path, Json]:

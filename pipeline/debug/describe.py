@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from pipeline.bundle.archive import Bundle
+from pipeline.bundle.certificates import called
+from pipeline.bundle.secure import is_secure, seal_of
 from pipeline.data.samples import Samples
 from pipeline.debug.compared import Comparison
 from pipeline.digest import Json
@@ -96,6 +98,29 @@ def _type(value: Value) -> str:
     if is_float(value):
         return "float32"
     return "unknown" if value.dtype is None else str(value.dtype.numpy())
+
+
+def _secure(path: Path) -> Description | None:
+    """What the seal says; whether the vendor stands by it is another question."""
+    with path.open("rb") as file:
+        if not is_secure(file):
+            return None
+    seal = seal_of(path.read_bytes(), path.name)
+    signer, policies = seal.signer, seal.document["security"]
+    return Description(
+        "secure model",
+        {
+            "cipher": seal.cipher or "none, only signed",
+            "signed by": called(signer.subject),
+            "issued by": called(signer.issuer),
+            "checked": "no, anybody may say this: --vendor-certificate FILE checks it",
+            "valid": f"{signer.not_valid_before_utc:%F} to {signer.not_valid_after_utc:%F}",
+        },
+        columns=("Role", "Tensor", "Security"),
+        rows=tuple(
+            (role, name, policy) for role in policies for name, policy in policies[role].items()
+        ),
+    )
 
 
 def _bundle(path: Path) -> Description:
@@ -234,7 +259,7 @@ def _figures(path: Path) -> Description | None:
 DESCRIBERS: dict[str, tuple[Callable[[Path], Any], ...]] = {
     Graph.suffix: (_graph,),
     ".tflite": (_tflite,),
-    Bundle.suffix: (_bundle,),
+    Bundle.suffix: (_secure, _bundle),
     Samples.suffix: (_samples, _statistics),
     Comparison.suffix: (_recipe, _figures, _comparison),
 }

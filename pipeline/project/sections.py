@@ -23,6 +23,7 @@ from pipeline.project.precision import Calibration as Calibration
 from pipeline.project.precision import Layer as Layer
 from pipeline.project.precision import Method as Method
 from pipeline.project.precision import Quantization as Quantization
+from pipeline.project.security import Security as Security
 from pipeline.project.transforms import Transform
 
 Overlay = NewType("Overlay", dict[str, Any])  # keys of the project that replace what stands there
@@ -210,6 +211,9 @@ class Sections:
     compile: Annotated[Compile, Doc("What the compiled files are.")] = field(
         default_factory=Compile
     )
+    security: Annotated[
+        Security, Doc("Security policies of inputs and outputs, for `npumake secure`.")
+    ] = field(default_factory=Security)
     evaluation: Annotated[Evaluation | None, Doc("How good the artifacts are at their task.")] = (
         None
     )

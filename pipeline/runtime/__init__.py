@@ -3,6 +3,7 @@
 It refuses to know how the artifact was made.
 """
 
+from pipeline.bundle.secure import Keys
 from pipeline.runtime.session import Session
 
-__all__ = ["Session"]
+__all__ = ["Keys", "Session"]

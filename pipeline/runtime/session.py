@@ -10,6 +10,7 @@ import numpy as np
 
 from pipeline.bundle.archive import Bundle
 from pipeline.bundle.pack import chosen
+from pipeline.bundle.secure import Keys, load_secure
 from pipeline.custom.operators import Operators, operators_in, require
 from pipeline.engine.exact import ExactSession
 from pipeline.engine.mixed import FloatSession, float_session
@@ -26,12 +27,14 @@ Engine = FloatSession | ExactSession | Batched | LiteRtSession | IreeSession
 
 class Trust(NamedTuple):
     """What the caller says: which Python may run, the operators of his own or what the file brings;
-    how many threads, None where it is left to the engine; which model of a packed file."""
+    how many threads, None where it is left to the engine; which model of a packed file; what opens
+    a secure one, and then nothing but secure ones."""
 
     operators: Operators
     allow_code: bool
     threads: int | None = None
     model: str | None = None
+    keys: Keys | None = None
 
 
 def _onnx(path: Path, trust: Trust) -> Engine:
@@ -46,7 +49,7 @@ def _onnx(path: Path, trust: Trust) -> Engine:
 
 
 def _bundle(path: Path, trust: Trust) -> Engine:
-    bundle = chosen(path, trust.model)
+    bundle = load_secure(path, trust.keys) if trust.keys else chosen(path, trust.model)
     operators = _trusted(bundle, path, trust)
     session = ExactSession(bundle.program, operators, trust.threads)
     return session if bundle.batch == 1 else Batched(session, bundle.batch)
@@ -91,7 +94,8 @@ class Session:
     LiteRT, `.vmfb` in IREE; these two take and give images NHWC. Raises GraphError for a file that
     cannot be run, and for feeds that do not fit. `threads` is 1 for `.onnx`, where it may change
     the last bit of a sum, and one per core for `.hybrid`, where it changes nothing. `model` chooses
-    one of a packed file.
+    one of a packed file. With `keys` only a model that the vendor lets sign is run: a secure
+    `.hybrid`, checked and deciphered in memory.
 
     A model with custom operators runs the user's Python, and only when told to: `operators` are
     files of the caller's own, `allow_code` takes those that a bundle brings.
@@ -105,15 +109,18 @@ class Session:
         allow_code: bool = False,
         threads: int | None = None,
         model: str | None = None,
+        keys: Keys | None = None,
     ) -> None:
         path = Path(path)
+        if keys and path.suffix != Bundle.suffix:
+            raise GraphError(f"no `{path.suffix}` file is signed", str(path))
         if path.suffix not in ENGINES:
             known = ", ".join(sorted(ENGINES))
             raise GraphError(f"no engine runs a `{path.suffix}` file", str(path), f"known: {known}")
         if not path.is_file():
             raise GraphError("no such file", str(path))
         self._engine = ENGINES[path.suffix](
-            path, Trust(_read(operators), allow_code, threads, model)
+            path, Trust(_read(operators), allow_code, threads, model, keys)
         )
         self.input_names: tuple[str, ...] = self._engine.input_names
         self.output_names: tuple[str, ...] = self._engine.output_names

@@ -17,13 +17,15 @@ from pipeline.bundle.archive import Bundle
 from pipeline.compilers.backends import built
 from pipeline.custom.operators import declared
 from pipeline.engine.lower import lowered
-from pipeline.errors import GraphError
+from pipeline.errors import GraphError, ProjectError, Route
 from pipeline.graph import Graph
 from pipeline.project.compiling import Compile
 from pipeline.project.files import SourceFiles
+from pipeline.project.sections import Security
 from pipeline.quant.converted import members_beside
 from pipeline.quant.images import batch
 from pipeline.targets.settings import check_settings
+from pipeline.quant.policies import policies
 from pipeline.targets.target import Target
 
 
@@ -48,21 +50,26 @@ def compiled(
     target: Target,
     sources: SourceFiles,
     compile: Compile,
+    security: Security,
     custom_operators: Sequence[str] = (),
 ) -> Compiled:
     check_settings(compile, quantized, target)
     program = lowered(quantized, target.rounding, target.runnable)
-    beside = members_beside(quantized, target)
+    beside, said = members_beside(quantized, target), policies(security, quantized, program)
     if target.backend != "hybrid":
         if batch(quantized) > 1:
             what = f"a file for `{target.name}` takes one image per run"
             raise GraphError(what, hint="leave `batch` out, or choose a target with a .hybrid")
+        if said:
+            what = f"a file for `{target.name}` carries no security policies"
+            raise ProjectError(what, Route("security"))
         return Compiled(built(program, quantized, target, beside))
     provenance = {
         "quantized": digest.of_bytes(quantized.to_bytes()),
         "target": digest.of_document(target),
     }
     code = declared(custom_operators, sources).used_by(quantized).sources
-    settings = {key: said for key, said in digest.plain(compile).items() if key != "prefix"}
-    bundle = Bundle(target.name, program, provenance, batch(quantized), code, beside, settings)
+    settings = {key: value for key, value in digest.plain(compile).items() if key != "prefix"}
+    made = (target.name, program, provenance, batch(quantized), code, beside)
+    bundle = Bundle(*made, settings=settings, security=said)
     return Compiled(bundle.to_bytes())

@@ -235,6 +235,11 @@ def test_a_model_of_tflite_may_be_fed_in_the_other_layout():
     assert said("data_layout: NCHW")["inputs"]["*"] == {"layout": "NHWC", "fed_layout": "NCHW"}
 
 
+def test_policies_are_those_of_the_inputs_and_outputs_by_number():
+    text = "inputs: [{security: any}, {security: secure}]\noutputs: [{security: any}]"
+    assert said(text)["security"] == {"inputs": {"@1": "secure"}, "outputs": {"@0": "any"}}
+
+
 DATA: dict[str, tuple[str, str, Json]] = {
     "noise": ("", "random", {"random": 8}),
     "arrays": ("", "s/*.npy", {"files": "s/*.npy"}),

@@ -24,6 +24,7 @@ from pipeline.targets.synaptics.keys import (
     SCHEME_OF,
     USUAL,
     InputEntry,
+    OutputEntry,
 )
 from pipeline.targets.synaptics.metafile import read_metafile
 from pipeline.targets.synaptics.rules import (
@@ -54,6 +55,7 @@ def translate(document: Document, base: str = "", beside: Json = None) -> Docume
         _put_preprocess(site)
         if meta.datasets:
             _put_samples(site, base)
+    _put_policies(meta, native)
     _put_quantization(meta, native)
     _put_delegates(meta, native)
     return native.document()
@@ -177,6 +179,19 @@ def _channels(site: _Site) -> str:
     if shape is None:
         return "bgr" if site.order == "bgr" else "auto"
     return "gray" if shape[-1 if site.meta.layout == "NHWC" else 1] == 1 else site.order
+
+
+def _put_policies(meta: Meta, native: Native) -> None:
+    """Those that are not the usual ones; by number, since entries may go without names."""
+    said: dict[str, list[str]] = {
+        "inputs": [one.security for one in (InputEntry(), *meta.inputs)],
+        "outputs": [one.security for one in (OutputEntry(), *meta.outputs)],
+    }
+    for role, policies in said.items():
+        for index, policy in enumerate(policies[1:]):
+            if policy != policies[0]:
+                at = meta.spot(role, index, "security")
+                native.put(("security", role, numbered(index)), policy, at)
 
 
 def _put_quantization(meta: Meta, native: Native) -> None:

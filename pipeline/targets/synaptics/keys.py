@@ -139,7 +139,9 @@ class Metafile:
     custom: Any = None
 
 
-_SECURE = "a .hybrid is neither encrypted nor signed: only the vendor's tool makes a secure model"
+_SECURE = (
+    "a build holds no secrets: `npumake secure --security FILE` encrypts and signs its .hybrid"
+)
 _CUSTOM = "it is the user's own, for tools of the user"
 _REAL = "a .hybrid always gives real numbers"
 _POSTPROCESSOR = (
@@ -153,12 +155,10 @@ IGNORED: dict[str, str] = {
     "dequantize_outputs": _REAL,
     "optimize": "it limits the memory traffic the vendor's compiler plans for",
     **{f"security.{key}": _SECURE for key in ("secure", "file", *SECRETS)},
-    "inputs.security": _SECURE,
     "inputs.custom": _CUSTOM,
     "outputs.shape": "shapes are computed",
     "outputs.dequantize": _REAL,
     "outputs.format": _POSTPROCESSOR,
-    "outputs.security": _SECURE,
     "outputs.custom": _CUSTOM,
     "quantization.options": "they are arguments of the vendor's quantizer",
     "custom": _CUSTOM,
@@ -169,7 +169,5 @@ USUAL: dict[str, Json] = {
     "denormalize_outputs": True,
     "dequantize_outputs": True,
     "optimize": True,
-    "inputs.security": "any",
     "outputs.dequantize": True,
-    "outputs.security": "secure-if-input-secure",
 }

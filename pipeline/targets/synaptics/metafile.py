@@ -103,8 +103,16 @@ def _security_file(data: Json, folder: Path) -> tuple[Path, ...]:
     name = named.get("file") if isinstance(named, dict) else None
     if not isinstance(name, str) or not (folder / name).is_file():
         return ()
-    document = read_document(folder / name, older_meaning)
+    secrets(folder / name)
+    return (folder / name,)
+
+
+def secrets(file: Path) -> dict[str, Path]:
+    """The keys and certificates that a security file names, by its four keys. Raises ProjectError.
+
+    Relative paths start at its folder."""
+    document = read_document(file, older_meaning)
     schema = schema_of(Security)
     keys = {key: schema["properties"][key] for key in SECRETS}
     check(document, {**schema, "properties": keys, "required": list(SECRETS)})
-    return (folder / name,)
+    return {key: file.parent / document.data[key] for key in SECRETS}

@@ -1,0 +1,33 @@
+"""What opens a secure model, on the command line."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipeline.errors import ProjectError
+
+if TYPE_CHECKING:
+    from pipeline.bundle.secure import Keys
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    said = {
+        "--vendor-certificate": "runs only a model that this vendor lets sign",
+        "--encryption-key": "of a secure model that is encrypted",
+    }
+    for flag, what in said.items():
+        parser.add_argument(flag, type=Path, metavar="FILE", help=what)
+
+
+def keys_of(given: argparse.Namespace) -> Keys | None:
+    """None where nothing is said of keys. Raises ProjectError."""
+    from pipeline.bundle.secure import Keys
+
+    if given.vendor_certificate:
+        return Keys.read(given.vendor_certificate, given.encryption_key)
+    if given.encryption_key:
+        what = "an encryption key alone: it does not tell who made the model"
+        raise ProjectError(what, "--encryption-key", "give --vendor-certificate, too")
+    return None
