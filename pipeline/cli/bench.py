@@ -27,6 +27,7 @@ MOST_THREADS = 8
 RUNS = 5  # of a layer by itself
 TYPES = {
     "conv": "ConvolutionReluPoolingLayer2",
+    "fully_connected": "FullyConnectedReluLayer",
     "matmul": "FullyConnectedReluLayer",
     "softmax": "Softmax2Layer",
     "transpose": "TensorTranspose",

@@ -62,6 +62,31 @@ KINDS: Mapping[str, tuple[int, int]] = {
     "TRANSPOSE_CONV": (3, 49),
 }
 
+# The versions that take int16, where they are others.
+WIDE: Mapping[str, int] = {
+    "ADD": 3,
+    "AVERAGE_POOL_2D": 3,
+    "BATCH_MATMUL": 3,
+    "CONCATENATION": 3,
+    "CONV_2D": 4,
+    "DEPTHWISE_CONV_2D": 5,
+    "DEQUANTIZE": 3,
+    "GATHER": 4,
+    "LOGISTIC": 3,
+    "MAXIMUM": 4,
+    "MAX_POOL_2D": 3,
+    "MEAN": 3,
+    "MINIMUM": 4,
+    "MUL": 4,
+    "RESIZE_BILINEAR": 4,
+    "RESIZE_NEAREST_NEIGHBOR": 4,
+    "SOFTMAX": 3,
+    "STRIDED_SLICE": 4,
+    "SUB": 5,
+    "TANH": 3,
+    "TRANSPOSE": 4,
+}
+
 
 def plain(rank: int) -> Order:
     return tuple(range(rank))
@@ -192,6 +217,8 @@ class Draft:
         options: Fields | None = None,
     ) -> None:
         version, union = KINDS[type]
+        if "int16" in {self.tensors[index].dtype for index in (*inputs, *outputs)}:
+            version = WIDE.get(type, version)
         operator = Operator(type, tuple(inputs), tuple(outputs), version, union, options or {})
         self.operators.append(operator)
 

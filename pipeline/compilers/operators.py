@@ -27,7 +27,9 @@ def _binary(kind: str) -> Callable[[Draft, Instruction], None]:
         varying = [name for name in whole if name not in draft.constants] or whole
         order = draft.order(varying[0]) if varying else plain(rank)
         read = [draft.read_like(name, order) for name in step.inputs]
-        clamped(draft, step, named, read, order, lambda activation: {0: ("b", activation)})
+        # Of int16 they would else want scales that are powers of two.
+        any_scale: Fields = {} if kind == "MUL" else {1: ("?", False)}
+        clamped(draft, step, named, read, order, lambda on: {0: ("b", on), **any_scale})
 
     return draw
 
@@ -97,6 +99,7 @@ OPERATORS: Mapping[str, Callable[[Draft, Instruction], None]] = {
     "constant": _constant,
     "conv": windows.conv,
     "dequantize": _as_it_lies("DEQUANTIZE"),
+    "fully_connected": windows.matmul,
     "gather": moving.gather,
     "lookup": _lookup,
     "matmul": windows.matmul,

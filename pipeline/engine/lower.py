@@ -129,7 +129,7 @@ class _Lowering:
         output = _grid(quantizer, quantizer.outputs[0])
         step = rule.lower(Site(node, tuple(operands), tuple(weights), output))
         names = tuple(operand.name for operand in operands)
-        step.attributes.update(self._clamped(clamp or node, output))
+        step.attributes.update(self._clamped(clamp or node, output) | step.attributes)
         self._emit(node, step, names, quantizer.outputs[0], output, clamp)
         self.done.update({quantizer} if clamp is None else {clamp, quantizer})
 

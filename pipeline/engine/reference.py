@@ -19,6 +19,7 @@ from pipeline.engine.ort import Feeds
 from pipeline.engine.twice_kernels import (
     add_twice,
     average_twice,
+    fully_connected,
     resize_twice,
     softmax_twice,
 )
@@ -261,6 +262,7 @@ KERNELS: dict[str, Callable[..., np.ndarray]] = {
     "conv_transpose": _conv,
     "dequantize": _dequantize,
     "div": _div,
+    "fully_connected": fully_connected,
     "gather": _gather,
     "layer_norm": _layer_norm,
     "lookup": _lookup,

@@ -1,12 +1,20 @@
 """Where TensorFlow Lite's kernels do more than round twice: rules and kernels of their own.
 
+    fully connected   the accumulator times s_x * s_w / s_y in float64, half away from zero
     add, sub   each side times 2**20 and s / (2 * max s), the sum times 2 * max s / (2**20 * s_y)
     mul        s_a * s_b / s_y in float32, as a matrix product of one scale
     average    of the codes themselves, half away from zero: one grid for what is read and made
     mean       the division is worked into the mantissa (pipeline.kernels.gemmlowp)
     softmax    gemmlowp's fixed point, onto the grid 1/256, -128
 
-All on int8; source: tensorflow/lite/kernels, the reference ones.
+Where int16 is read, which is symmetric, it is otherwise in these:
+
+    products   of 64 bits, times a mantissa of 15, rounded once
+    fully connected   the accumulator times s_x * s_w / s_y in float64, half away from zero
+    add, sub   each side times 2**15
+    sigmoid, tanh, softmax    from short tables (pipeline.kernels.interpolated), onto 2**-15
+
+Source: tensorflow/lite/kernels, the reference ones.
 """
 
 from __future__ import annotations
@@ -19,18 +27,29 @@ from pipeline.engine import resizing, rules
 from pipeline.engine.site import Rule, Site, Step, factor
 from pipeline.errors import GraphError
 from pipeline.graph import attribute
-from pipeline.kernels import gemmlowp
+from pipeline.kernels import gemmlowp, interpolated
+from pipeline.kernels.rounding import FixedPoint, shortened
 
 TWICE = "twice"
-HEADROOM = 20  # bits by which what is added is shifted left
+HEADROOM = {"int8": 20, "int16": 15}  # bits by which what is added is shifted left
+WIDE = "int16"
+# What these give, by type: scale and zero point.
+SEATS: Mapping[tuple[str, str], tuple[float, int]] = {
+    ("Sigmoid", "int8"): (1 / 256, -128),
+    ("Softmax", "int8"): (1 / 256, -128),
+    ("Tanh", "int8"): (1 / 128, 0),
+    **{(function, WIDE): (2.0**-15, 0) for function in ("Sigmoid", "Softmax", "Tanh")},
+}
 
 
 def _add(site: Site) -> Step:
     left, right = (operand.scale for operand in site.operands)
     largest = 2.0 * max(left, right)
     sign = -1 if site.node.op_type == "Sub" else 1
-    output = largest / (2.0**HEADROOM * site.scale)
-    return Step("add_twice", factor([left / largest, right / largest, output]), {"sign": sign})
+    headroom = HEADROOM[site.output.dtype]
+    output = largest / (2.0**headroom * site.scale)
+    factors = factor([left / largest, right / largest, output])
+    return Step("add_twice", factors, {"sign": sign, "headroom": headroom})
 
 
 def _mul(site: Site) -> Step:
@@ -39,18 +58,39 @@ def _mul(site: Site) -> Step:
 
 
 def _product(rule: str) -> Rule:
-    """A product of one scale takes that of the accumulator in float32."""
+    """With weights the factor is a real number; of two tensors that of the accumulator."""
     given = rules.RULES[rule]
 
     def lower(site: Site) -> Step:
         step = given.lower(site)
-        scale = site.weights[0].scale if site.weights else np.float32(site.operands[1].scale)
-        if scale.size == 1:
-            product = np.float32(site.operands[0].scale) * np.float32(scale.reshape(-1)[0])
+        if not site.weights:
+            product = np.float32(site.operands[0].scale) * np.float32(site.operands[1].scale)
             step.constants.update(factor(float(product) / site.scale))
-        return step
+            return _accumulated(site, step)
+        kept = {role: v for role, v in step.constants.items() if role in ("weight", "bias")}
+        scale = site.weights[0].scale.astype(np.float64).reshape(-1)
+        real = np.asarray(site.operands[0].scale * scale / site.scale)
+        return Step("fully_connected", {**kept, "factor": real}, step.attributes)
 
     return Rule(lower, given.fits, given.weights)
+
+
+def _convolution(rule: str) -> Rule:
+    given = rules.RULES[rule]
+    return Rule(
+        lambda site: _accumulated(site, given.lower(site)),
+        given.fits,
+        given.weights,
+    )
+
+
+def _accumulated(site: Site, step: Step) -> Step:
+    """Products of int16 are accumulated in 64 bits, and rescaled as such."""
+    if site.operands[0].grid.dtype != WIDE:
+        return step
+    fixed = shortened(FixedPoint(step.constants["mantissa"], step.constants["shift"]))
+    constants = step.constants | {"mantissa": fixed.mantissa, "shift": fixed.shift}
+    return Step(step.op, constants, step.attributes | {"rounding": "half_up"})
 
 
 def _average_pool(site: Site) -> Step:
@@ -69,10 +109,24 @@ def _mean(site: Site) -> Step:
 
 
 def _softmax(site: Site) -> Step:
-    if (site.scale, site.output.zero_point, site.output.dtype) != (1 / 256, -128, "int8"):
-        raise GraphError(f"`{site.node.name}` gives int8 on 1/256, -128 here, and nothing else")
+    _refuse_other_seat(site)
     axis = attribute(site.node, "axis", -1) % len(site.output.shape)
     return Step("softmax_twice", {}, {"axis": axis})
+
+
+def _sigmoid(site: Site) -> Step:
+    """Of int8 the nearest code, of int16 what its short table gives."""
+    if site.operands[0].grid.dtype != WIDE:
+        return rules.RULES[site.node.op_type].lower(site)
+    _refuse_other_seat(site)
+    function = {"Sigmoid": interpolated.sigmoid, "Tanh": interpolated.tanh}[site.node.op_type]
+    return _table(site, function(_steps(site), site.operands[0].scale))
+
+
+def _refuse_other_seat(site: Site) -> None:
+    seat = SEATS[site.node.op_type, site.output.dtype]
+    if (site.scale, site.output.zero_point) != seat:
+        raise GraphError(f"`{site.node.name}` gives {seat[0]}, {seat[1]} here, and nothing else")
 
 
 def _hard_swish(site: Site) -> Step:
@@ -88,12 +142,15 @@ def _leaky_relu(site: Site) -> Step:
 
 
 def _steps(site: Site) -> np.ndarray:
-    return np.arange(-128, 128, dtype=np.int64) - site.operands[0].grid.zero_point
+    grid = site.operands[0].grid
+    limits = np.iinfo(grid.dtype)
+    return np.arange(limits.min, limits.max + 1, dtype=np.int64) - grid.zero_point
 
 
 def _table(site: Site, steps: np.ndarray) -> Step:
-    codes = np.clip(steps + site.output.zero_point, -128, 127)
-    return Step("lookup", {"table": codes.astype(np.int8)}, {})
+    limits = np.iinfo(site.output.dtype)
+    codes = np.clip(steps + site.output.zero_point, limits.min, limits.max)
+    return Step("lookup", {"table": codes.astype(site.output.dtype)}, {})
 
 
 def _resize(site: Site) -> Step:
@@ -121,6 +178,8 @@ RULES: Mapping[str, Rule] = {
     **rules.RULES,
     "Add": Rule(_add),
     "AveragePool": Rule(_average_pool, rules.RULES["AveragePool"].fits),
+    "Conv": _convolution("Conv"),
+    "ConvTranspose": _convolution("ConvTranspose"),
     "Gemm": _product("Gemm"),
     "GlobalAveragePool": Rule(_mean),
     "MatMul": _product("MatMul"),
@@ -129,8 +188,10 @@ RULES: Mapping[str, Rule] = {
     "Mul": Rule(_mul),
     "ReduceMean": Rule(_mean, rules.RULES["ReduceMean"].fits),
     "Resize": Rule(_resize, resizing.fits),
+    "Sigmoid": Rule(_sigmoid),
     "Softmax": Rule(_softmax),
     "Sub": Rule(_add),
+    "Tanh": Rule(_sigmoid),
 }
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from pipeline.engine.call import Call, steps_of
-from pipeline.engine.twice import HEADROOM
-from pipeline.kernels import gemmlowp, pool
-from pipeline.kernels.rounding import FixedPoint, rescale
+from pipeline.kernels import gemmlowp, interpolated, matmul, pool
+from pipeline.kernels.rounding import ROUNDED, FixedPoint, rescale
 
 
 def add_twice(call: Call, left: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -15,7 +14,7 @@ def add_twice(call: Call, left: np.ndarray, right: np.ndarray) -> np.ndarray:
     first, second, output = (FixedPoint(*factor) for factor in factors)
     a, b = (steps_of(q, grid) for q, grid in zip((left, right), call.inputs, strict=True))
     a, b = (
-        rescale(side.astype(np.int64) << HEADROOM, factor, "twice")
+        rescale(side.astype(np.int64) << call.attribute("headroom"), factor, "twice")
         for side, factor in ((a, first), (b, second))
     )
     return call.clamped(rescale(a + call.attribute("sign") * b, output, "twice"))
@@ -30,8 +29,14 @@ def average_twice(call: Call, q: np.ndarray) -> np.ndarray:
     return np.clip(codes, call.attribute("low"), call.attribute("high"))
 
 
+def fully_connected(call: Call, q: np.ndarray) -> np.ndarray:
+    total = matmul.matmul(steps_of(q, call.inputs[0]), call.constant("weight")) + call.bias
+    return call.clamped(ROUNDED["half_away"](total * call.constant("factor")))
+
+
 def softmax_twice(call: Call, q: np.ndarray) -> np.ndarray:
-    return gemmlowp.softmax(q, float(call.inputs[0].scale or 0.0), call.attribute("axis"))
+    softmax = interpolated.softmax if q.dtype == np.int16 else gemmlowp.softmax
+    return softmax(q, float(call.inputs[0].scale or 0.0), call.attribute("axis"))
 
 
 def resize_twice(call: Call, q: np.ndarray) -> np.ndarray:

@@ -101,6 +101,12 @@ def rescale(accumulator: Whole, factor: FixedPoint, rule: Rounding) -> Whole:
     return shift_right(2 * top + sticky, factor.shift - (LIMB_BITS - 1), rule)
 
 
+def shortened(factor: FixedPoint) -> FixedPoint:
+    """With mantissas of 15 bits: TensorFlow Lite's, where an accumulator has 64 bits."""
+    mantissa = np.minimum((factor.mantissa + (1 << (LIMB_BITS - 1))) >> LIMB_BITS, 0x7FFF)
+    return FixedPoint(mantissa, factor.shift - LIMB_BITS)
+
+
 def rescale_twice(accumulator: Int64, factor: FixedPoint) -> Int64:
     """MultiplyByQuantizedMultiplier of TensorFlow Lite, for |accumulator| * 2**left < 2**31."""
     left = np.maximum(MANTISSA_BITS - factor.shift, 0)

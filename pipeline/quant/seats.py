@@ -1,6 +1,7 @@
 """Grids that a unit's kernels are written for, whatever the calibration found.
 
-    SEATS        what these give is on a grid of its own: Softmax and Sigmoid 1/256, -128
+    SEATS        what these give is on a grid of its own: Softmax and Sigmoid 1/256, -128, and
+                 of int16 2**-15
     ONE_GRID     what these read and give is on one grid; a Concat takes all it reads to its own
 
 Moved before weights and biases become integers: a bias lies on the grid of what its layer reads.
@@ -9,21 +10,15 @@ Source: the checks in tensorflow/lite/kernels, `Prepare`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from pipeline.engine.fusion import result
+from pipeline.engine.twice import SEATS
 from pipeline.graph import Graph, Node, Value, array, only_consumer, producer
-from pipeline.quant.grids import Grid
+from pipeline.quant.grids import Grid, grid
 from pipeline.quant.pairs import DQ, Q, pair
 from pipeline.quant.placement import ALIKE
 
-SEATS: Mapping[str, tuple[float, int]] = {
-    "Sigmoid": (1 / 256, -128),
-    "Softmax": (1 / 256, -128),
-    "Tanh": (1 / 128, 0),
-}
 ONE_GRID = ALIKE | {"AveragePool"}
 
 
@@ -35,11 +30,9 @@ def seated(graph: Graph) -> Graph:
         if quantizer is None or quantizer.op_type != Q or node.domain:
             continue
         own = _grid(quantizer)
-        if node.op_type in SEATS and own.zero_point.dtype == np.int8:
-            scale, zero_point = SEATS[node.op_type]
-            _move(
-                graph, quantizer, Grid(np.array(scale, np.float32), np.array(zero_point, np.int8))
-            )
+        seat = SEATS.get((node.op_type, str(own.zero_point.dtype)))
+        if seat:
+            _move(graph, quantizer, grid(*seat, own.zero_point.dtype))
         elif node.op_type in ONE_GRID and (read := _read(node.inputs[0])):
             _move(graph, quantizer, read)
         elif node.op_type == "Concat":
@@ -56,14 +49,14 @@ def _bring_together(graph: Graph, node: Node, own: Grid) -> None:
         graph.set_inputs(node, {index: real})
 
 
-def _move(graph: Graph, quantizer: Node, grid: Grid) -> None:
+def _move(graph: Graph, quantizer: Node, moved: Grid) -> None:
     """The quantizer and whoever reads its codes on another grid of the same type."""
     own = _grid(quantizer)
-    if _same(own, grid) or own.zero_point.dtype != grid.zero_point.dtype:
+    if _same(own, moved) or own.zero_point.dtype != moved.zero_point.dtype:
         return
     name = str(quantizer.outputs[0].name)
-    scale = graph.constant(f"{name}_scale", np.asarray(grid.scale, np.float32))
-    zero_point = graph.constant(f"{name}_zero_point", np.asarray(grid.zero_point))
+    scale = graph.constant(f"{name}_scale", np.asarray(moved.scale, np.float32))
+    zero_point = graph.constant(f"{name}_zero_point", np.asarray(moved.zero_point))
     readers = [use.node for use in quantizer.outputs[0].uses() if use.node.op_type == DQ]
     for node in (quantizer, *readers):
         graph.set_inputs(node, {1: scale, 2: zero_point})

@@ -2,7 +2,7 @@
 
     follows   a node that only moves values, of which nothing is said, takes the type it is given
     one type  it reads and makes one type; so does, where `target.same_types` holds, every operator
-              but those that multiply and accumulate
+              but those that multiply and accumulate, and with `target.one_type` these too
     spreads   with `target.same_types`, whoever makes what is read as int16 makes int16, and whoever
               reads what is made as int16 reads int16, unless something else is said of them
 
@@ -122,7 +122,9 @@ class _Widening:
 
 def is_of_one_type(node: Node, target: Target) -> bool:
     """Whether all that the node reads and makes has one type."""
-    return node.op_type in ALIKE or (target.same_types and node.op_type not in ACCUMULATING)
+    if node.op_type in ALIKE or target.one_type:
+        return True
+    return target.same_types and node.op_type not in ACCUMULATING
 
 
 def _is_operand(node: Node, index: int) -> bool:

@@ -156,6 +156,13 @@ class Target:
             "accumulate aside; int16 then spreads to the neighbours."
         ),
     ] = False
+    one_type: Annotated[
+        bool,
+        Doc(
+            "Whether what an operator reads and makes has one type, those that multiply and "
+            "accumulate too; its neighbours keep their own."
+        ),
+    ] = False
     gemm_as_conv: Annotated[
         bool, Doc("Whether a Gemm is computed as a Conv over an image of one pixel.")
     ] = False

@@ -26,6 +26,7 @@ from pipeline.stages.quantized import quantized
 from pipeline.targets.reader import read_target
 
 MODELS = shared_data() / "models"
+CODES = (np.int8, np.int16)
 
 
 class Made(NamedTuple):
@@ -62,7 +63,7 @@ def in_litert(data: bytes, codes: Mapping[str, np.ndarray], fed: Feeds) -> dict[
     )
     interpreter.allocate_tensors()
     for detail in interpreter.get_input_details():
-        given = (codes if detail["dtype"] is np.int8 else fed)[detail["name"]]
+        given = (codes if detail["dtype"] in CODES else fed)[detail["name"]]
         laid = given if same_shape(given, detail) else given.transpose(0, 2, 3, 1)
         interpreter.set_tensor(detail["index"], np.ascontiguousarray(laid))
     interpreter.invoke()
@@ -85,8 +86,8 @@ def differences(made: Made) -> tuple[int, dict[str, int]]:
     theirs, compared, wrong = in_litert(made.data, codes, made.fed), 0, {}
     shown = {s.outputs[0]: s.inputs[0] for s in made.program.instructions if s.op == "dequantize"}
     for name, values in theirs.items():
-        wanted = ours.get(shown.get(name, name) if values.dtype == np.int8 else name)
-        if wanted is None or wanted.dtype != values.dtype or values.dtype != np.int8:
+        wanted = ours.get(shown.get(name, name) if values.dtype in CODES else name)
+        if wanted is None or wanted.dtype != values.dtype or values.dtype not in CODES:
             continue
         compared += 1
         off = min(

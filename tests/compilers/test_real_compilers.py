@@ -6,10 +6,12 @@ import json
 
 import numpy as np
 import pytest
-from compilers.files import MODELS, made
+from compilers.files import MODELS, made, made_of
+from frontends.test_every_real_model import feeds, graphs
 
 from pipeline.compilers.backends import BACKENDS, built
 from pipeline.errors import GraphError, StageError
+from pipeline.project.sections import Quantization
 from pipeline.runtime import Session
 from pipeline.targets.reader import read_target, target_names
 
@@ -31,6 +33,15 @@ def test_all_of_a_mobilenet_runs_on_the_npu(name):
     assert estimate["operators"]["cpu"] == 0
     assert estimate["summary"]["nn_macs"] > 40e6
     assert compiled[4:8] == b"TFL3"
+
+
+@pytest.mark.parametrize("name", ["ethos-u55-128", "ethos-u65-256", "ethos-u85-256"])
+def test_all_of_a_mobilenet_in_16_bits_runs_on_the_npu(name):
+    pytest.importorskip("ethosu", reason="ethos-u-vela is not installed")
+    graph = graphs(MODELS / MOBILENET)[1]
+    found = made_of(graph, feeds(graph), Quantization(types={"*": "int16"}))
+    estimate = json.loads(BACKENDS["vela"](found.data, read_target(name))[1]["vela.json"])
+    assert estimate["operators"]["cpu"] == 0
 
 
 def test_what_vela_refuses_is_told_in_its_own_words():

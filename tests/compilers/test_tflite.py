@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
 from compilers.files import MODELS, differences, made, made_of
+from frontends.test_every_real_model import feeds, graphs
 
 from pipeline.compilers.tflite import tflite_file
 from pipeline.frontends.tflite.schema import read_network
-from pipeline.graph import parse_text
+from pipeline.graph import parse, parse_text
+from pipeline.project.sections import Quantization
+from pipeline.quant.qdq import DEFAULT
 
 # Of each model: the tensors of codes in its file, and how many TRANSPOSE are in it.
 REAL = {
@@ -28,6 +32,18 @@ REAL = {
     "ocr/ppocr_mobile_v2_cls.onnx": 0,
     "segmentation/deeplabv3_mnv2_257.onnx": 0,
 }
+ALL_WIDE = {"*": "int16"}
+EVERY_OTHER: dict[str, str] = {}
+WIDE = [
+    "anomaly/ad01_fp32.tflite",
+    "audio/kws_tiny_float.tflite",
+    "classification/cifar10_resnet8_float.tflite",
+    "classification/mobilenet_v1_0.25_224_float.tflite",
+    "detection/sscma_yolov5tiny_face_96.onnx",
+    "detection/yunet_n_320_320.onnx",
+    "ocr/ppocr_mobile_v2_cls.onnx",
+    "segmentation/deeplabv3_mnv2_257.onnx",
+]
 every_model = pytest.mark.parametrize("model", REAL)
 needs_models = pytest.mark.skipif(not MODELS.is_dir(), reason="shared/data/models is not here")
 
@@ -43,6 +59,19 @@ def test_every_layer_of_a_real_model_is_the_same_bit_for_bit(model):
 
 @pytest.mark.slow
 @needs_models
+@pytest.mark.parametrize("types", [ALL_WIDE, EVERY_OTHER], ids=["int16", "mixed"])
+@pytest.mark.parametrize("model", WIDE)
+def test_every_layer_in_16_bits_is_the_same_bit_for_bit(model, types):
+    graph = graphs(MODELS / model)[1]
+    names = [str(node.name) for node in graph.nodes()]
+    chosen = types or dict.fromkeys(names[::2], "int16")
+    compared, wrong = differences(made_of(graph, feeds(graph), Quantization(types=chosen)))
+    assert wrong == {}
+    assert compared > 3
+
+
+@pytest.mark.slow
+@needs_models
 @every_model
 def test_the_file_is_the_same_bytes_and_has_few_transposes(model):
     found = made(model)
@@ -51,6 +80,7 @@ def test_the_file_is_the_same_bytes_and_has_few_transposes(model):
     assert types.count("TRANSPOSE") == REAL[model]
 
 
+HEADER = '<ir_version: 9, opset_import: ["" : 20]> agraph'
 X = (
     "(float[1,3,5,7] a) => (float[{y}] y) "
     "<float[4] s = {{1.0,1.0,2.0,2.0}}, float[3,1,1] c = {{0.5,-1.0,2.0}}>"
@@ -94,8 +124,39 @@ OPERATORS = {
 @pytest.mark.parametrize("largest", [0.5, 3.0, 40.0])
 def test_every_operator_is_the_same_bit_for_bit(name, largest):
     shape, body = OPERATORS[name]
-    graph = parse_text(f"agraph {X.format(y=shape)} {{ x = LeakyRelu(a) {body} }}").with_shapes()
+    graph = parse_text(f"{HEADER} {X.format(y=shape)} {{ x = LeakyRelu(a) {body} }}").with_shapes()
     values = np.random.default_rng(0).uniform(-largest, largest, (1, 3, 5, 7))
-    compared, wrong = differences(made_of(graph, {"a": values.astype(np.float32)}))
+    for asked in (DEFAULT, Quantization(types=ALL_WIDE)):
+        compared, wrong = differences(made_of(graph, {"a": values.astype(np.float32)}, asked))
+        assert wrong == {}
+        assert compared >= 2
+
+
+@pytest.mark.parametrize("types", [{}, ALL_WIDE], ids=["int8", "int16"])
+def test_thousands_of_sums_are_the_same_bit_for_bit(types):
+    """Enough of them that a rounding of another kind would show."""
+    rng = np.random.default_rng(1)
+    weight = rng.normal(size=(64, 512)).astype(np.float32)
+    proto = onnx.helper.make_graph(
+        [onnx.helper.make_node("MatMul", ["x", "w"], ["y"])],
+        "g",
+        [onnx.helper.make_tensor_value_info("x", 1, [64, 64])],
+        [onnx.helper.make_tensor_value_info("y", 1, [64, 512])],
+        [onnx.numpy_helper.from_array(weight, "w")],
+    )
+    opset = [onnx.helper.make_opsetid("", 20)]
+    made = onnx.helper.make_model(proto, opset_imports=opset, ir_version=9)
+    graph = parse(made.SerializeToString(), "made").with_shapes()
+    fed = {"x": rng.normal(size=(64, 64)).astype(np.float32)}
+    _, wrong = differences(made_of(graph, fed, Quantization(types=types)))
     assert wrong == {}
-    assert compared >= 2
+
+
+@pytest.mark.parametrize("function", ["Sigmoid", "Tanh"])
+@pytest.mark.parametrize("largest", [0.01, 3.3, 8.0, 100.0])
+def test_every_code_of_16_bits_has_its_value(function, largest):
+    ports = "(float[1,65536] x) => (float[1,65536] y)"
+    graph = parse_text(f"{HEADER} {ports} {{ y = {function}(x) }}").with_shapes()
+    x = np.linspace(-largest, largest, 65536, dtype=np.float32)[None]
+    _, wrong = differences(made_of(graph, {"x": x}, Quantization(types=ALL_WIDE)))
+    assert wrong == {}
