@@ -16,7 +16,9 @@ from pipeline.make.node import Node
 Make = Callable[[Build, Node], Any]  # gives how it was made and in how many seconds
 
 
-TELLS = "comparison"  # takes longest and makes nothing: it waits until all there is to have is made
+# They take longest and make nothing: they wait until all there is to have is made. What may stop
+# the build comes behind all that tells why.
+TELLS = ("comparison", "findings", "report", "gates")
 
 
 class Refused(TaskFailed):  # type: ignore[misc]  # doit is not typed
@@ -42,7 +44,9 @@ def tasks(build: Build, make: Make) -> Iterator[dict[str, Any]]:
             "clean": True,
             "meta": {"node": node, "build": build},
         }
-    ordered = sorted(build.plan.nodes, key=lambda node: node.stage == TELLS)
+    ordered = sorted(
+        build.plan.nodes, key=lambda node: TELLS.index(node.stage) if node.stage in TELLS else -1
+    )
     groups: dict[str, list[str]] = {}
     for node in build.plan.nodes:
         groups.setdefault(node.group, [])

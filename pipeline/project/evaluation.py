@@ -1,4 +1,4 @@
-"""The sections that say how good is good enough: `evaluation:` and `gates:`."""
+"""The sections that say how good is good enough: `evaluation:`, `gates:` and `report:`."""
 
 from __future__ import annotations
 
@@ -73,3 +73,10 @@ class Gate:
         float | None, Doc("Of the worst output, over the calibration samples.", 0.0, 1.0)
     ] = None
     max_cpu_nodes: Annotated[int | None, Doc("Nodes that may run on the CPU.", minimum=0)] = None
+
+
+@dataclass(frozen=True)
+class Report:
+    samples: Annotated[
+        int, Doc("So many samples are shown with what float and integers make of them.", 0, 64)
+    ] = 4
