@@ -8,6 +8,7 @@ FLOORS = (
     ("cli",),  # what a person types, and everything that prints
     ("make",),  # what runs, and why
     ("stages",),  # THE PIPELINE
+    ("report",),  # what was found, as one page
     ("debug", "evaluate", "perf"),  # how close: artifacts compared; how good; how fast
     ("quant", "compilers"),  # ranges, grids and Q/DQ; files of other runtimes
     ("passes", "frontends", "borders", "targets"),  # fewer nodes; files in; what is fed; chips

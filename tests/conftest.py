@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from workspaces import Workspace, add_evaluation, lay_out
+from workspaces import Workspace, add_evaluation, add_report, lay_out
 
 
 @pytest.fixture(scope="session")
@@ -26,6 +26,24 @@ def scored_once(built_once: Workspace, tmp_path_factory: pytest.TempPathFactory)
     add_evaluation(workspace)
     workspace.doit()
     return workspace
+
+
+@pytest.fixture(scope="session")
+def reported_once(built_once: Workspace, tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """With a report of two variants, 20 digits evaluated and three samples shown."""
+    root = tmp_path_factory.mktemp("reported") / "w"
+    shutil.copytree(built_once.root, root, symlinks=True)
+    workspace = Workspace(root)
+    add_report(workspace)
+    workspace.doit()
+    return workspace
+
+
+@pytest.fixture
+def reported(reported_once: Workspace, tmp_path: Path) -> Workspace:
+    """A copy of it."""
+    shutil.copytree(reported_once.root, tmp_path / "w", symlinks=True)
+    return Workspace(tmp_path / "w")
 
 
 @pytest.fixture

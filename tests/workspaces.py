@@ -97,3 +97,14 @@ def add_evaluation(workspace: Workspace, most: int = 120) -> None:
     workspace.project.joinpath("gates.yaml").write_text(
         "- {metric: top1, max_drop: 5}\n- {cosine: 0.99}\n- {max_cpu_nodes: 0}\n"
     )
+
+
+def add_report(workspace: Workspace) -> None:
+    """A report of two variants with an evaluation of the float and the quantized model."""
+    add_evaluation(workspace, 20)
+    write = workspace.project.joinpath
+    write("evaluation.yaml").write_text(
+        "dataset: {files: val/*/*.npy}\nartifacts: [float, quantized]\n"
+    )
+    write("report.yaml").write_text("samples: 3\n")
+    write("variants.yaml").write_text("kl: {calibration: {method: kl}}\n")

@@ -16,6 +16,7 @@ from typing import Literal, NamedTuple
 from pipeline import digest
 from pipeline.cache.publish import replacing
 from pipeline.cache.signature import Signature, signature_of
+from pipeline.cache.store import Record
 from pipeline.digest import Json
 from pipeline.errors import CacheError, PipelineError, Place, ProjectError, Route
 from pipeline.make.code import compilers, converters
@@ -112,7 +113,21 @@ class Build:
                 route: {file.name: file.digest for file in files}
                 for route, files in sources.items()
             },
+            "traced": {
+                name: digest.of_document(made.document)
+                for name, made in self.provenance(node).items()
+            },
         }
+
+    def provenance(self, node: Node) -> Mapping[str, Record]:
+        """What made each node that this one tells of, as it was last made. Raises CacheError."""
+        return {name: self._record(self.plan.node(name)) for name in node.traced}
+
+    def _record(self, node: Node) -> Record:
+        stamp, signature = self.stamp(node), signature_of(self.artifact(node))
+        if stamp is None or signature is None:
+            raise CacheError(f"`{node.name}` has not been made")
+        return Record(stamp.document, stamp.digest, signature.size)
 
     def made_inputs(self, node: Node) -> Mapping[str, str]:
         """The digests of the node's inputs as they were last made. Raises CacheError."""
@@ -147,6 +162,8 @@ class Build:
         if waiting:
             reasons = tuple(f"{stage} would run" for stage in waiting)
             return State("would run", reasons, None, follows=True)
+        if anew := [name for name in node.traced if states[name].status != "current"]:
+            return State("would run", (f"tells how {anew[0]} was made",), None, follows=True)
         inputs = {stage: str(states[name].digest) for stage, name in node.inputs.items()}
         try:
             document = self.document(node, inputs)

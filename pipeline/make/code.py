@@ -2,7 +2,8 @@
 
 The closure of a module is itself and every `pipeline.*` module it imports, transitively. A module
 counts as its syntax tree without docstrings: a comment, a docstring or formatting changes nothing.
-A package's `__init__` counts when it is imported by name; otherwise it only runs imports.
+A package's `__init__` counts when it is imported by name; otherwise it only runs imports. A module
+called `assets` counts with every file beside and below it that is no Python, byte by byte.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from pipeline.cache.publish import replacing
 from pipeline.cache.signature import FileDigests
 
 PACKAGE = Path(pipeline.__file__).parent
+ASSETS = "assets"
 # The import name of a library where its distribution is called something else.
 DISTRIBUTIONS = {
     "PIL": "pillow",
@@ -111,12 +113,21 @@ class SourceCode:
             if name in modules or (source := self._module(name)) is None:
                 continue
             modules[name] = source.digest
+            modules |= self._assets(name)
             waiting += source.ours
             libraries |= source.libraries
         named = sorted(DISTRIBUTIONS.get(library, library) for library in libraries)
         tools = {name: _version(name) for name in named}
         python = ".".join(platform.python_version_tuple()[:2])  # its syntax trees differ
         return Code(dict(sorted(modules.items())), {**tools, "python": python})
+
+    def _assets(self, module: str) -> dict[str, str]:
+        """Digests of the files that belong to a module, which it gives to whoever imports it."""
+        if module.rpartition(".")[2] != ASSETS:
+            return {}
+        room = PACKAGE.joinpath(*module.split(".")[1:-1])
+        files = [file for file in _files(str(room)) if not file.endswith((".py", ".pyc"))]
+        return {os.path.relpath(file, PACKAGE): self._files.of(Path(file)) for file in files}
 
     def _module(self, name: str) -> Source | None:
         """None for a name that is no module."""
@@ -171,12 +182,16 @@ def _module_file(name: str) -> Path | None:
 
 def _package_files(directory: str) -> list[str]:
     """Every source and data file of the package, sorted."""
+    return [file for file in _files(directory) if file.endswith((".py", ".yaml"))]
+
+
+def _files(directory: str) -> list[str]:
     found = []
     with os.scandir(directory) as entries:
         for entry in entries:
             if entry.is_dir() and entry.name != "__pycache__":
-                found += _package_files(entry.path)
-            elif entry.name.endswith((".py", ".yaml")):
+                found += _files(entry.path)
+            elif entry.is_file():
                 found.append(entry.path)
     return sorted(found)
 

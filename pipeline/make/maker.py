@@ -71,6 +71,10 @@ def run_stage(build: Build, node: Node, inputs: Mapping[str, str]) -> Artifact:
     }
     for name in node.inputs:
         arguments[name] = loaded(build, node.inputs[name], inputs[name])
+    if stage.joins:
+        arguments = {**{n: arguments.pop(n) for n in stage.sections}, stage.inputs[0]: arguments}
+    if stage.asks_provenance:
+        arguments["provenance"] = build.provenance(node)
     if stage.reads_sources:
         arguments["sources"] = build.sources(node)
     if stage.asks_target:
@@ -89,9 +93,9 @@ def loaded(build: Build, name: str, expected: str) -> Artifact:
 
 def _refuse_changed_inputs(build: Build, node: Node, document: Key) -> None:
     """What was read while the stage ran must still be what the key says it was made from."""
-    for name in node.inputs.values():
+    for role, name in node.inputs.items():
         made = build.plan.node(name)
-        if build.memory.files.of(build.artifact(made)) != document["inputs"][made.stage]:
+        if build.memory.files.of(build.artifact(made)) != document["inputs"][role]:
             raise CacheError(f"{made.path} changed while it was being used", hint="run it again")
     if build.document(node, document["inputs"]) != document:
         raise CacheError(

@@ -30,6 +30,9 @@ class Key(TypedDict):
     sources: Annotated[
         Mapping[str, Mapping[str, str]], Doc("Digests of files by YAML key and by name.")
     ]
+    traced: Annotated[
+        Mapping[str, str], Doc("Keys of the nodes whose provenance it tells, by node.")
+    ]
 
 
 class KeptRecord(TypedDict):
@@ -46,6 +49,7 @@ class Node:
 
     `params` are the sections of YAML the stage reads, `places` says where each key stands. The
     `twin` is an earlier node that can only make the same: this one waits for it, and recalls.
+    `traced` are the nodes whose keys it tells, which so belong to its own.
     """
 
     name: str
@@ -61,6 +65,7 @@ class Node:
     sources: tuple[Source, ...]
     places: Mapping[str, str]
     twin: str | None = None
+    traced: tuple[str, ...] = ()
 
     @property
     def group(self) -> str:
@@ -95,5 +100,5 @@ def plan_from(document: Json) -> Plan:
         sources = tuple(
             Source(**{**source, "keys": tuple(source["keys"])}) for source in given["sources"]
         )
-        nodes.append(Node(**{**given, "sources": sources}))
+        nodes.append(Node(**{**given, "sources": sources, "traced": tuple(given["traced"])}))
     return Plan(document["project"], tuple(nodes))

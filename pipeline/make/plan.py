@@ -2,13 +2,14 @@
 
 A stage fans out where it asks for a target, and so does every stage behind it. What comes before
 is made once for all targets, and once for all variants that agree on it. Behind it each variant
-has its own artifacts; where one can only be what an earlier node makes, that is its twin.
+has its own artifacts; where one can only be what an earlier node makes, that is its twin. A stage
+that joins is made once, last, from what it joins of every variant and target.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import PurePosixPath
@@ -70,7 +71,27 @@ def planned(project: Project, stages: Mapping[str, Stage], read_target: ReadTarg
     for variant in (project, *project.variants):
         for node in _nodes(variant, stages, read, first):
             nodes.append(node)
+    for stage in stages.values():
+        nodes += _joint(project, stage, nodes) if stage.joins else ()
     return Plan(project.name, tuple(nodes))
+
+
+def _joint(project: Project, stage: Stage, nodes: Sequence[Node]) -> tuple[Node, ...]:
+    """The node that joins every artifact of a stage, by the name of its build; none of none."""
+    joined = [node for node in nodes if node.stage in stage.inputs]
+    if not joined:
+        return ()
+    branch = _Branch(project, None, Reading(project.sections, project.places), None)
+    node = _node(branch, stage, {node.name.rpartition("/")[0]: node for node in joined})
+    return (replace(node, traced=_before(node, nodes)) if stage.asks_provenance else node,)
+
+
+def _before(node: Node, nodes: Sequence[Node]) -> tuple[str, ...]:
+    """The names of all that it is made from, and of what that was made from, in order."""
+    found = {*node.inputs.values()}
+    for other in reversed(nodes):
+        found |= {*other.inputs.values()} if other.name in found else set()
+    return tuple(other.name for other in nodes if other.name in found)
 
 
 def _nodes(
@@ -83,7 +104,7 @@ def _nodes(
     if not branches:
         raise ProjectError("no target to build for", project.places.get("targets"))
     made: dict[tuple[str | None, str], Node] = {}
-    for stage in stages.values():
+    for stage in (stage for stage in stages.values() if not stage.joins):
         for branch in [trunk] if stage.name in shared else branches:
             homes = {name: None if name in shared else branch.target for name in stage.inputs}
             inputs = {n: made[home, n] for n, home in homes.items() if (home, n) in made}

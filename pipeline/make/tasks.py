@@ -16,7 +16,9 @@ from pipeline.make.node import Node
 Make = Callable[[Build, Node], Any]  # gives how it was made and in how many seconds
 
 
-TELLS = "comparison"  # takes longest and makes nothing: it waits until all there is to have is made
+# They take longest and make nothing: they wait until all there is to have is made.
+TELLS = ("comparison", "findings", "report", "gates")
+STOPS, TOLD = "gates", "report"  # what may stop the build waits for the page that tells why
 
 
 class Refused(TaskFailed):  # type: ignore[misc]  # doit is not typed
@@ -30,19 +32,23 @@ class Refused(TaskFailed):  # type: ignore[misc]  # doit is not typed
 def tasks(build: Build, make: Make) -> Iterator[dict[str, Any]]:
     """One task per node, below a group task called like its variant; the project's has them all.
     Those that only tell how close the others are come last."""
+    pages = [node.name for node in build.plan.nodes if node.stage == TOLD]
     for node in build.plan.nodes:
+        told = pages if node.stage == STOPS else []
         yield {
             "basename": node.group,
             "name": node.short,
             "doc": node.summary,
             "actions": [(_act, [build, node, make])],
-            "task_dep": [*node.inputs.values(), *([node.twin] if node.twin else [])],
+            "task_dep": [*node.inputs.values(), *([node.twin] if node.twin else []), *told],
             "uptodate": [(_is_current, [build, node])],
             "targets": [str(build.artifact(node))],
             "clean": True,
             "meta": {"node": node, "build": build},
         }
-    ordered = sorted(build.plan.nodes, key=lambda node: node.stage == TELLS)
+    ordered = sorted(
+        build.plan.nodes, key=lambda node: TELLS.index(node.stage) if node.stage in TELLS else -1
+    )
     groups: dict[str, list[str]] = {}
     for node in build.plan.nodes:
         groups.setdefault(node.group, [])

@@ -1,4 +1,4 @@
-"""The sections that say how good is good enough: `evaluation:` and `gates:`."""
+"""The sections that say how good is good enough: `evaluation:`, `gates:` and `report:`."""
 
 from __future__ import annotations
 
@@ -76,3 +76,10 @@ class Gate:
     max_latency_ms: Annotated[
         float | None, Doc("Of one frame, as `npumake perf` estimates it.", minimum=0.0)
     ] = None
+
+
+@dataclass(frozen=True)
+class Report:
+    samples: Annotated[
+        int, Doc("So many samples are shown with what float and integers make of them.", 0, 64)
+    ] = 4

@@ -16,6 +16,7 @@ from pipeline.project.doc import Doc as Doc
 from pipeline.project.evaluation import Dataset as Dataset
 from pipeline.project.evaluation import Evaluation as Evaluation
 from pipeline.project.evaluation import Gate as Gate
+from pipeline.project.evaluation import Report as Report
 from pipeline.project.paths import CodeGlob as CodeGlob
 from pipeline.project.paths import FileGlob as FileGlob
 from pipeline.project.paths import FilePath as FilePath
@@ -220,6 +221,9 @@ class Sections:
     gates: Annotated[
         tuple[Gate, ...] | None,
         Doc("Conditions; where one is not met the build fails with exit code 6."),
+    ] = None
+    report: Annotated[
+        Report | None, Doc("One HTML page of the project, on every target and variant.")
     ] = None
     custom_operators: Annotated[
         tuple[CodeGlob, ...],

@@ -10,6 +10,7 @@ from pipeline.stages.comparison import comparison
 from pipeline.stages.compiled import compiled
 from pipeline.stages.compiled_score import compiled_score
 from pipeline.stages.evaluation import evaluation
+from pipeline.stages.findings import findings
 from pipeline.stages.float_score import float_score
 from pipeline.stages.gates import gates
 from pipeline.stages.optimized_float import optimized_float
@@ -17,6 +18,7 @@ from pipeline.stages.original_float import original_float
 from pipeline.stages.quantized import quantized
 from pipeline.stages.quantized_score import quantized_score
 from pipeline.stages.recipe import recipe
+from pipeline.stages.report import report
 from pipeline.stages.samples import samples
 from pipeline.stages.stage import stage_table
 from pipeline.stages.statistics import statistics
@@ -38,5 +40,7 @@ STAGES = stage_table(
     compiled_score,
     verdict,
     evaluation,
+    findings,
+    report,
     gates,
 )

@@ -4,6 +4,10 @@ Read off the signature, once, by `stage_table`: a parameter named like another s
 one named like a section of the YAML is that section; `sources` are the files the sections name;
 `target` means one result per target, and so for every stage downstream. A stage is planned where
 all is there that has no default.
+
+A mapping of a stage's artifacts joins them: those of every target and variant, by the name of the
+build. Such a stage is made once for the whole project, and may ask for the `provenance` of all
+that was made before it.
 """
 
 from __future__ import annotations
@@ -12,11 +16,12 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self, get_type_hints
+from typing import Any, ClassVar, Protocol, Self, get_origin, get_type_hints
 
 from pipeline.project.sections import Sections
 
 SECTIONS = frozenset(field.name for field in fields(Sections))
+GIVEN = frozenset({"provenance", "sources", "target"})
 
 
 class Artifact(Protocol):
@@ -40,6 +45,8 @@ class Stage:
     reads_sources: bool
     asks_target: bool
     optional: tuple[str, ...] = ()  # inputs and sections that may be absent
+    joins: bool = False  # its one input is a mapping: of all targets and variants
+    asks_provenance: bool = False
 
     @property
     def module(self) -> str:
@@ -55,7 +62,7 @@ class Stage:
 def stage_table(*functions: Callable[..., Artifact]) -> Mapping[str, Stage]:
     """The stages by name, in the given order, which must be one they can be made in.
 
-    Raises TypeError for a parameter that is none of the four kinds: that is our bug.
+    Raises TypeError for a parameter that is none of these kinds: that is our bug.
     """
     table: dict[str, Stage] = {}
     for function in functions:
@@ -66,17 +73,21 @@ def stage_table(*functions: Callable[..., Artifact]) -> Mapping[str, Stage]:
 def _stage(function: Callable[..., Artifact], earlier: frozenset[str]) -> Stage:
     parameters = inspect.signature(function).parameters
     names = tuple(parameters)
-    unknown = [n for n in names if n not in earlier | SECTIONS | {"sources", "target"}]
+    unknown = [n for n in names if n not in earlier | SECTIONS | GIVEN]
     if unknown:
         raise TypeError(f"stage {function.__name__}: nobody makes `{unknown[0]}`")
-    artifact: Any = get_type_hints(function)["return"]
+    hints = get_type_hints(function)
+    artifact: Any = hints["return"]
+    inputs = tuple(name for name in names if name in earlier)
     return Stage(
         function.__name__,
         function,
         artifact,
-        inputs=tuple(name for name in names if name in earlier),
+        inputs=inputs,
         sections=tuple(name for name in names if name in SECTIONS - earlier),
         reads_sources="sources" in names,
         asks_target="target" in names,
         optional=tuple(n for n, given in parameters.items() if given.default is not given.empty),
+        joins=any(get_origin(hints[name]) is Mapping for name in inputs),
+        asks_provenance="provenance" in names,
     )

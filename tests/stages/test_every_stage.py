@@ -16,10 +16,18 @@ from pipeline.make.node import Node
 from pipeline.stages import STAGES
 from pipeline.stages.stage import stage_table
 
+REPORTED = ("findings", "report")
+
 
 def the_build(workspace: Workspace) -> Build:
     (build,) = selected(workspace.root, ["digits"], paranoid=False)
     return build
+
+
+def a_build_with(stage: str, request: pytest.FixtureRequest) -> Build:
+    """One of a project that has the stage."""
+    name = "reported_once" if stage in REPORTED else "scored_once"
+    return the_build(request.getfixturevalue(name))
 
 
 def node_of(build: Build, stage: str) -> Node:
@@ -28,9 +36,9 @@ def node_of(build: Build, stage: str) -> Node:
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_making_it_again_gives_the_same_bytes(
-    scored_once: Workspace, stage: str, tmp_path: Path
+    request: pytest.FixtureRequest, stage: str, tmp_path: Path
 ) -> None:
-    build = the_build(scored_once)
+    build = a_build_with(stage, request)
     node = node_of(build, stage)
     again = tmp_path / f"again{STAGES[stage].artifact.suffix}"
     run_stage(build, node, build.made_inputs(node)).save(again)
@@ -38,8 +46,10 @@ def test_making_it_again_gives_the_same_bytes(
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_an_artifact_survives_its_file(scored_once: Workspace, stage: str, tmp_path: Path) -> None:
-    build = the_build(scored_once)
+def test_an_artifact_survives_its_file(
+    request: pytest.FixtureRequest, stage: str, tmp_path: Path
+) -> None:
+    build = a_build_with(stage, request)
     path = build.artifact(node_of(build, stage))
     copy = tmp_path / path.name
     STAGES[stage].artifact.load(path).save(copy)

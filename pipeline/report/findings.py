@@ -1,0 +1,146 @@
+"""Findings: all that a page tells of one target, as the JSON that page.js reads.
+
+graph          nodes with their places, where they run, how close they stay, and the edges
+tensors        distributions with the ranges that were chosen, and channels
+losses         what each node loses itself (pipeline.debug.blame), the largest first
+outputs, scores, gates, samples, recipe, notes
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from pipeline import digest
+from pipeline.debug.blame import Loss
+from pipeline.debug.compare import Comparison, Row
+from pipeline.digest import Json
+from pipeline.engine.fusion import absorbed, result
+from pipeline.errors import CacheError
+from pipeline.evaluate.figures import Evaluated
+from pipeline.evaluate.verdict import Verdict
+from pipeline.graph import Graph, Node
+from pipeline.quant.recipe import Recipe
+from pipeline.report.layout import drawing
+from pipeline.report.shown import Shown
+from pipeline.report.tensors import Channels, Distribution
+
+
+@dataclass(frozen=True)
+class Findings:
+    document: Mapping[str, Json]
+
+    suffix: ClassVar[str] = ".json"
+
+    def save(self, path: Path) -> None:
+        path.write_bytes(digest.canonical(self.document))
+
+    @classmethod
+    def load(cls, path: Path) -> Findings:
+        """Raises CacheError for a file that `save` did not write."""
+        try:
+            document = json.loads(path.read_bytes())
+        except ValueError as error:
+            raise CacheError(f"no findings: {error}", str(path)) from error
+        if not isinstance(document, dict) or document.keys() != KEYS:
+            raise CacheError("no findings", str(path))
+        return cls(document)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was found about one target, from the artifacts of its build."""
+
+    comparison: Comparison
+    recipe: Recipe
+    losses: tuple[Loss, ...]
+    distributions: Mapping[str, Distribution]
+    channels: Mapping[str, Channels]
+    weights: Mapping[str, Channels]
+    samples: tuple[Shown, ...]
+    evaluation: Evaluated | None
+    verdict: Verdict | None
+    estimate: Json = None  # of the target's compiler, where it has one
+
+
+def findings(real: Graph, found: Measured) -> Findings:
+    """`real` is the float graph whose tensors have the grids."""
+    comparison, recipe = found.comparison, found.recipe
+    document: dict[str, Json] = {
+        "target": comparison.target,
+        "compared": comparison.samples,
+        "graph": graph_of(real, comparison.rows, found.losses),
+        "outputs": comparison.outputs,
+        "notes": comparison.notes,
+        "recipe": {
+            "method": recipe.method,
+            "switches": recipe.switches,
+            "wide": recipe.wide,
+            "trials": recipe.trials,
+        },
+        "losses": [loss._asdict() for loss in found.losses],
+        "distributions": found.distributions,
+        "channels": found.channels,
+        "weights": found.weights,
+        "samples": found.samples,
+        "scores": found.evaluation.rows if found.evaluation else (),
+        "gates": found.verdict.gates if found.verdict else (),
+        "estimate": found.estimate,
+    }
+    return Findings(digest.plain(document))
+
+
+KEYS = {
+    *("target", "compared", "graph", "outputs", "notes", "recipe", "losses", "distributions"),
+    *("channels", "weights", "samples", "scores", "gates", "estimate"),
+}
+
+
+def graph_of(graph: Graph, rows: Iterable[Row], losses: Iterable[Loss]) -> Json:
+    """Every node with what is known of it. A clamp that goes with its node runs where it does; a
+    node that was not compared, because it makes no floats, has no figures."""
+    nodes = graph.nodes()
+    known = {row.node: row for row in rows}
+    lost = {loss.node: loss.lost for loss in losses}
+    owner = {clamp: node for node in nodes if (clamp := absorbed(node)) is not None}
+    drawn = drawing(graph)
+    return {
+        "nodes": [
+            _node(node, place, known.get(str(owner.get(node, node).name)), lost, node in owner)
+            for node, place in zip(nodes, drawn.places, strict=True)
+        ],
+        "edges": drawn.edges,
+    }
+
+
+def _node(
+    node: Node,
+    place: tuple[float, int],
+    row: Row | None,
+    lost: Mapping[str, float],
+    is_absorbed: bool,
+) -> dict[str, Json]:
+    made = result(node)
+    shape = [] if made.shape is None else [str(dim) for dim in made.shape]
+    facts: dict[str, Json] = {
+        "name": str(node.name),
+        "type": node.op_type,
+        "place": place,
+        "tensor": str(made.name),
+        "shape": "x".join(shape),
+        "on": None if row is None else row.on,
+    }
+    if row is None or is_absorbed:
+        return facts
+    return facts | {
+        "subgraph": row.subgraph,
+        "calibrated": row.calibrated_cosine,
+        "quantized": row.cosine,
+        "lost": lost.get(row.node),
+        "threshold": row.threshold,
+        "dtype": row.dtype,
+        "origin": row.origin,
+    }

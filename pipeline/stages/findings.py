@@ -1,0 +1,63 @@
+"""findings: what the report tells of one target: who loses how much, and what both models see."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pipeline.custom.operators import declared
+from pipeline.data.samples import Samples
+from pipeline.debug.blame import local_losses
+from pipeline.debug.compare import Comparison
+from pipeline.evaluate.figures import Evaluated
+from pipeline.evaluate.verdict import Verdict
+from pipeline.graph import Graph
+from pipeline.project.files import SourceFiles
+from pipeline.project.sections import Input, Report
+from pipeline.quant.observe import observe
+from pipeline.quant.recipe import Recipe
+from pipeline.quant.rescale import rescaled
+from pipeline.quant.statistics import Statistics
+from pipeline.report.estimate import estimate_in
+from pipeline.report.findings import Findings, Measured
+from pipeline.report.findings import findings as told
+from pipeline.report.shown import Pair, shown
+from pipeline.report.tensors import activation_channels, distributions, weight_channels
+from pipeline.stages.compiled import Compiled
+from pipeline.targets.target import Target
+
+
+def findings(
+    optimized_float: Graph,
+    samples: Samples,
+    statistics: Statistics,
+    recipe: Recipe,
+    calibrated: Graph,
+    quantized: Graph,
+    compiled: Compiled,
+    comparison: Comparison,
+    target: Target,
+    inputs: Mapping[str, Input],
+    sources: SourceFiles,
+    report: Report,
+    custom_operators: Sequence[str] = (),
+    evaluation: Evaluated | None = None,
+    verdict: Verdict | None = None,
+) -> Findings:
+    operators = declared(custom_operators, sources)
+    real = rescaled(optimized_float, recipe.factors)
+    if recipe.factors:  # other tensors than those that were measured
+        statistics = observe(real, samples, operators)
+    kind = next(iter(inputs.values())).type if len(inputs) == 1 else None
+    measured = Measured(
+        comparison,
+        recipe,
+        local_losses(real, calibrated, quantized, samples, target, operators),
+        distributions(statistics, recipe),
+        activation_channels(statistics),
+        weight_channels(real),
+        shown(Pair(real, quantized), samples, report.samples, target, operators, kind),
+        evaluation,
+        verdict,
+        estimate_in(compiled.data),
+    )
+    return told(real, measured)

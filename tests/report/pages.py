@@ -1,0 +1,78 @@
+"""Findings and pages of graphs that no project has: large ones, and those of strangers."""
+
+from __future__ import annotations
+
+import numpy as np
+from trained import PER_CHANNEL
+
+from pipeline.custom.operators import NO_OPERATORS
+from pipeline.data.samples import Samples
+from pipeline.debug.blame import local_losses
+from pipeline.debug.compare import compare
+from pipeline.graph import Graph, parse_text
+from pipeline.project.sections import Calibration
+from pipeline.quant.integers import with_integer_weights
+from pipeline.quant.observe import observe
+from pipeline.quant.qdq import DEFAULT
+from pipeline.quant.search import calibrated_with, plain
+from pipeline.report.findings import Findings, Measured, findings
+from pipeline.report.page import Page, page
+from pipeline.report.shown import Pair, shown
+from pipeline.report.tensors import activation_channels, distributions, weight_channels
+
+
+def chain(count: int, prefix: str = "node") -> Graph:
+    """`count` nodes: residual blocks of a convolution, a clamp and a sum."""
+    graph = parse_text(
+        '<ir_version: 8, opset_import: ["" : 13]>'
+        "net (float[1, 8, 6, 6] x) => (float[1, 8, 6, 6] y) { y = Relu(x) }"
+    )
+    rng, value = np.random.default_rng(0), graph.inputs[0]
+    (last,) = graph.nodes()
+    for block in range((count - 1) // 3):
+        weight = graph.constant(f"w{block}", rng.normal(0, 0.2, (8, 8, 1, 1)).astype(np.float32))
+        made = graph.insert("Conv", [value, weight], f"{prefix} conv {block}", before=last)
+        clamped = graph.insert("Relu", [made], f"{prefix} clamp {block}", before=last)
+        value = graph.insert("Add", [value, clamped], f"{prefix} sum {block}", before=last)
+    graph.set_inputs(last, {0: value})
+    return graph.with_shapes()
+
+
+def samples(graph: Graph, count: int = 2) -> Samples:
+    rng = np.random.default_rng(1)
+    feeds = [
+        {str(v.name): rng.normal(size=tuple(v.shape or ())).astype(np.float32)}
+        for v in graph.inputs
+        for _ in range(count)
+    ]
+    return Samples(tuple(f"sample {n}" for n in range(count)), feeds.__getitem__)
+
+
+def findings_of(graph: Graph) -> Findings:
+    """As the stage finds them, with max."""
+    fed = samples(graph)
+    measured = observe(graph, fed)
+    recipe = plain(graph, measured, Calibration("max"), True)
+    calibrated = calibrated_with(graph, recipe, PER_CHANNEL, DEFAULT)
+    quantized = with_integer_weights(calibrated)
+    compared = compare(graph, calibrated, quantized, fed, PER_CHANNEL)
+    losses = local_losses(graph, calibrated, quantized, fed, PER_CHANNEL)
+    pictures = shown(Pair(graph, quantized), fed, 2, PER_CHANNEL, NO_OPERATORS, None)
+    return findings(
+        graph,
+        Measured(
+            compared,
+            recipe,
+            losses,
+            distributions(measured, recipe),
+            activation_channels(measured),
+            weight_channels(graph),
+            pictures,
+            None,
+            None,
+        ),
+    )
+
+
+def page_of(graph: Graph, name: str = "net:chip") -> Page:
+    return page({name: findings_of(graph)}, {})

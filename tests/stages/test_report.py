@@ -1,0 +1,126 @@
+"""report: one page per project, never stale, joined from every target and variant."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from workspaces import REPO, Workspace, made
+
+from pipeline.cli.projects import selected
+
+DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
+BUILDS = [f"digits{variant}:{chip}" for variant in ("", "@kl") for chip in ("rdk-x5", "ara240")]
+
+
+def told(workspace: Workspace) -> dict:  # type: ignore[type-arg]
+    """The data of the page."""
+    page = (workspace.project / "out" / "report.html").read_text(encoding="utf-8")
+    found = DATA.search(page)
+    assert found is not None
+    return json.loads(found.group(1))
+
+
+def edit(workspace: Workspace, old: str, new: str) -> None:
+    path = workspace.project / "project.yaml"
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+
+
+def test_it_joins_every_target_and_variant(reported_once: Workspace) -> None:
+    assert [each["name"] for each in told(reported_once)["builds"]] == BUILDS
+
+
+def test_a_second_build_makes_nothing(reported: Workspace) -> None:
+    run = reported.doit()
+    assert made(run, "made") | made(run, "recalled") == set()
+
+
+def test_provenance_is_that_of_the_stamps(reported_once: Workspace) -> None:
+    (build,) = selected(reported_once.root, ["digits"], paranoid=False)
+    rows = {row["node"]: row for row in told(reported_once)["provenance"]}
+    for node in build.plan.nodes:
+        if node.stage in ("gates", "report") or node.name not in rows:
+            continue
+        stamp = build.stamp(node)
+        assert stamp is not None
+        assert rows[node.name]["digest"] == stamp.digest
+        assert rows[node.name]["bytes"] == build.artifact(node).stat().st_size
+    assert {f"{name}/compiled" for name in BUILDS} < rows.keys()
+
+
+def test_one_target_changed_makes_its_findings_and_the_page_anew(reported: Workspace) -> None:
+    edit(reported, "- ara240", "- ara240: {calibration: {method: mse}}\n  #")
+    again = made(reported.doit(), "made")
+    assert "report" in again
+    assert {name for name in again if name.endswith("findings")} == {"ara240/findings"}
+    methods = {each["name"]: each["recipe"]["method"] for each in told(reported)["builds"]}
+    assert methods == {
+        **dict.fromkeys(("digits:ara240", "digits@kl:ara240"), "mse"),  # a target's word is last
+        "digits:rdk-x5": "max",
+        "digits@kl:rdk-x5": "kl",
+    }
+
+
+def test_a_key_that_changed_is_told_though_no_byte_of_it_did(reported: Workspace) -> None:
+    before = told(reported)
+    edit(reported, "method: max ", "percentile: 0.5\n  method: max ")
+    assert "report" in made(reported.doit(), "made")
+    was, now = (
+        next(row for row in page["provenance"] if row["node"] == "digits:rdk-x5/recipe")
+        for page in (before, told(reported))
+    )
+    assert was["digest"] == now["digest"]
+    assert was["key"] != now["key"]
+
+
+def test_a_project_that_asks_for_none_has_none(built_once: Workspace) -> None:
+    (build,) = selected(built_once.root, ["digits"], paranoid=False)
+    assert not {node.stage for node in build.plan.nodes} & {"findings", "report"}
+
+
+def test_a_gate_that_is_not_met_is_told_in_the_page(reported: Workspace) -> None:
+    (reported.project / "gates.yaml").write_text("- {cosine: 0.9999}\n")
+    run = reported.npumake("build", check=False)
+    assert run.returncode == 6
+    gates = [gate for each in told(reported)["builds"] for gate in each["gates"]]
+    assert len(gates) == len(BUILDS)
+    assert not any(gate["met"] for gate in gates)
+
+
+def test_samples_show_what_both_models_see(reported_once: Workspace) -> None:
+    for each in told(reported_once)["builds"]:
+        assert len(each["samples"]) == 3
+        for sample in each["samples"]:
+            assert sample["picture"].startswith("data:image/png;base64,")
+            assert sample["float"]["best"][0][0] == sample["quantized"]["best"][0][0]
+            assert sample["cosines"]["logits"] > 0.995
+
+
+@pytest.mark.slow
+def test_the_page_is_made_again_when_its_own_script_changes(
+    reported: Workspace, tmp_path: Path
+) -> None:
+    package = tmp_path / "code" / "pipeline"
+    shutil.copytree(REPO / "pipeline", package, ignore=shutil.ignore_patterns("__pycache__"))
+
+    def built() -> set[str]:
+        run = subprocess.run(
+            [sys.executable, "-m", "doit"],
+            cwd=reported.root,
+            env={"PYTHONPATH": str(package.parent), "PATH": "/usr/bin:/bin"},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return made(run, "made")
+
+    assert built() == set()
+    with (package / "report" / "page.js").open("a") as script:
+        script.write("// another\n")
+    assert "report" in built()
