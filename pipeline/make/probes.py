@@ -66,6 +66,7 @@ class Probes:
             "target": None,
             "inputs": self._inputs,
             "sources": {},
+            "traced": {},
         }
 
 

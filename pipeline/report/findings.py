@@ -16,7 +16,7 @@ from typing import ClassVar
 
 from pipeline import digest
 from pipeline.debug.blame import Loss
-from pipeline.debug.compare import Comparison, Row
+from pipeline.debug.compared import Comparison, Row
 from pipeline.digest import Json
 from pipeline.engine.fusion import absorbed, result
 from pipeline.errors import CacheError

@@ -24,8 +24,8 @@ from pipeline.project.files import SourceFiles
 from pipeline.project.sections import Security
 from pipeline.quant.converted import members_beside
 from pipeline.quant.images import batch
-from pipeline.targets.settings import check_settings
 from pipeline.quant.policies import policies
+from pipeline.targets.settings import check_settings
 from pipeline.targets.target import Target
 
 

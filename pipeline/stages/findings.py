@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pipeline.custom.operators import declared
 from pipeline.data.samples import Samples
 from pipeline.debug.blame import local_losses
-from pipeline.debug.compare import Comparison
+from pipeline.debug.compared import Comparison
 from pipeline.evaluate.figures import Evaluated
 from pipeline.evaluate.verdict import Verdict
 from pipeline.graph import Graph
