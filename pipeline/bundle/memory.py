@@ -6,10 +6,11 @@ that reads it (an output: to behind the last). Two that live at one step share n
     in place    the result of a step that computes place by place lies where an operand of the
                 same size lay that nobody reads afterwards
 
-Tensors that share a place in this way are one block. Blocks are placed largest first, each in the
-smallest gap that holds it between those that live when it does (greedy by size, best fit: Pisarchyk
-and Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020). `least` is what no plan
-can go below: the largest sum of blocks that live at one step. Constants lie in the weights.
+Tensors that share a place in this way are one block. Blocks are placed one by one, each in the
+smallest gap that holds it between those that live when it does: largest first (greedy by size, best
+fit: Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020), and in
+the order they are made; the plan with the lower peak is taken. `least` is what no plan can go
+below: the largest sum of blocks that live at one step. Constants lie in the weights.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 
@@ -54,14 +56,11 @@ class Block:
 def planned(program: Program) -> Memory:
     """The same for the same program, whatever the machine."""
     blocks = blocks_of(program)
-    order = sorted(blocks, key=lambda block: (-block.size, block.first, block.names))
-    starts = _packed(order) if len(order) <= MOST_BLOCKS else _in_a_row(order)
-    offsets = {
-        name: start for block, start in zip(order, starts, strict=True) for name in block.names
-    }
-    peak = max((s + block.size for block, s in zip(order, starts, strict=True)), default=0)
-    least = max(live_bytes(blocks, len(program.instructions)), default=0)
-    return Memory({name: offsets[name] for name in sorted(offsets)}, peak, least)
+    least = max(live_bytes(blocks, len(program.instructions)))
+    if len(blocks) > MOST_BLOCKS:
+        return _memory(_in_a_row(blocks), least)
+    plans = [_memory(_packed(sorted(blocks, key=order)), least) for order in ORDERS]
+    return min(plans, key=lambda plan: plan.peak)
 
 
 def tensor_bytes(tensor: Tensor) -> int:
@@ -133,7 +132,24 @@ def _same_places(given: Tensor, made: Tensor, op: str) -> bool:
     return given.shape == made.shape
 
 
-def _packed(order: list[Block]) -> list[int]:
+def _by_size(block: Block) -> tuple[int, int, list[str]]:
+    return (-block.size, block.first, block.names)
+
+
+def _by_time(block: Block) -> tuple[int, int, list[str]]:
+    return (block.first, -block.size, block.names)
+
+
+ORDERS = (_by_size, _by_time)
+
+
+def _memory(placed: list[tuple[int, Block]], least: int) -> Memory:
+    offsets = {name: start for start, block in placed for name in block.names}
+    peak = max((start + block.size for start, block in placed), default=0)
+    return Memory({name: offsets[name] for name in sorted(offsets)}, peak, least)
+
+
+def _packed(order: list[Block]) -> list[tuple[int, Block]]:
     placed: list[tuple[int, Block]] = []
     for block in order:
         around = sorted((start, other.size) for start, other in placed if block.meets(other))
@@ -141,7 +157,7 @@ def _packed(order: list[Block]) -> list[int]:
         end = max((start + size for start, size in around), default=0)
         start = min(gaps, key=lambda gap: (gap[1], gap[0]))[0] if gaps else end
         placed.append((start, block))
-    return [start for start, _ in placed]
+    return placed
 
 
 def _gaps(around: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
@@ -153,8 +169,6 @@ def _gaps(around: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
         free = max(free, start + size)
 
 
-def _in_a_row(order: list[Block]) -> list[int]:
-    ends = [0]
-    for block in order:
-        ends.append(ends[-1] + block.size)
-    return ends[:-1]
+def _in_a_row(blocks: list[Block]) -> list[tuple[int, Block]]:
+    ends = accumulate((block.size for block in blocks), initial=0)
+    return list(zip(ends, blocks, strict=False))  # the last is the end of them all

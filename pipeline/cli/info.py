@@ -52,6 +52,7 @@ def run(given: argparse.Namespace) -> int:
 
 
 def _lines(name: str, bundle: Bundle) -> Iterator[str]:
+    from pipeline.bundle.memory import planned
     from pipeline.runtime.border import DELETED, deleted_nodes
 
     program = bundle.program
@@ -63,11 +64,14 @@ def _lines(name: str, bundle: Bundle) -> Iterator[str]:
     yield "############# model_parameters info #############"
     yield f"{'target':<24}: {bundle.target}"
     yield f"{'batch':<24}: {bundle.batch}"
+    for key, value in sorted(bundle.settings.items()):
+        yield f"{key:<24}: {value}"
     counted = Counter(step.op for step in program.instructions)
     instructions = ", ".join(f"{kind} {count}" for kind, count in sorted(counted.items()))
     yield f"{'instructions':<24}: {instructions}"
     weights = sum(x.nbytes for step in program.instructions for x in step.constants.values())
     yield f"{'weight bytes':<24}: {weights}"
+    yield f"{'arena bytes':<24}: {planned(program).peak}"
     yield "--------- input/output types -"
     for role, names in (("input", program.inputs), ("output", program.outputs)):
         for each in names:

@@ -113,7 +113,9 @@ def _write(folder: Path, found: Estimate, bundle: Bundle) -> None:
 
 
 def _put(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Raises GraphError where the folder cannot be written."""
+    """Raises GraphError where the folder cannot be written, or is not one of ours."""
+    if folder.name in ("", ".."):
+        raise GraphError(f"no folder is called `{folder.name}`", str(folder))
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, data in files.items():

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
 from pipeline.perf.estimate import Estimate, Subgraph
 
 UNKNOWN = "unknown"
+SUBGRAPH = (
+    "Model Subgraph Name",
+    "Model Subgraph Calculation Load (OPpf)",
+    "Model Subgraph DDR Occupation(Mbpf)",
+    "Model Subgraph Latency(ms)",
+)
+LAYER = ("Layer", "Type", "OPs", "Loaded", "Stored", "Time (us)", "Computes")
+NO_LAYERS = (
+    "<p class=note>Layer Details are there where the project says "
+    "<code>compile: {debug: true}</code>.</p>"
+)
 STYLE = """
 :root { color-scheme: light dark; --ink: #1c2128; --paper: #fff; --line: #d5dae1; --soft: #5b616b;
   --unit: #0e7c86; }
@@ -46,29 +57,17 @@ def model_page(found: Estimate, png: bytes) -> str:
         "<h2>Model Performance Summary</h2>",
         table(("", ""), summary),
         "<h2>Details</h2>",
-        table(
-            (
-                "Model Subgraph Name",
-                "Model Subgraph Calculation Load (OPpf)",
-                "Model Subgraph DDR Occupation(Mbpf)",
-                "Model Subgraph Latency(ms)",
-            ),
-            [
-                (
-                    part.name,
-                    f"{part.ops}",
-                    f"{(part.loaded + part.stored) / 1e6:.3f}",
-                    latency_text(part.latency, part.at_least),
-                )
-                for part in found.subgraphs
-            ],
-            links=True,
-        ),
+        table(SUBGRAPH, map(_subgraph_row, found.subgraphs), links=True),
         "<h2>BIN Model Structure</h2>",
         f'<img alt="subgraphs and nodes on the CPU" src="data:image/png;base64,{image}">',
         *_assumed(found),
     ]
     return page(found.name, parts)
+
+
+def _subgraph_row(part: Subgraph) -> tuple[str, ...]:
+    moved = f"{(part.loaded + part.stored) / 1e6:.3f}"
+    return part.name, f"{part.ops}", moved, latency_text(part.latency, part.at_least)
 
 
 def subgraph_page(part: Subgraph, found: Estimate) -> str:
@@ -79,30 +78,17 @@ def subgraph_page(part: Subgraph, found: Estimate) -> str:
         ("Stored Bytes per Frame", f"{part.stored}"),
         ("Function calls", UNKNOWN if part.calls is None else str(part.calls)),
     ]
-    head = ("Layer", "Type", "OPs", "Loaded", "Stored", "Time (us)", "Computes")
-    rows = [
-        (
-            layer.name,
-            layer.op,
-            f"{layer.ops}",
-            f"{layer.loaded}",
-            f"{layer.stored}",
-            UNKNOWN if time is None else f"{1e6 * time:.2f}",
-            ", ".join(layer.origin),
-        )
-        for layer, time in zip(part.layers, part.times, strict=True)
-    ]
-    details = (
-        ["<h2>Layer Details</h2>", table(head, rows)]
-        if found.debug
-        else [
-            "<p class=note>Layer Details are there where the project says "
-            "<code>compile: {debug: true}</code>.</p>"
-        ]
-    )
-    return page(
-        part.name, ["<h2>Summary</h2>", table(("", ""), summary), *details, *_assumed(found)]
-    )
+    shown = ["<h2>Layer Details</h2>", table(LAYER, _layer_rows(part))]
+    details = shown if found.debug else [NO_LAYERS]
+    parts = ["<h2>Summary</h2>", table(("", ""), summary), *details, *_assumed(found)]
+    return page(part.name, parts)
+
+
+def _layer_rows(part: Subgraph) -> Iterator[tuple[str, ...]]:
+    for layer, time in zip(part.layers, part.times, strict=True):
+        numbers = map(str, (layer.ops, layer.loaded, layer.stored))
+        took = UNKNOWN if time is None else f"{1e6 * time:.2f}"
+        yield layer.name, layer.op, *numbers, took, ", ".join(layer.origin)
 
 
 def latency_text(seconds: float | None, at_least: float) -> str:

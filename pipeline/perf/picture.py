@@ -7,6 +7,7 @@ what they need, side by side where they need nothing of each other.
 from __future__ import annotations
 
 import io
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
@@ -60,26 +61,16 @@ def levels_of(boxes: Mapping[int, Box]) -> Mapping[int, int]:
 
 def picture(program: Program, name: str) -> bytes:
     """The PNG, the same bytes for the same program. Beyond MOST boxes the first are drawn."""
-    every = boxes_of(program, name)
-    boxes = dict(list(every.items())[:MOST])
-    levels = levels_of(boxes)
-    rows: dict[int, list[int]] = {}
-    for number in boxes:
-        rows.setdefault(levels[number], []).append(number)
-    columns = max(map(len, rows.values()), default=1)
-    size = (columns * (WIDTH + GAP) + GAP, len(rows) * (HEIGHT + GAP) + GAP)
-    image = Image.new("RGB", size, PAPER)
-    draw = ImageDraw.Draw(image)
-    places = {
-        number: (GAP + column * (WIDTH + GAP), GAP + row * (HEIGHT + GAP))
-        for row, inside in rows.items()
-        for column, number in enumerate(inside)
-    }
+    boxes = dict(list(boxes_of(program, name).items())[:MOST])
+    places = _places(boxes)
+    width = max((x for x, _ in places.values()), default=0) + WIDTH + GAP
+    height = max((y for _, y in places.values()), default=0) + HEIGHT + GAP
+    image = Image.new("RGB", (width, height), PAPER)
+    draw, font = ImageDraw.Draw(image), ImageFont.load_default(13)
     for number, box in boxes.items():
         for read in sorted(box.reads & places.keys()):
             (x, y), (u, v) = places[read], places[number]
             draw.line([(x + WIDTH // 2, y + HEIGHT), (u + WIDTH // 2, v)], fill=INK, width=2)
-    font = ImageFont.load_default(13)
     for number, box in boxes.items():
         x, y = places[number]
         color = UNIT if box.on_unit else CPU
@@ -89,6 +80,17 @@ def picture(program: Program, name: str) -> bytes:
     file = io.BytesIO()
     image.save(file, "PNG")
     return file.getvalue()
+
+
+def _places(boxes: Mapping[int, Box]) -> Mapping[int, tuple[int, int]]:
+    """The upper left corner of each, in pixels."""
+    levels, taken = levels_of(boxes), Counter[int]()
+    places: dict[int, tuple[int, int]] = {}
+    for number in boxes:
+        row = levels[number]
+        places[number] = (GAP + taken[row] * (WIDTH + GAP), GAP + row * (HEIGHT + GAP))
+        taken[row] += 1
+    return places
 
 
 def _short(label: str) -> str:

@@ -53,34 +53,38 @@ def verdict(
     compiled_score: Figures | None = None,
 ) -> Verdict:
     scores = (float_score, calibrated_score, quantized_score, compiled_score)
-    timed = any(gate.max_latency_ms is not None for gate in gates)
-    latency = file_latency_ms(compiled.data, target) if timed else None
-    found = _measured([score for score in scores if score is not None], comparison, latency)
+    found = _measured(scores, comparison, _latency_ms(compiled, target, gates))
     wishes = [asked(gate, index, found) for index, gate in enumerate(gates)]
     if all(wish.met for wish in wishes):
         return Verdict(target.name, tuple(Judged(wish.number, wish.what, True) for wish in wishes))
     operators = declared(custom_operators, sources)
     dataset = None
     if evaluation is not None:
-        model = partial(float_session, original_float, operators)
-        dataset = ground(original_float, inputs, data, evaluation, sources, model)
+        engine = partial(float_session, original_float, operators)
+        dataset = ground(original_float, inputs, data, evaluation, sources, engine)
     real = rescaled(optimized_float, recipe.factors)
     losses = local_losses(real, calibrated, quantized, samples, target, operators)
-    trying = Trying(
-        Model(optimized_float, recipe, samples, target, operators, quantization),
-        [Blamed(*loss) for loss in losses if loss.lost > 0],
-        [Blamed(row.node, None, row.origin) for row in _on_cpu(comparison)],
-        dataset,
-    )
+    losers = [Blamed(*loss) for loss in losses if loss.lost > 0]
+    on_cpu = [Blamed(row.node, None, row.origin) for row in _on_cpu(comparison)]
+    model = Model(optimized_float, recipe, samples, target, operators, quantization)
+    trying = Trying(model, losers, on_cpu, dataset)
     return Verdict(target.name, tuple(judged(wish, trying) for wish in wishes))
 
 
+def _latency_ms(compiled: Compiled, target: Target, gates: Sequence[Gate]) -> float | None:
+    """Only where a gate asks: a file is not read for nothing."""
+    if all(gate.max_latency_ms is None for gate in gates):
+        return None
+    return file_latency_ms(compiled.data, target)
+
+
 def _measured(
-    scores: Sequence[Figures], comparison: Comparison, latency_ms: float | None
+    scores: Sequence[Figures | None], comparison: Comparison, latency_ms: float | None
 ) -> Measured:
+    known = [score for score in scores if score is not None]
     worst = min((output.cosine for output in comparison.outputs), default=1.0)
     cosine = worst if comparison.samples else None
-    return Measured(scores, cosine, len(_on_cpu(comparison)), latency_ms)
+    return Measured(known, cosine, len(_on_cpu(comparison)), latency_ms)
 
 
 def _on_cpu(comparison: Comparison) -> list[Row]:

@@ -80,3 +80,9 @@ def test_an_operand_that_is_read_again_keeps_its_place():
     memory = planned(Program(("x",), ("y",), tensors, (a, b, again)))
     assert memory.offsets["t0"] != memory.offsets["t1"]
     assert memory.offsets["x"] == memory.offsets["t0"] == memory.offsets["y"]
+
+
+def test_a_program_beyond_the_search_has_every_block_in_a_row(monkeypatch):
+    program = chain("conv", "conv", "conv")
+    monkeypatch.setattr("pipeline.bundle.memory.MOST_BLOCKS", 3)
+    assert planned(program).peak == 4 * 256

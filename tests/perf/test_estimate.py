@@ -1,0 +1,108 @@
+"""The roofline: what the published figures allow, and nothing where they are absent."""
+
+import base64
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from perf.test_layers import PROGRAM
+
+from pipeline.bundle.archive import Bundle
+from pipeline.perf.documents import document, subgraph_document
+from pipeline.perf.estimate import estimated, estimated_latency_ms, function_calls, roof_of
+from pipeline.perf.layers import layers_of
+from pipeline.perf.page import model_page, subgraph_page
+from pipeline.perf.picture import picture
+from pipeline.project.compiling import EFFECTS, Compile
+from pipeline.targets.reader import read_target
+from pipeline.targets.target import Cost
+
+X5, X3 = read_target("rdk-x5"), read_target("rdk-x3")
+COST = Cost(macs=1e9, ddr=1e6, on_chip=0)
+CHIP = replace(X5, cost=COST)
+BUNDLE = Bundle("rdk-x5", PROGRAM, {})
+
+
+def test_a_layer_takes_the_longer_of_computing_and_moving():
+    conv, pool = layers_of(PROGRAM, 0)
+    assert roof_of(COST, 1).time(conv) == conv.moved / 1e6
+    assert roof_of(Cost(macs=1e3, ddr=1e6), 1).time(conv) == conv.macs / 1e3
+    assert estimated_latency_ms(PROGRAM, CHIP) == pytest.approx((conv.moved + pool.moved) / 1e3)
+
+
+def test_a_figure_that_is_not_published_leaves_the_latency_unknown():
+    found = estimated("m", BUNDLE, X5)
+    assert (found.latency, found.fps, estimated_latency_ms(PROGRAM, X5)) == (None, None, None)
+    assert found.at_least == pytest.approx(layers_of(PROGRAM, None)[0].macs / 5e12)
+    assert any("bandwidth of its DDR is not published" in said for said in found.assumptions)
+
+
+def test_a_bandwidth_that_is_given_makes_it_known():
+    found = estimated("m", BUNDLE, X5, ddr=1e6)
+    assert found.latency == pytest.approx((found.loaded + found.stored) / 1e6)
+    assert found.fps == 1.0 / found.latency
+
+
+def test_two_cores_of_the_x3_compute_twice_as_fast_and_load_no_faster():
+    one, two = roof_of(replace(X3.cost, ddr=1e9), 1), roof_of(replace(X3.cost, ddr=1e9), 2)
+    assert (two.macs, two.ddr) == (2 * one.macs, one.ddr)
+
+
+def test_a_program_that_runs_on_the_cpu_alone_has_no_latency():
+    alone = replace(PROGRAM, instructions=(), outputs=("x",))
+    assert estimated_latency_ms(alone, CHIP) is None
+    assert estimated("m", Bundle("rdk-x5", alone, {}), CHIP).latency is None
+
+
+@given(st.lists(st.floats(0.0, 3.0), max_size=20), st.floats(0.5, 4.0))
+def test_a_function_call_is_cut_where_it_would_take_longer(times, limit):
+    calls = function_calls(times, limit)
+    assert calls <= len(times)
+    assert sum(times) <= calls * max([limit, *times]) + 1e-9
+
+
+def test_a_limit_cuts_the_estimate_into_calls():
+    bundle = replace(BUNDLE, settings={"max_time_per_fc": 1000})
+    assert estimated("m", bundle, X5, ddr=2e6).subgraphs[0].calls == 1
+    assert estimated("m", bundle, X5, ddr=1e5).subgraphs[0].calls == 2
+    assert estimated("m", bundle, X5).subgraphs[0].calls is None
+
+
+def test_layers_are_told_where_debug_is_on():
+    quiet = estimated("m", BUNDLE, X5)
+    loud = estimated("m", replace(BUNDLE, settings={"debug": True}), X5)
+    assert "layer details" not in subgraph_document(quiet.subgraphs[0], quiet)
+    rows = subgraph_document(loud.subgraphs[0], loud)["layer details"]
+    assert [row["layer name"] for row in rows] == ["conv", "pool"]
+    assert "Layer Details</h2>" in subgraph_page(loud.subgraphs[0], loud)
+    assert "Layer Details</h2>" not in subgraph_page(quiet.subgraphs[0], quiet)
+
+
+def test_the_sums_of_the_model_are_those_of_its_layers():
+    found, layers = estimated("m", BUNDLE, CHIP), layers_of(PROGRAM, 0)
+    told = json.loads(json.dumps(document(found)))
+    assert told["OPs per frame"] == sum(layer.ops for layer in layers)
+    assert told["DDR bytes per frame"] == sum(layer.moved for layer in layers)
+    assert told["FPS"] == pytest.approx(1000.0 / told["latency (ms)"])
+
+
+def test_a_page_holds_all_it_shows_and_is_made_for_light_and_dark():
+    png = picture(PROGRAM, "m")
+    text = model_page(estimated("<m>", BUNDLE, X5), png)
+    assert base64.b64encode(png).decode() in text
+    assert "http" not in text
+    assert "prefers-color-scheme: dark" in text
+    assert "<m>" not in text
+    for title in ("Model Performance Summary", "Details", "BIN Model Structure"):
+        assert f"{title}</h2>" in text
+
+
+def test_a_picture_is_the_same_bytes_again():
+    assert picture(PROGRAM, "m") == picture(PROGRAM, "m")
+    assert picture(PROGRAM, "m").startswith(b"\x89PNG")
+
+
+def test_every_key_of_the_section_says_what_comes_of_it():
+    assert list(EFFECTS) == list(Compile.__dataclass_fields__)

@@ -1,0 +1,79 @@
+"""What each layer computes and moves, counted by hand."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pipeline.bundle.program import Instruction, Program, Tensor
+from pipeline.perf.layers import layers_of, operations, subgraphs_of
+
+GRID = {"dtype": "int8", "scale": 1.0}
+WEIGHT = np.zeros((8, 4, 3, 3), np.int8)
+CONV = Instruction("conv", "conv", ("q",), ("c",), {"weight": WEIGHT}, {"group": 1})
+PROGRAM = Program(
+    ("x",),
+    ("y",),
+    {
+        "x": Tensor((1, 4, 8, 8), "float32"),
+        "q": Tensor((1, 4, 8, 8), **GRID),
+        "c": Tensor((1, 8, 6, 6), **GRID),
+        "p": Tensor((1, 8, 3, 3), **GRID),
+        "y": Tensor((1, 8, 3, 3), "float32"),
+    },
+    (
+        Instruction("quantize", "in", ("x",), ("q",)),
+        CONV,
+        Instruction("max_pool", "pool", ("c",), ("p",), {}, {"kernel": [2, 2]}),
+        Instruction("dequantize", "out", ("p",), ("y",)),
+    ),
+)
+
+
+def test_a_convolution_multiplies_its_kernel_at_each_place_of_its_output():
+    conv, pool = layers_of(PROGRAM, None)
+    assert (conv.macs, conv.ops) == (8 * 6 * 6 * 4 * 9, 2 * 8 * 6 * 6 * 4 * 9)
+    assert (pool.macs, pool.ops) == (0, 8 * 9 * 4)
+
+
+def test_a_grouped_convolution_multiplies_the_channels_of_a_group():
+    grouped = replace(CONV, constants={"weight": WEIGHT[:, :1]}, attributes={"group": 4})
+    assert operations(grouped, PROGRAM) == 2 * 8 * 6 * 6 * 9
+
+
+def test_a_transposed_convolution_multiplies_its_kernel_at_each_place_of_its_input():
+    weight = np.zeros((4, 8, 3, 3), np.int8)
+    step = replace(CONV, op="conv_transpose", constants={"weight": weight})
+    assert operations(step, PROGRAM) == 2 * 4 * 8 * 8 * 8 * 9
+
+
+def test_a_matrix_product_multiplies_the_shared_side():
+    tensors = {"a": Tensor((2, 3, 5), **GRID), "y": Tensor((2, 3, 7), **GRID)}
+    step = Instruction("matmul", "m", ("a",), ("y",), {"weight": np.zeros((5, 7), np.int8)})
+    assert operations(step, Program(("a",), ("y",), tensors, (step,))) == 2 * 2 * 3 * 7 * 5
+
+
+def test_without_a_known_memory_on_the_chip_every_tensor_goes_through_ddr():
+    conv, pool = layers_of(PROGRAM, None)
+    assert (conv.loaded, conv.stored) == (4 * 64 + WEIGHT.nbytes, 8 * 36)
+    assert (pool.loaded, pool.stored) == (8 * 36, 8 * 9)
+
+
+def test_with_room_on_the_chip_only_the_border_and_the_weights_go_through_ddr():
+    conv, pool = layers_of(PROGRAM, 1 << 20)
+    assert (conv.loaded, conv.stored) == (4 * 64 + WEIGHT.nbytes, 0)
+    assert (pool.loaded, pool.stored) == (0, 8 * 9)
+
+
+def test_a_tensor_stays_only_while_all_that_lives_fits():
+    conv, pool = layers_of(PROGRAM, 256 + 320)  # `q` and `c`, each rounded up to 64
+    assert (conv.stored, pool.loaded) == (0, 0)
+    assert layers_of(PROGRAM, 256 + 319)[0].stored == 8 * 36
+
+
+@pytest.mark.parametrize(("cpu", "expected"), [("max_pool", {1: 0, 2: 0}), ("onnx", {1: 0, 3: 1})])
+def test_a_node_on_the_cpu_divides_the_subgraphs(cpu, expected):
+    middle = Instruction(cpu, "middle", ("c",), ("p",))
+    last = Instruction("lookup" if cpu == "onnx" else "dequantize", "last", ("p",), ("y",))
+    program = replace(PROGRAM, instructions=(*PROGRAM.instructions[:2], middle, last))
+    assert subgraphs_of(program) == expected
