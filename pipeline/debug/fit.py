@@ -35,7 +35,7 @@ class Seen(NamedTuple):
     high: np.ndarray
     lost: np.ndarray
     clipped: np.ndarray
-    count: int
+    numbers: int
 
     def plus(self, other: Seen) -> Seen:
         return Seen(
@@ -43,28 +43,33 @@ class Seen(NamedTuple):
             np.maximum(self.high, other.high),
             self.lost + other.lost,
             self.clipped + other.clipped,
-            self.count + other.count,
+            self.numbers + other.numbers,
         )
 
 
 class Fit(NamedTuple):
     """Of a calibration node; `clipped` is the share of its noise that is clipping."""
 
-    name: str
-    reach: float
+    reaches: np.ndarray  # by channel where there is a scale for each
     clipped: float
     excess: float
     threshold: float
 
     @property
+    def reach(self) -> float:
+        return float(np.median(self.reaches))
+
+    @property
+    def is_clipped(self) -> bool:
+        return self.clipped >= CLIPPED and self.excess > 1 - 1 / WIDE**2
+
+    @property
     def cause(self) -> str:
         """A remark, empty where the grid fits."""
-        if self.reach >= WIDE:
+        if self.reach >= WIDE and self.excess > 0.0:
             held = f"{self.threshold / self.reach:.4g}"
             return f"its grid reaches {self.threshold:.4g}, its values {held}: bits are unused"
-        if self.clipped >= CLIPPED and self.excess > 1 - 1 / WIDE**2:
-            return f"values are clipped at {self.threshold:.4g}"
-        return ""
+        return f"values are clipped at {self.threshold:.4g}" if self.is_clipped else ""
 
 
 def fits(patient: Patient) -> dict[str, Fit]:
@@ -88,6 +93,12 @@ def fits(patient: Patient) -> dict[str, Fit]:
     return found | {one.name: _fit(one, all_) for one, all_ in zip(watched, totals, strict=True)}
 
 
+def refitted(one: CalibrationNode, fit: Fit) -> CalibrationNode:
+    """The same on a grid that just holds its numbers."""
+    scale = np.reshape(one.scale, -1) / fit.reaches
+    return one._replace(scale=scale.reshape(one.scale.shape).astype(one.scale.dtype))
+
+
 def seen(one: CalibrationNode, values: np.ndarray) -> Seen:
     """By channel where there is a scale for each."""
     rows = values[None] if one.axis is None else np.moveaxis(values, one.axis, 0)
@@ -96,8 +107,8 @@ def seen(one: CalibrationNode, values: np.ndarray) -> Seen:
     step = np.reshape(one.scale, (-1, 1)).astype(np.float64)
     inside = np.clip(rows, low, high)
     lost = rows - np.rint(inside / step) * step  # the zero point is whole: it changes nothing here
-    squares = [(each**2).sum(axis=1) for each in (lost, rows - inside)]
-    return Seen(rows.min(axis=1), rows.max(axis=1), *squares, rows.shape[1])
+    lost2, clipped2 = ((each**2).sum(axis=1) for each in (lost, rows - inside))
+    return Seen(rows.min(axis=1), rows.max(axis=1), lost2, clipped2, rows.shape[1])
 
 
 def _totals(found: Iterable[list[Seen]]) -> list[Seen]:
@@ -114,10 +125,9 @@ def _fit(one: CalibrationNode, total: Seen) -> Fit:
     reach = np.where(np.isfinite(reach), reach, 1.0)  # all zero: any grid will do
     step = np.reshape(one.scale, -1).astype(np.float64)
     room = float(np.sum((step / reach) ** 2 / 12))
-    lost, clipped = (float(np.sum(each)) / total.count for each in (total.lost, total.clipped))
+    lost, clipped = (float(np.sum(each)) / total.numbers for each in (total.lost, total.clipped))
     return Fit(
-        one.name,
-        float(np.median(reach)),
+        reach,
         clipped / lost if lost else 0.0,
         1.0 - room / lost if lost else 0.0,
         one.threshold,
