@@ -1,22 +1,31 @@
 """comparison: how close every node stays to the float model, over all samples.
 
 optimized_float in float · calibrated in float with Q/DQ · quantized in exact integers
+
+Where an answer is far off, the node to blame is found out over the first WITNESSES samples.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pipeline.custom.operators import declared
 from pipeline.data.samples import Samples
 from pipeline.debug.compare import compare
 from pipeline.debug.compared import Comparison
+from pipeline.debug.guilt import guilty
+from pipeline.debug.sensitivity import Patient
 from pipeline.graph import Graph
 from pipeline.progress import track
 from pipeline.project.files import SourceFiles
+from pipeline.project.sections import Quantization
+from pipeline.quant.qdq import DEFAULT
 from pipeline.quant.recipe import Recipe
 from pipeline.quant.rescale import rescaled
 from pipeline.targets.target import Target
+
+WITNESSES = 4
 
 
 def comparison(
@@ -28,8 +37,11 @@ def comparison(
     target: Target,
     sources: SourceFiles,
     custom_operators: Sequence[str] = (),
+    quantization: Quantization = DEFAULT,
 ) -> Comparison:
     operators = declared(custom_operators, sources)
     feeds = track(samples, "comparison", len(samples))
     real = rescaled(optimized_float, recipe.factors)  # its tensors are those that have the grids
-    return compare(real, calibrated, quantized, feeds, target, operators)
+    found = compare(real, calibrated, quantized, feeds, target, operators)
+    patient = Patient(calibrated, Samples(samples.names[:WITNESSES], samples.read), operators)
+    return replace(found, guilty=guilty(found, patient, real, target, quantization))
