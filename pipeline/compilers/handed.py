@@ -1,6 +1,6 @@
 """A hand-over: a directory from which a vendor's closed tool makes what the board loads.
 
-    config.yaml            the tool's own YAML (SyNAP: meta.yaml; Ara2: form.yaml)
+    hb_mapper.yaml         its own YAML; hb_compile.yaml, meta.yaml (SyNAP), form.yaml (Ara2)
     model.onnx             the trained model, as it was given: these tools read opsets below ours,
                            and fold and place by themselves; Caffe's two files, or a .tflite
     calibration/<n>_<input>/<sample>   in the form the tool reads

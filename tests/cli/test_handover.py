@@ -19,8 +19,8 @@ from pipeline.cli.main import main
 
 # chip → what a project must say beside the model to speak the dialect of its tool
 TOOLS = {
-    "rdk-x5": {"dialect": "hb_mapper", "config": "config.yaml"},
-    "nash-e": {"dialect": "hb_compile", "config": "config.yaml"},
+    "rdk-x5": {"dialect": "hb_mapper", "config": "hb_mapper.yaml"},
+    "nash-e": {"dialect": "hb_compile", "config": "hb_compile.yaml"},
     "sl1680": {
         "dialect": "synap",
         "config": "meta.yaml",
@@ -31,8 +31,8 @@ TOOLS = {
 }
 # The vendors' commands, as their documents have them: the last words of a stand-in's checks.
 COMMANDS = {
-    "rdk-x5": "hb_mapper makertbin --config config.yaml --model-type onnx",
-    "nash-e": "hb_compile -c config.yaml",
+    "rdk-x5": "hb_mapper makertbin --config hb_mapper.yaml --model-type onnx",
+    "nash-e": "hb_compile -c hb_compile.yaml",
     "sl1680": "synap convert --model model.onnx --meta meta.yaml --target SL1680 "
     "--out-dir model_output",
 }
@@ -60,7 +60,13 @@ if os.environ.get("STAND_IN") != "idle":
 def project(root: Path, target: str) -> Workspace:
     workspace = lay_out(root)
     file = workspace.project / "project.yaml"
-    file.write_text(file.read_text().partition("\ntargets:")[0] + f"\ntargets: [{target}]\n")
+    said = file.read_text().partition("\ntargets:")[0]
+    if target == "sl1680":
+        said = said.replace("offset: 128", "offset: 0")  # which is how SyNAP feeds, floats
+        for sample in workspace.project.glob("samples/*.npy"):
+            np.save(sample, np.load(sample).astype(np.float32))
+        said += "\nquantization: {types: {'*': uint8}, scheme: asymmetric_affine}\n"
+    file.write_text(f"{said}\ntargets: [{target}]\n")
     return workspace
 
 
@@ -198,7 +204,7 @@ def test_a_project_in_the_vendor_s_words_keeps_them(tmp_path):
         "cal_data_type": "float32",
         "preprocess_on": False,
     }
-    assert yaml.safe_load((tmp_path / "handed/config.yaml").read_text()) == own
+    assert yaml.safe_load((tmp_path / "handed/hb_mapper.yaml").read_text()) == own
 
 
 def test_what_the_vendor_has_no_word_for_is_told(tmp_path, capsys):
@@ -209,9 +215,9 @@ def test_what_the_vendor_has_no_word_for_is_told(tmp_path, capsys):
     given = [str(workspace.project), "--target", "rdk-x5", "--out", "handed"]
     assert main(["handover", *given]) == 0
     said = capsys.readouterr().out
-    assert "config.yaml does not say `quantization.types`" in said
-    assert "config.yaml does not say `the pattern `down_conv...``" in said
-    assert "run_on_cpu: pool" in (tmp_path / "handed/config.yaml").read_text()
+    assert "hb_mapper.yaml does not say `quantization.types`" in said
+    assert "hb_mapper.yaml does not say `the pattern `down_conv...``" in said
+    assert "run_on_cpu: pool" in (tmp_path / "handed/hb_mapper.yaml").read_text()
     assert "quantization.types" in (tmp_path / "handed/README.txt").read_text()
 
 

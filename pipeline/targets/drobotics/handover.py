@@ -80,7 +80,7 @@ def _command(asked: Asked) -> tuple[str, ...]:
 HB_MAPPER = Tool(
     "hb_mapper",
     "hb_mapper",
-    "config.yaml",
+    "hb_mapper.yaml",
     MODELS,
     written,
     _command,

@@ -23,6 +23,8 @@ from pipeline.targets.groups import (
 from pipeline.targets.handover import Asked, Handed, Tool, renamed, unsaid
 from pipeline.targets.horizon.keys import FED_LAYOUTS
 
+CONFIG = "hb_compile.yaml"
+
 
 def written(asked: Asked) -> Handed:
     """Raises ProjectError for what hb_compile has no word for and cannot do without."""
@@ -78,10 +80,10 @@ def _sample(values: np.ndarray, given: ModelInput) -> np.ndarray:
 HB_COMPILE = Tool(
     "hb_compile",
     "hb_compile",
-    "config.yaml",
+    CONFIG,
     MODELS,
     written,
-    lambda asked: ("hb_compile", "-c", "config.yaml"),
+    lambda asked: ("hb_compile", "-c", CONFIG),
     "{prefix}.hbm",
     _sample,
 )

@@ -50,10 +50,24 @@ def written(asked: Asked) -> Handed:
     method = [f"calibration.method: {sections.calibration.method}"] if unknown else []
     names = (*sections.quantization.cpu, *sections.quantization.npu)
     patterns = [f"the pattern `{x}`" for x in names if is_pattern(x) and not x.endswith("...")]
+    offsets = [
+        f"inputs.{one.name}.offset: SyNAP feeds 0..255"
+        for one in asked.inputs.values()
+        if one.form.offset
+    ]
+    whole = quantization and not sections.quantization.scheme and asked.target.weights.per_channel
+    grids = ["the scale per channel of weights: its default scheme has one per tensor"]
     policies = ["security.outputs"] if sections.security.outputs else []
     return Handed(
         document,
-        (*method, *patterns, *policies, *unsaid(sections.quantization, *HANDLED)),
+        (
+            *method,
+            *patterns,
+            *offsets,
+            *(grids if whole else ()),
+            *policies,
+            *unsaid(sections.quantization, *HANDLED),
+        ),
     )
 
 
