@@ -83,9 +83,10 @@ def tree(folder: Path) -> dict[str, str]:
 
 
 @pytest.fixture(autouse=True)
-def elsewhere(tmp_path, monkeypatch):
+def elsewhere(tmp_path, tmp_path_factory, monkeypatch):
+    """One store for all tests: what one has built the others recall."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("NPUMAKE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("NPUMAKE_CACHE", str(tmp_path_factory.getbasetemp() / "handover"))
 
 
 @pytest.mark.parametrize("target", TOOLS)
