@@ -92,10 +92,13 @@ class Given:
 
     def made(self, item: Item) -> Made:
         """Raises ProjectError naming the file, where it is not what the input takes."""
-        target, x = self.input, item.array()
-        if self.how.random is None:
-            x = self._raw(x, item.name)
+        target, x = self.input, self.values(item)
         return Made(fact(item.name, x), fed_form(fed(x, target.taken), target.form, target.name))
+
+    def values(self, item: Item) -> np.ndarray:
+        """What the model was trained on, before mean and scale. Raises ProjectError as `made`."""
+        x = item.array()
+        return x if self.how.random is not None else self._raw(x, item.name)
 
     def refuse_findings(self, facts: list[Fact]) -> None:
         """Raises ProjectError for the worst of what is wrong with the set and not allowed."""

@@ -1,4 +1,4 @@
-"""Samples that hold what the float model computes with, taken back to the values it was given.
+"""Samples that hold what the float model computes with, and the values it was given.
 
 n = (x - mean) * scale        x = n / scale + mean
 """
@@ -21,6 +21,13 @@ def raw(sample: np.ndarray, mean: PerChannel, scale: PerChannel, layout: str) ->
         raise ProjectError("a scale of 0 cannot be taken back", hint="see `normalized`")
     gain, shift = (_along(values, axis, sample) for values in (scale, mean))
     return (sample / gain + shift).astype(sample.dtype)
+
+
+def normalized(sample: np.ndarray, mean: PerChannel, scale: PerChannel, layout: str) -> np.ndarray:
+    """n of x, float32, of the sample's shape. Raises ProjectError as `raw`."""
+    axis = sample.ndim - 1 if layout == "NHWC" else min(1, sample.ndim - 1)
+    gain, shift = (_along(values, axis, sample) for values in (scale, mean))
+    return ((sample - shift) * gain).astype(np.float32)
 
 
 def _along(values: PerChannel, axis: int, sample: np.ndarray) -> np.ndarray:

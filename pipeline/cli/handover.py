@@ -1,0 +1,157 @@
+"""npumake handover: a directory for the vendor's own tool: its YAML, model, samples, command
+
+example:
+  npumake handover projects/digits --target rdk-x5 --out handed
+  npumake handover projects/digits --target rdk-x5 --out handed --run   # where hb_mapper is on PATH
+
+hb_mapper for RDK, hb_compile for Nash, synap for SyNAP's chips; the Ara2 Converter has no command.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipeline.errors import ProjectError, did_you_mean
+
+if TYPE_CHECKING:
+    from pipeline.data.given import Given
+    from pipeline.digest import Json
+    from pipeline.make.build import Build
+    from pipeline.make.node import Node
+    from pipeline.project.files import SourceFiles
+    from pipeline.project.reader import Reading
+    from pipeline.targets.handover import Asked, Tool
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("project", type=Path, metavar="PROJECT", help="its folder")
+    parser.add_argument("--target", required=True, metavar="CHIP", help="one of the project's")
+    parser.add_argument("--out", required=True, type=Path, metavar="DIR")
+    parser.add_argument("--run", action="store_true", help="call the vendor's tool on it")
+
+
+def run(given: argparse.Namespace) -> int:
+    from pipeline.compilers.handed import LIST
+    from pipeline.compilers.vendor_tool import LOG, run_tool
+    from pipeline.targets.handover import PRODUCTS
+
+    _refuse_strangers_folder(given.out, LIST)
+    tool, asked, sources, sets = _asked(given)
+    left_out = tool.written(asked).left_out
+    count = _write(given.out, tool, asked, sources, sets)
+    print(f"handed over for {tool.name}: {count} files in {given.out}")
+    for what in left_out:
+        print(f"note: {tool.config} does not say `{what}`")
+    if not given.run:
+        return 0
+    command = tool.command(asked)
+    if not command:
+        raise ProjectError(f"{tool.name} has no command to run", "--run", "see README.txt")
+    product = given.out / PRODUCTS / tool.product.format(prefix=asked.prefix)
+    run_tool(command, given.out, product)
+    print(f"{command[0]} made {product}; what it said is in {given.out / LOG}")
+    return 0
+
+
+def _refuse_strangers_folder(out: Path, known: str) -> None:
+    """Only what an earlier hand-over left is replaced."""
+    if out.is_symlink() or (out.exists() and not out.is_dir()):
+        raise ProjectError("no folder", str(out), "name another one")
+    if out.is_dir() and any(out.iterdir()) and not (out / known).is_file():
+        raise ProjectError("a folder that holds something else", str(out), "name another one")
+
+
+def _asked(
+    given: argparse.Namespace,
+) -> tuple[Tool, Asked, SourceFiles, list[Given]]:
+    """The tool of the target, what it is asked, and what is handed over. Raises PipelineError."""
+    from pipeline.cli.dropin import build
+    from pipeline.cli.screen import SCREEN
+    from pipeline.compilers.handed import NO_SAMPLES, model_names, sample_folders
+    from pipeline.data import given as samples
+    from pipeline.detection.notes import tiling
+    from pipeline.graph import Graph
+    from pipeline.quant.inputs import model_inputs
+    from pipeline.targets.handover import Asked
+    from pipeline.targets.reader import read_target
+
+    reading, said, tool = _project(given.project, given.target)
+    sections, target = reading.sections, read_target(given.target)
+    with SCREEN.hushed():
+        made = build(given.project, lambda node: node.stage in ("original_float", "samples"))
+    node, data = (_shared(made, stage) for stage in ("original_float", "samples"))
+    sources = {**made.sources(node), **made.sources(data)}
+    graph = Graph.load(made.artifact(node))
+    inputs = model_inputs(graph, sections.inputs)
+    has_samples = bool(sections.data) and sections.calibration.method not in NO_SAMPLES
+    sets = samples.given(inputs, sections.data, sources, tiling(graph)) if has_samples else []
+    model, weights = model_names(tool, sources)
+    folders = sample_folders(inputs) if has_samples else None
+    prefix = sections.compile.prefix or made.plan.project
+    return (
+        tool,
+        Asked(sections, target, inputs, prefix, model, weights, folders, said),
+        sources,
+        sets,
+    )
+
+
+def _project(directory: Path, target: str) -> tuple[Reading, Json, Tool]:
+    """What the project says for the target, the vendor's own document of a project that speaks the
+    tool's dialect, and the tool. Raises ProjectError."""
+    from pipeline.project.document import read_document
+    from pipeline.project.reader import read_project
+    from pipeline.targets.dialects import DIALECTS
+    from pipeline.targets.reader import read_target
+    from pipeline.targets.tools import TOOLS
+
+    project = read_project(directory, DIALECTS)
+    if target not in project.targets:
+        hint = did_you_mean(target, project.targets)
+        raise ProjectError(f"the project has no target `{target}`", "--target", hint)
+    vendor = read_target(target).vendor
+    if vendor not in TOOLS:
+        what = f"`{target}` needs no hand-over: npumake compiles for it"
+        raise ProjectError(what, "--target", f"npumake build {project.name}")
+    tool, own = TOOLS[vendor], read_document(directory / "project.yaml").data
+    if own.get("dialect") != tool.dialect:
+        return project.targets[target], None, tool
+    config = DIALECTS[tool.dialect].read(directory / own["config"])
+    return project.targets[target], config.document.data, tool
+
+
+def _shared(made: Build, stage: str) -> Node:
+    """The node of the project itself."""
+    return next(n for n in made.plan.nodes if n.stage == stage and n.variant is None)
+
+
+def _write(out: Path, tool: Tool, asked: Asked, sources: SourceFiles, sets: list[Given]) -> int:
+    """Raises PipelineError. An earlier hand-over's samples go; its list is written last."""
+    from pipeline import digest
+    from pipeline.cache.publish import replacing
+    from pipeline.compilers.handed import LIST, SCRIPT, files
+    from pipeline.targets.handover import CALIBRATION
+
+    out.mkdir(parents=True, exist_ok=True)
+    (out / LIST).unlink(missing_ok=True)
+    if (out / CALIBRATION).is_dir():
+        shutil.rmtree(out / CALIBRATION)
+    digests = {}
+    for name, data in files(tool, asked, sources, sets):
+        if name in digests:
+            what = f"two files of the hand-over are called `{name}`"
+            raise ProjectError(what, str(out), "rename the model's weights")
+        (out / name).parent.mkdir(parents=True, exist_ok=True)
+        with replacing(out / name) as temporary:
+            temporary.write_bytes(data)
+        digests[name] = digest.of_bytes(data)
+    if SCRIPT in digests:
+        (out / SCRIPT).chmod(0o755)
+    with replacing(out / LIST) as temporary:
+        document = {"format": "npumake-handover", "version": 1, "sha256": digests}
+        temporary.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n")
+    return len(digests)

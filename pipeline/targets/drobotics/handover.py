@@ -1,0 +1,90 @@
+"""Our words → hb_mapper's YAML, and its samples: what the model was trained on, before mean and
+scale, as bare float32 in the layout of the model."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pipeline.data.given import ModelInput
+from pipeline.digest import Json
+from pipeline.targets.drobotics.keys import NORMS
+from pipeline.targets.groups import (
+    MODELS,
+    calibration_group,
+    files,
+    folders,
+    input_group,
+    left_out,
+    model_group,
+    numbers,
+)
+from pipeline.targets.handover import Asked, Handed, Tool, renamed, unsaid
+
+NORM_TYPES = {asked: name for name, asked in NORMS.items()}
+SAMPLES: dict[str, Json] = {"cal_data_type": "float32", "preprocess_on": False}
+
+
+def written(asked: Asked) -> Handed:
+    """Raises ProjectError for what hb_mapper has no word for and cannot do without."""
+    samples = {**folders(asked), **(SAMPLES if asked.folders else {})}
+    if asked.said is not None:
+        changed = {"model_parameters": files(asked), "calibration_parameters": samples}
+        return renamed(asked.said, changed)
+    document = {
+        "model_parameters": model_group(asked),
+        "input_parameters": {**input_group(asked), **_norms(asked), **_layouts(asked)},
+        "calibration_parameters": calibration_group(asked) | samples,
+        "compiler_parameters": {"compile_mode": "latency", "optimize_level": "O3"},
+    }
+    quantization = unsaid(asked.sections.quantization, "cpu", "npu", "outputs")
+    return Handed(_without_none(document), (*left_out(asked), *quantization))
+
+
+def _norms(asked: Asked) -> dict[str, Json]:
+    """One item per input; `None` where it has no such step."""
+    said = [one.said for one in asked.inputs.values()]
+    steps = [(np.any(one.mean), np.any(np.not_equal(one.scale, 1))) for one in said]
+    found = {"norm_type": ";".join(NORM_TYPES[bool(mean), bool(scale)] for mean, scale in steps)}
+    if any(mean for mean, _ in steps):
+        means = zip(said, steps, strict=True)
+        found["mean_value"] = ";".join(numbers(x.mean) if is_[0] else "None" for x, is_ in means)
+    if any(scale for _, scale in steps):
+        scales = zip(said, steps, strict=True)
+        found["scale_value"] = ";".join(numbers(x.scale) if is_[1] else "None" for x, is_ in scales)
+    return found
+
+
+def _layouts(asked: Asked) -> dict[str, Json]:
+    said = [one.said for one in asked.inputs.values()]
+    if all(one.fed_layout is None for one in said):
+        return {}
+    return {"input_layout_rt": ";".join(one.fed_layout or one.layout for one in said)}
+
+
+def _without_none(document: dict[str, dict[str, Json]]) -> Json:
+    return {
+        group: {key: value for key, value in keys.items() if value is not None}
+        for group, keys in document.items()
+    }
+
+
+def _sample(values: np.ndarray, given: ModelInput) -> np.ndarray:
+    return values.astype("<f4")
+
+
+def _command(asked: Asked) -> tuple[str, ...]:
+    kind = "onnx" if asked.weights is None else "caffe"
+    return ("hb_mapper", "makertbin", "--config", HB_MAPPER.config, "--model-type", kind)
+
+
+HB_MAPPER = Tool(
+    "hb_mapper",
+    "hb_mapper",
+    "hb_mapper.yaml",
+    MODELS,
+    written,
+    _command,
+    "{prefix}.bin",
+    _sample,
+    ".bin",
+)

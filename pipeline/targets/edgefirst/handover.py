@@ -1,0 +1,40 @@
+"""Our words → the Ara2 Converter's form. It runs in EdgeFirst Studio: there is no command to call.
+
+Its samples are one snapshot, which the project brings; Studio makes one of its own otherwise.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pipeline.digest import Json
+from pipeline.targets.edgefirst.dialect import SMART, UNSIGNED
+from pipeline.targets.handover import Asked, Handed, Tool, unsaid
+
+SNAPSHOT = "calibration.safetensors"
+METADATA = "edgefirst.json"
+
+
+def written(asked: Asked) -> Handed:
+    model, types = asked.sections.model, asked.sections.quantization.types
+    rules = types if isinstance(types, tuple) else (types,)
+    smart = any(one.get("BOXES") == "int16" for one in rules)
+    snapshot = any(one.snapshot for one in asked.sections.data.values())
+    document: dict[str, Json] = {
+        "model": asked.model,
+        "int16_mode": SMART if smart else "int8",
+        **({"calibration": SNAPSHOT} if snapshot else {}),
+        **({"metadata": METADATA} if model.metadata else {}),
+    }
+    scales = [
+        f"inputs.{one.name}: Studio's models are fed 0..255 times 1/255"
+        for one in asked.inputs.values()
+        if np.any(one.said.mean) or not np.allclose(one.said.scale, UNSIGNED, 1e-5, 0)
+    ]
+    samples = [] if snapshot else ["data: without a snapshot Studio takes one of its own"]
+    return Handed(document, (*scales, *samples, *unsaid(asked.sections.quantization, "types")))
+
+
+ARA2 = Tool(
+    "the Ara2 Converter", "ara2", "form.yaml", (".onnx",), written, lambda _: (), "model.dvm"
+)

@@ -1,0 +1,119 @@
+"""The groups that the YAML of hb_mapper and that of hb_compile share, written from our words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from pipeline.data.given import ModelInput
+from pipeline.digest import Json
+from pipeline.errors import ProjectError, Route
+from pipeline.project.sections import PerChannel
+from pipeline.targets.handover import CALIBRATION, PRODUCTS, Asked, is_pattern
+
+MODELS = (".onnx", ".prototxt")
+METHODS = {
+    **{name: name for name in ("default", "kl", "load", "max", "mix", "skip")},
+    **dict.fromkeys(("standard", "max_percentile"), "max"),
+}
+PLAIN = {1: "gray", 3: "rgb"}  # channels of an 8-bit input of which no more is said
+
+
+def files(asked: Asked) -> dict[str, Json]:
+    """The files and folders that a document names, in `model_parameters`."""
+    if asked.weights is None:
+        model: dict[str, Json] = {"onnx_model": asked.model}
+    else:
+        model = {"prototxt": asked.model, "caffe_model": asked.weights}
+    return {**model, "working_dir": PRODUCTS}
+
+
+def model_group(asked: Asked) -> dict[str, Json]:
+    model = asked.sections.model
+    lists = {
+        "output_nodes": model.outputs,
+        "remove_node_type": model.remove_types,
+        "remove_node_name": model.remove_nodes,
+    }
+    return {
+        **files(asked),
+        "march": asked.target.march,
+        "output_model_file_prefix": asked.prefix,
+        **{key: ";".join(names) for key, names in lists.items() if names},
+    }
+
+
+def input_group(asked: Asked) -> dict[str, Json]:
+    """All but mean and scale. Raises ProjectError for what such a tool cannot be told."""
+    inputs = asked.inputs.values()
+    trained = [types(one) for one in inputs]
+    ranges = ["bt601_video" if one.form.video else "regular" for one in inputs]
+    group = {
+        "input_name": _list(one.name for one in inputs),
+        "input_type_train": _list(kind for kind, _ in trained),
+        "input_layout_train": _list(one.said.layout for one in inputs),
+        "input_type_rt": _list(fed for _, fed in trained),
+        "input_shape": _list("x".join(map(str, one.form.shape)) for one in inputs),
+        **({"input_space_and_range": _list(ranges)} if set(ranges) != {"regular"} else {}),
+    }
+    batch = max(one.said.batch for one in inputs)
+    return group | ({"input_batch": batch} if batch > 1 else {})
+
+
+def types(given: ModelInput) -> tuple[str, str]:
+    """What the input was trained on and is fed, in the vendors' words. Raises ProjectError."""
+    said, route = given.said, f"inputs.{given.name}"
+    if said.preprocess is not None:
+        what = "a picture in planes: this vendor's tool has no word for it"
+        raise ProjectError(what, Route(f"{route}.preprocess"), "say `fed_type: nv12`")
+    trained: str = said.type or "featuremap"
+    if trained == "featuremap" and given.form.offset:
+        sizes = dict(zip(said.layout, given.form.shape, strict=False))
+        if len(given.form.shape) != 4 or sizes["C"] not in PLAIN:
+            what = "8-bit numbers that are no picture: this vendor's tool feeds those as floats"
+            raise ProjectError(what, Route(f"{route}.offset"), "say `offset: 0`")
+        trained = PLAIN[sizes["C"]]
+    elif trained != "featuremap" and not given.form.offset:
+        what = "a picture without an offset: this vendor's tool feeds every picture as pixel - 128"
+        raise ProjectError(what, Route(f"{route}.offset"), "leave `offset` out")
+    return trained, said.fed_type or trained
+
+
+def calibration_group(asked: Asked) -> dict[str, Json]:
+    calibration, quantization = asked.sections.calibration, asked.sections.quantization
+    group: dict[str, Json] = {"calibration_type": METHODS.get(calibration.method, "default")}
+    if calibration.method == "max_percentile":
+        group["max_percentile"] = calibration.percentile
+    if calibration.per_channel:
+        group["per_channel"] = True
+    for key, names in (("run_on_cpu", quantization.cpu), ("run_on_bpu", quantization.npu)):
+        if plain := [name for name in names if not is_pattern(name)]:
+            group[key] = ";".join(plain)
+    if quantization.outputs in ("int8", "int16"):
+        group["optimization"] = f"set_model_output_{quantization.outputs}"
+    return {**group, **folders(asked)}
+
+
+def folders(asked: Asked) -> dict[str, Json]:
+    found = asked.folders or {}
+    return {"cal_data_dir": _list(f"./{CALIBRATION}/{found[name]}" for name in found) or None}
+
+
+def left_out(asked: Asked) -> list[str]:
+    """What no group says, by its key in our YAML."""
+    calibration, quantization = asked.sections.calibration, asked.sections.quantization
+    unknown = [] if calibration.method in METHODS else [f"calibration.method: {calibration.method}"]
+    named = (*quantization.cpu, *quantization.npu)
+    patterns = [f"the pattern `{name}`" for name in named if is_pattern(name)]
+    model = [f"model.{key}" for key in ("split",) if asked.sections.model.split != "none"]
+    return [*unknown, *patterns, *model]
+
+
+def numbers(values: PerChannel) -> str:
+    """As the vendors write them: divided by spaces."""
+    return " ".join(repr(float(value)) for value in np.atleast_1d(values))
+
+
+def _list(items: Iterable[str]) -> str:
+    return ";".join(items)

@@ -1,0 +1,93 @@
+"""What a vendor's closed tool is handed: its YAML, and samples in the form it reads.
+
+Each vendor's `handover.py` is the other way of its `dialect.py`: from our words to its own. Where a
+project is written in those already, its document is kept, and only the files it names change.
+What a project says and the vendor has no word for is told in `left_out`.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from pipeline.data.given import ModelInput
+from pipeline.digest import Json
+from pipeline.project.sections import Quantization, Sections
+from pipeline.targets.target import Target
+
+CALIBRATION = "calibration"  # the folder of a folder per input
+PRODUCTS = "model_output"  # where the tool leaves what it makes
+PATTERN = ("*", "...", "->", "(")  # what makes a node's name one of ours
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A project for one target. `model` and `weights` are files of the hand-over, `folders` the
+    samples' by input, none where there are no samples; `said` is the vendor's own document, None
+    of a project in our words."""
+
+    sections: Sections
+    target: Target
+    inputs: Mapping[str, ModelInput]
+    prefix: str
+    model: str
+    weights: str | None = None
+    folders: Mapping[str, str] | None = None
+    said: Json = None
+
+
+@dataclass(frozen=True)
+class Handed:
+    """The vendor's document, and what it does not say of the project."""
+
+    document: Json
+    left_out: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A vendor's tool. `sample` takes what a model was trained on, before mean and scale; without
+    it the tool reads no such files. `command` is empty where there is none to call."""
+
+    name: str
+    dialect: str
+    config: str  # the file of its document
+    models: tuple[str, ...]  # the formats it reads
+    written: Callable[[Asked], Handed]
+    command: Callable[[Asked], tuple[str, ...]]
+    product: str  # what it makes, with {prefix}
+    sample: Callable[[np.ndarray, ModelInput], np.ndarray] | None = None
+    suffix: str = ".npy"  # of a sample; any other: bare numbers
+
+
+def renamed(said: Json, changes: Mapping[str, Mapping[str, Json]]) -> Handed:
+    """The vendor's own document with other values by group and key; None takes a key away."""
+    document = copy.deepcopy(said)
+    for group, keys in changes.items():
+        inside = document.setdefault(group, {})
+        for key, value in keys.items():
+            inside[key] = value
+            if value is None:
+                del inside[key]
+    return Handed(document)
+
+
+def unsaid(quantization: Quantization, *handled: str) -> list[str]:
+    """The keys of `quantization:` that ask for something, but for those that are handled."""
+    return [
+        f"quantization.{field.name}"
+        for field in fields(quantization)
+        if field.name not in handled and getattr(quantization, field.name) != _default(field)
+    ]
+
+
+def is_pattern(name: str) -> bool:
+    return any(sign in name for sign in PATTERN)
+
+
+def _default(field: Any) -> Any:
+    return field.default_factory() if field.default is MISSING else field.default

@@ -1,0 +1,89 @@
+"""Our words → hb_compile's YAML, and its samples: .npy of what the float model computes with, mean
+and scale applied, since the tool calibrates the model before it puts these in front."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pipeline.data.given import ModelInput
+from pipeline.data.normalized import normalized
+from pipeline.digest import Json
+from pipeline.errors import ProjectError, Route
+from pipeline.targets.groups import (
+    MODELS,
+    calibration_group,
+    files,
+    folders,
+    input_group,
+    left_out,
+    model_group,
+    numbers,
+    types,
+)
+from pipeline.targets.handover import Asked, Handed, Tool, renamed, unsaid
+from pipeline.targets.horizon.keys import FED_LAYOUTS
+
+CONFIG = "hb_compile.yaml"
+
+
+def written(asked: Asked) -> Handed:
+    """Raises ProjectError for what hb_compile has no word for and cannot do without."""
+    if asked.said is not None:
+        changed = {"model_parameters": files(asked), "calibration_parameters": folders(asked)}
+        return renamed(asked.said, changed)
+    calibration = {key: x for key, x in calibration_group(asked).items() if x is not None}
+    document = {
+        "model_parameters": model_group(asked),
+        "input_parameters": {**input_group(asked), **_norms(asked)},
+        "calibration_parameters": calibration,
+        "compiler_parameters": {"compile_mode": "latency", "optimize_level": "O2"},
+    }
+    quantization = unsaid(asked.sections.quantization, "cpu", "npu", "outputs")
+    return Handed(document, (*left_out(asked), *_layouts(asked), *quantization))
+
+
+def _norms(asked: Asked) -> dict[str, Json]:
+    found = {}
+    for key, usual in (("mean", 0), ("scale", 1)):
+        values = [_norm(one, key, usual) for one in asked.inputs.values()]
+        if set(values) != {"None"}:
+            found[f"{key}_value"] = ";".join(values)
+    return found
+
+
+def _norm(given: ModelInput, key: str, usual: float) -> str:
+    value = getattr(given.said, key)
+    if not np.any(np.not_equal(value, usual)):
+        return "None"
+    if types(given)[0] == "featuremap":
+        what = f"`{key}` of a feature map: hb_compile has none"
+        hint = "leave it out, and feed what the model computes with"
+        raise ProjectError(what, Route(f"inputs.{given.name}.{key}"), hint)
+    return numbers(value)
+
+
+def _layouts(asked: Asked) -> list[str]:
+    """Of pictures: hb_compile knows one layout for each type."""
+    found = []
+    for one in asked.inputs.values():
+        fed = types(one)[1]
+        layout = one.said.fed_layout or one.said.layout
+        if fed in FED_LAYOUTS and FED_LAYOUTS[fed] != layout:
+            found.append(f"inputs.{one.name}: {fed} is fed as {FED_LAYOUTS[fed]}, not {layout}")
+    return found
+
+
+def _sample(values: np.ndarray, given: ModelInput) -> np.ndarray:
+    return normalized(values, given.said.mean, given.said.scale, given.said.layout)
+
+
+HB_COMPILE = Tool(
+    "hb_compile",
+    "hb_compile",
+    CONFIG,
+    MODELS,
+    written,
+    lambda asked: ("hb_compile", "-c", CONFIG),
+    "{prefix}.hbm",
+    _sample,
+)
