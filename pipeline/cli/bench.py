@@ -27,7 +27,7 @@ MOST_THREADS = 8
 RUNS = 5  # of a layer by itself
 TYPES = {
     "conv": "ConvolutionReluPoolingLayer2",
-    "fully_connected": "FullyConnectedReluLayer",
+    "fully_connected_twice": "FullyConnectedReluLayer",
     "matmul": "FullyConnectedReluLayer",
     "softmax": "Softmax2Layer",
     "transpose": "TensorTranspose",

@@ -99,7 +99,7 @@ OPERATORS: Mapping[str, Callable[[Draft, Instruction], None]] = {
     "constant": _constant,
     "conv": windows.conv,
     "dequantize": _as_it_lies("DEQUANTIZE"),
-    "fully_connected": windows.matmul,
+    "fully_connected_twice": windows.matmul,
     "gather": moving.gather,
     "lookup": _lookup,
     "matmul": windows.matmul,

@@ -262,7 +262,7 @@ KERNELS: dict[str, Callable[..., np.ndarray]] = {
     "conv_transpose": _conv,
     "dequantize": _dequantize,
     "div": _div,
-    "fully_connected": fully_connected,
+    "fully_connected_twice": fully_connected,
     "gather": _gather,
     "layer_norm": _layer_norm,
     "lookup": _lookup,

@@ -70,7 +70,7 @@ def _product(rule: str) -> Rule:
         kept = {role: v for role, v in step.constants.items() if role in ("weight", "bias")}
         scale = site.weights[0].scale.astype(np.float64).reshape(-1)
         real = np.asarray(site.operands[0].scale * scale / site.scale)
-        return Step("fully_connected", {**kept, "factor": real}, step.attributes)
+        return Step("fully_connected_twice", {**kept, "factor": real}, step.attributes)
 
     return Rule(lower, given.fits, given.weights)
 

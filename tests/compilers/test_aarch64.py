@@ -1,0 +1,78 @@
+"""A .vmfb for an Arm processor computes under qemu-user what the one for this machine does.
+
+NPUMAKE_AARCH64 names a folder with `iree-run-module`, out of the aarch64 wheel of
+iree-base-runtime, and `lib`, the C and C++ libraries of that architecture:
+
+    pip download --no-deps --only-binary :all: --platform manylinux_2_28_aarch64 iree-base-runtime
+    apt-get download libc6-arm64-cross libgcc-s1-arm64-cross libstdc++6-arm64-cross
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from compilers.files import MODELS, made
+
+from pipeline.compilers.backends import built
+from pipeline.runtime import Session
+from pipeline.runtime.codes import Codes
+from pipeline.runtime.iree import INTERFACE
+from pipeline.targets.reader import read_target
+
+FOLDER = Path(os.environ.get("NPUMAKE_AARCH64", ""))
+RUNNER = FOLDER / "iree-run-module"
+REAL = [
+    "classification/cifar10_resnet8_float.tflite",
+    "audio/kws_tiny_float.tflite",
+    "detection/sscma_yolov5tiny_face_96.onnx",
+]
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not MODELS.is_dir(), reason="shared/data/models is not here"),
+    pytest.mark.skipif(shutil.which("qemu-aarch64") is None, reason="no qemu-aarch64"),
+    pytest.mark.skipif(not RUNNER.is_file(), reason="NPUMAKE_AARCH64 names no iree-run-module"),
+]
+
+
+def under_qemu(file: Path, fed: list[np.ndarray]) -> list[np.ndarray]:
+    """Real numbers for what is fed as the file takes it, in the order of its outputs."""
+    with zipfile.ZipFile(file) as archive:
+        ports = [Codes(**port) for port in json.loads(archive.read(INTERFACE))["outputs"]]
+    names = [file.with_name(f"out{index}.npy") for index in range(len(ports))]
+    command = ["qemu-aarch64", "-L", FOLDER, RUNNER, f"--module={file}", "--function=main"]
+    for index, values in enumerate(fed):
+        np.save(file.with_name(f"in{index}.npy"), values)
+        command.append(f"--input=@{file.with_name(f'in{index}.npy')}")
+    command += [f"--output=@{name}" for name in names]
+    subprocess.run([*command, "--device=local-sync"], check=True, capture_output=True)
+    return [port.real(np.load(name)) for port, name in zip(ports, names, strict=True)]
+
+
+@pytest.mark.parametrize("cpu", ["iree-cortex-a53", "iree-cortex-a55"])
+@pytest.mark.parametrize("model", REAL)
+def test_an_arm_processor_gives_the_codes_of_this_machine(tmp_path, model, cpu):
+    pytest.importorskip("iree.compiler", reason="npumake[compilers] is not installed")
+    found, files = made(model), {}
+    for target in ("iree-cpu", cpu):
+        files[target] = tmp_path / f"{target}.vmfb"
+        files[target].write_bytes(built(found.program, found.graph, read_target(target), {}))
+    host = Session(files["iree-cpu"], allow_code=True)
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        fed = [
+            rng.integers(-128, 128, port.shape).astype(port.dtype)
+            if port.dtype == np.int8
+            else rng.normal(size=port.shape).astype(port.dtype)
+            for port in host.inputs
+        ]
+        wanted = host.run(None, dict(zip(host.input_names, fed, strict=True)))
+        for ours, theirs in zip(wanted, under_qemu(files[cpu], fed), strict=True):
+            np.testing.assert_array_equal(theirs, ours)
