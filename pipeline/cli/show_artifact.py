@@ -28,7 +28,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(given: argparse.Namespace) -> int:
     from pipeline.debug.describe import describe
 
-    path, made = _found(given.artifact)
+    path, made = found(given.artifact)
     description = digest.plain(describe(path))
     document = {
         "artifact": given.artifact,
@@ -44,7 +44,7 @@ def run(given: argparse.Namespace) -> int:
     return 0
 
 
-def _found(name: str) -> tuple[Path, Json]:
+def found(name: str) -> tuple[Path, Json]:
     """The artifact's file and the key document it was made by, None where that is not known."""
     path = Path(name)
     known: dict[str, tuple[Build, Node]] = {}
