@@ -31,7 +31,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(given: argparse.Namespace) -> int:
     from pipeline.debug.describe import describe
 
-    path, made = _found(given.artifact)
+    path, made = found(given.artifact)
     description = digest.plain(describe(path))
     if given.vendor_certificate:
         _check_signature(path, given.vendor_certificate)
@@ -57,7 +57,7 @@ def _check_signature(path: Path, vendor_certificate: Path) -> None:
     verified(seal_of(path.read_bytes(), path.name), Keys.read(vendor_certificate), path.name)
 
 
-def _found(name: str) -> tuple[Path, Json]:
+def found(name: str) -> tuple[Path, Json]:
     """The artifact's file and the key document it was made by, None where that is not known."""
     path = Path(name)
     known: dict[str, tuple[Build, Node]] = {}

@@ -96,6 +96,7 @@ def test_the_key_holds_no_path_of_this_machine(fresh: Workspace) -> None:
             "target",
             "inputs",
             "sources",
+            "traced",
         }
 
 
