@@ -18,7 +18,7 @@ import numpy as np
 
 from pipeline import digest
 from pipeline.bundle.archive import Bundle
-from pipeline.debug.compare import Comparison
+from pipeline.debug.compared import Comparison
 from pipeline.debug.describe import describe
 from pipeline.digest import Json
 from pipeline.errors import GraphError
