@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Mapping
 from typing import Any, ClassVar, TextIO
 
 from pipeline.cli.screen import SCREEN
@@ -30,35 +31,37 @@ class Reporter:
         self._compared: list[tuple[Build, Node]] = []
         self._evaluated: list[tuple[Build, Node]] = []
         self._builds: list[Build] = []
+        self._about: dict[str, Mapping[str, Any]] = {}  # by task; doit's own come back empty
 
     # -- what doit calls -------------------------------------------------------------------
 
     def initialize(self, tasks: Any, selected: Any) -> None:
-        found = {id(b): b for task in tasks.values() if (b := (task.meta or {}).get("build"))}
+        self._about = {name: task.meta for name, task in tasks.items() if task.meta}
+        found = {id(meta["build"]): meta["build"] for meta in self._about.values()}
         self._builds = list(found.values())
 
     def get_status(self, task: Any) -> None:
         pass
 
     def execute_task(self, task: Any) -> None:
-        if task.meta:
+        if task.name in self._about:
             SCREEN.begin(task.name)
 
     def add_success(self, task: Any) -> None:
-        if not task.meta:
+        if task.name not in self._about:
             return
         SCREEN.end()
         how, seconds = task.values["how"], task.values["seconds"]
         self._counts[how] += 1
         style = "green" if how == "made" else "cyan"
         SCREEN.line(f"{how:<8}  {task.name:<44}  {seconds:6.2f} s", style)
-        node = task.meta["node"]
+        node, build = self._about[task.name]["node"], self._about[task.name]["build"]
         if node.stage == "recipe":
-            self._print_recipe(task.meta["build"], node)
+            self._print_recipe(build, node)
         if node.stage == "comparison":
-            self._compared.append((task.meta["build"], node))
+            self._compared.append((build, node))
         if node.stage == "evaluation":
-            self._evaluated.append((task.meta["build"], node))
+            self._evaluated.append((build, node))
 
     def add_failure(self, task: Any, fail: Any) -> None:
         SCREEN.end()
@@ -72,7 +75,7 @@ class Reporter:
             Reporter.first_error = error
 
     def skip_uptodate(self, task: Any) -> None:
-        self._counts["current"] += bool(task.meta)
+        self._counts["current"] += task.name in self._about
 
     def skip_ignore(self, task: Any) -> None:
         SCREEN.line(f"ignored   {task.name}")

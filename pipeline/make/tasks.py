@@ -21,6 +21,17 @@ TELLS = ("comparison", "findings", "report", "gates")
 STOPS, TOLD = "gates", "report"  # what may stop the build waits for the page that tells why
 
 
+class Unsent(dict[str, Any]):
+    """What stays in its process: sent to another, it is empty there.
+
+    doit sends a finished task back while the next one runs. A Build remembers what it has read, and
+    must not be read out meanwhile: the sending would fail unseen, and doit wait for ever.
+    """
+
+    def __reduce__(self) -> tuple[type[dict[str, Any]], tuple[()]]:
+        return dict, ()
+
+
 class Refused(TaskFailed):  # type: ignore[misc]  # doit is not typed
     """A user's mistake: what failed is data for the reporter, not a traceback."""
 
@@ -44,7 +55,7 @@ def tasks(build: Build, make: Make) -> Iterator[dict[str, Any]]:
             "uptodate": [(_is_current, [build, node])],
             "targets": [str(build.artifact(node))],
             "clean": True,
-            "meta": {"node": node, "build": build},
+            "meta": Unsent(node=node, build=build),
         }
     ordered = sorted(
         build.plan.nodes, key=lambda node: TELLS.index(node.stage) if node.stage in TELLS else -1
