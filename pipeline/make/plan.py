@@ -173,11 +173,18 @@ def _node(branch: _Branch, stage: Stage, inputs: Mapping[str, Node]) -> Node:
         target=branch.target,
         path=branch.path(stage),
         inputs={name: node.name for name, node in inputs.items()},
-        params={name: digest.plain(getattr(sections, name)) for name in stage.sections},
+        params=_params(sections, stage),
         target_document=digest.plain(branch.document) if stage.asks_target else None,
         sources=_sources(sections, stage) if stage.reads_sources else (),
         places=_places(branch, stage),
     )
+
+
+def _params(sections: Sections, stage: Stage) -> dict[str, digest.Json]:
+    """What the stage reads. The prefix of a compiled file is in its path, and in no file."""
+    found = {name: digest.plain(getattr(sections, name)) for name in stage.sections}
+    found.get("compile", {}).pop("prefix", None)
+    return found
 
 
 def _sources(sections: Sections, stage: Stage) -> tuple[Source, ...]:

@@ -13,10 +13,15 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from pipeline.bundle.archive import Bundle
-from pipeline.bundle.memory import Memory, planned
+from pipeline.bundle.memory import Memory, planned, tensor_bytes
 from pipeline.bundle.program import Program
+from pipeline.errors import GraphError
 from pipeline.perf.layers import Layer, layers_of
 from pipeline.targets.target import Cost, Target
+
+MOST_BYTES = 1 << 50
+# What the instructions of a stranger's program make their counts raise.
+MISFITS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
 @dataclass(frozen=True)
@@ -115,10 +120,26 @@ def estimated_latency_ms(program: Program, target: Target, core_num: int = 1) ->
 
 def estimated(name: str, bundle: Bundle, target: Target, ddr: float | None = None) -> Estimate:
     """Of a bundle called `name`. `ddr` is a bandwidth that is known otherwise, in bytes per
-    second."""
+    second. Raises GraphError for a stranger's program that no kernel would take."""
+    try:
+        _refuse_unspeakable(bundle.program)
+        return _estimated(name, bundle, target, ddr)
+    except MISFITS as error:
+        what = f"its instructions do not fit each other: {error}"
+        raise GraphError(what, name) from error
+
+
+def _refuse_unspeakable(program: Program) -> None:
+    """Raises ValueError for names that no page can hold, and sizes that no chip has."""
+    "".join((*program.tensors, *(step.name for step in program.instructions))).encode()
+    if sum(map(tensor_bytes, program.tensors.values())) > MOST_BYTES:
+        raise ValueError("tensors larger than any memory")
+
+
+def _estimated(name: str, bundle: Bundle, target: Target, ddr: float | None) -> Estimate:
     cost = target.cost if ddr is None else replace(target.cost, ddr=ddr)
     settings, program = bundle.settings, bundle.program
-    cores, limit = settings.get("core_num", 1), settings.get("max_time_per_fc", 0)
+    cores, limit = int(settings.get("core_num", 1)), int(settings.get("max_time_per_fc", 0))
     roof, layers = roof_of(cost, cores), layers_of(program, cost.on_chip)
     numbered = sorted(layers, key=lambda layer: layer.subgraph)
     parts = [tuple(group) for _, group in groupby(numbered, lambda layer: layer.subgraph)]
@@ -132,7 +153,7 @@ def estimated(name: str, bundle: Bundle, target: Target, ddr: float | None = Non
         tuple(step.name for step in program.instructions if step.op == "onnx"),
         planned(program),
         tuple(assumptions(program, cost, cores, given=ddr is not None)),
-        settings.get("debug", False),
+        bool(settings.get("debug", False)),
     )
 
 

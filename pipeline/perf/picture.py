@@ -20,7 +20,7 @@ from pipeline.perf.layers import subgraphs_of
 WIDTH, HEIGHT, GAP = 260, 40, 32  # of a box, and between boxes
 UNIT, CPU, INK, PAPER = "#0e7c86", "#8a8f98", "#5b616b", "#ffffff"
 LETTERS = 34  # that fit into a box
-MOST = 200  # boxes of a picture, and what keeps its memory bounded
+MOST = 64  # boxes of a picture: 21 million pixels at most
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Box:
 def boxes_of(program: Program, name: str) -> Mapping[int, Box]:
     """One per subgraph and per instruction of the CPU, by number."""
     numbers, boxes = subgraphs_of(program), dict[int, Box]()
-    makers = {n: i for i, step in enumerate(program.instructions) for n in step.outputs}
+    makers: dict[str, int] = {}  # a box by what it made so far
 
     def number(index: int) -> int:
         """Of the box of an instruction: a subgraph's is negative."""
@@ -43,7 +43,8 @@ def boxes_of(program: Program, name: str) -> Mapping[int, Box]:
         if step.op == "constant":
             continue
         own, on_unit = number(index), index in numbers
-        read = {number(makers[n]) for n in step.inputs if n in makers} - {own}
+        read = {makers[name] for name in step.inputs if name in makers} - {own}
+        makers |= dict.fromkeys(step.outputs, own)
         before = boxes[own].reads if own in boxes else frozenset()
         label = f"{name}_subgraph_{numbers[index]}" if on_unit else f"{step.name} ({step.op})"
         boxes[own] = Box(label, on_unit, before | read)

@@ -6,11 +6,14 @@ The figures are Vela's model of the chip and of the system that the target's fil
 from __future__ import annotations
 
 import json
+import math
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
+from pipeline.bundle.archive import DAMAGE
 from pipeline.compilers.vela import ESTIMATE
 from pipeline.digest import Json
 from pipeline.errors import GraphError
@@ -41,7 +44,7 @@ def vela_of(file: BinaryIO, name: str) -> dict[str, Json]:
                 raise ValueError("too large")
             told = json.loads(archive.read(ESTIMATE))
         return _document(told)
-    except (zipfile.BadZipFile, LookupError, TypeError, ValueError, ArithmeticError) as error:
+    except (*DAMAGE, ArithmeticError, AttributeError, zlib.error) as error:
         hint = "perf is for a .hybrid and for what Vela compiled"
         raise GraphError(f"no estimate of Vela: {error}", name, hint) from error
 
@@ -49,12 +52,14 @@ def vela_of(file: BinaryIO, name: str) -> dict[str, Json]:
 def _document(told: Json) -> dict[str, Json]:
     summary, layers = told["summary"], told["layers"]
     seconds = float(summary["inference_time"])
+    if not 0.0 < seconds < math.inf:
+        raise ValueError(f"a frame of {seconds} s")
     return {
         "latency (ms)": 1000.0 * seconds,
         "FPS": 1.0 / seconds,
         "cycles": float(summary["cycles_total"]),
         **{f"{way}ed bytes per frame": _moved(summary, verb) for way, verb in WAYS},
-        "operators": dict(told["operators"]),
+        "operators": {unit: int(told["operators"][unit]) for unit in ("npu", "cpu")},
         "layer details": [
             {
                 "layer name": str(layer["Name"]),

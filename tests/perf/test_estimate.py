@@ -1,20 +1,24 @@
 """The roofline: what the published figures allow, and nothing where they are absent."""
 
 import base64
+import io
 import json
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from perf.test_layers import PROGRAM
+from perf.test_layers import CONV, PROGRAM
 
-from pipeline.bundle.archive import Bundle
+from pipeline.bundle.archive import Bundle, zipped
+from pipeline.bundle.program import Instruction, Tensor
+from pipeline.errors import GraphError
 from pipeline.perf.documents import document, subgraph_document
 from pipeline.perf.estimate import estimated, estimated_latency_ms, function_calls, roof_of
 from pipeline.perf.layers import layers_of
 from pipeline.perf.page import model_page, subgraph_page
-from pipeline.perf.picture import picture
+from pipeline.perf.picture import boxes_of, levels_of, picture
+from pipeline.perf.vela import vela_of
 from pipeline.project.compiling import EFFECTS, Compile
 from pipeline.targets.reader import read_target
 from pipeline.targets.target import Cost
@@ -106,3 +110,31 @@ def test_a_picture_is_the_same_bytes_again():
 
 def test_every_key_of_the_section_says_what_comes_of_it():
     assert list(EFFECTS) == list(Compile.__dataclass_fields__)
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        replace(PROGRAM, instructions=(replace(CONV, constants={}, inputs=("x",)),)),
+        replace(PROGRAM, tensors={**PROGRAM.tensors, "c": Tensor((1 << 60,), "int8", 1.0)}),
+        replace(PROGRAM, instructions=(Instruction("max_pool", "\ud800", ("x",), ("y",)),)),
+        replace(PROGRAM, instructions=(Instruction("max_pool", "p", ("x",), ("y",)),)),
+    ],
+    ids=["no weight", "too large", "no name", "no kernel"],
+)
+def test_a_stranger_s_program_that_fits_no_kernel_is_refused(damaged):
+    with pytest.raises(GraphError, match="do not fit each other"):
+        estimated("m", Bundle("rdk-x5", damaged, {}), X5)
+
+
+@pytest.mark.parametrize("told", ["[]", "{}", '{"summary": [], "layers": 1}', "NaN", "\0"])
+def test_an_estimate_that_is_none_is_refused(told):
+    with pytest.raises(GraphError, match="no estimate of Vela"):
+        vela_of(io.BytesIO(zipped({"vela.json": told.encode()})), "m.tflite")
+
+
+def test_a_tensor_made_twice_draws_no_circle():
+    steps = [("x", "q"), ("q", "c"), ("c", "q"), ("q", "y")]
+    twice = tuple(Instruction("onnx", f"{a}{b}", (a,), (b,)) for a, b in steps)
+    boxes = boxes_of(replace(PROGRAM, instructions=twice), "m")
+    assert list(levels_of(boxes).values()) == [0, 1, 2, 3]
