@@ -12,7 +12,7 @@ build is what matters: the first, from MATTERS on, else the most sensitive.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import yaml
@@ -36,9 +36,16 @@ KINDS: tuple[Promoted, ...] = ("int16", "cpu")
 class Suspect(NamedTuple):
     node: str
     lost: float
-    saved: float
-    cause: str  # a remark on its grids, empty where they fit
-    is_clipped: bool
+    saved: float = 0.0
+    cause: str = ""  # a remark on its grids, empty where no others would do better
+    is_clipped: bool = False
+
+
+class _Trial(NamedTuple):
+    """Misfitting grids of a node, by calibration node, that are of one kind."""
+
+    node: str
+    misfits: dict[str, Fit]
 
 
 def suspects(patient: Patient) -> list[Suspect]:
@@ -46,19 +53,14 @@ def suspects(patient: Patient) -> list[Suspect]:
     GraphError."""
     groups = groups_of(patient, "node")
     losses = {name: _lost(sums) for name, sums in sensitivities(patient, groups).items()}
-    misfits = {name: fit for name, fit in fits(patient).items() if fit.cause}
-    ill = {
-        name: [misfits[one] for one in group if one in misfits] for name, group in groups.items()
-    }
-    mended = _mended(patient, {name: groups[name] for name, found in ill.items() if found}, misfits)
+    trials = list(_trials(groups, {name: fit for name, fit in fits(patient).items() if fit.cause}))
+    best: dict[str, tuple[float, _Trial]] = {}
+    for trial, lost in zip(trials, _tried(patient, groups, trials), strict=True):
+        saved = losses[trial.node] - lost
+        if saved > best.get(trial.node, (0.0, trial))[0]:
+            best[trial.node] = saved, trial
     found = [
-        Suspect(
-            name,
-            lost,
-            max(lost - mended.get(name, lost), 0.0),
-            "; ".join(dict.fromkeys(fit.cause for fit in ill[name])),
-            any(fit.is_clipped for fit in ill[name]),
-        )
+        Suspect(name, lost, *_told(*best[name])) if name in best else Suspect(name, lost)
         for name, lost in losses.items()
     ]
     shows = SHOWS * max((one.lost for one in found), default=0.0)
@@ -90,19 +92,37 @@ def _lost(sums: Sums) -> float:
     return max(one.squared / one.aa if one.aa else float(one.squared > 0.0) for one in sums)
 
 
-def _mended(
-    patient: Patient, groups: Mapping[str, tuple[str, ...]], misfits: Mapping[str, Fit]
-) -> dict[str, float]:
+def _trials(groups: Mapping[str, tuple[str, ...]], misfits: Mapping[str, Fit]) -> Iterator[_Trial]:
+    """What clips may be meant to, in front of what saturates: it is tried apart."""
+    for node, group in groups.items():
+        for is_clipped in (False, True):
+            kind = {n: misfits[n] for n in group if n in misfits}
+            kind = {n: fit for n, fit in kind.items() if fit.is_clipped == is_clipped}
+            if kind:
+                yield _Trial(node, kind)
+
+
+def _tried(
+    patient: Patient, groups: Mapping[str, tuple[str, ...]], trials: Sequence[_Trial]
+) -> Iterator[float]:
     """What each node would lose on grids that fit."""
-    if not groups:
-        return {}
-    by_name = {
-        one.name: refitted(one, misfits[one.name]) if one.name in misfits else one
-        for one in patient.nodes
-    }
-    places = [[by_name[name] for name in group] for group in groups.values()]
+    if not trials:
+        return iter(())
+    by_name = {one.name: one for one in patient.nodes}
+    places = [
+        [
+            refitted(by_name[name], trial.misfits[name]) if name in trial.misfits else by_name[name]
+            for name in groups[trial.node]
+        ]
+        for trial in trials
+    ]
     probing = Probing(patient.calibrated, places, patient.samples, patient.operators)
-    return dict(zip(groups, map(_lost, probing.sums(patient.at_once)), strict=True))
+    return map(_lost, probing.sums(patient.at_once))
+
+
+def _told(saved: float, trial: _Trial) -> tuple[float, str, bool]:
+    causes = dict.fromkeys(fit.cause for fit in trial.misfits.values())
+    return saved, "; ".join(causes), any(fit.is_clipped for fit in trial.misfits.values())
 
 
 def _remedy(first: Suspect, graph: Graph, target: Target, quantization: Quantization) -> str:
