@@ -3,7 +3,8 @@
     lost      the share of an answer's energy that is noise when one node alone is quantized: what
               it makes itself, not what it inherits
     saved     what of it would not be lost, had its misfitting grids (pipeline.debug.fit) the size
-              of the numbers on them: tried, not guessed
+              of the numbers on them. A grid too wide: what it loses alone, times its excess. One
+              that clips may be meant to, in front of what saturates: tried with one that does not
 
 A node that grids of the right size would mend is named before one that is merely sensitive, and so
 needs more bits, as long as that shows: from SHOWS of the largest loss on. To blame for a broken
@@ -12,7 +13,7 @@ build is what matters: the first, from MATTERS on, else the most sensitive.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import yaml
@@ -41,11 +42,12 @@ class Suspect(NamedTuple):
     is_clipped: bool = False
 
 
-class _Trial(NamedTuple):
-    """Misfitting grids of a node, by calibration node, that are of one kind."""
+class _Misfit(NamedTuple):
+    """A calibration node of a regular one, and the fit of its grid."""
 
     node: str
-    misfits: dict[str, Fit]
+    name: str
+    fit: Fit
 
 
 def suspects(patient: Patient) -> list[Suspect]:
@@ -53,12 +55,11 @@ def suspects(patient: Patient) -> list[Suspect]:
     GraphError."""
     groups = groups_of(patient, "node")
     losses = {name: _lost(sums) for name, sums in sensitivities(patient, groups).items()}
-    trials = list(_trials(groups, {name: fit for name, fit in fits(patient).items() if fit.cause}))
-    best: dict[str, tuple[float, _Trial]] = {}
-    for trial, lost in zip(trials, _tried(patient, groups, trials), strict=True):
-        saved = losses[trial.node] - lost
-        if saved > best.get(trial.node, (0.0, trial))[0]:
-            best[trial.node] = saved, trial
+    misfits = {name: fit for name, fit in fits(patient).items() if fit.cause}
+    best: dict[str, tuple[float, _Misfit]] = {}
+    for misfit, saved in _saved(patient, groups, losses, misfits):
+        if saved > best.get(misfit.node, (0.0, misfit))[0]:
+            best[misfit.node] = saved, misfit
     found = [
         Suspect(name, lost, *_told(*best[name])) if name in best else Suspect(name, lost)
         for name, lost in losses.items()
@@ -92,37 +93,38 @@ def _lost(sums: Sums) -> float:
     return max(one.squared / one.aa if one.aa else float(one.squared > 0.0) for one in sums)
 
 
-def _trials(groups: Mapping[str, tuple[str, ...]], misfits: Mapping[str, Fit]) -> Iterator[_Trial]:
-    """What clips may be meant to, in front of what saturates: it is tried apart."""
-    for node, group in groups.items():
-        for is_clipped in (False, True):
-            kind = {n: misfits[n] for n in group if n in misfits}
-            kind = {n: fit for n, fit in kind.items() if fit.is_clipped == is_clipped}
-            if kind:
-                yield _Trial(node, kind)
-
-
-def _tried(
-    patient: Patient, groups: Mapping[str, tuple[str, ...]], trials: Sequence[_Trial]
-) -> Iterator[float]:
-    """What each node would lose on grids that fit."""
-    if not trials:
-        return iter(())
+def _saved(
+    patient: Patient,
+    groups: Mapping[str, tuple[str, ...]],
+    losses: Mapping[str, float],
+    misfits: Mapping[str, Fit],
+) -> Iterator[tuple[_Misfit, float]]:
+    """What each node would not lose on a grid that fits."""
+    ill = [
+        _Misfit(node, name, misfits[name])
+        for node, group in groups.items()
+        for name in group
+        if name in misfits
+    ]
+    wide = [one for one in ill if one.fit.is_wide]
+    alone = sensitivities(patient, {one.name: (one.name,) for one in wide})
+    for one in wide:
+        yield one, min(_lost(alone[one.name]) * one.fit.excess, losses[one.node])
+    clipped = [one for one in ill if one.fit.is_clipped]
+    if not clipped:
+        return
     by_name = {one.name: one for one in patient.nodes}
     places = [
-        [
-            refitted(by_name[name], trial.misfits[name]) if name in trial.misfits else by_name[name]
-            for name in groups[trial.node]
-        ]
-        for trial in trials
+        [refitted(by_name[n], one.fit) if n == one.name else by_name[n] for n in groups[one.node]]
+        for one in clipped
     ]
     probing = Probing(patient.calibrated, places, patient.samples, patient.operators)
-    return map(_lost, probing.sums(patient.at_once))
+    for one, sums in zip(clipped, probing.sums(patient.at_once), strict=True):
+        yield one, losses[one.node] - _lost(sums)
 
 
-def _told(saved: float, trial: _Trial) -> tuple[float, str, bool]:
-    causes = dict.fromkeys(fit.cause for fit in trial.misfits.values())
-    return saved, "; ".join(causes), any(fit.is_clipped for fit in trial.misfits.values())
+def _told(saved: float, misfit: _Misfit) -> tuple[float, str, bool]:
+    return saved, misfit.fit.cause, misfit.fit.is_clipped
 
 
 def _remedy(first: Suspect, graph: Graph, target: Target, quantization: Quantization) -> str:
