@@ -1,4 +1,7 @@
-"""npumake debug: which node is to blame, with the vendors' debugging functions
+"""npumake debug: which node is to blame, and the vendors' debugging functions
+
+blame names the guilty nodes first: those whose grids do not fit the numbers on them, then the most
+sensitive. All else has the names, parameters and results of the vendors' debuggers.
 
 MODEL is PROJECT[@VARIANT][:TARGET], whose own samples are used, or a calibrated .onnx file, with
 its calibration data beside: a folder <input>/*.npy or a samples.npz. Lists are bracketed,
@@ -6,6 +9,7 @@ its calibration data beside: a folder <input>/*.npy or a samples.npz. Lists are 
 it was.
 
 example:
+  npumake debug blame digits:rdk-x5
   npumake debug get-sensitivity-of-nodes digits:rdk-x5 -m [cosine-similarity,mse]
   npumake debug plot-acc-error calibrated.onnx calibration_data -q [weight,activation]
   npumake debug plot-distribution digits:rdk-x5 -n [stem_conv]
@@ -73,6 +77,10 @@ SHOWN = {**TRUE, "default": True}
 NODES = Flag(("-n", "--nodes_list"), {"type": nested, "required": True, "metavar": LIST})
 # sub-verb: its flags as the vendors have them
 FLAGS: dict[str, tuple[Flag, ...]] = {
+    "blame": (
+        Flag(("-d", "--data_num"), {"type": int, "metavar": "N", "help": "samples; all unless"}),
+        Flag(("--json",), {"action": "store_true", "help": "for machines"}),
+    ),
     "get-sensitivity-of-nodes": (
         Flag(("-m", "--metrics"), {**METRICS, "help": f"{', '.join(NAMES)}; the first sorts"}),
         OUTPUT,
@@ -148,6 +156,18 @@ def run(given: argparse.Namespace) -> int:
     return 0
 
 
+def _blame(patient: Patient, _said: Mapping[str, Any], given: argparse.Namespace) -> str:
+    from pipeline.cli.tables import suspects_table
+    from pipeline.debug.guilt import suspects
+
+    found = suspects(patient)
+    if given.json:
+        return json.dumps([one._asdict() for one in found], indent=1)
+    SCREEN.end()
+    SCREEN.console.print(suspects_table(found))
+    return f"{len(found)} nodes"
+
+
 def _sensitivity(patient: Patient, said: Mapping[str, Any], given: argparse.Namespace) -> str:
     from pipeline.debug import get_sensitivity_of_nodes
     from pipeline.debug.functions import sensitivity_text
@@ -189,6 +209,7 @@ def _all(patient: Patient, said: Mapping[str, Any], given: argparse.Namespace) -
 
 
 FUNCTIONS: dict[str, Callable[[Patient, Mapping[str, Any], argparse.Namespace], str]] = {
+    "blame": _blame,
     "get-sensitivity-of-nodes": _sensitivity,
     "plot-acc-error": _curves,
     "plot-distribution": _distribution,

@@ -9,6 +9,7 @@ from rich.table import Table
 
 from pipeline.debug.checked import Checked
 from pipeline.debug.compared import Comparison, Row
+from pipeline.debug.guilt import Suspect
 from pipeline.debug.placed import Placed
 from pipeline.evaluate.figures import Evaluated
 
@@ -89,7 +90,8 @@ def guilty_lines(comparison: Comparison) -> list[str]:
         return []
     known = ", ".join(name for name in guilty.origin if name != guilty.node)
     where = f" ({known} in the trained model)" if known else ""
-    lines = [f"worst node: {guilty.node}{where} loses {guilty.lost:.6f} itself: {guilty.cause}"]
+    noise = f"alone adds noise of {guilty.lost:.2%} of the answer's energy"
+    lines = [f"worst node: {guilty.node}{where} {noise}: {guilty.cause}"]
     return lines + ([f"try:  {guilty.remedy}"] if guilty.remedy else [])
 
 
@@ -120,6 +122,20 @@ def evaluation_table(found: Sequence[tuple[str, Evaluated]]) -> Table:
             drop = evaluated.rows[0].value - row.value
             figures = (f"{row.value:.6g}", f"{drop:.4g}", str(row.pictures))
             table.add_row(project, evaluated.target, row.artifact, row.metric, *figures)
+    return table
+
+
+def suspects_table(found: Sequence[Suspect]) -> Table:
+    """What each node loses itself, of the energy of the worst answer, the guiltiest first."""
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column("Node", no_wrap=True)
+    for name in ("Loses", "With fitting grids"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("Because", overflow="fold")
+    for one in found:
+        figures = (f"{one.lost:.3e}", f"{one.lost - one.saved:.3e}")
+        style = "bold red" if one.saved else None
+        table.add_row(shortened(one.node), *figures, one.cause, style=style)
     return table
 
 

@@ -57,8 +57,9 @@ class Output:
 
 @dataclass(frozen=True)
 class Guilty:
-    """The node that loses most itself, not what it inherits: of the cosine of what it makes. What
-    its grids do to it, and a line of YAML to try, empty where none is known."""
+    """The node that loses most itself, not what it inherits (pipeline.debug.guilt): the noise that
+    it adds to the worst answer, as a share of that one's energy; what its grids do to it; and a
+    line of YAML to try, empty where none is known."""
 
     node: str
     lost: float

@@ -60,13 +60,17 @@ class Fit(NamedTuple):
         return float(np.median(self.reaches))
 
     @property
+    def is_wide(self) -> bool:
+        return self.reach >= WIDE and self.excess > 0.0
+
+    @property
     def is_clipped(self) -> bool:
-        return self.clipped >= CLIPPED and self.excess > 1 - 1 / WIDE**2
+        return not self.is_wide and self.clipped >= CLIPPED and self.excess > 1 - 1 / WIDE**2
 
     @property
     def cause(self) -> str:
         """A remark, empty where the grid fits."""
-        if self.reach >= WIDE and self.excess > 0.0:
+        if self.is_wide:
             held = f"{self.threshold / self.reach:.4g}"
             return f"its grid reaches {self.threshold:.4g}, its values {held}: bits are unused"
         return f"values are clipped at {self.threshold:.4g}" if self.is_clipped else ""

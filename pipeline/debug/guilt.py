@@ -3,7 +3,8 @@
     lost      the share of an answer's energy that is noise when one node alone is quantized: what
               it makes itself, not what it inherits
     saved     what of it would not be lost, had its misfitting grids (pipeline.debug.fit) the size
-              of the numbers on them: tried, not guessed
+              of the numbers on them. A grid too wide: what it loses alone, times its excess. One
+              that clips may be meant to, in front of what saturates: tried with one that does not
 
 A node that grids of the right size would mend is named before one that is merely sensitive, and so
 needs more bits, as long as that shows: from SHOWS of the largest loss on. To blame for a broken
@@ -12,7 +13,7 @@ build is what matters: the first, from MATTERS on, else the most sensitive.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import yaml
@@ -36,9 +37,17 @@ KINDS: tuple[Promoted, ...] = ("int16", "cpu")
 class Suspect(NamedTuple):
     node: str
     lost: float
-    saved: float
-    cause: str  # a remark on its grids, empty where they fit
-    is_clipped: bool
+    saved: float = 0.0
+    cause: str = ""  # a remark on its grids, empty where no others would do better
+    is_clipped: bool = False
+
+
+class _Misfit(NamedTuple):
+    """A calibration node of a regular one, and the fit of its grid."""
+
+    node: str
+    name: str
+    fit: Fit
 
 
 def suspects(patient: Patient) -> list[Suspect]:
@@ -47,18 +56,12 @@ def suspects(patient: Patient) -> list[Suspect]:
     groups = groups_of(patient, "node")
     losses = {name: _lost(sums) for name, sums in sensitivities(patient, groups).items()}
     misfits = {name: fit for name, fit in fits(patient).items() if fit.cause}
-    ill = {
-        name: [misfits[one] for one in group if one in misfits] for name, group in groups.items()
-    }
-    mended = _mended(patient, {name: groups[name] for name, found in ill.items() if found}, misfits)
+    best: dict[str, tuple[float, _Misfit]] = {}
+    for misfit, saved in _saved(patient, groups, losses, misfits):
+        if saved > best.get(misfit.node, (0.0, misfit))[0]:
+            best[misfit.node] = saved, misfit
     found = [
-        Suspect(
-            name,
-            lost,
-            max(lost - mended.get(name, lost), 0.0),
-            "; ".join(dict.fromkeys(fit.cause for fit in ill[name])),
-            any(fit.is_clipped for fit in ill[name]),
-        )
+        Suspect(name, lost, *_told(*best[name])) if name in best else Suspect(name, lost)
         for name, lost in losses.items()
     ]
     shows = SHOWS * max((one.lost for one in found), default=0.0)
@@ -90,19 +93,38 @@ def _lost(sums: Sums) -> float:
     return max(one.squared / one.aa if one.aa else float(one.squared > 0.0) for one in sums)
 
 
-def _mended(
-    patient: Patient, groups: Mapping[str, tuple[str, ...]], misfits: Mapping[str, Fit]
-) -> dict[str, float]:
-    """What each node would lose on grids that fit."""
-    if not groups:
-        return {}
-    by_name = {
-        one.name: refitted(one, misfits[one.name]) if one.name in misfits else one
-        for one in patient.nodes
-    }
-    places = [[by_name[name] for name in group] for group in groups.values()]
+def _saved(
+    patient: Patient,
+    groups: Mapping[str, tuple[str, ...]],
+    losses: Mapping[str, float],
+    misfits: Mapping[str, Fit],
+) -> Iterator[tuple[_Misfit, float]]:
+    """What each node would not lose on a grid that fits."""
+    ill = [
+        _Misfit(node, name, misfits[name])
+        for node, group in groups.items()
+        for name in group
+        if name in misfits
+    ]
+    wide = [one for one in ill if one.fit.is_wide]
+    alone = sensitivities(patient, {one.name: (one.name,) for one in wide})
+    for one in wide:
+        yield one, min(_lost(alone[one.name]) * one.fit.excess, losses[one.node])
+    clipped = [one for one in ill if one.fit.is_clipped]
+    if not clipped:
+        return
+    by_name = {one.name: one for one in patient.nodes}
+    places = [
+        [refitted(by_name[n], one.fit) if n == one.name else by_name[n] for n in groups[one.node]]
+        for one in clipped
+    ]
     probing = Probing(patient.calibrated, places, patient.samples, patient.operators)
-    return dict(zip(groups, map(_lost, probing.sums(patient.at_once)), strict=True))
+    for one, sums in zip(clipped, probing.sums(patient.at_once), strict=True):
+        yield one, losses[one.node] - _lost(sums)
+
+
+def _told(saved: float, misfit: _Misfit) -> tuple[float, str, bool]:
+    return saved, misfit.fit.cause, misfit.fit.is_clipped
 
 
 def _remedy(first: Suspect, graph: Graph, target: Target, quantization: Quantization) -> str:

@@ -6,7 +6,7 @@ cumulative error of all weights quantized, and of all activations
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from pipeline.cache.publish import replacing
@@ -18,13 +18,12 @@ from pipeline.debug.functions import (
     examined,
     get_channelwise_data_distribution,
     get_sensitivity_of_nodes,
-    listed,
     plot_acc_error,
     plot_distribution,
     sensitivity_text,
     spots,
 )
-from pipeline.debug.sensitivity import NodeType
+from pipeline.debug.sensitivity import NodeType, Patient
 
 TOP = 5
 SAVE_DIR = "./debug_result/"
@@ -51,32 +50,41 @@ def runall(
     """Gives the sensitivities by node type, and leaves tables and plots in folders of `save_dir`.
     By default of weights, then of activations. Raises ProjectError and GraphError."""
     patient, folder = examined(model_or_file, calibrated_data, data_num), Path(save_dir)
-    types: Sequence[NodeType] = ("weight", "activation") if node_type is None else (node_type,)
-    found: dict[str, dict[str, dict[str, str]]] = {}
-    for each in ("node",) if interested_nodes is not None else types:
-        table = get_sensitivity_of_nodes(
-            patient, ns_metrics, None, output_node, each, None, verbose, interested_nodes
+    found = {
+        kind: get_sensitivity_of_nodes(
+            patient, ns_metrics, None, output_node, kind, None, verbose, interested_nodes
         )
-        found[each] = table
-        _write(folder / "node_sensitivity" / f"sensitivity_of_{each}.log", each, table)
-    worst = [name for table in found.values() for name in list(table)[:TOP]]
-    calibration = [one.name for name in worst for one in spots(patient, name)]
-    plotted = calibration if dis_nodes_list is None else listed(dis_nodes_list)
+        for kind in _types(node_type, interested_nodes)
+    }
+    _write(folder / "node_sensitivity", found)
+    worst = _worst(patient, found.values())
+    plotted = worst if dis_nodes_list is None else dis_nodes_list
     plot_distribution(folder / "data_distribution", patient, None, plotted)
-    boxed = calibration if cw_nodes_list is None else listed(cw_nodes_list)
-    get_channelwise_data_distribution(
-        folder / "channelwise_distribution", patient, None, boxed, axis
-    )
+    boxed, save = cw_nodes_list, folder / "channelwise_distribution"
+    get_channelwise_data_distribution(save, patient, None, worst if boxed is None else boxed, axis)
     if quantize_node is None and non_quantize_node is None:
         quantize_node = ["weight", "activation"]
-    for quantized, left in ((quantize_node, None), (None, non_quantize_node)):
-        if quantized is not None or left is not None:
-            place = folder / "accumulate_error"
-            plot_acc_error(place, None, patient, quantized, left, ae_metric, average_mode)
-    return found
+    save = folder / "accumulate_error"
+    for only, all_but in ((quantize_node, None), (None, non_quantize_node)):
+        if only is not None or all_but is not None:
+            plot_acc_error(save, None, patient, only, all_but, ae_metric, average_mode)
+    return {str(kind): table for kind, table in found.items()}
 
 
-def _write(file: Path, title: str, table: dict[str, dict[str, str]]) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(file) as temporary:
-        temporary.write_text(sensitivity_text(title, table) + "\n", encoding="utf-8")
+def _types(node_type: NodeType | None, interested_nodes: Names | None) -> tuple[NodeType, ...]:
+    if interested_nodes is not None:
+        return ("node",)
+    return ("weight", "activation") if node_type is None else (node_type,)
+
+
+def _worst(patient: Patient, tables: Iterable[Mapping[str, object]]) -> list[str]:
+    """The calibration nodes of the TOP nodes of each table."""
+    names = [name for table in tables for name in list(table)[:TOP]]
+    return list(dict.fromkeys(one.name for name in names for one in spots(patient, name)))
+
+
+def _write(folder: Path, found: Mapping[NodeType, Mapping[str, Mapping[str, str]]]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for kind, table in found.items():
+        with replacing(folder / f"sensitivity_of_{kind}.log") as temporary:
+            temporary.write_text(sensitivity_text(kind, table) + "\n", encoding="utf-8")

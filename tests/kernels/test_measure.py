@@ -9,11 +9,13 @@ from hypothesis.extra import numpy as arrays
 from pipeline.kernels.measure import (
     Agreement,
     agreement,
+    agreements,
     alignments,
     chebyshev,
     cosine,
     l1,
     l2,
+    mre,
     mse,
     sqnr_db,
 )
@@ -31,6 +33,8 @@ def test_the_measures_are_their_formulas(pair):
     assert l1(a, b) == pytest.approx(np.abs(error).sum(), rel=1e-12)
     assert l2(a, b) == pytest.approx(np.linalg.norm(error), rel=1e-12)
     assert chebyshev(a, b) == np.abs(error).max()
+    if a.any():
+        assert mre(a, b) == pytest.approx(np.abs(error).sum() / np.abs(a).sum(), rel=1e-12)
     assert -1.0 <= cosine(a, b) <= 1.0
     if a.any() and b.any():
         want = a @ b / (np.linalg.norm(a) * np.linalg.norm(b))
@@ -44,6 +48,11 @@ def test_a_tensor_agrees_with_itself(pair):
     assert cosine(a, a) == 1.0
     assert (mse(a, a), l1(a, a), l2(a, a), chebyshev(a, a)) == (0.0, 0.0, 0.0, 0.0)
     assert sqnr_db(a, a) == math.inf
+
+
+def test_several_tensors_are_measured_as_each_alone():
+    a, b, c = np.random.default_rng(0).normal(size=(3, 20_000)).astype(np.float32)
+    assert agreements(a, (b, c)) == [agreement(a, b), agreement(a, c)]
 
 
 @settings(deadline=None, max_examples=60)

@@ -1,0 +1,147 @@
+"""The vendors' functions: their parameters, what they leave, and what they refuse."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from debug.test_sensitivity import calibrated, patient
+
+from pipeline import debug
+from pipeline.debug.curves import averaged, curves
+from pipeline.debug.spread import bars, boxes, counted
+from pipeline.errors import GraphError, ProjectError
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def names(count: int, kind: str = "activation") -> list[str]:
+    found = [one for one in patient("repvgg").nodes if one.kind == kind]
+    return [one.name for one in found[:count]]
+
+
+def curves_in(plot: Path) -> int:
+    return len(ElementTree.parse(plot).getroot().findall(f".//{SVG}polyline"))
+
+
+@pytest.mark.parametrize(
+    ("given", "count"),
+    [
+        ({"quantize_node": ["weight", "activation"]}, 2),
+        ({"quantize_node": "weight"}, 1),
+        ({"quantize_node": names(3)}, 3),
+        ({"quantize_node": [names(1), names(3)]}, 2),
+        ({"non_quantize_node": names(2)}, 2),
+        ({"non_quantize_node": [names(1), names(2)], "average_mode": True}, 2),
+    ],
+)
+def test_there_is_a_curve_for_each_name_or_for_each_list(tmp_path, given, count):
+    plot = debug.plot_acc_error(tmp_path, None, patient("repvgg", 2), **given)
+    assert plot.suffix == ".svg"
+    assert curves_in(plot) == count
+
+
+def test_the_average_is_the_documented_one():
+    curve = dict(zip("abcd", [1.0, 0.9, 0.9, 0.8], strict=True))
+    assert list(averaged(curve).values()) == pytest.approx([1.0, 0.95, 2.8 / 3, 0.9], rel=1e-12)
+
+
+def test_a_node_left_in_float_makes_no_error_before_it():
+    examined = patient("repvgg", 2)
+    last = examined.nodes[-1]
+    curve = curves(examined, {"last": [last]}, "mse")["last"]
+    assert [name for name, figure in curve.items() if figure] == list(last.owners)
+
+
+@pytest.mark.parametrize(
+    ("given", "what"),
+    [
+        ({}, "one of quantize_node and non_quantize_node is to be given"),
+        ({"quantize_node": "a", "non_quantize_node": "b"}, "one of quantize_node and non"),
+        ({"non_quantize_node": ["weight"]}, "weight and activation are for quantize_node"),
+        ({"quantize_node": [[]]}, "a list without nodes"),
+        ({"quantize_node": "zzz"}, "nothing is quantized at `zzz`"),
+        ({"quantize_node": "weight", "metric": "zzz"}, "unknown metric `zzz`"),
+    ],
+)
+def test_a_curve_of_nothing_is_refused(tmp_path, given, what):
+    with pytest.raises(ProjectError) as caught:
+        debug.plot_acc_error(tmp_path, None, patient("repvgg", 1), **given)
+    assert caught.value.what.startswith(what)
+
+
+def test_runall_leaves_the_documented_folders_and_the_same_bytes_twice(tmp_path):
+    found = [debug.runall(patient("repvgg", 2), save_dir=tmp_path / each) for each in "ab"]
+    assert list(found[0]) == ["weight", "activation"]
+    assert found[0] == found[1]
+    files = [
+        sorted(p.relative_to(tmp_path / each) for p in (tmp_path / each).rglob("*.*"))
+        for each in "ab"
+    ]
+    assert files[0] == files[1]
+    assert {path.parts[0] for path in files[0]} == {
+        "node_sensitivity",
+        "data_distribution",
+        "channelwise_distribution",
+        "accumulate_error",
+    }
+    for file in files[0]:
+        assert (
+            tmp_path.joinpath("a", file).read_bytes() == tmp_path.joinpath("b", file).read_bytes()
+        )
+        if file.suffix == ".svg":
+            ElementTree.parse(tmp_path / "a" / file)
+
+
+def test_calibration_data_are_files_by_input_in_the_order_of_their_numbers(tmp_path):
+    graph, examined = calibrated("repvgg"), patient("repvgg", 11)
+    (name,) = (str(value.name) for value in graph.inputs)
+    folder = tmp_path / "data" / name
+    folder.mkdir(parents=True)
+    for number, feed in enumerate(examined.samples):
+        np.save(folder / f"{number}.npy", feed[name])
+    file = tmp_path / "calibrated.onnx"
+    graph.save(file)
+    for count in (1, 2, None):
+        asked = {"data_num": count, "interested_nodes": names(1)}
+        found = debug.get_sensitivity_of_nodes(str(file), "mse", str(tmp_path / "data"), **asked)
+        assert found == debug.get_sensitivity_of_nodes(examined, "mse", **asked)
+
+
+@pytest.mark.parametrize(
+    ("array", "what"),
+    [
+        (np.zeros((1, 1, 9, 9), np.float32), "float32[1, 1, 9, 9] for an input of float32["),
+        (np.zeros((1, 1, 8, 8), np.float64), "float64[1, 1, 8, 8] for an input of float32["),
+        (np.array([{}]), "not a .npy file of numbers"),
+    ],
+)
+def test_data_that_do_not_fit_are_refused(tmp_path, array, what):
+    np.save(tmp_path / "0.npy", array, allow_pickle=True)
+    with pytest.raises(ProjectError) as caught:
+        debug.get_sensitivity_of_nodes(calibrated("repvgg"), "mse", tmp_path)
+    assert caught.value.what.startswith(what)
+
+
+def test_bars_count_every_number():
+    values = np.random.default_rng(0).normal(size=10_000).astype(np.float32)
+    found = bars(counted(values))
+    assert found.counts.sum() == values.size
+    inside = (values >= found.edges[0]) & (values < found.edges[-1])
+    assert inside.all()
+    assert found.largest == np.abs(values).max()
+
+
+def test_boxes_hold_the_quartiles_of_each_channel():
+    rng = np.random.default_rng(0)
+    parts = [rng.normal(size=(1, 3, 40, 40)) * [[[[1]], [[2]], [[3]]]][0] for _ in range(4)]
+    found = boxes(lambda: iter(parts), 1)
+    rows = np.concatenate(parts, axis=2).swapaxes(0, 1).reshape(3, -1)
+    for share, line in ((0.25, found.quarter), (0.5, found.median), (0.75, found.three_quarters)):
+        span = rows.max(axis=1) - rows.min(axis=1)
+        assert np.abs(line - np.quantile(rows, share, axis=1)).max() <= 2 * span.max() / 1024
+    assert found.mean == pytest.approx(rows.mean(axis=1), rel=1e-9)
+    with pytest.raises(GraphError):
+        boxes(lambda: iter(parts), 4)

@@ -1,0 +1,177 @@
+"""Sensitivity: a probe says what the whole model run with one node quantized says."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+import trained
+from workspaces import shared_data
+
+from pipeline.data.samples import Samples
+from pipeline.debug import get_sensitivity_of_nodes
+from pipeline.debug.calibration_nodes import by_owner, calibration_nodes, with_only, without
+from pipeline.debug.metrics import METRICS
+from pipeline.debug.sensitivity import Patient, groups_of, ranked, sensitivities
+from pipeline.engine.mixed import float_session
+from pipeline.errors import ProjectError
+from pipeline.frontends import read_model
+from pipeline.graph import Graph, shape, upgraded
+from pipeline.kernels.measure import Agreement, agreement
+from pipeline.passes import optimized
+from pipeline.project.sections import Calibration
+from pipeline.quant.observe import observe
+from pipeline.quant.qdq import DEFAULT
+from pipeline.quant.search import calibrated_with, plain
+from pipeline.targets.reader import read_target
+
+NETWORKS = ("repvgg", "mobilenetv3", "transformer")
+MOBILENET = shared_data() / "models/classification/mobilenet_v1_0.25_224_float.tflite"
+
+
+@cache
+def calibrated(name: str) -> Graph:
+    return trained.calibrated(trained.network(name), trained.PER_CHANNEL)
+
+
+def patient(name: str, count: int = 4) -> Patient:
+    feeds = trained.samples()[:count]
+    names = tuple(str(number) for number in range(count))
+    return Patient(calibrated(name), Samples(names, lambda index: feeds[index]))
+
+
+def brute_force(
+    examined: Patient, groups: dict[str, tuple[str, ...]]
+) -> dict[str, tuple[Agreement, ...]]:
+    """The whole model again for every node."""
+    real = without(examined.calibrated)
+    whole = float_session(real)
+    meant = [whole.run(None, feed) for feed in examined.samples]
+    found = {}
+    for name, group in groups.items():
+        places = [one for one in examined.nodes if one.name in group]
+        session = float_session(with_only(real, places))
+        sums = [Agreement()] * len(real.outputs)
+        for feed, answers in zip(examined.samples, meant, strict=True):
+            made = session.run(None, feed)
+            sums = [s + agreement(a, b) for s, a, b in zip(sums, answers, made, strict=True)]
+        found[name] = tuple(sums)
+    return found
+
+
+@pytest.mark.parametrize("node_type", ["node", "weight", "activation"])
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_probe_says_what_the_whole_model_says(name, node_type):
+    examined = patient(name)
+    groups = groups_of(examined, node_type)
+    found, wanted = sensitivities(examined, groups), brute_force(examined, groups)
+    for node, sums in wanted.items():
+        for one, other in zip(found[node], sums, strict=True):
+            noise = 1e-9 * one.aa  # a part of a model rounds otherwise than the whole
+            assert one.squared == pytest.approx(other.squared, rel=1e-3, abs=noise)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not MOBILENET.exists(), reason="shared/data/models is not here")
+def test_the_ranking_of_a_real_model_is_that_of_brute_force():
+    graph = optimized(upgraded(read_model(MOBILENET.read_bytes(), MOBILENET.name)).with_shapes())
+    rng = np.random.default_rng(0)
+    (given,) = graph.inputs
+    feeds = [{str(given.name): rng.uniform(-1, 1, shape(given)).astype(np.float32)}]
+    recipe = plain(graph, observe(graph, feeds), Calibration("max"), True)
+    made = calibrated_with(graph, recipe, read_target("rdk-x5"), DEFAULT)
+    examined = Patient(made, Samples(("noise",), lambda _: feeds[0]))
+    groups = groups_of(examined, "node")
+    wanted = brute_force(examined, groups)
+    assert len(groups) == 31
+    for metric in METRICS:
+        assert ranked(sensitivities(examined, groups), metric) == ranked(wanted, metric)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_with_all_its_calibration_nodes_a_float_graph_is_the_calibrated_one(name):
+    graph = calibrated(name)
+    again = with_only(without(graph), calibration_nodes(graph))
+    feed = trained.samples()[0]
+    (a,), (b,) = (float_session(each).run(None, feed) for each in (graph, again))
+    assert np.array_equal(a, b)
+
+
+def test_every_weight_and_every_tensor_belongs_to_a_node():
+    examined = patient("mobilenetv3")
+    assert {one.kind for one in examined.nodes} == {"weight", "activation"}
+    owned = by_owner(examined.nodes)
+    assert {name for names in owned.values() for name in names} == {n.name for n in examined.nodes}
+    assert owned.keys() <= {str(node.name) for node in examined.calibrated.nodes()}
+
+
+def test_the_dictionary_has_the_documented_shape():
+    found = get_sensitivity_of_nodes(patient("repvgg"), ["mse", "cosine-similarity"])
+    assert all(list(figures) == ["mse", "cosine-similarity"] for figures in found.values())
+    assert all(isinstance(text, str) for figures in found.values() for text in figures.values())
+    figures = [float(figures["mse"]) for figures in found.values()]
+    assert figures == sorted(figures, reverse=True)
+
+
+def test_what_was_answered_is_not_worked_out_again():
+    examined = patient("repvgg")
+    first = get_sensitivity_of_nodes(examined)
+    forgotten = list(examined.remembered)[1]
+    del examined.remembered[forgotten]
+    asked = []
+
+    class Listening(dict):
+        def __setitem__(self, question, sums):
+            asked.append(question)
+            super().__setitem__(question, sums)
+
+    again = Patient(
+        examined.calibrated, examined.samples, remembered=Listening(examined.remembered)
+    )
+    assert get_sensitivity_of_nodes(again) == first
+    assert asked == [forgotten]
+
+
+def test_how_many_probes_run_at_a_time_changes_nothing():
+    one, four = (
+        get_sensitivity_of_nodes(Patient(each.calibrated, each.samples, at_once=count))
+        for each, count in ((patient("repvgg"), 1), (patient("repvgg"), 4))
+    )
+    assert one == four
+
+
+def test_up_to_a_node_only_what_lies_before_it_counts():
+    examined = patient("repvgg")
+    order = list(groups_of(examined, "node"))
+    middle = order[len(order) // 2]
+    found = get_sensitivity_of_nodes(examined, "mse", output_node=middle)
+    behind = [name for name in order[order.index(middle) + 1 :]]
+    assert all(found[name]["mse"] == "0.0" for name in behind)
+    assert float(found[middle]["mse"]) > 0
+
+
+def test_nodes_of_interest_go_by_any_name_of_theirs():
+    examined = patient("mobilenetv3")
+    activation = next(one for one in examined.nodes if one.kind == "activation")
+    names = [activation.name, f"{activation.tensor}_HzCalibration"]
+    found = get_sensitivity_of_nodes(examined, "mse", None, interested_nodes=names)
+    assert found.keys() == set(names)
+    assert found[names[0]] == found[names[1]]
+
+
+@pytest.mark.parametrize(
+    ("said", "what", "hint"),
+    [
+        ({"metrics": "cosine"}, "unknown metric `cosine`", "known: chebyshev, cosine-similarity"),
+        ({"data_num": 5}, "data_num is 5, of 4 samples", ""),
+        ({"data_num": 0}, "data_num is 0, of 4 samples", ""),
+        ({"interested_nodes": "zzz"}, "nothing is quantized at `zzz`", "known: "),
+        ({"output_node": "zzz"}, "no node `zzz` that makes a quantized tensor", "known: "),
+    ],
+)
+def test_what_fits_nothing_is_refused(said, what, hint):
+    with pytest.raises(ProjectError) as caught:
+        get_sensitivity_of_nodes(patient("repvgg"), **said)
+    assert caught.value.what == what
+    assert caught.value.hint.startswith(hint)
