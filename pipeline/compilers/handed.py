@@ -26,7 +26,7 @@ from pipeline.data.given import Given, ModelInput
 from pipeline.errors import ProjectError, Route
 from pipeline.graph import files_beside
 from pipeline.project.files import SourceFile, SourceFiles
-from pipeline.targets.edgefirst.handover import METADATA, SNAPSHOT
+from pipeline.targets.edgefirst.handover import METADATA
 from pipeline.targets.handover import CALIBRATION, PRODUCTS, Asked, Handed, Tool
 
 CONFIG_LINES = 100  # of YAML, before it is broken
@@ -82,12 +82,12 @@ def _model(asked: Asked, sources: SourceFiles) -> Iterator[tuple[str, bytes]]:
         by_name = {PurePosixPath(file.name).name: file for file in weights}
         for name in files_beside(data):
             yield name, _beside(by_name, name).read()
-    others = {"model.metadata": METADATA} | {
-        route: SNAPSHOT for route in sources if route.endswith(".snapshot")
-    }
-    for route, name in others.items():
-        for file in sources.get(route, ()):
-            yield name, file.read()
+    for file in sources.get("model.metadata", ()):
+        yield METADATA, file.read()
+    snapshots = (found for route, found in sources.items() if route.endswith(".snapshot"))
+    by_digest = {file.digest: file for found in snapshots for file in found}  # one for all inputs
+    for file in by_digest.values():
+        yield PurePosixPath(file.name).name, file.read()
 
 
 def _beside(by_name: Mapping[str, SourceFile], name: str) -> SourceFile:

@@ -12,9 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from workspaces import Workspace, lay_out
+from workspaces import Workspace, lay_out, shared_data
 
 from pipeline import digest
+from pipeline.cli.dropin import build
 from pipeline.cli.main import main
 
 # chip → what a project must say beside the model to speak the dialect of its tool
@@ -246,3 +247,38 @@ def test_ara2_gets_the_form_of_studio_and_has_no_command(tmp_path, capsys):
     assert "does not say `inputs.image: Studio's models are fed" in capsys.readouterr().out
     assert main([*given, "--run"]) == 2
     assert "has no command to run" in capsys.readouterr().err
+
+
+SQUEEZENET = shared_data() / "models/classification/squeezenet1.1_winml_fp32_DERIVED.onnx"
+PHOTOS = """\
+model: {path: model.onnx}
+inputs:
+  "*": {type: bgr, fed_type: nv12, offset: 128, mean: [103.939, 116.779, 123.68]}
+data:
+  "*":
+    files: images/*.jpg
+    channels: bgr
+    transforms: [{short_side_resize: {short_size: 256}}, {center_crop: {crop_size: 224}}, hwc2chw]
+calibration: {method: max}
+targets: [rdk-x5, nash-e]
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not SQUEEZENET.is_file(), reason="the real models are not here")
+@pytest.mark.parametrize("target", ["rdk-x5", "nash-e"])
+def test_a_classifier_of_photos_fed_nv12_is_the_same_graph(tmp_path, target):
+    folder = tmp_path / "squeezenet"
+    (folder / "images").mkdir(parents=True)
+    (folder / "model.onnx").write_bytes(SQUEEZENET.read_bytes())
+    for photo in sorted(shared_data().glob("images/imagenet500/*.jpg"))[:8]:
+        (folder / "images" / photo.name).write_bytes(photo.read_bytes())
+    (folder / "project.yaml").write_text(PHOTOS)
+    out = tmp_path / "handed"
+    assert main(["handover", str(folder), "--target", target, "--out", str(out)]) == 0
+    (out / "project.yaml").write_text(yaml.safe_dump(TOOLS[target]))
+    made = []
+    for one in (folder, out):
+        build(one, lambda node: node.stage == "quantized" and node.target == target)
+        made.append(digest.of_file(one / f"out/quantized.{target}.onnx"))
+    assert made[0] == made[1]

@@ -124,3 +124,16 @@ def test_a_form_is_built_and_its_outputs_described(tmp_path: Path, strides: bool
 def test_what_the_metadata_lacks_is_said_while_it_is_built(tmp_path: Path) -> None:
     workspace = laid_out(tmp_path, FORM, split_hints=[])
     assert "the metadata has none: the outputs stay" in workspace.doit().stdout
+
+
+def test_a_hand_over_is_the_form_its_snapshot_and_no_other_build(tmp_path: Path) -> None:
+    workspace = laid_out(tmp_path, FORM + "task: bt-449c\n")
+    given = ("projects/digits", "--target", "ara240", "--out", "projects/handed")
+    workspace.npumake("handover", *given)
+    out = workspace.root / "projects/handed"
+    form = "model: model.onnx\nint16_mode: int8\ncalibration: s.safetensors\ntask: bt-449c\n"
+    assert (out / "form.yaml").read_text() == form
+    (out / "project.yaml").write_text("dialect: ara2\nconfig: form.yaml\n")
+    workspace.npumake("build", "digits", "handed")
+    made = out / "out/model.ara240.hybrid"
+    assert made.read_bytes() == (workspace.root / COMPILED).read_bytes()

@@ -5,13 +5,14 @@ Its samples are one snapshot, which the project brings; Studio makes one of its 
 
 from __future__ import annotations
 
+from pathlib import PurePosixPath
+
 import numpy as np
 
 from pipeline.digest import Json
 from pipeline.targets.edgefirst.dialect import SMART, UNSIGNED
 from pipeline.targets.handover import Asked, Handed, Tool, unsaid
 
-SNAPSHOT = "calibration.safetensors"
 METADATA = "edgefirst.json"
 
 
@@ -19,11 +20,12 @@ def written(asked: Asked) -> Handed:
     model, types = asked.sections.model, asked.sections.quantization.types
     rules = types if isinstance(types, tuple) else (types,)
     smart = any(one.get("BOXES") == "int16" for one in rules)
-    snapshot = any(one.snapshot for one in asked.sections.data.values())
+    snapshots = [one.snapshot for one in asked.sections.data.values() if one.snapshot]
     document: dict[str, Json] = {
+        **(asked.said or {}),
         "model": asked.model,
         "int16_mode": SMART if smart else "int8",
-        **({"calibration": SNAPSHOT} if snapshot else {}),
+        **({"calibration": PurePosixPath(snapshots[0]).name} if snapshots else {}),
         **({"metadata": METADATA} if model.metadata else {}),
     }
     scales = [
@@ -31,7 +33,7 @@ def written(asked: Asked) -> Handed:
         for one in asked.inputs.values()
         if np.any(one.said.mean) or not np.allclose(one.said.scale, UNSIGNED, 1e-5, 0)
     ]
-    samples = [] if snapshot else ["data: without a snapshot Studio takes one of its own"]
+    samples = [] if snapshots else ["data: without a snapshot Studio takes one of its own"]
     return Handed(document, (*scales, *samples, *unsaid(asked.sections.quantization, "types")))
 
 
