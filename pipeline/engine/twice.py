@@ -141,6 +141,39 @@ def _leaky_relu(site: Site) -> Step:
     return _table(site, gemmlowp.leaky_relu(_steps(site), ratio, below))
 
 
+def _prelu(site: Site) -> Step:
+    """The slopes are codes of a grid of their own, which their values lie on by now."""
+    slope = array(site.node.inputs[1])
+    assert slope is not None
+    codes, scale = slope_codes(slope)
+    read, made = np.float32(site.operands[0].scale), np.float32(site.scale)
+    below = {f"negative_{k}": v for k, v in factor(float(read * scale / made)).items()}
+    return Step("prelu_twice", factor(float(read / made)) | below | {"slope": codes}, {})
+
+
+def slope_codes(slope: np.ndarray) -> tuple[np.ndarray, np.float32]:
+    """Codes of int8, symmetric, and their scale."""
+    scale = np.float32(np.abs(slope).max(initial=0.0) / 127) or np.float32(1.0)
+    return np.rint(slope / scale).astype(np.int8), scale
+
+
+def _hard_sigmoid(site: Site) -> Step:
+    """alpha * (x + beta / alpha): a sum on the grid s_y / alpha, whose codes are those of y."""
+    shift, inner = hard_sigmoid_parts(site.node, site.scale)
+    left, right = site.operands[0].scale, float(shift.scale or 1.0)
+    largest = 2.0 * max(left, right)
+    real = factor([left / largest, right / largest, largest / (2.0**20 * float(inner))])
+    first, second, output = map(FixedPoint, real["mantissa"], real["shift"])
+    code = np.full((1,), shift.zero_point, np.int64)
+    sides = [rescale(v << 20, f, "twice") for v, f in ((_steps(site), first), (code, second))]
+    made = rescale(sides[0] + sides[1], output, "twice")
+    limits = np.iinfo(site.output.dtype)
+    ends = np.rint(np.array([0.0, 1.0], np.float32) / np.float32(site.scale)).astype(int)
+    low, high = np.clip(ends + site.output.zero_point, limits.min, limits.max).tolist()
+    table = _table(site, np.clip(made, *(np.array([low, high]) - site.output.zero_point)))
+    return Step("lookup", table.constants, {"low": low, "high": high})
+
+
 def _steps(site: Site) -> np.ndarray:
     grid = site.operands[0].grid
     limits = np.iinfo(grid.dtype)
