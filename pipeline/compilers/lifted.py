@@ -1,6 +1,6 @@
 """What slides along one axis as what slides over an image of one row.
 
-    x (N, C, L)    Reshape -> (N, C, 1, L)    Conv 1 x k    Reshape -> (N, O, M)
+x (N, C, L)    Reshape -> (N, C, 1, L)    Conv 1 x k    Reshape -> (N, O, M)
 """
 
 from __future__ import annotations

@@ -145,17 +145,20 @@ def conv_transpose(draft: Draft, step: Instruction) -> None:
     window, after = _window(step, list(weight.shape[2:])), draft.grid(step.outputs[0]).shape
     if step.attributes["group"] > 1 or max(window.dilations) > 1:
         raise refused(step, "it is in groups or dilated")
-    begin, padding = window.pads[:2], VALID
-    if any(begin) and begin == [_same_begin(window, after, axis) for axis in (0, 1)]:
-        begin, padding = [0, 0], SAME
     laid = np.ascontiguousarray(weight.transpose(1, 2, 3, 0))
-    whole = (*after[:2], *(n + b for n, b in zip(after[2:], begin, strict=True)))
+    before = draft.grid(step.inputs[0]).shape
+    axes = zip(before[2:], after[2:], window.pads[:2], window.kernel, window.strides, strict=True)
+    sides = [_spread(*axis) for axis in axes]
+    is_same = all(side.is_same for side in sides)
+    begin = [0, 0] if is_same else window.pads[:2]
+    whole = after if is_same else (*after[:2], *(side.whole for side in sides))
     size = draft.constant(f"{step.outputs[0]}_size", np.array(_laid(whole, NHWC), np.int32))
     kernel, bias = _weights(draft, step, laid, 0, weight.shape[1])
     read = [size, kernel, draft.read(step.inputs[0], NHWC), bias]
     height, width = window.strides
+    padding = SAME if is_same else VALID
     strides: Fields = {0: ("b", padding), 1: ("i", width), 2: ("i", height)}
-    if not any(begin):
+    if whole == after:
         clamped(draft, step, "TRANSPOSE_CONV", read, NHWC, strides)
         return
     made = draft.hidden(step.outputs[0], NHWC, f"{step.outputs[0]}_whole", whole)
@@ -163,9 +166,17 @@ def conv_transpose(draft: Draft, step: Instruction) -> None:
     _picked(draft, step, made, begin, [1, 1])
 
 
-def _same_begin(window: _Window, after: tuple[int, ...], axis: int) -> int:
-    n, stride = after[2 + axis], window.strides[axis]
-    return max((-(-n // stride) - 1) * stride + window.kernel[axis] - n, 0) // 2
+class _Spread(NamedTuple):
+    """Of one axis: whether SAME places it, and how long it is before anything is cut off."""
+
+    is_same: bool
+    whole: int
+
+
+def _spread(n: int, out: int, begin: int, kernel: int, stride: int) -> _Spread:
+    cut = max((n - 1) * stride + kernel - out, 0) // 2
+    is_same = -(-out // stride) == n and begin == cut
+    return _Spread(is_same, max((n - 1) * stride + kernel, begin + out))
 
 
 def _picked(draft: Draft, step: Instruction, index: int, begin: list[int], by: list[int]) -> None:

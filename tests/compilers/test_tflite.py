@@ -83,10 +83,19 @@ def test_the_file_is_the_same_bytes_and_has_few_transposes(model):
 HEADER = '<ir_version: 9, opset_import: ["" : 20]> agraph'
 X = (
     "(float[1,3,5,7] a) => (float[{y}] y) "
-    "<float[4] s = {{1.0,1.0,2.0,2.0}}, float[3,1,1] c = {{0.5,-1.0,2.0}}>"
+    "<float[4] s = {{1.0,1.0,2.0,2.0}}, float[3,1,1] c = {{0.5,-1.0,2.0}}, "
+    "float low = {{-0.25}}, float high = {{0.4}}, int64[3] row = {{1,3,35}}, "
+    "float[4,3,3] wr = {{{wr}}}, float[3,2,2,2] wt = {{{wt}}}, "
+    "float[3,2,2,4] wide = {{{wide}}}>"
 )
 RESIZE = 'y = Resize <mode="{}", coordinate_transformation_mode="{}", nearest_mode="{}">(x, , s)'
 # The shape of y, and how it is made of x, which is on a grid.
+WEIGHTS = {
+    name: ",".join(f"{w:.3f}" for w in np.random.default_rng(size).normal(size=size))
+    for name, size in (("wr", 36), ("wt", 24), ("wide", 48))
+}
+UP = "y = ConvTranspose <strides: ints = [2, 2], pads: ints = {}>(x, wt)"
+SAME = "y = ConvTranspose <strides: ints = [2, 2], pads: ints = [0, 1, 0, 1]>(x, wide)"
 OPERATORS = {
     "HardSwish": ("1,3,5,7", "y = HardSwish(x)"),
     "LeakyRelu": ("1,3,5,7", "y = LeakyRelu <alpha: float = 0.3>(x)"),
@@ -108,6 +117,28 @@ OPERATORS = {
         "1,3,5,7",
         "y = MaxPool <kernel_shape: ints = [3, 3], pads: ints = [1, 1, 1, 1]>(x)",
     ),
+    "AveragePool of pads that SAME has not": (
+        "1,3,3,4",
+        "y = AveragePool <kernel_shape: ints = [3, 3], strides: ints = [2, 2], "
+        "pads: ints = [1, 1, 1, 1]>(x)",
+    ),
+    "HardSigmoid": ("1,3,5,7", "y = HardSigmoid <alpha: float = 0.1666667>(x)"),
+    "PRelu": ("1,3,5,7", "y = PRelu(x, c)"),
+    "Relu": ("1,3,5,7", "z = Sigmoid(x) z1 = Relu(x) y = Sub(z, z1)"),
+    "Clip": ("1,3,5,7", "y = Clip(x, low, high)"),
+    "ConvTranspose": ("1,2,10,14", UP.format("[0, 0, 0, 0]")),
+    "ConvTranspose of SAME": ("1,2,10,14", SAME),
+    "ConvTranspose cut at its end": ("1,2,9,13", UP.format("[0, 0, 1, 1]")),
+    "ConvTranspose that is cut": ("1,2,9,12", UP.format("[1, 1, 0, 1]")),
+    "Conv of a row": (
+        "1,4,35",
+        "r = Reshape(x, row) y = Conv <kernel_shape: ints = [3], pads: ints = [1, 1]>(r, wr)",
+    ),
+    "pools of a row": (
+        "1,3,17",
+        "r = Reshape(x, row) m = MaxPool <kernel_shape: ints = [3], pads: ints = [1, 1]>(r) "
+        "y = AveragePool <kernel_shape: ints = [2], strides: ints = [2]>(m)",
+    ),
     "Transpose": ("1,7,3,5", "y = Transpose <perm: ints = [0, 3, 1, 2]>(x)"),
     "nearest": ("1,3,10,14", RESIZE.format("nearest", "asymmetric", "floor")),
     "nearest, half pixel": (
@@ -124,7 +155,9 @@ OPERATORS = {
 @pytest.mark.parametrize("largest", [0.5, 3.0, 40.0])
 def test_every_operator_is_the_same_bit_for_bit(name, largest):
     shape, body = OPERATORS[name]
-    graph = parse_text(f"{HEADER} {X.format(y=shape)} {{ x = LeakyRelu(a) {body} }}").with_shapes()
+    graph = parse_text(
+        f"{HEADER} {X.format(y=shape, **WEIGHTS)} {{ x = LeakyRelu(a) {body} }}"
+    ).with_shapes()
     values = np.random.default_rng(0).uniform(-largest, largest, (1, 3, 5, 7))
     for asked in (DEFAULT, Quantization(types=ALL_WIDE)):
         compared, wrong = differences(made_of(graph, {"a": values.astype(np.float32)}, asked))
