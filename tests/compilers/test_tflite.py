@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
+import PIL.Image
 import pytest
 from compilers.files import MODELS, differences, made, made_of
 from frontends.test_every_real_model import feeds, graphs
 
 from pipeline.compilers.tflite import tflite_file
+from pipeline.engine.exact import ExactSession
+from pipeline.engine.ort import OrtSession
 from pipeline.frontends.tflite.schema import read_network
 from pipeline.graph import parse, parse_text
 from pipeline.project.sections import Quantization
@@ -32,6 +35,13 @@ REAL = {
     "ocr/ppocr_mobile_v2_cls.onnx": 0,
     "segmentation/deeplabv3_mnv2_257.onnx": 0,
 }
+# Quantized as they come, one of them to uint8.
+LOADED = [
+    "audio/kws_tiny_int8.tflite",
+    "classification/cifar10_resnet8_int8.tflite",
+    "classification/mobilenet_v1_0.25_224_quant.tflite",
+    "classification/vww_96_int8.tflite",
+]
 ALL_WIDE = {"*": "int16"}
 EVERY_OTHER: dict[str, str] = {}
 WIDE = [
@@ -55,6 +65,36 @@ def test_every_layer_of_a_real_model_is_the_same_bit_for_bit(model):
     compared, wrong = differences(made(model))
     assert wrong == {}
     assert compared > 3
+
+
+@pytest.mark.slow
+@needs_models
+@pytest.mark.parametrize("model", LOADED)
+def test_every_layer_of_a_loaded_file_is_the_same_bit_for_bit(model):
+    found = made(model)
+    compared, wrong = differences(found)
+    assert wrong == {}
+    assert compared > 10
+    assert {tensor.dtype for tensor in found.program.tensors.values()} == {"int8", "float32"}
+
+
+@pytest.mark.slow
+@needs_models
+def test_a_file_of_uint8_keeps_its_classes_as_int8():
+    """Weights alone are rounded anew."""
+    graph = graphs(MODELS / "classification/mobilenet_v1_0.25_224_quant.tflite")[1]
+    found = made("classification/mobilenet_v1_0.25_224_quant.tflite")
+    given, ours = OrtSession(graph.to_bytes()), ExactSession(found.program)
+    files = sorted((MODELS.parent / "images/imagenet500").glob("*.[jJ]*"))[:40]
+    same = 0
+    for file in files:
+        image = PIL.Image.open(file).convert("RGB").resize((224, 224))
+        x = np.asarray(image, np.float32)[None] / 128 - 1
+        fed = {ours.input_names[0]: x}
+        (wanted,), (scores,) = given.run(None, fed), ours.run(None, fed)
+        same += int(wanted.argmax() == scores.argmax())
+    assert same >= 37
+    assert same >= 36
 
 
 @pytest.mark.slow
