@@ -56,6 +56,7 @@ def _prelu(draft: Draft, step: Instruction) -> None:
     assert slope is not None
     codes, scale = slope_codes(slope)
     laid = codes.reshape((1,) * (len(order) - codes.ndim) + codes.shape).transpose(order)
+    laid = laid[0] if laid.shape[0] == 1 else laid  # TOSA wants one axis less, LiteRT broadcasts
     grid = Grid(laid.shape, "int8", float(scale))
     slopes = draft.constant(f"{name}_slopes", np.ascontiguousarray(laid), grid)
     draft.draw("PRELU", [draft.read(step.inputs[0], order), slopes], [draft.make(name, order)])
