@@ -69,6 +69,16 @@ def test_every_layer_of_a_real_model_is_the_same_bit_for_bit(model):
 
 @pytest.mark.slow
 @needs_models
+def test_in_full_mode_a_detector_that_slices_its_image_is_fed_codes():
+    graph = graphs(MODELS / "detection/yolox_person_192.onnx")[1]
+    found = made_of(graph, feeds(graph), Quantization(mode="full"))
+    (image,) = read_network(found.data).inputs
+    assert (image.dtype, image.shape) == ("int8", (1, 192, 192, 3))
+    assert differences(found)[1] == {}
+
+
+@pytest.mark.slow
+@needs_models
 @pytest.mark.parametrize("model", LOADED)
 def test_every_layer_of_a_loaded_file_is_the_same_bit_for_bit(model):
     found = made(model)
