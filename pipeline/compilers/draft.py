@@ -129,6 +129,11 @@ class Draft:
     ) -> int:
         """A tensor on the grid of `name` that is no tensor of the program."""
         grid = self.grid(name)
+        return self.hidden_on(grid, order, called, shape)
+
+    def hidden_on(
+        self, grid: Grid, order: Order, called: str, shape: Sequence[int] | None = None
+    ) -> int:
         dims = grid.shape if shape is None else shape
         laid = tuple(dims[axis] for axis in order)
         scale = () if grid.scale is None else (grid.scale,)

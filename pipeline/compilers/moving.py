@@ -6,19 +6,36 @@ import numpy as np
 
 from pipeline.bundle.program import Instruction
 from pipeline.compilers.clamps import clamped, refused, regrid
-from pipeline.compilers.draft import Draft, plain
+from pipeline.compilers.draft import NHWC, Draft, Order, plain
 
 
 def reshape(draft: Draft, step: Instruction) -> None:
-    name = step.outputs[0]
-    index = draft.read_flat(step.inputs[0])
-    order = plain(len(draft.grid(name).shape))
+    """Where only axes of size 1 come and go, the others stay as they lie."""
+    source, name = step.inputs[0], step.outputs[0]
     shape = draft.grid(name).shape
-    if draft.tensors[index].shape != shape:
-        made = draft.hidden(step.inputs[0], order, f"{name}_reshaped", shape)
+    order = _kept(draft.grid(source).shape, draft.order(source), shape)
+    if order is None:
+        index, order = draft.read_flat(source), plain(len(shape))
+    else:
+        index = draft.read(source, draft.order(source))
+    if draft.tensors[index].shape != tuple(shape[axis] for axis in order):
+        made = draft.hidden(source, order, f"{name}_reshaped", shape)
         draft.reshape(index, made)
         index = made
     regrid(draft, step, index, order)
+
+
+def _kept(before: tuple[int, ...], order: Order, after: tuple[int, ...]) -> Order | None:
+    """The order of the axes behind a Reshape that only brings or takes axes of size 1."""
+    long, longs = ([a for a, n in enumerate(shape) if n != 1] for shape in (before, after))
+    if [before[axis] for axis in long] != [after[axis] for axis in longs]:
+        return None
+    lies = [longs[long.index(axis)] for axis in order if axis in long]
+    if len(after) == 4 and [axis for axis in NHWC if axis in longs] == lies:
+        return NHWC
+    if lies == longs:
+        return plain(len(after))
+    return (*(axis for axis in plain(len(after)) if axis not in longs), *lies)
 
 
 def transpose(draft: Draft, step: Instruction) -> None:

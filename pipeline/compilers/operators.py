@@ -7,16 +7,19 @@ clamp that is no ReLU is a MAXIMUM and a MINIMUM behind, another grid is a QUANT
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 
 from pipeline.bundle.program import Instruction
+from pipeline.bundle.program import Tensor as Grid
 from pipeline.compilers import moving, windows
 from pipeline.compilers.clamps import clamped, refused, regrid
 from pipeline.compilers.draft import Draft, plain
 from pipeline.compilers.flatfile import Fields
 from pipeline.compilers.resizes import resized
-from pipeline.graph import attribute
+from pipeline.engine.twice import shifted, slope_codes
+from pipeline.graph import array, attribute
 
 
 def _binary(kind: str) -> Callable[[Draft, Instruction], None]:
@@ -47,9 +50,40 @@ FUNCTIONS = {
 }
 
 
+def _prelu(draft: Draft, step: Instruction) -> None:
+    name, order = step.outputs[0], draft.order(step.inputs[0])
+    slope = array(draft.nodes[step.name].inputs[1])
+    assert slope is not None
+    codes, scale = slope_codes(slope)
+    laid = codes.reshape((1,) * (len(order) - codes.ndim) + codes.shape).transpose(order)
+    laid = laid[0] if laid.shape[0] == 1 else laid  # TOSA wants one axis less, LiteRT broadcasts
+    grid = Grid(laid.shape, "int8", float(scale))
+    slopes = draft.constant(f"{name}_slopes", np.ascontiguousarray(laid), grid)
+    draft.draw("PRELU", [draft.read(step.inputs[0], order), slopes], [draft.make(name, order)])
+
+
+def _hard_sigmoid(draft: Draft, step: Instruction) -> None:
+    """A sum, whose codes a product by alpha takes to the output's grid as they are."""
+    name, order = step.outputs[0], draft.order(step.inputs[0])
+    node, grid = draft.nodes[step.name], draft.grid(name)
+    parts = shifted(node, float(grid.scale or 1.0))
+    alpha = float(np.float32(attribute(node, "alpha", 0.2) / 127))
+    constants = {
+        role: draft.constant(f"{name}_{role}", np.full((1,), code, np.int8), Grid((1,), "int8", s))
+        for role, code, s in (("shift", parts.code, parts.scale), ("alpha", 127, alpha))
+    }
+    inner = draft.hidden_on(replace(grid, scale=parts.inner), order, f"{name}_sum")
+    read = [draft.read(step.inputs[0], order), constants["shift"]]
+    draft.draw("ADD", read, [inner], {0: ("b", 0), 1: ("?", False)})
+    clamped(draft, step, "MUL", [inner, constants["alpha"]], order, lambda on: {0: ("b", on)})
+
+
 def _lookup(draft: Draft, step: Instruction) -> None:
     node = draft.nodes[step.name]
     op_type = node.op_type
+    if op_type == "HardSigmoid":
+        _hard_sigmoid(draft, step)
+        return
     if op_type not in FUNCTIONS:
         raise refused(step, f"{op_type} in integers")
     order = draft.order(step.inputs[0])
@@ -98,6 +132,7 @@ OPERATORS: Mapping[str, Callable[[Draft, Instruction], None]] = {
     "concat": moving.concat,
     "constant": _constant,
     "conv": windows.conv,
+    "conv_transpose": windows.conv_transpose,
     "dequantize": _as_it_lies("DEQUANTIZE"),
     "fully_connected_twice": windows.matmul,
     "gather": moving.gather,
@@ -107,6 +142,7 @@ OPERATORS: Mapping[str, Callable[[Draft, Instruction], None]] = {
     "mean": _mean,
     "mul": _binary("MUL"),
     "pad": moving.pad,
+    "prelu_twice": _prelu,
     "quantize": _as_it_lies("QUANTIZE"),
     "rescale": _rescale,
     "reshape": moving.reshape,

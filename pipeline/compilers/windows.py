@@ -139,9 +139,64 @@ def matmul(draft: Draft, step: Instruction) -> None:
     )
 
 
+def conv_transpose(draft: Draft, step: Instruction) -> None:
+    """Begin pads that SAME does not make are cut off behind it; end pads are a matter of size."""
+    weight = _int8(step, step.constants["weight"])
+    window, after = _window(step, list(weight.shape[2:])), draft.grid(step.outputs[0]).shape
+    if step.attributes["group"] > 1 or max(window.dilations) > 1:
+        raise refused(step, "it is in groups or dilated")
+    laid = np.ascontiguousarray(weight.transpose(1, 2, 3, 0))
+    before = draft.grid(step.inputs[0]).shape
+    axes = zip(before[2:], after[2:], window.pads[:2], window.kernel, window.strides, strict=True)
+    sides = [_spread(*axis) for axis in axes]
+    is_same = all(side.is_same for side in sides)
+    begin = [0, 0] if is_same else window.pads[:2]
+    whole = after if is_same else (*after[:2], *(side.whole for side in sides))
+    size = draft.constant(f"{step.outputs[0]}_size", np.array(_laid(whole, NHWC), np.int32))
+    kernel, bias = _weights(draft, step, laid, 0, weight.shape[1])
+    read = [size, kernel, draft.read(step.inputs[0], NHWC), bias]
+    height, width = window.strides
+    padding = SAME if is_same else VALID
+    strides: Fields = {0: ("b", padding), 1: ("i", width), 2: ("i", height)}
+    if whole == after:
+        clamped(draft, step, "TRANSPOSE_CONV", read, NHWC, strides)
+        return
+    made = draft.hidden(step.outputs[0], NHWC, f"{step.outputs[0]}_whole", whole)
+    draft.draw("TRANSPOSE_CONV", read, [made], strides)
+    _picked(draft, step, made, begin, [1, 1])
+
+
+class _Spread(NamedTuple):
+    """Of one axis: whether SAME places it, and how long it is before anything is cut off."""
+
+    is_same: bool
+    whole: int
+
+
+def _spread(n: int, out: int, begin: int, kernel: int, stride: int) -> _Spread:
+    cut = max((n - 1) * stride + kernel - out, 0) // 2
+    is_same = -(-out // stride) == n and begin == cut
+    return _Spread(is_same, max((n - 1) * stride + kernel, begin + out))
+
+
+def _picked(draft: Draft, step: Instruction, index: int, begin: list[int], by: list[int]) -> None:
+    """Every `by`-th row and column from `begin` on, as many as the output has."""
+    after = draft.grid(step.outputs[0]).shape
+    ends = [b + (n - 1) * s + 1 for b, n, s in zip(begin, after[2:], by, strict=True)]
+    spans = {"begin": [0, *begin, 0], "end": [after[0], *ends, after[1]], "by": [1, *by, 1]}
+    given = [
+        draft.constant(f"{step.outputs[0]}_{role}", np.array(numbers, np.int32))
+        for role, numbers in spans.items()
+    ]
+    clamped(draft, step, "STRIDED_SLICE", [index, *given], NHWC, {})
+
+
 def pooled(kind: str) -> Callable[[Draft, Instruction], None]:
     def draw(draft: Draft, step: Instruction) -> None:
         window = _window(step, step.attributes["kernel"])
+        if kind == "AVERAGE_POOL_2D" and _is_picked(draft, step, window):
+            _averaged_and_picked(draft, step, window)
+            return
         if any(dilation > 1 for dilation in window.dilations):
             raise refused(step, "its window is dilated")
         grid = draft.grid(step.inputs[0])
@@ -160,3 +215,22 @@ def pooled(kind: str) -> Callable[[Draft, Instruction], None]:
         clamped(draft, step, kind, [index], NHWC, options)
 
     return draw
+
+
+def _is_picked(draft: Draft, step: Instruction, window: _Window) -> bool:
+    """Whether pads that do not count are in the way, and those of SAME with strides of 1 begin
+    alike: then it is that average, of which only some rows and columns are needed."""
+    before, after = draft.grid(step.inputs[0]).shape, draft.grid(step.outputs[0]).shape
+    counted = step.constants["count"].min() == math.prod(window.kernel)
+    if counted or max(window.dilations) > 1 or _padding(window, before, after) is not None:
+        return False
+    begins = window.pads[:2] == [(k - 1) // 2 for k in window.kernel]
+    return begins and all((after[a] - 1) * window.strides[a - 2] < before[a] for a in (2, 3))
+
+
+def _averaged_and_picked(draft: Draft, step: Instruction, window: _Window) -> None:
+    name, (down, right) = step.inputs[0], window.kernel
+    made = draft.hidden(name, NHWC, f"{step.outputs[0]}_all")
+    every: Fields = {0: ("b", SAME), 1: ("i", 1), 2: ("i", 1), 3: ("i", right), 4: ("i", down)}
+    draft.draw("AVERAGE_POOL_2D", [draft.read(name, NHWC)], [made], every)
+    _picked(draft, step, made, [0, 0], window.strides)

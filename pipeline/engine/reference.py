@@ -20,6 +20,7 @@ from pipeline.engine.twice_kernels import (
     add_twice,
     average_twice,
     fully_connected,
+    prelu_twice,
     resize_twice,
     softmax_twice,
 )
@@ -273,6 +274,7 @@ KERNELS: dict[str, Callable[..., np.ndarray]] = {
     "mul": _mul,
     "pad": _pad,
     "prelu": _prelu,
+    "prelu_twice": prelu_twice,
     "quantize": _quantize,
     "rescale": _rescale,
     "reshape": _reshape,

@@ -20,15 +20,16 @@ Source: tensorflow/lite/kernels, the reference ones.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 
 from pipeline.engine import resizing, rules
 from pipeline.engine.site import Rule, Site, Step, factor
 from pipeline.errors import GraphError
-from pipeline.graph import attribute
+from pipeline.graph import Node, array, attribute
 from pipeline.kernels import gemmlowp, interpolated
-from pipeline.kernels.rounding import FixedPoint, shortened
+from pipeline.kernels.rounding import FixedPoint, fixed_point, rescale, shortened
 
 TWICE = "twice"
 HEADROOM = {"int8": 20, "int16": 15}  # bits by which what is added is shifted left
@@ -141,6 +142,53 @@ def _leaky_relu(site: Site) -> Step:
     return _table(site, gemmlowp.leaky_relu(_steps(site), ratio, below))
 
 
+def _prelu(site: Site) -> Step:
+    """The slopes are codes of a grid of their own, which their values lie on by now."""
+    slope = array(site.node.inputs[1])
+    assert slope is not None
+    codes, scale = slope_codes(slope)
+    read, made = np.float32(site.operands[0].scale), np.float32(site.scale)
+    below = {f"negative_{k}": v for k, v in factor(float(read * scale / made)).items()}
+    return Step("prelu_twice", factor(float(read / made)) | below | {"slope": codes}, {})
+
+
+def slope_codes(slope: np.ndarray) -> tuple[np.ndarray, np.float32]:
+    """Codes of int8, symmetric, and their scale."""
+    scale = np.float32(np.abs(slope).max(initial=0.0) / 127) or np.float32(1.0)
+    return np.rint(slope / scale).astype(np.int8), scale
+
+
+class Shifted(NamedTuple):
+    """alpha * (x + code * scale), the sum on a grid of scale `inner`."""
+
+    code: int
+    scale: float
+    inner: float
+
+
+def shifted(node: Node, scale: float) -> Shifted:
+    """The parts of a HardSigmoid that gives codes of `scale`."""
+    alpha, beta = attribute(node, "alpha", 0.2), attribute(node, "beta", 0.5)
+    unit = np.float32(abs(beta / alpha) / 127) or np.float32(1.0)
+    return Shifted(int(np.sign(beta)) * 127, float(unit), float(np.float32(scale / alpha)))
+
+
+def _hard_sigmoid(site: Site) -> Step:
+    """The codes of the sum on the grid s_y / alpha are those of y on its own."""
+    parts = shifted(site.node, site.scale)
+    scales = site.operands[0].scale, parts.scale
+    largest, headroom = 2.0 * max(scales), HEADROOM["int8"]
+    reals = *(s / largest for s in scales), largest / (2.0**headroom * parts.inner)
+    first, second, output = map(fixed_point, reals)
+    x = rescale(_steps(site) << headroom, first, "twice")
+    shift = rescale(np.array([parts.code << headroom]), second, "twice")
+    ends = np.rint(np.array([0.0, 1.0], np.float32) / np.float32(site.scale)).astype(np.int64)
+    low, high = np.clip(ends + site.output.zero_point, -128, 127).tolist()
+    made = rescale(x + shift, output, "twice") + site.output.zero_point
+    codes = np.clip(made, low, high).astype(np.int8)
+    return Step("lookup", {"table": codes}, {"low": low, "high": high})
+
+
 def _steps(site: Site) -> np.ndarray:
     grid = site.operands[0].grid
     limits = np.iinfo(grid.dtype)
@@ -183,9 +231,11 @@ RULES: Mapping[str, Rule] = {
     "Gemm": _product("Gemm"),
     "GlobalAveragePool": Rule(_mean),
     "MatMul": _product("MatMul"),
+    "HardSigmoid": Rule(_hard_sigmoid, lambda node: attribute(node, "alpha", 0.2) > 0),
     "HardSwish": Rule(_hard_swish),
     "LeakyRelu": Rule(_leaky_relu),
     "Mul": Rule(_mul),
+    "PRelu": Rule(_prelu, rules.RULES["PRelu"].fits),
     "ReduceMean": Rule(_mean, rules.RULES["ReduceMean"].fits),
     "Resize": Rule(_resize, resizing.fits),
     "Sigmoid": Rule(_sigmoid),

@@ -34,6 +34,16 @@ def fully_connected(call: Call, q: np.ndarray) -> np.ndarray:
     return call.clamped(ROUNDED["half_away"](total * call.constant("factor")))
 
 
+def prelu_twice(call: Call, q: np.ndarray) -> np.ndarray:
+    steps = steps_of(q, call.inputs[0]).astype(np.int64)
+    above, below = (
+        FixedPoint(call.constant(f"{sign}mantissa"), call.constant(f"{sign}shift"))
+        for sign in ("", "negative_")
+    )
+    leaked = rescale(steps * call.constant("slope"), below, "twice")
+    return call.clamped(np.where(steps >= 0, rescale(steps, above, "twice"), leaked))
+
+
 def softmax_twice(call: Call, q: np.ndarray) -> np.ndarray:
     softmax = interpolated.softmax if q.dtype == np.int16 else gemmlowp.softmax
     return softmax(q, float(call.inputs[0].scale or 0.0), call.attribute("axis"))

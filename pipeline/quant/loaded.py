@@ -13,6 +13,7 @@ from dataclasses import fields
 from pipeline.engine.fusion import result
 from pipeline.engine.rules import RULES, has_kernel
 from pipeline.engine.site import is_constant
+from pipeline.engine.twice import TWICE
 from pipeline.errors import ProjectError, Route
 from pipeline.graph import Graph, Node, Value, array, keep_float, producer
 from pipeline.project.sections import Calibration, Quantization
@@ -22,6 +23,7 @@ from pipeline.quant.images import images
 from pipeline.quant.placement import ALIKE, activations, runs
 from pipeline.quant.plan import planned
 from pipeline.quant.qdq import DEFAULT, quantize_activation, quantize_constants
+from pipeline.quant.signed import signed
 from pipeline.targets.target import Target
 
 Q, DQ = "QuantizeLinear", "DequantizeLinear"
@@ -67,7 +69,7 @@ def check_nothing_asked(quantization: Quantization) -> None:
 
 def with_own_grids(graph: Graph, target: Target, quantization: Quantization = DEFAULT) -> Graph:
     """A copy of a graph that carries grids, with those that follow from them."""
-    graph = graph.copy()
+    graph = signed(graph) if target.rounding == TWICE else graph.copy()
     for value in graph.inputs:
         if str(value.name) in images(graph) and not _is_quantized(value):
             readers = {use.node for use in value.uses()}

@@ -2,6 +2,7 @@
 
     SEATS        what these give is on a grid of its own: Softmax and Sigmoid 1/256, -128, and
                  of int16 2**-15
+    PRelu        its slopes are on a grid of int8
     ONE_GRID     what these read and give is on one grid; a Concat takes all it reads to its own
 
 Moved before weights and biases become integers: a bias lies on the grid of what its layer reads.
@@ -13,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from pipeline.engine.fusion import result
-from pipeline.engine.twice import SEATS
+from pipeline.engine.twice import SEATS, slope_codes
 from pipeline.graph import Graph, Node, Value, array, only_consumer, producer
 from pipeline.quant.grids import Grid, grid
 from pipeline.quant.pairs import DQ, Q, pair
@@ -33,11 +34,20 @@ def seated(graph: Graph) -> Graph:
         seat = SEATS.get((node.op_type, str(own.zero_point.dtype)))
         if seat:
             _move(graph, quantizer, grid(*seat, own.zero_point.dtype))
+        elif node.op_type == "PRelu":
+            _round_slopes(graph, node)
         elif node.op_type in ONE_GRID and (read := _read(node.inputs[0])):
             _move(graph, quantizer, read)
         elif node.op_type == "Concat":
             _bring_together(graph, node, own)
     return graph
+
+
+def _round_slopes(graph: Graph, node: Node) -> None:
+    slope, values = node.inputs[1], array(node.inputs[1])
+    if slope is not None and values is not None:
+        codes, scale = slope_codes(values)
+        graph.set_inputs(node, {1: graph.constant(f"{slope.name}_rounded", codes * scale)})
 
 
 def _bring_together(graph: Graph, node: Node, own: Grid) -> None:

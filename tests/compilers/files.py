@@ -19,6 +19,7 @@ from pipeline.engine.ort import Feeds
 from pipeline.engine.reference import ReferenceSession
 from pipeline.graph import Graph
 from pipeline.project.sections import Calibration, Quantization
+from pipeline.quant.loaded import carries_grids, with_own_grids
 from pipeline.quant.observe import observe
 from pipeline.quant.qdq import DEFAULT
 from pipeline.quant.search import calibrated_with, plain
@@ -37,10 +38,13 @@ class Made(NamedTuple):
 
 
 def made_of(graph: Graph, fed: Feeds, asked: Quantization = DEFAULT) -> Made:
-    """The float graph, calibrated on what it is fed, for the target `tflite`."""
+    """The graph for `tflite`: calibrated on what it is fed where it carries no grids."""
     target = read_target("tflite")
-    recipe = plain(graph, observe(graph, [fed]), Calibration("max"), symmetric=False)
-    found = quantized(calibrated_with(graph, recipe, target, asked), target)
+    if carries_grids(graph):
+        found = quantized(with_own_grids(graph, target, asked), target)
+    else:
+        recipe = plain(graph, observe(graph, [fed]), Calibration("max"), symmetric=False)
+        found = quantized(calibrated_with(graph, recipe, target, asked), target)
     program = lowered(found, target.rounding, target.runnable)
     return Made(found, program, tflite_file(program, found), fed)
 

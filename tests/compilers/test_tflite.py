@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
+import PIL.Image
 import pytest
 from compilers.files import MODELS, differences, made, made_of
 from frontends.test_every_real_model import feeds, graphs
 
 from pipeline.compilers.tflite import tflite_file
+from pipeline.engine.exact import ExactSession
+from pipeline.engine.ort import OrtSession
 from pipeline.frontends.tflite.schema import read_network
 from pipeline.graph import parse, parse_text
 from pipeline.project.sections import Quantization
@@ -32,6 +35,13 @@ REAL = {
     "ocr/ppocr_mobile_v2_cls.onnx": 0,
     "segmentation/deeplabv3_mnv2_257.onnx": 0,
 }
+# Quantized as they come, one of them to uint8.
+LOADED = [
+    "audio/kws_tiny_int8.tflite",
+    "classification/cifar10_resnet8_int8.tflite",
+    "classification/mobilenet_v1_0.25_224_quant.tflite",
+    "classification/vww_96_int8.tflite",
+]
 ALL_WIDE = {"*": "int16"}
 EVERY_OTHER: dict[str, str] = {}
 WIDE = [
@@ -55,6 +65,46 @@ def test_every_layer_of_a_real_model_is_the_same_bit_for_bit(model):
     compared, wrong = differences(made(model))
     assert wrong == {}
     assert compared > 3
+
+
+@pytest.mark.slow
+@needs_models
+def test_in_full_mode_a_detector_that_slices_its_image_is_fed_codes():
+    graph = graphs(MODELS / "detection/yolox_person_192.onnx")[1]
+    found = made_of(graph, feeds(graph), Quantization(mode="full"))
+    (image,) = read_network(found.data).inputs
+    assert (image.dtype, image.shape) == ("int8", (1, 192, 192, 3))
+    assert differences(found)[1] == {}
+
+
+@pytest.mark.slow
+@needs_models
+@pytest.mark.parametrize("model", LOADED)
+def test_every_layer_of_a_loaded_file_is_the_same_bit_for_bit(model):
+    found = made(model)
+    compared, wrong = differences(found)
+    assert wrong == {}
+    assert compared > 10
+    assert {tensor.dtype for tensor in found.program.tensors.values()} == {"int8", "float32"}
+
+
+@pytest.mark.slow
+@needs_models
+def test_a_file_of_uint8_keeps_its_classes_as_int8():
+    """Weights alone are rounded anew."""
+    graph = graphs(MODELS / "classification/mobilenet_v1_0.25_224_quant.tflite")[1]
+    found = made("classification/mobilenet_v1_0.25_224_quant.tflite")
+    given, ours = OrtSession(graph.to_bytes()), ExactSession(found.program)
+    files = sorted((MODELS.parent / "images/imagenet500").glob("*.[jJ]*"))[:40]
+    same = 0
+    for file in files:
+        image = PIL.Image.open(file).convert("RGB").resize((224, 224))
+        x = np.asarray(image, np.float32)[None] / 128 - 1
+        fed = {ours.input_names[0]: x}
+        (wanted,), (scores,) = given.run(None, fed), ours.run(None, fed)
+        same += int(wanted.argmax() == scores.argmax())
+    assert same >= 37
+    assert same >= 36
 
 
 @pytest.mark.slow
@@ -83,10 +133,19 @@ def test_the_file_is_the_same_bytes_and_has_few_transposes(model):
 HEADER = '<ir_version: 9, opset_import: ["" : 20]> agraph'
 X = (
     "(float[1,3,5,7] a) => (float[{y}] y) "
-    "<float[4] s = {{1.0,1.0,2.0,2.0}}, float[3,1,1] c = {{0.5,-1.0,2.0}}>"
+    "<float[4] s = {{1.0,1.0,2.0,2.0}}, float[3,1,1] c = {{0.5,-1.0,2.0}}, "
+    "float low = {{-0.25}}, float high = {{0.4}}, int64[3] row = {{1,3,35}}, "
+    "float[4,3,3] wr = {{{wr}}}, float[3,2,2,2] wt = {{{wt}}}, "
+    "float[3,2,2,4] wide = {{{wide}}}>"
 )
 RESIZE = 'y = Resize <mode="{}", coordinate_transformation_mode="{}", nearest_mode="{}">(x, , s)'
 # The shape of y, and how it is made of x, which is on a grid.
+WEIGHTS = {
+    name: ",".join(f"{w:.3f}" for w in np.random.default_rng(size).normal(size=size))
+    for name, size in (("wr", 36), ("wt", 24), ("wide", 48))
+}
+UP = "y = ConvTranspose <strides: ints = [2, 2], pads: ints = {}>(x, wt)"
+SAME = "y = ConvTranspose <strides: ints = [2, 2], pads: ints = [0, 1, 0, 1]>(x, wide)"
 OPERATORS = {
     "HardSwish": ("1,3,5,7", "y = HardSwish(x)"),
     "LeakyRelu": ("1,3,5,7", "y = LeakyRelu <alpha: float = 0.3>(x)"),
@@ -108,6 +167,28 @@ OPERATORS = {
         "1,3,5,7",
         "y = MaxPool <kernel_shape: ints = [3, 3], pads: ints = [1, 1, 1, 1]>(x)",
     ),
+    "AveragePool of pads that SAME has not": (
+        "1,3,3,4",
+        "y = AveragePool <kernel_shape: ints = [3, 3], strides: ints = [2, 2], "
+        "pads: ints = [1, 1, 1, 1]>(x)",
+    ),
+    "HardSigmoid": ("1,3,5,7", "y = HardSigmoid <alpha: float = 0.1666667>(x)"),
+    "PRelu": ("1,3,5,7", "y = PRelu(x, c)"),
+    "Relu": ("1,3,5,7", "z = Sigmoid(x) z1 = Relu(x) y = Sub(z, z1)"),
+    "Clip": ("1,3,5,7", "y = Clip(x, low, high)"),
+    "ConvTranspose": ("1,2,10,14", UP.format("[0, 0, 0, 0]")),
+    "ConvTranspose of SAME": ("1,2,10,14", SAME),
+    "ConvTranspose cut at its end": ("1,2,9,13", UP.format("[0, 0, 1, 1]")),
+    "ConvTranspose that is cut": ("1,2,9,12", UP.format("[1, 1, 0, 1]")),
+    "Conv of a row": (
+        "1,4,35",
+        "r = Reshape(x, row) y = Conv <kernel_shape: ints = [3], pads: ints = [1, 1]>(r, wr)",
+    ),
+    "pools of a row": (
+        "1,3,17",
+        "r = Reshape(x, row) m = MaxPool <kernel_shape: ints = [3], pads: ints = [1, 1]>(r) "
+        "y = AveragePool <kernel_shape: ints = [2], strides: ints = [2]>(m)",
+    ),
     "Transpose": ("1,7,3,5", "y = Transpose <perm: ints = [0, 3, 1, 2]>(x)"),
     "nearest": ("1,3,10,14", RESIZE.format("nearest", "asymmetric", "floor")),
     "nearest, half pixel": (
@@ -124,7 +205,9 @@ OPERATORS = {
 @pytest.mark.parametrize("largest", [0.5, 3.0, 40.0])
 def test_every_operator_is_the_same_bit_for_bit(name, largest):
     shape, body = OPERATORS[name]
-    graph = parse_text(f"{HEADER} {X.format(y=shape)} {{ x = LeakyRelu(a) {body} }}").with_shapes()
+    graph = parse_text(
+        f"{HEADER} {X.format(y=shape, **WEIGHTS)} {{ x = LeakyRelu(a) {body} }}"
+    ).with_shapes()
     values = np.random.default_rng(0).uniform(-largest, largest, (1, 3, 5, 7))
     for asked in (DEFAULT, Quantization(types=ALL_WIDE)):
         compared, wrong = differences(made_of(graph, {"a": values.astype(np.float32)}, asked))

@@ -1,0 +1,54 @@
+"""Every model of shared/data goes through the checker and becomes a file of every compiler.
+
+Those of frozen TensorFlow are not among them: reading one takes a process of TensorFlow, and
+tests/frontends has them.
+"""
+
+from __future__ import annotations
+
+import pytest
+from compilers.files import MODELS, made
+from frontends.test_every_real_model import graphs
+
+from pipeline.compilers.backends import built
+from pipeline.debug.checked import checked
+from pipeline.errors import GraphError, StageError
+from pipeline.targets.reader import read_target, target_names
+
+FILES = sorted(
+    str(file.relative_to(MODELS))
+    for suffix in (".onnx", ".prototxt", ".tflite")
+    for file in MODELS.rglob(f"*{suffix}")
+)
+COMPILED = [name for name in target_names() if read_target(name).backend != "hybrid"]
+# What cannot be compiled, and what the error says of it.
+REFUSED = {"audio/silero_vad_16k_op15.onnx": "no LSTM in float"}
+MAGIC = {"tflite": b"TFL3", "vela": b"TFL3"}
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not MODELS.is_dir(), reason="shared/data/models is not here"),
+]
+
+
+@pytest.mark.parametrize("model", [name for name in FILES if name not in REFUSED])
+@pytest.mark.parametrize("name", COMPILED)
+def test_a_model_is_checked_and_compiled(name, model):
+    target = read_target(name)
+    found = checked(graphs(MODELS / model)[1], target)
+    assert found.on_cpu < len(found.nodes)
+    try:
+        data = built(made(model).program, made(model).graph, target, {})
+    except StageError as error:
+        if "is not here" not in error.what:
+            raise
+        pytest.skip(error.what)
+    assert data[4:8] == MAGIC.get(target.backend, data[4:8])
+
+
+@pytest.mark.parametrize("model", REFUSED)
+def test_what_tensorflow_lite_has_not_is_named(model):
+    if model not in FILES:
+        pytest.skip("the model is not here")
+    with pytest.raises(GraphError, match=REFUSED[model]):
+        made(model)
