@@ -35,16 +35,17 @@ class Page:
 
 
 def page(findings: Mapping[str, Findings], provenance: Mapping[str, Record]) -> Page:
-    """`findings` by the name of the build, `provenance` by the name of the node."""
-    project = next(iter(findings)).partition(":")[0].partition("@")[0]
-    builds = [{"name": name, **found.document} for name, found in findings.items()]
+    """`findings` by the name of the build, `provenance` by the name of the node; both are told of
+    in the order of the names, for a key knows of no other."""
+    project = min(findings).partition(":")[0].partition("@")[0]
+    builds = [{"name": name, **found.document} for name, found in sorted(findings.items())]
     pictures = dict.fromkeys(sample["picture"] for each in builds for sample in each["samples"])
     places = {picture: place for place, picture in enumerate(pictures)}
     data = {
         "project": project,
         "pictures": list(pictures),
         "builds": [_build(each, places) for each in builds],
-        "provenance": [_made(name, record) for name, record in provenance.items()],
+        "provenance": [_made(name, record) for name, record in sorted(provenance.items())],
     }
     parts = {
         "TITLE": html.escape(f"{project}: report"),

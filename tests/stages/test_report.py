@@ -15,7 +15,7 @@ from workspaces import REPO, Workspace, made
 from pipeline.cli.projects import selected
 
 DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
-BUILDS = [f"digits{variant}:{chip}" for variant in ("", "@kl") for chip in ("rdk-x5", "ara240")]
+BUILDS = [f"digits{variant}:{chip}" for variant in ("", "@kl") for chip in ("ara240", "rdk-x5")]
 
 
 def told(workspace: Workspace) -> dict:  # type: ignore[type-arg]
