@@ -107,6 +107,8 @@ def project_text(
         f"targets: # {known}",
         *(f"  - {target}" for target in targets),
         "",
+        "report: {} # out/report.html: errors layer by layer, distributions, samples",
+        "",
         "# The same model with other keys, beside this one; mappings merge, all else replaces:",
         "# variants:",
         "#   p999: {calibration: {method: max_percentile, percentile: 0.999}}",

@@ -245,6 +245,17 @@ def _comparison(path: Path) -> Description:
     return Description("comparison", facts, columns=columns, rows=rows)
 
 
+def _findings(path: Path) -> Description | None:
+    """What the report is made of: here, who loses most."""
+    try:
+        found = json.loads(path.read_bytes())
+        rows = tuple((each["node"], each["lost"]) for each in found["losses"])
+        facts = {"target": found["target"], "samples": found["compared"]}
+    except (ValueError, RecursionError, KeyError, TypeError):
+        return None
+    return Description("findings", facts, columns=("Node", "Loses itself"), rows=rows)
+
+
 def _figures(path: Path) -> Description | None:
     """Of a score, an evaluation or a verdict, which are their own description."""
     try:
@@ -261,5 +272,5 @@ DESCRIBERS: dict[str, tuple[Callable[[Path], Any], ...]] = {
     ".tflite": (_tflite,),
     Bundle.suffix: (_secure, _bundle),
     Samples.suffix: (_samples, _statistics),
-    Comparison.suffix: (_recipe, _figures, _comparison),
+    Comparison.suffix: (_recipe, _findings, _figures, _comparison),
 }

@@ -306,7 +306,7 @@ function summary() {
     ["On the CPU", (each) => units(each, (on) => on === "CPU")], ["Compiled, bytes", (each) => compiled(each)?.bytes ?? null]];
   if (data.builds.some((each) => each.scores.length)) {
     const metric = data.builds.flatMap((each) => each.scores)[0].metric;
-    columns.push([`${metric}, float`, (each) => value(each.scores[0])], [`${metric}, ${"last artifact"}`, (each) => value(each.scores.at(-1))]);
+    columns.push([`${metric}, float`, (each) => value(each.scores[0])], [`${metric}, last artifact`, (each) => value(each.scores.at(-1))]);
   }
   if (data.builds.some((each) => each.gates.length)) {
     columns.push(["Gates met", (each) => (each.gates.length ? `${each.gates.filter((gate) => gate.met).length} of ${each.gates.length}` : null)]);
@@ -340,8 +340,9 @@ function nodes() {
 
 function side(title, sample, seen, other) {
   const made = element("div", {}, title);
-  if (sample.picture) {
-    const image = drawn("image", { href: sample.picture, width: 100, height: 100, preserveAspectRatio: "none" });
+  const picture = data.pictures[sample.picture];
+  if (picture) {
+    const image = drawn("image", { href: picture, width: 100, height: 100, preserveAspectRatio: "none" });
     const svg = drawn("svg", { viewBox: "0 0 100 100", role: "img", "aria-label": `${sample.name}, ${title}` }, image);
     for (const [x1, y1, x2, y2, certain, name] of seen.boxes) {
       svg.append(drawn("rect", { x: 100 * x1, y: 100 * y1, width: 100 * (x2 - x1), height: 100 * (y2 - y1),

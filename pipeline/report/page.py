@@ -35,12 +35,17 @@ class Page:
 
 
 def page(findings: Mapping[str, Findings], provenance: Mapping[str, Record]) -> Page:
-    """`findings` by the name of the build, `provenance` by the name of the node."""
-    project = next(iter(findings)).partition(":")[0].partition("@")[0]
+    """`findings` by the name of the build, `provenance` by the name of the node; both are told of
+    in the order of the names, for a key knows of no other."""
+    project = min(findings).partition(":")[0].partition("@")[0]
+    builds = [{"name": name, **found.document} for name, found in sorted(findings.items())]
+    pictures = dict.fromkeys(sample["picture"] for each in builds for sample in each["samples"])
+    places = {picture: place for place, picture in enumerate(pictures)}
     data = {
         "project": project,
-        "builds": [{"name": name, **found.document} for name, found in findings.items()],
-        "provenance": [_made(name, record) for name, record in provenance.items()],
+        "pictures": list(pictures),
+        "builds": [_build(each, places) for each in builds],
+        "provenance": [_made(name, record) for name, record in sorted(provenance.items())],
     }
     parts = {
         "TITLE": html.escape(f"{project}: report"),
@@ -61,6 +66,12 @@ def as_json(data: Json) -> str:
     """JSON that may stand in a script element."""
     text = json.dumps(data, ensure_ascii=True, separators=(",", ":"), sort_keys=True)
     return text.replace("<", "\\u003c").replace("&", "\\u0026")
+
+
+def _build(found: Mapping[str, Json], places: Mapping[str, int]) -> Json:
+    """A picture is in the page once, whatever number of builds it was shown to."""
+    samples = [each | {"picture": places[each["picture"]]} for each in found["samples"]]
+    return {**found, "samples": samples}
 
 
 def _made(name: str, record: Record) -> dict[str, Json]:
