@@ -2,7 +2,8 @@
 
     reach      how far the grid goes beyond them: the least of limit / extreme over both signs
     noise      the mean square of what the grid loses of them
-    room       that of a grid that just holds them, (step / reach)**2 / 12
+    room       that of a grid that just holds them: (step / reach)**2 / 12, or noise / reach**2
+               where that is less, as it is of numbers most of which are zero
     excess     1 - room / noise: the share that another grid of as many bits would not lose
 
 Numbers fit whose grid goes to their extremes; clipped tails cost little and gain steps, so that a
@@ -128,8 +129,8 @@ def _fit(one: CalibrationNode, total: Seen) -> Fit:
     reach = np.minimum(*sides)
     reach = np.where(np.isfinite(reach), reach, 1.0)  # all zero: any grid will do
     step = np.reshape(one.scale, -1).astype(np.float64)
-    room = float(np.sum((step / reach) ** 2 / 12))
     lost, clipped = (float(np.sum(each)) / total.numbers for each in (total.lost, total.clipped))
+    room = min(float(np.sum((step / reach) ** 2 / 12)), lost * float(np.mean(reach**-2)))
     return Fit(
         reach,
         clipped / lost if lost else 0.0,
