@@ -139,21 +139,20 @@ def with_derived(
 
 def centres(h: Histogram) -> Floats:
     """The values that occur, (n,) in rising order, each the middle of its bin."""
-    at = _centres(h)
-    return np.concatenate([at[0][h.counts[0] > 0][::-1], at[1][h.counts[1] > 0]])
+    below, above = (_middles(h, row) for row in (0, 1))
+    return np.concatenate([below[::-1], above])
 
 
-def _centres(h: Histogram) -> Floats:
-    """The middle of each bin, (2, 16384), within the values there are."""
-    middles = np.ldexp(np.arange(BINS) + 0.5, h.exponent)
-    return np.clip(np.stack([-middles, middles]), h.low, h.high)
+def _middles(h: Histogram, row: int) -> Floats:
+    """The middles of the bins of a row that are not empty, within the values there are."""
+    middles = np.ldexp(np.flatnonzero(h.counts[row]) + 0.5, h.exponent)
+    return np.clip(middles if row else -middles, h.low, h.high)
 
 
 def _seen(h: Histogram) -> tuple[Floats, Int64]:
     """The values that occur, by the middles of their bins, how often, and its extremes: (n,)."""
-    filled = h.counts > 0
-    x = np.concatenate([_centres(h)[filled], [h.low, h.high]])
-    return x, np.concatenate([h.counts[filled], [0, 0]])
+    x = np.concatenate([_middles(h, 0), _middles(h, 1), [h.low, h.high]])
+    return x, np.concatenate([h.counts[h.counts > 0], [0, 0]])
 
 
 def _image(

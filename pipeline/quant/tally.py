@@ -42,7 +42,7 @@ from pipeline.quant.views import ENOUGH, Shape, View, counted
 
 EARLY = 16  # samples that are looked at closely: of later ones FEWER times fewer values are counted
 FEWER = 4
-HELD = 8  # samples whose values wait to be counted together
+HELD = 8 * ENOUGH  # values of a tensor that wait to be counted together, while its bins are near
 
 Buffer = npt.NDArray[np.float32]
 
@@ -121,6 +121,7 @@ class Picked:
         self.places = np.concatenate(found)
         self.rows = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
         self.weights = np.repeat(weights, lengths)
+        self.room = HELD // enough  # samples that wait
         self.held: list[Buffer] = []
 
 
@@ -152,7 +153,7 @@ class Tally:
             self._parts = parts if self._parts is None else self._parts | parts
             self._widen(exponents(np.maximum(-own.low, own.high)))
             picked.held.append(values)
-            if len(picked.held) == HELD:
+            if len(picked.held) == picked.room:
                 self._count(picked)
 
     def _extremes(self, buffer: Buffer) -> Extremes:
@@ -168,8 +169,9 @@ class Tally:
         """The held values into their bins, block by block of places: then the bins of one tensor
         serve all samples while they are in the cache."""
         flat, scales = self._counts.reshape(-1), scale_of(self._exponents)
-        for start in range(0, len(picked.places), BLOCK // HELD):
-            block = slice(start, start + BLOCK // HELD)
+        size = BLOCK // picked.room
+        for start in range(0, len(picked.places), size):
+            block = slice(start, start + size)
             rows = picked.rows[block]
             bins = codes(np.stack([held[block] for held in picked.held]), scales[rows])
             bins += rows * np.int32(2 * BINS)

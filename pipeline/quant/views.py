@@ -29,6 +29,7 @@ from pipeline.kernels.arrays import Int64
 
 ENOUGH = 4096  # elements of a tensor, of one sample, that tell how its values are spread
 LARGE = 4 * ENOUGH
+LEFT = 3 * ENOUGH  # of a tensor that is thinned out; with fewer, percentiles stray further
 GOLDEN = 2654435769  # 2**32 / the golden ratio
 
 Shape = tuple[int, ...]
@@ -66,8 +67,8 @@ def _is_kept_from_below_zero(value: Value) -> bool:
 
 
 def _step(size: Shape) -> int:
-    """s: four times ENOUGH elements or somewhat more are left, and eight rows and columns."""
-    return max(1, min(math.isqrt(math.prod(size) // (4 * ENOUGH)), size[2] // 8, size[3] // 8))
+    """s: LEFT elements or somewhat more are left, and eight rows and columns."""
+    return max(1, min(math.isqrt(math.prod(size) // LEFT), size[2] // 8, size[3] // 8))
 
 
 def spread(cells: int, k: int) -> Int64:
