@@ -80,7 +80,9 @@ def scale_of(exponent: npt.ArrayLike) -> npt.NDArray[np.float32]:
     return np.ldexp(np.float32(1), -np.asarray(exponent, np.int32))
 
 
-def codes(x: npt.NDArray[np.float32], scale: npt.NDArray[np.float32]) -> npt.NDArray[np.int32]:
+def codes(
+    x: npt.NDArray[np.float32], scale: npt.NDArray[np.float32] | np.float32
+) -> npt.NDArray[np.int32]:
     """For each value the place of its bin in `counts`, laid out flat."""
     y = x * scale
     np.abs(y, out=y)
