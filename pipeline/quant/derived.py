@@ -158,21 +158,22 @@ def _seen(h: Histogram) -> tuple[Floats, Int64]:
 def _image(
     h: Histogram, f: Callable[[Floats], Floats], x: Floats, often: Int64
 ) -> tuple[Histogram, Floats]:
-    """The histogram of f(x), and where f is least and where it is largest."""
+    """The histogram of f(x), and where f is least and where it is largest, with its values there:
+    (2, 2)."""
     y = f(x)
-    turns = x[[int(np.argmin(y)), int(np.argmax(y))]]
-    low, high = (float(np.float32(value)) + 0.0 for value in (y.min(), y.max()))
+    ends = [int(np.argmin(y)), int(np.argmax(y))]
+    low, high = (float(np.float32(value)) + 0.0 for value in y[ends])
     exponent = int(exponents(np.float32(max(-low, high))))
     counts = np.zeros(2 * BINS, np.int64)
-    bins = codes(np.clip(y, low, high).astype(np.float32), scale_of(exponent))
-    np.add.at(counts, bins.astype(np.intp), often)
+    np.add.at(counts, codes(y.astype(np.float32), scale_of(exponent)), often)
+    turns = np.stack([x[ends], y[ends]], axis=1)
     return Histogram(exponent, counts.reshape(2, BINS), low, high, h.count), turns
 
 
 def _extremes(given: Extremes, f: Callable[[Floats], Floats], turns: Floats) -> Extremes:
     ends = [f(side.astype(np.float64)) for side in given]
     low, high = np.minimum(*ends), np.maximum(*ends)
-    for t, y in zip(turns, f(turns), strict=True):
+    for t, y in turns:
         inside = (given.low <= t) & (t <= given.high)
         low = np.where(inside, np.minimum(low, y), low)
         high = np.where(inside, np.maximum(high, y), high)
