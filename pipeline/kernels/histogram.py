@@ -80,14 +80,19 @@ def scale_of(exponent: npt.ArrayLike) -> npt.NDArray[np.float32]:
     return np.ldexp(np.float32(1), -np.asarray(exponent, np.int32))
 
 
-def codes(x: npt.NDArray[np.float32], scale: npt.NDArray[np.float32]) -> npt.NDArray[np.int32]:
+def codes(
+    x: npt.NDArray[np.float32], scale: npt.NDArray[np.float32] | np.float32
+) -> npt.NDArray[np.int32]:
     """For each value the place of its bin in `counts`, laid out flat."""
-    found = np.abs(x * scale).astype(np.int32)
-    found += BINS
-    signs = (x + np.float32(0)).view(np.int32)  # of -0, which is no negative number, 0
-    signs >>= 31
-    signs &= -BINS
-    found += signs
+    y = x * scale
+    np.abs(y, out=y)
+    found = y.astype(np.int32)
+    np.add(x, np.float32(0), out=y)  # -0, which is no negative number, becomes 0
+    rows = y.view(np.int32)
+    rows >>= 31 - BIN_BITS
+    rows &= BINS
+    rows ^= BINS  # BINS where x >= 0
+    found |= rows
     return found
 
 

@@ -139,41 +139,41 @@ def with_derived(
 
 def centres(h: Histogram) -> Floats:
     """The values that occur, (n,) in rising order, each the middle of its bin."""
-    at = _centres(h)
-    return np.concatenate([at[0][h.counts[0] > 0][::-1], at[1][h.counts[1] > 0]])
+    below, above = (_middles(h, row) for row in (0, 1))
+    return np.concatenate([below[::-1], above])
 
 
-def _centres(h: Histogram) -> Floats:
-    """The middle of each bin, (2, 16384), within the values there are."""
-    middles = np.ldexp(np.arange(BINS) + 0.5, h.exponent)
-    return np.clip(np.stack([-middles, middles]), h.low, h.high)
+def _middles(h: Histogram, row: int) -> Floats:
+    """The middles of the bins of a row that are not empty, within the values there are."""
+    middles = np.ldexp(np.flatnonzero(h.counts[row]) + 0.5, h.exponent)
+    return np.clip(middles if row else -middles, h.low, h.high)
 
 
 def _seen(h: Histogram) -> tuple[Floats, Int64]:
     """The values that occur, by the middles of their bins, how often, and its extremes: (n,)."""
-    filled = h.counts > 0
-    x = np.concatenate([_centres(h)[filled], [h.low, h.high]])
-    return x, np.concatenate([h.counts[filled], [0, 0]])
+    x = np.concatenate([_middles(h, 0), _middles(h, 1), [h.low, h.high]])
+    return x, np.concatenate([h.counts[h.counts > 0], [0, 0]])
 
 
 def _image(
     h: Histogram, f: Callable[[Floats], Floats], x: Floats, often: Int64
 ) -> tuple[Histogram, Floats]:
-    """The histogram of f(x), and where f is least and where it is largest."""
+    """The histogram of f(x), and where f is least and where it is largest, with its values there:
+    (2, 2)."""
     y = f(x)
-    turns = x[[int(np.argmin(y)), int(np.argmax(y))]]
-    low, high = (float(np.float32(value)) + 0.0 for value in (y.min(), y.max()))
+    ends = [int(np.argmin(y)), int(np.argmax(y))]
+    low, high = (float(np.float32(value)) + 0.0 for value in y[ends])
     exponent = int(exponents(np.float32(max(-low, high))))
     counts = np.zeros(2 * BINS, np.int64)
-    bins = codes(np.clip(y, low, high).astype(np.float32), scale_of(exponent))
-    np.add.at(counts, bins.astype(np.intp), often)
+    np.add.at(counts, codes(y.astype(np.float32), scale_of(exponent)), often)
+    turns = np.stack([x[ends], y[ends]], axis=1)
     return Histogram(exponent, counts.reshape(2, BINS), low, high, h.count), turns
 
 
 def _extremes(given: Extremes, f: Callable[[Floats], Floats], turns: Floats) -> Extremes:
     ends = [f(side.astype(np.float64)) for side in given]
     low, high = np.minimum(*ends), np.maximum(*ends)
-    for t, y in zip(turns, f(turns), strict=True):
+    for t, y in turns:
         inside = (given.low <= t) & (t <= given.high)
         low = np.where(inside, np.minimum(low, y), low)
         high = np.where(inside, np.maximum(high, y), high)

@@ -42,7 +42,7 @@ from pipeline.quant.views import ENOUGH, Shape, View, counted
 
 EARLY = 16  # samples that are looked at closely: of later ones FEWER times fewer values are counted
 FEWER = 4
-HELD = 8  # samples whose values wait to be counted together
+HELD = 8 * ENOUGH  # values of a tensor that wait to be counted together, while its bins are near
 
 Buffer = npt.NDArray[np.float32]
 
@@ -114,13 +114,15 @@ class Picked:
 
     def __init__(self, layout: Layout, enough: int) -> None:
         found = layout.counted(enough)
-        lengths = [len(places) for places in found]
-        sizes = [math.prod(view.shape) for view in layout.views.values()]
-        # Each counts for as many as it stands for.
-        weights = [round(size / length) for size, length in zip(sizes, lengths, strict=True)]
+        ends = np.cumsum([len(places) for places in found]).tolist()
         self.places = np.concatenate(found)
-        self.rows = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
-        self.weights = np.repeat(weights, lengths)
+        self.tensors = [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
+        # Each element counts for as many as it stands for.
+        self.weights = [
+            round(math.prod(view.shape) / len(places))
+            for view, places in zip(layout.views.values(), found, strict=True)
+        ]
+        self.room = HELD // enough  # samples that wait
         self.held: list[Buffer] = []
 
 
@@ -152,7 +154,7 @@ class Tally:
             self._parts = parts if self._parts is None else self._parts | parts
             self._widen(exponents(np.maximum(-own.low, own.high)))
             picked.held.append(values)
-            if len(picked.held) == HELD:
+            if len(picked.held) == picked.room:
                 self._count(picked)
 
     def _extremes(self, buffer: Buffer) -> Extremes:
@@ -165,16 +167,14 @@ class Tally:
         return Extremes(low + np.float32(0), high + np.float32(0))  # -0 becomes plain zero
 
     def _count(self, picked: Picked) -> None:
-        """The held values into their bins, block by block of places: then the bins of one tensor
-        serve all samples while they are in the cache."""
-        flat, scales = self._counts.reshape(-1), scale_of(self._exponents)
-        for start in range(0, len(picked.places), BLOCK // HELD):
-            block = slice(start, start + BLOCK // HELD)
-            rows = picked.rows[block]
-            bins = codes(np.stack([held[block] for held in picked.held]), scales[rows])
-            bins += rows * np.int32(2 * BINS)
-            weights = np.broadcast_to(picked.weights[block], bins.shape)
-            np.add.at(flat, bins.reshape(-1).astype(np.intp), weights.reshape(-1))
+        """The held values into their bins, tensor by tensor: its bins serve all samples while they
+        are in the cache."""
+        rows = zip(
+            picked.tensors, picked.weights, self._counts, scale_of(self._exponents), strict=True
+        )
+        for own, weight, counts, scale in rows:
+            bins = codes(np.stack([held[own] for held in picked.held]), scale)
+            np.add.at(counts.reshape(-1), bins.reshape(-1), weight)
         picked.held.clear()
 
     def statistics(self) -> Statistics:
@@ -206,10 +206,10 @@ class Tally:
         return Extremes(low.min(axis=0), high.max(axis=0))
 
     def _refuse_infinite(self, own: Extremes) -> None:
-        for name, low, high in zip(self._layout.views, *own, strict=True):
-            if not (math.isfinite(low) and math.isfinite(high)):
-                what = f"the float model gives no finite number: {low} .. {high}"
-                raise StageError(what, name)
+        names = list(self._layout.views)
+        for row in np.flatnonzero(~np.isfinite(own.low) | ~np.isfinite(own.high)):
+            what = f"the float model gives no finite number: {own.low[row]} .. {own.high[row]}"
+            raise StageError(what, names[row])
 
     def _widen(self, needed: npt.NDArray[np.int32]) -> None:
         rows = np.flatnonzero(needed > self._exponents)

@@ -29,6 +29,7 @@ from pipeline.kernels.arrays import Int64
 
 ENOUGH = 4096  # elements of a tensor, of one sample, that tell how its values are spread
 LARGE = 4 * ENOUGH
+LEFT = 3 * ENOUGH  # of a tensor that is thinned out; with fewer, percentiles stray further
 GOLDEN = 2654435769  # 2**32 / the golden ratio
 
 Shape = tuple[int, ...]
@@ -66,13 +67,13 @@ def _is_kept_from_below_zero(value: Value) -> bool:
 
 
 def _step(size: Shape) -> int:
-    """s: four times ENOUGH elements or somewhat more are left, and eight rows and columns."""
-    return max(1, min(math.isqrt(math.prod(size) // (4 * ENOUGH)), size[2] // 8, size[3] // 8))
+    """s: LEFT elements or somewhat more are left, and eight rows and columns."""
+    return max(1, min(math.isqrt(math.prod(size) // LEFT), size[2] // 8, size[3] // 8))
 
 
 def spread(cells: int, k: int) -> Int64:
     """Which of its k elements each cell gives, 0 .. k - 1, (cells,)."""
-    return np.arange(cells) * GOLDEN % 2**32 * k // 2**32
+    return (np.arange(cells) * GOLDEN & 2**32 - 1) * k >> 32
 
 
 def counted(view: View, enough: int) -> Int64:
@@ -80,17 +81,20 @@ def counted(view: View, enough: int) -> Int64:
     all there are."""
     piece = view.pieces[-1]
     if len(view.pieces) == 1:
-        places = np.arange(math.prod(piece))
-    else:
-        _, channels, rows, columns = piece
-        step = _step(view.shape)
-        chance = spread(channels, step)[:, None, None]
-        by_row = ~_on_edge(view.shape[2], rows, step)[:, None] | (chance == 0)
-        by_column = ~_on_edge(view.shape[3], columns, step) | (chance == step - 1)
-        places = np.flatnonzero(np.broadcast_to(by_row & by_column, piece))
-    k = max(1, len(places) // enough)
-    cells = len(places) // k
-    return places[np.arange(cells) * k + spread(cells, k)]
+        return _some(math.prod(piece), enough)
+    _, channels, rows, columns = piece
+    step = _step(view.shape)
+    chance = spread(channels, step)[:, None, None]
+    by_row = ~_on_edge(view.shape[2], rows, step)[:, None] | (chance == 0)
+    by_column = ~_on_edge(view.shape[3], columns, step) | (chance == step - 1)
+    places = np.flatnonzero(np.broadcast_to(by_row & by_column, piece))
+    return places[_some(len(places), enough)]
+
+
+def _some(elements: int, enough: int) -> Int64:
+    k = max(1, elements // enough)
+    cells = elements // k
+    return np.arange(cells) * k + spread(cells, k)
 
 
 def _on_edge(length: int, seen: int, step: int) -> npt.NDArray[np.bool_]:
