@@ -1,10 +1,14 @@
 """Every model of shared/data goes through the checker and becomes a file of every compiler.
 
+A compiler takes up to a minute for one of them, so CI has every model for one target of Vela and
+for TensorFlow Lite, and one small model for each of the others; NPUMAKE_EVERY=1 has all of each.
 Those of frozen TensorFlow are not among them: reading one takes a process of TensorFlow, and
 tests/frontends has them.
 """
 
 from __future__ import annotations
+
+import os
 
 import pytest
 from compilers.files import MODELS, made
@@ -25,14 +29,23 @@ COMPILED = [name for name in target_names() if read_target(name).backend != "hyb
 REFUSED = {"audio/silero_vad_16k_op15.onnx": "no LSTM in float"}
 MAGIC = {"tflite": b"TFL3", "vela": b"TFL3"}
 
+EVERY = ("ethos-u55-128", "tflite")  # targets that every model is compiled for, always
+SMALL = "classification/cifar10_resnet8_float.tflite"
+PAIRS = [
+    (name, model)
+    for name in COMPILED
+    for model in FILES
+    if model not in REFUSED
+    if name in EVERY or model == SMALL or os.environ.get("NPUMAKE_EVERY")
+]
+
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not MODELS.is_dir(), reason="shared/data/models is not here"),
 ]
 
 
-@pytest.mark.parametrize("model", [name for name in FILES if name not in REFUSED])
-@pytest.mark.parametrize("name", COMPILED)
+@pytest.mark.parametrize(("name", "model"), PAIRS)
 def test_a_model_is_checked_and_compiled(name, model):
     target = read_target(name)
     found = checked(graphs(MODELS / model)[1], target)
