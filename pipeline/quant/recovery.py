@@ -29,11 +29,12 @@ from pipeline.targets.target import Weights
 
 RESCALING = ("equalize", "migrate")
 PER_CHANNEL = "per_channel"
+RESCALES = (*RESCALING, PER_CHANNEL)
 MIGRATING = {"migrate": STRENGTH, PER_CHANNEL: 1.0}  # how much the weights take up
 WIDENING = "widen"
 WIDENING_ANSWERS = "widen_answers"
 SWITCHES = (
-    *(*RESCALING, PER_CHANNEL, WIDENING, WIDENING_ANSWERS),
+    *(*RESCALES, WIDENING, WIDENING_ANSWERS),
     *("clip_weights", "round_weights", "bias_correction"),
 )
 
