@@ -29,7 +29,7 @@ from pipeline.quant.search import plain
 from pipeline.quant.tail import wide_tail
 from pipeline.quant.uneven import proposed
 
-FINALISTS = 4
+FINALISTS = 2
 FAR = 2.0
 GAIN = 0.05  # of what is lost: a switch that gives less back over so few samples may be chance
 PLAIN = "max"
