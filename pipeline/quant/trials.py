@@ -6,7 +6,8 @@ best method     of the candidate recipes the closest that gives back GAIN of wha
                 that lose at most FAR times as much as the best go on with biases corrected, where
                 that may be: the ranges that suffer most from noise are not those that suffer most
                 from a shift
-best switches   one switch after the other (pipeline.quant.recovery), kept where it gives back GAIN
+best switches   SYMMETRIC, zero in the middle of the grids where the chip leaves the choice, then
+                one switch after the other (pipeline.quant.recovery), kept where it gives back GAIN
 
 So what is plainer stands until something else gives back GAIN of what is lost, over the samples
 held out (pipeline.quant.bench) and over these without any one of them.
@@ -25,6 +26,7 @@ from pipeline.quant.bench import Bench, Ground
 from pipeline.quant.closeness import Figure
 from pipeline.quant.recipe import Recipe, Trial
 from pipeline.quant.recovery import RESCALING, SWITCHES, WIDENING, WIDENING_ANSWERS
+from pipeline.quant.rescale import Factors
 from pipeline.quant.search import plain
 from pipeline.quant.tail import wide_tail
 from pipeline.quant.uneven import proposed
@@ -33,6 +35,8 @@ FINALISTS = 2
 FAR = 2.0
 GAIN = 0.05  # of what is lost: a switch that gives less back over so few samples may be chance
 PLAIN = "max"
+SYMMETRIC = "symmetric"
+REMADE = (SYMMETRIC, *RESCALING, WIDENING, WIDENING_ANSWERS)  # with these the ranges are others
 
 
 class Best(NamedTuple):
@@ -66,14 +70,13 @@ def best_method(candidates: Sequence[Recipe], bench: Bench, then: Sequence[str] 
     rows = [Best(*row) for row in zip(candidates, figures, strict=True)]
     narrow = [row for row in rows if WIDENING not in row.recipe.switches] or rows
     best = _closest(rows, _closest(narrow, _plainest(narrow)))
-    both = len({candidate.symmetric for candidate in candidates}) > 1
-    trials = [_trial(row, both, row is best) for row in rows]
+    trials = [_trial(row, bench, row is best) for row in rows]
     alike = rows if WIDENING in best.recipe.switches else narrow
     for row, name in product(_finalists(alike, best), then):
         recipe = _with_switch(row.recipe, name)
         tried = Best(recipe, bench.figure(recipe))
         helps = tried.figure.gains(GAIN, best.figure)
-        trials.append(_trial(tried, both, helps))
+        trials.append(_trial(tried, bench, helps))
         best = tried if helps else best
     return Best(replace(best.recipe, trials=tuple(trials)), best.figure)
 
@@ -83,24 +86,27 @@ def best_switches(
 ) -> Recipe:
     """`best` with those of the switches that bring the answers closer, one after the other."""
     found, figure = best
-    both = "," in found.trials[0].what  # there the schemes are told apart
     calibration = replace(calibration, method=found.method)  # type: ignore[arg-type]
     for name in track(names, "recipe", len(names)):
         tried = _with_switch(found, name)
-        if _named(tried, both) in {trial.what for trial in found.trials}:
+        if _named(tried, bench) in {trial.what for trial in found.trials}:
             continue
-        if name in (*RESCALING, WIDENING, WIDENING_ANSWERS):
+        if name in REMADE:
             stood = bench.ground(tried.switches)
-            plainly = plain(stood.graph, stood.statistics, calibration, found.symmetric)
-            tried = standing(replace(plainly, trials=found.trials), tried.switches, stood, bench)
-            if (tried.factors, tried.wide) == (found.factors, found.wide):
+            plainly = plain(stood.graph, stood.statistics, calibration, tried.symmetric)
+            tried = standing(plainly, tried.switches, stood, bench)
+            if _laid(tried) == _laid(found):
                 continue  # no channels can be rescaled, or are that uneven
         reached = bench.figure(tried)
         helps = reached.gains(GAIN, figure)
-        trials = (*found.trials, _trial(Best(tried, reached), both, helps))
+        trials = (*found.trials, _trial(Best(tried, reached), bench, helps))
         found, figure = (tried, reached) if helps else (found, figure)
         found = replace(found, trials=trials)
     return found
+
+
+def _laid(recipe: Recipe) -> tuple[bool, Factors, tuple[str, ...]]:
+    return recipe.symmetric, recipe.factors, recipe.wide
 
 
 def _plainest(rows: Sequence[Best]) -> Best:
@@ -123,15 +129,17 @@ def _finalists(rows: Sequence[Best], best: Best) -> list[Best]:
     return list(unlike.values())[:FINALISTS]
 
 
-def _trial(row: Best, both: bool, kept: bool) -> Trial:
-    return Trial(_named(row.recipe, both), row.figure.closeness, kept)
+def _trial(row: Best, bench: Bench, kept: bool) -> Trial:
+    return Trial(_named(row.recipe, bench), row.figure.closeness, kept)
 
 
 def _with_switch(recipe: Recipe, name: str) -> Recipe:
+    if name == SYMMETRIC:
+        return replace(recipe, symmetric=True)
     on = (*recipe.switches, name)
     return replace(recipe, switches=tuple(each for each in SWITCHES if each in on))
 
 
-def _named(recipe: Recipe, both: bool) -> str:
-    scheme = ("symmetric" if recipe.symmetric else "asymmetric",) if both else ()
-    return " + ".join((", ".join((recipe.method, *scheme)), *recipe.switches))
+def _named(recipe: Recipe, bench: Bench) -> str:
+    chosen = recipe.symmetric and not bench.target.activations.symmetric
+    return " + ".join((recipe.method, *((SYMMETRIC,) if chosen else ()), *recipe.switches))

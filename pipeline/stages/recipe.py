@@ -36,7 +36,7 @@ from pipeline.quant.recovery import WIDENING, left_open, switched_on
 from pipeline.quant.schemes import with_scheme
 from pipeline.quant.search import candidates, mixed, plain
 from pipeline.quant.statistics import Statistics
-from pipeline.quant.trials import also_wide, best_method, best_switches, standing
+from pipeline.quant.trials import SYMMETRIC, also_wide, best_method, best_switches, standing
 from pipeline.targets.target import Target
 
 ADJUSTING = ("round_weights", "bias_correction")  # of the switches, those that `default` tries
@@ -93,7 +93,7 @@ def _searched(
 ) -> Recipe:
     """The best, of the samples it is shown."""
     stood = bench.ground(switches)
-    every = candidates(stood.graph, stood.statistics, calibration, schemes)
+    every = candidates(stood.graph, stood.statistics, calibration, schemes[0])
     tried = [standing(found, switches, stood, bench) for found in every]
     names = left_open(bench.quantization)
     if calibration.recipe == "plain":
@@ -101,7 +101,7 @@ def _searched(
     if WIDENING in names:
         tried = also_wide(tried, stood, bench)
     first = tuple(name for name in names if name == FIRST)
-    rest = tuple(name for name in names if name != WIDENING)
+    rest = (*(SYMMETRIC for _ in schemes[1:]), *(name for name in names if name != WIDENING))
     return best_switches(best_method(tried, bench, first), rest, bench, calibration)
 
 
