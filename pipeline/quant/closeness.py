@@ -21,14 +21,18 @@ lost the mean of what its numbers and its scores have, the answers with scores t
 weight of w. All in all a model is as close as what comes off worst.
 
 Of few samples one may hold most of what is said, a crowd among empty streets. So the same is told
-without each of them: m and v are those of all samples, w, e and cosine are of the others. One model
-is closer than another by a share where it is without any of them (the jackknife's least gain):
+without each of them: m and v are those of all samples, w, e and cosine are of the others. What one
+model gives back of what another has lost counts less its standard error, by the jackknife:
 
-    gain      min over n = all, without 1, without 2, ... of  1 - (1 - close[n]) / (1 - other[n])
+    g, g[n]   1 - (1 - close) / (1 - other) of all N samples, and without sample n
+    gain      g - sqrt((N - 1) / N * sum over n of (g[n] - mean of g[n])^2)
+
+It is thus about what is given back without the one sample that counts most, or less.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -76,12 +80,15 @@ class Figure:
     closeness: float
     without: tuple[float, ...] = ()
 
-    def gains(self, share: float, other: Figure) -> bool:
-        """Whether it gives back more than this share of what the other has lost, whichever sample
-        is left out."""
-        mine, others = (self.closeness, *self.without), (other.closeness, *other.without)
-        pairs = zip(mine, others, strict=True)
-        return all(1.0 - a < (1.0 - share) * (1.0 - b) for a, b in pairs)
+    def gain(self, other: Figure) -> float:
+        """The share given back of what the other has lost, less its standard error; nothing where
+        the other has lost nothing without one sample."""
+        lost, had = (1.0 - np.array([f.closeness, *f.without]) for f in (self, other))
+        if not had.all():
+            return 0.0
+        g, *without = 1.0 - lost / had
+        count = len(without)
+        return float(g - math.sqrt(max(count - 1, 0)) * np.std(without or [g]))
 
 
 @dataclass(frozen=True)

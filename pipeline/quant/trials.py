@@ -10,7 +10,7 @@ best switches   SYMMETRIC, zero in the middle of the grids where the chip leaves
                 one switch after the other (pipeline.quant.recovery), kept where it gives back GAIN
 
 So what is plainer stands until something else gives back GAIN of what is lost, over the samples
-held out (pipeline.quant.bench) and over these without any one of them.
+held out (pipeline.quant.bench), less the standard error that the choice of these samples brings.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def best_method(candidates: Sequence[Recipe], bench: Bench, then: Sequence[str] 
     for row, name in product(_finalists(alike, best), then):
         recipe = _with_switch(row.recipe, name)
         tried = Best(recipe, bench.figure(recipe))
-        helps = tried.figure.gains(GAIN, best.figure)
+        helps = tried.figure.gain(best.figure) > GAIN
         trials.append(_trial(tried, bench, helps))
         best = tried if helps else best
     return Best(replace(best.recipe, trials=tuple(trials)), best.figure)
@@ -98,7 +98,7 @@ def best_switches(
             if _laid(tried) == _laid(found):
                 continue  # no channels can be rescaled, or are that uneven
         reached = bench.figure(tried)
-        helps = reached.gains(GAIN, figure)
+        helps = reached.gain(figure) > GAIN
         trials = (*found.trials, _trial(Best(tried, reached), bench, helps))
         found, figure = (tried, reached) if helps else (found, figure)
         found = replace(found, trials=trials)
@@ -115,7 +115,7 @@ def _plainest(rows: Sequence[Best]) -> Best:
 
 def _closest(rows: Iterable[Best], stands: Best) -> Best:
     """Of those that give back GAIN, the first of equals; else what stands."""
-    helping = (row for row in rows if row.figure.gains(GAIN, stands.figure))
+    helping = (row for row in rows if row.figure.gain(stands.figure) > GAIN)
     return max(helping, key=lambda row: row.figure.closeness, default=stands)
 
 

@@ -161,7 +161,17 @@ def test_a_vector_without_a_sample_is_the_cosine_of_the_others():
     assert figure.without == pytest.approx(others, abs=1e-6)
 
 
-def test_one_is_closer_by_a_share_only_where_that_does_not_rest_on_one_sample():
-    stands = Figure(0.9, (0.9, 0.9))
-    assert Figure(0.92, (0.92, 0.91)).gains(0.05, stands)
-    assert not Figure(0.92, (0.94, 0.9)).gains(0.05, stands)
+def test_a_gain_counts_less_its_standard_error_over_the_samples():
+    stands = Figure(0.9, (0.9, 0.9, 0.9))
+    assert Figure(0.92, (0.92, 0.92, 0.92)).gain(stands) == pytest.approx(0.2)
+    error = math.sqrt(2 / 3 * (0.1**2 + 0.1**2))
+    assert Figure(0.92, (0.91, 0.92, 0.93)).gain(stands) == pytest.approx(0.2 - error)
+
+
+def test_a_gain_that_rests_on_one_sample_is_none():
+    stands = Figure(0.9, (0.9,) * 32)
+    assert Figure(0.92, (0.9, *(0.92,) * 31)).gain(stands) < 0.01
+
+
+def test_where_nothing_is_lost_nothing_is_given_back():
+    assert Figure(1.0, (1.0, 1.0)).gain(Figure(1.0, (1.0, 1.0))) == 0.0
