@@ -32,7 +32,7 @@ from pipeline.quant.loaded import (
 )
 from pipeline.quant.qdq import DEFAULT
 from pipeline.quant.recipe import Recipe, Trial
-from pipeline.quant.recovery import WIDENING, left_open, switched_on
+from pipeline.quant.recovery import WIDENING, WIDENING_ANSWERS, left_open, switched_on
 from pipeline.quant.schemes import with_scheme
 from pipeline.quant.search import candidates, mixed, plain
 from pipeline.quant.statistics import Statistics
@@ -43,6 +43,8 @@ ADJUSTING = ("round_weights", "bias_correction")  # of the switches, those that 
 # With the finalists among the methods, for it gives most and costs least; and, where it did not
 # help, once more in the end: what is left of other errors may be a shift.
 FIRST = "bias_correction"
+# Before the others: where the answers themselves are too coarse, nothing else is seen to help.
+EARLY = WIDENING_ANSWERS
 
 
 def recipe(
@@ -101,7 +103,8 @@ def _searched(
     if WIDENING in names:
         tried = also_wide(tried, stood, bench)
     first = tuple(name for name in names if name == FIRST)
-    rest = (*(SYMMETRIC for _ in schemes[1:]), *(name for name in names if name != WIDENING))
+    rest = sorted((name for name in names if name != WIDENING), key=lambda name: name != EARLY)
+    rest = [*(SYMMETRIC for _ in schemes[1:]), *rest]
     return best_switches(best_method(tried, bench, first), rest, bench, calibration)
 
 
