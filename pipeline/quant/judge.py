@@ -21,11 +21,11 @@ from pipeline.errors import CacheError
 from pipeline.graph import Graph
 from pipeline.kernels.measure import Agreement, agreement
 from pipeline.project.sections import Quantization
+from pipeline.quant.bench import Bench
 from pipeline.quant.closeness import Answers
 from pipeline.quant.qdq import DEFAULT
 from pipeline.quant.recipe import Recipe
 from pipeline.quant.schemes import with_scheme
-from pipeline.quant.trials import Bench
 from pipeline.targets.target import Target
 
 DIGITS = 9  # the last bits of a float engine are not a result

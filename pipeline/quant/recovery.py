@@ -29,12 +29,14 @@ from pipeline.targets.target import Weights
 
 RESCALING = ("equalize", "migrate")
 PER_CHANNEL = "per_channel"
+RESCALES = (*RESCALING, PER_CHANNEL)
 MIGRATING = {"migrate": STRENGTH, PER_CHANNEL: 1.0}  # how much the weights take up
 WIDENING = "widen"
 WIDENING_ANSWERS = "widen_answers"
+BIAS = "bias_correction"
 SWITCHES = (
-    *(*RESCALING, PER_CHANNEL, WIDENING, WIDENING_ANSWERS),
-    *("clip_weights", "round_weights", "bias_correction"),
+    *(*RESCALES, WIDENING, WIDENING_ANSWERS),
+    *("clip_weights", "round_weights", BIAS),
 )
 
 
@@ -81,6 +83,6 @@ def recovered(
         made = clipped(made, weights)
     if "round_weights" in switches:
         made = adaptively_rounded(made, feeds, operators)
-    if "bias_correction" in switches:
+    if BIAS in switches:
         made = bias_corrected(real, made, feeds, operators)
     return made

@@ -1,7 +1,7 @@
 """Search: the ranges that a method gives, of the whole model or of every tensor.
 
-default   CANDIDATES x {asymmetric, symmetric}, as far as the chip has the choice; which of these is
-          best is found by trial (pipeline.quant.trials)
+default   CANDIDATES, and the best of them symmetric, where the chip has the choice; which of these
+          is best is found by trial (pipeline.quant.trials)
 mix       for every tensor the method with the least noise, sum (x - q(x))**2 over the bins of its
           statistics: no inference
 """
@@ -62,12 +62,11 @@ def plain(
 
 
 def candidates(
-    graph: Graph, statistics: Statistics, calibration: Calibration, schemes: Sequence[bool]
+    graph: Graph, statistics: Statistics, calibration: Calibration, symmetric: bool
 ) -> Iterator[Recipe]:
-    """What `default` tries, for grids that are symmetric or not as `schemes` says."""
-    for symmetric in schemes:
-        for method in CANDIDATES:
-            yield plain(graph, statistics, replace(calibration, method=method), symmetric)
+    """The methods that `default` tries."""
+    for method in CANDIDATES:
+        yield plain(graph, statistics, replace(calibration, method=method), symmetric)
 
 
 def mixed(

@@ -13,7 +13,7 @@ tried, samples are run.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from pipeline.custom.operators import declared
@@ -22,6 +22,7 @@ from pipeline.errors import ProjectError, Route
 from pipeline.graph import Graph
 from pipeline.project.files import SourceFiles
 from pipeline.project.sections import Calibration, Quantization
+from pipeline.quant.bench import Bench, ground
 from pipeline.quant.loaded import (
     LOAD,
     carries_grids,
@@ -30,26 +31,20 @@ from pipeline.quant.loaded import (
     check_nothing_asked,
 )
 from pipeline.quant.qdq import DEFAULT
-from pipeline.quant.recipe import Recipe
-from pipeline.quant.recovery import WIDENING, left_open, switched_on
+from pipeline.quant.recipe import Recipe, Trial
+from pipeline.quant.recovery import WIDENING, WIDENING_ANSWERS, left_open, switched_on
 from pipeline.quant.schemes import with_scheme
 from pipeline.quant.search import candidates, mixed, plain
 from pipeline.quant.statistics import Statistics
-from pipeline.quant.trials import (
-    Bench,
-    Ground,
-    also_wide,
-    best_method,
-    best_switches,
-    ground,
-    standing,
-)
+from pipeline.quant.trials import SYMMETRIC, also_wide, best_method, best_switches, standing
 from pipeline.targets.target import Target
 
 ADJUSTING = ("round_weights", "bias_correction")  # of the switches, those that `default` tries
 # With the finalists among the methods, for it gives most and costs least; and, where it did not
 # help, once more in the end: what is left of other errors may be a shift.
 FIRST = "bias_correction"
+# Before the others: where the answers themselves are too coarse, nothing else is seen to help.
+EARLY = WIDENING_ANSWERS
 
 
 def recipe(
@@ -83,37 +78,38 @@ def recipe(
 def _found(
     bench: Bench, statistics: Statistics, calibration: Calibration, schemes: Sequence[bool]
 ) -> Recipe:
-    quantization = bench.quantization
-    switches = switched_on(quantization, calibration)
-    stood = ground(bench, statistics, switches)
-    tried = [
-        standing(found, switches, stood, bench) for found in _by_method(stood, calibration, schemes)
-    ]
-    if not _is_search(calibration):
-        return tried[0]
-    names = left_open(quantization)
+    switches = switched_on(bench.quantization, calibration)
+    symmetric, trials = schemes[0], tuple[Trial, ...]()
+    if _is_search(calibration):
+        best = _searched(bench, switches, calibration, schemes)
+        switches, symmetric, trials = best.switches, best.symmetric, best.trials
+        calibration = replace(calibration, method=best.method)  # type: ignore[arg-type]
+    stood = ground(bench, bench.samples, statistics, switches)
+    by_method = mixed if calibration.method == "mix" else plain
+    made = by_method(stood.graph, stood.statistics, calibration, symmetric)
+    return replace(standing(made, switches, stood, bench), trials=trials)
+
+
+def _searched(
+    bench: Bench, switches: tuple[str, ...], calibration: Calibration, schemes: Sequence[bool]
+) -> Recipe:
+    """The best, of the samples it is shown."""
+    stood = bench.ground(switches)
+    every = candidates(stood.graph, stood.statistics, calibration, schemes[0])
+    tried = [standing(found, switches, stood, bench) for found in every]
+    names = left_open(bench.quantization)
     if calibration.recipe == "plain":
         names = tuple(name for name in names if name in ADJUSTING)
     if WIDENING in names:
         tried = also_wide(tried, stood, bench)
     first = tuple(name for name in names if name == FIRST)
-    rest = tuple(name for name in names if name != WIDENING)
-    return best_switches(best_method(tried, bench, first), rest, bench, statistics, calibration)
+    rest = sorted((name for name in names if name != WIDENING), key=lambda name: name != EARLY)
+    rest = [*(SYMMETRIC for _ in schemes[1:]), *rest]
+    return best_switches(best_method(tried, bench, first), rest, bench, calibration)
 
 
 def _is_search(calibration: Calibration) -> bool:
     return calibration.recipe == "best" or calibration.method == "default"
-
-
-def _by_method(
-    stood: Ground, calibration: Calibration, schemes: Sequence[bool]
-) -> Iterable[Recipe]:
-    graph, measured, _ = stood
-    if _is_search(calibration):
-        return candidates(graph, measured, calibration, schemes)
-    if calibration.method == "mix":
-        return (mixed(graph, measured, calibration, schemes[0]),)
-    return (plain(graph, measured, calibration, schemes[0]),)
 
 
 def _schemes(calibration: Calibration, target: Target) -> tuple[bool, ...]:

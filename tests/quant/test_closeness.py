@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pipeline.kernels.measure import cosine
-from pipeline.quant.closeness import Yardstick
+from pipeline.quant.closeness import Figure, Yardstick
 
 SAMPLES, POSITIONS = 16, 400
 FOUND = range(0, POSITIONS, 25)  # where some sample has an object
@@ -39,7 +39,7 @@ def changed(change):
 
 
 def close(made):
-    return YARDSTICK.closeness([[answer] for answer in made])
+    return YARDSTICK.figure([[answer] for answer in made]).closeness
 
 
 def cos(made):
@@ -98,7 +98,7 @@ def test_a_class_that_never_occurs_counts_for_nothing():
     made = [[answers[0].copy()] for answers in with_class]
     for (answer,) in made:
         answer[..., 6] = 0
-    assert Yardstick(with_class).closeness(made) > 0.999
+    assert Yardstick(with_class).figure(made).closeness > 0.999
 
 
 @pytest.mark.parametrize("axes", [(0, 1, 2), (0, 2, 1)], ids=["positions first", "channels first"])
@@ -107,8 +107,8 @@ def test_boxes_and_scores_may_be_outputs_of_their_own(axes):
         return [[a[..., :4].transpose(axes), a[..., 4:].transpose(axes)] for a in answers]
 
     yardstick = Yardstick(apart(REAL))
-    assert yardstick.closeness(apart(changed(shift_what_is_found))) < 0.7
-    assert yardstick.closeness(apart(changed(shift_everywhere_else))) > 0.99
+    assert yardstick.figure(apart(changed(shift_what_is_found))).closeness < 0.7
+    assert yardstick.figure(apart(changed(shift_everywhere_else))).closeness > 0.99
 
 
 def test_an_answer_that_is_one_vector_is_as_close_as_its_cosine():
@@ -116,7 +116,7 @@ def test_an_answer_that_is_one_vector_is_as_close_as_its_cosine():
     logits = rng.normal(size=(SAMPLES, 1, 10))
     made = logits + rng.normal(0, 0.1, logits.shape)
     yardstick = Yardstick([[row] for row in logits])
-    assert yardstick.closeness([[row] for row in made]) == pytest.approx(
+    assert yardstick.figure([[row] for row in made]).closeness == pytest.approx(
         cosine(logits, made), abs=1e-6
     )
 
@@ -124,19 +124,54 @@ def test_an_answer_that_is_one_vector_is_as_close_as_its_cosine():
 def test_the_answer_that_comes_off_worst_decides():
     vector = np.arange(1.0, 9.0)[None]
     yardstick = Yardstick([[answer, vector] for answer in REAL])
-    assert yardstick.closeness([[answer, -vector] for answer in REAL]) == -1.0
+    assert yardstick.figure([[answer, -vector] for answer in REAL]).closeness == -1.0
 
 
 def test_of_a_single_sample_the_positions_tell_what_is_usual():
     yardstick = Yardstick([[REAL[0]]])
-    assert yardstick.closeness([[REAL[0] + 1e-4]]) > 0.999
+    assert yardstick.figure([[REAL[0] + 1e-4]]).closeness > 0.999
 
 
 def test_no_number_is_no_answer():
     nothing = [[np.full_like(answer, math.nan)] for answer in REAL]
-    assert YARDSTICK.closeness(nothing) == 0.0
+    assert YARDSTICK.figure(nothing).closeness == 0.0
 
 
 def test_answers_of_another_shape_are_refused():
     with pytest.raises(ValueError, match="shapes differ"):
         close([answer[:, :1] for answer in REAL])
+
+
+def test_without_a_sample_an_answer_is_as_close_as_if_its_error_were_nowhere():
+    def silence_one(rows, number):
+        if number == 3:
+            silence(rows, number)
+
+    figure = YARDSTICK.figure([[answer] for answer in changed(silence_one)])
+    assert figure.closeness < 0.98
+    assert figure.without[3] == 1.0
+    assert max(c for n, c in enumerate(figure.without) if n != 3) < figure.closeness + 0.001
+
+
+def test_a_vector_without_a_sample_is_the_cosine_of_the_others():
+    rng = np.random.default_rng(3)
+    real, made = rng.normal(size=(2, 4, 1, 9))
+    figure = Yardstick([[row] for row in real]).figure([[row] for row in made])
+    others = [cosine(np.delete(real, n, 0), np.delete(made, n, 0)) for n in range(4)]
+    assert figure.without == pytest.approx(others, abs=1e-6)
+
+
+def test_a_gain_counts_less_its_standard_error_over_the_samples():
+    stands = Figure(0.9, (0.9, 0.9, 0.9))
+    assert Figure(0.92, (0.92, 0.92, 0.92)).gain(stands) == pytest.approx(0.2)
+    error = math.sqrt(2 / 3 * (0.1**2 + 0.1**2))
+    assert Figure(0.92, (0.91, 0.92, 0.93)).gain(stands) == pytest.approx(0.2 - error)
+
+
+def test_a_gain_that_rests_on_one_sample_is_none():
+    stands = Figure(0.9, (0.9,) * 32)
+    assert Figure(0.92, (0.9, *(0.92,) * 31)).gain(stands) < 0.01
+
+
+def test_where_nothing_is_lost_nothing_is_given_back():
+    assert Figure(1.0, (1.0, 1.0)).gain(Figure(1.0, (1.0, 1.0))) == 0.0
