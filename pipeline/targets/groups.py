@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from pipeline import digest
 from pipeline.data.given import ModelInput
 from pipeline.digest import Json
 from pipeline.errors import ProjectError, Route
@@ -117,3 +118,11 @@ def numbers(values: PerChannel) -> str:
 
 def _list(items: Iterable[str]) -> str:
     return ";".join(items)
+
+
+def compiler_group(asked: Asked, *keys: str, hardest: str) -> dict[str, Json]:
+    """What the project says under `compile`, of the keys that the tool has; `hardest` is the
+    highest level it knows."""
+    said = digest.plain(asked.sections.compile)
+    said["optimize_level"] = min(said["optimize_level"], hardest)
+    return {key: said[key] for key in keys if said[key]}

@@ -7,6 +7,7 @@ import os
 import stat
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ import yaml
 from workspaces import Workspace, lay_out, shared_data
 
 from pipeline import digest
+from pipeline.bundle.archive import Bundle
 from pipeline.cli.dropin import build
 from pipeline.cli.main import main
 
@@ -91,7 +93,7 @@ def elsewhere(tmp_path, tmp_path_factory, monkeypatch):
 
 
 @pytest.mark.parametrize("target", TOOLS)
-def test_read_back_through_its_dialect_it_is_the_same_compiled_file(tmp_path, target):
+def test_read_back_through_its_dialect_it_compiles_to_the_same_integers(tmp_path, target):
     out = handed(tmp_path, target)
     (out / "project.yaml").write_text(yaml.safe_dump(TOOLS[target]))
     (out / "dodo.py").write_text("")
@@ -99,7 +101,8 @@ def test_read_back_through_its_dialect_it_is_the_same_compiled_file(tmp_path, ta
     for folder in (out, tmp_path / "w/projects/digits"):
         os.chdir(folder)
         assert main(["build"]) == 0
-        made.append(digest.of_file(folder / f"out/digits.{target}.hybrid"))
+        bundle = Bundle.load(folder / f"out/digits.{target}.hybrid")
+        made.append(replace(bundle, settings={}).to_bytes())  # the tool has defaults of its own
     assert made[0] == made[1]
 
 

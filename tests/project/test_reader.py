@@ -77,6 +77,8 @@ FULL = {
         "jobs": 2,
     },
     "gates": [{"metric": "top5", "max_drop": 1.5}],
+    "report": {"samples": 3},
+    "security": {"inputs": {"@0": "secure"}, "outputs": {"*": "any"}},
     "calibration": {
         "method": "max_percentile",
         "percentile": 0.9,
@@ -235,6 +237,9 @@ def routes(value, route=()):
 
 
 OTHER = {
+    "@0": "any",
+    "*": "secure-if-input-secure",
+    "samples": 5,
     "compile_mode": "balance",
     "optimize_level": "O2",
     "core_num": 3,
@@ -307,7 +312,7 @@ def test_the_full_example_holds_every_key():
             yield from keys(inner.get("additionalProperties") or inner)
 
     written = {key for route in routes(FULL) for key in route}
-    written -= {"image", "p9", "head", "calibration.method"}  # names that a user gives
+    written -= {"image", "p9", "head", "calibration.method", "@0", "*"}  # names that a user gives
     assert set(keys(schema_of(Sections))) == written | {"dialect", "config"}
 
 

@@ -11,6 +11,7 @@ from pipeline.targets.drobotics.keys import NORMS
 from pipeline.targets.groups import (
     MODELS,
     calibration_group,
+    compiler_group,
     files,
     folders,
     input_group,
@@ -22,6 +23,10 @@ from pipeline.targets.handover import Asked, Handed, Tool, renamed, unsaid
 
 NORM_TYPES = {asked: name for name, asked in NORMS.items()}
 SAMPLES: dict[str, Json] = {"cal_data_type": "float32", "preprocess_on": False}
+COMPILED = (
+    *("compile_mode", "optimize_level", "core_num", "input_source", "max_time_per_fc"),
+    *("jobs", "debug"),
+)
 
 
 def written(asked: Asked) -> Handed:
@@ -34,7 +39,7 @@ def written(asked: Asked) -> Handed:
         "model_parameters": model_group(asked),
         "input_parameters": {**input_group(asked), **_norms(asked), **_layouts(asked)},
         "calibration_parameters": calibration_group(asked) | samples,
-        "compiler_parameters": {"compile_mode": "latency", "optimize_level": "O3"},
+        "compiler_parameters": compiler_group(asked, *COMPILED, hardest="O3"),
     }
     quantization = unsaid(asked.sections.quantization, "cpu", "npu", "outputs")
     return Handed(_without_none(document), (*left_out(asked), *quantization))

@@ -12,6 +12,7 @@ from pipeline.errors import ProjectError, Route
 from pipeline.targets.groups import (
     MODELS,
     calibration_group,
+    compiler_group,
     files,
     folders,
     input_group,
@@ -24,6 +25,7 @@ from pipeline.targets.handover import Asked, Handed, Tool, renamed, unsaid
 from pipeline.targets.horizon.keys import FED_LAYOUTS
 
 CONFIG = "hb_compile.yaml"
+COMPILED = ("compile_mode", "optimize_level", "core_num", "max_time_per_fc", "jobs", "debug")
 
 
 def written(asked: Asked) -> Handed:
@@ -36,7 +38,7 @@ def written(asked: Asked) -> Handed:
         "model_parameters": model_group(asked),
         "input_parameters": {**input_group(asked), **_norms(asked)},
         "calibration_parameters": calibration,
-        "compiler_parameters": {"compile_mode": "latency", "optimize_level": "O2"},
+        "compiler_parameters": compiler_group(asked, *COMPILED, hardest="O2"),
     }
     quantization = unsaid(asked.sections.quantization, "cpu", "npu", "outputs")
     return Handed(document, (*left_out(asked), *_layouts(asked), *quantization))
