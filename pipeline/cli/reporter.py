@@ -99,6 +99,7 @@ class Reporter:
         counts = ", ".join(f"{count} {how}" for how, count in self._counts.items() if count)
         seconds = time.perf_counter() - self._start
         SCREEN.line(f"{counts or 'nothing to do'} in {seconds:.2f} s")
+        SCREEN.use(None)  # the stream is doit's, and done with
         if isinstance(sys.exc_info()[1], KeyboardInterrupt):  # doit finishes, then lets it through
             SCREEN.line("interrupted: what was made is kept, the next run goes on from there")
             raise SystemExit(INTERRUPTED) from None

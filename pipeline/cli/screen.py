@@ -25,7 +25,8 @@ class Screen:
         self._given: TextIO | None = None
         self._hushed: TextIO | None = None
 
-    def use(self, stream: TextIO) -> None:
+    def use(self, stream: TextIO | None) -> None:
+        """None: whatever is standard output by then."""
         self._given = stream
 
     @contextmanager
