@@ -39,6 +39,19 @@ def reported_once(built_once: Workspace, tmp_path_factory: pytest.TempPathFactor
     return workspace
 
 
+@pytest.fixture(scope="session")
+def handed_once(built_once: Workspace, tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """One whose files a vendor's tool is to make: it is not here, what it would be given is."""
+    root = tmp_path_factory.mktemp("handed") / "w"
+    shutil.copytree(built_once.root, root, symlinks=True)
+    workspace = Workspace(root)
+    file = workspace.project / "project.yaml"
+    file.write_text(file.read_text().replace("targets: [rdk-x5, ara240]", "targets: [rdk-x5]"))
+    (workspace.project / "compile.yaml").write_text("vendor_tool: true\n")
+    workspace.doit("digits:rdk-x5/handover")
+    return workspace
+
+
 @pytest.fixture
 def reported(reported_once: Workspace, tmp_path: Path) -> Workspace:
     """A copy of it."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,11 +20,11 @@ from pipeline.errors import ProjectError, did_you_mean
 
 if TYPE_CHECKING:
     from pipeline.data.given import Given
-    from pipeline.digest import Json
     from pipeline.make.build import Build
     from pipeline.make.node import Node
     from pipeline.project.files import SourceFiles
     from pipeline.project.reader import Reading
+    from pipeline.project.vendor import Said
     from pipeline.targets.handover import Asked, Tool
 
 
@@ -48,7 +49,7 @@ def run(given: argparse.Namespace) -> int:
         print(f"note: {tool.config} does not say `{what}`")
     if not given.run:
         return 0
-    command = tool.command(asked)
+    command = tool.command(asked.named)
     if not command:
         raise ProjectError(f"{tool.name} has no command to run", "--run", "see README.txt")
     product = given.out / PRODUCTS / tool.product.format(prefix=asked.prefix)
@@ -67,16 +68,12 @@ def _refuse_strangers_folder(out: Path, known: str) -> None:
 
 def _asked(
     given: argparse.Namespace,
-) -> tuple[Tool, Asked, SourceFiles, list[Given]]:
+) -> tuple[Tool, Asked, SourceFiles, Sequence[Given]]:
     """The tool of the target, what it is asked, and what is handed over. Raises PipelineError."""
     from pipeline.cli.dropin import build
     from pipeline.cli.screen import SCREEN
-    from pipeline.compilers.handed import NO_SAMPLES, model_names, sample_folders
-    from pipeline.data import given as samples
-    from pipeline.detection.notes import tiling
     from pipeline.graph import Graph
-    from pipeline.quant.inputs import model_inputs
-    from pipeline.targets.handover import Asked
+    from pipeline.stages.handover import question
     from pipeline.targets.reader import read_target
 
     reading, said, tool = _project(given.project, given.target)
@@ -86,24 +83,14 @@ def _asked(
     node, data = (_shared(made, stage) for stage in ("original_float", "samples"))
     sources = {**made.sources(node), **made.sources(data)}
     graph = Graph.load(made.artifact(node))
-    inputs = model_inputs(graph, sections.inputs)
-    has_samples = bool(sections.data) and sections.calibration.method not in NO_SAMPLES
-    sets = samples.given(inputs, sections.data, sources, tiling(graph)) if has_samples else []
-    model, weights = model_names(tool, sources)
-    folders = sample_folders(inputs) if has_samples else None
     prefix = sections.compile.prefix or made.plan.project
-    return (
-        tool,
-        Asked(sections, target, inputs, prefix, model, weights, folders, said),
-        sources,
-        sets,
-    )
+    asked, sets = question(tool, sections, target, graph, sources, prefix, said)
+    return tool, asked, sources, sets
 
 
-def _project(directory: Path, target: str) -> tuple[Reading, Json, Tool]:
-    """What the project says for the target, the vendor's own document of a project that speaks the
-    tool's dialect, and the tool. Raises ProjectError."""
-    from pipeline.project.document import read_document
+def _project(directory: Path, target: str) -> tuple[Reading, Said | None, Tool]:
+    """What the project says for the target, the vendor's own document of a project that speaks a
+    dialect, and the tool. Raises ProjectError."""
     from pipeline.project.reader import read_project
     from pipeline.targets.dialects import DIALECTS
     from pipeline.targets.reader import read_target
@@ -117,11 +104,7 @@ def _project(directory: Path, target: str) -> tuple[Reading, Json, Tool]:
     if vendor not in TOOLS:
         what = f"`{target}` needs no hand-over: npumake compiles for it"
         raise ProjectError(what, "--target", f"npumake build {project.name}")
-    tool, own = TOOLS[vendor], read_document(directory / "project.yaml").data
-    if own.get("dialect") != tool.dialect:
-        return project.targets[target], None, tool
-    config = DIALECTS[tool.dialect].read(directory / own["config"])
-    return project.targets[target], config.document.data, tool
+    return project.targets[target], project.said, TOOLS[vendor]
 
 
 def _shared(made: Build, stage: str) -> Node:
@@ -129,7 +112,7 @@ def _shared(made: Build, stage: str) -> Node:
     return next(n for n in made.plan.nodes if n.stage == stage and n.variant is None)
 
 
-def _write(out: Path, tool: Tool, asked: Asked, sources: SourceFiles, sets: list[Given]) -> int:
+def _write(out: Path, tool: Tool, asked: Asked, sources: SourceFiles, sets: Sequence[Given]) -> int:
     """Raises PipelineError. An earlier hand-over's samples go; its list is written last."""
     from pipeline import digest
     from pipeline.cache.publish import replacing

@@ -31,6 +31,7 @@ from pipeline.targets.handover import CALIBRATION, PRODUCTS, Asked, Handed, Tool
 
 CONFIG_LINES = 100  # of YAML, before it is broken
 README, SCRIPT, LIST = "README.txt", "convert.sh", "handover.json"
+MODEL, WEIGHTS = "model", "model.caffemodel"  # the first with the suffix it was given
 NO_SAMPLES = ("load", "skip")  # methods that take none
 
 
@@ -45,7 +46,7 @@ def model_names(tool: Tool, sources: SourceFiles) -> tuple[str, str | None]:
         what = f"{tool.name} reads no {suffix}"
         hint = f"it reads {', '.join(tool.models)}"
         raise ProjectError(what, Route("model.path"), hint)
-    return f"model{suffix}", "model.caffemodel" if suffix == ".prototxt" else None
+    return MODEL + suffix, WEIGHTS if suffix == ".prototxt" else None
 
 
 def sample_folders(inputs: Mapping[str, ModelInput]) -> dict[str, str]:
@@ -59,7 +60,7 @@ def files(
     tool: Tool, asked: Asked, sources: SourceFiles, sets: Sequence[Given]
 ) -> Iterator[tuple[str, bytes]]:
     """The files of the hand-over by name, each made when it is asked for. Raises PipelineError."""
-    handed, command = tool.written(asked), tool.command(asked)
+    handed, command = tool.written(asked), tool.command(asked.named)
     dumped = yaml.safe_dump(handed.document, sort_keys=False, width=CONFIG_LINES)
     yield tool.config, dumped.encode()
     yield from _model(asked, sources)

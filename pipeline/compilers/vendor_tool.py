@@ -4,45 +4,75 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+from pipeline.compilers.handed import MODEL, WEIGHTS
+from pipeline.compilers.handover import Handover
 from pipeline.compilers.process import TOLD
-from pipeline.errors import StageError
+from pipeline.errors import Route, StageError
+from pipeline.progress import tell
+from pipeline.targets.handover import PRODUCTS, Files, Tool
 
 LOG = "convert.log"
+PREFIX = "model"  # of a product that gets its name from the build
 
 
-def run_tool(command: Sequence[str], folder: Path, product: Path) -> None:
+def vendor_made(handover: Handover, tool: Tool, chip: str) -> bytes:
+    """What the tool makes of the hand-over, every line it says told.
+
+    Raises StageError as `run_tool`.
+    """
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        names = handover.lay_out(folder)
+        model = next(name for name in names if name in [MODEL + end for end in tool.models])
+        files = Files(model, WEIGHTS if WEIGHTS in names else None, chip)
+        product = folder / PRODUCTS / tool.product.format(prefix=PREFIX)
+        run_tool(tool.command(files), folder, product, Route("compile.vendor_tool"))
+        return product.read_bytes()
+
+
+def run_tool(command: Sequence[str], folder: Path, product: Path, where: str | None = None) -> None:
     """Run it in `folder`, what it says into its LOG; afterwards `product` must be there, and new.
 
-    Raises StageError where the command is not on PATH, fails, or leaves no product.
+    Raises StageError where the command is not on PATH, fails, or leaves no product; at `where`,
+    else at its log.
     """
     found = shutil.which(command[0])
     if found is None:
-        hint = "install the vendor's toolchain, or run convert.sh where it is"
-        raise StageError(f"`{command[0]}` is not on PATH", str(folder), hint)
+        hint = "install the vendor's toolchain; `npumake handover` writes what it takes elsewhere"
+        raise StageError(f"`{command[0]}` is not on PATH", where or str(folder), hint)
     product.unlink(missing_ok=True)
-    log = folder / LOG
-    with log.open("wb") as said:
-        done = subprocess.run(
-            [found, *command[1:]],
+    status, last = _said([found, *command[1:]], folder)
+    place = where or str(folder / LOG)
+    if status:
+        raise StageError(f"{command[0]} fails with exit status {status}:\n{last}", place)
+    if not product.is_file():
+        raise StageError(f"{command[0]} succeeds and leaves no {product.name}:\n{last}", place)
+
+
+def _said(command: Sequence[str], folder: Path) -> tuple[int, str]:
+    """Its exit status and last lines; all of them go into the log, and are told as they come."""
+    last: deque[str] = deque(maxlen=TOLD)
+    name = Path(command[0]).name
+    with (
+        (folder / LOG).open("wb") as log,
+        subprocess.Popen(
+            command,
             cwd=folder,
             stdin=subprocess.DEVNULL,
-            stdout=said,
+            stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            check=False,
-        )
-    if done.returncode:
-        what = f"{command[0]} fails with exit status {done.returncode}"
-        raise StageError(f"{what}:\n{_last_lines(log)}", str(log))
-    if not product.is_file():
-        what = f"{command[0]} succeeds and leaves no {product.name}"
-        raise StageError(f"{what}:\n{_last_lines(log)}", str(log))
-
-
-def _last_lines(log: Path) -> str:
-    with log.open("rb") as file:
-        file.seek(max(0, log.stat().st_size - (1 << 16)))
-        lines = file.read().decode("utf-8", "replace").splitlines()
-    return "\n".join([line for line in lines if line.strip()][-TOLD:])
+        ) as running,
+    ):
+        assert running.stdout is not None
+        for line in running.stdout:
+            log.write(line)
+            text = line.decode("utf-8", "replace").rstrip()
+            if text:
+                last.append(text)
+                tell(f"{name}: {text}")
+    return running.returncode, "\n".join(last)

@@ -104,7 +104,7 @@ class Build:
             "tools": {
                 **code.tools,
                 **converters(names),
-                **compilers(node.stage, node.target_document),
+                **compilers(node),
             },
             "params": _without_paths(node),
             "target": node.target_document,

@@ -18,12 +18,13 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path, PurePath
-from typing import Any
 
 import pipeline
 from pipeline import digest
 from pipeline.cache.publish import replacing
 from pipeline.cache.signature import FileDigests
+from pipeline.compilers.versions import tool_version
+from pipeline.make.node import Node
 
 PACKAGE = Path(pipeline.__file__).parent
 ASSETS = "assets"
@@ -202,10 +203,18 @@ def converters(files: Iterable[str]) -> dict[str, str]:
     return {name: found for name in sorted(named) if (found := _version_if_any(name))}
 
 
-def compilers(stage: str, target: Any) -> dict[str, str]:
-    """The versions of the programs, where they are installed, that compile for the target."""
-    named = COMPILERS.get(target["backend"], ()) if stage == "compiled" and target else ()
-    return {name: found for name in named if (found := _version_if_any(name))}
+def compilers(node: Node) -> dict[str, str]:
+    """The versions of the programs, where they are installed, that compile for a node's target.
+    Raises StageError for a tool that does not tell its own."""
+    target = node.target_document
+    if node.stage != "compiled":
+        return {}
+    if "handover" in node.inputs:
+        tool = target["tool"]
+        found = {tool["command"]: tool_version(tool["command"], tool["version"])}
+    else:
+        found = {name: _version_if_any(name) for name in COMPILERS.get(target["backend"], ())}
+    return {name: version for name, version in found.items() if version}
 
 
 @cache

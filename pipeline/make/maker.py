@@ -75,6 +75,8 @@ def run_stage(build: Build, node: Node, inputs: Mapping[str, str]) -> Artifact:
         arguments = {**{n: arguments.pop(n) for n in stage.sections}, stage.inputs[0]: arguments}
     if stage.asks_provenance:
         arguments["provenance"] = build.provenance(node)
+    if stage.asks_said:
+        arguments["said"] = node.params["said"]
     if stage.reads_sources:
         arguments["sources"] = build.sources(node)
     if stage.asks_target:

@@ -27,6 +27,10 @@ from pipeline.targets.target import Target
 ReadTarget = Callable[[str], Target]
 SCORE = "_score"  # how the stages end that are made where `evaluation.artifacts` asks
 YARDSTICK = "float"  # the artifact that the others are held against: always scored
+# Stages that are made only where the project says so, beside those whose section is left out.
+WANTED: Mapping[str, Callable[[Sections], bool]] = {
+    "handover": lambda sections: sections.compile.vendor_tool,
+}
 LONGEST = 100  # bytes of a prefix: a file name has 255, and a target and a suffix are in it too
 
 
@@ -48,8 +52,9 @@ class _Branch(NamedTuple):
         the project."""
         stem, suffix = stage.name, stage.artifact.suffix
         if stage.name == "compiled":
-            suffix = self.document.suffix if self.document else suffix
-            stem = self.reading.sections.compile.prefix or self.project.name
+            asked = self.reading.sections.compile
+            suffix = self.document.makes(asked.vendor_tool) if self.document else suffix
+            stem = asked.prefix or self.project.name
             is_name = stem == PurePosixPath(stem).name and len(stem.encode()) <= LONGEST
             if not is_name or stem.startswith("."):
                 place = self.reading.places.get("compile.prefix")
@@ -125,6 +130,8 @@ def _is_asked(stage: Stage, sections: Sections, inputs: Mapping[str, Node]) -> b
     absent |= {name for name in stage.sections if getattr(sections, name) is None}
     if absent - {*stage.optional}:
         return False
+    if stage.name in WANTED and not WANTED[stage.name](sections):
+        return False
     artifact = stage.name.removesuffix(SCORE)
     asked = () if sections.evaluation is None else sections.evaluation.artifacts
     return artifact == stage.name or artifact in (YARDSTICK, *asked)
@@ -173,16 +180,19 @@ def _node(branch: _Branch, stage: Stage, inputs: Mapping[str, Node]) -> Node:
         target=branch.target,
         path=branch.path(stage),
         inputs={name: node.name for name, node in inputs.items()},
-        params=_params(sections, stage),
+        params=_params(branch, stage),
         target_document=digest.plain(branch.document) if stage.asks_target else None,
         sources=_sources(sections, stage) if stage.reads_sources else (),
         places=_places(branch, stage),
     )
 
 
-def _params(sections: Sections, stage: Stage) -> dict[str, digest.Json]:
+def _params(branch: _Branch, stage: Stage) -> dict[str, digest.Json]:
     """What the stage reads. The prefix of a compiled file is in its path, and in no file."""
+    sections = branch.reading.sections
     found = {name: digest.plain(getattr(sections, name)) for name in stage.sections}
+    if stage.asks_said:
+        found["said"] = branch.project.said
     found.get("compile", {}).pop("prefix", None)
     return found
 

@@ -30,11 +30,15 @@ class Compile:
     ] = field(default_factory=dict)
     jobs: Annotated[int | None, Doc("Processes of the vendor's compiler.", 1, 4096)] = None
     debug: Annotated[bool, Doc("Whether the performance report tells of each layer.")] = False
+    vendor_tool: Annotated[
+        bool, Doc("The compiled file is what the vendor's own tool makes, which must be on PATH.")
+    ] = False
 
 
+OURS = ("prefix", "vendor_tool")  # no compiler is told these
 RECORDED = "recorded: for the vendor's compiler; our integers are the same whatever it says"
 
-# What comes of a key. A bundle's manifest holds them all, but for `prefix`.
+# What comes of a key. A bundle's manifest holds them all, but for OURS.
 EFFECTS: Mapping[str, str] = {
     "prefix": "names the compiled file",
     "compile_mode": RECORDED,
@@ -44,4 +48,5 @@ EFFECTS: Mapping[str, str] = {
     "input_source": RECORDED,
     "jobs": RECORDED,
     "debug": "the performance report has a row for each layer",
+    "vendor_tool": "the compiled file is the vendor's, and no bundle",
 }

@@ -20,7 +20,7 @@ from pipeline.project.document import Document, Spot, read_document, shown
 from pipeline.project.expand import NAME, merged, targets, variants
 from pipeline.project.schema import is_choice, schema_of
 from pipeline.project.sections import Sections
-from pipeline.project.vendor import Dialect, Note, spoken
+from pipeline.project.vendor import Dialect, Note, Said, spoken
 
 SCHEMA = schema_of(Sections)
 
@@ -53,6 +53,7 @@ class Project:
     variants: tuple[Project, ...] = ()
     notes: tuple[Note, ...] = ()
     variables: tuple[str, ...] = ()  # of the environment, that the YAML depends on
+    said: Said | None = None  # in a vendor's own words
 
 
 def read_project(directory: Path, dialects: Mapping[str, Dialect] | None = None) -> Project:
@@ -70,6 +71,8 @@ def read_project(directory: Path, dialects: Mapping[str, Dialect] | None = None)
     said = spoken(joined, directory, dialects or {})
     found = project_of(said.document, name, directory)
     files = (*files, *said.files)
+    told = [replace(variant, said=said.said) for variant in found.variants]
+    found = replace(found, said=said.said, variants=tuple(told))
     return replace(found, files=files, notes=said.notes, variables=said.variables)
 
 

@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePath
+from typing import TypedDict
 
 from pipeline.digest import Json
 from pipeline.errors import Place, ProjectError, did_you_mean
@@ -53,6 +54,13 @@ class Dialect:
     read: Callable[[Path], Config] = plain_config
 
 
+class Said(TypedDict):
+    """A vendor's own document, and the dialect it is in."""
+
+    dialect: str
+    document: Json
+
+
 @dataclass(frozen=True)
 class Spoken:
     """A native document, what its translation left out, and what else it was made from."""
@@ -61,6 +69,7 @@ class Spoken:
     notes: tuple[Note, ...] = ()
     files: tuple[Path, ...] = ()
     variables: tuple[str, ...] = ()
+    said: Said | None = None
 
 
 def spoken(document: Document, directory: Path, dialects: Mapping[str, Dialect]) -> Spoken:
@@ -85,7 +94,8 @@ def spoken(document: Document, directory: Path, dialects: Mapping[str, Dialect])
     base = "" if folder == "." else folder
     native = dialects[name].translate(read.document, base, rest.data)
     notes = dialects[name].notes(read.document)
-    return Spoken(merged(native, rest), notes, read.files, read.variables)
+    said = Said(dialect=name, document=read.document.data)
+    return Spoken(merged(native, rest), notes, read.files, read.variables, said)
 
 
 def _named(document: Document, key: str) -> str:

@@ -13,6 +13,7 @@ from pipeline.stages.evaluation import evaluation
 from pipeline.stages.findings import findings
 from pipeline.stages.float_score import float_score
 from pipeline.stages.gates import gates
+from pipeline.stages.handover import handover
 from pipeline.stages.optimized_float import optimized_float
 from pipeline.stages.original_float import original_float
 from pipeline.stages.quantized import quantized
@@ -32,6 +33,7 @@ STAGES = stage_table(
     recipe,
     calibrated,
     quantized,
+    handover,
     compiled,
     comparison,
     float_score,

@@ -3,6 +3,9 @@
 hybrid   Q/DQ graph → integer program (pipeline.engine.lower) → bundle with its provenance, and
          with the Python of the custom operators and the metadata of a detector in it
 others   the same program → .tflite → Vela's, or IREE's (pipeline.compilers)
+
+Where `compile: {vendor_tool: true}` asks for it, the file is what the vendor's own tool makes of
+the hand-over; its version is in the key, and what it says is told.
 """
 
 from __future__ import annotations
@@ -15,11 +18,13 @@ from typing import ClassVar, Self
 from pipeline import digest
 from pipeline.bundle.archive import Bundle
 from pipeline.compilers.backends import built
+from pipeline.compilers.handover import Handover
+from pipeline.compilers.vendor_tool import vendor_made
 from pipeline.custom.operators import declared
 from pipeline.engine.lower import lowered
 from pipeline.errors import GraphError, ProjectError, Route
 from pipeline.graph import Graph
-from pipeline.project.compiling import Compile
+from pipeline.project.compiling import OURS, Compile
 from pipeline.project.files import SourceFiles
 from pipeline.project.sections import Security
 from pipeline.quant.converted import members_beside
@@ -27,11 +32,12 @@ from pipeline.quant.images import batch
 from pipeline.quant.policies import policies
 from pipeline.targets.settings import check_settings
 from pipeline.targets.target import Target
+from pipeline.targets.tools import TOOLS
 
 
 @dataclass(frozen=True)
 class Compiled:
-    """The file, whatever it is; its suffix is the target's (Target.suffix)."""
+    """The file, whatever it is; its suffix is the target's (Target.makes)."""
 
     data: bytes
 
@@ -52,8 +58,11 @@ def compiled(
     compile: Compile,
     security: Security,
     custom_operators: Sequence[str] = (),
+    handover: Handover | None = None,
 ) -> Compiled:
     check_settings(compile, quantized, target)
+    if handover is not None:
+        return Compiled(vendor_made(handover, TOOLS[target.vendor], target.name))
     program = lowered(quantized, target.rounding, target.runnable)
     beside, said = members_beside(quantized, target), policies(security, quantized, program)
     if target.backend != "hybrid":
@@ -69,7 +78,7 @@ def compiled(
         "target": digest.of_document(target),
     }
     code = declared(custom_operators, sources).used_by(quantized).sources
-    settings = {key: value for key, value in digest.plain(compile).items() if key != "prefix"}
+    settings = {key: value for key, value in digest.plain(compile).items() if key not in OURS}
     made = (target.name, program, provenance, batch(quantized), code, beside)
     bundle = Bundle(*made, settings=settings, security=said)
     return Compiled(bundle.to_bytes())

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from pipeline.bundle.archive import Bundle
+from pipeline.compilers.handover import Handover
 from pipeline.custom.operators import Operators, declared
 from pipeline.detection.notes import metadata_of
 from pipeline.engine.exact import ExactSession
@@ -35,7 +36,12 @@ def compiled_score(
     target: Target,
     sources: SourceFiles,
     custom_operators: Sequence[str] = (),
+    handover: Handover | None = None,
 ) -> Figures:
+    if handover is not None:
+        what = f"a file that the vendor's tool made for {target.name} is not run here"
+        hint = "leave `compiled` out of the artifacts: `quantized` is what npumake makes of it"
+        raise ProjectError(what, Route("evaluation.artifacts"), hint)
     operators = declared(custom_operators, sources)
     real = partial(float_session, original_float, operators)
     dataset = ground(original_float, inputs, data, evaluation, sources, real)

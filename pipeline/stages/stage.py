@@ -2,8 +2,9 @@
 
 Read off the signature, once, by `stage_table`: a parameter named like another stage is an input;
 one named like a section of the YAML is that section; `sources` are the files the sections name;
-`target` means one result per target, and so for every stage downstream. A stage is planned where
-all is there that has no default.
+`target` means one result per target, and so for every stage downstream; `said` is the vendor's own
+document, of a project that speaks its dialect. A stage is planned where all is there that has no
+default.
 
 A mapping of a stage's artifacts joins them: those of every target and variant, by the name of the
 build. Such a stage is made once for the whole project, and may ask for the `provenance` of all
@@ -21,7 +22,7 @@ from typing import Any, ClassVar, Protocol, Self, get_origin, get_type_hints
 from pipeline.project.sections import Sections
 
 SECTIONS = frozenset(field.name for field in fields(Sections))
-GIVEN = frozenset({"provenance", "sources", "target"})
+GIVEN = frozenset({"provenance", "said", "sources", "target"})
 
 
 class Artifact(Protocol):
@@ -47,6 +48,7 @@ class Stage:
     optional: tuple[str, ...] = ()  # inputs and sections that may be absent
     joins: bool = False  # its one input is a mapping: of all targets and variants
     asks_provenance: bool = False
+    asks_said: bool = False
 
     @property
     def module(self) -> str:
@@ -90,4 +92,5 @@ def _stage(function: Callable[..., Artifact], earlier: frozenset[str]) -> Stage:
         optional=tuple(n for n, given in parameters.items() if given.default is not given.empty),
         joins=any(get_origin(hints[name]) is Mapping for name in inputs),
         asks_provenance="provenance" in names,
+        asks_said="said" in names,
     )

@@ -21,13 +21,13 @@ METHODS = {
 PLAIN = {1: "gray", 3: "rgb"}  # channels of an 8-bit input of which no more is said
 
 
-def files(asked: Asked) -> dict[str, Json]:
+def named(asked: Asked) -> dict[str, Json]:
     """The files and folders that a document names, in `model_parameters`."""
     if asked.weights is None:
         model: dict[str, Json] = {"onnx_model": asked.model}
     else:
         model = {"prototxt": asked.model, "caffe_model": asked.weights}
-    return {**model, "working_dir": PRODUCTS}
+    return {**model, "working_dir": PRODUCTS, "output_model_file_prefix": asked.prefix}
 
 
 def model_group(asked: Asked) -> dict[str, Json]:
@@ -38,9 +38,8 @@ def model_group(asked: Asked) -> dict[str, Json]:
         "remove_node_name": model.remove_nodes,
     }
     return {
-        **files(asked),
+        **named(asked),
         "march": asked.target.march,
-        "output_model_file_prefix": asked.prefix,
         **{key: ";".join(names) for key, names in lists.items() if names},
     }
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,14 @@ from pipeline.targets.target import Target
 CALIBRATION = "calibration"  # the folder of a folder per input
 PRODUCTS = "model_output"  # where the tool leaves what it makes
 PATTERN = ("*", "...", "->", "(")  # what makes a node's name one of ours
+
+
+class Files(NamedTuple):
+    """What a command names: the model's file, Caffe's weights, and the chip."""
+
+    model: str
+    weights: str | None
+    chip: str
 
 
 @dataclass(frozen=True)
@@ -38,6 +46,10 @@ class Asked:
     weights: str | None = None
     folders: Mapping[str, str] | None = None
     said: Json = None
+
+    @property
+    def named(self) -> Files:
+        return Files(self.model, self.weights, self.target.name)
 
 
 @dataclass(frozen=True)
@@ -58,7 +70,7 @@ class Tool:
     config: str  # the file of its document
     models: tuple[str, ...]  # the formats it reads
     written: Callable[[Asked], Handed]
-    command: Callable[[Asked], tuple[str, ...]]
+    command: Callable[[Files], tuple[str, ...]]
     product: str  # what it makes, with {prefix}
     sample: Callable[[np.ndarray, ModelInput], np.ndarray] | None = None
     suffix: str = ".npy"  # of a sample; any other: bare numbers

@@ -113,6 +113,15 @@ class Iree:
 
 
 @dataclass(frozen=True)
+class VendorTool:
+    """The vendor's own compiler, which `compile.vendor_tool` has run."""
+
+    command: Annotated[str, Doc("Its name on PATH.")]
+    version: Annotated[str, Doc("The argument with which it tells its version.")]
+    makes: Annotated[str, Doc("The suffix of what it makes.")]
+
+
+@dataclass(frozen=True)
 class Target:
     name: str
     vendor: str
@@ -128,6 +137,7 @@ class Target:
         Doc("What makes the compiled file: our own integers, or a compiler."),
     ] = "hybrid"
     march: Annotated[str | None, Doc("The vendor's name of the architecture.")] = None
+    tool: Annotated[VendorTool | None, Doc("None: there is no command that one could call.")] = None
     accepts: Annotated[
         Accepts | None, Doc("What is documented of the vendor's own tool, to be told.")
     ] = None
@@ -177,8 +187,12 @@ class Target:
 
     @property
     def suffix(self) -> str:
-        """Of the compiled file."""
+        """Of the compiled file, where it is made here."""
         return SUFFIXES[self.backend]
+
+    def makes(self, with_tool: bool) -> str:
+        """The suffix of the compiled file, made by the vendor's own tool or here."""
+        return self.tool.makes if with_tool and self.tool else self.suffix
 
     @property
     def wide(self) -> Activations:

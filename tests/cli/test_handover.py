@@ -39,10 +39,15 @@ COMMANDS = {
     "sl1680": "synap convert --model model.onnx --meta meta.yaml --target SL1680 "
     "--out-dir model_output",
 }
+VERSIONS = {"rdk-x5": "--version", "nash-e": "--version", "sl1680": "version"}
 PRODUCTS = {"rdk-x5": "digits.bin", "nash-e": "digits.hbm", "sl1680": "model.synap"}
 STAND_IN = """\
 #!{python}
 import glob, os, pathlib, sys, yaml
+if sys.argv[1:] == [{version!r}]:
+    print("Start")
+    print("{name} {release}")
+    sys.exit()
 assert [os.path.basename(sys.argv[0]), *sys.argv[1:]] == {command!r}.split(), sys.argv
 said = yaml.safe_load(open({config!r}))
 groups = said.get("model_parameters", {{}})
@@ -132,13 +137,19 @@ def test_samples_are_in_each_tool_s_own_form(tmp_path):
 def stand_in(tmp_path, monkeypatch):
     """What puts an executable of the vendor's name on PATH, which checks how it is called."""
 
-    def put(target: str) -> None:
+    def put(target: str, product: str = "", release: str = "1.0") -> None:
         command = COMMANDS[target]
         file = tmp_path / "bin" / command.split()[0]
         file.parent.mkdir(exist_ok=True)
         config = TOOLS[target]["config"]
         text = STAND_IN.format(
-            python=sys.executable, command=command, config=config, product=PRODUCTS[target]
+            python=sys.executable,
+            command=command,
+            config=config,
+            product=product or PRODUCTS[target],
+            version=VERSIONS[target],
+            name=file.name,
+            release=release,
         )
         file.write_text(text)
         file.chmod(0o755)

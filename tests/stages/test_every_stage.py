@@ -16,7 +16,8 @@ from pipeline.make.node import Node
 from pipeline.stages import STAGES
 from pipeline.stages.stage import stage_table
 
-REPORTED = ("findings", "report")
+# By stage, the project that has it, where the one with an evaluation has not.
+HOMES = {"findings": "reported_once", "handover": "handed_once", "report": "reported_once"}
 
 
 def the_build(workspace: Workspace) -> Build:
@@ -26,8 +27,7 @@ def the_build(workspace: Workspace) -> Build:
 
 def a_build_with(stage: str, request: pytest.FixtureRequest) -> Build:
     """One of a project that has the stage."""
-    name = "reported_once" if stage in REPORTED else "scored_once"
-    return the_build(request.getfixturevalue(name))
+    return the_build(request.getfixturevalue(HOMES.get(stage, "scored_once")))
 
 
 def node_of(build: Build, stage: str) -> Node:

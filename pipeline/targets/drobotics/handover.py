@@ -12,14 +12,14 @@ from pipeline.targets.groups import (
     MODELS,
     calibration_group,
     compiler_group,
-    files,
     folders,
     input_group,
     left_out,
     model_group,
+    named,
     numbers,
 )
-from pipeline.targets.handover import Asked, Handed, Tool, renamed, unsaid
+from pipeline.targets.handover import Asked, Files, Handed, Tool, renamed, unsaid
 
 NORM_TYPES = {asked: name for name, asked in NORMS.items()}
 SAMPLES: dict[str, Json] = {"cal_data_type": "float32", "preprocess_on": False}
@@ -33,7 +33,7 @@ def written(asked: Asked) -> Handed:
     """Raises ProjectError for what hb_mapper has no word for and cannot do without."""
     samples = {**folders(asked), **(SAMPLES if asked.folders else {})}
     if asked.said is not None:
-        changed = {"model_parameters": files(asked), "calibration_parameters": samples}
+        changed = {"model_parameters": named(asked), "calibration_parameters": samples}
         return renamed(asked.said, changed)
     document = {
         "model_parameters": model_group(asked),
@@ -77,8 +77,8 @@ def _sample(values: np.ndarray, given: ModelInput) -> np.ndarray:
     return values.astype("<f4")
 
 
-def _command(asked: Asked) -> tuple[str, ...]:
-    kind = "onnx" if asked.weights is None else "caffe"
+def _command(files: Files) -> tuple[str, ...]:
+    kind = "onnx" if files.weights is None else "caffe"
     return ("hb_mapper", "makertbin", "--config", HB_MAPPER.config, "--model-type", kind)
 
 

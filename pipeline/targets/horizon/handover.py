@@ -13,11 +13,11 @@ from pipeline.targets.groups import (
     MODELS,
     calibration_group,
     compiler_group,
-    files,
     folders,
     input_group,
     left_out,
     model_group,
+    named,
     numbers,
     types,
 )
@@ -31,7 +31,7 @@ COMPILED = ("compile_mode", "optimize_level", "core_num", "max_time_per_fc", "jo
 def written(asked: Asked) -> Handed:
     """Raises ProjectError for what hb_compile has no word for and cannot do without."""
     if asked.said is not None:
-        changed = {"model_parameters": files(asked), "calibration_parameters": folders(asked)}
+        changed = {"model_parameters": named(asked), "calibration_parameters": folders(asked)}
         return renamed(asked.said, changed)
     calibration = {key: x for key, x in calibration_group(asked).items() if x is not None}
     document = {
@@ -85,7 +85,7 @@ HB_COMPILE = Tool(
     CONFIG,
     MODELS,
     written,
-    lambda asked: ("hb_compile", "-c", CONFIG),
+    lambda _: ("hb_compile", "-c", CONFIG),
     "{prefix}.hbm",
     _sample,
 )

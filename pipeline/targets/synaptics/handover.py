@@ -19,6 +19,7 @@ from pipeline.targets.handover import (
     CALIBRATION,
     PRODUCTS,
     Asked,
+    Files,
     Handed,
     Tool,
     is_pattern,
@@ -146,10 +147,10 @@ def _sample(values: np.ndarray, given: ModelInput) -> np.ndarray:
     return normalized(values, given.said.mean, given.said.scale, given.said.layout)
 
 
-def _command(asked: Asked) -> tuple[str, ...]:
-    weights = () if asked.weights is None else ("--weights", asked.weights)
-    named = ("--model", asked.model, *weights, "--meta", CONFIG)
-    return ("synap", "convert", *named, "--target", SOCS[asked.target.name], "--out-dir", PRODUCTS)
+def _command(files: Files) -> tuple[str, ...]:
+    weights = () if files.weights is None else ("--weights", files.weights)
+    named = ("--model", files.model, *weights, "--meta", CONFIG)
+    return ("synap", "convert", *named, "--target", SOCS[files.chip], "--out-dir", PRODUCTS)
 
 
 SYNAP = Tool("synap", "synap", CONFIG, MODELS, written, _command, "model.synap", _sample)

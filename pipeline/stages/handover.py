@@ -1,0 +1,89 @@
+"""handover: what the vendor's own tool is given: its YAML, the model, samples, the exact command.
+
+Made where `compile: {vendor_tool: true}` has the tool run on it: the same directory as
+`npumake handover` writes, in a ZIP. What of the project its YAML has no word for is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from pipeline.compilers.handed import NO_SAMPLES, files, model_names, sample_folders
+from pipeline.compilers.handover import Handover
+from pipeline.compilers.vendor_tool import PREFIX
+from pipeline.data.given import Given, given
+from pipeline.detection.notes import tiling
+from pipeline.errors import ProjectError, Route
+from pipeline.graph import Graph
+from pipeline.progress import tell
+from pipeline.project.files import SourceFiles
+from pipeline.project.sections import (
+    Calibration,
+    Compile,
+    Files,
+    Input,
+    Model,
+    Quantization,
+    Sections,
+    Security,
+)
+from pipeline.project.vendor import Said
+from pipeline.quant.inputs import model_inputs
+from pipeline.targets.handover import Asked, Tool
+from pipeline.targets.target import Target
+from pipeline.targets.tools import TOOLS
+
+
+def handover(
+    original_float: Graph,
+    model: Model,
+    inputs: Mapping[str, Input],
+    data: Mapping[str, Files],
+    calibration: Calibration,
+    quantization: Quantization,
+    compile: Compile,
+    security: Security,
+    target: Target,
+    sources: SourceFiles,
+    said: Said | None,
+) -> Handover:
+    if target.tool is None:
+        what = f"there is no vendor's tool to call for `{target.name}`"
+        hint = "say it of other targets only: `targets: [{rdk-x5: {compile: ...}}]`"
+        raise ProjectError(what, Route("compile.vendor_tool"), hint)
+    sections = Sections(
+        model=model,
+        targets=(target.name,),
+        inputs=inputs,
+        data=data,
+        calibration=calibration,
+        quantization=quantization,
+        compile=compile,
+        security=security,
+    )
+    tool = TOOLS[target.vendor]
+    asked, sets = question(tool, sections, target, original_float, sources, PREFIX, said)
+    for what in tool.written(asked).left_out:
+        tell(f"{tool.config} does not say `{what}`")
+    return Handover(partial(files, tool, asked, sources, sets))
+
+
+def question(
+    tool: Tool,
+    sections: Sections,
+    target: Target,
+    original_float: Graph,
+    sources: SourceFiles,
+    prefix: str,
+    said: Said | None,
+) -> tuple[Asked, Sequence[Given]]:
+    """What the tool is asked, and the samples it is handed; `said` counts where it speaks the
+    tool's dialect. Raises ProjectError."""
+    inputs = model_inputs(original_float, sections.inputs)
+    has_samples = bool(sections.data) and sections.calibration.method not in NO_SAMPLES
+    sets = given(inputs, sections.data, sources, tiling(original_float)) if has_samples else []
+    model, weights = model_names(tool, sources)
+    folders = sample_folders(inputs) if has_samples else None
+    own = said["document"] if said is not None and said["dialect"] == tool.dialect else None
+    return Asked(sections, target, inputs, prefix, model, weights, folders, own), sets
