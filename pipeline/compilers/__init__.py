@@ -4,6 +4,8 @@
     draft       the network being drawn: which layout each tensor has, what is transposed when
     operators   the table: instruction → operators of TensorFlow Lite
     tflite      program → .tflite        vela, iree    .tflite → what a chip loads
+    adapters    the same by compilers in interpreters of their own, most of them from Q/DQ
+    handed      what a vendor's closed tool is given        vendor_tool    and what it makes
 
 It refuses to know how the numbers came about: grids and weights are those of the program.
 """

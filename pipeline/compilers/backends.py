@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 
 from pipeline.bundle.archive import zipped
 from pipeline.bundle.program import Program
-from pipeline.compilers.iree import with_iree
+from pipeline.compilers.adapters.adapter import ADAPTERS, Adapter, adapted
+from pipeline.compilers.iree import tosa, with_iree
 from pipeline.compilers.tflite import tflite_file
 from pipeline.compilers.vela import with_vela
 from pipeline.graph import Graph
@@ -19,19 +20,35 @@ def _tflite(model: bytes, target: Target) -> tuple[bytes, Members]:
     return model, {}
 
 
+def _torq(model: bytes, target: Target) -> tuple[bytes, Members]:
+    (made,) = adapted(ADAPTERS["torq"], tosa(model), target.told).values()
+    return made, {}
+
+
 # .tflite, target → the file, and what the compiler tells beside it
 BACKENDS: Mapping[str, Callable[[bytes, Target], tuple[bytes, Members]]] = {
     "iree": with_iree,
     "tflite": _tflite,
+    "torq": _torq,
     "vela": with_vela,
 }
 
 
-def built(program: Program, quantized: Graph, target: Target, beside: Mapping[str, bytes]) -> bytes:
-    """The compiled file; members in a ZIP behind it, as TensorFlow Lite's metadata has them.
+def _of_graph(adapter: Adapter, quantized: Graph, target: Target, beside: Members) -> bytes:
+    """Of a compiler that takes the Q/DQ graph: its only file, or a ZIP of several."""
+    made = adapted(adapter, quantized.to_bytes(), target.told)
+    return zipped({**made, **beside}) if len(made) > 1 else next(iter(made.values()))
+
+
+def built(program: Program, quantized: Graph, target: Target, beside: Members) -> bytes:
+    """The compiled file; members in a ZIP behind it, as TensorFlow Lite's metadata has them, where
+    the file may have one.
 
     Raises GraphError for what TensorFlow Lite cannot hold, StageError where a compiler fails.
     """
+    adapter = ADAPTERS.get(target.backend)
+    if adapter is not None and adapter.takes == "model.onnx":
+        return _of_graph(adapter, quantized, target, beside)
     made, told = BACKENDS[target.backend](tflite_file(program, quantized), target)
     members = {**told, **beside}
     return made + zipped(members) if members else made

@@ -32,8 +32,7 @@ def with_iree(model: bytes, target: Target) -> tuple[bytes, dict[str, bytes]]:
     assert processor is not None
     with TemporaryDirectory() as name:
         folder = Path(name)
-        (folder / "model.tflite").write_bytes(model)
-        run_python(["-c", CONVERT], folder, (TOSA, IREE))
+        (folder / "model.mlirbc").write_bytes(tosa(model, IREE))
         arguments = ["-m", "iree.compiler.tools.scripts.iree_compile", "model.mlirbc"]
         arguments += ["--iree-input-type=tosa", "--iree-hal-target-backends=llvm-cpu"]
         arguments += [f"--iree-llvmcpu-target-triple={processor.triple}"]
@@ -43,6 +42,15 @@ def with_iree(model: bytes, target: Target) -> tuple[bytes, dict[str, bytes]]:
     network = read_network(model)
     interface = {"inputs": _told(network.inputs), "outputs": _told(network.outputs)}
     return made, {INTERFACE: digest.canonical(interface)}
+
+
+def tosa(model: bytes, needs: str = TOSA) -> bytes:
+    """A .tflite as TOSA, in bytecode. Raises StageError where a tool is not here, or fails."""
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "model.tflite").write_bytes(model)
+        run_python(["-c", CONVERT], folder, (TOSA, needs))
+        return (folder / "model.mlirbc").read_bytes()
 
 
 def _told(tensors: Sequence[Tensor]) -> list[Json]:

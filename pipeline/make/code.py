@@ -3,7 +3,7 @@
 The closure of a module is itself and every `pipeline.*` module it imports, transitively. A module
 counts as its syntax tree without docstrings: a comment, a docstring or formatting changes nothing.
 A package's `__init__` counts when it is imported by name; otherwise it only runs imports. A module
-called `assets` counts with every file beside and below it that is no Python, byte by byte.
+called `assets` counts with every file beside and below it that is no module, byte by byte.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import pipeline
 from pipeline import digest
 from pipeline.cache.publish import replacing
 from pipeline.cache.signature import FileDigests
+from pipeline.compilers.adapters.adapter import ADAPTERS, versions
 from pipeline.compilers.versions import tool_version
 from pipeline.make.node import Node
 
@@ -39,8 +40,9 @@ DISTRIBUTIONS = {
 # What reads a file in a process of its own counts too, though no module imports it.
 CONVERTERS = {".pb": ("tensorflow", "tensorflow-cpu", "tf2onnx")}
 
-# By Target.backend: what makes the compiled file in a process of its own.
+# By Target.backend: what makes the compiled file in a process of its own, by this interpreter.
 COMPILERS = {
+    "torq": ("tosa-converter-for-tflite",),
     "vela": ("ethos-u-vela",),
     "iree": ("iree-base-compiler", "tosa-converter-for-tflite"),
 }
@@ -127,7 +129,7 @@ class SourceCode:
         if module.rpartition(".")[2] != ASSETS:
             return {}
         room = PACKAGE.joinpath(*module.split(".")[1:-1])
-        files = [file for file in _files(str(room)) if not file.endswith((".py", ".pyc"))]
+        files = [file for file in _files(str(room)) if not _is_module(file)]
         return {os.path.relpath(file, PACKAGE): self._files.of(Path(file)) for file in files}
 
     def _module(self, name: str) -> Source | None:
@@ -186,6 +188,12 @@ def _package_files(directory: str) -> list[str]:
     return [file for file in _files(directory) if file.endswith((".py", ".yaml"))]
 
 
+def _is_module(file: str) -> bool:
+    """Python that is imported. What lies in a folder that is no package is a script."""
+    is_script = not os.path.exists(os.path.join(os.path.dirname(file), "__init__.py"))
+    return file.endswith(".pyc") or (file.endswith(".py") and not is_script)
+
+
 def _files(directory: str) -> list[str]:
     found = []
     with os.scandir(directory) as entries:
@@ -214,6 +222,7 @@ def compilers(node: Node) -> dict[str, str]:
         found = {tool["command"]: tool_version(tool["command"], tool["version"])}
     else:
         found = {name: _version_if_any(name) for name in COMPILERS.get(target["backend"], ())}
+        found |= versions(ADAPTERS[target["backend"]]) if target["backend"] in ADAPTERS else {}
     return {name: version for name, version in found.items() if version}
 
 

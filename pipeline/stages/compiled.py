@@ -2,7 +2,8 @@
 
 hybrid   Q/DQ graph → integer program (pipeline.engine.lower) → bundle with its provenance, and
          with the Python of the custom operators and the metadata of a detector in it
-others   the same program → .tflite → Vela's, or IREE's (pipeline.compilers)
+others   the same program → .tflite → Vela's, or IREE's (pipeline.compilers); or the Q/DQ graph →
+         OpenVINO's, Qualcomm's or Rockchip's, each in an interpreter of its own
 
 Where `compile: {vendor_tool: true}` asks for it, the file is what the vendor's own tool makes of
 the hand-over; its version is in the key, and what it says is told.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from pipeline.project.doc import Doc
@@ -18,7 +19,16 @@ SPELLED_OUT = {
 
 
 # Of the compiled file, by what makes it.
-SUFFIXES = {"hybrid": ".hybrid", "tflite": ".tflite", "vela": ".tflite", "iree": ".vmfb"}
+SUFFIXES = {
+    "hybrid": ".hybrid",
+    "tflite": ".tflite",
+    "vela": ".tflite",
+    "iree": ".vmfb",
+    "openvino": ".zip",
+    "qnn": ".onnx",
+    "rknn": ".rknn",
+    "torq": ".vmfb",
+}
 
 
 @dataclass(frozen=True)
@@ -133,9 +143,12 @@ class Target:
         Doc("How an accumulator is rounded onto the output grid; twice: as TensorFlow Lite."),
     ]
     backend: Annotated[
-        Literal["hybrid", "tflite", "vela", "iree"],
+        Literal["hybrid", "tflite", "vela", "iree", "openvino", "qnn", "rknn", "torq"],
         Doc("What makes the compiled file: our own integers, or a compiler."),
     ] = "hybrid"
+    told: Annotated[
+        Mapping[str, str], Doc("What a compiler in an interpreter of its own is told of the chip.")
+    ] = field(default_factory=dict)
     march: Annotated[str | None, Doc("The vendor's name of the architecture.")] = None
     tool: Annotated[VendorTool | None, Doc("None: there is no command that one could call.")] = None
     accepts: Annotated[

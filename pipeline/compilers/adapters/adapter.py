@@ -1,0 +1,113 @@
+"""ADAPTERS: by Target.backend, a compiler in an interpreter of its own.
+
+What rknn and torq make differs in some bytes each time: a file is known by the key of what it was
+made from, the versions of its compiler in it, and two are never compared by their bytes.
+
+Imports nothing that computes: it runs in every build, also when there is nothing to do.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Literal
+
+from pipeline.compilers.adapters.assets import SCRIPTS
+from pipeline.compilers.process import TOLD
+from pipeline.compilers.versions import answer
+from pipeline.errors import StageError
+
+ASK = "import importlib.metadata as m, sys; print(*map(m.version, sys.argv[1:]))"
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """`distributions` are what the interpreter must have, `makes` the files that the script writes:
+    one, or those of a ZIP."""
+
+    name: str
+    script: str
+    distributions: tuple[str, ...]
+    takes: Literal["model.onnx", "model.tflite", "model.mlirbc"]
+    makes: tuple[str, ...]
+
+    @property
+    def variable(self) -> str:
+        """Of the environment, which names the interpreter."""
+        return f"NPUMAKE_{self.name.upper()}_PYTHON"
+
+
+ADAPTERS: Mapping[str, Adapter] = {
+    adapter.name: adapter
+    for adapter in (
+        Adapter(
+            "openvino",
+            "with_openvino.py",
+            ("openvino",),
+            "model.onnx",
+            ("model.xml", "model.bin"),
+        ),
+        Adapter(
+            "qnn",
+            "with_qnn.py",
+            ("onnxruntime-qnn", "onnxruntime"),
+            "model.onnx",
+            ("compiled.onnx",),
+        ),
+        Adapter("rknn", "with_rknn.py", ("rknn-toolkit2",), "model.onnx", ("model.rknn",)),
+        Adapter("torq", "with_torq.py", ("torq-compiler",), "model.mlirbc", ("model.vmfb",)),
+    )
+}
+
+
+def versions(adapter: Adapter) -> dict[str, str]:
+    """By distribution; empty where there is no interpreter that has them all."""
+    interpreter = os.environ.get(adapter.variable)
+    if not interpreter or not os.path.isfile(interpreter):
+        return {}
+    asked = (interpreter, "-I", "-c", ASK, *adapter.distributions)
+    said = answer(asked, os.stat(interpreter).st_mtime_ns).split()
+    return dict(zip(adapter.distributions, said, strict=True)) if said else {}
+
+
+def adapted(adapter: Adapter, model: bytes, told: Mapping[str, str]) -> dict[str, bytes]:
+    """The files that the compiler makes of a model, by name.
+
+    Raises StageError where it is not here, fails, or leaves one of them out.
+    """
+    if not versions(adapter):
+        needed = " ".join(adapter.distributions)
+        what = f"this target needs {needed}, in an interpreter of its own"
+        hint = f"`python -m venv X`, `X/bin/pip install {needed}`, {adapter.variable}=X/bin/python"
+        raise StageError(what, None, hint)
+    interpreter = os.path.abspath(os.environ[adapter.variable])
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / adapter.takes).write_bytes(model)
+        (folder / "told.json").write_text(json.dumps(dict(told)))
+        done = subprocess.run(
+            [interpreter, "-I", str(SCRIPTS / adapter.script)],
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+        if done.returncode:
+            what = f"{adapter.distributions[0]} fails with exit status {done.returncode}"
+            raise StageError(f"{what}:\n{_last_lines(done.stdout)}")
+        missing = [made for made in adapter.makes if not (folder / made).is_file()]
+        if missing:
+            what = f"{adapter.distributions[0]} succeeds and leaves no {missing[0]}"
+            raise StageError(f"{what}:\n{_last_lines(done.stdout)}")
+        return {made: (folder / made).read_bytes() for made in adapter.makes}
+
+
+def _last_lines(said: bytes) -> str:
+    lines = said.decode("utf-8", "replace").splitlines()
+    return "\n".join([line for line in lines if line.strip()][-TOLD:])
