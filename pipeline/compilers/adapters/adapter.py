@@ -82,8 +82,9 @@ def adapted(adapter: Adapter, model: bytes, told: Mapping[str, str]) -> dict[str
     """
     if not versions(adapter):
         needed = " ".join(adapter.distributions)
-        what = f"this target needs {needed}, in an interpreter of its own"
-        hint = f"`python -m venv X`, `X/bin/pip install {needed}`, {adapter.variable}=X/bin/python"
+        what = f"this target needs {needed}, which is not here"
+        how = f"`python -m venv X`, `X/bin/pip install {needed}`, {adapter.variable}=X/bin/python"
+        hint = f"it has an interpreter of its own: {how}"
         raise StageError(what, None, hint)
     interpreter = os.path.abspath(os.environ[adapter.variable])
     with TemporaryDirectory() as name:
