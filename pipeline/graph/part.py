@@ -17,28 +17,34 @@ def reads(node: Node) -> tuple[Value, ...]:
 
 
 def part(graph: Graph, nodes: Sequence[Node], made: Iterable[Value]) -> Graph:
-    """A model of these nodes, in order, that gives `made`: what they read is fed or constant."""
-    inside = {value for node in nodes for value in node.outputs}
-    read = dict.fromkeys(value for node in nodes for value in reads(node) if value not in inside)
-    twins = {value: _twin(value) for value in (*read, *inside)}
+    """A model of these nodes, in order, that gives `made`: what they read is fed or constant.
+
+    Nodes may be of other graphs at the same opsets, too: a value is known by its name."""
+    inside = {value.name: value for node in nodes for value in node.outputs}
+    read = {value.name: value for node in nodes for value in reads(node)}
+    outside = {name: value for name, value in read.items() if name not in inside}
+    twins = {name: _twin(value) for name, value in (outside | inside).items()}
     copies = [
         ir.Node(
             node.domain,
             node.op_type,
-            [None if value is None else twins[value] for value in node.inputs],
+            [None if value is None else twins[value.name] for value in node.inputs],
             node.attributes.values(),
-            outputs=[twins[value] for value in node.outputs],
+            outputs=[twins[value.name] for value in node.outputs],
             name=node.name,
+            metadata_props=node.metadata_props,
         )
         for node in nodes
     ]
     return Graph(
         ir.Model(
             ir.Graph(
-                [twins[value] for value in read if value.const_value is None],
-                [twins[value] for value in made],
+                [twins[name] for name, value in outside.items() if value.const_value is None],
+                [twins[value.name] for value in made],
                 nodes=copies,
-                initializers=[twins[value] for value in read if value.const_value is not None],
+                initializers=[
+                    twins[name] for name, value in outside.items() if value.const_value is not None
+                ],
                 opset_imports=graph.model.opset_imports,
                 name=copies[0].name,
             ),

@@ -1,7 +1,7 @@
 """compiled: one file per target: our own exact integers, or what the target's compiler makes.
 
-hybrid   Q/DQ graph → integer program (pipeline.engine.lower) → bundle with its provenance, and
-         with the Python of the custom operators and the metadata of a detector in it
+hybrid   Q/DQ graph → integer program (pipeline.engine.lower), its CPU nodes as subgraphs → bundle
+         with its provenance, the Python of the custom operators and the metadata of a detector
 others   the same program → .tflite → Vela's, or IREE's (pipeline.compilers)
 """
 
@@ -17,6 +17,7 @@ from pipeline.bundle.archive import Bundle
 from pipeline.compilers.backends import built
 from pipeline.custom.operators import declared
 from pipeline.engine.lower import lowered
+from pipeline.engine.subgraphs import joined
 from pipeline.errors import GraphError, ProjectError, Route
 from pipeline.graph import Graph
 from pipeline.project.compiling import Compile
@@ -70,6 +71,6 @@ def compiled(
     }
     code = declared(custom_operators, sources).used_by(quantized).sources
     settings = {key: value for key, value in digest.plain(compile).items() if key != "prefix"}
-    made = (target.name, program, provenance, batch(quantized), code, beside)
+    made = (target.name, joined(program), provenance, batch(quantized), code, beside)
     bundle = Bundle(*made, settings=settings, security=said)
     return Compiled(bundle.to_bytes())
