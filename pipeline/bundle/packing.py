@@ -2,15 +2,16 @@
 
 A constant is (offset, dtype, shape): little-endian and in C order, each at a multiple of 64, equal
 ones once. The ONNX model of a CPU subgraph is a member of its own, which the instruction names: any
-ONNX tool reads it, none of this room does. The memory plan stands beside, for whoever runs it in one arena. `unpacked` takes nothing
-that `packed` would not have written, so a program has exactly one spelling.
+ONNX tool reads it, none of this room does. The memory plan stands beside, for whoever runs it in
+one arena. `unpacked` takes nothing that `packed` would not have written, so a program has exactly
+one spelling.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -30,7 +31,7 @@ class Packed(NamedTuple):
     """`models` are the CPU subgraphs by the names of their members, in order."""
 
     document: Json
-    weights: bytes | memoryview
+    weights: Any  # bytes, or a memoryview of them where they lie
     models: dict[str, bytes]
 
 
@@ -130,9 +131,11 @@ def _constant(place: Json, op: str, given: Packed) -> np.ndarray:
 
 
 def _refuse_loose_ends(program: Program) -> None:
-    """Whatever is read was fed or made before, and is described."""
+    """Whatever is read was fed or made before, and is described; nothing is made twice."""
     known = set(program.inputs)
     for step in program.instructions:
+        if not known.isdisjoint(step.outputs) or len(set(step.outputs)) < len(step.outputs):
+            raise ValueError(f"`{step.name}` makes what was there before")
         if not known.issuperset(step.inputs):
             raise ValueError(f"`{step.name}` reads what nothing made")
         known.update(step.outputs)

@@ -8,6 +8,18 @@ import onnx_ir as ir
 
 from pipeline.graph.graph import Graph, Node, Value
 
+SIZED_BY_NUMBERS = (
+    "CenterCropPad",
+    "ConstantOfShape",
+    "Expand",
+    "OneHot",
+    "Pad",
+    "Range",
+    "Resize",
+    "Tile",
+    "Upsample",
+)
+
 
 def reads(node: Node) -> tuple[Value, ...]:
     """The values of the graph that a node reads, each once; by its branches and bodies too."""
@@ -68,6 +80,16 @@ def complete(graph: Graph) -> Graph:
     if all(value.shape is not None and value.type is not None for value in made):
         return graph
     return graph.with_shapes()
+
+
+def derived(graph: Graph) -> Graph:
+    """A copy with shapes inferred anew where numbers that are computed could make a tensor larger
+    than a file claims: such a shape is open now, unless constants tell it. Raises GraphError."""
+    copy = graph.copy()
+    for node in copy.nodes(*SIZED_BY_NUMBERS):
+        for value in node.outputs:
+            value.shape = None
+    return copy.with_shapes()
 
 
 def _looked_up(body: ir.Graph) -> Iterator[Value | None]:

@@ -43,7 +43,11 @@ def test_what_hands_tensors_on_is_one_model_and_branches_are_their_own():
 
 def test_the_bits_are_those_of_the_nodes_alone():
     alone = ReferenceSession(PROGRAM).run(None, X)
-    for session in (ReferenceSession(JOINED), ExactSession(JOINED), ExactSession(JOINED, at_once=1)):
+    for session in (
+        ReferenceSession(JOINED),
+        ExactSession(JOINED),
+        ExactSession(JOINED, at_once=1),
+    ):
         for ours, theirs in zip(session.run(None, X), alone, strict=True):
             np.testing.assert_array_equal(ours, theirs)
 
@@ -73,4 +77,6 @@ def test_any_zip_reader_finds_models_that_stock_tools_open(tmp_path):
         onnx.checker.check_model(onnx.load_from_string(data), full_check=True)
         onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
     whole = Bundle.load(tmp_path / "b.hybrid").program
-    assert [model_of(a).to_bytes() for a in whole.instructions if a.op == "onnx"] == [*found.values()]
+    assert [model_of(a).to_bytes() for a in whole.instructions if a.op == "onnx"] == [
+        *found.values()
+    ]
