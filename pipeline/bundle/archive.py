@@ -218,7 +218,7 @@ def _members(file: BinaryIO, data: memoryview) -> dict[str, Any]:
         inside = sorted({name for name in names if name.startswith((CODE, CPU))})
         beside = [name for name in BESIDE if name in names]
         if PACK in names:
-            raise GraphError("a packed model: choose one of those in it", hint="npumake info FILE")
+            raise GraphError("a packed model: choose one of those in it", hint="-m NAME")
         if SEAL in names:
             raise GraphError("a secure model: it opens with its keys", hint="npumake show FILE")
         if sorted(names) != sorted([*MEMBERS, *inside, *beside]):

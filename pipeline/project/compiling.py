@@ -30,6 +30,7 @@ class Compile:
     ] = field(default_factory=dict)
     jobs: Annotated[int | None, Doc("Processes of the vendor's compiler.", 1, 4096)] = None
     debug: Annotated[bool, Doc("Whether the performance report tells of each layer.")] = False
+    profiling: Annotated[bool, Doc("Whether `npumake bench` tells of each layer.")] = False
 
 
 RECORDED = "recorded: for the vendor's compiler; our integers are the same whatever it says"
@@ -44,4 +45,5 @@ EFFECTS: Mapping[str, str] = {
     "input_source": RECORDED,
     "jobs": RECORDED,
     "debug": "the performance report has a row for each layer",
+    "profiling": "npumake bench prints SyNAP's table of the layers; handed on to its converter",
 }

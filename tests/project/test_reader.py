@@ -113,6 +113,7 @@ FULL = {
         "input_source": {"image": "pyramid"},
         "jobs": 4,
         "debug": True,
+        "profiling": True,
     },
     "custom_operators": ["ops/*.py"],
     "variants": {"p9": {"calibration": {"percentile": 0.8}}},
@@ -246,6 +247,7 @@ OTHER = {
     "max_time_per_fc": 0,
     "image": "resizer",  # under input_source; no other route ends in it
     "debug": False,
+    "profiling": False,
     "recipe": "plain",
     "equalize": False,
     "migrate": False,

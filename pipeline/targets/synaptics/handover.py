@@ -149,7 +149,9 @@ def _sample(values: np.ndarray, given: ModelInput) -> np.ndarray:
 def _command(asked: Asked) -> tuple[str, ...]:
     weights = () if asked.weights is None else ("--weights", asked.weights)
     named = ("--model", asked.model, *weights, "--meta", CONFIG)
-    return ("synap", "convert", *named, "--target", SOCS[asked.target.name], "--out-dir", PRODUCTS)
+    profiling = ("--profiling",) if asked.sections.compile.profiling else ()
+    chip = ("--target", SOCS[asked.target.name])
+    return ("synap", "convert", *named, *chip, *profiling, "--out-dir", PRODUCTS)
 
 
 SYNAP = Tool("synap", "synap", CONFIG, MODELS, written, _command, "model.synap", _sample)
