@@ -28,7 +28,7 @@ PATTERN = ("*", "...", "->", "(")  # what makes a node's name one of ours
 class Asked:
     """A project for one target. `model` and `weights` are files of the hand-over, `folders` the
     samples' by input, none where there are no samples; `said` is the vendor's own document, None
-    of a project in our words."""
+    of a project in our words; `snapshot` is the file of all samples, for a tool that takes one."""
 
     sections: Sections
     target: Target
@@ -38,6 +38,7 @@ class Asked:
     weights: str | None = None
     folders: Mapping[str, str] | None = None
     said: Json = None
+    snapshot: str | None = None
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,7 @@ class Tool:
     product: str  # what it makes, with {prefix}
     sample: Callable[[np.ndarray, ModelInput], np.ndarray] | None = None
     suffix: str = ".npy"  # of a sample; any other: bare numbers
+    snapshot: bool = False  # whether it takes all samples as one file of EdgeFirst's contract
 
 
 def renamed(said: Json, changes: Mapping[str, Mapping[str, Json]]) -> Handed:
