@@ -8,6 +8,7 @@ same program is the same bytes on every machine.
     program.json     tensors and instructions; a constant is (offset, dtype, shape) in weights.bin;
                      the memory plan (pipeline.bundle.memory)
     weights.bin      the constants, each aligned to 64 bytes, equal ones stored once
+    cpu/<n>.onnx     the CPU subgraphs, if there are any: `onnx` instructions name them
     code/<file>      the Python of custom operators, if there are any
     edgefirst.json   a detector's metadata and its classes, for whoever decodes its outputs: any
     labels.txt       ZIP reader finds them, and none of this room looks into them
@@ -29,13 +30,13 @@ from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
 
 from pipeline import digest
-from pipeline.bundle.packing import packed, unpacked
+from pipeline.bundle.packing import CPU, Packed, packed, unpacked
 from pipeline.bundle.program import Program
 from pipeline.digest import Json
 from pipeline.errors import GraphError
 
 FORMAT = "npumake-hybrid"
-VERSION = 2
+VERSION = 3
 MAX_BATCH = 128
 WEIGHTS = "weights.bin"
 MEMBERS = ("manifest.json", "program.json", WEIGHTS, "provenance.json")
@@ -90,11 +91,12 @@ class Bundle:
         return {role: {**names, **self.security.get(role, {})} for role, names in usual.items()}
 
     def to_bytes(self) -> bytes:
-        program, weights = packed(self.program)
+        program, weights, models = packed(self.program)
         members = {
             "program.json": digest.canonical(program),
             WEIGHTS: weights,
             "provenance.json": digest.canonical(self.provenance),
+            **models,
             **{f"{CODE}{name}": self.code[name] for name in sorted(self.code)},
             **{name: self.beside[name] for name in BESIDE if name in self.beside},
         }
@@ -113,8 +115,11 @@ class Bundle:
             members = _members(file, held())
             manifest = _document(members.pop("manifest.json"))
             if (manifest["format"], manifest["version"]) != (FORMAT, VERSION):
-                raise GraphError(f"a bundle of another version: {manifest['version']}", name)
-            program = unpacked(_document(members["program.json"]), members[WEIGHTS])
+                what = f"a bundle of version {manifest['version']}; this npumake reads {VERSION}"
+                raise GraphError(what, name, "build it again from its project")
+            models = {name: data for name, data in members.items() if name.startswith(CPU)}
+            written = Packed(_document(members["program.json"]), members[WEIGHTS], models)
+            program = unpacked(written)
             target, batch = manifest["target"], _batch(manifest.get("batch", 1))
             code = {n.removeprefix(CODE): data for n, data in members.items() if n.startswith(CODE)}
             beside = {name: members[name] for name in BESIDE if name in members}
@@ -210,13 +215,13 @@ def _members(file: BinaryIO, data: memoryview) -> dict[str, Any]:
     with zipfile.ZipFile(file) as archive:
         entries = archive.infolist()
         names = [entry.filename for entry in entries]
-        code = sorted({name for name in names if name.startswith(CODE)})
+        inside = sorted({name for name in names if name.startswith((CODE, CPU))})
         beside = [name for name in BESIDE if name in names]
         if PACK in names:
-            raise GraphError("a packed model: choose one of those in it", hint="npumake info FILE")
+            raise GraphError("a packed model: choose one of those in it", hint="-m NAME")
         if SEAL in names:
             raise GraphError("a secure model: it opens with its keys", hint="npumake show FILE")
-        if sorted(names) != sorted([*MEMBERS, *code, *beside]):
+        if sorted(names) != sorted([*MEMBERS, *inside, *beside]):
             raise ValueError("other members than a bundle has")
         if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
             raise ValueError("its members are compressed")
@@ -224,10 +229,10 @@ def _members(file: BinaryIO, data: memoryview) -> dict[str, Any]:
             raise ValueError("its members overlap")
         if any(not 0 <= entry.header_offset < len(data) for entry in entries):
             raise ValueError("a member lies outside the file")
-        if any(".." in name or "\\" in name or "//" in name for name in code):
+        if any(".." in name or "\\" in name or "//" in name for name in inside):
             raise ValueError("the name of a member leads elsewhere")
         found: dict[str, Any] = {
-            name: archive.read(name) for name in (*MEMBERS, *code, *beside) if name != WEIGHTS
+            name: archive.read(name) for name in (*MEMBERS, *inside, *beside) if name != WEIGHTS
         }
         archive.open(WEIGHTS).close()  # refuses a header that contradicts the directory
         return found | {WEIGHTS: _view(data, archive.getinfo(WEIGHTS))}

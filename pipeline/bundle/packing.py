@@ -1,15 +1,17 @@
 """A program as plain JSON, and the bytes its constants lie in.
 
 A constant is (offset, dtype, shape): little-endian and in C order, each at a multiple of 64, equal
-ones once. The memory plan stands beside, for whoever runs it in one arena. `unpacked` takes nothing
-that `packed` would not have written, so a program has exactly one spelling.
+ones once. The ONNX model of a CPU subgraph is a member of its own, which the instruction names: any
+ONNX tool reads it, none of this room does. The memory plan stands beside, for whoever runs it in
+one arena. `unpacked` takes nothing that `packed` would not have written, so a program has exactly
+one spelling.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -22,11 +24,21 @@ T = TypeVar("T")
 
 ALIGNMENT = 64
 DTYPES = frozenset({"int8", "uint8", "int16", "uint16", "int32", "int64", "float32"})
+CPU = "cpu/"  # the folder of members that are ONNX
 
 
-def packed(program: Program) -> tuple[Json, bytes]:
-    """The program as JSON and its weights. Raises TypeError for a dtype that is not in DTYPES."""
+class Packed(NamedTuple):
+    """`models` are the CPU subgraphs by the names of their members, in order."""
+
+    document: Json
+    weights: Any  # bytes, or a memoryview of them where they lie
+    models: dict[str, bytes]
+
+
+def packed(program: Program) -> Packed:
+    """The program as members. Raises TypeError for a dtype that is not in DTYPES."""
     weights, places = bytearray(), dict[tuple[str, str], int]()
+    models: dict[str, bytes] = {}
 
     def place(array: np.ndarray) -> Json:
         if array.dtype.name not in DTYPES:
@@ -39,8 +51,14 @@ def packed(program: Program) -> tuple[Json, bytes]:
             weights.extend(data)
         return [places[key], array.dtype.name, list(array.shape)]
 
+    def model(data: np.ndarray) -> Json:
+        name = f"{CPU}subgraph_{len(models)}.onnx"
+        models[name] = data.tobytes()
+        return name
+
     def instruction(step: Instruction) -> Json:
-        constants = {role: place(step.constants[role]) for role in sorted(step.constants)}
+        write = model if step.op == "onnx" else place
+        constants = {role: write(step.constants[role]) for role in sorted(step.constants)}
         return {**digest.plain(replace(step, constants={})), "constants": constants}
 
     document = {
@@ -50,23 +68,24 @@ def packed(program: Program) -> tuple[Json, bytes]:
         "instructions": [instruction(step) for step in program.instructions],
         "memory": digest.plain(planned(program)),
     }
-    return document, bytes(weights)
+    return Packed(document, bytes(weights), models)
 
 
-def unpacked(document: Json, weights: bytes | memoryview) -> Program:
-    """The program that `packed` gives as `document` and `weights`.
+def unpacked(given: Packed) -> Program:
+    """The program of which `packed` gives these members.
 
     Raises KeyError, TypeError, ValueError or OverflowError when there is none. Constants are
     read-only views of `weights`: no shape makes this take more memory than there are bytes.
     """
+    document = given.document
     program = Program(
         _many(str, document["inputs"]),
         _many(str, document["outputs"]),
         {name: _tensor(tensor) for name, tensor in _a(dict, document["tensors"]).items()},
-        tuple(_instruction(step, weights) for step in _a(list, document["instructions"])),
+        tuple(_instruction(step, given) for step in _a(list, document["instructions"])),
     )
     _refuse_loose_ends(program)
-    if packed(program) != (document, weights):
+    if packed(program) != given:
         raise ValueError("the program is not written as a bundle writes it")
     return program
 
@@ -83,34 +102,40 @@ def _tensor(tensor: Json) -> Tensor:
     )
 
 
-def _instruction(step: Json, weights: bytes | memoryview) -> Instruction:
-    constants = _a(dict, step["constants"])
+def _instruction(step: Json, given: Packed) -> Instruction:
+    op, constants = _a(str, step["op"]), _a(dict, step["constants"])
+    if op == "onnx" and set(constants) != {"model"}:
+        raise ValueError("a CPU subgraph is one model")
     return Instruction(
-        _a(str, step["op"]),
+        op,
         _a(str, step["name"]),
         _many(str, step["inputs"]),
         _many(str, step["outputs"]),
-        {role: _constant(_a(list, place), weights) for role, place in constants.items()},
+        {role: _constant(place, op, given) for role, place in constants.items()},
         _a(dict, step["attributes"]),
         _many(str, step["origin"]),
     )
 
 
-def _constant(place: list[Json], weights: bytes | memoryview) -> np.ndarray:
-    offset, dtype, sizes = place
+def _constant(place: Json, op: str, given: Packed) -> np.ndarray:
+    if op == "onnx":
+        return np.frombuffer(given.models[_a(str, place)], np.uint8)
+    offset, dtype, sizes = _a(list, place)
     shape = _shape(sizes)
     if dtype not in DTYPES:
         raise ValueError(f"no constant is {dtype}")
     little = np.dtype(dtype).newbyteorder("<")
-    held = memoryview(weights)[_a(int, offset) :][: math.prod(shape) * little.itemsize]
+    held = memoryview(given.weights)[_a(int, offset) :][: math.prod(shape) * little.itemsize]
     # NumPy refuses to see more in `held` than there is.
     return np.ndarray(shape, little, held).astype(dtype, copy=False)
 
 
 def _refuse_loose_ends(program: Program) -> None:
-    """Whatever is read was fed or made before, and is described."""
+    """Whatever is read was fed or made before, and is described; nothing is made twice."""
     known = set(program.inputs)
     for step in program.instructions:
+        if not known.isdisjoint(step.outputs) or len(set(step.outputs)) < len(step.outputs):
+            raise ValueError(f"`{step.name}` makes what was there before")
         if not known.issuperset(step.inputs):
             raise ValueError(f"`{step.name}` reads what nothing made")
         known.update(step.outputs)

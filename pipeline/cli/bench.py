@@ -2,7 +2,10 @@
 
 example:
   npumake bench out/mobilenet.rdk-x5.hybrid --frame_count 200 --thread_num 2 --profile_path .
+  npumake bench both.hybrid -m a                 # one of a packed model
   npumake bench out/model.hybrid --profiling     # SyNAP's table, layer by layer
+
+A bundle built with `compile: {profiling: true}` has that table without being asked.
 
 The times are of this machine, not of the chip. With --profile_path, profiler.log and profiler.csv
 hold what each layer took, run by itself.
@@ -21,10 +24,12 @@ from pipeline.cli import keys
 from pipeline.errors import ProjectError
 
 if TYPE_CHECKING:
+    from pipeline.bundle.archive import Bundle
     from pipeline.runtime.timing import Layer, Perf
 
 MOST_THREADS = 8
 RUNS = 5  # of a layer by itself
+NO_TABLE = "no table of the layers: build it with `compile: {profiling: true}`, or say --profiling"
 TYPES = {
     "conv": "ConvolutionReluPoolingLayer2",
     "fully_connected_twice": "FullyConnectedReluLayer",
@@ -36,6 +41,7 @@ TYPES = {
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", type=Path, metavar="MODEL")
+    parser.add_argument("-m", dest="name", metavar="NAME", help="one of a packed model")
     for name, default, what in (
         ("frame_count", 200, "frames to run, 200"),
         ("perf_time", 0, "minutes to run instead; 0: go by the frames"),
@@ -51,6 +57,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(given: argparse.Namespace) -> int:
+    from pipeline.bundle.archive import Bundle
+    from pipeline.bundle.opening import opened_one
     from pipeline.runtime import Session
     from pipeline.runtime.timing import noise, perf
 
@@ -58,16 +66,23 @@ def run(given: argparse.Namespace) -> int:
         raise ProjectError(f"1 to {MOST_THREADS} threads, not {given.thread_num}", "--thread_num")
     if given.frame_count < 1 or given.perf_time < 0:
         raise ProjectError("there is nothing to run", "--frame_count")
-    session = Session(given.model, threads=1, keys=keys.keys_of(given))
+    is_bundle = given.model.suffix == Bundle.suffix
+    if given.profiling and not is_bundle:
+        raise ProjectError("only the layers of a .hybrid are run one by one", "--profiling")
+    opening = keys.keys_of(given)
+    session = Session(given.model, threads=1, model=given.name, keys=opening)
     feeds = noise(session.get_inputs())
     found = perf(session, feeds, given.frame_count, 60 * given.perf_time, given.thread_num)
     print(_text(found, given.thread_num))
-    if given.profile_path or given.profiling:
-        steps = _layers(given.model, feeds)
-        if given.profiling:
-            print(_table(steps, found))
-        if given.profile_path:
-            _write(given, found, steps)
+    bundle = opened_one(given.model, given.name, opening) if is_bundle else None
+    profiled = bundle is not None and bool(given.profiling or bundle.settings.get("profiling"))
+    steps = _layers(bundle, feeds) if bundle and (profiled or given.profile_path) else []
+    if bundle and profiled:
+        print(_table(steps, found, bundle))
+    elif bundle is not None:
+        print(NO_TABLE)
+    if given.profile_path:
+        _write(given, found, steps)
     return 0
 
 
@@ -84,26 +99,28 @@ def _text(found: Perf, threads: int) -> str:
     )
 
 
-def _layers(model: Path, feeds: Any) -> list[Layer]:
-    """Of a bundle; one image of a batch. Empty for a file whose layers we do not run."""
-    from pipeline.bundle.archive import Bundle
+def _layers(bundle: Bundle, feeds: Any) -> list[Layer]:
+    """One image of a batch."""
     from pipeline.runtime.timing import layers
 
-    if model.suffix != Bundle.suffix:
-        return []
-    bundle = Bundle.load(model)
     one = {
         name: x[: len(x) // bundle.batch] if bundle.batch > 1 else x for name, x in feeds.items()
     }
     return list(layers(bundle.program, one, RUNS))
 
 
-def _table(steps: Sequence[Layer], found: Perf) -> str:
+def _table(steps: Sequence[Layer], found: Perf, bundle: Bundle) -> str:
     """The network_profile of SyNAP's driver; cycles are the chip's, which is not here."""
+    from pipeline.bundle.memory import tensor_bytes
+
+    tensors = bundle.program.tensors
+    borders = [tensors[name] for name in (*bundle.program.inputs, *bundle.program.outputs)]
+    held = bundle.batch * sum(map(tensor_bytes, borders))
     program = [
         f"pid: {os.getpid()}, nid: 1, inference_count: {len(found.latencies)}, "
         f"inference_time: {1e6 * sum(found.latencies):.0f}, "
-        f"inference_last: {1e6 * found.latencies[-1]:.0f}, layers: {len(steps)}",
+        f"inference_last: {1e6 * found.latencies[-1]:.0f}, iobuf_count: {len(borders)}, "
+        f"iobuf_size: {held}, layers: {len(steps)}",
         "| lyr |      cycle |    time_us |    byte_rd |    byte_wr | type",
     ]
     for index, one in enumerate(steps):

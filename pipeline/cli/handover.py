@@ -12,7 +12,8 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,14 +37,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(given: argparse.Namespace) -> int:
-    from pipeline.compilers.handed import LIST
+    from pipeline.compilers.handed import LIST, files, own_snapshot
     from pipeline.compilers.vendor_tool import LOG, run_tool
     from pipeline.targets.handover import PRODUCTS
 
     _refuse_strangers_folder(given.out, LIST)
     tool, asked, sources, sets = _asked(given)
+    snapshot = own_snapshot(tool, sets)
+    asked = replace(asked, snapshot=snapshot and snapshot.name)
     left_out = tool.written(asked).left_out
-    count = _write(given.out, tool, asked, sources, sets)
+    count = _write(given.out, files(tool, asked, sources, sets, snapshot))
     print(f"handed over for {tool.name}: {count} files in {given.out}")
     for what in left_out:
         print(f"note: {tool.config} does not say `{what}`")
@@ -112,11 +115,11 @@ def _shared(made: Build, stage: str) -> Node:
     return next(n for n in made.plan.nodes if n.stage == stage and n.variant is None)
 
 
-def _write(out: Path, tool: Tool, asked: Asked, sources: SourceFiles, sets: Sequence[Given]) -> int:
+def _write(out: Path, files: Iterable[tuple[str, bytes]]) -> int:
     """Raises PipelineError. An earlier hand-over's samples go; its list is written last."""
     from pipeline import digest
     from pipeline.cache.publish import replacing
-    from pipeline.compilers.handed import LIST, SCRIPT, files
+    from pipeline.compilers.handed import LIST, SCRIPT
     from pipeline.targets.handover import CALIBRATION
 
     out.mkdir(parents=True, exist_ok=True)
@@ -124,7 +127,7 @@ def _write(out: Path, tool: Tool, asked: Asked, sources: SourceFiles, sets: Sequ
     if (out / CALIBRATION).is_dir():
         shutil.rmtree(out / CALIBRATION)
     digests = {}
-    for name, data in files(tool, asked, sources, sets):
+    for name, data in files:
         if name in digests:
             what = f"two files of the hand-over are called `{name}`"
             raise ProjectError(what, str(out), "rename the model's weights")

@@ -17,6 +17,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pipeline.cli import keys
 from pipeline.errors import GraphError
 
 if TYPE_CHECKING:
@@ -28,15 +29,15 @@ LISTING = Path("deleted_nodes_info.txt")
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", type=Path, metavar="HYBRID")
     parser.add_argument("-m", dest="name", metavar="NAME", help="one of a packed model")
+    keys.arguments(parser)
 
 
 def run(given: argparse.Namespace) -> int:
-    from pipeline.bundle.pack import bundles, chosen
+    from pipeline.bundle.opening import opened
     from pipeline.cache.publish import replacing
     from pipeline.runtime.border import deleted_nodes
 
-    one = {given.name: chosen(given.model, given.name)} if given.name else {}
-    found = one or bundles(given.model)
+    found = opened(given.model, given.name, keys.keys_of(given))
     print(f"npumake info version {version('npumake')}")
     for name, bundle in found.items():
         print(*_lines(name, bundle), sep="\n")

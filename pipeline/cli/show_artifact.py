@@ -3,6 +3,7 @@
 example:
   npumake show projects/digits/out/quantized.rdk-x5.onnx
   npumake show digits:rdk-x5/compiled --json
+  npumake show both.hybrid -m a                  # one of a packed model
   npumake show model.secure.hybrid --vendor-certificate vendor.pem   # who signed, and may he?
 """
 
@@ -23,16 +24,19 @@ from pipeline.make.node import Node
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("artifact", metavar="ARTIFACT", help="a file, or the name of a node")
+    parser.add_argument("-m", dest="name", metavar="NAME", help="one of a packed model")
     parser.add_argument("--json", action="store_true", help="for machines")
     what = "a secure model is checked against it"
     parser.add_argument("--vendor-certificate", type=Path, metavar="FILE", help=what)
 
 
 def run(given: argparse.Namespace) -> int:
-    from pipeline.debug.describe import describe
+    from pipeline.bundle.pack import chosen
+    from pipeline.debug.describe import describe, describe_bundle
 
     path, made = found(given.artifact)
-    description = digest.plain(describe(path))
+    told = describe_bundle(chosen(path, given.name)) if given.name else describe(path)
+    description = digest.plain(told)
     if given.vendor_certificate:
         _check_signature(path, given.vendor_certificate)
         description["facts"]["checked"] = f"yes, against {given.vendor_certificate.name}"

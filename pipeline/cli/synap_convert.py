@@ -23,7 +23,6 @@ NO_SYNAP = "A board loads a model.synap, which the vendor's toolkit makes. model
 POINTER = b"version https://git-lfs"  # how a file begins that stands for a larger one
 # Flags that speak to the vendor's compiler or its container.
 WITHOUT_EFFECT = {
-    "--profiling": "without effect: `npumake bench --profiling` times the layers of any model",
     "--verbose": "without effect: what is done is always told",
     **dict.fromkeys(("--cpu-profiling", "--debug", "--preserve"), argparse.SUPPRESS),
 }
@@ -46,6 +45,8 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     convert.add_argument("--out-dir", type=Path, required=True, metavar="DIR")
     convert.add_argument("--silent", action="store_true", help="tell nothing but errors")
+    what = "`npumake bench` prints the table of the layers"
+    convert.add_argument("--profiling", action="store_true", help=what)
     for flag, reason in WITHOUT_EFFECT.items():
         convert.add_argument(flag, action="store_true", help=reason)
     for flag in ("--tools-dir", "--vssdk-dir"):
@@ -103,7 +104,7 @@ def _project(given: argparse.Namespace, folder: Path) -> dict[str, Json]:
     beside: dict[str, Json] = {
         "model": {key: seen_from(folder, file) for key, file in model.items() if file},
         "targets": [TARGETS[given.target]],
-        "compile": {"prefix": "model"},
+        "compile": {"prefix": "model", **({"profiling": True} if given.profiling else {})},
     }
     said = SYNAP.translate(_metafile(given), "", beside)
     if given.meta is None:

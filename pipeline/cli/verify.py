@@ -13,6 +13,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pipeline.cli import keys
 from pipeline.errors import GateError
 
 if TYPE_CHECKING:
@@ -27,9 +28,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-i", "--input-img", action="append", metavar="[NAME=]FILE")
     digits = ("-d", "--compare_digits", "--compare-digits")
     parser.add_argument(*digits, type=int, default=5, metavar="N", help="decimals compared, 5")
+    keys.arguments(parser)
 
 
 def run(given: argparse.Namespace) -> int:
+    from pipeline.bundle.opening import opened_one
     from pipeline.bundle.pack import single
     from pipeline.cli.run import feeds_of, files_of
     from pipeline.debug.verify import changed_constants, program_of, verified
@@ -38,8 +41,9 @@ def run(given: argparse.Namespace) -> int:
     from pipeline.runtime.timing import noise
     from pipeline.targets.reader import read_target
 
-    bundle = single(given.bin_model)
-    session = Session(given.bin_model)
+    opening = keys.keys_of(given)
+    bundle = opened_one(given.bin_model, keys=opening) if opening else single(given.bin_model)
+    session = Session(given.bin_model, keys=opening)
     program = program_of(Graph.load(given.quanti_model), read_target(bundle.target))
     feeds = noise(session.get_inputs())
     if given.input_img:

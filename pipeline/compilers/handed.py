@@ -3,7 +3,7 @@
     hb_mapper.yaml         its own YAML; hb_compile.yaml, meta.yaml (SyNAP), form.yaml (Ara2)
     model.onnx             the trained model, as it was given: these tools read opsets below ours,
                            and fold and place by themselves; Caffe's two files, or a .tflite
-    calibration/<n>_<input>/<sample>   in the form the tool reads
+    calibration/<n>_<input>/<sample>   in the form the tool reads; one snapshot for Ara2
     convert.sh             the exact command
     README.txt             what is what, and what of the project the YAML does not say
     handover.json          SHA-256 of all of these
@@ -23,6 +23,7 @@ import numpy as np
 import yaml
 
 from pipeline.data.given import Given, ModelInput
+from pipeline.data.snapshot_file import SnapshotFile, snapshot_file
 from pipeline.errors import ProjectError, Route
 from pipeline.graph import files_beside
 from pipeline.project.files import SourceFile, SourceFiles
@@ -56,8 +57,20 @@ def sample_folders(inputs: Mapping[str, ModelInput]) -> dict[str, str]:
     }
 
 
+def own_snapshot(tool: Tool, sets: Sequence[Given]) -> SnapshotFile | None:
+    """One of the project's samples, for a tool that takes one; None where the project brings its
+    own, or its samples are none that fit in one."""
+    if not tool.snapshot or any(given.snapshot is not None for given in sets):
+        return None
+    return snapshot_file(sets)
+
+
 def files(
-    tool: Tool, asked: Asked, sources: SourceFiles, sets: Sequence[Given]
+    tool: Tool,
+    asked: Asked,
+    sources: SourceFiles,
+    sets: Sequence[Given],
+    snapshot: SnapshotFile | None = None,
 ) -> Iterator[tuple[str, bytes]]:
     """The files of the hand-over by name, each made when it is asked for. Raises PipelineError."""
     handed, command = tool.written(asked), tool.command(asked.named)
@@ -66,6 +79,8 @@ def files(
     yield from _model(asked, sources)
     if tool.sample is not None and asked.folders is not None:
         yield from _samples(tool, asked.folders, sets)
+    if snapshot is not None:
+        yield snapshot
     if command:
         script = f'#!/bin/sh\ncd "$(dirname "$0")" || exit 1\nexec {shlex.join(command)}\n'
         yield SCRIPT, script.encode()

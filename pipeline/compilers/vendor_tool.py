@@ -14,13 +14,13 @@ from pipeline.compilers.handover import Handover
 from pipeline.compilers.process import TOLD
 from pipeline.errors import Route, StageError
 from pipeline.progress import tell
-from pipeline.targets.handover import PRODUCTS, Files, Tool
+from pipeline.targets.handover import PRODUCTS, Named, Tool
 
 LOG = "convert.log"
 PREFIX = "model"  # of a product that gets its name from the build
 
 
-def vendor_made(handover: Handover, tool: Tool, chip: str) -> bytes:
+def vendor_made(handover: Handover, tool: Tool, chip: str, profiling: bool = False) -> bytes:
     """What the tool makes of the hand-over, every line it says told.
 
     Raises StageError as `run_tool`.
@@ -29,7 +29,7 @@ def vendor_made(handover: Handover, tool: Tool, chip: str) -> bytes:
         folder = Path(name)
         names = handover.lay_out(folder)
         model = next(name for name in names if name in [MODEL + end for end in tool.models])
-        files = Files(model, WEIGHTS if WEIGHTS in names else None, chip)
+        files = Named(model, WEIGHTS if WEIGHTS in names else None, chip, profiling)
         product = folder / PRODUCTS / tool.product.format(prefix=PREFIX)
         run_tool(tool.command(files), folder, product, Route("compile.vendor_tool"))
         return product.read_bytes()

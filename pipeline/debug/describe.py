@@ -123,8 +123,7 @@ def _secure(path: Path) -> Description | None:
     )
 
 
-def _bundle(path: Path) -> Description:
-    bundle = Bundle.load(path)
+def describe_bundle(bundle: Bundle) -> Description:
     program = bundle.program
     rows = []
     for step in program.instructions:
@@ -270,7 +269,7 @@ def _figures(path: Path) -> Description | None:
 DESCRIBERS: dict[str, tuple[Callable[[Path], Any], ...]] = {
     Graph.suffix: (_graph,),
     ".tflite": (_tflite,),
-    Bundle.suffix: (_secure, _bundle),
+    Bundle.suffix: (_secure, lambda path: describe_bundle(Bundle.load(path))),
     Samples.suffix: (_samples, _statistics),
     Comparison.suffix: (_recipe, _findings, _figures, _comparison),
 }

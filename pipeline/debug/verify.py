@@ -17,6 +17,7 @@ from pipeline.engine.exact import ExactSession
 from pipeline.engine.lower import lowered
 from pipeline.engine.ort import Feeds
 from pipeline.engine.reference import ReferenceSession
+from pipeline.engine.subgraphs import joined
 from pipeline.errors import GraphError
 from pipeline.graph import Graph
 from pipeline.targets.target import Target
@@ -42,7 +43,8 @@ class Mismatch:
 
 
 def program_of(quantized: Graph, target: Target) -> Program:
-    return lowered(quantized, target.rounding, target.runnable)
+    """As the bundle holds it."""
+    return joined(lowered(quantized, target.rounding, target.runnable))
 
 
 def verified(program: Program, bundle: Bundle, feeds: Feeds, digits: int) -> list[Mismatch]:

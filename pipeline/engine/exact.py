@@ -1,19 +1,21 @@
 """The exact engine: what ReferenceSession computes, bit for bit, at onnxruntime's speed.
 
 Instructions that floats compute exactly (pipeline.engine.floats) run in onnxruntime, as one graph
-for all that follow each other; what lies between them runs in NumPy. No rounding is left to the
-order of a sum, so any number of threads gives the same bits.
+for all that follow each other; what lies between them runs in NumPy, and a CPU subgraph as the
+model it is. What does not wait for each other runs at the same time (pipeline.engine.branches). No
+rounding is left to the order of a sum, so any number of threads gives the same bits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
 import numpy as np
 
 from pipeline.bundle.program import Instruction, Program
 from pipeline.custom.operators import NO_OPERATORS, Operators
+from pipeline.engine.branches import Branches, Turn, Values
 from pipeline.engine.floats import InexactError, given_back, held_of
 from pipeline.engine.ort import Feeds, OrtSession
 from pipeline.engine.parallel import threads
@@ -21,9 +23,6 @@ from pipeline.engine.port import port
 from pipeline.engine.reference import MISFITS, ReferenceSession
 from pipeline.engine.translate import is_translatable, translated
 from pipeline.graph import Building, Graph, Tensor, Value
-
-Values = dict[str, np.ndarray]
-Turn = Callable[[Values], None]  # adds what it makes
 
 
 class ExactSession:
@@ -47,24 +46,23 @@ class ExactSession:
         self._threads = at_once or threads()
         self._last = _last_readers(program)
         self.in_floats = tuple(self._is_exact(step) for step in program.instructions)
-        self._turns = tuple(self._planned())
+        self._branches = Branches(tuple(self._planned()), self._threads)
 
     def run(self, names: Sequence[str] | None, feeds: Feeds) -> list[np.ndarray]:
         """As ReferenceSession.run: the named tensors, outputs or any other."""
         if not set(names or ()) <= {*self.output_names, *self.input_names}:
             return self._reference.run(names, feeds)  # a tensor inside: only it keeps them
-        values = dict(self._reference.checked(feeds))
-        for turn in self._turns:
-            turn(values)
+        values = self._branches.run(self._reference.checked(feeds))
         return [values[name] for name in names or self.output_names]
 
-    def _planned(self) -> list[Turn]:
+    def _planned(self) -> Iterator[Turn]:
         steps = list(enumerate(self.program.instructions))
-        turns: list[Turn] = []
         for fast, group in groupby(steps, lambda s: self.in_floats[s[0]]):
             indices, run = zip(*group, strict=True)
-            turns += self._fast(indices[-1], run) if fast else map(self._slow, run)
-        return turns
+            if fast:
+                yield self._fast(indices[-1], run)
+            else:
+                yield from map(self._slow, _chains(run))
 
     def _is_exact(self, step: Instruction) -> bool:
         """Whether the instruction alone has a translation that keeps its bounds."""
@@ -76,31 +74,42 @@ class ExactSession:
             return False
         return True
 
-    def _fast(self, last: int, steps: Sequence[Instruction]) -> list[Turn]:
+    def _fast(self, last: int, steps: Sequence[Instruction]) -> Turn:
         inside = [name for step in steps for name in step.outputs]
         made = tuple(name for name in inside if self._last[name] > last)
         graph = _graph(self.program, steps, made)
-        session = OrtSession(graph.to_bytes(), self._threads)
+        session, exactly = OrtSession(graph.to_bytes(), self._threads), self._slow(steps)
 
-        def turn(values: Values) -> None:
-            fed = {name: values[name] for name in session.input_names}
+        def run(fed: Values) -> Values:
             if any(x.dtype.kind == "f" and np.isnan(x).any() for x in fed.values()):
-                self._refuse(steps, values)
-            values.update(zip(made, session.run(made, fed), strict=True))
+                exactly.run(fed)  # raises what the reference raises for NaN, which has no code
+            return dict(zip(made, session.run(made, fed), strict=True))
 
-        return [turn]
+        return Turn(session.input_names, made, run)
 
-    def _refuse(self, steps: Sequence[Instruction], values: Values) -> None:
-        """Raises what the reference raises for NaN, which has no code."""
-        for step in steps:
-            self._slow(step)(values)
+    def _slow(self, steps: Sequence[Instruction]) -> Turn:
+        made = tuple(name for step in steps for name in step.outputs)
+        read = (name for step in steps for name in step.inputs if name not in made)
 
-    def _slow(self, step: Instruction) -> Turn:
-        def turn(values: Values) -> None:
-            made = self._reference.execute(step, [values[name] for name in step.inputs])
-            values.update(zip(step.outputs, made, strict=True))
+        def run(fed: Values) -> Values:
+            values = dict(fed)
+            for step in steps:
+                results = self._reference.execute(step, [values[name] for name in step.inputs])
+                values.update(zip(step.outputs, results, strict=True))
+            return {name: values[name] for name in made}
 
-        return turn
+        return Turn(tuple(dict.fromkeys(read)), made, run)
+
+
+def _chains(steps: Sequence[Instruction]) -> Iterator[list[Instruction]]:
+    """Steps that wait for the one before them go with it: nothing runs beside them."""
+    chain: list[Instruction] = []
+    for step in steps:
+        if chain and not set(step.inputs) & set(chain[-1].outputs):
+            yield chain
+            chain = []
+        chain.append(step)
+    yield chain
 
 
 def _last_readers(program: Program) -> Mapping[str, int]:

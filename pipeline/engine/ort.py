@@ -1,7 +1,8 @@
 """onnxruntime, set up so that the same graph and feeds give the same bits.
 
 A session uses one thread: how a sum is split over threads must not decide its last bit.
-Speed comes from running several samples at once instead (pipeline.engine.parallel).
+Speed comes from running several samples at once instead (pipeline.engine.parallel). Nodes that
+are not fused compute alone what they compute in any company.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _REFUSALS = (
 class OrtSession:
     """A model in onnxruntime's hands. Raises GraphError when it will not take the model."""
 
-    def __init__(self, model: bytes, threads: int = 1) -> None:
+    def __init__(self, model: bytes, threads: int = 1, fused: bool = True) -> None:
         """More threads only for a model whose sums are exact, or where the last bit is nothing."""
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
@@ -42,6 +43,9 @@ class OrtSession:
         # A thread that spins while it waits takes the core of whatever runs next.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         options.log_severity_level = 4  # what matters is raised, the rest is noise
+        if not fused:
+            level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+            options.graph_optimization_level = level
         try:
             self._session = onnxruntime.InferenceSession(
                 model, options, providers=["CPUExecutionProvider"]

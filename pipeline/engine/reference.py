@@ -16,6 +16,7 @@ from pipeline.custom.operators import NO_OPERATORS, Operators
 from pipeline.engine.call import Call, steps_of
 from pipeline.engine.mixed import float_session
 from pipeline.engine.ort import Feeds
+from pipeline.engine.subgraphs import model_of
 from pipeline.engine.twice_kernels import (
     add_twice,
     average_twice,
@@ -25,7 +26,6 @@ from pipeline.engine.twice_kernels import (
     softmax_twice,
 )
 from pipeline.errors import GraphError
-from pipeline.graph import parse
 from pipeline.kernels import affine, conv, divide, matmul, pool, resize, table
 from pipeline.kernels.rounding import FixedPoint, rescale, shift_right
 
@@ -47,8 +47,8 @@ class ReferenceSession:
         self.input_names = program.inputs
         self.output_names = program.outputs
         self._cpu = {
-            # A bundle may come from a stranger: checked as any ONNX file is.
-            step.name: float_session(parse(step.constants["model"].tobytes(), step.name), operators)
+            # Not fused, a node computes the same bits alone and in a subgraph.
+            step.name: float_session(model_of(step), operators, fused=False)
             for step in program.instructions
             if step.op == "onnx"
         }

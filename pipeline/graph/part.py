@@ -8,6 +8,18 @@ import onnx_ir as ir
 
 from pipeline.graph.graph import Graph, Node, Value
 
+SIZED_BY_NUMBERS = (
+    "CenterCropPad",
+    "ConstantOfShape",
+    "Expand",
+    "OneHot",
+    "Pad",
+    "Range",
+    "Resize",
+    "Tile",
+    "Upsample",
+)
+
 
 def reads(node: Node) -> tuple[Value, ...]:
     """The values of the graph that a node reads, each once; by its branches and bodies too."""
@@ -17,28 +29,34 @@ def reads(node: Node) -> tuple[Value, ...]:
 
 
 def part(graph: Graph, nodes: Sequence[Node], made: Iterable[Value]) -> Graph:
-    """A model of these nodes, in order, that gives `made`: what they read is fed or constant."""
-    inside = {value for node in nodes for value in node.outputs}
-    read = dict.fromkeys(value for node in nodes for value in reads(node) if value not in inside)
-    twins = {value: _twin(value) for value in (*read, *inside)}
+    """A model of these nodes, in order, that gives `made`: what they read is fed or constant.
+
+    Nodes may be of other graphs at the same opsets, too: a value is known by its name."""
+    inside = {value.name: value for node in nodes for value in node.outputs}
+    read = {value.name: value for node in nodes for value in reads(node)}
+    outside = {name: value for name, value in read.items() if name not in inside}
+    twins = {name: _twin(value) for name, value in (outside | inside).items()}
     copies = [
         ir.Node(
             node.domain,
             node.op_type,
-            [None if value is None else twins[value] for value in node.inputs],
+            [None if value is None else twins[value.name] for value in node.inputs],
             node.attributes.values(),
-            outputs=[twins[value] for value in node.outputs],
+            outputs=[twins[value.name] for value in node.outputs],
             name=node.name,
+            metadata_props=node.metadata_props,
         )
         for node in nodes
     ]
     return Graph(
         ir.Model(
             ir.Graph(
-                [twins[value] for value in read if value.const_value is None],
-                [twins[value] for value in made],
+                [twins[name] for name, value in outside.items() if value.const_value is None],
+                [twins[value.name] for value in made],
                 nodes=copies,
-                initializers=[twins[value] for value in read if value.const_value is not None],
+                initializers=[
+                    twins[name] for name, value in outside.items() if value.const_value is not None
+                ],
                 opset_imports=graph.model.opset_imports,
                 name=copies[0].name,
             ),
@@ -62,6 +80,16 @@ def complete(graph: Graph) -> Graph:
     if all(value.shape is not None and value.type is not None for value in made):
         return graph
     return graph.with_shapes()
+
+
+def derived(graph: Graph) -> Graph:
+    """A copy with shapes inferred anew where numbers that are computed could make a tensor larger
+    than a file claims: such a shape is open now, unless constants tell it. Raises GraphError."""
+    copy = graph.copy()
+    for node in copy.nodes(*SIZED_BY_NUMBERS):
+        for value in node.outputs:
+            value.shape = None
+    return copy.with_shapes()
 
 
 def _looked_up(body: ir.Graph) -> Iterator[Value | None]:

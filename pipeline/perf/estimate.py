@@ -15,6 +15,7 @@ from itertools import groupby
 from pipeline.bundle.archive import Bundle
 from pipeline.bundle.memory import Memory, planned, tensor_bytes
 from pipeline.bundle.program import Program
+from pipeline.engine.subgraphs import cpu_nodes
 from pipeline.errors import GraphError
 from pipeline.perf.layers import Layer, layers_of
 from pipeline.targets.target import Cost, Target
@@ -150,7 +151,7 @@ def _estimated(name: str, bundle: Bundle, target: Target, ddr: float | None) -> 
         target.march,
         cores,
         tuple(_subgraph(name, part, roof, limit) for part in parts),
-        tuple(step.name for step in program.instructions if step.op == "onnx"),
+        tuple(str(node.name) for node in cpu_nodes(program)),
         planned(program),
         tuple(assumptions(program, cost, cores, given=ddr is not None)),
         bool(settings.get("debug", False)),

@@ -33,6 +33,7 @@ class Compile:
     vendor_tool: Annotated[
         bool, Doc("The compiled file is what the vendor's own tool makes, which must be on PATH.")
     ] = False
+    profiling: Annotated[bool, Doc("Whether `npumake bench` tells of each layer.")] = False
 
 
 OURS = ("prefix", "vendor_tool")  # no compiler is told these
@@ -49,4 +50,5 @@ EFFECTS: Mapping[str, str] = {
     "jobs": RECORDED,
     "debug": "the performance report has a row for each layer",
     "vendor_tool": "the compiled file is the vendor's, and no bundle",
+    "profiling": "npumake bench prints SyNAP's table of the layers; handed on to its converter",
 }

@@ -14,8 +14,8 @@ from typing import NamedTuple
 from pipeline import digest
 from pipeline.bundle.archive import Bundle
 from pipeline.bundle.program import Instruction, Program
+from pipeline.engine.subgraphs import CPU, joined, model_of, parted
 from pipeline.errors import GraphError
-from pipeline.graph import parse
 
 KINDS = {
     "dequantize": "Dequantize",
@@ -39,15 +39,12 @@ class Removable(NamedTuple):
 
 def kind_of(step: Instruction) -> str:
     """The type of the node, in the vendors' words."""
-    if step.op != "onnx":
-        return KINDS.get(step.op, step.op)
-    nodes = parse(step.constants["model"].tobytes(), step.name).nodes()
-    return nodes[0].op_type if len(nodes) == 1 else step.op
+    return model_of(step).nodes()[0].op_type if step.op == CPU else KINDS.get(step.op, step.op)
 
 
 def removable(program: Program) -> tuple[Removable, ...]:
-    """What may be taken away next, in the order of the program."""
-    return tuple(_removable(program))
+    """What may be taken away next, in the order of the program; a node of a CPU subgraph, too."""
+    return tuple(_removable(parted(program)))
 
 
 def _removable(program: Program) -> Iterator[Removable]:
@@ -67,10 +64,10 @@ def _removable(program: Program) -> Iterator[Removable]:
 
 def without(bundle: Bundle, found: Removable) -> Bundle:
     """The bundle less that instruction, which it remembers."""
-    program, (read,), (made,) = bundle.program, found.step.inputs, found.step.outputs
+    program, (read,), (made,) = parted(bundle.program), found.step.inputs, found.step.outputs
     before, behind = (read, made) if found.side == "input" else (made, read)
     names = {before: behind}
-    kept = tuple(step for step in program.instructions if step is not found.step)
+    kept = tuple(step for step in program.instructions if step.name != found.step.name)
     less = replace(
         program,
         inputs=tuple(names.get(name, name) for name in program.inputs),
@@ -81,7 +78,7 @@ def without(bundle: Bundle, found: Removable) -> Bundle:
     grids = {name: digest.plain(program.tensors[name]) for name in (read, made)}
     record = {"name": found.step.name, "type": found.kind, "side": found.side, "tensors": grids}
     deleted = [*deleted_nodes(bundle), record]
-    return replace(bundle, program=less, provenance={**bundle.provenance, DELETED: deleted})
+    return replace(bundle, program=joined(less), provenance={**bundle.provenance, DELETED: deleted})
 
 
 def deleted_nodes(bundle: Bundle) -> Sequence[Mapping[str, digest.Json]]:
@@ -114,6 +111,6 @@ def _unremovable(program: Program, by: str, name: str) -> GraphError:
     hint = f"nodes that can be deleted: {names}"
     if by == "type":
         return GraphError(f"no {name} at the border can be deleted", hint=hint)
-    if name not in {step.name for step in program.instructions}:
+    if name not in {step.name for step in parted(program).instructions}:
         return GraphError(f"no node `{name}`", hint=hint)
     return GraphError(f"node `{name}` is not at the border, or not on a single path", hint=hint)

@@ -9,9 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.bundle.archive import Bundle
-from pipeline.bundle.pack import chosen
-from pipeline.bundle.secure import Keys, load_secure
+from pipeline.bundle.opening import opened_one
+from pipeline.bundle.secure import Keys
 from pipeline.custom.operators import Operators, operators_in, require
+from pipeline.engine.bounded import refuse_unbounded
 from pipeline.engine.exact import ExactSession
 from pipeline.engine.mixed import FloatSession, float_session
 from pipeline.engine.ort import Feeds, OrtSession
@@ -49,8 +50,9 @@ def _onnx(path: Path, trust: Trust) -> Engine:
 
 
 def _bundle(path: Path, trust: Trust) -> Engine:
-    bundle = load_secure(path, trust.keys) if trust.keys else chosen(path, trust.model)
+    bundle = opened_one(path, trust.model, trust.keys)
     operators = _trusted(bundle, path, trust)
+    refuse_unbounded(bundle.program)
     session = ExactSession(bundle.program, operators, trust.threads)
     return session if bundle.batch == 1 else Batched(session, bundle.batch)
 

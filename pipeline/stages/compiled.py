@@ -1,7 +1,7 @@
 """compiled: one file per target: our own exact integers, or what the target's compiler makes.
 
-hybrid   Q/DQ graph → integer program (pipeline.engine.lower) → bundle with its provenance, and
-         with the Python of the custom operators and the metadata of a detector in it
+hybrid   Q/DQ graph → integer program (pipeline.engine.lower), its CPU nodes as subgraphs → bundle
+         with its provenance, the Python of the custom operators and the metadata of a detector
 others   the same program → .tflite → Vela's, or IREE's (pipeline.compilers); or the Q/DQ graph →
          OpenVINO's, Qualcomm's or Rockchip's, each in an interpreter of its own
 
@@ -23,6 +23,7 @@ from pipeline.compilers.handover import Handover
 from pipeline.compilers.vendor_tool import vendor_made
 from pipeline.custom.operators import declared
 from pipeline.engine.lower import lowered
+from pipeline.engine.subgraphs import joined
 from pipeline.errors import GraphError, ProjectError, Route
 from pipeline.graph import Graph
 from pipeline.project.compiling import OURS, Compile
@@ -63,7 +64,8 @@ def compiled(
 ) -> Compiled:
     check_settings(compile, quantized, target)
     if handover is not None:
-        return Compiled(vendor_made(handover, TOOLS[target.vendor], target.name))
+        tool = TOOLS[target.vendor]
+        return Compiled(vendor_made(handover, tool, target.name, compile.profiling))
     program = lowered(quantized, target.rounding, target.runnable)
     beside, said = members_beside(quantized, target), policies(security, quantized, program)
     if target.backend != "hybrid":
@@ -80,6 +82,6 @@ def compiled(
     }
     code = declared(custom_operators, sources).used_by(quantized).sources
     settings = {key: value for key, value in digest.plain(compile).items() if key not in OURS}
-    made = (target.name, program, provenance, batch(quantized), code, beside)
+    made = (target.name, joined(program), provenance, batch(quantized), code, beside)
     bundle = Bundle(*made, settings=settings, security=said)
     return Compiled(bundle.to_bytes())

@@ -24,19 +24,20 @@ PRODUCTS = "model_output"  # where the tool leaves what it makes
 PATTERN = ("*", "...", "->", "(")  # what makes a node's name one of ours
 
 
-class Files(NamedTuple):
-    """What a command names: the model's file, Caffe's weights, and the chip."""
+class Named(NamedTuple):
+    """What a command names: the model's file, Caffe's weights, the chip; whether it profiles."""
 
     model: str
     weights: str | None
     chip: str
+    profiling: bool = False
 
 
 @dataclass(frozen=True)
 class Asked:
     """A project for one target. `model` and `weights` are files of the hand-over, `folders` the
     samples' by input, none where there are no samples; `said` is the vendor's own document, None
-    of a project in our words."""
+    of a project in our words; `snapshot` is the file of all samples, for a tool that takes one."""
 
     sections: Sections
     target: Target
@@ -46,10 +47,12 @@ class Asked:
     weights: str | None = None
     folders: Mapping[str, str] | None = None
     said: Json = None
+    snapshot: str | None = None
 
     @property
-    def named(self) -> Files:
-        return Files(self.model, self.weights, self.target.name)
+    def named(self) -> Named:
+        profiling = self.sections.compile.profiling
+        return Named(self.model, self.weights, self.target.name, profiling)
 
 
 @dataclass(frozen=True)
@@ -70,10 +73,11 @@ class Tool:
     config: str  # the file of its document
     models: tuple[str, ...]  # the formats it reads
     written: Callable[[Asked], Handed]
-    command: Callable[[Files], tuple[str, ...]]
+    command: Callable[[Named], tuple[str, ...]]
     product: str  # what it makes, with {prefix}
     sample: Callable[[np.ndarray, ModelInput], np.ndarray] | None = None
     suffix: str = ".npy"  # of a sample; any other: bare numbers
+    snapshot: bool = False  # whether it takes all samples as one file of EdgeFirst's contract
 
 
 def renamed(said: Json, changes: Mapping[str, Mapping[str, Json]]) -> Handed:

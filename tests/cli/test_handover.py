@@ -19,6 +19,7 @@ from pipeline import digest
 from pipeline.bundle.archive import Bundle
 from pipeline.cli.dropin import build
 from pipeline.cli.main import main
+from pipeline.data.snapshot import read_snapshot
 
 # chip → what a project must say beside the model to speak the dialect of its tool
 TOOLS = {
@@ -257,10 +258,41 @@ def test_ara2_gets_the_form_of_studio_and_has_no_command(tmp_path, capsys):
     given = ["handover", folder, "--target", "ara240", "--out", "handed"]
     assert main(given) == 0
     form = yaml.safe_load((tmp_path / "handed/form.yaml").read_text())
-    assert form == {"model": "model.onnx", "int16_mode": "int8"}
+    (snapshot,) = (tmp_path / "handed").glob("*.safetensors")
+    assert form == {"model": "model.onnx", "int16_mode": "int8", "calibration": snapshot.name}
     assert "does not say `inputs.image: Studio's models are fed" in capsys.readouterr().out
     assert main([*given, "--run"]) == 2
     assert "has no command to run" in capsys.readouterr().err
+
+
+def test_ara2_gets_the_samples_in_the_snapshot_that_its_contract_asks_for(tmp_path):
+    """Read back with all the checks of a consumer: every pixel, and the normalization told."""
+    workspace = project(tmp_path, "ara240")
+    first, second = tmp_path / "a", tmp_path / "b"
+    for out in (first, second):
+        given = ["handover", str(workspace.project), "--target", "ara240", "--out", str(out)]
+        assert main(given) == 0
+    assert tree(first) == tree(second)
+    (file,) = first.glob("calibration-local-*.safetensors")
+    snapshot = read_snapshot(file, (8, 8))
+    samples = sorted(workspace.project.glob("samples/*.npy"))
+    assert snapshot.count == len(samples)
+    for index, sample in enumerate(samples):
+        pixels = np.load(sample).reshape(1, 8, 8)
+        np.testing.assert_array_equal(snapshot.sample("image", index), pixels)
+    assert snapshot.normalization.is_that_of(0.0, 1 / 16)
+
+
+def test_samples_that_are_no_pixels_make_no_snapshot(tmp_path, capsys):
+    workspace = project(tmp_path, "ara240")
+    for sample in workspace.project.glob("samples/*.npy"):
+        np.save(sample, np.load(sample).astype(np.float32) / 3)
+    file = workspace.project / "project.yaml"
+    file.write_text(file.read_text().replace("offset: 128", "offset: 0"))
+    given = ["handover", str(workspace.project), "--target", "ara240", "--out", "handed"]
+    assert main(given) == 0
+    assert "no pixels of 0..255" in capsys.readouterr().out
+    assert not list((tmp_path / "handed").glob("*.safetensors"))
 
 
 SQUEEZENET = shared_data() / "models/classification/squeezenet1.1_winml_fp32_DERIVED.onnx"

@@ -111,6 +111,20 @@ def test_bench_counts_as_hrt_model_exec_does(out: Path, capsys: Output) -> None:
     assert len(Path("p/profiler.csv").read_text().splitlines()) == len(steps) + 1
 
 
+def test_a_bundle_built_with_profiling_has_its_table_unasked(out: Path, capsys: Output) -> None:
+    table = re.compile(r"iobuf_count: 2, iobuf_size: \d+, layers: \d+\n\| lyr \|      cycle \|")
+    plain = Bundle.load(Path(BUNDLE))
+    replace(plain, settings={**plain.settings, "profiling": True}).save(Path("profiled.hybrid"))
+    command = ["--frame_count", "1"]
+    assert main(["bench", "profiled.hybrid", *command]) == 0
+    assert table.search(capsys.readouterr().out)
+    assert main(["bench", BUNDLE, *command]) == 0
+    shown = capsys.readouterr().out
+    assert not table.search(shown)
+    assert "compile: {profiling: true}" in shown
+    assert main(["bench", QUANTIZED, *command, "--profiling"]) == 2
+
+
 @pytest.mark.parametrize("wrong", [("--thread_num", "9"), ("--frame_count", "0")])
 def test_bench_refuses_what_cannot_be_run(out: Path, wrong: tuple[str, str]) -> None:
     assert main(["bench", BUNDLE, *wrong]) == 2
@@ -154,6 +168,13 @@ def test_a_pack_runs_and_is_told_by_its_names(out: Path, capsys: Output) -> None
         "******** digits.rdk-x5 info *********",
         "******** digits.ara240 info *********",
     ]
+    for verb in (["bench", "--frame_count", "1"], ["show"], ["info"]):
+        assert main([verb[0], "both.hybrid", "-m", "digits.ara240", *verb[1:]]) == 0
+        capsys.readouterr()
+        assert main([verb[0], "both.hybrid", "-m", "none", *verb[1:]]) == 3
+        said = capsys.readouterr().err
+        assert "no model `none`" in said
+        assert "known: digits.ara240, digits.rdk-x5" in said
     for refused in (["modify", "both.hybrid"], ["verify", "-q", QUANTIZED, "-b", "both.hybrid"]):
         assert main(refused) == 3
         assert "pack model is not supported" in capsys.readouterr().err

@@ -10,7 +10,11 @@ from workspaces import lay_out
 from pipeline.bundle.archive import Bundle
 from pipeline.bundle.program import Instruction, Program, Tensor
 from pipeline.cli.main import main
+from pipeline.engine.lower import lowered
+from pipeline.graph import parse_text
 
+QUANTIZED = """agraph (float[1,2] x) => (float[1,2] y) <float s = {0.25}, int8 o = {0}> {
+    q = QuantizeLinear(x, s, o)  y = DequantizeLinear(q, s, o) }"""
 GRID = Tensor((3,), "int8", 1.0)
 STEP = Instruction("constant", "c", (), ("y",), {"values": np.array([3, -5, 9], np.int8)})
 
@@ -72,6 +76,35 @@ def test_run_opens_it_with_both_keys_and_not_with_one(folder, capsys):
     for given, words in ((vendor, "no encryption key"), (key, "too"), ([], "opens with its keys")):
         assert main(["bench", "a.hybrid", "--frame_count", "1", *given]) in (2, 3)
         assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["bench", "a.hybrid", "--frame_count", "1"],
+        ["info", "a.hybrid"],
+        ["verify", "-q", "m.onnx", "-b", "a.hybrid"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_the_verbs_that_open_it_take_its_keys(folder, capsys, command):
+    graph = parse_text(QUANTIZED)
+    graph.save(folder / "m.onnx")
+    Bundle("rdk-x5", lowered(graph, "half_even"), {}).save(folder / "m.hybrid")
+    main(["secure", "m.hybrid", "--security", "security.yaml", "-o", "a.hybrid"])
+    opening = ["--vendor-certificate", "vendor_certificate.pem"]
+    assert main([*command, *opening, "--encryption-key", "encryption_key.pem"]) == 0
+    assert main([*command, *opening]) == 3
+    assert "no encryption key is given" in capsys.readouterr().err
+    assert main(command) == 3
+    assert "a secure model: it opens with its keys" in capsys.readouterr().err
+
+
+def test_a_name_in_a_secure_file_is_refused(folder, capsys):
+    main(["secure", "m.hybrid", "--security", "security.yaml", "-o", "a.hybrid"])
+    given = ["--vendor-certificate", "vendor_certificate.pem", "-m", "m"]
+    assert main(["info", "a.hybrid", *given]) == 2
+    assert "a secure model is no packed one" in capsys.readouterr().err
 
 
 def test_a_build_carries_the_policies_that_show_tells_of_the_secure_file(tmp_path):

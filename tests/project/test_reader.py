@@ -114,6 +114,7 @@ FULL = {
         "jobs": 4,
         "debug": True,
         "vendor_tool": True,
+        "profiling": True,
     },
     "custom_operators": ["ops/*.py"],
     "variants": {"p9": {"calibration": {"percentile": 0.8}}},
@@ -248,6 +249,7 @@ OTHER = {
     "image": "resizer",  # under input_source; no other route ends in it
     "debug": False,
     "vendor_tool": False,
+    "profiling": False,
     "recipe": "plain",
     "equalize": False,
     "migrate": False,

@@ -19,7 +19,7 @@ from pipeline.targets.groups import (
     named,
     numbers,
 )
-from pipeline.targets.handover import Asked, Files, Handed, Tool, renamed, unsaid
+from pipeline.targets.handover import Asked, Handed, Named, Tool, renamed, unsaid
 
 NORM_TYPES = {asked: name for name, asked in NORMS.items()}
 SAMPLES: dict[str, Json] = {"cal_data_type": "float32", "preprocess_on": False}
@@ -77,7 +77,7 @@ def _sample(values: np.ndarray, given: ModelInput) -> np.ndarray:
     return values.astype("<f4")
 
 
-def _command(files: Files) -> tuple[str, ...]:
+def _command(files: Named) -> tuple[str, ...]:
     kind = "onnx" if files.weights is None else "caffe"
     return ("hb_mapper", "makertbin", "--config", HB_MAPPER.config, "--model-type", kind)
 

@@ -1,6 +1,7 @@
 """Our words → the Ara2 Converter's form. It runs in EdgeFirst Studio: there is no command to call.
 
-Its samples are one snapshot, which the project brings; Studio makes one of its own otherwise.
+Its samples are one snapshot: the project's own, or one made of its samples where these are pixels.
+Studio takes one of its own otherwise.
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ def written(asked: Asked) -> Handed:
     model, types = asked.sections.model, asked.sections.quantization.types
     rules = types if isinstance(types, tuple) else (types,)
     smart = any(one.get("BOXES") == "int16" for one in rules)
-    snapshots = [one.snapshot for one in asked.sections.data.values() if one.snapshot]
+    own = [one.snapshot for one in asked.sections.data.values() if one.snapshot]
+    snapshot = own[0] if own else asked.snapshot
     document: dict[str, Json] = {
         **(asked.said or {}),
         "model": asked.model,
         "int16_mode": SMART if smart else "int8",
-        **({"calibration": PurePosixPath(snapshots[0]).name} if snapshots else {}),
+        **({"calibration": PurePosixPath(snapshot).name} if snapshot else {}),
         **({"metadata": METADATA} if model.metadata else {}),
     }
     scales = [
@@ -33,10 +35,18 @@ def written(asked: Asked) -> Handed:
         for one in asked.inputs.values()
         if np.any(one.said.mean) or not np.allclose(one.said.scale, UNSIGNED, 1e-5, 0)
     ]
-    samples = [] if snapshots else ["data: without a snapshot Studio takes one of its own"]
+    missing = "data: no pixels of 0..255 that a snapshot could hold; Studio takes one of its own"
+    samples = [] if snapshot else [missing]
     return Handed(document, (*scales, *samples, *unsaid(asked.sections.quantization, "types")))
 
 
 ARA2 = Tool(
-    "the Ara2 Converter", "ara2", "form.yaml", (".onnx",), written, lambda _: (), "model.dvm"
+    "the Ara2 Converter",
+    "ara2",
+    "form.yaml",
+    (".onnx",),
+    written,
+    lambda _: (),
+    "model.dvm",
+    snapshot=True,
 )

@@ -19,8 +19,8 @@ from pipeline.targets.handover import (
     CALIBRATION,
     PRODUCTS,
     Asked,
-    Files,
     Handed,
+    Named,
     Tool,
     is_pattern,
     unsaid,
@@ -147,10 +147,12 @@ def _sample(values: np.ndarray, given: ModelInput) -> np.ndarray:
     return normalized(values, given.said.mean, given.said.scale, given.said.layout)
 
 
-def _command(files: Files) -> tuple[str, ...]:
+def _command(files: Named) -> tuple[str, ...]:
     weights = () if files.weights is None else ("--weights", files.weights)
     named = ("--model", files.model, *weights, "--meta", CONFIG)
-    return ("synap", "convert", *named, "--target", SOCS[files.chip], "--out-dir", PRODUCTS)
+    profiling = ("--profiling",) if files.profiling else ()
+    chip = ("--target", SOCS[files.chip])
+    return ("synap", "convert", *named, *chip, *profiling, "--out-dir", PRODUCTS)
 
 
 SYNAP = Tool("synap", "synap", CONFIG, MODELS, written, _command, "model.synap", _sample)

@@ -1,0 +1,29 @@
+"""A file of bundles opened, whichever it is: plain, packed, or secure and then with its keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from pipeline.bundle.archive import Bundle
+from pipeline.bundle.pack import bundles, chosen
+from pipeline.bundle.secure import Keys, load_secure
+from pipeline.errors import ProjectError
+
+
+def opened(path: Path, name: str | None = None, keys: Keys | None = None) -> Mapping[str, Bundle]:
+    """By name: all that the file holds, or the one of that `name`; with keys the secure one.
+
+    Raises GraphError for what the file is not or does not hold, ProjectError for a name in a
+    secure file, which holds one model.
+    """
+    if keys is not None:
+        if name is not None:
+            raise ProjectError("a secure model is no packed one", "-m", "leave the name out")
+        return {path.stem: load_secure(path, keys)}
+    return bundles(path) if name is None else {name: chosen(path, name)}
+
+
+def opened_one(path: Path, name: str | None = None, keys: Keys | None = None) -> Bundle:
+    """As `opened`; a file that holds several is refused without a name."""
+    return chosen(path, name) if keys is None else opened(path, name, keys)[path.stem]
