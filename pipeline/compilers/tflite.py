@@ -17,6 +17,7 @@ from pipeline.compilers.flatfile import written
 from pipeline.compilers.floats import draw_float
 from pipeline.compilers.lifted import lifted
 from pipeline.compilers.operators import OPERATORS
+from pipeline.compilers.parted import parted
 from pipeline.graph import Graph, attribute
 
 
@@ -25,7 +26,7 @@ def tflite_file(program: Program, graph: Graph) -> bytes:
 
     Raises GraphError for all that TensorFlow Lite cannot hold.
     """
-    program = lifted(program)
+    program = lifted(parted(program))
     draft = Draft(program, graph)
     borders = [_fed(draft, name) for name in program.inputs]
     known = {step.name for border in borders for step in border.steps}
