@@ -69,7 +69,7 @@ def litert_tensors(
     for detail in interpreter.get_input_details():
         given = (codes if detail["dtype"] in CODES else feeds)[detail["name"]]
         laid = given if _same_shape(given, detail) else given.transpose(0, 2, 3, 1)
-        interpreter.set_tensor(detail["index"], np.ascontiguousarray(laid))
+        interpreter.set_tensor(detail["index"], np.array(laid, order="C"))
     interpreter.invoke()
     return {
         detail["name"]: interpreter.get_tensor(detail["index"])

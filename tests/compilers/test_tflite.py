@@ -21,6 +21,7 @@ from pipeline.quant.qdq import DEFAULT
 REAL = {
     "anomaly/ad01_fp32.tflite": 0,
     "audio/kws_tiny_float.tflite": 0,
+    "audio/silero_vad_16k_op15.onnx": 0,
     "classification/cifar10_resnet8_float.tflite": 0,
     "classification/mnist_cntk.onnx": 1,
     "classification/mobilenet_v1_0.25_224_float.tflite": 0,
