@@ -3,7 +3,7 @@
 MODEL is a .hybrid, a .tflite that Vela compiled, or a project, whose compiled files are brought up
 to date. Written are hb_perf_result/<name>/: <name>.html, .json and .png, and .html and .json of
 each subgraph. The latency is a roofline of the target's published figures, or Vela's estimate;
-where a figure is not published it is unknown, and --ddr may give it.
+where none of the DDR is published it is a lower bound, computing alone, and --ddr gives yours.
 
 example:
   npumake perf out/mobilenet.rdk-x5.hybrid --ddr 8.5
@@ -97,10 +97,11 @@ def _of_vela(path: Path, given: argparse.Namespace) -> Iterator[Mapping[str, Jso
 
 def _write(folder: Path, found: Estimate, bundle: Bundle) -> None:
     from pipeline.perf.documents import document, subgraph_document
-    from pipeline.perf.page import model_page, subgraph_page
+    from pipeline.perf.page import latency_text, model_page, subgraph_page
     from pipeline.perf.picture import picture
 
-    png = picture(bundle.program, found.name)
+    caption = f"{latency_text(found.latency, found.at_least)} ms on {found.target}, estimated"
+    png = picture(bundle.program, found.name, caption)
     files = {
         f"{found.name}.html": model_page(found, png).encode(),
         f"{found.name}.json": _json(document(found)),

@@ -110,6 +110,8 @@ def _tensor(b: flatbuffers.Builder, tensor: Tensor, buffer: int) -> int:
             6: ("i", tensor.axis),
         }
         fields[4] = ("offset", _table(b, grid))
+    if not tensor.shape:
+        fields[8] = ("?", True)  # it has a rank, 0: no shape alone means that nothing is known
     return _table(b, fields)
 
 

@@ -1,4 +1,4 @@
-"""Node left to the CPU → the operator of TensorFlow Lite that computes it in float32."""
+"""Node left to the CPU → the operators of TensorFlow Lite that compute it in float32."""
 
 from __future__ import annotations
 
@@ -8,27 +8,71 @@ from dataclasses import replace
 import numpy as np
 
 from pipeline.bundle.program import Instruction
+from pipeline.compilers import spelled
+from pipeline.compilers.clamps import refused
 from pipeline.compilers.draft import Draft, plain
-from pipeline.compilers.operators import OPERATORS
+from pipeline.compilers.flatfile import NUMBERS
+from pipeline.compilers.operators import OPERATORS, reduced
+from pipeline.compilers.recurrent import lstm
 from pipeline.compilers.resizes import resized
 from pipeline.engine.rules import RULES
-from pipeline.engine.site import Operand, Site
+from pipeline.engine.site import Operand, Site, Weights
+from pipeline.engine.twice import rules_of
 from pipeline.errors import GraphError
 from pipeline.graph import Node, array, attribute
 
-BINARY = {"Add": "ADD", "Div": "DIV", "Mul": "MUL", "Sub": "SUB", "Max": "MAXIMUM"}
+Drawing = Callable[[Draft, Instruction, Node], None]
+BINARY = {
+    "Add": "ADD",
+    "And": "LOGICAL_AND",
+    "Div": "DIV",
+    "Equal": "EQUAL",
+    "Greater": "GREATER",
+    "GreaterOrEqual": "GREATER_EQUAL",
+    "Less": "LESS",
+    "LessOrEqual": "LESS_EQUAL",
+    "Max": "MAXIMUM",
+    "Min": "MINIMUM",
+    "Mul": "MUL",
+    "Or": "LOGICAL_OR",
+    "PRelu": "PRELU",
+    "Pow": "POW",
+    "Sub": "SUB",
+    "Where": "SELECT_V2",
+}
 UNARY = {
     "Abs": "ABS",
+    "Cos": "COS",
     "Elu": "ELU",
     "Exp": "EXP",
+    "Floor": "FLOOR",
     "HardSwish": "HARD_SWISH",
     "Log": "LOG",
     "Neg": "NEG",
+    "Not": "LOGICAL_NOT",
     "Relu": "RELU",
     "Sigmoid": "LOGISTIC",
+    "Sin": "SIN",
     "Sqrt": "SQRT",
     "Tanh": "TANH",
 }
+# Instructions that the lowering of a node in float may be, besides those of codes.
+IN_FLOAT = {**OPERATORS, "max": reduced("REDUCE_MAX"), "sum": reduced("SUM")}
+LOWERED = (
+    "AveragePool",
+    "Conv",
+    "ConvTranspose",
+    "Gather",
+    "Gemm",
+    "GlobalAveragePool",
+    "GlobalMaxPool",
+    "MaxPool",
+    "Pad",
+    "ReduceMax",
+    "ReduceMean",
+    "ReduceSum",
+    "Slice",
+)
 
 
 def draw_float(draft: Draft, step: Instruction) -> None:
@@ -44,33 +88,40 @@ def draw_float(draft: Draft, step: Instruction) -> None:
     FLOATS[node.op_type](draft, step, node)
 
 
-def _like(op: str) -> Callable[[Draft, Instruction, Node], None]:
+def _like(op: str) -> Drawing:
     """As the instruction of that kind, which asks for no grid."""
 
     def draw(draft: Draft, step: Instruction, node: Node) -> None:
         rank = len(draft.grid(step.inputs[0]).shape)
         given = {
             "perm": list(attribute(node, "perm", tuple(reversed(range(rank))))),
-            "axis": attribute(node, "axis", -1) % rank,
+            "axis": attribute(node, "axis", -1) % max(rank, 1),
         }
         OPERATORS[op](draft, replace(step, attributes=given))
 
     return draw
 
 
-def _binary(kind: str) -> Callable[[Draft, Instruction, Node], None]:
+def _binary(kind: str) -> Drawing:
     def draw(draft: Draft, step: Instruction, node: Node) -> None:
         names = [str(value.name) for value in node.inputs if value is not None]
         rank = len(draft.grid(step.outputs[0]).shape)
         whole = [n for n in step.inputs if len(draft.grid(n).shape) == rank]
         order = draft.order(whole[0]) if whole else plain(rank)
-        read = [draft.read_like(name, order) for name in names]
-        draft.draw(kind, read, [draft.make(step.outputs[0], order)])
+        first, *others = (draft.read_like(name, order) for name in names)
+        if kind == "SELECT_V2":
+            draft.draw(kind, [first, *others], [draft.make(step.outputs[0], order)])
+            return
+        for index in others[:-1]:  # Max and Min take any number of tensors
+            made = draft.hidden(step.outputs[0], order, f"{step.outputs[0]}_{index}")
+            draft.draw(kind, [first, index], [made])
+            first = made
+        draft.draw(kind, [first, *others[-1:]], [draft.make(step.outputs[0], order)])
 
     return draw
 
 
-def _unary(kind: str) -> Callable[[Draft, Instruction, Node], None]:
+def _unary(kind: str) -> Drawing:
     def draw(draft: Draft, step: Instruction, node: Node) -> None:
         order = draft.order(step.inputs[0])
         read = draft.read(step.inputs[0], order)
@@ -79,35 +130,12 @@ def _unary(kind: str) -> Callable[[Draft, Instruction, Node], None]:
     return draw
 
 
-def _clip(draft: Draft, step: Instruction, node: Node) -> None:
+def _cast(draft: Draft, step: Instruction, node: Node) -> None:
     order = draft.order(step.inputs[0])
-    index = draft.read(step.inputs[0], order)
-    for kind, bound in zip(("MAXIMUM", "MINIMUM"), node.inputs[1:], strict=False):
-        values = array(bound)
-        if values is not None:
-            limit = draft.constant(f"{step.name}_{kind}", values.reshape(1).astype(np.float32))
-            made = draft.hidden(step.outputs[0], order, f"{step.outputs[0]}_{kind}")
-            draft.draw(kind, [index, limit], [made])
-            index = made
-    draft.hold(step.outputs[0], order, index)
-
-
-def _hard_sigmoid(draft: Draft, step: Instruction, node: Node) -> None:
-    """min(max(alpha * x + beta, 0), 1)."""
-    order = draft.order(step.inputs[0])
-    index = draft.read(step.inputs[0], order)
-    steps = {
-        "MUL": attribute(node, "alpha", 0.2),
-        "ADD": attribute(node, "beta", 0.5),
-        "MAXIMUM": 0.0,
-        "MINIMUM": 1.0,
-    }
-    for kind, number in steps.items():
-        value = draft.constant(f"{step.name}_{kind}", np.full((1,), number, np.float32))
-        made = draft.hidden(step.outputs[0], order, f"{step.outputs[0]}_{kind}")
-        draft.draw(kind, [index, value], [made])
-        index = made
-    draft.hold(step.outputs[0], order, index)
+    types = [NUMBERS[draft.grid(name).dtype] for name in (step.inputs[0], step.outputs[0])]
+    options = {index: ("b", number) for index, number in enumerate(types)}
+    read = draft.read(step.inputs[0], order)
+    draft.draw("CAST", [read], [draft.make(step.outputs[0], order)], options)
 
 
 def _leaky_relu(draft: Draft, step: Instruction, node: Node) -> None:
@@ -117,28 +145,63 @@ def _leaky_relu(draft: Draft, step: Instruction, node: Node) -> None:
     draft.draw("LEAKY_RELU", [read], [made], {0: ("f", attribute(node, "alpha", 0.01))})
 
 
+def _gelu(draft: Draft, step: Instruction, node: Node) -> None:
+    order = draft.order(step.inputs[0])
+    near = attribute(node, "approximate", "none") == "tanh"
+    read, made = draft.read(step.inputs[0], order), draft.make(step.outputs[0], order)
+    draft.draw("GELU", [read], [made], {0: ("?", near)})
+
+
+def _matmul(draft: Draft, step: Instruction, node: Node) -> None:
+    names = [str(value.name) for value in node.inputs if value is not None]
+    ranks = [len(draft.grid(name).shape) for name in names]
+    if ranks[1] == 2 and names[1] in draft.constants:
+        _lowered(draft, step, node)
+        return
+    if min(ranks) < 2:
+        raise refused(step, "one of its sides is a vector")
+    read = [draft.read(name, plain(rank)) for name, rank in zip(names, ranks, strict=True)]
+    made = draft.make(step.outputs[0], plain(max(ranks)))
+    draft.draw("BATCH_MATMUL", read, [made])
+
+
 def _lowered(draft: Draft, step: Instruction, node: Node) -> None:
     """As the instruction the node would be, if there were grids around it."""
-    read, made = draft.grid(step.inputs[0]), draft.grid(step.outputs[0])
-    operand = Operand(step.inputs[0], replace(read, scale=1.0))
     if not RULES[node.op_type].fits(node):
-        raise GraphError(f"TensorFlow Lite gets no such {node.op_type}: `{step.name}`")
-    lowered = RULES[node.op_type].lower(Site(node, (operand,), (), replace(made, scale=1.0)))
-    given = replace(step, constants=lowered.constants, attributes=lowered.attributes)
-    OPERATORS[lowered.op](draft, given)
+        raise refused(step, f"such a {node.op_type}")
+    rule = rules_of("twice")[node.op_type]
+    read = replace(draft.grid(step.inputs[0]), scale=1.0)
+    weights = [array(node.inputs[index]) for index in rule.weights if index < len(node.inputs)]
+    given = tuple(Weights(w.astype(np.float32), np.ones(1)) for w in weights if w is not None)
+    made = replace(draft.grid(step.outputs[0]), scale=1.0)
+    lowered = rule.lower(Site(node, (Operand(step.inputs[0], read),), given, made))
+    constants = dict(lowered.constants)
+    if "bias" in constants:
+        constants["bias"] = given[1].values.reshape(-1)
+    op = "matmul" if lowered.op == "fully_connected_twice" else lowered.op
+    IN_FLOAT[op](draft, replace(step, constants=constants, attributes=lowered.attributes))
 
 
-FLOATS: Mapping[str, Callable[[Draft, Instruction, Node], None]] = {
+FLOATS: Mapping[str, Drawing] = {
     **{type: _binary(kind) for type, kind in BINARY.items()},
     **{type: _unary(kind) for type, kind in UNARY.items()},
     **dict.fromkeys(("Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"), _like("reshape")),
-    "Clip": _clip,
+    **dict.fromkeys(LOWERED, _lowered),
+    "Cast": _cast,
+    "Ceil": spelled.ceil,
+    "Clip": spelled.clip,
     "Concat": _like("concat"),
-    **dict.fromkeys(("Gather", "Pad", "Slice"), _lowered),
-    "HardSigmoid": _hard_sigmoid,
+    "Gelu": _gelu,
+    "HardSigmoid": spelled.hard_sigmoid,
+    "LSTM": lstm,
+    "LayerNormalization": spelled.layer_norm,
     "LeakyRelu": _leaky_relu,
-    "PRelu": _binary("PRELU"),
+    "MatMul": _matmul,
+    "Mish": spelled.mish,
+    "Reciprocal": spelled.reciprocal,
     "Resize": lambda draft, step, node: resized(draft, step),
     "Softmax": _like("softmax_twice"),
+    "Softplus": spelled.softplus,
+    "Softsign": spelled.softsign,
     "Transpose": _like("transpose"),
 }

@@ -100,7 +100,11 @@ def _softmax(draft: Draft, step: Instruction) -> None:
     draft.draw("SOFTMAX", [read], [made], {0: ("f", 1.0)})
 
 
-def _mean(draft: Draft, step: Instruction) -> None:
+def reduced(kind: str) -> Callable[[Draft, Instruction], None]:
+    return lambda draft, step: _reduced(draft, step, kind)
+
+
+def _reduced(draft: Draft, step: Instruction, kind: str) -> None:
     axes, order = step.attributes["axes"], draft.order(step.inputs[0])
     left = [axis for axis in order if axis not in axes]
     if not step.attributes["keepdims"] and left != sorted(left):
@@ -110,7 +114,7 @@ def _mean(draft: Draft, step: Instruction) -> None:
     keep = step.attributes["keepdims"]
     inputs = [read, draft.constant(f"{step.outputs[0]}_axes", where)]
     out = order if keep else plain(len(left))
-    clamped(draft, step, "MEAN", inputs, out, {0: ("?", keep)})
+    clamped(draft, step, kind, inputs, out, {0: ("?", keep)})
 
 
 def _constant(draft: Draft, step: Instruction) -> None:
@@ -139,7 +143,7 @@ OPERATORS: Mapping[str, Callable[[Draft, Instruction], None]] = {
     "lookup": _lookup,
     "matmul": windows.matmul,
     "max_pool": windows.pooled("MAX_POOL_2D"),
-    "mean": _mean,
+    "mean": reduced("MEAN"),
     "mul": _binary("MUL"),
     "pad": moving.pad,
     "prelu_twice": _prelu,

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from pipeline.errors import StageError
 
-TOLD = 12  # last lines of what a compiler says, when it fails
+TOLD = 12  # lines of what a compiler says when it fails: its errors, or the last
+WIDEST = 300  # letters of such a line
 
 
 def run_python(arguments: Sequence[str], folder: Path, needs: Sequence[str]) -> str:
@@ -23,7 +24,8 @@ def run_python(arguments: Sequence[str], folder: Path, needs: Sequence[str]) -> 
     )
     if done.returncode:
         lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
-        said = "\n".join(lines[-TOLD:])
+        errors = [line for line in lines if "error:" in line] or lines[-TOLD:]
+        said = "\n".join(line[:WIDEST] for line in errors[:TOLD])
         raise StageError(f"{needs[0]} fails with exit status {done.returncode}:\n{said}")
     return done.stdout
 

@@ -17,6 +17,8 @@ from pipeline.compilers.flatfile import written
 from pipeline.compilers.floats import draw_float
 from pipeline.compilers.lifted import lifted
 from pipeline.compilers.operators import OPERATORS
+from pipeline.compilers.parted import parted
+from pipeline.errors import GraphError
 from pipeline.graph import Graph, attribute
 
 
@@ -25,19 +27,45 @@ def tflite_file(program: Program, graph: Graph) -> bytes:
 
     Raises GraphError for all that TensorFlow Lite cannot hold.
     """
-    program = lifted(program)
+    program = lifted(parted(program))
     draft = Draft(program, graph)
     borders = [_fed(draft, name) for name in program.inputs]
     known = {step.name for border in borders for step in border.steps}
+    refusals: list[GraphError] = []
     shown: dict[str, str] = {}  # output → the tensor of codes it shows
     for step in program.instructions:
         if step.op == "dequantize" and step.outputs[0] in program.outputs:
             shown[step.outputs[0]] = step.inputs[0]
         nobody_reads = step.op == "dequantize" and not _readers(program, step.outputs[0])
         if not nobody_reads and step.name not in known:
-            OPERATORS.get(step.op, draw_float)(draft, step)
+            refusals += _drawn(draft, step)
+    if refusals:
+        raise _all_of(refusals)
     outputs = [_given(draft, name, shown.get(name, name)) for name in program.outputs]
     return written(draft.tensors, draft.operators, [border.tensor for border in borders], outputs)
+
+
+def _drawn(draft: Draft, step: Instruction) -> list[GraphError]:
+    """Draws the instruction; where it cannot be, what would read it finds something all the
+    same, so that every refusal is told at once."""
+    try:
+        OPERATORS.get(step.op, draw_float)(draft, step)
+    except GraphError as error:
+        for name in step.outputs:
+            draft.make(name, plain(len(draft.grid(name).shape)))
+        return [error]
+    return []
+
+
+def _all_of(refusals: Sequence[GraphError]) -> GraphError:
+    """One error: each node in a line, each hint once."""
+    first, *others = refusals
+    if not others:
+        return first
+    lines = [error.what for error in refusals]
+    hints = dict.fromkeys(error.hint for error in refusals if error.hint)
+    what = "\n  ".join([f"{len(lines)} nodes cannot be in a .tflite:", *lines])
+    return GraphError(what, None, "\n".join(hints))
 
 
 class _Border(NamedTuple):

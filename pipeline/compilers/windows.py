@@ -44,7 +44,7 @@ def _padding(window: _Window, before: tuple[int, ...], after: tuple[int, ...]) -
 
 
 def _placed(
-    draft: Draft, step: Instruction, window: _Window, fill: int, written: bool = False
+    draft: Draft, step: Instruction, window: _Window, fill: float, written: bool = False
 ) -> tuple[int, int]:
     """What the window slides over, and its padding: pads that SAME does not make, or that are to
     be `written`, are there as the code `fill`."""
@@ -99,6 +99,8 @@ def _ohwi(weight: np.ndarray) -> np.ndarray:
 
 
 def _int8(step: Instruction, weight: np.ndarray) -> np.ndarray:
+    if weight.dtype == np.float32:
+        return weight
     if weight.min(initial=0) < -128 or weight.max(initial=0) > 127:
         raise refused(step, "its weights, the zero point taken off, are not int8")
     return weight.astype(np.int8)
@@ -107,16 +109,19 @@ def _int8(step: Instruction, weight: np.ndarray) -> np.ndarray:
 def _weights(
     draft: Draft, step: Instruction, weight: np.ndarray, axis: int, channels: int
 ) -> list[int]:
-    """Weights and bias, which lies on the accumulator's grid; zeros where there is none."""
+    """Weights and bias, which lies on the accumulator's grid; zeros where there is none. Of a
+    node left in float both are real numbers."""
+    name = step.outputs[0]
+    bias = np.broadcast_to(step.constants.get("bias", np.zeros(1, np.int32)), (channels,))
+    if weight.dtype == np.float32:
+        real = bias.astype(np.float32)
+        return [draft.constant(f"{name}_weight", weight), draft.constant(f"{name}_bias", real)]
     scale = draft.scales(step).astype(np.float32).reshape(-1)
     read = draft.grid(step.inputs[0])
     wide = np.int64 if read.dtype == "int16" else np.int32
-    bias = np.broadcast_to(step.constants.get("bias", np.zeros(1, np.int32)), (channels,))
     return [
-        draft.weight(f"{step.outputs[0]}_weight", weight, scale, axis),
-        draft.weight(
-            f"{step.outputs[0]}_bias", bias.astype(wide), scale * np.float32(read.scale or 1.0), 0
-        ),
+        draft.weight(f"{name}_weight", weight, scale, axis),
+        draft.weight(f"{name}_bias", bias.astype(wide), scale * np.float32(read.scale or 1.0), 0),
     ]
 
 
@@ -143,8 +148,6 @@ def conv_transpose(draft: Draft, step: Instruction) -> None:
     """Begin pads that SAME does not make are cut off behind it; end pads are a matter of size."""
     weight = _int8(step, step.constants["weight"])
     window, after = _window(step, list(weight.shape[2:])), draft.grid(step.outputs[0]).shape
-    if step.attributes["group"] > 1 or max(window.dilations) > 1:
-        raise refused(step, "it is in groups or dilated")
     laid = np.ascontiguousarray(weight.transpose(1, 2, 3, 0))
     before = draft.grid(step.inputs[0]).shape
     axes = zip(before[2:], after[2:], window.pads[:2], window.kernel, window.strides, strict=True)
@@ -201,7 +204,7 @@ def pooled(kind: str) -> Callable[[Draft, Instruction], None]:
             raise refused(step, "its window is dilated")
         grid = draft.grid(step.inputs[0])
         averages = kind == "AVERAGE_POOL_2D"
-        fill = grid.zero_point if averages else int(np.iinfo(grid.dtype).min)
+        fill = grid.zero_point if averages else _lowest(grid.dtype)
         counted = averages and step.constants["count"].min() == math.prod(window.kernel)
         index, padding = _placed(draft, step, window, fill, written=counted)
         if averages and not counted and padding == VALID:
@@ -215,6 +218,12 @@ def pooled(kind: str) -> Callable[[Draft, Instruction], None]:
         clamped(draft, step, kind, [index], NHWC, options)
 
     return draw
+
+
+def _lowest(dtype: str) -> float:
+    """Beside which any other number is the larger."""
+    is_float = np.dtype(dtype).kind == "f"
+    return float(np.finfo(dtype).min) if is_float else float(np.iinfo(dtype).min)
 
 
 def _is_picked(draft: Draft, step: Instruction, window: _Window) -> bool:

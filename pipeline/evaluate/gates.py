@@ -3,7 +3,7 @@
 {metric: top1, max_drop: 1.0}   float minus the last of the artifacts evaluated, in points
 {cosine: 0.99}                  of the worst output, over the calibration samples
 {max_cpu_nodes: 0}              nodes that the chip does not run
-{max_latency_ms: 10}            of one frame, estimated (pipeline.perf)
+{max_latency_ms: 10}            of one frame, estimated or a lower bound (pipeline.perf)
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ class Measured(NamedTuple):
     cosine: float | None
     cpu_nodes: int
     latency_ms: float | None = None
+    latency_is_bound: bool = False  # a frame takes at least that
 
 
 class Asked(NamedTuple):
@@ -87,10 +88,11 @@ def _cpu_nodes(gate: Gate, index: int, found: Measured) -> Asked:
 def _latency(gate: Gate, index: int, found: Measured) -> Asked:
     most = float(gate.max_latency_ms or 0.0)
     if found.latency_ms is None:
-        hint = "`npumake perf` tells what is missing; targets that Vela compiles for have one"
+        hint = "neither a peak of the unit nor a bandwidth is published: `npumake perf` tells more"
         where = Route(f"gates.{index}.max_latency_ms")
         raise ProjectError("the latency on this target is not known", where, hint)
-    what = f"a frame takes an estimated {found.latency_ms:.4g} ms; at most {most:g} is allowed"
+    takes = "at least" if found.latency_is_bound else "an estimated"
+    what = f"a frame takes {takes} {found.latency_ms:.4g} ms; at most {most:g} is allowed"
     return Asked(index, "latency", None, what, -most, -found.latency_ms)
 
 

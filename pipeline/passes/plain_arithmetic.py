@@ -2,6 +2,7 @@
 
 c + x -> x + c      c * x -> x * c      x / c -> x * (1 / c)
 x ** 2 -> x * x     x ** 0.5 -> Sqrt(x)     x ** -1 -> Reciprocal(x)
+n * 0 -> 0, of integers, which are never NaN
 
 A constant stands second, where the other passes look for it. 1 / c is rounded once more than x / c:
 the last bit of a float may differ.
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipeline.graph import Graph, Node, Value, array
+from pipeline.graph import Graph, Node, Value, array, dtype, open_dimensions, shape
 
 POWERS = {2.0: "Mul", 0.5: "Sqrt", -1.0: "Reciprocal"}
 
@@ -22,6 +23,8 @@ def plain_arithmetic(graph: Graph) -> int:
 
 def _rewritten(graph: Graph, node: Node) -> bool:
     left, right = node.inputs
+    if node.op_type == "Mul" and _is_nothing(node):
+        return _replaced(graph, node)
     if node.op_type in ("Add", "Mul"):
         swap = array(left) is not None and array(right) is None
         return swap and _become(graph, node, node.op_type, [right, left])
@@ -36,6 +39,20 @@ def _rewritten(graph: Graph, node: Node) -> bool:
         return False
     made = graph.constant(f"{node.name}_inverse", inverse)
     return _become(graph, node, "Mul", [left, made])
+
+
+def _is_nothing(node: Node) -> bool:
+    made, factors = node.outputs[0], [array(value) for value in node.inputs]
+    zero = any(c is not None and c.dtype.kind == "i" and not c.any() for c in factors)
+    return zero and not made.is_graph_output() and not open_dimensions(made)
+
+
+def _replaced(graph: Graph, node: Node) -> bool:
+    made = node.outputs[0]
+    zeros = graph.constant(f"{node.name}_zeros", np.zeros(shape(made), dtype(made)))
+    graph.replace_uses(made, zeros)
+    graph.remove(node)
+    return True
 
 
 def _power(graph: Graph, node: Node, x: Value, exponent: np.ndarray) -> bool:

@@ -112,13 +112,6 @@ class Estimate:
         return sum(part.ops for part in self.subgraphs)
 
 
-def estimated_latency_ms(program: Program, target: Target, core_num: int = 1) -> float | None:
-    """Of one frame on the unit; None where the figures of the target do not tell."""
-    layers = layers_of(program, target.cost.on_chip)
-    seconds = summed(map(roof_of(target.cost, core_num).time, layers)) if layers else None
-    return None if seconds is None else 1000.0 * seconds
-
-
 def estimated(name: str, bundle: Bundle, target: Target, ddr: float | None = None) -> Estimate:
     """Of a bundle called `name`. `ddr` is a bandwidth that is known otherwise, in bytes per
     second. Raises GraphError for a stranger's program that no kernel would take."""
@@ -194,7 +187,7 @@ def summed(times: Iterable[float | None]) -> float | None:
 def assumptions(program: Program, cost: Cost, cores: int, given: bool) -> Iterator[str]:
     """What the figures rest on, for a person."""
     if cost.macs is None:
-        yield "the unit's int8 peak is not published: no latency"
+        yield "the unit's int8 peak is not published: computing takes no time here"
     else:
         used = min(cores, cost.cores)
         yield (
@@ -204,7 +197,7 @@ def assumptions(program: Program, cost: Cost, cores: int, given: bool) -> Iterat
         if used > 1:
             yield "D-Robotics says of two cores that they are about 1.5 times as fast as one"
     if cost.ddr is None:
-        yield "the bandwidth of its DDR is not published: no latency (--ddr GB/s gives yours)"
+        yield "no bandwidth of its DDR is published: computing alone is told (--ddr takes yours)"
     else:
         yield f"{cost.ddr / 1e9:g} GB/s of DDR" + (", as given" if given else "")
     if cost.on_chip is None:

@@ -92,10 +92,10 @@ def _layer_rows(part: Subgraph) -> Iterator[tuple[str, ...]]:
 
 
 def latency_text(seconds: float | None, at_least: float) -> str:
-    """Milliseconds."""
+    """Milliseconds; a lower bound where something is not published."""
     if seconds is not None:
         return f"{1000 * seconds:.4g}"
-    return f"{UNKNOWN}, at least {1000 * at_least:.4g}" if at_least else UNKNOWN
+    return f"at least {1000 * at_least:.4g}" if at_least else UNKNOWN
 
 
 def page(title: str, parts: Iterable[str]) -> str:

@@ -60,12 +60,13 @@ def levels_of(boxes: Mapping[int, Box]) -> Mapping[int, int]:
     return levels
 
 
-def picture(program: Program, name: str) -> bytes:
-    """The PNG, the same bytes for the same program. Beyond MOST boxes the first are drawn."""
+def picture(program: Program, name: str, caption: str = "") -> bytes:
+    """The PNG, the same bytes for the same program. Beyond MOST boxes the first are drawn; the
+    `caption` stands below them."""
     boxes = dict(list(boxes_of(program, name).items())[:MOST])
     places = _places(boxes)
     width = max((x for x, _ in places.values()), default=0) + WIDTH + GAP
-    height = max((y for _, y in places.values()), default=0) + HEIGHT + GAP
+    height = max((y for _, y in places.values()), default=0) + HEIGHT + 2 * GAP
     image = Image.new("RGB", (width, height), PAPER)
     draw, font = ImageDraw.Draw(image), ImageFont.load_default(13)
     for number, box in boxes.items():
@@ -78,6 +79,7 @@ def picture(program: Program, name: str) -> bytes:
         draw.rounded_rectangle((x, y, x + WIDTH, y + HEIGHT), 6, fill=color)
         middle = (x + WIDTH // 2, y + HEIGHT // 2)
         draw.text(middle, _short(box.label), fill=PAPER, font=font, anchor="mm")
+    draw.text((GAP, height - GAP), caption, fill=INK, font=font, anchor="lm")
     file = io.BytesIO()
     image.save(file, "PNG")
     return file.getvalue()

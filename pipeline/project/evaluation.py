@@ -74,7 +74,7 @@ class Gate:
     ] = None
     max_cpu_nodes: Annotated[int | None, Doc("Nodes that may run on the CPU.", minimum=0)] = None
     max_latency_ms: Annotated[
-        float | None, Doc("Of one frame, as `npumake perf` estimates it.", minimum=0.0)
+        float | None, Doc("Of one frame, as `npumake perf` estimates it, or at least.", minimum=0.0)
     ] = None
 
 

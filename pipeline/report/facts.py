@@ -4,7 +4,7 @@ nodes     what each computes, its shape and type      scales    of each tensor, 
 weights   a digest of the constants of each node      cosines   of each node, to the float model
 units     where each node runs                        ranges    of each tensor, chosen
 scores    figures of each artifact, larger is better  gates     met or not
-size      bytes                                       latency   estimated, in milliseconds
+size      bytes                                       latency   estimated or at least, in ms
 """
 
 from __future__ import annotations
@@ -25,8 +25,10 @@ from pipeline.errors import GraphError
 from pipeline.evaluate.figures import Evaluated, Figures, figures_in
 from pipeline.evaluate.verdict import Verdict
 from pipeline.graph import Graph, Node, Value, array, parse, producer
+from pipeline.perf.latency import Latency, program_latency
 from pipeline.quant.recipe import Recipe
 from pipeline.report.estimate import estimate_in
+from pipeline.targets.reader import read_target, target_names
 
 Section = Mapping[str, Json]
 Facts = Mapping[str, Section]
@@ -110,7 +112,8 @@ def _weights(constants: Iterable[tuple[str, Iterable[np.ndarray | None]]]) -> Se
 
 
 def _bundle(path: Path) -> Facts:
-    program = Bundle.load(path).program
+    bundle = Bundle.load(path)
+    program = bundle.program
     made = {step.name: (step, program.tensors[step.outputs[0]]) for step in program.instructions}
     grids = [
         (name, np.array(tensor.scale), np.array(tensor.zero_point))
@@ -124,7 +127,24 @@ def _bundle(path: Path) -> Facts:
         },
         **_grids(grids),
         "weights": _weights((name, step.constants.values()) for name, (step, _) in made.items()),
+        **_told(_latency_of(bundle)),
     }
+
+
+def _latency_of(bundle: Bundle) -> Latency | None:
+    """None too where the bundle is for a chip that nobody here knows."""
+    if bundle.target not in target_names():
+        return None
+    cores = bundle.settings.get("core_num", 1)
+    return program_latency(bundle.program, read_target(bundle.target), cores)
+
+
+def _told(latency: Latency | None) -> Facts:
+    """A bound has a name of its own: it is not compared with what is none."""
+    if latency is None:
+        return {}
+    named = "milliseconds, at least" if latency.is_bound else "milliseconds"
+    return {"latency": {named: float(f"{latency.milliseconds:.6g}")}}
 
 
 def _flat(path: Path) -> Facts:

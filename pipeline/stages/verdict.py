@@ -20,7 +20,7 @@ from pipeline.evaluate.scored import ground
 from pipeline.evaluate.trying import Model, Trying, judged
 from pipeline.evaluate.verdict import Blamed, Judged, Verdict
 from pipeline.graph import Graph
-from pipeline.perf.latency import file_latency_ms
+from pipeline.perf.latency import Latency, file_latency
 from pipeline.project.files import SourceFiles
 from pipeline.project.sections import Evaluation, Files, Gate, Input, Quantization
 from pipeline.quant.qdq import DEFAULT
@@ -53,7 +53,7 @@ def verdict(
     compiled_score: Figures | None = None,
 ) -> Verdict:
     scores = (float_score, calibrated_score, quantized_score, compiled_score)
-    found = _measured(scores, comparison, _latency_ms(compiled, target, gates))
+    found = _measured(scores, comparison, _latency(compiled, target, gates))
     wishes = [asked(gate, index, found) for index, gate in enumerate(gates)]
     if all(wish.met for wish in wishes):
         return Verdict(target.name, tuple(Judged(wish.number, wish.what, True) for wish in wishes))
@@ -71,20 +71,21 @@ def verdict(
     return Verdict(target.name, tuple(judged(wish, trying) for wish in wishes))
 
 
-def _latency_ms(compiled: Compiled, target: Target, gates: Sequence[Gate]) -> float | None:
+def _latency(compiled: Compiled, target: Target, gates: Sequence[Gate]) -> Latency | None:
     """Only where a gate asks: a file is not read for nothing."""
     if all(gate.max_latency_ms is None for gate in gates):
         return None
-    return file_latency_ms(compiled.data, target)
+    return file_latency(compiled.data, target)
 
 
 def _measured(
-    scores: Sequence[Figures | None], comparison: Comparison, latency_ms: float | None
+    scores: Sequence[Figures | None], comparison: Comparison, latency: Latency | None
 ) -> Measured:
     known = [score for score in scores if score is not None]
     worst = min((output.cosine for output in comparison.outputs), default=1.0)
     cosine = worst if comparison.samples else None
-    return Measured(known, cosine, len(_on_cpu(comparison)), latency_ms)
+    takes = (None, False) if latency is None else (latency.milliseconds, latency.is_bound)
+    return Measured(known, cosine, len(_on_cpu(comparison)), *takes)
 
 
 def _on_cpu(comparison: Comparison) -> list[Row]:

@@ -17,7 +17,7 @@ def names(folder) -> set[str]:
 def test_a_bundle_gets_the_documented_folder_and_the_documented_warning(built: Workspace) -> None:
     told = built.npumake("perf", BUNDLE).stdout
     assert WARNING in told
-    assert "latency        unknown, at least" in told
+    assert "latency        at least " in told
     assert names(built.root / "hb_perf_result" / "digits.rdk-x5") == {
         *(f"digits.rdk-x5.{kind}" for kind in ("html", "json", "png")),
         *(f"digits.rdk-x5_subgraph_0.{kind}" for kind in ("html", "json")),

@@ -16,7 +16,7 @@ from frontends.test_every_real_model import graphs
 
 from pipeline.compilers.backends import built
 from pipeline.debug.checked import checked
-from pipeline.errors import GraphError, StageError
+from pipeline.errors import StageError
 from pipeline.targets.reader import read_target, target_names
 
 FILES = sorted(
@@ -25,8 +25,6 @@ FILES = sorted(
     for file in MODELS.rglob(f"*{suffix}")
 )
 COMPILED = [name for name in target_names() if read_target(name).backend != "hybrid"]
-# What cannot be compiled, and what the error says of it.
-REFUSED = {"audio/silero_vad_16k_op15.onnx": "no LSTM in float"}
 MAGIC = {"tflite": b"TFL3", "vela": b"TFL3"}
 
 EVERY = ("ethos-u55-128", "tflite")  # targets that every model is compiled for, always
@@ -35,7 +33,6 @@ PAIRS = [
     (name, model)
     for name in COMPILED
     for model in FILES
-    if model not in REFUSED
     if name in EVERY or model == SMALL or os.environ.get("NPUMAKE_EVERY")
 ]
 
@@ -57,11 +54,3 @@ def test_a_model_is_checked_and_compiled(name, model):
             raise
         pytest.skip(error.what)
     assert data[4:8] == MAGIC.get(target.backend, data[4:8])
-
-
-@pytest.mark.parametrize("model", REFUSED)
-def test_what_tensorflow_lite_has_not_is_named(model):
-    if model not in FILES:
-        pytest.skip("the model is not here")
-    with pytest.raises(GraphError, match=REFUSED[model]):
-        made(model)

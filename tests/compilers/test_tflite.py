@@ -21,6 +21,7 @@ from pipeline.quant.qdq import DEFAULT
 REAL = {
     "anomaly/ad01_fp32.tflite": 0,
     "audio/kws_tiny_float.tflite": 0,
+    "audio/silero_vad_16k_op15.onnx": 0,
     "classification/cifar10_resnet8_float.tflite": 0,
     "classification/mnist_cntk.onnx": 1,
     "classification/mobilenet_v1_0.25_224_float.tflite": 0,
@@ -136,13 +137,15 @@ X = (
     "<float[4] s = {{1.0,1.0,2.0,2.0}}, float[3,1,1] c = {{0.5,-1.0,2.0}}, "
     "float low = {{-0.25}}, float high = {{0.4}}, int64[3] row = {{1,3,35}}, "
     "float[4,3,3] wr = {{{wr}}}, float[3,2,2,2] wt = {{{wt}}}, "
-    "float[3,2,2,4] wide = {{{wide}}}>"
+    "float[3,2,2,4] wide = {{{wide}}}, "
+    "float[3,1,2,2] apart = {{{apart}}}, float[3,2,2,2] apart2 = {{{wt}}}, "
+    "float[6] six = {{0.1,-0.2,0.3,0.0,1.0,-1.0}}, float[3,1,2] line = {{{line}}}>"
 )
 RESIZE = 'y = Resize <mode="{}", coordinate_transformation_mode="{}", nearest_mode="{}">(x, , s)'
 # The shape of y, and how it is made of x, which is on a grid.
 WEIGHTS = {
     name: ",".join(f"{w:.3f}" for w in np.random.default_rng(size).normal(size=size))
-    for name, size in (("wr", 36), ("wt", 24), ("wide", 48))
+    for name, size in (("wr", 36), ("wt", 24), ("wide", 48), ("apart", 12), ("line", 6))
 }
 UP = "y = ConvTranspose <strides: ints = [2, 2], pads: ints = {}>(x, wt)"
 SAME = "y = ConvTranspose <strides: ints = [2, 2], pads: ints = [0, 1, 0, 1]>(x, wide)"
@@ -180,6 +183,24 @@ OPERATORS = {
     "ConvTranspose of SAME": ("1,2,10,14", SAME),
     "ConvTranspose cut at its end": ("1,2,9,13", UP.format("[0, 0, 1, 1]")),
     "ConvTranspose that is cut": ("1,2,9,12", UP.format("[1, 1, 0, 1]")),
+    "ConvTranspose in groups": (
+        "1,3,10,14",
+        "y = ConvTranspose <strides: ints = [2, 2], group: int = 3>(x, apart)",
+    ),
+    "ConvTranspose in groups of pads and a bias": (
+        "1,6,9,12",
+        "y = ConvTranspose <strides: ints = [2, 2], group: int = 3, pads: ints = [1, 1, 0, 1]>"
+        "(x, apart2, six)",
+    ),
+    "ConvTranspose that is dilated": (
+        "1,2,12,17",
+        "y = ConvTranspose <strides: ints = [2, 2], dilations: ints = [3, 4]>(x, wt)",
+    ),
+    "ConvTranspose of a row, dilated and in groups": (
+        "1,3,72",
+        "r = Reshape(x, row) "
+        "y = ConvTranspose <strides: ints = [2], dilations: ints = [3], group: int = 3>(r, line)",
+    ),
     "Conv of a row": (
         "1,4,35",
         "r = Reshape(x, row) y = Conv <kernel_shape: ints = [3], pads: ints = [1, 1]>(r, wr)",

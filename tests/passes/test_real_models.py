@@ -26,7 +26,7 @@ LEFT = {  # nodes of the file, and of the optimized graph
     "fastestdet_352": (211, 210),
     "mnist_cntk": (12, 8),
     "ppocr_mobile_v2_cls": (221, 125),
-    "silero_vad_16k_op15": (72, 34),
+    "silero_vad_16k_op15": (72, 31),
     "squeezenet1.1_winml_fp16": (66, 65),
     "squeezenet1.1_winml_fp32_DERIVED": (66, 65),
     "sscma_yolov5tiny_face_96": (185, 191),

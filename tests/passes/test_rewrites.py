@@ -129,6 +129,13 @@ def test_integers_are_divided_as_they_were():
     assert plain_arithmetic(parse_text(text)) == 0
 
 
+@pytest.mark.parametrize(("dtype", "changed"), [("int64", 1), ("float", 0)])
+def test_an_integer_times_zero_is_zero_and_a_real_number_may_be_nan(dtype, changed):
+    body = "z = Mul(x, c) y = Neg(z)"
+    text = f"a ({dtype}[2] x) => ({dtype}[2] y) <{dtype} c = {{0}}> {{ {body} }}"
+    assert plain_arithmetic(parse_text(text).with_shapes()) == changed
+
+
 # -- layer normalization -----------------------------------------------------------------------
 
 

@@ -14,7 +14,8 @@ from pipeline.bundle.archive import Bundle, zipped
 from pipeline.bundle.program import Instruction, Tensor
 from pipeline.errors import GraphError
 from pipeline.perf.documents import document, subgraph_document
-from pipeline.perf.estimate import estimated, estimated_latency_ms, function_calls, roof_of
+from pipeline.perf.estimate import estimated, function_calls, roof_of
+from pipeline.perf.latency import program_latency
 from pipeline.perf.layers import layers_of
 from pipeline.perf.page import model_page, subgraph_page
 from pipeline.perf.picture import boxes_of, levels_of, picture
@@ -33,14 +34,26 @@ def test_a_layer_takes_the_longer_of_computing_and_moving():
     conv, pool = layers_of(PROGRAM, 0)
     assert roof_of(COST, 1).time(conv) == conv.moved / 1e6
     assert roof_of(Cost(macs=1e3, ddr=1e6), 1).time(conv) == conv.macs / 1e3
-    assert estimated_latency_ms(PROGRAM, CHIP) == pytest.approx((conv.moved + pool.moved) / 1e3)
+    found = program_latency(PROGRAM, CHIP)
+    assert found.milliseconds == pytest.approx((conv.moved + pool.moved) / 1e3)
+    assert not found.is_bound
 
 
 def test_a_figure_that_is_not_published_leaves_the_latency_unknown():
     found = estimated("m", BUNDLE, X5)
-    assert (found.latency, found.fps, estimated_latency_ms(PROGRAM, X5)) == (None, None, None)
+    assert (found.latency, found.fps) == (None, None)
     assert found.at_least == pytest.approx(layers_of(PROGRAM, None)[0].macs / 5e12)
-    assert any("bandwidth of its DDR is not published" in said for said in found.assumptions)
+    assert any("no bandwidth of its DDR is published" in said for said in found.assumptions)
+
+
+def test_without_a_bandwidth_computing_alone_is_a_lower_bound():
+    macs = layers_of(PROGRAM, None)[0].macs
+    found = program_latency(PROGRAM, X5)
+    assert (found.milliseconds, found.is_bound) == (pytest.approx(1e3 * macs / 5e12), True)
+    assert str(found).startswith("at least ")
+    assert program_latency(PROGRAM, read_target("sl1640")) is None
+    whole = program_latency(PROGRAM, replace(X5, cost=replace(X5.cost, ddr=1e9)))
+    assert whole.milliseconds >= found.milliseconds
 
 
 def test_a_bandwidth_that_is_given_makes_it_known():
@@ -56,7 +69,7 @@ def test_two_cores_of_the_x3_compute_twice_as_fast_and_load_no_faster():
 
 def test_a_program_that_runs_on_the_cpu_alone_has_no_latency():
     alone = replace(PROGRAM, instructions=(), outputs=("x",))
-    assert estimated_latency_ms(alone, CHIP) is None
+    assert program_latency(alone, CHIP) is None
     assert estimated("m", Bundle("rdk-x5", alone, {}), CHIP).latency is None
 
 

@@ -116,7 +116,6 @@ def test_the_advice_of_a_gate_mends_the_build(scored: Workspace) -> None:
         ("- {metric: top1}", "error: no gate"),
         ("- {cosine: 0.9, max_cpu_nodes: 0}", "error: no gate"),
         ("- {metric: map50, max_drop: 1}", "error: the evaluation has no `map50`"),
-        ("- {max_latency_ms: 3}", "error: the latency on this target is not known"),
     ],
 )
 def test_a_gate_that_is_none_is_one_error_at_its_place(

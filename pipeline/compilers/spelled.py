@@ -1,0 +1,119 @@
+"""Functions in float that TensorFlow Lite has not, spelled out in those that it has.
+
+HardSigmoid  min(max(alpha x + beta, 0), 1)        Reciprocal  1 / x
+Softplus     log(1 + exp(x))                       Softsign    x / (1 + |x|)
+Mish         x tanh(softplus(x))                   Ceil        -floor(-x)
+LayerNormalization    (x - mean) / sqrt(var + epsilon) * g + b
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from pipeline.bundle.program import Instruction
+from pipeline.compilers.draft import Draft, Order, plain
+from pipeline.compilers.flatfile import Fields
+from pipeline.graph import Node, array, attribute
+
+
+class Line(NamedTuple):
+    """Operators one after the other, for one node; each makes a tensor like the node's."""
+
+    draft: Draft
+    step: Instruction
+    order: Order
+
+    def made(self, kind: str, inputs: Sequence[int], options: Fields | None = None) -> int:
+        called = f"{self.step.outputs[0]}_{kind}_{len(self.draft.tensors)}"
+        index = self.draft.hidden(self.step.outputs[0], self.order, called)
+        self.draft.draw(kind, inputs, [index], options)
+        return index
+
+    def number(self, value: float) -> int:
+        return self.draft.constant(f"{self.step.name}_number", np.full((1,), value, np.float32))
+
+    def give(self, kind: str, inputs: Sequence[int]) -> None:
+        """The last of them."""
+        self.draft.draw(kind, inputs, [self.draft.make(self.step.outputs[0], self.order)])
+
+
+def _line(draft: Draft, step: Instruction) -> tuple[Line, int]:
+    order = draft.order(step.inputs[0])
+    return Line(draft, step, order), draft.read(step.inputs[0], order)
+
+
+def hard_sigmoid(draft: Draft, step: Instruction, node: Node) -> None:
+    line, x = _line(draft, step)
+    scaled = line.made("MUL", [x, line.number(attribute(node, "alpha", 0.2))])
+    moved = line.made("ADD", [scaled, line.number(attribute(node, "beta", 0.5))])
+    line.give("MINIMUM", [line.made("MAXIMUM", [moved, line.number(0.0)]), line.number(1.0)])
+
+
+def reciprocal(draft: Draft, step: Instruction, node: Node) -> None:
+    line, x = _line(draft, step)
+    line.give("DIV", [line.number(1.0), x])
+
+
+def softplus(draft: Draft, step: Instruction, node: Node) -> None:
+    line, x = _line(draft, step)
+    line.give("LOG", [line.made("ADD", [line.made("EXP", [x]), line.number(1.0)])])
+
+
+def softsign(draft: Draft, step: Instruction, node: Node) -> None:
+    line, x = _line(draft, step)
+    line.give("DIV", [x, line.made("ADD", [line.made("ABS", [x]), line.number(1.0)])])
+
+
+def mish(draft: Draft, step: Instruction, node: Node) -> None:
+    line, x = _line(draft, step)
+    plus = line.made("LOG", [line.made("ADD", [line.made("EXP", [x]), line.number(1.0)])])
+    line.give("MUL", [x, line.made("TANH", [plus])])
+
+
+def ceil(draft: Draft, step: Instruction, node: Node) -> None:
+    """LiteRT's reference kernels have no CEIL."""
+    line, x = _line(draft, step)
+    line.give("NEG", [line.made("FLOOR", [line.made("NEG", [x])])])
+
+
+def clip(draft: Draft, step: Instruction, node: Node) -> None:
+    line, x = _line(draft, step)
+    for kind, bound in zip(("MAXIMUM", "MINIMUM"), node.inputs[1:], strict=False):
+        if bound is not None:
+            x = line.made(kind, [x, draft.read(str(bound.name), ())])
+    draft.hold(step.outputs[0], line.order, x)
+
+
+def layer_norm(draft: Draft, step: Instruction, node: Node) -> None:
+    rank = len(draft.grid(step.inputs[0]).shape)
+    line, x = Line(draft, step, plain(rank)), draft.read(step.inputs[0], plain(rank))
+    axes = np.arange(attribute(node, "axis", -1) % rank, rank, dtype=np.int32)
+    where = draft.constant(f"{step.name}_axes", axes)
+
+    def mean(index: int) -> int:
+        dims = tuple(1 if a in axes else n for a, n in enumerate(draft.tensors[index].shape))
+        called = f"{step.outputs[0]}_mean_{index}"
+        made = draft.hidden(step.outputs[0], plain(rank), called, dims)
+        draft.draw("MEAN", [index, where], [made], {0: ("?", True)})
+        return made
+
+    apart = line.made("SUB", [x, mean(x)])
+    variance = mean(line.made("MUL", [apart, apart]))
+    epsilon = line.number(attribute(node, "epsilon", 1e-5))
+    shape = draft.tensors[variance].shape
+    summed, root = (
+        draft.hidden(step.outputs[0], plain(rank), f"{step.outputs[0]}_{kind}", shape)
+        for kind in ("var", "root")
+    )
+    draft.draw("ADD", [variance, epsilon], [summed])
+    draft.draw("RSQRT", [summed], [root])
+    made = line.made("MUL", [apart, root])
+    for kind, value in zip(("MUL", "ADD"), node.inputs[1:], strict=False):
+        values = array(value)
+        if values is not None:
+            held = draft.constant(f"{step.name}_{kind}", values.astype(np.float32))
+            made = line.made(kind, [made, held])
+    draft.hold(step.outputs[0], line.order, made)
