@@ -40,18 +40,21 @@ class Turn(NamedTuple):
     run: Callable[[Values], Values]
 
 
-def float_session(graph: Graph, operators: Operators = NO_OPERATORS) -> FloatSession:
-    """The graph ready to run. Raises GraphError for an operator that nobody implements."""
+def float_session(
+    graph: Graph, operators: Operators = NO_OPERATORS, *, as_written: bool = False
+) -> FloatSession:
+    """The graph ready to run, `as_written` as an OrtSession. Raises GraphError for an operator that
+    nobody implements."""
     if not any(is_foreign(node) for node in graph.model.graph.all_nodes()):
-        return OrtSession(graph.to_bytes())
+        return OrtSession(graph.to_bytes(), as_written=as_written)
     require(graph, operators)
-    return MixedSession(graph, operators)
+    return MixedSession(graph, operators, as_written)
 
 
 class MixedSession:
     """A graph with custom nodes, with the interface of an onnxruntime session."""
 
-    def __init__(self, graph: Graph, operators: Operators) -> None:
+    def __init__(self, graph: Graph, operators: Operators, as_written: bool = False) -> None:
         self._fed = {str(v.name): (dtype(v), shape(v)) for v in graph.inputs}
         self.input_names = tuple(self._fed)
         self.output_names = tuple(str(value.name) for value in graph.outputs)
@@ -67,7 +70,7 @@ class MixedSession:
         self._turns = [
             turn
             for _, nodes in groupby(_in_turns(graph), key=lambda placed: placed[0])
-            for turn in _turns(graph, [node for _, node in nodes], operators)
+            for turn in _turns(graph, [node for _, node in nodes], operators, as_written)
         ]
 
     def run(self, names: Sequence[str] | None, feeds: Feeds) -> list[np.ndarray]:
@@ -110,10 +113,10 @@ def _in_turns(graph: Graph) -> list[tuple[tuple[int, bool], Node]]:
     return sorted(placed, key=lambda item: item[0])  # stable: the graph's order within a turn
 
 
-def _turns(graph: Graph, nodes: list[Node], operators: Operators) -> list[Turn]:
+def _turns(graph: Graph, nodes: list[Node], operators: Operators, as_written: bool) -> list[Turn]:
     if is_foreign(nodes[0]):
         return [_python(node, operators) for node in nodes]
-    return [_onnxruntime(graph, nodes)]
+    return [_onnxruntime(graph, nodes, as_written)]
 
 
 def _python(node: Node, operators: Operators) -> Turn:
@@ -128,10 +131,10 @@ def _python(node: Node, operators: Operators) -> Turn:
     return Turn(tuple(name for name in read if name is not None), run)
 
 
-def _onnxruntime(graph: Graph, nodes: list[Node]) -> Turn:
+def _onnxruntime(graph: Graph, nodes: list[Node], as_written: bool) -> Turn:
     inside = set(nodes)
     made = [v for node in nodes for v in node.outputs if _is_read_elsewhere(v, inside)]
-    session = OrtSession(part(graph, nodes, made).to_bytes())
+    session = OrtSession(part(graph, nodes, made).to_bytes(), as_written=as_written)
     return Turn(
         session.input_names,
         lambda values: dict(zip(session.output_names, session.run(None, values), strict=True)),

@@ -34,13 +34,20 @@ _REFUSALS = (
 class OrtSession:
     """A model in onnxruntime's hands. Raises GraphError when it will not take the model."""
 
-    def __init__(self, model: bytes, threads: int = 1) -> None:
-        """More threads only for a model whose sums are exact, or where the last bit is nothing."""
+    def __init__(self, model: bytes, threads: int = 1, as_written: bool = False) -> None:
+        """More threads only for a model whose sums are exact, or where the last bit is nothing.
+
+        A model `as_written` computes in float between its Q/DQ pairs. Else onnxruntime makes
+        integer kernels of them, which is faster where all is quantized; where little is, it
+        quantizes on its own what is not: the weights between two pairs, and what is multiplied by
+        the only quantized operand of a MatMul."""
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
         # A thread that spins while it waits takes the core of whatever runs next.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        if as_written:
+            options.add_session_config_entry("session.disable_quant_qdq", "1")
         options.log_severity_level = 4  # what matters is raised, the rest is noise
         try:
             self._session = onnxruntime.InferenceSession(
