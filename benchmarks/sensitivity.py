@@ -1,11 +1,12 @@
-"""What reusing the float model gives: seconds of brute force over those of `sensitivities`.
+"""What reusing the float model gives: CPU seconds of brute force over those of `sensitivities`.
 
-    NPUMAKE_SHARED=../shared python benchmarks/sensitivity.py [--samples 4] [--rounds 5]
+    NPUMAKE_SHARED=../shared python benchmarks/sensitivity.py [--models mobilenet] [--samples 1 4]
 
-MobileNet, every node, the same probes and the same figures. Brute force builds, for every node, the
-model that quantizes it alone and runs it whole, over all samples; its float answers are worked out
-once (`kept`) or, as where two model files are compared, for every node again (`whole`). It runs on
-one thread; the probes on one, and on one per core. All take turns, and the medians are told.
+Every node of real models, the same probes and the same figures. Brute force builds, for every node,
+the model that quantizes it alone and runs it whole, over all samples; its float answers are worked
+out once (`kept`) or, as where two model files are compared, for every node again (`whole`). All of
+it is one thread's; last, the seconds on the clock of brute force over those of probes on so many
+threads. A ratio of CPU seconds moves little with what else the machine does, one of the clock does.
 """
 
 from __future__ import annotations
@@ -15,16 +16,17 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from pipeline.data.samples import Samples
 from pipeline.debug.calibration_nodes import with_only, without
 from pipeline.debug.probing import Sums
-from pipeline.debug.sensitivity import Patient, groups_of, sensitivities
+from pipeline.debug.sensitivity import Patient, groups_of, ranked, sensitivities
 from pipeline.engine.mixed import FloatSession, float_session
 from pipeline.frontends import read_model
-from pipeline.graph import shape, upgraded
+from pipeline.graph import Graph, shape, upgraded
 from pipeline.kernels.measure import Agreement, agreement
 from pipeline.passes import optimized
 from pipeline.project.sections import Calibration
@@ -34,11 +36,25 @@ from pipeline.quant.search import calibrated_with, plain
 from pipeline.targets.reader import read_target
 
 SHARED = Path(os.environ.get("NPUMAKE_SHARED", Path(__file__).parents[2] / "shared")) / "data"
-FILE = SHARED / "models/classification/mobilenet_v1_0.25_224_float.tflite"
+MODELS = {
+    "mobilenet": "classification/mobilenet_v1_0.25_224_float.tflite",
+    "squeezenet": "classification/squeezenet1.1_winml_fp32_DERIVED.onnx",
+    "resnet8": "classification/cifar10_resnet8_float.tflite",
+    "ultraface": "detection/ultraface_slim320.onnx",
+    "yolox": "detection/yolox_person_192.onnx",
+}
 
 
-def patient(count: int) -> Patient:
-    graph = optimized(upgraded(read_model(FILE.read_bytes(), FILE.name)).with_shapes())
+class Spent(NamedTuple):
+    """Seconds of CPU, and on the clock."""
+
+    cpu: float = 0.0
+    clock: float = 0.0
+
+
+def patient(name: str, count: int) -> Patient:
+    file = SHARED / "models" / MODELS[name]
+    graph = optimized(upgraded(read_model(file.read_bytes(), file.name)).with_shapes())
     rng, (given,) = np.random.default_rng(0), graph.inputs
     noise = [rng.uniform(-1, 1, shape(given)).astype(np.float32) for _ in range(count)]
     feeds = [{str(given.name): one} for one in noise]
@@ -47,22 +63,23 @@ def patient(count: int) -> Patient:
     return Patient(made, Samples(tuple(map(str, range(count))), lambda index: feeds[index]))
 
 
-def brute_force(examined: Patient, once: bool) -> dict[str, Sums]:
-    real = without(examined.calibrated)
-    meant = _answers(float_session(real), examined)
-    found: dict[str, Sums] = {}
-    for name, group in groups_of(examined, "node").items():
-        if not once:
-            meant = _answers(float_session(real), examined)
-        places = [one for one in examined.nodes if one.name in group]
-        made = _answers(float_session(with_only(real, places)), examined)
-        sums = (agreement(a, b) for a, b in zip(meant, made, strict=True))
-        found[name] = (sum(sums, Agreement()),)
-    return found
+def spent(what: Callable[[], dict[str, Sums]]) -> tuple[Spent, dict[str, Sums]]:
+    start = time.process_time(), time.perf_counter()
+    found = what()
+    return Spent(time.process_time() - start[0], time.perf_counter() - start[1]), found
 
 
-def _answers(session: FloatSession, examined: Patient) -> list[np.ndarray]:
-    return [session.run(None, feed)[0] for feed in examined.samples]
+def brute_force(examined: Patient, real: Graph) -> dict[str, Sums]:
+    meant = _answers(real, examined)
+    groups = groups_of(examined, "node").items()
+    return {name: _compared(meant, _quantized(real, group, examined)) for name, group in groups}
+
+
+def float_again(examined: Patient, real: Graph) -> dict[str, Sums]:
+    """What brute force spends when the float model runs for every node."""
+    for _ in groups_of(examined, "node"):
+        _answers(real, examined)
+    return {}
 
 
 def probes(examined: Patient, at_once: int) -> dict[str, Sums]:
@@ -70,34 +87,56 @@ def probes(examined: Patient, at_once: int) -> dict[str, Sums]:
     return sensitivities(forgetful, groups_of(forgetful, "node"))
 
 
-def spent(what: Callable[[], dict[str, Sums]]) -> tuple[float, list[str]]:
-    """Seconds, and the nodes by cosine."""
-    start = time.perf_counter()
-    found = what()
-    seconds = time.perf_counter() - start
-    return seconds, sorted(found, key=lambda name: found[name][0].cosine)
+Answers = list[list[np.ndarray]]  # by sample and output
+
+
+def _quantized(real: Graph, group: tuple[str, ...], examined: Patient) -> Answers:
+    return _answers(with_only(real, [n for n in examined.nodes if n.name in group]), examined)
+
+
+def _answers(graph: Graph, examined: Patient) -> Answers:
+    session: FloatSession = float_session(graph, fusion="floats")
+    return [session.run(None, feed) for feed in examined.samples]
+
+
+def _compared(meant: Answers, made: Answers) -> Sums:
+    sums = [Agreement()] * len(meant[0])
+    for known, found in zip(meant, made, strict=True):
+        sums = [s + agreement(a, b) for s, a, b in zip(sums, known, found, strict=True)]
+    return tuple(sums)
+
+
+def told(name: str, count: int, threads: int) -> str:
+    examined = patient(name, count)
+    real = without(examined.calibrated)
+    probes(examined, 1)  # the first of all warms up
+    brute, wanted = spent(lambda: brute_force(examined, real))
+    again, _ = spent(lambda: float_again(examined, real))
+    alone, found = spent(lambda: probes(examined, 1))
+    many, _ = spent(lambda: probes(examined, threads))
+    agrees = ranked(found, "cosine-similarity") == ranked(wanted, "cosine-similarity")
+    return (
+        f"{name:<12}{count:>8}{len(wanted):>8}{brute.cpu:>9.2f}{alone.cpu:>9.2f}"
+        f"{(brute.cpu + again.cpu) / alone.cpu:>9.1f}{brute.cpu / alone.cpu:>8.1f}"
+        f"{(brute.clock + again.clock) / many.clock:>14.1f}{brute.clock / many.clock:>8.1f}"
+        f"   {'the same ranking' if agrees else 'ANOTHER RANKING'}"
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
-    parser.add_argument("--samples", type=int, default=4)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--models", nargs="+", default=list(MODELS), choices=MODELS)
+    parser.add_argument("--samples", nargs="+", type=int, default=[1, 4, 16])
+    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     given = parser.parse_args()
-    examined = patient(given.samples)
-    cores = os.cpu_count() or 1
-    ways: dict[str, Callable[[], dict[str, Sums]]] = {
-        "whole": lambda: brute_force(examined, once=False),
-        "kept": lambda: brute_force(examined, once=True),
-        "probes, 1 thread": lambda: probes(examined, 1),
-        f"probes, {cores} threads": lambda: probes(examined, cores),
-    }
-    rounds = [{name: spent(way) for name, way in ways.items()} for _ in range(given.rounds)]
-    for each in rounds:
-        assert len({tuple(order) for _, order in each.values()}) == 1, "the rankings differ"
-    for name in ways:
-        seconds = np.median([each[name][0] for each in rounds])
-        whole, kept = (np.median([r[b][0] / r[name][0] for r in rounds]) for b in ("whole", "kept"))
-        print(f"{name:<18} {seconds:6.3f} s   whole / it {whole:5.2f}   kept / it {kept:5.2f}")
+    print(f"{'':<28}{'seconds of CPU':>18}{'brute / probes':>17}{given.threads:>12} threads")
+    print(
+        f"{'model':<12}{'samples':>8}{'nodes':>8}{'brute':>9}{'probes':>9}"
+        f"{'whole':>9}{'kept':>8}{'whole':>14}{'kept':>8}"
+    )
+    for name in given.models:
+        for count in given.samples:
+            print(told(name, count, given.threads), flush=True)
 
 
 if __name__ == "__main__":

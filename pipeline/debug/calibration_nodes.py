@@ -18,6 +18,7 @@ import numpy as np
 from pipeline.engine.fusion import absorbed
 from pipeline.engine.lower import DQ, Q
 from pipeline.graph import Graph, Node, Value, array, attribute, producer
+from pipeline.kernels import affine
 from pipeline.quant.grids import Grid
 from pipeline.quant.pairs import pair
 
@@ -49,6 +50,15 @@ class CalibrationNode(NamedTuple):
     def threshold(self) -> float:
         """The largest magnitude that some channel holds."""
         return float(max(np.max(np.abs(limit)) for limit in self.limits))
+
+    def on_grid(self, values: np.ndarray) -> np.ndarray:
+        """The values as it holds them. Raises ValueError on NaN."""
+        scale, zero = self.scale, self.zero_point
+        if self.axis is not None:
+            scale, zero = (affine.per_axis(one, values.ndim, self.axis) for one in (scale, zero))
+        limits = np.iinfo(zero.dtype)
+        codes = affine.quantize(values, scale, zero, limits.min, limits.max)
+        return affine.dequantize(codes, scale, zero)
 
 
 def calibration_nodes(calibrated: Graph) -> tuple[CalibrationNode, ...]:
@@ -97,6 +107,24 @@ def quantize(graph: Graph, nodes: Iterable[CalibrationNode]) -> dict[str, str]:
             graph.set_inputs(node, {index: real})
         found[one.name] = str(real.name)
     return found
+
+
+def without_weights(graph: Graph, nodes: Iterable[CalibrationNode]) -> list[CalibrationNode]:
+    """Put the constants among these into `graph` as their grids hold them, which runs faster than
+    pairs; gives the others, still to be quantized."""
+    by_name = {str(node.name): node for node in graph.nodes()}
+    others = []
+    for one in nodes:
+        places = [(by_name[name], index) for name, index in one.reads if name in by_name]
+        given = places[0][0].inputs[places[0][1]] if places else None
+        values = None if given is None or one.answers else array(given)
+        if values is None or values.dtype != np.float32 or not np.isfinite(values).all():
+            others.append(one)
+            continue
+        held = graph.constant(f"{one.tensor}_held", one.on_grid(values))
+        for node, index in places:
+            graph.set_inputs(node, {index: held})
+    return others
 
 
 def with_only(real: Graph, nodes: Iterable[CalibrationNode]) -> Graph:

@@ -62,4 +62,4 @@ def _watching(
     made = quantize(graph, places)
     seen = {one.tensor: made[one.name] for one in reversed(places) if one.name in made}
     graph.expose([seen.get(tensor, tensor) for tensor in tensors])
-    return float_session(graph, operators)
+    return float_session(graph, operators, fusion="floats")

@@ -119,8 +119,8 @@ def _saved(
         for one in clipped
     ]
     probing = Probing(patient.calibrated, places, patient.samples, patient.operators)
-    for one, sums in zip(clipped, probing.sums(patient.at_once), strict=True):
-        yield one, losses[one.node] - _lost(sums)
+    for number, sums in probing.sums(patient.at_once):
+        yield clipped[number], losses[clipped[number].node] - _lost(sums)
 
 
 def _told(saved: float, misfit: _Misfit) -> tuple[float, str, bool]:

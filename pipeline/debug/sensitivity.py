@@ -78,7 +78,8 @@ def sensitivities(
         probes = [[by_name[n] for n in groups[name] if n in by_name] for name in open_]
         probing = Probing(graph, probes, patient.samples, patient.operators)
         made = probing.sums(patient.at_once)
-        for name, sums in zip(open_, track(made, "probes", len(open_)), strict=True):
+        for number, sums in track(made, "probes", len(open_)):
+            name = open_[number]
             patient.remembered[questions[name]] = found[name] = sums
     return {name: sums for name, sums in found.items() if sums is not None}
 

@@ -12,7 +12,6 @@ from pipeline.debug.sensitivity import Patient
 from pipeline.debug.spread import Bars, Boxes, bars, boxes, counted
 from pipeline.engine.mixed import FloatSession, float_session
 from pipeline.graph import Graph, array
-from pipeline.kernels import affine
 from pipeline.kernels.histogram import Histogram, merged
 
 Panels = dict[str, dict[str, Bars]]
@@ -31,7 +30,7 @@ def node_bars(
         total = reduce(merged, map(counted, _tensor(patient, one.tensor)))
         return {"activation": {"given": bars(total)}}, one.threshold
     values = weight(patient.calibrated, one)
-    both = {"float": values, "calibrated": on_grid(one, values)}
+    both = {"float": values, "calibrated": one.on_grid(values)}
     return {"weight": {name: bars(counted(each)) for name, each in both.items()}}, one.threshold
 
 
@@ -47,16 +46,6 @@ def weight(calibrated: Graph, one: CalibrationNode) -> np.ndarray:
     values = array(calibrated.values()[one.tensor])
     assert values is not None  # that makes it a weight
     return values
-
-
-def on_grid(one: CalibrationNode, values: np.ndarray) -> np.ndarray:
-    """The values as the grid holds them."""
-    scale, zero = one.scale, one.zero_point
-    if one.axis is not None:
-        scale, zero = (affine.per_axis(each, values.ndim, one.axis) for each in (scale, zero))
-    limits = np.iinfo(one.zero_point.dtype)
-    codes = affine.quantize(values, scale, zero, limits.min, limits.max)
-    return affine.dequantize(codes, scale, zero)
 
 
 def _output(patient: Patient, one: CalibrationNode) -> Panels:

@@ -14,7 +14,7 @@ import numpy as np
 
 from pipeline.custom.compute import compute
 from pipeline.custom.operators import NO_OPERATORS, Operators, require
-from pipeline.engine.ort import Feeds, OrtSession, Writer
+from pipeline.engine.ort import Feeds, Fusion, OrtSession, Writer
 from pipeline.engine.port import port
 from pipeline.errors import GraphError
 from pipeline.graph import (
@@ -41,19 +41,19 @@ class Turn(NamedTuple):
 
 
 def float_session(
-    graph: Graph, operators: Operators = NO_OPERATORS, fused: bool = True
+    graph: Graph, operators: Operators = NO_OPERATORS, fusion: Fusion = "integers"
 ) -> FloatSession:
     """The graph ready to run. Raises GraphError for an operator that nobody implements."""
     if not any(is_foreign(node) for node in graph.model.graph.all_nodes()):
-        return OrtSession(graph.to_bytes(), fused=fused)
+        return OrtSession(graph.to_bytes(), fusion=fusion)
     require(graph, operators)
-    return MixedSession(graph, operators, fused)
+    return MixedSession(graph, operators, fusion)
 
 
 class MixedSession:
     """A graph with custom nodes, with the interface of an onnxruntime session."""
 
-    def __init__(self, graph: Graph, operators: Operators, fused: bool = True) -> None:
+    def __init__(self, graph: Graph, operators: Operators, fusion: Fusion = "integers") -> None:
         self._fed = {str(v.name): (dtype(v), shape(v)) for v in graph.inputs}
         self.input_names = tuple(self._fed)
         self.output_names = tuple(str(value.name) for value in graph.outputs)
@@ -69,7 +69,7 @@ class MixedSession:
         self._turns = [
             turn
             for _, nodes in groupby(_in_turns(graph), key=lambda placed: placed[0])
-            for turn in _turns(graph, [node for _, node in nodes], operators, fused)
+            for turn in _turns(graph, [node for _, node in nodes], operators, fusion)
         ]
 
     def run(self, names: Sequence[str] | None, feeds: Feeds) -> list[np.ndarray]:
@@ -112,10 +112,10 @@ def _in_turns(graph: Graph) -> list[tuple[tuple[int, bool], Node]]:
     return sorted(placed, key=lambda item: item[0])  # stable: the graph's order within a turn
 
 
-def _turns(graph: Graph, nodes: list[Node], operators: Operators, fused: bool) -> list[Turn]:
+def _turns(graph: Graph, nodes: list[Node], operators: Operators, fusion: Fusion) -> list[Turn]:
     if is_foreign(nodes[0]):
         return [_python(node, operators) for node in nodes]
-    return [_onnxruntime(graph, nodes, fused)]
+    return [_onnxruntime(graph, nodes, fusion)]
 
 
 def _python(node: Node, operators: Operators) -> Turn:
@@ -130,10 +130,10 @@ def _python(node: Node, operators: Operators) -> Turn:
     return Turn(tuple(name for name in read if name is not None), run)
 
 
-def _onnxruntime(graph: Graph, nodes: list[Node], fused: bool) -> Turn:
+def _onnxruntime(graph: Graph, nodes: list[Node], fusion: Fusion) -> Turn:
     inside = set(nodes)
     made = [v for node in nodes for v in node.outputs if _is_read_elsewhere(v, inside)]
-    session = OrtSession(part(graph, nodes, made).to_bytes(), fused=fused)
+    session = OrtSession(part(graph, nodes, made).to_bytes(), fusion=fusion)
     return Turn(
         session.input_names,
         lambda values: dict(zip(session.output_names, session.run(None, values), strict=True)),

@@ -1,13 +1,22 @@
 """onnxruntime, set up so that the same graph and feeds give the same bits.
 
 A session uses one thread: how a sum is split over threads must not decide its last bit.
-Speed comes from running several samples at once instead (pipeline.engine.parallel). Nodes that
-are not fused compute alone what they compute in any company.
+Speed comes from running several samples at once instead (pipeline.engine.parallel).
+
+What is fused (Fusion):
+
+    integers   all: of a node between Q/DQ pairs onnxruntime makes an integer kernel, which is faster
+               where all is quantized; where little is, it quantizes on its own what is not: the
+               weights between two pairs, and what is multiplied by the only quantized operand of a
+               MatMul
+    floats     float nodes only: what stands between Q/DQ pairs computes in float, as written
+    none       nothing: a node computes alone what it computes in any company
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
 
 import numpy as np
 import onnxruntime
@@ -17,6 +26,7 @@ from pipeline.engine.port import Port
 from pipeline.errors import GraphError
 
 Feeds = Mapping[str, np.ndarray]
+Fusion = Literal["integers", "floats", "none"]
 # Runs the model and gives the buffer with all outputs, one behind the other.
 Writer = Callable[[Feeds], np.ndarray]
 
@@ -35,17 +45,19 @@ _REFUSALS = (
 class OrtSession:
     """A model in onnxruntime's hands. Raises GraphError when it will not take the model."""
 
-    def __init__(self, model: bytes, threads: int = 1, fused: bool = True) -> None:
+    def __init__(self, model: bytes, threads: int = 1, fusion: Fusion = "integers") -> None:
         """More threads only for a model whose sums are exact, or where the last bit is nothing."""
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
         # A thread that spins while it waits takes the core of whatever runs next.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        options.log_severity_level = 4  # what matters is raised, the rest is noise
-        if not fused:
+        if fusion == "floats":
+            options.add_session_config_entry("session.disable_quant_qdq", "1")
+        if fusion == "none":
             level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
             options.graph_optimization_level = level
+        options.log_severity_level = 4  # what matters is raised, the rest is noise
         try:
             self._session = onnxruntime.InferenceSession(
                 model, options, providers=["CPUExecutionProvider"]

@@ -48,7 +48,7 @@ class ReferenceSession:
         self.output_names = program.outputs
         self._cpu = {
             # Not fused, a node computes the same bits alone and in a subgraph.
-            step.name: float_session(model_of(step), operators, fused=False)
+            step.name: float_session(model_of(step), operators, fusion="none")
             for step in program.instructions
             if step.op == "onnx"
         }

@@ -28,7 +28,7 @@ from pipeline.graph.opset import allow_int16, is_operator
 from pipeline.graph.origin import origin
 from pipeline.graph.outside import Beside, files_beside
 from pipeline.graph.parse import parse, parse_text
-from pipeline.graph.part import complete, declare, derived, part, reads
+from pipeline.graph.part import Fork, complete, declare, derived, fork, has_bodies, part, reads
 from pipeline.graph.renumber import renumber
 from pipeline.graph.single import in_single
 from pipeline.graph.upgrade import upgraded
@@ -36,6 +36,7 @@ from pipeline.graph.upgrade import upgraded
 __all__ = [
     "Beside",
     "Building",
+    "Fork",
     "Graph",
     "Node",
     "Tensor",
@@ -48,6 +49,8 @@ __all__ = [
     "derived",
     "dtype",
     "files_beside",
+    "fork",
+    "has_bodies",
     "in_single",
     "inline",
     "is_float",

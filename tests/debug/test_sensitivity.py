@@ -46,12 +46,12 @@ def brute_force(
 ) -> dict[str, tuple[Agreement, ...]]:
     """The whole model again for every node."""
     real = without(examined.calibrated)
-    whole = float_session(real)
+    whole = float_session(real, fusion="floats")
     meant = [whole.run(None, feed) for feed in examined.samples]
     found = {}
     for name, group in groups.items():
         places = [one for one in examined.nodes if one.name in group]
-        session = float_session(with_only(real, places))
+        session = float_session(with_only(real, places), fusion="floats")
         sums = [Agreement()] * len(real.outputs)
         for feed, answers in zip(examined.samples, meant, strict=True):
             made = session.run(None, feed)
