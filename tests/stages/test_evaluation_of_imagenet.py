@@ -69,7 +69,7 @@ def prepared(picture: np.ndarray, model: dict[str, object]) -> np.ndarray:
 
 
 def top1(artifact: Path, model: dict[str, object]) -> float:
-    rows = list(csv.DictReader((PICTURES / "labels.csv").open()))
+    rows = list(csv.DictReader((PICTURES / "labels.csv").read_text().splitlines()))
     rows = sorted(rows, key=lambda row: row["file"])
     rows = [rows[n * len(rows) // EVALUATED] for n in range(EVALUATED)]
     session, right = Session(artifact), 0
