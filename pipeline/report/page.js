@@ -27,6 +27,7 @@ function drawn(tag, attributes = {}, ...children) {
 // A cell may be a number that is sorted by, and the text that is read.
 const told = (value, text, kind = "") => ({ value, text, kind });
 const raw = (cell) => (cell?.text === undefined ? cell : cell.value);
+const isNumber = (cell) => typeof raw(cell) === "number" && !cell.kind;
 
 const figure = (value) => {
   if (value?.text !== undefined) return value.text;
@@ -47,7 +48,7 @@ function table(into, columns, rows, { open, key, search = rows.length > 8, name 
     return head;
   });
   let shown = rows.map((row) => ({ row, cells: columns.map(([, of]) => of(row)) }));
-  heads.forEach((head, index) => head.classList.toggle("number", shown.some(({ cells }) => typeof raw(cells[index]) === "number")));
+  heads.forEach((head, index) => head.classList.toggle("number", shown.some(({ cells }) => isNumber(cells[index]))));
   const count = element("span", { class: "why", role: "status" });
   const input = element("input", { type: "search", "aria-label": `search ${name}`, placeholder: "search" });
 
@@ -75,7 +76,7 @@ function table(into, columns, rows, { open, key, search = rows.length > 8, name 
       const tr = element("tr", { ...(open ? { tabindex: "0" } : {}), ...(key ? { "data-key": key(row) } : {}) });
       tr.append(...cells.map((cell) => {
         const text = figure(cell);
-        return element("td", { title: text, class: `${typeof raw(cell) === "number" ? "number" : ""} ${cell?.kind ?? ""}`.trim() }, text);
+        return element("td", { title: text, class: isNumber(cell) ? "number" : cell?.kind ?? "" }, text);
       }));
       if (open) {
         tr.addEventListener("click", () => open(row));
@@ -292,7 +293,7 @@ function steer(svg, all, nodes) {
   });
   svg.addEventListener("center", ({ detail }) => {
     const [x, y] = spot(detail.place);
-    if (x > view[0] && x < view[0] + view[2] && y > view[1] && y < view[1] + view[3]) return;
+    if (fits < 1.6 && x > view[0] && x < view[0] + view[2] && y > view[1] && y < view[1] + view[3]) return;
     view[0] = x - view[2] / 2; view[1] = y - view[3] / 2;
     show();
   });
@@ -369,10 +370,10 @@ function summary() {
     const [metric, last] = [scored.scores[0].metric, scored.scores.at(-1).artifact];
     columns.push([`${metric}, float`, (each) => value(each.scores[0])], [`${metric}, ${last}`, (each) => value(each.scores.at(-1))], ["Lost", lost]);
   }
-  columns.push(["Worst output cosine", worst],
-    ["Nodes on the CPU", (each) => told(cpu(each), `${cpu(each)} of ${figured(each).length}`)],
+  columns.push(["Worst cosine", worst],
+    ["CPU nodes", (each) => told(cpu(each), `${cpu(each)} of ${figured(each).length}`)],
     ["Compiled", (each) => { const made = compiled(each); return made ? told(made.bytes, bytes(made.bytes)) : null; }]);
-  if (data.builds.some((each) => each.estimate)) columns.push(["Latency of a frame", latency]);
+  if (data.builds.some((each) => each.estimate)) columns.push(["Latency", latency]);
   columns.push(["Method", (each) => each.recipe.method]);
   table(find("#summary .table"), columns, data.builds, { name: "builds", key: (each) => each.name, open: (each) => open(each) });
 }
@@ -432,8 +433,8 @@ function side(title, sample, seen) {
     made.append(svg);
   }
   const rows = seen.best.length ? seen.best : seen.boxes.map((box) => [box[5], box[4]]);
-  const colour = (name) => (seen.boxes.length ? { style: `--mark: ${hue(name)}` } : {});
-  made.append(element("ol", {}, ...rows.slice(0, 8).map(([name, certain]) => element("li", colour(name), `${name}  ${figure(certain)}`))));
+  const swatch = (name) => (seen.boxes.length ? [element("i", { style: `--mark: ${hue(name)}` })] : []);
+  made.append(element("ol", {}, ...rows.slice(0, 8).map(([name, certain]) => element("li", {}, ...swatch(name), `${name}  ${figure(certain)}`))));
   return made;
 }
 
