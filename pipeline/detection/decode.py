@@ -46,13 +46,21 @@ def rules_for_map(metadata: Metadata) -> Rules:
 
 @dataclass(frozen=True)
 class Detections:
-    """Best first. `boxes` (n, 4) are corners x1, y1, x2, y2 in 0..1 of the model's input, `masks`
-    (n, h, w) are at the size of the prototypes; None for a model without."""
+    """Best first. `boxes` (n, 4) are corners x1, y1, x2, y2 in 0..1 of the model's input; a mask is
+    `coefficients` (n, k) @ `protos` (k, h, w), None for a model without."""
 
     boxes: np.ndarray
     scores: np.ndarray
     classes: np.ndarray
-    masks: np.ndarray | None = None
+    coefficients: np.ndarray | None = None
+    protos: np.ndarray | None = None
+
+    @property
+    def masks(self) -> np.ndarray | None:
+        """(n, h, w) of bool, at the size of the prototypes."""
+        if self.coefficients is None or self.protos is None:
+            return None
+        return geometry.masks(self.coefficients, self.protos, self.boxes)
 
 
 def decode(
@@ -76,10 +84,10 @@ def decode(
     by_class = classes[chosen] if rules.class_aware else None
     kept = geometry.suppressed(found, best[chosen], rules.iou, rules.most, by_class)
     chosen, found = chosen[kept], found[kept]
-    masks = None
-    if "mask_coefs" in parts and "protos" in parts:
-        masks = geometry.masks(parts["mask_coefs"][:, chosen].T, parts["protos"], found)
-    return Detections(found, best[chosen], classes[chosen], masks)
+    if "mask_coefs" not in parts or "protos" not in parts:
+        return Detections(found, best[chosen], classes[chosen])
+    coefficients = parts["mask_coefs"][:, chosen].T
+    return Detections(found, best[chosen], classes[chosen], coefficients, parts["protos"])
 
 
 def _parts(

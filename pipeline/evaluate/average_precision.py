@@ -16,7 +16,7 @@ by the last truth. The figures equal its own (`precision.mean()` over the classe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.errors import StageError
+from pipeline.evaluate.outlines import Outline
 
 Array: TypeAlias = NDArray[np.floating]
 Flags: TypeAlias = NDArray[np.bool_]
@@ -47,6 +48,7 @@ class Truths(NamedTuple):
     boxes: Array  # (G, 4), in the same unit
     labels: NDArray[np.integer]  # (G,)
     crowd: Flags  # (G,): a region that holds many
+    outlines: tuple[Outline, ...] = ()  # G, where they are known
 
 
 @dataclass(frozen=True)
@@ -66,13 +68,27 @@ class AveragePrecision:
         return _mean(self.by_class)
 
 
-class _Matches(NamedTuple):
-    """The D detections of one class, best first, and how many truths they could have found."""
+class Overlaps(NamedTuple):
+    """Of one image, what is left when boxes or masks have been laid over each other."""
+
+    scores: Array  # (D,)
+    labels: NDArray[np.integer]  # (D,)
+    true_labels: NDArray[np.integer]  # (G,)
+    crowd: Flags  # (G,)
+    overlap: Array  # (D, G)
+
+
+class Matches(NamedTuple):
+    """The D detections of one class of an image, best first, and how many truths they could have
+    found."""
 
     scores: Array  # (D,)
     true: Flags  # (10, D)
     ignored: Flags  # (10, D)
     truths: int
+
+
+ByClass: TypeAlias = Mapping[int, Matches]
 
 
 def average_precision(
@@ -84,12 +100,30 @@ def average_precision(
     """
     if len(detections) != len(truths):
         raise StageError(f"{len(detections)} images of detections, {len(truths)} of truths")
-    for number, arrays in enumerate(zip(detections, truths, strict=True)):
-        if any(len({len(array) for array in each}) != 1 for each in arrays):
+    for number, (said, true) in enumerate(zip(detections, truths, strict=True)):
+        if any(len({len(array) for array in each}) != 1 for each in (said, true[:3])):
             raise StageError(f"image {number}: boxes, scores, labels and crowd differ in length")
-    images = list(zip(detections, truths, strict=True))
-    found = [[_matches(*image, label) for image in images] for label in range(classes)]
-    by_class = [_of_class(matches) for matches in found]
+    images = [matches_of_boxes(*pair) for pair in zip(detections, truths, strict=True)]
+    return precision_of(images, classes)
+
+
+def matches_of_boxes(said: Detections, true: Truths) -> ByClass:
+    """Of one image, its boxes laid over each other."""
+    overlap = box_iou(said.boxes, true.boxes, true.crowd)
+    return matches_of(Overlaps(said.scores, said.labels, true.labels, true.crowd, overlap))
+
+
+def matches_of(image: Overlaps) -> ByClass:
+    """Of one image; of a class only the best MOST detections need an overlap."""
+    labels = {*image.labels.tolist(), *image.true_labels.tolist()}
+    return {label: _matches(image, label) for label in sorted(labels)}
+
+
+def precision_of(images: Sequence[ByClass], classes: int) -> AveragePrecision:
+    """AP of what was found in all images, for labels 0 … classes - 1."""
+    by_class = [
+        _of_class([found[label] for found in images if label in found]) for label in range(classes)
+    ]
     return AveragePrecision(np.stack(by_class, axis=1) if by_class else np.zeros((10, 0)))
 
 
@@ -104,15 +138,19 @@ def box_iou(boxes: Array, truths: Array, crowd: Flags) -> Array:
     return np.divide(shared, either, out=np.zeros_like(shared), where=shared > 0)
 
 
-def _matches(detections: Detections, truths: Truths, label: int) -> _Matches:
+def best_of(scores: Array, labels: NDArray[np.integer], label: int) -> NDArray[np.intp]:
+    """Indices of the detections of a class that count, best first."""
+    mine = np.flatnonzero(labels == label)
+    return mine[np.argsort(-scores[mine], kind="stable")][:MOST]
+
+
+def _matches(image: Overlaps, label: int) -> Matches:
     """One class of one image."""
-    mine = np.flatnonzero(detections.labels == label)
-    mine = mine[np.argsort(-detections.scores[mine], kind="stable")][:MOST]
-    theirs = truths.labels == label
-    crowd = truths.crowd[theirs]
-    overlap = box_iou(detections.boxes[mine], truths.boxes[theirs], crowd)
-    true, ignored = matched(overlap, crowd)
-    return _Matches(detections.scores[mine], true, ignored, int(np.sum(~crowd)))
+    mine = best_of(image.scores, image.labels, label)
+    theirs = image.true_labels == label
+    crowd = image.crowd[theirs]
+    true, ignored = matched(image.overlap[np.ix_(mine, theirs)], crowd)
+    return Matches(image.scores[mine], true, ignored, int(np.sum(~crowd)))
 
 
 def matched(overlap: Array, crowd: Flags) -> tuple[Flags, Flags]:
@@ -137,7 +175,7 @@ def matched(overlap: Array, crowd: Flags) -> tuple[Flags, Flags]:
     return true, ignored
 
 
-def _of_class(matches: Sequence[_Matches]) -> Array:
+def _of_class(matches: Sequence[Matches]) -> Array:
     """AP per threshold (10,)."""
     truths = sum(match.truths for match in matches)
     if truths == 0:

@@ -2,7 +2,7 @@
 
     images        [{"id": 1, "file_name": "a.jpg"}, ...]
     annotations   [{"image_id": 1, "category_id": 3, "bbox": [left, top, width, height],
-                    "iscrowd": 0}, ...]
+                    "segmentation": polygons or runs, "iscrowd": 0}, ...]
     categories    [{"id": 3, "name": "car"}, ...]
 
 Boxes are in pixels of the picture. The categories in the order of their ids are the model's
@@ -20,6 +20,7 @@ import numpy as np
 
 from pipeline.errors import ProjectError, did_you_mean
 from pipeline.evaluate.average_precision import Truths
+from pipeline.evaluate.outlines import Outline
 
 PARTS = ("images", "annotations", "categories")
 FARTHEST = 1e9  # pixels
@@ -42,6 +43,7 @@ def truths_of_coco(
     boxes: dict[int, list[list[float]]] = {key: [] for key in files if key in used}
     labels: dict[int, list[int]] = {key: [] for key in boxes}
     crowds: dict[int, list[bool]] = {key: [] for key in boxes}
+    outlines: dict[int, list[Outline]] = {key: [] for key in boxes}
     for where, entry in _entries(document, "annotations", name):
         image, category = (_whole(entry, key, where) for key in ("image_id", "category_id"))
         if image not in files:
@@ -52,11 +54,13 @@ def truths_of_coco(
             boxes[image].append(_corners(entry, where))
             labels[image].append(numbers[category])
             crowds[image].append(bool(entry.get("iscrowd", 0)))
+            outlines[image].append(Outline(entry.get("segmentation"), where))
     return {
         files[key]: Truths(
             np.array(boxes[key], np.float64).reshape(-1, 4),
             np.array(labels[key], np.int64),
             np.array(crowds[key], bool),
+            tuple(outlines[key]),
         )
         for key in boxes
     }

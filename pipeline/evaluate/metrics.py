@@ -3,6 +3,7 @@
     top1, top5          the share of pictures whose class has (one of) the largest numbers, percent;
                         of equal numbers the first counts as the larger, as NumPy's argmax has it
     map50, map50_95     COCO's average precision (pipeline.evaluate.average_precision), in percent
+    mask_map50, …_95    the same of masks, by the pixels that they share
     cosine              with the answers of the float model, over all pictures, of the worst output
     file.py:function    of the project: function(answers) → a number, larger is better; answers come
                         one by one as ({output: array}, class)
@@ -12,27 +13,31 @@ An answer is looked at where it is made, and only what was seen in it is kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipeline.detection.decode import decode, rules_for_map
-from pipeline.detection.metadata import Metadata
 from pipeline.errors import ProjectError, Route, did_you_mean
-from pipeline.evaluate.average_precision import Detections, Truths, average_precision
+from pipeline.evaluate.average_precision import (
+    ByClass,
+    Detections,
+    Truths,
+    matches_of_boxes,
+    precision_of,
+)
+from pipeline.evaluate.finding import finder
 from pipeline.evaluate.hook import hooked, is_hook
-from pipeline.evaluate.placed_boxes import Size, boxes_in_picture, refuse_unfollowed
-from pipeline.evaluate.ssd import decode_ssd
+from pipeline.evaluate.placed_boxes import Size, boxes_in_picture, moved_by, refuse_unfollowed
+from pipeline.evaluate.placed_masks import Frame, matches_of_masks
+from pipeline.evaluate.setting import Setting
 from pipeline.evaluate.truths import LABELS, Truth
 from pipeline.kernels.measure import Agreement, agreement
-from pipeline.project.files import SourceFiles
-from pipeline.project.sections import Evaluation
-from pipeline.project.transforms import Transform
 
 Arrays = Mapping[str, np.ndarray]
-ROUTE, POSTPROCESS = Route("evaluation.metric"), Route("evaluation.postprocess")
+ROUTE = Route("evaluation.metric")
 
 
 class Answer(NamedTuple):
@@ -43,17 +48,6 @@ class Answer(NamedTuple):
     real: Arrays | None
     truth: Truth
     picture: Size
-
-
-@dataclass(frozen=True)
-class Setting:
-    """What the evaluation is of: its section and its files, the model's input and metadata."""
-
-    said: Evaluation
-    sources: SourceFiles
-    transforms: Sequence[Transform]
-    fed: Size
-    metadata: Metadata | None
 
 
 @dataclass(frozen=True)
@@ -109,47 +103,43 @@ def _percent(right: np.ndarray) -> float:
 
 
 def _precision(name: str, setting: Setting) -> Metric:
-    find = _finder(setting)
+    find = finder(setting)
     refuse_unfollowed(setting.transforms)
 
-    def look(seen: Answer) -> tuple[Detections, Truths]:
-        if not isinstance(seen.truth, Truths):
-            hint = "give COCO's instances under `evaluation.dataset.labels`"
-            raise ProjectError("labels without boxes have no average precision", ROUTE, hint)
-        boxes, scores, classes = find(seen.arrays)
-        placed = boxes_in_picture(boxes, setting.transforms, seen.picture, setting.fed)
-        return Detections(placed, scores, classes), seen.truth
+    def look(seen: Answer) -> ByClass:
+        found = find(seen.arrays)
+        true = _boxes_of(seen.truth)
+        placed = boxes_in_picture(found.boxes, setting.transforms, seen.picture, setting.fed)
+        return matches_of_boxes(Detections(placed, found.scores, found.classes), true)
 
-    def summed(pairs: Iterable[tuple[Detections, Truths]]) -> Mapping[str, float]:
-        said = list(pairs)
-        found, truths = [pair[0] for pair in said], [pair[1] for pair in said]
-        classes = 1 + max((int(label) for true in truths for label in true.labels), default=-1)
-        made = average_precision(found, truths, classes)
-        return {"map50": 100 * made.map50, "map50_95": 100 * made.map50_95}
-
-    return Metric(name, look, summed)
+    return Metric(name, look, partial(_precisions, ("map50", "map50_95")))
 
 
-Found = tuple[np.ndarray, np.ndarray, np.ndarray]  # boxes in 0..1, scores, classes; best first
+def _mask_precision(name: str, setting: Setting) -> Metric:
+    find = finder(setting)
+    refuse_unfollowed(setting.transforms)
+
+    def look(seen: Answer) -> ByClass:
+        moved = moved_by(setting.transforms, seen.picture, setting.fed)
+        found, true = find(seen.arrays), _boxes_of(seen.truth)
+        boxes = boxes_in_picture(found.boxes, setting.transforms, seen.picture, setting.fed)
+        return matches_of_masks(found, boxes, true, Frame(moved, seen.picture, setting.fed))
+
+    return Metric(name, look, partial(_precisions, ("mask_map50", "mask_map50_95")))
 
 
-def _finder(setting: Setting) -> Callable[[Arrays], Found]:
-    how, metadata = setting.said.postprocess, setting.metadata
-    if how == "ssd":
-        return decode_ssd
-    if how != "yolo":
-        hint = "write  postprocess: yolo  or  ssd"
-        raise ProjectError("an average precision is of boxes", POSTPROCESS, hint)
-    if metadata is None:
-        hint = "`model.metadata` names an edgefirst.json that does"
-        raise ProjectError("nothing says how the model's outputs are decoded", POSTPROCESS, hint)
-    rules = rules_for_map(metadata)
+def _boxes_of(truth: Truth) -> Truths:
+    if isinstance(truth, Truths):
+        return truth
+    hint = "give COCO's instances under `evaluation.dataset.labels`"
+    raise ProjectError("labels without boxes have no average precision", ROUTE, hint)
 
-    def find(arrays: Arrays) -> Found:
-        found = decode(arrays, metadata.outputs, setting.fed, rules)
-        return found.boxes, found.scores, found.classes
 
-    return find
+def _precisions(names: tuple[str, str], images: Iterable[ByClass]) -> Mapping[str, float]:
+    found = list(images)
+    there = [label for image in found for label, matches in image.items() if matches.truths]
+    made = precision_of(found, 1 + max(there, default=-1))
+    return dict(zip(names, (100 * made.map50, 100 * made.map50_95), strict=True))
 
 
 def _closeness(name: str, setting: Setting) -> Metric:
@@ -183,5 +173,7 @@ METRICS: Mapping[str, Callable[[str, Setting], Metric]] = {
     "top5": _ranking,
     "map50": _precision,
     "map50_95": _precision,
+    "mask_map50": _mask_precision,
+    "mask_map50_95": _mask_precision,
     "cosine": _closeness,
 }

@@ -34,7 +34,7 @@ def boxes_in_picture(
     boxes: np.ndarray, wanted: Sequence[Transform], picture: Size, fed: Size
 ) -> np.ndarray:
     """`boxes` (n, 4), corners x, y, x, y in 0..1 of the model's input, in pixels of the picture."""
-    moved = _all(wanted, picture, fed)
+    moved = moved_by(wanted, picture, fed)
     scale = np.array([moved.scale[1], moved.scale[0]] * 2)
     shift = np.array([moved.shift[1], moved.shift[0]] * 2)
     unit = np.array([fed[1], fed[0]] * 2)
@@ -51,7 +51,8 @@ def refuse_unfollowed(wanted: Sequence[Transform]) -> None:
             raise ProjectError(what, Route("evaluation.dataset"), hint)
 
 
-def _all(wanted: Sequence[Transform], picture: Size, fed: Size) -> Moved:
+def moved_by(wanted: Sequence[Transform], picture: Size, fed: Size) -> Moved:
+    """All steps as one."""
     whole = Moved((1.0, 1.0), (0.0, 0.0), picture)
     for step in wanted:
         ((name, arguments),) = step.items()

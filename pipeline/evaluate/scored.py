@@ -7,26 +7,32 @@ Only what was seen is kept, so that memory does not grow with the dataset.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 
+from pipeline.custom.operators import Operators, declared
 from pipeline.data.given import Given
 from pipeline.data.given import Item as Sample
 from pipeline.detection.metadata import Metadata
+from pipeline.detection.notes import metadata_of
+from pipeline.engine.mixed import float_session
 from pipeline.engine.ort import Feeds
 from pipeline.engine.parallel import side_by_side
-from pipeline.errors import ProjectError, Route
+from pipeline.errors import ProjectError, Route, did_you_mean
 from pipeline.evaluate.figures import DIGITS, Figures
-from pipeline.evaluate.metrics import Answer, Metric, Setting, metric_of
+from pipeline.evaluate.metrics import Answer, Metric, metric_of
 from pipeline.evaluate.placed_boxes import Size
+from pipeline.evaluate.setting import Setting
 from pipeline.evaluate.truths import FILES, Item, items
 from pipeline.graph import Graph
 from pipeline.progress import track
 from pipeline.project.files import SourceFiles
-from pipeline.project.sections import Evaluation, Files, Input
+from pipeline.project.names import entries, strangers
+from pipeline.project.sections import Dataset, Evaluation, Files, Input
 from pipeline.quant.inputs import model_inputs
 
 
@@ -39,24 +45,30 @@ class Session(Protocol):
 
 @dataclass(frozen=True)
 class Ground:
-    """What every artifact of one model is evaluated on."""
+    """What every artifact of one model is evaluated on; `given` are its inputs, in its order."""
 
     said: Evaluation
-    given: Given
+    given: tuple[Given, ...]
     items: tuple[Item, ...]
     sources: SourceFiles
-    real: Callable[[], Session]  # the float model
+    operators: Operators
+    real: Graph  # the float model
+
+    def of_graph(self, artifact: str, graph: Graph) -> Figures:
+        """Of a graph in onnxruntime. Raises PipelineError as `figures`."""
+        return self.figures(artifact, float_session(graph, self.operators), metadata_of(graph))
 
     def figures(self, artifact: str, session: Session, metadata: Metadata | None) -> Figures:
         """Raises PipelineError for a file, a label or a metric that does not fit."""
-        setting = Setting(self.said, self.sources, self.given.how.transforms, self._size, metadata)
+        transforms = self.given[0].how.transforms
+        setting = Setting(self.said, self.sources, transforms, self._size, metadata)
         metric = metric_of(setting)
         seen = track(self._seen(session, metric), artifact, len(self.items))
         found = {name: round(value, DIGITS) for name, value in metric.figures(seen).items()}
         return Figures(artifact, len(self.items), metric.name, found)
 
     def _seen(self, session: Session, metric: Metric) -> Iterator[Any]:
-        beside = self.real() if metric.needs_real else None
+        beside = float_session(self.real, self.operators) if metric.needs_real else None
 
         def look(item: Item) -> Any:
             picture, feed = self._fed(item)
@@ -66,24 +78,24 @@ class Ground:
         return side_by_side(look, self.items, self.said.jobs)
 
     def _fed(self, item: Item) -> tuple[Size, Feeds]:
-        """The height and width of the picture, and what it feeds."""
-        one = replace(self.given, files=(item.file,))
-        (sample,) = one.items()
-        array = sample.array()
-        size = (array.shape[0], array.shape[1]) if array.ndim == 3 else self._size
-        return size, one.made(Sample(sample.name, lambda: array)).feed
+        """The height and width of the first input's picture, and what all files feed."""
+        size, feeds = self._size, dict[str, np.ndarray]()
+        for number, (given, file) in enumerate(zip(self.given, item.files, strict=True)):
+            (sample,) = replace(given, files=(file,)).items()
+            array = sample.array()
+            if number == 0 and array.ndim == 3:
+                size = array.shape[0], array.shape[1]
+            feeds |= given.made(Sample(sample.name, partial(np.asarray, array))).feed
+        return size, feeds
 
     @property
     def _size(self) -> Size:
-        """Height and width of the model's input; ones where it is no picture."""
-        shape = self.given.input.taken.shape
+        """Height and width of the model's first input; ones where it is no picture."""
+        first = self.given[0].input
+        shape = first.taken.shape
         if len(shape) != 4:
             return 1, 1
-        return (shape[1], shape[2]) if self._layout == "NHWC" else (shape[2], shape[3])
-
-    @property
-    def _layout(self) -> str:
-        return self.given.input.said.layout
+        return (shape[1], shape[2]) if first.said.layout == "NHWC" else (shape[2], shape[3])
 
 
 def ground(
@@ -92,22 +104,48 @@ def ground(
     data: Mapping[str, Files],
     said: Evaluation,
     sources: SourceFiles,
-    real: Callable[[], Session],
+    custom_operators: Sequence[str] = (),
 ) -> Ground:
     """The dataset as `graph`, in float, is fed it. Raises ProjectError for what cannot be fed."""
     found = model_inputs(graph, inputs)
-    if len(found) != 1:
-        what = f"the model has {len(found)} inputs, a dataset feeds one"
-        raise ProjectError(what, Route(FILES))
-    ((name, taken),) = found.items()
-    how = next(iter(data.values()), Files()) if len(data) == 1 else Files()
+    routes = _routes(said.dataset, found)
+    keys = entries(data, found)
+    given = tuple(
+        Given(taken, name, _how(data.get(keys.get(name, "")), said.dataset), ())
+        for name, taken in found.items()
+    )
+    listed = items(said.dataset, sources, said.limit, routes)
+    return Ground(said, given, listed, sources, declared(custom_operators, sources), graph)
+
+
+def _routes(dataset: Dataset, inputs: Collection[str]) -> list[str]:
+    """The route of every input's files, in the model's order. Raises ProjectError."""
+    if isinstance(dataset.files, str):
+        if len(inputs) == 1:
+            return [FILES]
+        what = f"the model has {len(inputs)} inputs, one is fed"
+        hint = "{" + ", ".join(f"{name}: ..." for name in inputs) + "}"
+        raise ProjectError(what, Route(FILES), f"write  files: {hint}")
+    if dataset.transforms is not None and len(inputs) > 1:
+        what = "`transforms` for several inputs"
+        raise ProjectError(what, Route("evaluation.dataset.transforms"), "say them under `data`")
+    for name in strangers(dataset.files, inputs):
+        hint = did_you_mean(name, inputs)
+        raise ProjectError(f"the model has no input `{name}`", Route(f"{FILES}.{name}"), hint)
+    keys = entries(dataset.files, inputs)
+    for name in inputs:
+        if name not in keys:
+            raise ProjectError(f"no files for input `{name}`", Route(FILES))
+    return [f"{FILES}.{keys[name]}" for name in inputs]
+
+
+def _how(samples: Files | None, dataset: Dataset) -> Files:
+    """As the samples of the input are read; made up ones and snapshots say nothing of files."""
+    how = samples or Files()
     if how.random is not None or how.snapshot is not None:
         how = Files()
-    transforms = how.transforms if said.dataset.transforms is None else said.dataset.transforms
-    how = replace(how, stacked=False, transforms=transforms)
-    return Ground(
-        said, Given(taken, name, how, ()), items(said.dataset, sources, said.limit), sources, real
-    )
+    transforms = how.transforms if dataset.transforms is None else dataset.transforms
+    return replace(how, stacked=False, transforms=transforms)
 
 
 def _named(session: Session, feed: Feeds) -> Mapping[str, np.ndarray]:

@@ -33,9 +33,9 @@ Truth = int | Truths
 
 
 class Item(NamedTuple):
-    """One file, and what is true of it."""
+    """The file of each input, the first input's first, and what is true of it."""
 
-    file: SourceFile
+    files: tuple[SourceFile, ...]
     truth: Truth
 
 
@@ -47,15 +47,27 @@ class Told(NamedTuple):
     where: Place | str
 
 
-def items(dataset: Dataset, sources: SourceFiles, limit: int | None = None) -> tuple[Item, ...]:
-    """The files of the dataset in the order of their names, `limit` of them spread evenly.
+def items(
+    dataset: Dataset,
+    sources: SourceFiles,
+    limit: int | None = None,
+    routes: Sequence[str] = (FILES,),
+) -> tuple[Item, ...]:
+    """The files of the dataset in the order of their names, `limit` of them spread evenly; of
+    several inputs, whose files the `routes` name, the i-th of each together.
 
-    Raises ProjectError for labels that cannot be read, and for a file that has none.
+    Raises ProjectError for labels that cannot be read, for a file that has none, and for inputs
+    that have not as many files.
     """
-    files, labels = sources[FILES], sources.get(LABELS, ())
+    files, labels = sources[routes[0]], sources.get(LABELS, ())
+    for route in routes[1:]:
+        if len(sources[route]) != len(files):
+            what = f"{len(sources[route])} files, but {len(files)} of the first input"
+            raise ProjectError(what, Route(route), "they are fed together, one of each")
     truths = _by_folder(files, dataset) if not labels else _told(labels[0], files, dataset)
     bare = _bare(truths)
-    found = [Item(file, _of(file, truths, bare, labels)) for file in files]
+    together = zip(*(sources[route] for route in routes), strict=True)
+    found = [Item(fed, _of(fed[0], truths, bare, labels)) for fed in together]
     count = min(limit or len(found), len(found))
     return tuple(found[n * len(found) // count] for n in range(count))
 
@@ -93,7 +105,7 @@ def _by_folder(files: Sequence[SourceFile], dataset: Dataset) -> Mapping[str, Tr
             hint = "one folder per label, files: val/*/*.jpg, or give `labels`"
             raise ProjectError(f"`{file.name}` lies in no folder of a label", Route(FILES), hint)
         told.append(Told(file.name, folder, Route(FILES)))
-    return _numbered(told, dataset.classes)
+    return _numbered(told, dataset)
 
 
 def _told(labels: SourceFile, files: Sequence[SourceFile], dataset: Dataset) -> Mapping[str, Truth]:
@@ -107,19 +119,19 @@ def _told(labels: SourceFile, files: Sequence[SourceFile], dataset: Dataset) -> 
     except UnicodeDecodeError as error:
         raise ProjectError(f"not UTF-8: {error.reason}", labels.name) from error
     if suffix == ".csv":
-        return _numbered(_of_csv(text, labels.name), dataset.classes)
+        return _numbered(_of_csv(text, labels.name, dataset.label_column), dataset)
     document = _parsed(text, labels.name)
     if is_coco(document):
         wanted = {PurePosixPath(file.name).name for file in files}
         return truths_of_coco(document, labels.name, dataset.classes, wanted)
-    return _numbered(_of_json(document, labels.name), dataset.classes)
+    return _numbered(_of_json(document, labels.name), dataset)
 
 
-def _of_csv(text: str, name: str) -> Iterator[Told]:
+def _of_csv(text: str, name: str, label_column: str) -> Iterator[Told]:
     rows = csv.reader(io.StringIO(text), strict=True)
     try:
         head = [cell.strip() for cell in next(rows, [])]
-        columns = [_column(head, column, name) for column in ("file", "label")]
+        columns = [_column(head, column, name) for column in ("file", label_column)]
         for row in rows:
             place = Place(name, rows.line_num, 1)
             if not row:
@@ -167,16 +179,16 @@ def _of_json(document: Any, name: str) -> Iterator[Told]:
         yield Told(file, str(label), where)
 
 
-def _numbered(told: Iterable[Told], classes: Sequence[str]) -> Mapping[str, Truth]:
+def _numbered(told: Iterable[Told], dataset: Dataset) -> Mapping[str, Truth]:
     """The class of every file. Raises ProjectError for a label that `classes` do not have."""
     said = list(told)
     names = {each.label for each in said}
     are_numbers = all(_is_number(name) for name in names)
-    order = list(classes) or ([] if are_numbers else sorted(names))
+    order = list(dataset.classes) or ([] if are_numbers else sorted(names))
     numbers = {name: number for number, name in enumerate(order)}
     found: dict[str, Truth] = {}
     for file, label, where in said:
-        number = numbers.get(label, int(label) if not order else None)
+        number = numbers.get(label, int(label) + dataset.label_offset if not order else None)
         if number is None:
             raise ProjectError(f"`{label}` is none of `classes`", where, did_you_mean(label, order))
         if found.setdefault(file, number) != number:

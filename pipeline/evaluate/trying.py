@@ -7,9 +7,7 @@ from dataclasses import dataclass, replace
 
 from pipeline.custom.operators import Operators
 from pipeline.data.samples import Samples, made_up
-from pipeline.detection.notes import metadata_of
 from pipeline.engine.lower import lowered
-from pipeline.engine.mixed import float_session
 from pipeline.evaluate.gates import Asked
 from pipeline.evaluate.mending import Measure, demands, mended, promotions
 from pipeline.evaluate.scored import Ground
@@ -48,14 +46,9 @@ class Model:
         return bench.model(self.recipe)
 
 
-def at_task(dataset: Ground, name: str, operators: Operators) -> Callable[[Graph], float]:
+def at_task(dataset: Ground, name: str) -> Callable[[Graph], float]:
     """The figure `name` of a graph, in onnxruntime."""
-
-    def measure(graph: Graph) -> float:
-        session = float_session(graph, operators)
-        return dataset.figures("trial", session, metadata_of(graph)).by_name[name]
-
-    return measure
+    return lambda graph: dataset.of_graph("trial", graph).by_name[name]
 
 
 @dataclass(frozen=True)
@@ -74,7 +67,7 @@ class Trying:
 
     def metric(self, wish: Asked) -> Measure:
         assert self.dataset is not None
-        measure = at_task(self.dataset, str(wish.metric), self.model.operators)
+        measure = at_task(self.dataset, str(wish.metric))
         return lambda asked: measure(self.model.quantized(asked))
 
     def cpu_nodes(self, _: Asked) -> Measure:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, NamedTuple, get_type_hints
 
 from pipeline import digest
@@ -17,7 +17,6 @@ from pipeline.cache.publish import scratch
 from pipeline.cache.store import Record
 from pipeline.custom.operators import declared
 from pipeline.data.samples import Samples, made_up
-from pipeline.engine.mixed import float_session
 from pipeline.errors import ProjectError
 from pipeline.evaluate import trying
 from pipeline.evaluate.scored import ground
@@ -129,14 +128,13 @@ class Trials:
         score = self._task.score
         inputs = self._build.made_inputs(score)
         sources = self._build.sources(score)
-        operators = declared(score.params["custom_operators"], sources)
         graph = loaded(self._build, score.inputs["original_float"], inputs["original_float"])
         assert isinstance(graph, Graph)
         hints = get_type_hints(Sections)
         said = {name: built(hints[name], value) for name, value in score.params.items()}
-        real = partial(float_session, graph, operators)
-        dataset = ground(graph, said["inputs"], said["data"], said["evaluation"], sources, real)
-        return self._judging(at_task(dataset, self._task.figure, operators))
+        fed = said["inputs"], said["data"]
+        dataset = ground(graph, *fed, said["evaluation"], sources, said["custom_operators"])
+        return self._judging(at_task(dataset, self._task.figure))
 
     @cached_property
     def _judge(self) -> Callable[[Quantization], Score]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -15,13 +16,22 @@ TOP1 = Metric("top1")
 @dataclass(frozen=True)
 class Dataset:
     files: Annotated[
-        FileGlob,
-        Doc("A pattern of pictures or arrays. The folder of each is its label unless `labels` is."),
+        FileGlob | Mapping[str, FileGlob],
+        Doc(
+            "A pattern of pictures or arrays; of a model with several inputs one by input, fed "
+            "together in the order of their names. The folder is the label unless `labels` is; "
+            "labels are of the first input's files."
+        ),
     ]
     labels: Annotated[
         FilePath | None,
         Doc("A .csv with the columns file and label, a .json of the same, or COCO's instances."),
     ] = None
+    label_column: Annotated[str, Doc("The column of a .csv that holds the labels.")] = "label"
+    label_offset: Annotated[
+        int,
+        Doc("Added to labels that are numbers: 1 where the model's class 0 is background.", 0, 1),
+    ] = 0
     classes: Annotated[
         tuple[str, ...],
         Doc("Labels in the order of the model's classes; by default numbers, or names sorted."),
@@ -33,19 +43,51 @@ class Dataset:
 
 
 @dataclass(frozen=True)
+class Ssd:
+    """How raw outputs of an SSD are decoded: offsets to anchors, and scores."""
+
+    anchors: Annotated[
+        FilePath | None,
+        Doc(
+            "A .npy (n, 4), centre and size in 0..1 of the input, or the .tflite model whose "
+            "postprocessor has them; without it `sizes` and `strides`."
+        ),
+    ] = None
+    sizes: Annotated[
+        tuple[tuple[float, ...], ...], Doc("Sides of the square anchors, in pixels, per stride.", 0)
+    ] = ()
+    strides: Annotated[tuple[int, ...], Doc("Pixels per cell, in the order of the boxes.", 1)] = ()
+    variances: Annotated[
+        tuple[float, ...], Doc("[of places, of sizes], multiplied with the offsets.", 0)
+    ] = (0.1, 0.2)
+    order: Annotated[
+        Literal["xywh", "yxhw"], Doc("Of the offsets and of a .npy; TensorFlow's is yxhw.")
+    ] = "xywh"
+    activation: Annotated[
+        Literal["none", "sigmoid", "softmax"], Doc("What makes scores of the scores output.")
+    ] = "none"
+
+
+@dataclass(frozen=True)
 class Evaluation:
     dataset: Annotated[Dataset, Doc("Pictures and what is true of them.")]
     metric: Annotated[
         Metric,
-        Doc("top1, top5, map50, map50_95, cosine, or `file.py:function`, Python of the project."),
+        Doc(
+            "top1, top5, map50, map50_95, mask_map50, mask_map50_95, cosine, or "
+            "`file.py:function`, Python of the project."
+        ),
     ] = TOP1
     postprocess: Annotated[
         Literal["none", "softmax", "yolo", "ssd"],
         Doc(
-            "yolo: as the model's edgefirst metadata says; ssd: boxes in 0..1 and scores, the "
-            "first class is background."
+            "yolo: as the model's edgefirst metadata says; ssd: boxes and scores, the first class "
+            "is background."
         ),
     ] = "none"
+    ssd: Annotated[
+        Ssd | None, Doc("Anchors, where the boxes are offsets; without it boxes are in 0..1.")
+    ] = None
     artifacts: Annotated[
         tuple[Literal["float", "calibrated", "quantized", "compiled"], ...],
         Doc(

@@ -87,7 +87,7 @@ def sources(sections: Any) -> tuple[Source, ...]:
 
 def _sources(hint: Any, value: Any, route: tuple[str, ...]) -> Iterator[Source]:
     """The files in `value`. Its type is not enough: a FilePath is a plain string once it runs."""
-    if hint in (FilePath, FileGlob, CodeGlob) and value is not None:
+    if hint in (FilePath, FileGlob, CodeGlob) and isinstance(value, str):
         yield Source(route, value, many=hint is not FilePath, confined=hint is CodeGlob)
     if hint is Metric and ".py:" in value:
         path, _, function = value.rpartition(":")

@@ -17,6 +17,7 @@ from pipeline.project.evaluation import Dataset as Dataset
 from pipeline.project.evaluation import Evaluation as Evaluation
 from pipeline.project.evaluation import Gate as Gate
 from pipeline.project.evaluation import Report as Report
+from pipeline.project.evaluation import Ssd as Ssd
 from pipeline.project.paths import CodeGlob as CodeGlob
 from pipeline.project.paths import FileGlob as FileGlob
 from pipeline.project.paths import FilePath as FilePath

@@ -63,7 +63,7 @@ class Measured:
     samples: tuple[Shown, ...]
     evaluation: Evaluated | None
     verdict: Verdict | None
-    estimate: Json = None  # of the target's compiler, where it has one
+    estimate: Json = None  # of the latency (pipeline.report.estimate), where there is one
 
 
 def findings(real: Graph, found: Measured) -> Findings:

@@ -24,7 +24,13 @@ function drawn(tag, attributes = {}, ...children) {
   return made;
 }
 
+// A cell may be a number that is sorted by, and the text that is read.
+const told = (value, text, kind = "") => ({ value, text, kind });
+const raw = (cell) => (cell?.text === undefined ? cell : cell.value);
+const isNumber = (cell) => typeof raw(cell) === "number" && !cell.kind;
+
 const figure = (value) => {
+  if (value?.text !== undefined) return value.text;
   if (value === null || value === undefined || value === "") return "–";
   if (typeof value !== "number") return String(value);
   return Number.isInteger(value) ? String(value) : String(Number(value.toPrecision(6)));
@@ -33,7 +39,7 @@ const figure = (value) => {
 // -- tables ---------------------------------------------------------------------------------
 
 // columns: [title, row => value]; a row can be opened where `open` is given.
-function table(into, columns, rows, { open, search = rows.length > 8, name = "rows" } = {}) {
+function table(into, columns, rows, { open, key, search = rows.length > 8, name = "rows" } = {}) {
   const body = element("tbody");
   const heads = columns.map(([title], index) => {
     const button = element("button", { type: "button" }, title);
@@ -42,6 +48,7 @@ function table(into, columns, rows, { open, search = rows.length > 8, name = "ro
     return head;
   });
   let shown = rows.map((row) => ({ row, cells: columns.map(([, of]) => of(row)) }));
+  heads.forEach((head, index) => head.classList.toggle("number", shown.some(({ cells }) => isNumber(cells[index]))));
   const count = element("span", { class: "why", role: "status" });
   const input = element("input", { type: "search", "aria-label": `search ${name}`, placeholder: "search" });
 
@@ -50,7 +57,7 @@ function table(into, columns, rows, { open, search = rows.length > 8, name = "ro
     heads.forEach((head, i) => head.setAttribute("aria-sort", i !== index ? "none" : up ? "ascending" : "descending"));
     const missing = (value) => value === null || value === undefined;
     shown.sort(({ cells: a }, { cells: b }) => {
-      const [x, y] = [a[index], b[index]];
+      const [x, y] = [raw(a[index]), raw(b[index])];
       if (missing(x) || missing(y)) return missing(x) - missing(y);
       const order = typeof x === "number" && typeof y === "number" ? x - y
         : String(x).localeCompare(String(y), "en", { numeric: true });
@@ -66,10 +73,10 @@ function table(into, columns, rows, { open, search = rows.length > 8, name = "ro
       return words.every((word) => text.includes(word));
     });
     body.replaceChildren(...hit.map(({ row, cells }) => {
-      const tr = element("tr", open ? { tabindex: "0" } : {});
+      const tr = element("tr", { ...(open ? { tabindex: "0" } : {}), ...(key ? { "data-key": key(row) } : {}) });
       tr.append(...cells.map((cell) => {
         const text = figure(cell);
-        return element("td", { title: text, ...(typeof cell === "number" ? { class: "number" } : {}) }, text);
+        return element("td", { title: text, class: isNumber(cell) ? "number" : cell?.kind ?? "" }, text);
       }));
       if (open) {
         tr.addEventListener("click", () => open(row));
@@ -77,6 +84,7 @@ function table(into, columns, rows, { open, search = rows.length > 8, name = "ro
       }
       return tr;
     }));
+    mark();
     count.textContent = words.length ? ` ${hit.length} of ${rows.length}` : "";
   }
 
@@ -85,6 +93,13 @@ function table(into, columns, rows, { open, search = rows.length > 8, name = "ro
   const whole = element("table", {}, element("thead", {}, element("tr", {}, ...heads)), body);
   into.replaceChildren(...(search ? [element("div", { class: "search" }, input, count)] : []),
     element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": name }, whole));
+}
+
+// Rows of what is selected: the build, the node.
+function mark() {
+  for (const tr of document.querySelectorAll("tr[data-key]")) {
+    tr.setAttribute("aria-current", String([build.name, chosen].includes(tr.dataset.key)));
+  }
 }
 
 // -- charts ---------------------------------------------------------------------------------
@@ -179,7 +194,7 @@ function boxes(id, text, found) {
   const some = found.count > found.numbers.length ? `, the widest ${found.numbers.length} of ${found.count}` : "";
   chart(id, null, {
     title: { text: text + some }, tooltip: { trigger: "item" },
-    xAxis: { type: "category", name: "channel", data: found.numbers.map(String) }, yAxis: { type: "value", scale: true },
+    xAxis: { type: "category", data: found.numbers.map(String) }, yAxis: { type: "value", scale: true },
     series: [{ name: "channel", type: "boxplot", data: whole,
       itemStyle: { color: "transparent", borderColor: color("npu") } }],
   });
@@ -234,7 +249,8 @@ function graph() {
 function steer(svg, all, nodes) {
   const ratio = () => svg.clientHeight / Math.max(svg.clientWidth, 1);
   const first = svg.clientWidth || 1000; // a unit is a pixel
-  let view = [all[0] + (all[2] - first) / 2, all[1], first, first * (ratio() || 0.5)];
+  const fits = Math.max(all[2] / first, all[3] / (svg.clientHeight || 480));
+  let view = fits < 1.6 ? [...all] : [all[0] + (all[2] - first) / 2, all[1], first, first * (ratio() || 0.5)];
   const show = () => svg.setAttribute("viewBox", view.join(" "));
   const scale = (by, x = view[0] + view[2] / 2, y = view[1] + view[3] / 2) => {
     view = [x - (x - view[0]) * by, y - (y - view[1]) * by, view[2] * by, view[3] * by];
@@ -277,6 +293,7 @@ function steer(svg, all, nodes) {
   });
   svg.addEventListener("center", ({ detail }) => {
     const [x, y] = spot(detail.place);
+    if (fits < 1.6 && x > view[0] && x < view[0] + view[2] && y > view[1] && y < view[1] + view[3]) return;
     view[0] = x - view[2] / 2; view[1] = y - view[3] / 2;
     show();
   });
@@ -290,78 +307,144 @@ function choose(name) {
   for (const box of document.querySelectorAll("#graph .box")) box.classList.toggle("chosen", box.dataset.node === name);
   const node = build.graph.nodes.find((each) => each.name === name);
   if (node) find("#graph svg").dispatchEvent(new CustomEvent("center", { detail: node }));
+  mark();
 }
 
 // -- the rest -------------------------------------------------------------------------------
 
 const worst = (each) => (each.compared && each.outputs.length ? Math.min(...each.outputs.map((o) => o.cosine)) : null);
-const score = (each, artifact) => each.scores.find((row) => row.artifact === artifact);
 const value = (row) => (row ? row.by_name[row.metric] : null);
 const compiled = (each) => data.provenance.find((made) => made.node === `${each.name}/compiled`);
 
+const unmet = (each) => each.gates.filter((gate) => !gate.met);
+const lost = (each) => (each.scores.length > 1 ? value(each.scores[0]) - value(each.scores.at(-1)) : null);
+const many = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
+const bytes = (count) => (count < 1e6 ? `${(count / 1e3).toPrecision(3)} kB` : `${(count / 1e6).toPrecision(3)} MB`);
+const time = (ms) => (ms >= 1 ? `${ms.toPrecision(3)} ms` : ms >= 1e-3 ? `${(ms * 1e3).toPrecision(3)} µs` : `${(ms * 1e6).toPrecision(3)} ns`);
+const link = (text, act) => {
+  const made = element("button", { type: "button", class: "link" }, text);
+  made.addEventListener("click", act);
+  return made;
+};
+const open = (each, section) => {
+  find("#build").value = each.name;
+  show(each);
+  if (section) find(section).scrollIntoView();
+};
+const least = (of, sign) => data.builds.filter((each) => of(each) !== null)
+  .sort((a, b) => sign * (of(a) - of(b)))[0];
+
+function verdict() {
+  const asked = data.builds.filter((each) => each.gates.length);
+  const failing = asked.filter((each) => unmet(each).length);
+  const text = !asked.length ? "No gates are asked of these builds."
+    : failing.length ? `Gates are not met in ${failing.length} of ${many(data.builds.length, "build")}.`
+      : `Every gate is met in ${many(asked.length, "build")}.`;
+  const kind = !asked.length ? "" : failing.length ? "unmet" : "met";
+  const [far, low] = [least(lost, -1), least(worst, 1)];
+  const facts = [far && `${far.scores[0].metric} drops by at most ${figure(lost(far))} (${far.name})`,
+    low && `the worst output has a cosine of ${figure(worst(low))} (${low.name})`].filter(Boolean);
+  find("#summary .verdict").replaceChildren(element("span", { class: kind }, text));
+  find("#summary .failing").replaceChildren(
+    ...failing.flatMap((each) => unmet(each).map((gate) => element("li", {}, link(each.name, () => open(each, "#evaluation")), `: ${gate.what}`))),
+    ...(facts.length ? [element("li", {}, `${facts.join("; ")}.`)] : []));
+}
+
+function latency(each) {
+  const found = each.estimate;
+  if (!found) return null;
+  return told(found.latency_ms, found.is_bound ? `at least ${time(found.latency_ms)} (compute alone)` : time(found.latency_ms));
+}
+
 function summary() {
-  const units = (each, test) => each.graph.nodes.filter((node) => node.quantized !== undefined && test(node.on)).length;
-  const columns = [["Build", (each) => each.name], ["Method", (each) => each.recipe.method],
-    ["Worst output cosine", worst], ["Nodes on the NPU", (each) => units(each, (on) => on !== "CPU")],
-    ["On the CPU", (each) => units(each, (on) => on === "CPU")], ["Compiled, bytes", (each) => compiled(each)?.bytes ?? null]];
-  if (data.builds.some((each) => each.scores.length)) {
-    const metric = data.builds.flatMap((each) => each.scores)[0].metric;
-    columns.push([`${metric}, float`, (each) => value(each.scores[0])], [`${metric}, last artifact`, (each) => value(each.scores.at(-1))]);
-  }
+  verdict();
+  const figured = (each) => each.graph.nodes.filter((node) => node.quantized !== undefined);
+  const cpu = (each) => figured(each).filter((node) => node.on === "CPU").length;
+  const columns = [["Build", (each) => each.name]];
   if (data.builds.some((each) => each.gates.length)) {
-    columns.push(["Gates met", (each) => (each.gates.length ? `${each.gates.filter((gate) => gate.met).length} of ${each.gates.length}` : null)]);
+    columns.push(["Gates", (each) => (!each.gates.length ? null
+      : told(unmet(each).length, unmet(each).length ? `${unmet(each).length} of ${each.gates.length} not met` : "met", unmet(each).length ? "unmet" : "met"))]);
   }
-  if (data.builds.some((each) => each.estimate)) columns.push(["Estimated latency, ms", (each) => each.estimate?.latency_ms ?? null]);
-  table(find("#summary .table"), columns, data.builds, { name: "builds", open: (each) => { find("#build").value = each.name; show(each); } });
+  const scored = data.builds.find((each) => each.scores.length);
+  if (scored) {
+    const [metric, last] = [scored.scores[0].metric, scored.scores.at(-1).artifact];
+    columns.push([`${metric}, float`, (each) => value(each.scores[0])], [`${metric}, ${last}`, (each) => value(each.scores.at(-1))], ["Lost", lost]);
+  }
+  columns.push(["Worst cosine", worst],
+    ["CPU nodes", (each) => told(cpu(each), `${cpu(each)} of ${figured(each).length}`)],
+    ["Compiled", (each) => { const made = compiled(each); return made ? told(made.bytes, bytes(made.bytes)) : null; }]);
+  if (data.builds.some((each) => each.estimate)) columns.push(["Latency", latency]);
+  columns.push(["Method", (each) => each.recipe.method]);
+  table(find("#summary .table"), columns, data.builds, { name: "builds", key: (each) => each.name, open: (each) => open(each) });
 }
 
 function evaluation() {
   const scores = build.scores;
   const names = [...new Set(scores.flatMap((row) => Object.keys(row.by_name)))];
+  const metric = scores[0]?.metric;
   table(find("#evaluation .table"), [["Artifact", (row) => row.artifact], ["Pictures", (row) => row.pictures],
-    ...names.map((name) => [name, (row) => row.by_name[name] ?? null])], scores, { name: "scores" });
+    ...names.map((name) => [name, (row) => row.by_name[name] ?? null]),
+    [`${metric} below float`, (row) => value(scores[0]) - value(row)]], scores, { name: "scores" });
   find("#evaluation .table").hidden = !scores.length;
-  const gates = build.gates.map((gate) => {
-    const told = element("div", {}, element("span", { class: gate.met ? "met" : "unmet" }, gate.met ? "met: " : "not met: "), gate.what);
-    for (const each of gate.blamed) told.append(element("pre", {}, `${each.node}  ${each.lost === null ? "on the CPU" : `loses ${figure(each.lost)}`}`));
-    if (gate.mending) told.append(element("p", {}, `tried, ${figure(gate.mending.before)} → ${figure(gate.mending.after)}:`), element("pre", {}, gate.mending.yaml));
-    return told;
+  const gates = [...build.gates].sort((a, b) => a.met - b.met).map((gate) => {
+    const made = element("div", {}, element("span", { class: gate.met ? "met" : "unmet" }, gate.met ? "met: " : "not met: "), gate.what);
+    if (gate.blamed.length) {
+      made.append(element("p", {}, "Most to blame:"), element("ul", {}, ...gate.blamed.map((each) => element("li", {},
+        link(each.node, () => { choose(each.node); find("#tensor").scrollIntoView(); }),
+        each.lost === null ? " runs on the CPU" : ` loses ${figure(each.lost)}`))));
+    }
+    if (gate.mending) {
+      const { before, after, suffices } = gate.mending;
+      made.append(element("p", {}, `Write this in place of what quantization says now; tried, ${figure(before)} → ${figure(after)}, ${suffices ? "which meets the gate" : "which helps and is not enough"}:`),
+        element("pre", {}, gate.mending.yaml));
+    }
+    return made;
   });
+  const rests = build.estimate ? [element("details", {}, element("summary", {}, "what the latency rests on"),
+    element("ul", {}, ...build.estimate.said.map((each) => element("li", {}, each))))] : [];
   const nothing = scores.length || gates.length ? [] : [element("p", { class: "why" }, "The project has no evaluation and no gates.")];
-  find("#evaluation .gates").replaceChildren(...gates, ...nothing);
+  find("#evaluation .gates").replaceChildren(...gates, ...nothing, ...rests);
 }
 
 function nodes() {
   table(find("#nodes .table"), [["Node", (n) => n.name], ["On", (n) => n.on], ["Subgraph", (n) => n.subgraph], ["Type", (n) => n.type],
     ["Shape", (n) => n.shape], ["Calibrated cosine", (n) => n.calibrated], ["Quantized cosine", (n) => n.quantized],
     ["Loses itself", (n) => n.lost], ["Threshold", (n) => n.threshold], ["Types", (n) => n.dtype],
-    ["Trained nodes", (n) => n.origin?.join(", ") || null]], figured(), { name: "nodes", search: true, open: (n) => choose(n.name) });
+    ["Trained nodes", (n) => n.origin?.join(", ") || null]], figured(), { name: "nodes", search: true, key: (n) => n.name, open: (n) => choose(n.name) });
 }
 
-function side(title, sample, seen, other) {
-  const made = element("div", {}, title);
+// A class has the same colour everywhere: that of its name.
+const hue = (name) => `hsl(${[...name].reduce((sum, letter) => (sum * 31 + letter.charCodeAt(0)) % 360, 200)} 85% 55%)`;
+const names = (seen) => (seen.best.length ? [seen.best[0][0]] : seen.boxes.map((box) => box[5]).sort()).join("\n");
+
+function side(title, sample, seen) {
+  const made = element("div", {}, seen.best.length ? title : `${title}: ${many(seen.boxes.length, "box").replace("boxs", "boxes")}`);
   const picture = data.pictures[sample.picture];
   if (picture) {
     const image = drawn("image", { href: picture, width: 100, height: 100, preserveAspectRatio: "none" });
-    const svg = drawn("svg", { viewBox: "0 0 100 100", role: "img", "aria-label": `${sample.name}, ${title}` }, image);
+    const svg = drawn("svg", { viewBox: "0 0 100 100", preserveAspectRatio: "none", role: "img", "aria-label": `${sample.name}, ${title}` }, image);
+    const shape = new Image();
+    shape.addEventListener("load", () => { svg.style.aspectRatio = `${shape.naturalWidth} / ${shape.naturalHeight}`; });
+    shape.src = picture;
     for (const [x1, y1, x2, y2, certain, name] of seen.boxes) {
-      svg.append(drawn("rect", { x: 100 * x1, y: 100 * y1, width: 100 * (x2 - x1), height: 100 * (y2 - y1),
-        fill: "none", stroke: "#ff2d95", "stroke-width": 0.8 }, drawn("title", {}, `${name} ${certain}`)));
+      svg.append(drawn("rect", { x: 100 * x1, y: 100 * y1, width: 100 * (x2 - x1), height: 100 * (y2 - y1), stroke: hue(name) },
+        drawn("title", {}, `${name} ${certain}`)));
     }
     made.append(svg);
   }
   const rows = seen.best.length ? seen.best : seen.boxes.map((box) => [box[5], box[4]]);
-  const first = (what) => (what.best.length ? what.best[0][0] : null);
-  made.append(element("ol", first(seen) === first(other) ? {} : { class: "apart" },
-    ...rows.slice(0, 8).map(([name, certain]) => element("li", {}, `${name}  ${figure(certain)}`))));
+  const swatch = (name) => (seen.boxes.length ? [element("i", { style: `--mark: ${hue(name)}` })] : []);
+  made.append(element("ol", {}, ...rows.slice(0, 8).map(([name, certain]) => element("li", {}, ...swatch(name), `${name}  ${figure(certain)}`))));
   return made;
 }
 
 function samples() {
-  find("#samples .cards").replaceChildren(...build.samples.map((sample) => element("article", { class: "card" },
-    element("h3", {}, sample.name),
-    element("div", { class: "sides" }, side("float", sample, sample.float, sample.quantized), side("int8", sample, sample.quantized, sample.float)),
-    element("p", { class: "why" }, Object.entries(sample.cosines).map(([name, cosine]) => `${name}: cosine ${figure(cosine)}`).join("; ")))));
+  find("#samples .cards").replaceChildren(...build.samples.map((sample) => {
+    const differ = names(sample.float) !== names(sample.quantized);
+    return element("article", { class: "card" }, element("h3", {}, sample.name, ...(differ ? [element("span", { class: "apart" }, "  other answer")] : [])),
+      element("div", { class: "sides" }, side("float", sample, sample.float), side("int8", sample, sample.quantized)),
+      element("p", { class: "why" }, Object.entries(sample.cosines).map(([name, cosine]) => `${name}: cosine ${figure(cosine)}`).join("; ")));
+  }));
   if (!build.samples.length) find("#samples .cards").append(element("p", { class: "why" }, "No samples are shown."));
 }
 
@@ -393,6 +476,7 @@ function show(which) {
     .map((node) => element("option", { value: node.name }, node.name)));
   errors();
   choose(build.losses[0]?.node ?? build.graph.nodes[0]?.name);
+  mark();
   document.body.dataset.ready = build.name;
 }
 
@@ -400,6 +484,11 @@ find("#title").textContent = `${data.project}: report`;
 find("#build").append(...data.builds.map((each) => element("option", { value: each.name }, each.name)));
 find("#build").addEventListener("change", ({ target }) => show(data.builds.find((each) => each.name === target.value)));
 find("#node").addEventListener("change", ({ target }) => choose(target.value));
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "/" || event.target.closest("input, select")) return;
+  event.preventDefault();
+  find("#nodes input").focus();
+});
 const resize = () => plots.forEach((plot) => plot.resize());
 addEventListener("resize", resize);
 addEventListener("beforeprint", resize);

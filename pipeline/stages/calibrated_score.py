@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 
-from pipeline.custom.operators import declared
-from pipeline.detection.notes import metadata_of
-from pipeline.engine.mixed import float_session
 from pipeline.evaluate.figures import Figures
 from pipeline.evaluate.scored import ground
 from pipeline.graph import Graph
@@ -24,8 +20,5 @@ def calibrated_score(
     sources: SourceFiles,
     custom_operators: Sequence[str] = (),
 ) -> Figures:
-    operators = declared(custom_operators, sources)
-    real = partial(float_session, original_float, operators)
-    dataset = ground(original_float, inputs, data, evaluation, sources, real)
-    session = float_session(calibrated, operators)
-    return dataset.figures("calibrated", session, metadata_of(calibrated))
+    where = ground(original_float, inputs, data, evaluation, sources, custom_operators)
+    return where.of_graph("calibrated", calibrated)

@@ -6,14 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 
 from pipeline.bundle.archive import Bundle
 from pipeline.compilers.handover import Handover
-from pipeline.custom.operators import Operators, declared
+from pipeline.custom.operators import Operators
 from pipeline.detection.notes import metadata_of
 from pipeline.engine.exact import ExactSession
-from pipeline.engine.mixed import float_session
 from pipeline.errors import ProjectError, Route
 from pipeline.evaluate.figures import Figures
 from pipeline.evaluate.scored import Session, ground
@@ -42,11 +40,9 @@ def compiled_score(
         what = f"a file that the vendor's tool made for {target.name} is not run here"
         hint = "leave `compiled` out of the artifacts: `quantized` is what npumake makes of it"
         raise ProjectError(what, Route("evaluation.artifacts"), hint)
-    operators = declared(custom_operators, sources)
-    real = partial(float_session, original_float, operators)
-    dataset = ground(original_float, inputs, data, evaluation, sources, real)
-    session = _session(compiled, quantized, target, operators)
-    return dataset.figures("compiled", session, metadata_of(quantized))
+    where = ground(original_float, inputs, data, evaluation, sources, custom_operators)
+    session = _session(compiled, quantized, target, where.operators)
+    return where.figures("compiled", session, metadata_of(quantized))
 
 
 def _session(compiled: Compiled, graph: Graph, target: Target, operators: Operators) -> Session:

@@ -17,7 +17,7 @@ from pipeline.quant.observe import observe
 from pipeline.quant.recipe import Recipe
 from pipeline.quant.rescale import rescaled
 from pipeline.quant.statistics import Statistics
-from pipeline.report.estimate import estimate_in
+from pipeline.report.estimate import estimate_of
 from pipeline.report.findings import Findings, Measured
 from pipeline.report.findings import findings as told
 from pipeline.report.shown import Pair, shown
@@ -58,6 +58,6 @@ def findings(
         shown(Pair(real, quantized), samples, report.samples, target, operators, kind),
         evaluation,
         verdict,
-        estimate_in(compiled.data),
+        estimate_of(compiled.data, target),
     )
     return told(real, measured)

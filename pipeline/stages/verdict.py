@@ -7,13 +7,11 @@ was quantized that way and measured again, in float with Q/DQ.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 
 from pipeline.custom.operators import declared
 from pipeline.data.samples import Samples
 from pipeline.debug.blame import local_losses
 from pipeline.debug.compared import Comparison, Row
-from pipeline.engine.mixed import float_session
 from pipeline.evaluate.figures import Figures
 from pipeline.evaluate.gates import Measured, asked
 from pipeline.evaluate.scored import ground
@@ -60,8 +58,7 @@ def verdict(
     operators = declared(custom_operators, sources)
     dataset = None
     if evaluation is not None:
-        engine = partial(float_session, original_float, operators)
-        dataset = ground(original_float, inputs, data, evaluation, sources, engine)
+        dataset = ground(original_float, inputs, data, evaluation, sources, custom_operators)
     real = rescaled(optimized_float, recipe.factors)
     losses = local_losses(real, calibrated, quantized, samples, target, operators)
     losers = [Blamed(*loss) for loss in losses if loss.lost > 0]

@@ -30,7 +30,7 @@ def coco(detections: list[Detections], truths: list[Truths]) -> AveragePrecision
         {"image_id": n, "category_id": int(label), "bbox": xywh(box), "iscrowd": int(crowd)}
         | {"area": xywh(box)[2] * xywh(box)[3]}
         for n, image in enumerate(truths)
-        for box, label, crowd in zip(*image, strict=True)
+        for box, label, crowd in zip(*image[:3], strict=True)
     ]
     found = [
         {"image_id": n, "category_id": int(label), "bbox": xywh(box), "score": float(score)}

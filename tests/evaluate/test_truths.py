@@ -11,7 +11,7 @@ from pipeline import digest
 from pipeline.errors import ProjectError
 from pipeline.evaluate.truths import items
 from pipeline.project.files import SourceFile, SourceFiles
-from pipeline.project.sections import Dataset
+from pipeline.project.sections import Dataset, FileGlob, FilePath
 
 FILES = ("a.jpg", "b.jpg", "c.jpg")
 
@@ -35,15 +35,23 @@ def read(
     files: tuple[str, ...] = FILES,
     classes: tuple[str, ...] = (),
     limit: int | None = None,
+    **how: object,
 ) -> list[tuple[str, object]]:
-    dataset = Dataset("*", None if labels is None else "labels", classes)  # type: ignore[arg-type]
+    given = None if labels is None else FilePath("labels")
+    dataset = Dataset(FileGlob("*"), given, classes=classes, **how)  # type: ignore[arg-type]
     found = items(dataset, sources(tmp_path, labels, suffix, files), limit)
-    return [(item.file.name, item.truth) for item in found]
+    return [(item.files[0].name, item.truth) for item in found]
 
 
 def test_a_csv_may_have_other_columns_and_files(tmp_path: Path) -> None:
     text = "label,file,synset\n3,c.jpg,x\n1,b.jpg,y\n0,a.jpg,z\n7,other.jpg,w\n"
     assert read(tmp_path, text) == [("a.jpg", 0), ("b.jpg", 1), ("c.jpg", 3)]
+
+
+def test_a_column_may_be_named_and_the_first_class_be_background(tmp_path: Path) -> None:
+    text = "file,class_index,name\na.jpg,3,x\nb.jpg,1,y\nc.jpg,0,z\n"
+    found = read(tmp_path, text, label_column="class_index", label_offset=1)
+    assert found == [("a.jpg", 4), ("b.jpg", 2), ("c.jpg", 1)]
 
 
 def test_names_are_numbered_in_their_order_or_as_classes_says(tmp_path: Path) -> None:

@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 from report.browser import opened
-from report.pages import chain, page_of
+from report.pages import chain, findings_of, page_of
 from workspaces import Workspace
+
+from pipeline.report.findings import Findings
+from pipeline.report.page import page
 
 HOSTILE = "</script><img src=x onerror=\"document.title='taken'\">&amp;<b>"
 CHARTS = """return Object.fromEntries([...document.querySelectorAll('.chart')].map((chart) =>
@@ -48,6 +51,57 @@ def test_every_build_is_told_of(text: str, tmp_path: Path) -> None:
     for name, ready, boxes, rows, pictures in told:
         assert (ready, rows, pictures) == (name, 12, 2 * 3)
         assert boxes > rows
+
+
+def judged(met: bool, name: str) -> Findings:
+    """Of a build that was evaluated, with one gate, and a latency that is a lower bound."""
+    scores = [
+        {"artifact": artifact, "pictures": 9, "metric": "top1", "by_name": {"top1": top1}}
+        for artifact, top1 in (("float", 90.0), ("quantized", 80.0))
+    ]
+    blamed = [{"node": f"{name} conv 0", "lost": 0.5, "origin": []}]
+    mending = {"yaml": "quantization: {}\n", "before": 0.5, "after": 0.75, "suffices": False}
+    gate = {"index": 0, "what": "too far off", "met": met, "blamed": [], "mending": None}
+    guilty = {"blamed": blamed, "mending": mending}
+    estimate = {"latency_ms": 0.0025, "is_bound": True, "said": ["compute alone is known"]}
+    told = {"scores": scores, "gates": [gate | ({} if met else guilty)], "estimate": estimate}
+    return Findings({**findings_of(chain(10, name)).document, **told})
+
+
+def test_the_verdict_stands_first_and_leads_to_the_guilty(tmp_path: Path) -> None:
+    text = page({"net:a": judged(True, "a"), "net:b": judged(False, "b")}, {}).text
+    script = """const said = [...document.querySelectorAll('main .verdict, main .failing li')]
+        .map((each) => each.textContent);
+      document.querySelector('.failing button').click();
+      const current = document.querySelector('#summary tr[aria-current=true]').dataset.key;
+      document.querySelector('#evaluation .gates button').click();
+      const cells = [...document.querySelectorAll('#summary tbody tr:last-child td')];
+      const cell = (head) => cells[[...document.querySelectorAll('#summary th')]
+        .findIndex((each) => each.textContent === head)].textContent;
+      return [said, current, chosen, cell('Gates'), cell('Lost'), cell('Latency')];"""
+    (said, current, chosen, gates, lost, latency), console = opened(text, tmp_path, script)
+    assert console == []
+    assert said[:2] == ["Gates are not met in 1 of 2 builds.", "net:b: too far off"]
+    assert said[2].startswith("top1 drops by at most 10 (net:a); the worst output has a cosine of ")
+    assert (current, chosen) == ("net:b", "b conv 0")
+    assert (gates, lost) == ("1 of 1 not met", "10")
+    assert latency == "at least 2.50 µs (compute alone)"
+
+
+def test_gates_that_are_met_are_said_so_and_none_are_too(tmp_path: Path) -> None:
+    script = "return document.querySelector('.verdict').textContent;"
+    met, _ = opened(page({"net:a": judged(True, "a")}, {}).text, tmp_path, script)
+    none, _ = opened(page_of(chain(10)).text, tmp_path, script)
+    assert met == "Every gate is met in 1 build."
+    assert none == "No gates are asked of these builds."
+
+
+def test_a_slash_leads_to_the_search_of_nodes(text: str, tmp_path: Path) -> None:
+    script = """const key = new KeyboardEvent('keydown', { key: '/', bubbles: true });
+      document.body.dispatchEvent(key);
+      return document.activeElement.getAttribute('aria-label');"""
+    label, console = opened(text, tmp_path, script)
+    assert (label, console) == ("search nodes", [])
 
 
 def test_a_table_is_sorted_by_its_heads_both_ways(text: str, tmp_path: Path) -> None:
