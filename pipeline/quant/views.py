@@ -4,15 +4,14 @@ Most are handed out whole. Of a large one that a clamp keeps from being negative
 are, made in the graph:
 
     the largest value of each channel           GlobalMaxPool
-    every s-th element of every r-th row        MaxPool of kernel 1 and strides r and s
+    every s-th element of every s-th row        MaxPool of kernel 1 and stride s
 
 onnxruntime pools in the blocked layout that its convolutions write, while the tensor is in the
 cache: nothing is laid out anew, copied, or read again. The least value is that of the elements
 seen. No grid asks for it: it holds 0, and the tensor has nothing below.
 
-A grid of stride r sees the first row, and at times the last, r times too often, and what is next to
-padding is not like the rest: of their elements those of one channel out of r are counted. Columns
-likewise.
+A grid of stride s sees the first row, and at times the last, s times too often, and what is next to
+padding is not like the rest: of their elements those of one channel out of s are counted.
 """
 
 from __future__ import annotations
@@ -29,9 +28,8 @@ from pipeline.graph import Graph, Value, producer, shape
 from pipeline.kernels.arrays import Int64
 
 ENOUGH = 4096  # elements of a tensor, of one sample, that tell how its values are spread
-LARGE = 5 * ENOUGH  # of a smaller one three nodes of its own cost more than they save
-LEFT = 2 * ENOUGH  # of a tensor that is thinned out; with fewer, percentiles stray further
-LEAST = 8  # rows and columns that are left at least
+LARGE = 4 * ENOUGH
+LEFT = 3 * ENOUGH  # of a tensor that is thinned out; with fewer, percentiles stray further
 GOLDEN = 2654435769  # 2**32 / the golden ratio
 
 Shape = tuple[int, ...]
@@ -54,11 +52,12 @@ def view_of(value: Value) -> View:
     size = shape(value)
     if len(size) != 4 or math.prod(size) <= LARGE or not _is_kept_from_below_zero(value):
         return View(size, (size,))
-    steps = _steps(size)
-    if steps == (1, 1):
+    batch, channels, height, width = size
+    step = _step(size)
+    if step == 1:
         return View(size, (size,))
-    rows, columns = (-(-length // step) for length, step in zip(size[2:], steps, strict=True))
-    return View(size, ((*size[:2], 1, 1), (*size[:2], rows, columns)))
+    some = (batch, channels, -(-height // step), -(-width // step))
+    return View(size, ((batch, channels, 1, 1), some))
 
 
 def _is_kept_from_below_zero(value: Value) -> bool:
@@ -67,12 +66,9 @@ def _is_kept_from_below_zero(value: Value) -> bool:
     return low is not None and low >= 0
 
 
-def _steps(size: Shape) -> tuple[int, int]:
-    """r and s, alike or s one more: LEFT elements or somewhat more are left, in LEAST rows and
-    columns."""
-    thinner = math.prod(size) // LEFT
-    r = max(1, min(math.isqrt(thinner), size[2] // LEAST))
-    return r, max(1, min(thinner // r, r + 1, size[3] // LEAST))
+def _step(size: Shape) -> int:
+    """s: LEFT elements or somewhat more are left, and eight rows and columns."""
+    return max(1, min(math.isqrt(math.prod(size) // LEFT), size[2] // 8, size[3] // 8))
 
 
 def spread(cells: int, k: int) -> Int64:
@@ -87,9 +83,10 @@ def counted(view: View, enough: int) -> Int64:
     if len(view.pieces) == 1:
         return _some(math.prod(piece), enough)
     _, channels, rows, columns = piece
-    r, s = _steps(view.shape)
-    by_row = ~_on_edge(view.shape[2], rows, r)[:, None] | (_chance(channels, r) == 0)
-    by_column = ~_on_edge(view.shape[3], columns, s) | (_chance(channels, s) == s - 1)
+    step = _step(view.shape)
+    chance = spread(channels, step)[:, None, None]
+    by_row = ~_on_edge(view.shape[2], rows, step)[:, None] | (chance == 0)
+    by_column = ~_on_edge(view.shape[3], columns, step) | (chance == step - 1)
     places = np.flatnonzero(np.broadcast_to(by_row & by_column, piece))
     return places[_some(len(places), enough)]
 
@@ -98,10 +95,6 @@ def _some(elements: int, enough: int) -> Int64:
     k = max(1, elements // enough)
     cells = elements // k
     return np.arange(cells) * k + spread(cells, k)
-
-
-def _chance(channels: int, step: int) -> Int64:
-    return spread(channels, step)[:, None, None]
 
 
 def _on_edge(length: int, seen: int, step: int) -> npt.NDArray[np.bool_]:
@@ -118,6 +111,7 @@ def hand_out(graph: Graph, views: Mapping[str, View]) -> None:
         if len(view.pieces) == 1 or maker is None:
             handed.append(name)
             continue
+        step = _step(view.shape)
         largest = graph.insert("GlobalMaxPool", [value], f"{name}.largest", maker)
         some = graph.insert(
             "MaxPool",
@@ -125,7 +119,7 @@ def hand_out(graph: Graph, views: Mapping[str, View]) -> None:
             f"{name}.some",
             maker,
             kernel_shape=[1, 1],
-            strides=[*_steps(view.shape)],
+            strides=[step, step],
         )
         handed += [str(largest.name), str(some.name)]
     graph.expose(handed)

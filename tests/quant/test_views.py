@@ -30,7 +30,7 @@ def feeds():
 
 def test_only_a_large_tensor_clamped_at_zero_is_handed_out_in_pieces():
     views = {name: view_of(value) for name, value in GRAPH.values().items()}
-    assert views["r"].pieces == ((1, 16, 1, 1), (1, 16, 33, 20))
+    assert views["r"].pieces == ((1, 16, 1, 1), (1, 16, 33, 27))
     assert [name for name, view in views.items() if len(view.pieces) > 1] == ["r"]
 
 
