@@ -15,10 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from pipeline.engine.functions import FUNCTIONS
+from pipeline.engine.parallel import side_by_side
 from pipeline.graph import Graph, Node, Value, attribute, producer, shape
 from pipeline.kernels.arrays import Floats, Int64
 from pipeline.kernels.histogram import (
@@ -46,10 +48,11 @@ class Joined:
 
 @dataclass(frozen=True)
 class Mapped:
-    """f of every value of `source`."""
+    """f of every value of `source`, or where it is `gated` x * f(x)."""
 
     source: str
     f: Callable[[Floats], Floats]
+    gated: bool = False
 
 
 Derivation = Joined | Mapped
@@ -81,8 +84,8 @@ def _derivation(
         return Mapped(read[0], lambda x: FUNCTIONS[node.op_type](node, x))
     for source, other in (read[:2], read[1::-1]) if node.op_type == "Mul" else ():
         inner = found.get(other)
-        if isinstance(inner, Mapped) and inner.source == source:
-            return Mapped(source, lambda x, f=inner.f: x * f(x))  # type: ignore[misc]
+        if isinstance(inner, Mapped) and inner.source == source and not inner.gated:
+            return Mapped(source, inner.f, gated=True)
     return None
 
 
@@ -110,16 +113,21 @@ def with_derived(
     """The statistics of all `names`, in that order, from those of the watched ones."""
     tensors, channels = dict(statistics.tensors), dict(statistics.channels)
     samples = dict(statistics.samples)
-    seen: dict[str, tuple[Floats, Int64]] = {}
+    images: dict[str, Image] = {}
+
+    def imagine(source: str) -> dict[str, Image]:
+        hows = {n: h for n, h in derived.items() if isinstance(h, Mapped) and h.source == source}
+        return _images(hows, tensors[source], samples[source], channels.get(source))
+
+    sources = {how.source: None for how in derived.values() if isinstance(how, Mapped)}
+    for found in side_by_side(imagine, [source for source in sources if source in tensors]):
+        images |= found
     for name, how in derived.items():
         if isinstance(how, Mapped):
-            whole = tensors[how.source]
-            if how.source not in seen:
-                seen[how.source] = _seen(whole)
-            tensors[name], turns = _image(whole, how.f, *seen[how.source])
-            samples[name] = _extremes(samples[how.source], how.f, turns)
-            if how.source in channels:
-                channels[name] = _extremes(channels[how.source], how.f, turns)
+            image = images.get(name) or imagine(how.source)[name]
+            tensors[name], samples[name] = image.tensor, image.samples
+            if image.channels is not None:
+                channels[name] = image.channels
             continue
         tensors[name], samples[name] = tensors[how.parts[0]], samples[how.parts[0]]
         for part in how.parts[1:]:
@@ -149,18 +157,39 @@ def _middles(h: Histogram, row: int) -> Floats:
     return np.clip(middles if row else -middles, h.low, h.high)
 
 
-def _seen(h: Histogram) -> tuple[Floats, Int64]:
-    """The values that occur, by the middles of their bins, how often, and its extremes: (n,)."""
+class Image(NamedTuple):
+    """The statistics of a tensor that another is mapped to."""
+
+    tensor: Histogram
+    samples: Extremes
+    channels: Extremes | None
+
+
+def _images(
+    hows: Mapping[str, Mapped], h: Histogram, samples: Extremes, channels: Extremes | None
+) -> dict[str, Image]:
+    """What the values of one tensor are mapped to: every function is asked once, for the middles
+    of the bins and for all extremes."""
     x = np.concatenate([_middles(h, 0), _middles(h, 1), [h.low, h.high]])
-    return x, np.concatenate([h.counts[h.counts > 0], [0, 0]])
+    often = np.concatenate([h.counts[h.counts > 0], [0, 0]])
+    given = [samples] if channels is None else [samples, channels]
+    asked = np.concatenate([x, *(side for extremes in given for side in extremes)])
+    answers: dict[Callable[[Floats], Floats], Floats] = {}
+    found = {}
+    for name, how in hows.items():
+        if how.f not in answers:
+            answers[how.f] = how.f(asked)
+        y = asked * answers[how.f] if how.gated else answers[how.f]
+        at = np.split(y, np.cumsum([len(x), *(len(e.low) for e in given for _ in e)])[:-1])
+        tensor, turns = _image(h, x, at[0], often)
+        ends = [_extremes(e, (at[2 * i + 1], at[2 * i + 2]), turns) for i, e in enumerate(given)]
+        found[name] = Image(tensor, ends[0], ends[1] if len(ends) > 1 else None)
+    return found
 
 
-def _image(
-    h: Histogram, f: Callable[[Floats], Floats], x: Floats, often: Int64
-) -> tuple[Histogram, Floats]:
-    """The histogram of f(x), and where f is least and where it is largest, with its values there:
-    (2, 2)."""
-    y = f(x)
+def _image(h: Histogram, x: Floats, y: Floats, often: Int64) -> tuple[Histogram, Floats]:
+    """The histogram of y = f(x), and where f is least and where it is largest, with its values
+    there: (2, 2)."""
     ends = [int(np.argmin(y)), int(np.argmax(y))]
     low, high = (float(np.float32(value)) + 0.0 for value in y[ends])
     exponent = int(exponents(np.float32(max(-low, high))))
@@ -170,8 +199,8 @@ def _image(
     return Histogram(exponent, counts.reshape(2, BINS), low, high, h.count), turns
 
 
-def _extremes(given: Extremes, f: Callable[[Floats], Floats], turns: Floats) -> Extremes:
-    ends = [f(side.astype(np.float64)) for side in given]
+def _extremes(given: Extremes, ends: tuple[Floats, Floats], turns: Floats) -> Extremes:
+    """Those of f over the intervals `given`, from f at their ends."""
     low, high = np.minimum(*ends), np.maximum(*ends)
     for t, y in turns:
         inside = (given.low <= t) & (t <= given.high)

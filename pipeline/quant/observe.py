@@ -23,9 +23,11 @@ from pipeline.engine.parallel import side_by_side, threads
 from pipeline.graph import Graph
 from pipeline.progress import track
 from pipeline.quant.derived import derivations, with_derived
+from pipeline.quant.layout import Layout
 from pipeline.quant.placement import observed
+from pipeline.quant.reach import Reach
 from pipeline.quant.statistics import Statistics
-from pipeline.quant.tally import Layout, Tally
+from pipeline.quant.tally import Tally
 from pipeline.quant.views import View, hand_out, view_of
 
 CEILING = 1 << 28  # bytes of watched tensors: of one run, and so of all threads at once
@@ -97,17 +99,18 @@ def _observed(
     layout = Layout(views)
     tally = Tally(layout)
     at_once = max(1, min(threads(), ceiling // (4 * layout.elements)))
-    writers: SimpleQueue[Writer] = SimpleQueue()
+    writers: SimpleQueue[tuple[Writer, Reach]] = SimpleQueue()
     starts = layout.starts[:-1].tolist()
     for _ in range(at_once):
-        writers.put(session.writer(starts, np.empty(layout.elements, np.float32)))
+        buffer = np.empty(layout.elements, np.float32)
+        writers.put((session.writer(starts, buffer), tally.reach()))
 
     def counted(numbered: tuple[int, Feeds]) -> None:
-        writer = writers.get()
+        writer, reach = writers.get()
         try:
-            tally.add(numbered[0], writer(numbered[1]))
+            tally.add(numbered[0], writer(numbered[1]), reach)
         finally:
-            writers.put(writer)
+            writers.put((writer, reach))
 
     numbered = enumerate(track(feeds, "statistics", len(feeds)), first)
     for _ in side_by_side(counted, numbered, at_once):
