@@ -131,6 +131,13 @@ class Quantization:
     widen_answers: Annotated[
         bool | None, Doc("int16 for the last layers and what is computed behind them.")
     ] = None
+    widen_sensitive: Annotated[
+        bool | None,
+        Doc(
+            "int16 for the few tensors that make most of the noise, for a quarter of all "
+            "operations at most."
+        ),
+    ] = None
     clip_weights: Annotated[
         bool | None, Doc("Weights saturate where the mean square error is the smaller for it.")
     ] = None

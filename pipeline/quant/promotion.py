@@ -80,6 +80,30 @@ def promoted(
     return replace(quantization, types=types, layers={**around, **quantization.layers})
 
 
+def with_tensors(graph: Graph, quantization: Quantization, names: Collection[str]) -> Quantization:
+    """`quantization` with int16 for these tensors where they are made and computed with, and for
+    nothing else their nodes read and make; what it says of single places of a node stands."""
+    if not names:
+        return quantization
+    values, spots = graph.values(), dict[Node, set[int]]()
+    for value in (values[name] for name in names):
+        for node, place in ((producer(value), OUT), *readers(value)):
+            if node is not None:
+                spots.setdefault(node, set()).add(place)
+    layers = {str(node.name): _layer(node, found) for node, found in spots.items()}
+    return replace(quantization, layers={**layers, **quantization.layers})
+
+
+def readers(value: Value) -> Iterator[tuple[Node, int]]:
+    """Who computes with the values, where; what only moves them is looked through."""
+    for use in value.uses():
+        if use.node.op_type in MOVING:
+            for moved in use.node.outputs:
+                yield from readers(moved)
+        elif use.idx in operands(use.node):
+            yield use.node, use.idx
+
+
 def section(asked: Quantization) -> Json:
     """What `quantization:` says, without what holds anyway."""
     usual = digest.plain(Quantization())
@@ -118,23 +142,13 @@ def _neighbours(graph: Graph, target: Target, names: Collection[str]) -> dict[st
             for maker in made:
                 if maker is not None:
                     spots.setdefault(wholes.get(maker, maker), set()).add(OUT)
-            for reader, index in _readers(result(node)):
+            for reader, index in readers(result(node)):
                 spots.setdefault(reader, set()).add(index)
     return {
         str(node.name): _layer(node, found)
         for node, found in spots.items()
         if node.name not in names and target.takes_int16(node.op_type)
     }
-
-
-def _readers(value: Value) -> Iterator[tuple[Node, int]]:
-    """Who computes with the values, where; what only moves them is looked through."""
-    for use in value.uses():
-        if use.node.op_type in MOVING:
-            for moved in use.node.outputs:
-                yield from _readers(moved)
-        elif use.idx in operands(use.node):
-            yield use.node, use.idx
 
 
 def _layer(node: Node, spots: Collection[int]) -> Layer:

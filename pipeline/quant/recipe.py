@@ -28,7 +28,8 @@ class Recipe:
     """The range of every tensor, and whether zero is the middle of its grid.
 
     `measured` are the extremes of each, which int16 has the codes for; `wide` the nodes that are
-    int16 where the project says nothing of them (pipeline.quant.uneven, pipeline.quant.tail).
+    int16 where the project says nothing of them (pipeline.quant.uneven, pipeline.quant.tail), and
+    `sensitive` the tensors that are (pipeline.quant.sensitive).
     `methods` names for each tensor the method that gave its range, where they differ (`mix`);
     `switches` are those of pipeline.quant.recovery that are on, `factors` how the channels of the
     float model are rescaled first, whose ranges these then are."""
@@ -42,6 +43,7 @@ class Recipe:
     factors: Factors = field(default_factory=dict)
     measured: Mapping[str, Range] = field(default_factory=dict)
     wide: tuple[str, ...] = ()
+    sensitive: tuple[str, ...] = ()
 
     suffix: ClassVar[str] = ".json"
 
@@ -73,6 +75,7 @@ class Recipe:
                 dict(document["factors"]),
                 _read(document["measured"]),
                 tuple(document["wide"]),
+                tuple(document["sensitive"]),
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise CacheError(f"not a recipe: {error}", str(path)) from error

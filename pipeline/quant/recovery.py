@@ -4,6 +4,7 @@ equalize, migrate    the float model rescaled: another of the same function, wit
 per_channel          likewise: every channel has the range of its tensor (key of `calibration`)
 widen                int16 where channels are still of very different sizes
 widen_answers        int16 for the last layers and what is computed behind them
+widen_sensitive      int16 for the few tensors that make most of the noise (tried last)
 clip_weights         other scales of the weights
 round_weights        other weights on these scales
 bias_correction      other biases, for what all of this does to the means
@@ -33,9 +34,10 @@ RESCALES = (*RESCALING, PER_CHANNEL)
 MIGRATING = {"migrate": STRENGTH, PER_CHANNEL: 1.0}  # how much the weights take up
 WIDENING = "widen"
 WIDENING_ANSWERS = "widen_answers"
+WIDENING_SENSITIVE = "widen_sensitive"
 BIAS = "bias_correction"
 SWITCHES = (
-    *(*RESCALES, WIDENING, WIDENING_ANSWERS),
+    *(*RESCALES, WIDENING, WIDENING_ANSWERS, WIDENING_SENSITIVE),
     *("clip_weights", "round_weights", BIAS),
 )
 

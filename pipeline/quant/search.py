@@ -18,6 +18,7 @@ from pipeline.project.sections import Calibration, Method, Quantization
 from pipeline.quant.images import images
 from pipeline.quant.laid import grids_of, grids_of_image
 from pipeline.quant.plan import NAMES
+from pipeline.quant.promotion import with_tensors
 from pipeline.quant.qdq import with_qdq
 from pipeline.quant.ranges import extremes, ranges
 from pipeline.quant.recipe import Recipe
@@ -41,16 +42,21 @@ def calibrated_with(
         for name, found in recipe.ranges.items()
     }
     grids |= {name: grids_of_image(target) for name in images(graph)}
-    made = with_qdq(graph, grids, target, with_wide(quantization, recipe.wide))
-    if recipe.wide:
-        tell(made, (*told(made), _wide_note(recipe.wide)))
+    asked = with_tensors(graph, with_wide(quantization, recipe.wide), recipe.sensitive)
+    made = with_qdq(graph, grids, target, asked)
+    notes = (
+        *_wide_note("where 8 bits are too few", recipe.wide, "nodes"),
+        *_wide_note("where 8 bits make most of the noise", recipe.sensitive, "tensors"),
+    )
+    if notes:
+        tell(made, (*told(made), *notes))
     return made
 
 
-def _wide_note(names: Sequence[str]) -> str:
+def _wide_note(why: str, names: Sequence[str], kind: str) -> tuple[str, ...]:
     more = f" and {len(names) - NAMES} more" if len(names) > NAMES else ""
     some = ", ".join(names[:NAMES])
-    return f"int16, where 8 bits are too few, {len(names)} nodes: {some}{more}"
+    return (f"int16, {why}, {len(names)} {kind}: {some}{more}",) if names else ()
 
 
 def plain(

@@ -25,9 +25,16 @@ from pipeline.project.sections import Calibration
 from pipeline.quant.bench import Bench, Ground
 from pipeline.quant.closeness import Figure
 from pipeline.quant.recipe import Recipe, Trial
-from pipeline.quant.recovery import RESCALING, SWITCHES, WIDENING, WIDENING_ANSWERS
+from pipeline.quant.recovery import (
+    RESCALING,
+    SWITCHES,
+    WIDENING,
+    WIDENING_ANSWERS,
+    WIDENING_SENSITIVE,
+)
 from pipeline.quant.rescale import Factors
 from pipeline.quant.search import plain
+from pipeline.quant.sensitive import sensitive
 from pipeline.quant.tail import wide_tail
 from pipeline.quant.uneven import proposed
 
@@ -36,7 +43,8 @@ FAR = 2.0
 GAIN = 0.05  # of what is lost: a switch that gives less back over so few samples may be chance
 PLAIN = "max"
 SYMMETRIC = "symmetric"
-REMADE = (SYMMETRIC, *RESCALING, WIDENING, WIDENING_ANSWERS)  # with these the ranges are others
+# With these the ranges are others, or where they hold.
+REMADE = (SYMMETRIC, *RESCALING, WIDENING, WIDENING_ANSWERS, WIDENING_SENSITIVE)
 
 
 class Best(NamedTuple):
@@ -53,7 +61,11 @@ def standing(found: Recipe, switches: tuple[str, ...], stood: Ground, bench: Ben
         wide = proposed(stood.graph, stood.statistics, bench.target, bench.quantization)
     if WIDENING_ANSWERS in switches:
         wide = (*wide, *wide_tail(stood.graph, bench.target, bench.quantization))
-    return replace(found, switches=switches, factors=stood.factors, wide=tuple(dict.fromkeys(wide)))
+    wide = tuple(dict.fromkeys(wide))
+    made = replace(found, switches=switches, factors=stood.factors, wide=wide)
+    if WIDENING_SENSITIVE not in switches:
+        return made
+    return replace(made, sensitive=sensitive(made, stood, bench))
 
 
 def also_wide(candidates: Sequence[Recipe], stood: Ground, bench: Bench) -> list[Recipe]:
@@ -105,8 +117,8 @@ def best_switches(
     return found
 
 
-def _laid(recipe: Recipe) -> tuple[bool, Factors, tuple[str, ...]]:
-    return recipe.symmetric, recipe.factors, recipe.wide
+def _laid(recipe: Recipe) -> tuple[bool, Factors, tuple[str, ...], tuple[str, ...]]:
+    return recipe.symmetric, recipe.factors, recipe.wide, recipe.sensitive
 
 
 def _plainest(rows: Sequence[Best]) -> Best:
@@ -142,4 +154,7 @@ def _with_switch(recipe: Recipe, name: str) -> Recipe:
 
 def _named(recipe: Recipe, bench: Bench) -> str:
     chosen = recipe.symmetric and not bench.target.activations.symmetric
-    return " + ".join((recipe.method, *((SYMMETRIC,) if chosen else ()), *recipe.switches))
+    named = " + ".join((recipe.method, *((SYMMETRIC,) if chosen else ()), *recipe.switches))
+    wide = {"nodes": len(recipe.wide), "tensors": len(recipe.sensitive)}
+    told = ", ".join(f"{count} {kind}" for kind, count in wide.items() if count)
+    return f"{named} (int16: {told})" if told else named

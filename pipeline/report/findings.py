@@ -78,7 +78,7 @@ def findings(real: Graph, found: Measured) -> Findings:
         "recipe": {
             "method": recipe.method,
             "switches": recipe.switches,
-            "wide": recipe.wide,
+            "wide": (*recipe.wide, *recipe.sensitive),
             "trials": recipe.trials,
         },
         "losses": [loss._asdict() for loss in found.losses],

@@ -31,8 +31,14 @@ from pipeline.quant.loaded import (
     check_nothing_asked,
 )
 from pipeline.quant.qdq import DEFAULT
-from pipeline.quant.recipe import Recipe, Trial
-from pipeline.quant.recovery import WIDENING, WIDENING_ANSWERS, left_open, switched_on
+from pipeline.quant.recipe import Recipe
+from pipeline.quant.recovery import (
+    WIDENING,
+    WIDENING_ANSWERS,
+    WIDENING_SENSITIVE,
+    left_open,
+    switched_on,
+)
 from pipeline.quant.schemes import with_scheme
 from pipeline.quant.search import candidates, mixed, plain
 from pipeline.quant.statistics import Statistics
@@ -44,7 +50,8 @@ ADJUSTING = ("round_weights", "bias_correction")  # of the switches, those that 
 # help, once more in the end: what is left of other errors may be a shift.
 FIRST = "bias_correction"
 # Before the others: where the answers themselves are too coarse, nothing else is seen to help.
-EARLY = WIDENING_ANSWERS
+# After them: what 8 bits can do is done, and what is sensitive is what is left.
+TURNS = {WIDENING_ANSWERS: -1, WIDENING_SENSITIVE: 1}
 
 
 def recipe(
@@ -79,15 +86,17 @@ def _found(
     bench: Bench, statistics: Statistics, calibration: Calibration, schemes: Sequence[bool]
 ) -> Recipe:
     switches = switched_on(bench.quantization, calibration)
-    symmetric, trials = schemes[0], tuple[Trial, ...]()
-    if _is_search(calibration):
-        best = _searched(bench, switches, calibration, schemes)
-        switches, symmetric, trials = best.switches, best.symmetric, best.trials
-        calibration = replace(calibration, method=best.method)  # type: ignore[arg-type]
-    stood = ground(bench, bench.samples, statistics, switches)
-    by_method = mixed if calibration.method == "mix" else plain
-    made = by_method(stood.graph, stood.statistics, calibration, symmetric)
-    return replace(standing(made, switches, stood, bench), trials=trials)
+    if not _is_search(calibration):
+        stood = ground(bench, bench.samples, statistics, switches)
+        by_method = mixed if calibration.method == "mix" else plain
+        made = by_method(stood.graph, stood.statistics, calibration, schemes[0])
+        return standing(made, switches, stood, bench)
+    best = _searched(bench, switches, calibration, schemes)
+    calibration = replace(calibration, method=best.method)  # type: ignore[arg-type]
+    stood = ground(bench, bench.samples, statistics, best.switches)
+    made = plain(stood.graph, stood.statistics, calibration, best.symmetric)
+    # The nodes for int16 are those that were tried; the ranges, weights and biases follow more.
+    return replace(best, ranges=made.ranges, measured=made.measured, factors=stood.factors)
 
 
 def _searched(
@@ -103,7 +112,7 @@ def _searched(
     if WIDENING in names:
         tried = also_wide(tried, stood, bench)
     first = tuple(name for name in names if name == FIRST)
-    rest = sorted((name for name in names if name != WIDENING), key=lambda name: name != EARLY)
+    rest = sorted((n for n in names if n != WIDENING), key=lambda name: TURNS.get(name, 0))
     rest = [*(SYMMETRIC for _ in schemes[1:]), *rest]
     return best_switches(best_method(tried, bench, first), rest, bench, calibration)
 

@@ -1,0 +1,102 @@
+"""Sensitive tensors: those that make most of the noise become int16, within a limit of cost."""
+
+import numpy as np
+import pytest
+
+from pipeline.data.samples import Samples
+from pipeline.engine.ort import OrtSession
+from pipeline.graph import parse_text, upgraded
+from pipeline.project.sections import Calibration, Quantization
+from pipeline.quant.observe import observe
+from pipeline.quant.recipe import Recipe
+from pipeline.quant.sensitive import MOST
+from pipeline.stages.calibrated import calibrated
+from pipeline.stages.quantized import quantized
+from pipeline.stages.recipe import recipe
+from pipeline.targets.reader import read_target
+
+NPU, X5, X3 = (read_target(name) for name in ("ara240", "rdk-x5", "rdk-x3"))
+MAX = Calibration("max")
+BEST = Calibration(recipe="best")
+ON, OFF = Quantization(widen_sensitive=True), Quantization(widen_sensitive=False)
+# What is told is small, but `c` has it on a grid that reaches to 100 and beyond; what computes with
+# `c` costs far less than `e`, `f` and `y`.
+MODEL = """a (float[1,1,8,8] x) => (float[1,4,8,8] y)
+<float[2,1,1,1] w = {1, 1}, float[2] b = {0, 100}, float[1,2,1,1] k = {0, 1},
+ float[1] minus = {-100}>
+{ c = Conv(x, w, b)  d = Conv(c, k, minus)  s = Sigmoid(d)  e = Conv(s, many)  f = Conv(e, more)
+  y = Conv(f, more) }"""
+RNG = np.random.default_rng(0)
+
+
+def graph():
+    text = MODEL.replace("<float[2,1", f"<{_weights('many', 1)}, {_weights('more', 4)}, float[2,1")
+    return upgraded(parse_text(text)).with_shapes()
+
+
+def _weights(name, channels):
+    numbers = np.random.default_rng(channels).normal(size=4 * channels) / np.sqrt(channels)
+    return f"float[4,{channels},1,1] {name} = {{{', '.join(f'{n:.4f}' for n in numbers)}}}"
+
+
+FEEDS = [{"x": RNG.normal(size=(1, 1, 8, 8)).astype(np.float32)} for _ in range(8)]
+FED = Samples(tuple(map(str, range(len(FEEDS)))), FEEDS.__getitem__)
+
+
+def found(target, asked, calibration=MAX):
+    model = graph()
+    return recipe(model, observe(model, FED), FED, calibration, target, {}, (), asked)
+
+
+def off(target, asked):
+    """The mean distance of the integers' answers to the float model's."""
+    model, made = graph(), found(target, asked)
+    q = quantized(calibrated(model, made, FED, target, {}, (), asked), target)
+    pairs = zip(_answers(model), _answers(q), strict=True)
+    return float(np.mean([np.abs(a - b) for a, b in pairs]))
+
+
+def _answers(model):
+    session = OrtSession(model.to_bytes())
+    return [session.run(None, feed)[0] for feed in FEEDS]
+
+
+@pytest.mark.parametrize("target", [NPU, X5])
+def test_the_tensor_that_makes_the_noise_is_found_and_the_answers_are_the_better_for_it(target):
+    assert found(target, ON).sensitive == ("c",)
+    assert off(target, ON) < off(target, OFF) / 3
+
+
+def test_nothing_is_int16_unless_asked_for():
+    assert found(NPU, Quantization()).sensitive == ()
+    assert found(NPU, Quantization(), Calibration("default")).sensitive == ()
+
+
+def test_a_search_says_what_it_brings():
+    made = found(NPU, Quantization(), BEST)
+    assert made.sensitive == ("c",)
+    assert any("widen_sensitive (int16: 1 tensors)" in line for line in made.lines)
+    assert not found(NPU, OFF, BEST).sensitive
+
+
+@pytest.mark.parametrize("asked", [{"*": "int8"}, {"c": "int8"}, {"d": "int8"}])
+def test_what_the_project_says_is_stronger(asked):
+    assert "c" not in found(NPU, Quantization(asked, widen_sensitive=True)).sensitive
+
+
+def test_a_chip_without_int16_gets_no_proposal():
+    assert found(X3, ON).sensitive == ()
+
+
+def test_what_costs_more_than_a_quarter_of_the_model_stays_at_8_bits():
+    text = "a (float[1,1,8,8] x) => (float[1,1,8,8] y) <float[1,1,1,1] w = {2}>"
+    model = upgraded(parse_text(text + "{ c = Conv(x, w)  y = Conv(c, w) }")).with_shapes()
+    assert MOST < 0.5
+    made = recipe(model, observe(model, FED), FED, MAX, NPU, {}, (), ON)
+    assert made.sensitive == ()
+
+
+def test_a_recipe_with_sensitive_tensors_is_read_back_as_written(tmp_path):
+    made = found(NPU, ON)
+    made.save(tmp_path / "recipe.json")
+    assert Recipe.load(tmp_path / "recipe.json") == made
