@@ -5,8 +5,8 @@ Speed comes from running several samples at once instead (pipeline.engine.parall
 
 What is fused (Fusion):
 
-    integers   all: of a node between Q/DQ pairs onnxruntime makes an integer kernel, which is faster
-               where all is quantized; where little is, it quantizes on its own what is not: the
+    integers   all: what stands between Q/DQ pairs becomes an integer kernel, which is faster where
+               all is quantized; where little is, onnxruntime quantizes on its own what is not: the
                weights between two pairs, and what is multiplied by the only quantized operand of a
                MatMul
     floats     float nodes only: what stands between Q/DQ pairs computes in float, as written

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pipeline.digest import Json, plain
-from pipeline.project.compiling import OURS, Compile
+from pipeline.project.compiling import Compile
 from pipeline.project.document import Document, Route, Spot
 from pipeline.project.expand import routes
 from pipeline.targets.vendor import Vendor, refuse_missing
@@ -167,7 +167,7 @@ def put_compile(vendor: Vendor, native: Native) -> None:
     """`compile:` from the group of the compiler, where it asks for another than our default."""
     for name, default in plain(Compile()).items():
         key = f"compiler_parameters.{name}"
-        if name in OURS or vendor.value(key) is None:
+        if key not in vendor.keys or vendor.value(key) is None:
             continue
         kind = vendor.keys[key].holds
         said = int(vendor.text(key)) if kind is int else vendor.value(key)
