@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+from pipeline.compilers.handover import Handover
 from pipeline.custom.operators import declared
 from pipeline.data.samples import Samples
 from pipeline.debug.blame import local_losses
@@ -51,9 +52,10 @@ def verdict(
     calibrated_score: Figures | None = None,
     quantized_score: Figures | None = None,
     compiled_score: Figures | None = None,
+    handover: Handover | None = None,
 ) -> Verdict:
     scores = (float_score, calibrated_score, quantized_score, compiled_score)
-    found = _measured(scores, comparison, _latency_ms(compiled, target, gates))
+    found = _measured(scores, comparison, None if handover else _latency(compiled, target, gates))
     wishes = [asked(gate, index, found) for index, gate in enumerate(gates)]
     if all(wish.met for wish in wishes):
         return Verdict(target.name, tuple(Judged(wish.number, wish.what, True) for wish in wishes))
@@ -71,8 +73,8 @@ def verdict(
     return Verdict(target.name, tuple(judged(wish, trying) for wish in wishes))
 
 
-def _latency_ms(compiled: Compiled, target: Target, gates: Sequence[Gate]) -> float | None:
-    """Only where a gate asks: a file is not read for nothing."""
+def _latency(compiled: Compiled, target: Target, gates: Sequence[Gate]) -> float | None:
+    """In ms, only where a gate asks: a file is not read for nothing."""
     if all(gate.max_latency_ms is None for gate in gates):
         return None
     return file_latency_ms(compiled.data, target)
