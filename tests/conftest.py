@@ -46,9 +46,22 @@ def handed_once(built_once: Workspace, tmp_path_factory: pytest.TempPathFactory)
     shutil.copytree(built_once.root, root, symlinks=True)
     workspace = Workspace(root)
     file = workspace.project / "project.yaml"
-    file.write_text(file.read_text().replace("targets: [rdk-x5, ara240]", "targets: [rdk-x5]"))
-    (workspace.project / "compile.yaml").write_text("vendor_tool: true\n")
+    said = file.read_text().partition("\ntargets:")[0]
+    file.write_text(f"{said}\ncompile: {{vendor_tool: true}}\ntargets: [rdk-x5]\n")
     workspace.doit("digits:rdk-x5/handover")
+    return workspace
+
+
+@pytest.fixture(scope="session")
+def listed_once(built_once: Workspace, tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """One for a chip of SyNAP's, whose thresholds are chosen by `kl`."""
+    root = tmp_path_factory.mktemp("listed") / "w"
+    shutil.copytree(built_once.root, root, symlinks=True)
+    workspace = Workspace(root)
+    file = workspace.project / "project.yaml"
+    said = file.read_text().partition("calibration:")[0]
+    file.write_text(f"{said}calibration: {{method: kl}}\ntargets: [sl1680]\n")
+    workspace.doit()
     return workspace
 
 

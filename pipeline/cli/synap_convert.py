@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from pipeline.project.document import Document
 
 NO_SYNAP = "A board loads a model.synap, which the vendor's toolkit makes. model.hybrid is not one."
+LISTINGS = ("model_info.txt", "quantization_info.yaml", "quantization_entropy.txt")
 POINTER = b"version https://git-lfs"  # how a file begins that stands for a larger one
 # Flags that speak to the vendor's compiler or its container.
 WITHOUT_EFFECT = {
@@ -133,50 +133,15 @@ def _refuse_pointer(model: Path) -> None:
 
 def _build(given: argparse.Namespace, folder: Path) -> None:
     from pipeline.cli.dropin import Product, finished
+    from pipeline.stages.listings import Listings
 
     log, files = folder / "conversion_log.txt", {"compiled": "{prefix}.hybrid"}
     product = Product(given.out_dir, "model", NO_SYNAP, log, files)
     found = finished(folder, product)
-    made = {node.stage: found.artifact(node) for node in found.plan.nodes}
-    for name, text in _listings(given, made).items():
-        if text:
-            (given.out_dir / name).write_text(text, encoding="utf-8")
+    (node,) = (node for node in found.plan.nodes if node.stage == "listings")
+    texts = Listings.load(found.artifact(node)).texts
+    for name in LISTINGS:
+        if name in texts:
+            (given.out_dir / name).write_text(texts[name], encoding="utf-8")
         else:
             (given.out_dir / name).unlink(missing_ok=True)  # of an earlier run
-
-
-def _listings(given: argparse.Namespace, made: Mapping[str, Path]) -> dict[str, str]:
-    """The documented files by name; empty where there is nothing to tell."""
-    from pipeline.bundle.archive import Bundle
-    from pipeline.debug import synap_files
-    from pipeline.debug.compared import Comparison
-    from pipeline.graph import Graph
-    from pipeline.targets.synaptics.formats import formats
-    from pipeline.targets.synaptics.rules import typed
-
-    bundle, comparison = Bundle.load(made["compiled"]), Comparison.load(made["comparison"])
-    calibrated, metafile = Graph.load(made["calibrated"]), _metafile(given)
-    program = bundle.program
-    texts = formats(metafile, program.inputs, program.outputs, _anchors(given.model))
-    quantized = typed(metafile).said.quantization
-    listings = {
-        "model_info.txt": synap_files.model_info(_version(), bundle, comparison, texts),
-        "quantization_info.yaml": "",
-        "quantization_entropy.txt": "",
-    }
-    if quantized is None or not quantized.dataset:
-        return listings  # the model came with its scales
-    listings["quantization_info.yaml"] = synap_files.quantization_info(calibrated)
-    if quantized.algorithm == "kl_divergence":
-        entropy = synap_files.quantization_entropy(calibrated, comparison)
-        listings["quantization_entropy.txt"] = entropy
-    return listings
-
-
-def _anchors(model: Path) -> str:
-    """What ${ANCHORS} stands for: those of a detector's postprocessor, else none."""
-    from pipeline.frontends.tflite.detections import anchors
-
-    found = anchors(model.read_bytes()) if model.suffix.lower() == ".tflite" else None
-    rows = [] if found is None else found.tolist()
-    return "[" + ",".join(f"[{','.join(f'{side:.6f}' for side in row)}]" for row in rows) + "]"

@@ -54,11 +54,16 @@ class Handover:
         return cls(files)
 
     def lay_out(self, folder: Path) -> tuple[str, ...]:
-        """Write the files into `folder`; their names. Raises OSError where that fails."""
+        """Write the files into `folder`; their names. Raises CacheError where the disk is full."""
         names = []
         for name, data in self.files():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_bytes(data)
+            try:
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                (folder / name).write_bytes(data)
+            except OSError as error:
+                hint = "TMPDIR names another folder for temporary files"
+                what = f"no room for the hand-over: {error.strerror}"
+                raise CacheError(what, hint=hint) from error
             names.append(name)
         return tuple(names)
 

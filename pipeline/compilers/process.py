@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -22,12 +22,27 @@ def run_python(arguments: Sequence[str], folder: Path, needs: Sequence[str]) -> 
     done = subprocess.run(
         [sys.executable, *arguments], cwd=folder, capture_output=True, text=True, check=False
     )
-    if done.returncode:
-        lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
-        errors = [line for line in lines if "error:" in line] or lines[-TOLD:]
-        said = "\n".join(line[:WIDEST] for line in errors[:TOLD])
-        raise StageError(f"{needs[0]} fails with exit status {done.returncode}:\n{said}")
+    refuse_failure(needs[0], done.returncode, (done.stdout + done.stderr).splitlines())
     return done.stdout
+
+
+def refuse_failure(
+    name: str,
+    status: int,
+    lines: Iterable[str],
+    products: Sequence[Path] = (),
+    where: str | None = None,
+) -> None:
+    """Raises StageError, with what the compiler called `name` said, where its exit status is not 0
+    or one of its products is not there."""
+    said = [line for line in lines if line.strip()]
+    errors = [line for line in said if "error:" in line][:TOLD] or said[-TOLD:]
+    last = "\n".join(line[:WIDEST] for line in errors)
+    if status:
+        raise StageError(f"{name} fails with exit status {status}:\n{last}", where)
+    for product in products:
+        if not product.is_file():
+            raise StageError(f"{name} succeeds and leaves no {product.name}:\n{last}", where)
 
 
 def require(distribution: str) -> str:

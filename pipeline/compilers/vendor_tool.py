@@ -5,13 +5,13 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from pipeline.compilers.handed import MODEL, WEIGHTS
 from pipeline.compilers.handover import Handover
-from pipeline.compilers.process import TOLD
+from pipeline.compilers.process import TOLD, refuse_failure
 from pipeline.errors import Route, StageError
 from pipeline.progress import tell
 from pipeline.targets.handover import PRODUCTS, Named, Tool
@@ -47,14 +47,10 @@ def run_tool(command: Sequence[str], folder: Path, product: Path, where: str | N
         raise StageError(f"`{command[0]}` is not on PATH", where or str(folder), hint)
     product.unlink(missing_ok=True)
     status, last = _said([found, *command[1:]], folder)
-    place = where or str(folder / LOG)
-    if status:
-        raise StageError(f"{command[0]} fails with exit status {status}:\n{last}", place)
-    if not product.is_file():
-        raise StageError(f"{command[0]} succeeds and leaves no {product.name}:\n{last}", place)
+    refuse_failure(command[0], status, last, [product], where or str(folder / LOG))
 
 
-def _said(command: Sequence[str], folder: Path) -> tuple[int, str]:
+def _said(command: Sequence[str], folder: Path) -> tuple[int, Iterable[str]]:
     """Its exit status and last lines; all of them go into the log, and are told as they come."""
     last: deque[str] = deque(maxlen=TOLD)
     name = Path(command[0]).name
@@ -75,4 +71,4 @@ def _said(command: Sequence[str], folder: Path) -> tuple[int, str]:
             if text:
                 last.append(text)
                 tell(f"{name}: {text}")
-    return running.returncode, "\n".join(last)
+    return running.returncode, last

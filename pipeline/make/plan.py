@@ -27,9 +27,10 @@ from pipeline.targets.target import Target
 ReadTarget = Callable[[str], Target]
 SCORE = "_score"  # how the stages end that are made where `evaluation.artifacts` asks
 YARDSTICK = "float"  # the artifact that the others are held against: always scored
-# Stages that are made only where the project says so, beside those whose section is left out.
-WANTED: Mapping[str, Callable[[Sections], bool]] = {
-    "handover": lambda sections: sections.compile.vendor_tool,
+# Stages of a target that are made only where this is so.
+WANTED: Mapping[str, Callable[[Sections, Target], bool]] = {
+    "handover": lambda sections, _: sections.compile.vendor_tool,
+    "listings": lambda sections, target: target.listings and not sections.compile.vendor_tool,
 }
 LONGEST = 100  # bytes of a prefix: a file name has 255, and a target and a suffix are in it too
 
@@ -113,7 +114,7 @@ def _nodes(
         for branch in [trunk] if stage.name in shared else branches:
             homes = {name: None if name in shared else branch.target for name in stage.inputs}
             inputs = {n: made[home, n] for n, home in homes.items() if (home, n) in made}
-            if not _is_asked(stage, branch.reading.sections, inputs):
+            if not _is_asked(stage, branch, inputs):
                 continue
             node = _node(branch, stage, inputs)
             twin = first.setdefault(_identity(node, inputs), node)
@@ -124,13 +125,14 @@ def _nodes(
                 yield node
 
 
-def _is_asked(stage: Stage, sections: Sections, inputs: Mapping[str, Node]) -> bool:
-    """Whether all is there that the stage cannot do without, and its score is one to be had."""
+def _is_asked(stage: Stage, branch: _Branch, inputs: Mapping[str, Node]) -> bool:
+    """Whether all is there that the stage cannot do without, and it is one to be had."""
+    sections, target = branch.reading.sections, branch.document
     absent = {name for name in stage.inputs if name not in inputs}
     absent |= {name for name in stage.sections if getattr(sections, name) is None}
     if absent - {*stage.optional}:
         return False
-    if stage.name in WANTED and not WANTED[stage.name](sections):
+    if target and stage.name in WANTED and not WANTED[stage.name](sections, target):
         return False
     artifact = stage.name.removesuffix(SCORE)
     asked = () if sections.evaluation is None else sections.evaluation.artifacts

@@ -14,6 +14,7 @@ from pipeline.stages.findings import findings
 from pipeline.stages.float_score import float_score
 from pipeline.stages.gates import gates
 from pipeline.stages.handover import handover
+from pipeline.stages.listings import listings
 from pipeline.stages.optimized_float import optimized_float
 from pipeline.stages.original_float import original_float
 from pipeline.stages.quantized import quantized
@@ -36,6 +37,7 @@ STAGES = stage_table(
     handover,
     compiled,
     comparison,
+    listings,
     float_score,
     calibrated_score,
     quantized_score,

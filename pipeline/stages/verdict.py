@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from pipeline.compilers.handover import Handover
 from pipeline.custom.operators import declared
 from pipeline.data.samples import Samples
 from pipeline.debug.blame import local_losses
@@ -49,9 +50,10 @@ def verdict(
     calibrated_score: Figures | None = None,
     quantized_score: Figures | None = None,
     compiled_score: Figures | None = None,
+    handover: Handover | None = None,
 ) -> Verdict:
     scores = (float_score, calibrated_score, quantized_score, compiled_score)
-    found = _measured(scores, comparison, _latency(compiled, target, gates))
+    found = _measured(scores, comparison, None if handover else _latency(compiled, target, gates))
     wishes = [asked(gate, index, found) for index, gate in enumerate(gates)]
     if all(wish.met for wish in wishes):
         return Verdict(target.name, tuple(Judged(wish.number, wish.what, True) for wish in wishes))

@@ -190,6 +190,9 @@ class Target:
         bool, Doc("Whether a Gemm is computed as a Conv over an image of one pixel.")
     ] = False
     float16: Annotated[bool, Doc("Whether a node may compute in float16.")] = False
+    listings: Annotated[
+        bool, Doc("Whether a build leaves what SyNAP's converter tells beside a model.")
+    ] = False
     converter: Annotated[
         Converter | None, Doc("Of a chip that EdgeFirst's converters compile for.")
     ] = None

@@ -73,7 +73,7 @@ def test_convert_leaves_the_documented_files_and_makes_nothing_twice(here: Path)
         *("model.hybrid", "model_info.txt", "quantization_info.yaml", "quantization_entropy.txt"),
         *("build", "cache"),
     }
-    assert "9 current" in convert("--meta", "net/meta.yaml")
+    assert "10 current" in convert("--meta", "net/meta.yaml")
 
 
 def test_model_info_tells_of_tensors_layers_and_memory(here: Path):

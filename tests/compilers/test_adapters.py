@@ -93,6 +93,13 @@ def test_without_an_interpreter_that_has_it_the_error_says_how_to_get_one(monkey
     assert "NPUMAKE_TORQ_PYTHON=X/bin/python" in caught.value.hint
 
 
+def test_an_interpreter_that_answers_something_else_has_not_what_is_needed(tmp_path, monkeypatch):
+    (tmp_path / "python").write_text("#!/bin/sh\necho a b c d\n")
+    (tmp_path / "python").chmod(0o755)
+    monkeypatch.setenv("NPUMAKE_QNN_PYTHON", str(tmp_path / "python"))
+    assert versions(ADAPTERS["qnn"]) == {}
+
+
 @pytest.mark.parametrize("script", sorted(SCRIPTS.glob("*.py")), ids=lambda path: path.stem)
 def test_a_script_imports_nothing_of_ours(script):
     assert parsed(script.read_text()).ours == ()

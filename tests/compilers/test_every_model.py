@@ -25,6 +25,8 @@ FILES = sorted(
     for file in MODELS.rglob(f"*{suffix}")
 )
 COMPILED = [name for name in target_names() if read_target(name).backend != "hybrid"]
+# The HTP takes no HardSigmoid of 8 bits.
+REFUSED_BY = {("qnn", "ocr/ppocr_mobile_v2_cls.onnx"): "fallback to CPU EP"}
 MAGIC = {"tflite": b"TFL3", "vela": b"TFL3"}
 
 EVERY = ("ethos-u55-128", "tflite")  # targets that every model is compiled for, always
@@ -50,7 +52,11 @@ def test_a_model_is_checked_and_compiled(name, model):
     try:
         data = built(made(model).program, made(model).graph, target, {})
     except StageError as error:
-        if "is not here" not in error.what:
+        if "is not here" in error.what:
+            pytest.skip(error.what)
+        words = REFUSED_BY.get((target.backend, model))
+        if words is None or words not in error.what:
             raise
-        pytest.skip(error.what)
+        return
+    assert (target.backend, model) not in REFUSED_BY
     assert data[4:8] == MAGIC.get(target.backend, data[4:8])

@@ -32,7 +32,7 @@ calibration_method_and_back   | -                             | {BEHIND}
 pixel_with_mtime_preserved    | samples statistics {BEHIND}   | -
 sample_added                  | samples statistics {BEHIND}   | -
 model_weights                 | {ALL}                         | -
-target_added                  | {BEHIND.replace(" ", "@sl1680 ")}@sl1680 | -
+target_added                  | {BEHIND.replace(" ", "@nash-e ")}@nash-e | -
 target_removed                | -                             | -
 variant_added                 | {P9}                          | -
 variant_that_changes_nothing  | -                             | {P9}
@@ -241,7 +241,7 @@ CHANGES: dict[str, Change] = {
     "pixel_with_mtime_preserved": pixel,
     "sample_added": sample_added,
     "model_weights": weights,
-    "target_added": lambda w: edit(yaml(w), "  - ara240", "  - sl1680\n  - ara240"),
+    "target_added": lambda w: edit(yaml(w), "  - ara240", "  - nash-e\n  - ara240"),
     "target_removed": lambda w: edit(yaml(w), "  - ara240.*\n", ""),
     "variant_added": lambda w: variant(w, "{calibration: {method: kl}}"),
     "variant_that_changes_nothing": lambda w: variant(w, "{calibration: {method: max}}"),

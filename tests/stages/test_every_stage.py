@@ -17,7 +17,12 @@ from pipeline.stages import STAGES
 from pipeline.stages.stage import stage_table
 
 # By stage, the project that has it, where the one with an evaluation has not.
-HOMES = {"findings": "reported_once", "handover": "handed_once", "report": "reported_once"}
+HOMES = {
+    "findings": "reported_once",
+    "handover": "handed_once",
+    "listings": "listed_once",
+    "report": "reported_once",
+}
 
 
 def the_build(workspace: Workspace) -> Build:

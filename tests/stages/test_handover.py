@@ -135,6 +135,13 @@ def test_what_runs_on_the_chip_alone_is_not_scored(tmp_path, stand_in):
     assert "made for nash-e is not run here" in said
 
 
+def test_of_what_the_vendor_s_tool_made_no_latency_is_known(tmp_path, stand_in):
+    stand_in("nash-e", "model.hbm")
+    code, said = built(asking(tmp_path, "nash-e", "gates: [{max_latency_ms: 10}]\n"))
+    assert code == 2
+    assert "the latency on this target is not known" in said
+
+
 @pytest.mark.parametrize("name", [n for n in target_names() if read_target(n).tool])
 def test_a_target_and_its_tool_agree_on_the_command_and_the_product(name):
     target, tool = read_target(name), TOOLS[read_target(name).vendor]

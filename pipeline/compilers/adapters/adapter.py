@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import Literal
 
 from pipeline.compilers.adapters.assets import SCRIPTS
-from pipeline.compilers.process import TOLD
+from pipeline.compilers.process import refuse_failure
 from pipeline.compilers.versions import answer
 from pipeline.errors import StageError
 
@@ -72,7 +72,8 @@ def versions(adapter: Adapter) -> dict[str, str]:
         return {}
     asked = (interpreter, "-I", "-c", ASK, *adapter.distributions)
     said = answer(asked, os.stat(interpreter).st_mtime_ns).split()
-    return dict(zip(adapter.distributions, said, strict=True)) if said else {}
+    has_all = len(said) == len(adapter.distributions)
+    return dict(zip(adapter.distributions, said, strict=True)) if has_all else {}
 
 
 def adapted(adapter: Adapter, model: bytes, told: Mapping[str, str]) -> dict[str, bytes]:
@@ -86,29 +87,19 @@ def adapted(adapter: Adapter, model: bytes, told: Mapping[str, str]) -> dict[str
         how = f"`python -m venv X`, `X/bin/pip install {needed}`, {adapter.variable}=X/bin/python"
         hint = f"it has an interpreter of its own: {how}"
         raise StageError(what, None, hint)
-    interpreter = os.path.abspath(os.environ[adapter.variable])
     with TemporaryDirectory() as name:
         folder = Path(name)
         (folder / adapter.takes).write_bytes(model)
         (folder / "told.json").write_text(json.dumps(dict(told)))
         done = subprocess.run(
-            [interpreter, "-I", str(SCRIPTS / adapter.script)],
+            [os.path.abspath(os.environ[adapter.variable]), "-I", str(SCRIPTS / adapter.script)],
             cwd=folder,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             check=False,
         )
-        if done.returncode:
-            what = f"{adapter.distributions[0]} fails with exit status {done.returncode}"
-            raise StageError(f"{what}:\n{_last_lines(done.stdout)}")
-        missing = [made for made in adapter.makes if not (folder / made).is_file()]
-        if missing:
-            what = f"{adapter.distributions[0]} succeeds and leaves no {missing[0]}"
-            raise StageError(f"{what}:\n{_last_lines(done.stdout)}")
-        return {made: (folder / made).read_bytes() for made in adapter.makes}
-
-
-def _last_lines(said: bytes) -> str:
-    lines = said.decode("utf-8", "replace").splitlines()
-    return "\n".join([line for line in lines if line.strip()][-TOLD:])
+        lines = done.stdout.decode("utf-8", "replace").splitlines()
+        made = {name: folder / name for name in adapter.makes}
+        refuse_failure(adapter.distributions[0], done.returncode, lines, [*made.values()])
+        return {name: file.read_bytes() for name, file in made.items()}

@@ -1,0 +1,86 @@
+"""listings: what SyNAP's converter tells beside a model: its layers, grids, and what they lose.
+
+model_info.txt             always
+quantization_info.yaml     where the model was quantized here, not by whoever trained it
+quantization_entropy.txt   the same by `kl`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import ClassVar, Self
+from zipfile import BadZipFile, ZipFile
+
+from pipeline import digest
+from pipeline.bundle.archive import FORMAT, VERSION, Bundle, zipped
+from pipeline.compilers.handed import NO_SAMPLES
+from pipeline.debug import synap_files
+from pipeline.debug.compared import Comparison
+from pipeline.errors import CacheError
+from pipeline.frontends.tflite.detections import anchors
+from pipeline.graph import Graph
+from pipeline.project.document import parse_document
+from pipeline.project.files import SourceFiles
+from pipeline.project.sections import Calibration, Files, Model
+from pipeline.project.vendor import Said
+from pipeline.stages.compiled import Compiled
+from pipeline.targets.synaptics.formats import formats
+
+DIALECT = "synap"
+MADE_BY = f"npumake ({FORMAT} {VERSION})"
+
+
+@dataclass(frozen=True)
+class Listings:
+    """By the name of its file, each text; a ZIP of them."""
+
+    texts: Mapping[str, str]
+
+    suffix: ClassVar[str] = ".zip"
+
+    def save(self, path: Path) -> None:
+        path.write_bytes(zipped({name: text.encode() for name, text in self.texts.items()}))
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Raises CacheError for a file that `save` did not write."""
+        try:
+            with ZipFile(path) as archive:
+                return cls({name: archive.read(name).decode() for name in archive.namelist()})
+        except (BadZipFile, UnicodeDecodeError) as error:
+            raise CacheError(f"these are no listings: {error}", str(path)) from error
+
+
+def listings(
+    calibrated: Graph,
+    compiled: Compiled,
+    comparison: Comparison,
+    model: Model,
+    data: Mapping[str, Files],
+    calibration: Calibration,
+    sources: SourceFiles,
+    said: Said | None,
+) -> Listings:
+    bundle = Bundle.from_bytes(compiled.data)
+    program = bundle.program
+    own = said["document"] if said is not None and said["dialect"] == DIALECT else {}
+    metafile = parse_document(digest.canonical(own), "metafile")
+    texts = formats(metafile, program.inputs, program.outputs, _anchors(sources))
+    found = {"model_info.txt": synap_files.model_info(MADE_BY, bundle, comparison, texts)}
+    if data and calibration.method not in NO_SAMPLES:
+        found["quantization_info.yaml"] = synap_files.quantization_info(calibrated)
+        if calibration.method == "kl":
+            entropy = synap_files.quantization_entropy(calibrated, comparison)
+            found["quantization_entropy.txt"] = entropy
+    return Listings({name: text for name, text in found.items() if text})
+
+
+def _anchors(sources: SourceFiles) -> str:
+    """What ${ANCHORS} stands for: those of a detector's postprocessor, else none."""
+    (file,) = sources["model.path"]
+    is_tflite = PurePosixPath(file.name).suffix.lower() == ".tflite"
+    found = anchors(file.read()) if is_tflite else None
+    rows = [] if found is None else found.tolist()
+    return "[" + ",".join(f"[{','.join(f'{side:.6f}' for side in row)}]" for row in rows) + "]"
