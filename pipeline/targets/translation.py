@@ -167,7 +167,7 @@ def put_compile(vendor: Vendor, native: Native) -> None:
     """`compile:` from the group of the compiler, where it asks for another than our default."""
     for name, default in plain(Compile()).items():
         key = f"compiler_parameters.{name}"
-        if name == "prefix" or vendor.value(key) is None:
+        if key not in vendor.keys or vendor.value(key) is None:
             continue
         kind = vendor.keys[key].holds
         said = int(vendor.text(key)) if kind is int else vendor.value(key)
