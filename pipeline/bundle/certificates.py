@@ -145,14 +145,14 @@ def _issued(model: x509.Certificate, vendor: x509.Certificate) -> bool:
 
 
 def _is_authority(vendor: x509.Certificate) -> bool:
-    constraints = _extension(vendor, x509.BasicConstraints)
-    usage = _extension(vendor, x509.KeyUsage)
+    constraints = extension_of(vendor, x509.BasicConstraints)
+    usage = extension_of(vendor, x509.KeyUsage)
     return constraints is not None and constraints.ca and (usage is None or usage.key_cert_sign)
 
 
 def _may_sign(model: x509.Certificate) -> bool:
-    constraints = _extension(model, x509.BasicConstraints)
-    usage, purposes = _extension(model, x509.KeyUsage), _extension(model, x509.ExtendedKeyUsage)
+    constraints = extension_of(model, x509.BasicConstraints)
+    usage, purposes = extension_of(model, x509.KeyUsage), extension_of(model, x509.ExtendedKeyUsage)
     return (
         (constraints is None or not constraints.ca)
         and (usage is None or usage.digital_signature)
@@ -160,7 +160,7 @@ def _may_sign(model: x509.Certificate) -> bool:
     )
 
 
-def _extension(certificate: x509.Certificate, kind: type[T]) -> T | None:
+def extension_of(certificate: x509.Certificate, kind: type[T]) -> T | None:
     try:
         return certificate.extensions.get_extension_for_class(kind).value
     except x509.ExtensionNotFound:

@@ -7,7 +7,8 @@
     signature    of seal.json, by the key of the model certificate
 
 Whoever opens it checks, in this order: the model certificate against the vendor's, which it holds
-itself; the signature; the digests; only then is anything deciphered, and only then read.
+itself, and against the vendor's list of revoked ones, if it holds that; the signature; the digests;
+only then is anything deciphered, and only then read.
 
 The cipher is AES-256-GCM-SIV (RFC 8452), AES-GCM whose tag is also its counter's start. Plain GCM
 gives its key away when a nonce comes twice, so that it needs a random one and makes another file
@@ -42,6 +43,8 @@ from pipeline.bundle.certificates import (
     refuse_unissued,
     signature,
 )
+from pipeline.bundle.revocation import LARGEST as MOST_REVOKED
+from pipeline.bundle.revocation import RevocationList, refuse_revoked, revocation_list_from
 from pipeline.digest import Json
 from pipeline.errors import GraphError, ProjectError
 
@@ -58,18 +61,29 @@ LARGEST = (1 << 31) - 1 - 16  # bytes of a model, what the cipher takes at once
 class Keys:
     """What opens secure models: the vendor's certificate, and the key where they are encrypted.
 
-    Certificates must be valid `at` this time, now where it is None.
+    Certificates must be valid `at` this time, now where it is None, and not be `revoked` by the
+    vendor's list, where there is one.
     """
 
     vendor: x509.Certificate
     encryption: bytes | None = field(default=None, repr=False)
     at: datetime | None = None
+    revoked: RevocationList | None = field(default=None, repr=False)
 
     @classmethod
-    def read(cls, vendor_certificate: str | Path, encryption_key: str | Path | None = None) -> Keys:
-        """From files: PEM or DER; 32 bytes, or 64 hexadecimal digits. Raises ProjectError."""
+    def read(
+        cls,
+        vendor_certificate: str | Path,
+        encryption_key: str | Path | None = None,
+        revocation_list: str | Path | None = None,
+    ) -> Keys:
+        """From files: PEM or DER; 32 bytes, or 64 hexadecimal digits; PEM or DER. Raises
+        ProjectError."""
         key = None if encryption_key is None else _encryption_key(encryption_key)
-        return cls(_certificate(vendor_certificate), key)
+        file = revocation_list
+        data = b"" if file is None else _bytes(file, MOST_REVOKED + 1)
+        revoked = None if file is None else revocation_list_from(data, str(file))
+        return cls(_certificate(vendor_certificate), key, revoked=revoked)
 
 
 @dataclass(frozen=True)
@@ -165,7 +179,10 @@ def _refuse_other_seal(document: Mapping[str, Json]) -> None:
 
 def verified(seal: Seal, keys: Keys, name: str) -> None:
     """Raises GraphError, with the reason, unless whom the vendor lets sign has signed this file."""
-    refuse_unissued(seal.signer, keys.vendor, keys.at or datetime.now(UTC), name)
+    at = keys.at or datetime.now(UTC)
+    refuse_unissued(seal.signer, keys.vendor, at, name)
+    if keys.revoked is not None:
+        refuse_revoked(seal.signer, keys.vendor, keys.revoked, at, name)
     text, members = seal.members[SEAL], seal.members
     held = {part: digest.of_bytes(members[part]) for part in (SIGNER, MODEL)}
     signed = is_signed(seal.signer, members[SIGNATURE], _message(text))
@@ -251,10 +268,10 @@ def _encryption_key(file: str | Path) -> bytes:
     return found
 
 
-def _bytes(file: str | Path) -> bytes:
+def _bytes(file: str | Path, most: int = 1 << 16) -> bytes:
     """Of a key or certificate, which is small. Raises ProjectError."""
     try:
         with Path(file).open("rb") as stream:
-            return stream.read(1 << 16)
+            return stream.read(most)
     except OSError as error:
         raise ProjectError(f"cannot read it: {error.strerror}", str(file)) from None

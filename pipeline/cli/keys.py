@@ -16,6 +16,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     said = {
         "--vendor-certificate": "runs only a model that this vendor lets sign",
         "--encryption-key": "of a secure model that is encrypted",
+        "--revocation-list": "the vendor's, X.509: a model of a revoked signer is refused",
     }
     for flag, what in said.items():
         parser.add_argument(flag, type=Path, metavar="FILE", help=what)
@@ -26,8 +27,14 @@ def keys_of(given: argparse.Namespace) -> Keys | None:
     from pipeline.bundle.secure import Keys
 
     if given.vendor_certificate:
-        return Keys.read(given.vendor_certificate, given.encryption_key)
-    if given.encryption_key:
-        what = "an encryption key alone: it does not tell who made the model"
-        raise ProjectError(what, "--encryption-key", "give --vendor-certificate, too")
+        files = (given.vendor_certificate, given.encryption_key, given.revocation_list)
+        return Keys.read(*files)
+    alone = {
+        "--encryption-key": (given.encryption_key, "an encryption key"),
+        "--revocation-list": (given.revocation_list, "a list of revoked certificates"),
+    }
+    for flag, (file, called) in alone.items():
+        if file:
+            what = f"{called} alone: it does not tell who made the model"
+            raise ProjectError(what, flag, "give --vendor-certificate, too")
     return None

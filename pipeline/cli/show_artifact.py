@@ -26,8 +26,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("artifact", metavar="ARTIFACT", help="a file, or the name of a node")
     parser.add_argument("-m", dest="name", metavar="NAME", help="one of a packed model")
     parser.add_argument("--json", action="store_true", help="for machines")
-    what = "a secure model is checked against it"
-    parser.add_argument("--vendor-certificate", type=Path, metavar="FILE", help=what)
+    for flag in ("--vendor-certificate", "--revocation-list"):
+        what = "a secure model is checked against it"
+        parser.add_argument(flag, type=Path, metavar="FILE", help=what)
 
 
 def run(given: argparse.Namespace) -> int:
@@ -38,7 +39,7 @@ def run(given: argparse.Namespace) -> int:
     told = describe_bundle(chosen(path, given.name)) if given.name else describe(path)
     description = digest.plain(told)
     if given.vendor_certificate:
-        _check_signature(path, given.vendor_certificate)
+        _check_signature(path, given.vendor_certificate, given.revocation_list)
         description["facts"]["checked"] = f"yes, against {given.vendor_certificate.name}"
     document = {
         "artifact": given.artifact,
@@ -54,11 +55,12 @@ def run(given: argparse.Namespace) -> int:
     return 0
 
 
-def _check_signature(path: Path, vendor_certificate: Path) -> None:
+def _check_signature(path: Path, vendor_certificate: Path, revocation_list: Path | None) -> None:
     """Raises GraphError, with the reason, unless the vendor lets sign whoever has signed."""
     from pipeline.bundle.secure import Keys, seal_of, verified
 
-    verified(seal_of(path.read_bytes(), path.name), Keys.read(vendor_certificate), path.name)
+    keys = Keys.read(vendor_certificate, revocation_list=revocation_list)
+    verified(seal_of(path.read_bytes(), path.name), keys, path.name)
 
 
 def found(name: str) -> tuple[Path, Json]:

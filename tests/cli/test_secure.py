@@ -5,6 +5,8 @@ from pathlib import Path
 import certificates
 import numpy as np
 import pytest
+from bundle.test_revocation import revoking
+from cryptography.hazmat.primitives import serialization
 from workspaces import lay_out
 
 from pipeline.bundle.archive import Bundle
@@ -98,6 +100,19 @@ def test_the_verbs_that_open_it_take_its_keys(folder, capsys, command):
     assert "no encryption key is given" in capsys.readouterr().err
     assert main(command) == 3
     assert "a secure model: it opens with its keys" in capsys.readouterr().err
+
+
+def test_a_revocation_list_is_honoured_and_needs_the_vendor(folder, capsys):
+    main(["secure", "m.hybrid", "--security", "security.yaml", "-o", "a.hybrid"])
+    revoked = revoking(certificates.model().certificate.serial_number)
+    (folder / "v.crl").write_bytes(revoked.public_bytes(serialization.Encoding.PEM))
+    vendor = ["--vendor-certificate", "vendor_certificate.pem"]
+    for verb in (["info"], ["show"], ["bench", "--frame_count", "1"]):
+        command = [verb[0], "a.hybrid", *verb[1:], *vendor, "--revocation-list", "v.crl"]
+        assert main(command) == 3
+        assert "the certificate of its signer was revoked on" in capsys.readouterr().err
+    assert main(["info", "a.hybrid", "--revocation-list", "v.crl"]) == 2
+    assert "give --vendor-certificate, too" in capsys.readouterr().err
 
 
 def test_a_name_in_a_secure_file_is_refused(folder, capsys):

@@ -67,7 +67,7 @@ def test_any_zip_reader_finds_what_the_converter_says(smart: Workspace) -> None:
         assert archive.read("labels.txt") == b"disc\nbox\nstar\n"
     assert "split_hints" not in found
     assert found["ara2"] == {
-        "version": "npumake-hybrid 2",
+        "version": "npumake-hybrid 3",
         "timestamp": "1980-01-01T00:00:00Z",
         "qmode": 9,
         "target": "ara-2",
