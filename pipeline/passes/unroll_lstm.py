@@ -72,9 +72,9 @@ class _Unrolling:
         rows: list[Value | None] = [made[t] for t in range(self.steps) for made, _ in runs]
         ends = [state for _, state in runs]
         given = (rows, [end.hidden for end in ends], [end.cell for end in ends])
-        for output, stacked in zip(self.node.outputs, given, strict=False):
+        for output, stacked, name in zip(self.node.outputs, given, ("Y", "h", "c"), strict=False):
             if output.uses() or output.is_graph_output():
-                made = self._stacked(stacked, shape(output), str(output.name))
+                made = self._stacked(stacked, shape(output), name)
                 self.graph.replace_uses(output, made)
         self.graph.remove(self.node)
 
