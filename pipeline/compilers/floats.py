@@ -10,7 +10,7 @@ import numpy as np
 from pipeline.bundle.program import Instruction
 from pipeline.compilers import spelled
 from pipeline.compilers.clamps import refused
-from pipeline.compilers.draft import Draft, plain
+from pipeline.compilers.draft import NHWC, Draft, plain
 from pipeline.compilers.flatfile import NUMBERS
 from pipeline.compilers.operators import OPERATORS, reduced
 from pipeline.compilers.recurrent import lstm
@@ -130,6 +130,12 @@ def _unary(kind: str) -> Drawing:
     return draw
 
 
+def _concat(draft: Draft, step: Instruction, node: Node) -> None:
+    """Of constants too, which an instruction does not read."""
+    names = tuple(str(value.name) for value in node.inputs if value is not None)
+    _like("concat")(draft, replace(step, inputs=names), node)
+
+
 def _cast(draft: Draft, step: Instruction, node: Node) -> None:
     order = draft.order(step.inputs[0])
     types = [NUMBERS[draft.grid(name).dtype] for name in (step.inputs[0], step.outputs[0])]
@@ -143,6 +149,18 @@ def _leaky_relu(draft: Draft, step: Instruction, node: Node) -> None:
     made = draft.make(step.outputs[0], order)
     read = draft.read(step.inputs[0], order)
     draft.draw("LEAKY_RELU", [read], [made], {0: ("f", attribute(node, "alpha", 0.01))})
+
+
+def _blocks(kind: str) -> Drawing:
+    """Blocks of an image into channels, or back, those of a place side by side."""
+
+    def draw(draft: Draft, step: Instruction, node: Node) -> None:
+        if attribute(node, "mode", "DCR") != "DCR":
+            raise refused(step, "it has the mode CRD")
+        read, made = draft.read(step.inputs[0], NHWC), draft.make(step.outputs[0], NHWC)
+        draft.draw(kind, [read], [made], {0: ("i", attribute(node, "blocksize"))})
+
+    return draw
 
 
 def _gelu(draft: Draft, step: Instruction, node: Node) -> None:
@@ -190,7 +208,8 @@ FLOATS: Mapping[str, Drawing] = {
     "Cast": _cast,
     "Ceil": spelled.ceil,
     "Clip": spelled.clip,
-    "Concat": _like("concat"),
+    "Concat": _concat,
+    "DepthToSpace": _blocks("DEPTH_TO_SPACE"),
     "Gelu": _gelu,
     "HardSigmoid": spelled.hard_sigmoid,
     "LSTM": lstm,
@@ -201,6 +220,7 @@ FLOATS: Mapping[str, Drawing] = {
     "Reciprocal": spelled.reciprocal,
     "Resize": lambda draft, step, node: resized(draft, step),
     "Softmax": _like("softmax_twice"),
+    "SpaceToDepth": _blocks("SPACE_TO_DEPTH"),
     "Softplus": spelled.softplus,
     "Softsign": spelled.softsign,
     "Transpose": _like("transpose"),

@@ -37,6 +37,17 @@ def repeats_first(shapes: Sequence[Shape]) -> bool:
     return len({dims[:1] for dims in _aligned(shapes)}) > 1
 
 
+def form(shapes: Sequence[Shape]) -> str:
+    """Of a matrix product, its axes in letters: `11MK x KN`, B for any length but 1."""
+    left, right, *_ = shapes
+    return f"{_letters(left, 'MK')} x {_letters(right, 'KN')}"
+
+
+def _letters(dims: Shape, matrix: str) -> str:
+    lead = "".join("1" if size == 1 else "B" for size in dims[:-2])
+    return lead + (matrix if len(dims) > 1 else "K")
+
+
 def pairing(shapes: Sequence[Shape]) -> str:
     """What the smaller of two images is to the larger: the `same` shape, as a single one is to
     itself, one number per `channel`, `one` number, or `other`."""

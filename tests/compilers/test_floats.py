@@ -27,7 +27,9 @@ HELD = (
     f"float[7,4] m = {drawn(7, 4)}, float[1,3,7,2] many = {drawn(1, 3, 7, 2)}, "
     f"float[7] g = {drawn(7)}, float[7] h = {drawn(7)}, float one = {{1.0}}, "
     f"float[2,8,7] lw = {drawn(2, 8, 7)}, float[2,8,2] lr = {drawn(2, 8, 2)}, "
-    f"float[2,16] lb = {drawn(2, 16)}, int64[3] seq = {{5,3,7}}, int64[2] hw = {{2,3}}, "
+    f"float[1,1,5,7] one4 = {drawn(1, 1, 5, 7)}, "
+    f"int64[8] even = {{0,0,0,0,0,0,1,1}}, float[2,16] lb = {drawn(2, 16)}, "
+    f"int64[3] seq = {{5,3,7}}, int64[2] hw = {{2,3}}, "
     f"int64[2] flat = {{15,7}}, float two = {{2.0}}, float[4] s = {{1.0,1.0,2.0,2.0}}, "
     f"int64[8] around = {{0,0,1,2,0,0,2,1}}, float[1,8,7] lw1 = {drawn(1, 8, 7)}, "
     f"float[1,8,2] lr1 = {drawn(1, 8, 2)}, float[1,3,2] h0 = {drawn(1, 3, 2)}"
@@ -69,6 +71,9 @@ NODES = {
                                  "y = Clip(x, , z)"),
     "HardSigmoid": ("1,3,5,7", "y = HardSigmoid(x)"),
     "Softmax": ("1,3,5,7", "y = Softmax <axis: int = 1>(x)"),
+    "DepthToSpace": ("1,1,10,14", "z = Concat <axis: int = 1>(x, one4) "
+                     "y = DepthToSpace <blocksize: int = 2>(z)"),
+    "SpaceToDepth": ("1,12,3,4", "z = Pad(x, even) y = SpaceToDepth <blocksize: int = 2>(z)"),
     "LSTM": ("5,1,3,2", LSTM.format("") + "(t, lw1, lr1)"),
     "LSTM from a state": ("5,1,3,2", "i = Sin(h0) " + LSTM.format("") + "(t, lw1, lr1, , , i, h0)"),
     "LSTM backwards": (

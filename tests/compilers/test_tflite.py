@@ -14,6 +14,8 @@ from pipeline.engine.exact import ExactSession
 from pipeline.engine.ort import OrtSession
 from pipeline.frontends.tflite.schema import read_network
 from pipeline.graph import parse, parse_text
+from pipeline.passes import optimized
+from pipeline.passes.unroll_lstm import unroll_lstm
 from pipeline.project.sections import Quantization
 from pipeline.quant.qdq import DEFAULT
 
@@ -264,3 +266,21 @@ def test_every_code_of_16_bits_has_its_value(function, largest):
     x = np.linspace(-largest, largest, 65536, dtype=np.float32)[None]
     _, wrong = differences(made_of(graph, {"x": x}, Quantization(types=ALL_WIDE)))
     assert wrong == {}
+
+
+def test_an_unrolled_lstm_is_the_same_bit_for_bit():
+    rng = np.random.default_rng(3)
+    w, r = (",".join(f"{x:.3f}" for x in rng.normal(size=n)) for n in (8 * 6, 8 * 2))
+    graph = parse_text(
+        f"{HEADER} (float[4,3,6] x) => (float[1,3,2] h, float[1,3,2] c) "
+        f"<float[1,8,6] w = {{{w}}}, float[1,8,2] r = {{{r}}}> "
+        "{ y, h, c = LSTM <hidden_size: int = 2>(x, w, r) }"
+    ).with_shapes()
+    assert unroll_lstm(graph) == 1
+    better, fed = optimized(graph.with_shapes()), {"x": rng.normal(size=(4, 3, 6))}
+    found = made_of(better, {"x": fed["x"].astype(np.float32)})
+    in_float = [step.name for step in found.program.instructions if step.op == "onnx"]
+    assert {found.graph.find(name)[0].op_type for name in in_float} <= {"Reshape"}  # at the border
+    compared, wrong = differences(found)
+    assert wrong == {}
+    assert compared > 30

@@ -1,4 +1,4 @@
-"""The smaller rewrites: lone normalizations, moves in a row, plain arithmetic, Gemm as Conv."""
+"""The smaller rewrites: lone normalizations, moves in a row, plain arithmetic, LSTM, Gemm."""
 
 import numpy as np
 import pytest
@@ -11,6 +11,7 @@ from pipeline.passes.fuse_layer_norm import fuse_layer_norm
 from pipeline.passes.gemm_to_conv import gemm_to_conv
 from pipeline.passes.merge_moves import merge_reshapes, merge_transposes
 from pipeline.passes.plain_arithmetic import plain_arithmetic
+from pipeline.passes.unroll_lstm import unroll_lstm
 
 NORM = """float[4] g = {0.5, 1, 2, -1}, float[4] b = {1, 2, 3, 4},
     float[4] m = {0.1, 0.2, 0.3, 0.4}, float[4] v = {1, 2, 0.5, 4}"""
@@ -151,6 +152,42 @@ def test_what_is_no_layer_normalization_is_left_alone(change):
     constants = "float[4] g = {1, 2, 3, 4}, float[4] b = {0, 1, -1, 2}, float e = {0.01}"
     assert fuse_layer_norm(of(body, constants, "2,4,4", "2,4,4")) == 1
     assert fuse_layer_norm(of(body.replace(*change), constants, "2,4,4", "2,4,4")) == 0
+
+
+# -- LSTM step by step -------------------------------------------------------------------------
+
+
+LSTM = {
+    "a state of its own": ("", 1, ""),
+    "a state that is given": ("", 1, ", , , h0, c0"),
+    "backwards": (', direction = "reverse"', 1, ""),
+    "both ways": (', direction = "bidirectional"', 2, ", b"),
+    "one step": ("", 1, ", , , h0, c0"),
+}
+
+
+@pytest.mark.parametrize("name", LSTM)
+def test_an_lstm_is_the_sums_and_functions_of_its_steps(name, outputs):
+    said, ways, given = LSTM[name]
+    steps, dims = 1 if name == "one step" else 3, f"float[{ways},8"
+    held = f"{dims},4] w = {{{drawn(ways * 32)}}}, {dims},2] r = {{{drawn(ways * 16)}}}"
+    held += f", float[{ways},16] b = {{{drawn(ways * 16)}}}"
+    state = f"float[{ways},5,2]"
+    text = f"""agraph (float[{steps},5,4] x, {state} h0, {state} c0)
+        => (float[{steps},{ways},5,2] y, {state} h, {state} c) <{held}> {{
+        y, h, c = LSTM<hidden_size=2{said}>(x, w, r{given}) }}"""
+    graph = parse_text(text).with_shapes()
+    before = outputs(graph)
+    assert unroll_lstm(graph) == 1
+    after = outputs(graph.with_shapes())
+    for each, wanted in before.items():
+        np.testing.assert_allclose(after[each], wanted, rtol=1e-5, atol=1e-6)
+    assert graph.nodes("LSTM") == []
+    assert unroll_lstm(graph) == 0
+
+
+def drawn(count):
+    return ", ".join(f"{x:.3f}" for x in np.random.default_rng(count).normal(size=count))
 
 
 # -- Gemm as Conv ------------------------------------------------------------------------------
