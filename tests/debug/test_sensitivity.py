@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache
+from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -27,7 +30,16 @@ from pipeline.quant.search import calibrated_with, plain
 from pipeline.targets.reader import read_target
 
 NETWORKS = ("repvgg", "mobilenetv3", "transformer")
-MOBILENET = shared_data() / "models/classification/mobilenet_v1_0.25_224_float.tflite"
+MODELS = [
+    shared_data() / "models" / name
+    for name in (
+        "classification/mobilenet_v1_0.25_224_float.tflite",
+        "classification/squeezenet1.1_winml_fp32_DERIVED.onnx",
+        "classification/cifar10_resnet8_float.tflite",
+        "classification/vww_96_float.tflite",
+        "detection/ultraface_slim320.onnx",
+    )
+]
 
 
 @cache
@@ -72,21 +84,30 @@ def test_a_probe_says_what_the_whole_model_says(name, node_type):
             assert one.squared == pytest.approx(other.squared, rel=1e-3, abs=noise)
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(not MOBILENET.exists(), reason="shared/data/models is not here")
-def test_the_ranking_of_a_real_model_is_that_of_brute_force():
-    graph = optimized(upgraded(read_model(MOBILENET.read_bytes(), MOBILENET.name)).with_shapes())
+def trained_on_noise(file: Path) -> Patient:
+    """A real model on one sample of noise."""
+    graph = optimized(upgraded(read_model(file.read_bytes(), file.name)).with_shapes())
     rng = np.random.default_rng(0)
     (given,) = graph.inputs
     feeds = [{str(given.name): rng.uniform(-1, 1, shape(given)).astype(np.float32)}]
     recipe = plain(graph, observe(graph, feeds), Calibration("max"), True)
     made = calibrated_with(graph, recipe, read_target("rdk-x5"), DEFAULT)
-    examined = Patient(made, Samples(("noise",), lambda _: feeds[0]))
+    return Patient(made, Samples(("noise",), lambda _: feeds[0]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("file", MODELS, ids=lambda file: file.stem)
+def test_the_ranking_of_a_real_model_is_that_of_brute_force(file):
+    if not file.exists():
+        pytest.skip("shared/data/models is not here")
+    examined = trained_on_noise(file)
     groups = groups_of(examined, "node")
-    wanted = brute_force(examined, groups)
-    assert len(groups) == 31
-    for metric in METRICS:
-        assert ranked(sensitivities(examined, groups), metric) == ranked(wanted, metric)
+    found, wanted = sensitivities(examined, groups), brute_force(examined, groups)
+    for name, metric in METRICS.items():
+        # Equal but for noise they may change places.
+        noise = 1e-6 if name == "cosine-similarity" else 1e-3
+        losses = [metric.loss(metric.figure(wanted[node])) for node in ranked(found, name)]
+        assert all(a >= b or math.isclose(a, b, rel_tol=noise) for a, b in pairwise(losses)), name
 
 
 @pytest.mark.parametrize("name", NETWORKS)
