@@ -20,7 +20,7 @@ from pipeline.debug.sensitivity import Patient, groups_of, ranked, sensitivities
 from pipeline.engine.mixed import float_session
 from pipeline.errors import ProjectError
 from pipeline.frontends import read_model
-from pipeline.graph import Graph, shape, upgraded
+from pipeline.graph import Graph, array, shape, upgraded
 from pipeline.kernels.measure import Agreement, agreement
 from pipeline.passes import optimized
 from pipeline.project.sections import Calibration
@@ -117,6 +117,23 @@ def test_with_all_its_calibration_nodes_a_float_graph_is_the_calibrated_one(name
     feed = trained.samples()[0]
     (a,), (b,) = (float_session(each).run(None, feed) for each in (graph, again))
     assert np.array_equal(a, b)
+
+
+def test_a_weight_alone_loses_what_rounding_it_loses():
+    """onnxruntime would also round what a MatMul multiplies with it."""
+    examined = patient("transformer", 2)
+    one = next(one for one in examined.nodes if "MatMul" in one.tensor and one.kind == "weight")
+    rounded = without(examined.calibrated)
+    weight = rounded.values()[one.tensor]
+    held = rounded.constant("held", one.on_grid(array(weight)))
+    rounded.replace_uses(weight, held)
+    sessions = [float_session(graph) for graph in (without(examined.calibrated), rounded)]
+    sums = Agreement()
+    for feed in examined.samples:
+        (meant,), (made,) = (session.run(None, feed) for session in sessions)
+        sums += agreement(meant, made)
+    (found,) = sensitivities(examined, {one.name: (one.name,)})[one.name]
+    assert found.squared == pytest.approx(sums.squared, rel=1e-3)
 
 
 def test_every_weight_and_every_tensor_belongs_to_a_node():
