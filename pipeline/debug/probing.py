@@ -15,7 +15,10 @@ sessions; and in all m * p * s / 2 borders are crossed. The sum is least at
 
     s = sqrt(p * n / (4 * SESSION + m * p * BORDER))
 
-where a session costs as much as SESSION nodes, and a border as much as a part BORDER of one.
+where a session costs as much as SESSION nodes, and a border as much as a part BORDER of one. Many
+samples would have one segment: FEWEST give every thread some work. Of a long segment the heads fill
+several sessions, none of more than about LARGEST nodes: memory and what an interrupted run loses so
+do not grow with the model.
 """
 
 from __future__ import annotations
@@ -38,6 +41,7 @@ from pipeline.graph import Fork, Graph, Node, Value, array, fork, has_bodies, pa
 from pipeline.kernels.measure import Agreement, agreements
 
 SESSION, BORDER = 10.0, 0.2
+FEWEST, LARGEST = 4, 400
 
 Places = Sequence[CalibrationNode]  # those that quantize
 Sums = tuple[Agreement, ...]  # by output, over all samples
@@ -114,13 +118,19 @@ class Probing:
         return _Probe(number, places, replaced, seeds, min(at, default=0), max(at, default=-1))
 
     def _spans(self) -> list[list[_Probe]]:
-        """The probes of each; alone where nodes hold graphs, which a copy would read through."""
+        """The probes of each session; alone where nodes hold graphs, which copies cannot."""
         alone = any(has_bodies(node) for node in self._real.nodes())
         found: dict[tuple[int, int, int], list[_Probe]] = {}
         for probe in self._probes:
             key = (probe.first, probe.last, probe.number if alone else 0)
             found.setdefault(key, []).append(probe)
-        return [found[key] for key in sorted(found)]
+        return [some for key in sorted(found) for some in self._in_sessions(found[key])]
+
+    def _in_sessions(self, probes: list[_Probe]) -> list[list[_Probe]]:
+        """Half of its segments' nodes is what a head touches, more or less."""
+        nodes = sum(len(one.nodes) for one in self._segments[probes[0].first : probes[0].last + 1])
+        most = max(1, 2 * LARGEST // max(nodes, 1))
+        return [probes[start : start + most] for start in range(0, len(probes), most)]
 
     def _float_run(self, at_once: int | None) -> Kept:
         """What the segments read of the float model, and its answers."""
@@ -203,7 +213,7 @@ def _answers_of(
 def _segments(nodes: int, probes: int, samples: int) -> int:
     """How many cost least."""
     crossing = 4 * SESSION + samples * probes * BORDER
-    return max(1, round(math.sqrt(probes * nodes / crossing)))
+    return max(FEWEST, round(math.sqrt(probes * nodes / crossing)))
 
 
 def _slices(nodes: Sequence[Node], count: int) -> list[list[Node]]:
