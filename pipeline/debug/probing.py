@@ -10,9 +10,15 @@ A span gives what each of its probes changes at the borders behind it; a probe t
 segments that read something changed. What lies before is never run again, no session is set up for
 a probe alone, and each probe computes exactly what it changes.
 
-With n nodes, m samples and s segments, heads are n * n / 2s nodes to set up, and the probes of all
-samples cross m * n * s / 2 borders. Setting up a node costs about WORTH borders, so that the sum is
-least at  s = sqrt(WORTH * n / m).
+With n nodes, p probes, m samples and s segments, heads are p * n / 2s nodes to set up; there are 2s
+sessions; and in all m * p * s / 2 borders are crossed. The sum is least at
+
+    s = sqrt(p * n / (4 * SESSION + m * p * BORDER))
+
+where a session costs as much as SESSION nodes, and a border as much as a part BORDER of one. Many
+samples would have one segment: FEWEST give every thread some work. Of a long segment the heads fill
+several sessions, none of more than about LARGEST nodes: memory and what an interrupted run loses so
+do not grow with the model.
 """
 
 from __future__ import annotations
@@ -34,8 +40,8 @@ from pipeline.engine.parallel import side_by_side
 from pipeline.graph import Fork, Graph, Node, Value, array, fork, has_bodies, part, producer, reads
 from pipeline.kernels.measure import Agreement, agreements
 
-WORTH = 10
-FEWEST, MOST = 4, 32  # segments
+SESSION, BORDER = 10.0, 0.2
+FEWEST, LARGEST = 4, 400
 
 Places = Sequence[CalibrationNode]  # those that quantize
 Sums = tuple[Agreement, ...]  # by output, over all samples
@@ -81,8 +87,10 @@ class Probing:
         self._operators = operators
         self._samples = samples
         self._real = without(calibrated)
+        self._values = self._real.values()
         self._answers = [str(value.name) for value in self._real.outputs]
-        slices = _slices(self._real, len(samples))
+        nodes = self._real.nodes()
+        slices = _slices(nodes, _segments(len(nodes), len(probes), len(samples)))
         self._segments = [self._segment(nodes) for nodes in slices]
         self._place = {str(n.name): i for i, nodes in enumerate(slices) for n in nodes}
         self._probes = [self._probe(number, places) for number, places in enumerate(probes)]
@@ -104,19 +112,25 @@ class Probing:
         return _Segment(nodes, tuple(_read_by(nodes)), self._session(graph))
 
     def _probe(self, number: int, places: Places) -> _Probe:
-        replaced = _replaced(self._real, places)
-        seeds = _seeds(self._real, places, replaced)
+        replaced = _replaced(places, self._values, self._real.outputs)
+        seeds = _seeds(places, self._values, replaced)
         at = [self._place[name] for name in seeds]
         return _Probe(number, places, replaced, seeds, min(at, default=0), max(at, default=-1))
 
     def _spans(self) -> list[list[_Probe]]:
-        """The probes of each; alone where nodes hold graphs, which a copy would read through."""
+        """The probes of each session; alone where nodes hold graphs, which copies cannot."""
         alone = any(has_bodies(node) for node in self._real.nodes())
         found: dict[tuple[int, int, int], list[_Probe]] = {}
         for probe in self._probes:
             key = (probe.first, probe.last, probe.number if alone else 0)
             found.setdefault(key, []).append(probe)
-        return [found[key] for key in sorted(found)]
+        return [some for key in sorted(found) for some in self._in_sessions(found[key])]
+
+    def _in_sessions(self, probes: list[_Probe]) -> list[list[_Probe]]:
+        """Half of its segments' nodes is what a head touches, more or less."""
+        nodes = sum(len(one.nodes) for one in self._segments[probes[0].first : probes[0].last + 1])
+        most = max(1, 2 * LARGEST // max(nodes, 1))
+        return [probes[start : start + most] for start in range(0, len(probes), most)]
 
     def _float_run(self, at_once: int | None) -> Kept:
         """What the segments read of the float model, and its answers."""
@@ -196,35 +210,40 @@ def _answers_of(
     return [changed[name] if name in changed else real[name] for name in head.answers]
 
 
-def _slices(graph: Graph, samples: int) -> list[list[Node]]:
+def _segments(nodes: int, probes: int, samples: int) -> int:
+    """How many cost least."""
+    crossing = 4 * SESSION + samples * probes * BORDER
+    return max(FEWEST, round(math.sqrt(probes * nodes / crossing)))
+
+
+def _slices(nodes: Sequence[Node], count: int) -> list[list[Node]]:
     """The nodes in order, in parts; a clamp stays with its node."""
-    nodes = graph.nodes()
-    count = min(max(round(math.sqrt(WORTH * len(nodes) / max(samples, 1))), FEWEST), MOST)
     clamps = {absorbed(node) for node in nodes}
     starts = [index for index, node in enumerate(nodes) if node not in clamps]
     ends = [starts[len(starts) * part // count] for part in range(count)] + [len(nodes)]
-    return [nodes[start:end] for start, end in pairwise(ends) if start < end]
+    return [list(nodes[start:end]) for start, end in pairwise(ends) if start < end]
 
 
-def _replaced(real: Graph, places: Places) -> frozenset[str]:
+def _replaced(
+    places: Places, values: Mapping[str, Value], answers: Sequence[Value]
+) -> frozenset[str]:
     """The tensors of which everybody reads what these places make."""
-    values = real.values()
-    tensors = {one.tensor: values[one.tensor] for one in places}
-    partly = {one.tensor for one in places if not _is_for_all(real, tensors[one.tensor], one)}
-    return frozenset(tensors.keys() - partly)
+    partly = {one.tensor for one in places if not _is_for_all(one, values[one.tensor], answers)}
+    return frozenset({one.tensor for one in places} - partly)
 
 
-def _is_for_all(real: Graph, value: Value, one: CalibrationNode) -> bool:
+def _is_for_all(one: CalibrationNode, value: Value, answers: Sequence[Value]) -> bool:
     """Whether a node makes it, and everybody reads it quantized."""
     uses = {(str(use.node.name), use.idx) for use in value.uses()}
-    answers = {index for index, answer in enumerate(real.outputs) if answer is value}
-    return producer(value) is not None and uses == {*one.reads} and answers == {*one.answers}
+    given = {index for index, answer in enumerate(answers) if answer is value}
+    return producer(value) is not None and uses == {*one.reads} and given == {*one.answers}
 
 
-def _seeds(real: Graph, places: Places, replaced: Collection[str]) -> frozenset[str]:
+def _seeds(
+    places: Places, values: Mapping[str, Value], replaced: Collection[str]
+) -> frozenset[str]:
     """The nodes that change first: those that make what is replaced, or an answer; those that read
     anything else."""
-    values = real.values()
     made = [one for one in places if one.answers or one.tensor in replaced]
     makers = (producer(values[one.tensor]) for one in made)
     read = {name for one in places if one.tensor not in replaced for name, _ in one.reads}
