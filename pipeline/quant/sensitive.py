@@ -3,7 +3,7 @@
     noise[t]     what the answers lose (1 - closeness) when tensor t alone lies on its 8-bit grid
                  and all else is float, weights too
     cost[t]      the operations of the nodes that compute with t
-    sensitive    noise[t] is more than the mean over all tensors that could be int16
+    sensitive    the fewest that together make SHARE of the noise of all that could be int16
 
 Taken are the sensitive ones with the most noise for their cost first, each as far as no more than
 MOST of the model's operations would then read int16, those that do already and those that it
@@ -39,6 +39,7 @@ from pipeline.targets.target import Target
 
 FEW = 8  # and less where there are many tensors,
 RUNS = 512  # as many in all
+SHARE = 0.9
 MOST = 0.25
 
 
@@ -55,13 +56,12 @@ def sensitive(found: Recipe, stood: Ground, bench: Bench) -> tuple[str, ...]:
     if not read:
         return ()
     noise = _noise(graph, {name: _grid(name, found, target) for name in read}, bench)
-    mean = np.mean(list(noise.values()))
-    worth = {name: lost / sum(map(operations, read[name])) for name, lost in noise.items()}
+    worth = {name: noise[name] / sum(map(operations, read[name])) for name in _noisiest(noise)}
     chosen: set[str] = set()
     for name in sorted(worth, key=lambda name: -worth[name]):
         more = chosen | {name}
         wished = with_tensors(graph, asked, more)
-        if noise[name] > mean and _share(planned(graph, wished, target)) <= MOST:
+        if _share(planned(graph, wished, target)) <= MOST:
             chosen = more
     return tuple(name for name in read if name in chosen)
 
@@ -97,6 +97,13 @@ def _noise(graph: Graph, grids: Mapping[str, Grid], bench: Bench) -> dict[str, f
         for name, grid in grids.items()
         if name in values
     }
+
+
+def _noisiest(noise: Mapping[str, float]) -> list[str]:
+    """The fewest that together make SHARE of it all."""
+    order = sorted(noise, key=lambda name: -noise[name])
+    held = np.cumsum([0.0, *(noise[name] for name in order)])
+    return order[: int(np.searchsorted(held, SHARE * held[-1]))]
 
 
 def _probe(real: Graph, name: str, grid: Grid) -> Graph:
