@@ -5,10 +5,11 @@
     cost[t]      the operations of the nodes that compute with t
     sensitive    the fewest that together make SHARE of the noise of all that could be int16
 
-Taken are the sensitive ones with the most noise for their cost first, each as far as no more than
-MOST of the model's operations would then read int16, those that do already and those that it
-spreads to on this chip included. A node that makes int16 of 8 bits accumulates as before and costs
-nothing. Weights keep their 8 bits: int16 does nothing against their noise, so it does not count.
+Taken are the sensitive ones with the most noise for their cost first, or with the most noise first,
+whichever takes more of it, each as far as no more than MOST of the model's operations would then
+read int16, those that do already and those that it spreads to on this chip included. A node that
+makes int16 of 8 bits accumulates as before and costs nothing. Weights keep their 8 bits: int16 does
+nothing against their noise, so it does not count.
 
 A probe is a float model with one Q/DQ, over FEW of the samples that ranges may follow: an order
 needs fewer samples than a verdict, and those held out are left to that.
@@ -16,7 +17,8 @@ needs fewer samples than a verdict, and those held out are left to that.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -56,13 +58,19 @@ def sensitive(found: Recipe, stood: Ground, bench: Bench) -> tuple[str, ...]:
     if not read:
         return ()
     noise = _noise(graph, {name: _grid(name, found, target) for name in read}, bench)
-    worth = {name: noise[name] / sum(map(operations, read[name])) for name in _noisiest(noise)}
-    chosen: set[str] = set()
-    for name in sorted(worth, key=lambda name: -worth[name]):
-        more = chosen | {name}
-        wished = with_tensors(graph, asked, more)
-        if _share(planned(graph, wished, target)) <= MOST:
-            chosen = more
+    noisy = _noisiest(noise)
+    worthy = sorted(noisy, key=lambda name: -noise[name] / sum(map(operations, read[name])))
+
+    def affordable(order: Sequence[str]) -> set[str]:
+        chosen: set[str] = set()
+        for name in order:
+            wished = with_tensors(graph, asked, chosen | {name})
+            if _share(planned(graph, wished, target)) <= MOST:
+                chosen.add(name)
+        return chosen
+
+    ways = (affordable(worthy), affordable(noisy))  # what is cheap may leave no room for the worst
+    chosen = max(ways, key=lambda names: math.fsum(noise[name] for name in names))
     return tuple(name for name in read if name in chosen)
 
 
