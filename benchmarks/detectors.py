@@ -99,7 +99,8 @@ def ours(bench: Bench, target: Target, methods: Sequence[str]) -> Iterator[Row]:
                 continue
             made = calibrated(graph, found, samples, target, {}, (), asked)
             label = " + ".join((found.method if best else method, *found.switches))
-            wide = f", {len(found.wide)} int16" if found.wide else ""
+            counts = {"nodes": len(found.wide), "tensors": len(found.sensitive)}
+            wide = "".join(f", int16: {n} {kind}" for kind, n in counts.items() if n)
             yield (
                 f"{target.name} {'best: ' if best else ''}{label}{wide}",
                 quantized(made, target),

@@ -4,7 +4,7 @@ equalize, migrate    the float model rescaled: another of the same function, wit
 per_channel          likewise: every channel has the range of its tensor (key of `calibration`)
 widen                int16 where channels are still of very different sizes
 widen_answers        int16 for the last layers and what is computed behind them
-widen_sensitive      int16 for the few tensors that make most of the noise (tried last)
+widen_sensitive      int16 for the few tensors that make most of the noise of activations
 clip_weights         other scales of the weights
 round_weights        other weights on these scales
 bias_correction      other biases, for what all of this does to the means

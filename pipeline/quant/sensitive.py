@@ -3,12 +3,13 @@
     noise[t]     what the answers lose (1 - closeness) when tensor t alone lies on its 8-bit grid
                  and all else is float, weights too
     cost[t]      the operations of the nodes that compute with t
-    sensitive    noise[t] is more than the mean over all tensors that could be int16
+    sensitive    the fewest that together make SHARE of the noise of all that could be int16
 
-Taken are the sensitive ones with the most noise for their cost first, each as far as no more than
-MOST of the model's operations would then read int16, those that do already and those that it
-spreads to on this chip included. A node that makes int16 of 8 bits accumulates as before and costs
-nothing. Weights keep their 8 bits: int16 does nothing against their noise, so it does not count.
+Taken are the sensitive ones with the most noise for their cost first, or with the most noise first,
+whichever takes more of it, each as far as no more than MOST of the model's operations would then
+read int16, those that do already and those that it spreads to on this chip included. A node that
+makes int16 of 8 bits accumulates as before and costs nothing. Weights keep their 8 bits: int16 does
+nothing against their noise, so it does not count.
 
 A probe is a float model with one Q/DQ, over FEW of the samples that ranges may follow: an order
 needs fewer samples than a verdict, and those held out are left to that.
@@ -16,7 +17,8 @@ needs fewer samples than a verdict, and those held out are left to that.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -25,7 +27,7 @@ from pipeline.engine.fusion import result
 from pipeline.engine.mixed import float_session
 from pipeline.engine.parallel import side_by_side
 from pipeline.graph import Graph, Node
-from pipeline.quant.bench import Bench, Ground, before_softmax
+from pipeline.quant.bench import Bench, Ground, before_softmax, distributions
 from pipeline.quant.closeness import Answers, Yardstick
 from pipeline.quant.grids import Grid
 from pipeline.quant.laid import grids_of
@@ -39,6 +41,7 @@ from pipeline.targets.target import Target
 
 FEW = 8  # and less where there are many tensors,
 RUNS = 512  # as many in all
+SHARE = 0.9
 MOST = 0.25
 
 
@@ -55,14 +58,19 @@ def sensitive(found: Recipe, stood: Ground, bench: Bench) -> tuple[str, ...]:
     if not read:
         return ()
     noise = _noise(graph, {name: _grid(name, found, target) for name in read}, bench)
-    mean = np.mean(list(noise.values()))
-    worth = {name: lost / sum(map(operations, read[name])) for name, lost in noise.items()}
-    chosen: set[str] = set()
-    for name in sorted(worth, key=lambda name: -worth[name]):
-        more = chosen | {name}
-        wished = with_tensors(graph, asked, more)
-        if noise[name] > mean and _share(planned(graph, wished, target)) <= MOST:
-            chosen = more
+    noisy = _noisiest(noise)
+    worthy = sorted(noisy, key=lambda name: -noise[name] / sum(map(operations, read[name])))
+
+    def affordable(order: Sequence[str]) -> set[str]:
+        chosen: set[str] = set()
+        for name in order:
+            wished = with_tensors(graph, asked, chosen | {name})
+            if _share(planned(graph, wished, target)) <= MOST:
+                chosen.add(name)
+        return chosen
+
+    ways = (affordable(worthy), affordable(noisy))  # what is cheap may leave no room for the worst
+    chosen = max(ways, key=lambda names: math.fsum(noise[name] for name in names))
     return tuple(name for name in read if name in chosen)
 
 
@@ -90,13 +98,20 @@ def _noise(graph: Graph, grids: Mapping[str, Grid], bench: Bench) -> dict[str, f
         session = float_session(model, bench.operators)
         return list(side_by_side(lambda feed: session.run(None, feed), few))
 
-    yardstick = Yardstick(answers(real))
+    yardstick = Yardstick(answers(real), distributions(graph))
     values = real.values()
     return {
         name: 1.0 - yardstick.figure(answers(_probe(real, name, grid))).closeness
         for name, grid in grids.items()
         if name in values
     }
+
+
+def _noisiest(noise: Mapping[str, float]) -> list[str]:
+    """The fewest that together make SHARE of it all."""
+    order = sorted(noise, key=lambda name: -noise[name])
+    held = np.cumsum([0.0, *(noise[name] for name in order)])
+    return order[: int(np.searchsorted(held, SHARE * held[-1]))]
 
 
 def _probe(real: Graph, name: str, grid: Grid) -> Graph:

@@ -50,8 +50,8 @@ ADJUSTING = ("round_weights", "bias_correction")  # of the switches, those that 
 # help, once more in the end: what is left of other errors may be a shift.
 FIRST = "bias_correction"
 # Before the others: where the answers themselves are too coarse, nothing else is seen to help.
-# After them: what 8 bits can do is done, and what is sensitive is what is left.
-TURNS = {WIDENING_ANSWERS: -1, WIDENING_SENSITIVE: 1}
+# And what is sensitive in 8 bits, before channels are evened out at the cost of the weights.
+EARLY = (WIDENING_ANSWERS, WIDENING_SENSITIVE)
 
 
 def recipe(
@@ -112,7 +112,7 @@ def _searched(
     if WIDENING in names:
         tried = also_wide(tried, stood, bench)
     first = tuple(name for name in names if name == FIRST)
-    rest = sorted((n for n in names if n != WIDENING), key=lambda name: TURNS.get(name, 0))
+    rest = sorted((n for n in names if n != WIDENING), key=lambda name: name not in EARLY)
     rest = [*(SYMMETRIC for _ in schemes[1:]), *rest]
     return best_switches(best_method(tried, bench, first), rest, bench, calibration)
 

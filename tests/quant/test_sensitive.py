@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from pipeline.data.samples import Samples
+from pipeline.engine.lower import lowered
 from pipeline.engine.ort import OrtSession
+from pipeline.engine.reference import ReferenceSession
 from pipeline.graph import parse_text, upgraded
 from pipeline.project.sections import Calibration, Quantization
 from pipeline.quant.observe import observe
@@ -57,8 +59,21 @@ def off(target, asked):
 
 
 def _answers(model):
-    session = OrtSession(model.to_bytes())
+    return _run(OrtSession(model.to_bytes()))
+
+
+def _run(session):
     return [session.run(None, feed)[0] for feed in FEEDS]
+
+
+@pytest.mark.parametrize("target", [NPU, X5])
+def test_the_exact_integers_answer_as_onnxruntime_does_but_for_a_step(target):
+    made = found(target, ON)
+    q = quantized(calibrated(graph(), made, FED, target, {}, (), ON), target)
+    exact = _run(ReferenceSession(lowered(q, target.rounding, target.runnable)))
+    low, high = made.ranges["y"]
+    apart = max(np.abs(a - b).max() for a, b in zip(exact, _answers(q), strict=True))
+    assert apart <= 1.01 * 2 * max(-low, high) / 255
 
 
 @pytest.mark.parametrize("target", [NPU, X5])
