@@ -67,11 +67,21 @@ FULL = {
         "dataset": {
             "files": "v/*.png",
             "labels": "labels.csv",
+            "label_column": "kind",
+            "label_offset": 1,
             "classes": ["cat", "dog"],
             "transforms": ["resize"],
         },
         "metric": "top5",
         "postprocess": "softmax",
+        "ssd": {
+            "anchors": "a.npy",
+            "sizes": [[8, 16]],
+            "strides": [8],
+            "variances": [0.1, 0.2],
+            "order": "yxhw",
+            "activation": "sigmoid",
+        },
         "artifacts": ["compiled"],
         "limit": 100,
         "jobs": 2,
@@ -223,6 +233,7 @@ def shuffled(value, order):
     return {key: shuffled(value[key], order) for key in keys}
 
 
+@settings(deadline=None)
 @given(st.randoms(use_true_random=False), st.text("abc #:[]", max_size=9))
 def test_key_order_and_comments_mean_nothing(order: random.Random, comment: str):
     assert sections(shuffled(FULL, order), comment) == sections(FULL)
@@ -268,6 +279,9 @@ OTHER = {
     "head": {"output": "int16"},
     "input": "int8",
     "jobs": 3,
+    "label_offset": 0,
+    "order": "xywh",
+    "activation": "softmax",
     "limit": 99,
     "postprocess": "none",
     "method": "kl",
