@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from workspaces import REPO, Workspace
 
+PAGES = sorted(path.name for path in (REPO / "docs").glob("*.md"))
+LINK = re.compile(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)")
 BLOCKS = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -72,11 +74,34 @@ def test_the_figures_in_the_readme_are_those_evaluate_prints(built: Workspace) -
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", range(len(blocks("docs/guide.md"))))
-def test_what_the_guide_types(built: Workspace, number: int) -> None:
+@pytest.mark.parametrize(
+    ("page", "number"),
+    [(page, number) for page in PAGES for number in range(len(blocks(f"docs/{page}")))],
+)
+def test_what_the_guide_types(built: Workspace, page: str, number: int) -> None:
     (built.root / "benchmarks").symlink_to(REPO / "benchmarks")
-    done = run(blocks("docs/guide.md")[number], built.root)
+    done = run(blocks(f"docs/{page}")[number], built.root)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def headings(page: Path) -> set[str]:
+    """The anchors of a page, as they are made of its headings outside of code."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_link_of_a_page_leads_somewhere(page: str) -> None:
+    for file, anchor in LINK.findall((REPO / "docs" / page).read_text()):
+        linked = (REPO / "docs" / (file or page)).resolve()
+        assert linked.exists(), file
+        assert not anchor or anchor in headings(linked), f"{file}#{anchor}"
+
+
+def test_the_guide_leads_to_every_page() -> None:
+    linked = {file for file, _ in LINK.findall((REPO / "docs/guide.md").read_text())}
+    assert set(PAGES) - {"guide.md"} <= linked
 
 
 def test_the_guide_shows_the_project_as_it_is() -> None:

@@ -1,0 +1,34 @@
+"""The latency a report tells is that of pipeline.perf, and says where it is only a bound."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from perf.test_estimate import BUNDLE, X5
+
+from pipeline.perf.estimate import estimated
+from pipeline.report.estimate import estimate_of
+from pipeline.targets.target import Cost
+
+DATA = BUNDLE.to_bytes()
+
+
+def test_without_a_bandwidth_it_is_what_computing_takes() -> None:
+    found = estimate_of(DATA, X5)
+    assert found["is_bound"]
+    assert found["latency_ms"] == pytest.approx(1000 * estimated("m", BUNDLE, X5).at_least)
+    assert any("DDR" in said for said in found["said"])
+
+
+def test_with_all_figures_it_is_the_latency() -> None:
+    chip = replace(X5, cost=Cost(macs=1e9, ddr=1e6, on_chip=0))
+    latency = estimated("m", BUNDLE, chip).latency
+    assert latency is not None
+    found = estimate_of(DATA, chip)
+    assert not found["is_bound"]
+    assert found["latency_ms"] == pytest.approx(1000 * latency, rel=1e-5)
+
+
+def test_without_any_figure_there_is_none() -> None:
+    assert estimate_of(DATA, replace(X5, cost=Cost())) is None
