@@ -236,6 +236,7 @@ def shuffled(value, order):
     return {key: shuffled(value[key], order) for key in keys}
 
 
+@settings(deadline=None)
 @given(st.randoms(use_true_random=False), st.text("abc #:[]", max_size=9))
 def test_key_order_and_comments_mean_nothing(order: random.Random, comment: str):
     assert sections(shuffled(FULL, order), comment) == sections(FULL)
