@@ -43,9 +43,7 @@ class OrtSession:
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         options.log_severity_level = 4  # what matters is raised, the rest is noise
         try:
-            self._session = onnxruntime.InferenceSession(
-                model, options, providers=["CPUExecutionProvider"]
-            )
+            self._session = _session(model, options)
         except _REFUSALS as error:
             raise GraphError(f"onnxruntime refuses the model: {error}") from error
         self.inputs = tuple(Port(i.name, i.shape, i.type) for i in self._session.get_inputs())
@@ -86,3 +84,16 @@ class OrtSession:
             return buffer
 
         return write
+
+
+def _session(model: bytes, options: onnxruntime.SessionOptions) -> onnxruntime.InferenceSession:
+    def opened() -> onnxruntime.InferenceSession:
+        cpu = ["CPUExecutionProvider"]
+        return onnxruntime.InferenceSession(model, options, providers=cpu, enable_fallback=0)
+
+    try:
+        return opened()
+    except RuntimeError:
+        # Laying convolutions out in blocks, it loses an answer that an Add behind reads too.
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+        return opened()
