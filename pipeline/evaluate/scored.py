@@ -15,6 +15,7 @@ import numpy as np
 
 from pipeline.data.given import Given
 from pipeline.data.given import Item as Sample
+from pipeline.data.samples import Samples
 from pipeline.detection.metadata import Metadata
 from pipeline.engine.ort import Feeds
 from pipeline.engine.parallel import side_by_side
@@ -54,6 +55,12 @@ class Ground:
         seen = track(self._seen(session, metric), artifact, len(self.items))
         found = {name: round(value, DIGITS) for name, value in metric.figures(seen).items()}
         return Figures(artifact, len(self.items), metric.name, found)
+
+    def samples(self, most: int) -> Samples:
+        """Evenly spaced pictures, at most so many, as the model is fed them."""
+        chosen = self.items[:: max(1, len(self.items) // most)][:most]
+        names = tuple(item.file.name for item in chosen)
+        return Samples(names, lambda index: self._fed(chosen[index])[1])
 
     def _seen(self, session: Session, metric: Metric) -> Iterator[Any]:
         beside = self.real() if metric.needs_real else None
