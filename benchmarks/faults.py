@@ -11,6 +11,12 @@ should be the layer that has it.
 The rule was made with the models of one set in view, `development`: those whose name has an odd
 SHA-256. The others were looked at when it was done, and so were random networks, which nobody
 trained. Layers are drawn by a seed. A fault that changes no answer is not counted.
+
+Named first, two layers a kind and target: of the held-out float models ad01, mnist, resnet8 and
+mtcnn_det1 90 of 91; of those that bring their scales, kws_tiny_int8 8 of 19, fed noise in place of
+its features, and mobilenet_v1 missed at least 13 before its run was broken off: where a grid that
+ends at 6 is the Relu6 itself, taking it out changes the function. The other held-out models were
+not run.
 """
 
 from __future__ import annotations
