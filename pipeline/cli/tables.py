@@ -92,7 +92,11 @@ def guilty_lines(comparison: Comparison) -> list[str]:
     where = f" ({known} in the trained model)" if known else ""
     noise = f"alone adds noise of {guilty.lost:.2%} of the answer's energy"
     lines = [f"worst node: {guilty.node}{where} {noise}: {guilty.cause}"]
-    return lines + ([f"try:  {guilty.remedy}"] if guilty.remedy else [])
+    if not guilty.remedy:
+        return lines
+    before, after = guilty.tried
+    tried = f"# tried: the cosine of the worst answer goes from {before:.6f} to {after:.6f}"
+    return [*lines, f"try:  {guilty.remedy}  {tried}"]
 
 
 def summary_table(comparisons: Sequence[tuple[str, Comparison]]) -> Table:
@@ -134,7 +138,7 @@ def suspects_table(found: Sequence[Suspect]) -> Table:
     table.add_column("Because", overflow="fold")
     for one in found:
         figures = (f"{one.lost:.3e}", f"{one.lost - one.saved:.3e}")
-        style = "bold red" if one.saved else None
+        style = "bold red" if one.is_fault else None
         table.add_row(shortened(one.node), *figures, one.cause, style=style)
     return table
 

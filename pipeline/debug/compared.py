@@ -59,13 +59,15 @@ class Output:
 class Guilty:
     """The node that loses most itself, not what it inherits (pipeline.debug.guilt): the noise that
     it adds to the worst answer, as a share of that one's energy; what its grids do to it; and a
-    line of YAML to try, empty where none is known."""
+    line of YAML that was tried, empty where none helped, with the cosines without it and with it
+    (pipeline.debug.remedy)."""
 
     node: str
     lost: float
     origin: tuple[str, ...]
     cause: str
     remedy: str
+    tried: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -91,9 +93,9 @@ class Comparison:
                 Row(**_told(row) | {"origin": tuple(row["origin"])}) for row in document["rows"]
             )
             outputs = tuple(Output(**_told(output)) for output in document["outputs"])
-            guilty = document["guilty"] and Guilty(
-                **document["guilty"] | {"origin": tuple(document["guilty"]["origin"])}
-            )
+            said = document["guilty"]
+            lists = {} if said is None else {n: tuple(said[n]) for n in ("origin", "tried")}
+            guilty = None if said is None else Guilty(**said | lists)
             return cls(
                 document["target"],
                 document["samples"],

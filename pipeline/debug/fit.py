@@ -1,13 +1,18 @@
-"""Fit: whether the grid of a tensor is made for the numbers that lie on it.
+"""Fit: whether the grid of a tensor is the one that its numbers ask for.
 
-    reach      how far the grid goes beyond them: the least of limit / extreme over both signs
-    noise      the mean square of what the grid loses of them
-    room       that of a grid that just holds them: (step / reach)**2 / 12, or noise / reach**2
-               where that is less, as it is of numbers most of which are zero
-    excess     1 - room / noise: the share that another grid of as many bits would not lose
+    step       of the grid; of the one that just holds the numbers, with as many bits, step'
+    reach      step / step': a grid four times too wide has 4
+    outside    the share of the numbers that the grid cuts off
+    noise      the mean square of what it loses of them
+    room       that of the other: step'**2 / 12, or noise / reach**2 where that is less, as it is
+               of numbers most of which are zero
+    excess     1 - room / noise: the share that the other would not lose
+    shift      the share of its codes that lie unused on one side, where as much is missing on the
+               other: a wrong zero point; 0 of a grid with zero in the middle
 
-Numbers fit whose grid goes to their extremes; clipped tails cost little and gain steps, so that a
-method which clips has little excess, or less than none. A grid four times too wide has 15 / 16.
+No method of this tool makes a grid that is WIDE or SHIFTED, nor one that cuts off more than
+OUTSIDE: kl stops there (pipeline.quant.thresholds), and the others long before. Where a node
+has the grid of what it pools, moves or joins, that is not its own.
 """
 
 from __future__ import annotations
@@ -20,22 +25,32 @@ import numpy as np
 from pipeline.debug.calibration_nodes import CalibrationNode, without
 from pipeline.debug.sensitivity import Patient
 from pipeline.debug.tensors import weight
+from pipeline.engine.lower import DQ, Q
 from pipeline.engine.mixed import float_session
 from pipeline.engine.parallel import side_by_side
-from pipeline.graph import is_float
+from pipeline.graph import Graph, Node, Value, array, is_float, producer
+from pipeline.quant.placement import ALIKE
+from pipeline.quant.thresholds import LEVELS
 
 WIDE = 2.5  # a grid of powers of two may reach twice as far as it has to
+SHIFTED = 1 / 8
+OUTSIDE = 1 / LEVELS
 CLIPPED = 0.5  # of the noise
+SPARED = 1 - 1 / WIDE**2  # of the noise
+GRID = frozenset({Q, DQ})
+# What may well keep the grid that it reads; some files demand it.
+KEEPING = ALIKE | {"AveragePool", "Concat", "GlobalAveragePool", "ReduceMean"}
 
 
 class Seen(NamedTuple):
     """Of each channel: the extremes, what is lost and what of it is clipped, squared and summed,
-    and how many there are."""
+    how many numbers lie outside; and how many there are."""
 
     low: np.ndarray
     high: np.ndarray
     lost: np.ndarray
     clipped: np.ndarray
+    outside: np.ndarray
     numbers: int
 
     def plus(self, other: Seen) -> Seen:
@@ -44,17 +59,22 @@ class Seen(NamedTuple):
             np.maximum(self.high, other.high),
             self.lost + other.lost,
             self.clipped + other.clipped,
+            self.outside + other.outside,
             self.numbers + other.numbers,
         )
 
 
 class Fit(NamedTuple):
-    """Of a calibration node; `clipped` is the share of its noise that is clipping."""
+    """Of a calibration node; `clipped` is the share of its noise that is clipping, `fresh` the node
+    on the grid that just holds its numbers."""
 
     reaches: np.ndarray  # by channel where there is a scale for each
     clipped: float
+    outside: float
     excess: float
+    shift: float
     threshold: float
+    fresh: CalibrationNode
 
     @property
     def reach(self) -> float:
@@ -62,24 +82,40 @@ class Fit(NamedTuple):
 
     @property
     def is_wide(self) -> bool:
-        return self.reach >= WIDE and self.excess > 0.0
+        return self.reach >= WIDE and self.excess > SPARED
+
+    @property
+    def is_shifted(self) -> bool:
+        return self.shift >= SHIFTED and self.excess > 0.0
 
     @property
     def is_clipped(self) -> bool:
-        return not self.is_wide and self.clipped >= CLIPPED and self.excess > 1 - 1 / WIDE**2
+        cut = self.clipped >= CLIPPED and self.excess > SPARED
+        return not self.is_wide and (cut or self.is_shifted)
+
+    @property
+    def is_fault(self) -> bool:
+        """Whether no method of this tool would have made it so."""
+        is_cut = self.is_clipped and self.outside > OUTSIDE
+        return self.is_wide or self.is_shifted or is_cut
 
     @property
     def cause(self) -> str:
         """A remark, empty where the grid fits."""
         if self.is_wide:
-            held = f"{self.threshold / self.reach:.4g}"
+            held = f"{self.fresh.threshold:.4g}"
             return f"its grid reaches {self.threshold:.4g}, its values {held}: bits are unused"
+        if self.is_shifted:
+            return (
+                f"its zero point is off: {self.shift:.0%} of its codes are unused, values clipped"
+            )
         return f"values are clipped at {self.threshold:.4g}" if self.is_clipped else ""
 
 
 def fits(patient: Patient) -> dict[str, Fit]:
-    """Of every calibration node, over all samples in float, by its name. Raises GraphError."""
-    nodes = patient.nodes
+    """Of every calibration node with a grid of its own, over all samples in float, by its name.
+    Raises GraphError."""
+    nodes = [one for one in patient.nodes if not _is_handed_on(patient.calibrated, one)]
     found = {
         one.name: _fit(one, seen(one, weight(patient.calibrated, one)))
         for one in nodes
@@ -98,12 +134,6 @@ def fits(patient: Patient) -> dict[str, Fit]:
     return found | {one.name: _fit(one, all_) for one, all_ in zip(watched, totals, strict=True)}
 
 
-def refitted(one: CalibrationNode, fit: Fit) -> CalibrationNode:
-    """The same on a grid that just holds its numbers."""
-    scale = np.reshape(one.scale, -1) / fit.reaches
-    return one._replace(scale=scale.reshape(one.scale.shape).astype(one.scale.dtype))
-
-
 def seen(one: CalibrationNode, values: np.ndarray) -> Seen:
     """By channel where there is a scale for each."""
     rows = values[None] if one.axis is None else np.moveaxis(values, one.axis, 0)
@@ -113,7 +143,37 @@ def seen(one: CalibrationNode, values: np.ndarray) -> Seen:
     inside = np.clip(rows, low, high)
     lost = rows - np.rint(inside / step) * step  # the zero point is whole: it changes nothing here
     lost2, clipped2 = ((each**2).sum(axis=1) for each in (lost, rows - inside))
-    return Seen(rows.min(axis=1), rows.max(axis=1), lost2, clipped2, rows.shape[1])
+    outside = (np.abs(rows - inside) > step / 2).sum(axis=1)
+    return Seen(rows.min(axis=1), rows.max(axis=1), lost2, clipped2, outside, rows.shape[1])
+
+
+def _is_handed_on(graph: Graph, one: CalibrationNode) -> bool:
+    """Whether the grid is that of what is pooled, moved or joined here, or of what it is joined
+    to."""
+    values = graph.values()
+    joined = [use.node for use in values[one.real].uses() if use.node.op_type == "Concat"]
+    around = [use.node for join in joined for use in join.outputs[0].uses()]
+    around += _before(values[one.tensor])
+    around = [node for node in around if node.op_type in GRID and len(node.inputs) > 2]
+    return any(
+        _is_equal(node.inputs[1], one.scale) and _is_equal(node.inputs[2], one.zero_point)
+        for node in around
+    )
+
+
+def _is_equal(value: Value | None, wanted: np.ndarray) -> bool:
+    found = array(value)
+    return found is not None and np.array_equal(found, wanted)
+
+
+def _before(value: Value) -> list[Node]:
+    """The Q and DQ before what makes the value, as far as grids may be kept."""
+    maker = producer(value)
+    if maker is None or maker.op_type not in KEEPING | GRID:
+        return []
+    own = [maker] if maker.op_type in GRID else []
+    read = maker.inputs[:1] if own else maker.inputs
+    return own + [node for each in read if each is not None for node in _before(each)]
 
 
 def _totals(found: Iterable[list[Seen]]) -> list[Seen]:
@@ -124,22 +184,45 @@ def _totals(found: Iterable[list[Seen]]) -> list[Seen]:
 
 
 def _fit(one: CalibrationNode, total: Seen) -> Fit:
-    low, high = (np.reshape(limit, -1).astype(np.float64) for limit in one.limits)
-    sides = [_reach(high, total.high), _reach(low, total.low)]
-    reach = np.minimum(*sides)
-    reach = np.where(np.isfinite(reach), reach, 1.0)  # all zero: any grid will do
-    step = np.reshape(one.scale, -1).astype(np.float64)
+    fresh = _fresh(one, total)
+    reach = np.reshape(one.scale / fresh.scale, -1).astype(np.float64)
+    step = np.reshape(fresh.scale, -1).astype(np.float64)
+    channels = len(total.low)
     lost, clipped = (float(np.sum(each)) / total.numbers for each in (total.lost, total.clipped))
-    room = min(float(np.sum((step / reach) ** 2 / 12)), lost * float(np.mean(reach**-2)))
+    # By channel: those that are all but zero lose nothing, however wide their grids.
+    room = float(np.sum(np.minimum(step**2 / 12, total.lost / total.numbers / reach**2)))
     return Fit(
         reach,
         clipped / lost if lost else 0.0,
+        float(np.sum(total.outside)) / (total.numbers * channels),
         1.0 - room / lost if lost else 0.0,
+        _shift(one, total),
         one.threshold,
+        fresh,
     )
 
 
-def _reach(limit: np.ndarray, extreme: np.ndarray) -> np.ndarray:
-    """Infinite on a side where there is nothing."""
-    there = extreme * np.sign(limit) > 0
-    return np.where(there, limit / np.where(there, extreme, 1.0), np.inf)
+def _shift(one: CalibrationNode, total: Seen) -> float:
+    (low,), (high,) = (np.reshape(limit, -1)[:1] for limit in one.limits)
+    if one.axis is not None or -low <= high * 1.02 <= -low * 1.04:
+        return 0.0
+    below = (min(float(total.low[0]), 0.0) - low) / (high - low)
+    above = (high - max(float(total.high[0]), 0.0)) / (high - low)
+    return float(max(min(below, -above), min(-below, above), 0.0))
+
+
+def _fresh(one: CalibrationNode, total: Seen) -> CalibrationNode:
+    """On a grid that just holds the numbers seen; where there are none, any will do."""
+    limits, zero = np.iinfo(one.zero_point.dtype), np.reshape(one.zero_point, -1)
+    low, high = np.minimum(total.low, 0.0), np.maximum(total.high, 0.0)
+    middle = (int(limits.max) + int(limits.min) + 1) // 2
+    if np.all(zero == middle):
+        step, zeros = np.maximum(-low, high) / (limits.max - middle), zero
+    else:
+        step = (high - low) / (int(limits.max) - int(limits.min))
+        zeros = np.rint(limits.min - low / np.where(step > 0, step, 1.0)).astype(zero.dtype)
+    scale = np.where(step > 0, step, np.reshape(one.scale, -1))
+    return one._replace(
+        scale=scale.reshape(one.scale.shape).astype(one.scale.dtype),
+        zero_point=zeros.reshape(one.zero_point.shape),
+    )

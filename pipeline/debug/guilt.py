@@ -6,32 +6,30 @@
               of the numbers on them. A grid too wide: what it loses alone, times its excess. One
               that clips may be meant to, in front of what saturates: tried with one that does not
 
-A node that grids of the right size would mend is named before one that is merely sensitive, and so
-needs more bits, as long as that shows: from SHOWS of the largest loss on. To blame for a broken
-build is what matters: the first, from MATTERS on, else the most sensitive.
+Faults come first, for they are nobody's choice: scales that contradict each other; then grids that
+this tool would not have made, by what they cost, as long as that shows: from SHOWS of the largest
+loss on. Where numbers are cut off behind a node that has them cut off, its fault is the cause of
+theirs. What is left is as sensitive as it is, and needs more bits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
-import yaml
-
 from pipeline.debug.compared import Comparison, Guilty, rounded
-from pipeline.debug.fit import Fit, fits, refitted
+from pipeline.debug.contradictions import contradictions
+from pipeline.debug.fit import Fit, fits
 from pipeline.debug.probing import Probing, Sums
+from pipeline.debug.remedy import Making, remedied
 from pipeline.debug.sensitivity import Patient, groups_of, sensitivities
-from pipeline.errors import ProjectError
-from pipeline.graph import Graph, origin
-from pipeline.project.sections import Quantization
-from pipeline.quant.promotion import Promoted, candidates, promoted, section
-from pipeline.targets.target import Target
+from pipeline.engine.lower import DQ, Q
+from pipeline.graph import Graph, Node, Value, origin, reads
+from pipeline.quant.loaded import LOAD
+from pipeline.quant.placement import ALIKE
 
-SHOWS = 1e-4
-MATTERS = 0.1
+SHOWS = 1e-6
 LOW = 0.99  # the cosine of an answer below which a build is broken
-KINDS: tuple[Promoted, ...] = ("int16", "cpu")
 
 
 class Suspect(NamedTuple):
@@ -40,6 +38,7 @@ class Suspect(NamedTuple):
     saved: float = 0.0
     cause: str = ""  # a remark on its grids, empty where no others would do better
     is_clipped: bool = False
+    is_fault: bool = False
 
 
 class _Misfit(NamedTuple):
@@ -60,32 +59,93 @@ def suspects(patient: Patient) -> list[Suspect]:
     for misfit, saved in _saved(patient, groups, losses, misfits):
         if saved > best.get(misfit.node, (0.0, misfit))[0]:
             best[misfit.node] = saved, misfit
+    shows = SHOWS * max(losses.values(), default=0.0)
+    noticed = {name: max(shows, _by_readers(patient, of, losses)) for name, (_, of) in best.items()}
+    faults = {n: of for n, (saved, of) in best.items() if saved > noticed[n] and of.fit.is_fault}
+    known = _unexplained(patient, {of.name for of in faults.values()})
+    inherited = _inherited(patient.calibrated, {n for n, of in faults.items() if of.fit.is_clipped})
     found = [
-        Suspect(name, lost, *_told(*best[name])) if name in best else Suspect(name, lost)
+        Suspect(
+            name,
+            lost,
+            best[name][0] if name in best else 0.0,
+            known.get(name) or (best[name][1].fit.cause if name in best else ""),
+            name in best and best[name][1].fit.is_clipped,
+            name in known or (name in faults and name not in inherited),
+        )
         for name, lost in losses.items()
     ]
-    shows = SHOWS * max((one.lost for one in found), default=0.0)
-    return sorted(found, key=lambda s: (-s.saved if s.saved > shows else 0.0, -s.lost))
+    return sorted(found, key=lambda s: (s.node not in known, not s.is_fault, _rank(s)))
 
 
-def guilty(
-    comparison: Comparison,
-    patient: Patient,
-    optimized_float: Graph,
-    target: Target,
-    quantization: Quantization,
-) -> Guilty | None:
+def _by_readers(patient: Patient, misfit: _Misfit, losses: Mapping[str, float]) -> float:
+    """What those lose that read the tensor, where it is cut off: in front of what saturates less
+    than a step of theirs is cut off (pipeline.quant.saturating)."""
+    if not misfit.fit.is_clipped or misfit.fit.is_shifted:
+        return 0.0
+    (one,) = (one for one in patient.nodes if one.name == misfit.name)
+    readers = _readers(patient.calibrated.values()[one.real])
+    return max((losses.get(str(node.name), 0.0) for node in readers), default=0.0)
+
+
+def _readers(value: Value) -> Iterator[Node]:
+    """Who computes with the values; what only moves them is looked through."""
+    for use in value.uses():
+        if use.node.op_type in (*ALIKE, Q, DQ):
+            yield from _readers(use.node.outputs[0])
+        else:
+            yield use.node
+
+
+def _rank(one: Suspect) -> float:
+    return -(one.saved if one.is_fault and one.saved else one.lost)
+
+
+def _unexplained(patient: Patient, misfits: Collection[str]) -> dict[str, str]:
+    """The contradictions, but for those that a misfitting grid of what is read accounts for."""
+    blamed = [one for one in patient.nodes if one.name in misfits and one.kind == "activation"]
+    read = {name for one in blamed for name, _ in one.reads if name not in one.owners}
+    known = contradictions(patient.calibrated, patient.nodes)
+    return {name: remark for name, remark in known.items() if name not in read}
+
+
+def _inherited(graph: Graph, clipped: Collection[str]) -> set[str]:
+    """Those of these nodes that stand behind another of them."""
+    reached: set[Value] = set()
+    found: set[str] = set()
+    for node in graph.nodes():
+        is_behind = not reached.isdisjoint(reads(node))
+        if is_behind and node.name in clipped:
+            found.add(str(node.name))
+        if is_behind or node.name in clipped:
+            reached.update(node.outputs)
+    return found
+
+
+def guilty(comparison: Comparison, patient: Patient, making: Making) -> Guilty | None:
     """The first suspect of a build that is broken, None of another. Raises GraphError."""
-    worst = min((output.cosine for output in comparison.outputs), default=1.0)
-    found = suspects(patient) if worst < LOW and comparison.samples else []
-    if not found:
+    if not comparison.samples or not _is_broken(comparison, patient, making):
         return None
-    most = max(found, key=lambda suspect: suspect.lost)
-    first = found[0] if found[0].saved > MATTERS * most.lost else most
+    first = next(iter(suspects(patient)), None)
+    if first is None:
+        return None
     (node,) = (n for n in patient.calibrated.nodes() if n.name == first.node)
-    cause = first.cause if first.saved else "8 bits are too few here"
-    remedy = _remedy(first, optimized_float, target, quantization)
-    return Guilty(first.node, rounded(first.lost), origin(node), cause, remedy)
+    cause = first.cause or "8 bits are too few here"
+    remedy = remedied(making, first.node, bool(first.cause), LOW)
+    yaml, *tried = ("",) if remedy is None else remedy
+    return Guilty(first.node, rounded(first.lost), origin(node), cause, str(yaml), tuple(tried))
+
+
+def _is_broken(comparison: Comparison, patient: Patient, making: Making) -> bool:
+    """Whether an answer is far off. A model that brings grids is what it is compared with: there
+    they are taken out, and scales that contradict each other are enough."""
+    cosines = [output.cosine for output in comparison.outputs]
+    if making.recipe.method == LOAD:
+        if contradictions(patient.calibrated, patient.nodes):
+            return True
+        every = {"": tuple(one.name for one in patient.nodes)}
+        cosines += [sums.cosine for sums in sensitivities(patient, every)[""]]
+    return min(cosines, default=1.0) < LOW
 
 
 def _lost(sums: Sums) -> float:
@@ -115,29 +175,9 @@ def _saved(
         return
     by_name = {one.name: one for one in patient.nodes}
     places = [
-        [refitted(by_name[n], one.fit) if n == one.name else by_name[n] for n in groups[one.node]]
+        [one.fit.fresh if n == one.name else by_name[n] for n in groups[one.node]]
         for one in clipped
     ]
     probing = Probing(patient.calibrated, places, patient.samples, patient.operators)
     for number, sums in probing.sums(patient.at_once):
         yield clipped[number], losses[clipped[number].node] - _lost(sums)
-
-
-def _told(saved: float, misfit: _Misfit) -> tuple[float, str, bool]:
-    return saved, misfit.fit.cause, misfit.fit.is_clipped
-
-
-def _remedy(first: Suspect, graph: Graph, target: Target, quantization: Quantization) -> str:
-    """One line of YAML: other ranges where a grid is to blame, else more bits where there are."""
-    if first.saved:
-        return f"calibration: {{method: {'max' if first.is_clipped else 'mse'}}}"
-    for kind in KINDS:
-        try:
-            known = candidates(graph, target, quantization, kind)
-        except ProjectError:  # the chip has nothing to promote to
-            continue
-        if first.node in known:
-            asked = promoted(graph, target, quantization, [first.node], kind)
-            said = {"quantization": section(asked)}
-            return yaml.safe_dump(said, default_flow_style=True, width=10**6).strip()[1:-1]
-    return ""

@@ -59,9 +59,7 @@ class OrtSession:
             options.graph_optimization_level = level
         options.log_severity_level = 4  # what matters is raised, the rest is noise
         try:
-            self._session = onnxruntime.InferenceSession(
-                model, options, providers=["CPUExecutionProvider"]
-            )
+            self._session = _session(model, options)
         except _REFUSALS as error:
             raise GraphError(f"onnxruntime refuses the model: {error}") from error
         self.inputs = tuple(Port(i.name, i.shape, i.type) for i in self._session.get_inputs())
@@ -102,3 +100,16 @@ class OrtSession:
             return buffer
 
         return write
+
+
+def _session(model: bytes, options: onnxruntime.SessionOptions) -> onnxruntime.InferenceSession:
+    def opened() -> onnxruntime.InferenceSession:
+        cpu = ["CPUExecutionProvider"]
+        return onnxruntime.InferenceSession(model, options, providers=cpu, enable_fallback=0)
+
+    try:
+        return opened()
+    except RuntimeError:
+        # Laying convolutions out in blocks, it loses an answer that an Add behind reads too.
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+        return opened()

@@ -17,6 +17,7 @@ import numpy as np
 from pipeline.custom.operators import Operators, declared
 from pipeline.data.given import Given
 from pipeline.data.given import Item as Sample
+from pipeline.data.samples import Samples
 from pipeline.detection.metadata import Metadata
 from pipeline.detection.notes import metadata_of
 from pipeline.engine.mixed import float_session
@@ -66,6 +67,12 @@ class Ground:
         seen = track(self._seen(session, metric), artifact, len(self.items))
         found = {name: round(value, DIGITS) for name, value in metric.figures(seen).items()}
         return Figures(artifact, len(self.items), metric.name, found)
+
+    def samples(self, most: int) -> Samples:
+        """Evenly spaced pictures, at most so many, as the model is fed them."""
+        chosen = self.items[:: max(1, len(self.items) // most)][:most]
+        names = tuple(item.files[0].name for item in chosen)
+        return Samples(names, lambda index: self._fed(chosen[index])[1])
 
     def _seen(self, session: Session, metric: Metric) -> Iterator[Any]:
         beside = float_session(self.real, self.operators) if metric.needs_real else None

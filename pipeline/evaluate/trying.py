@@ -53,12 +53,14 @@ def at_task(dataset: Ground, name: str) -> Callable[[Graph], float]:
 
 @dataclass(frozen=True)
 class Trying:
-    """The nodes to blame, all of them, the worst first; `dataset` where one is evaluated."""
+    """The nodes to blame, all of them, the worst first; `dataset` where one is evaluated, and
+    `unlike` where it is not what the model was calibrated with."""
 
     model: Model
     losers: Sequence[Blamed]
     on_cpu: Sequence[Blamed]
     dataset: Ground | None
+    unlike: str = ""
 
     def cosine(self, _: Asked) -> Measure:
         model = self.model
@@ -87,6 +89,8 @@ def judged(wish: Asked, trying: Trying) -> Judged:
         return Judged(wish.number, wish.what, True)
     if wish.kind not in MEASURES:
         return Judged(wish.number, wish.what, False)
+    if wish.kind == "metric" and trying.unlike:
+        return Judged(wish.number, wish.what, False, unlike=trying.unlike)
     is_placement = wish.kind == "cpu_nodes"
     blamed = trying.on_cpu if is_placement else trying.losers
     mending = None if trying.model.is_fixed else _mending(wish, trying, [b.node for b in blamed])

@@ -51,10 +51,14 @@ class Judged:
     met: bool
     blamed: tuple[Blamed, ...] = ()
     mending: Mending | None = None
+    unlike: str = ""  # what the calibration data did not show, where that is to blame
 
     @property
     def advice(self) -> str:
         """For whoever has to mend it: several lines."""
+        if self.unlike:
+            hint = "calibrate with data like those that are evaluated: see `data:` and `dataset:`"
+            return f"{self.unlike}\n{hint}"
         lines = ["most to blame:", *(f"  {one}" for one in self.blamed)] if self.blamed else []
         if not self.blamed and self.mending is None:
             return "`npumake perf` tells what each layer costs"
@@ -97,7 +101,8 @@ def _judged(document: Any) -> Judged:
         Blamed(each["node"], each["lost"], tuple(each["origin"])) for each in document["blamed"]
     ]
     mending = document["mending"] and Mending(**document["mending"])
-    return Judged(document["index"], document["what"], document["met"], tuple(blamed), mending)
+    said = {name: document[name] for name in ("index", "what", "met", "unlike")}
+    return Judged(blamed=tuple(blamed), mending=mending, **said)
 
 
 def _figure(value: float) -> str:

@@ -2,7 +2,8 @@
 
 optimized_float in float · calibrated in float with Q/DQ · quantized in exact integers
 
-Where an answer is far off, the node to blame is found out over the first WITNESSES samples.
+Where an answer is far off, the node to blame is found out over the first WITNESSES samples, and
+what is advised has been tried.
 """
 
 from __future__ import annotations
@@ -15,14 +16,16 @@ from pipeline.data.samples import Samples
 from pipeline.debug.compare import compare
 from pipeline.debug.compared import Comparison
 from pipeline.debug.guilt import guilty
+from pipeline.debug.remedy import Making
 from pipeline.debug.sensitivity import Patient
 from pipeline.graph import Graph
 from pipeline.progress import track
 from pipeline.project.files import SourceFiles
-from pipeline.project.sections import Quantization
+from pipeline.project.sections import Calibration, Quantization
 from pipeline.quant.qdq import DEFAULT
 from pipeline.quant.recipe import Recipe
 from pipeline.quant.rescale import rescaled
+from pipeline.quant.statistics import Statistics
 from pipeline.targets.target import Target
 
 WITNESSES = 4
@@ -30,10 +33,12 @@ WITNESSES = 4
 
 def comparison(
     optimized_float: Graph,
+    statistics: Statistics,
     recipe: Recipe,
     calibrated: Graph,
     quantized: Graph,
     samples: Samples,
+    calibration: Calibration,
     target: Target,
     sources: SourceFiles,
     custom_operators: Sequence[str] = (),
@@ -44,4 +49,6 @@ def comparison(
     real = rescaled(optimized_float, recipe.factors)  # its tensors are those that have the grids
     found = compare(real, calibrated, quantized, feeds, target, operators)
     patient = Patient(calibrated, Samples(samples.names[:WITNESSES], samples.read), operators)
-    return replace(found, guilty=guilty(found, patient, real, target, quantization))
+    made_of = (optimized_float, statistics, recipe, samples, target, operators)
+    making = Making(*made_of, calibration, quantization)
+    return replace(found, guilty=guilty(found, patient, making))

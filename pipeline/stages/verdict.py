@@ -1,7 +1,8 @@
 """verdict: every gate against what was measured; where one is not met, the guilty and a remedy.
 
 A blamed node is one of those that lose most themselves. What is advised has been tried: the model
-was quantized that way and measured again, in float with Q/DQ.
+was quantized that way and measured again, in float with Q/DQ. Where numbers are cut off of what is
+evaluated, it was calibrated with other data, and no other bits would help.
 """
 
 from __future__ import annotations
@@ -9,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pipeline.compilers.handover import Handover
-from pipeline.custom.operators import declared
+from pipeline.custom.operators import Operators, declared
 from pipeline.data.samples import Samples
 from pipeline.debug.blame import local_losses
 from pipeline.debug.compared import Comparison, Row
+from pipeline.debug.guilt import suspects
+from pipeline.debug.sensitivity import Patient
 from pipeline.evaluate.figures import Figures
 from pipeline.evaluate.gates import Measured, asked
-from pipeline.evaluate.scored import ground
+from pipeline.evaluate.scored import Ground, ground
 from pipeline.evaluate.trying import Model, Trying, judged
 from pipeline.evaluate.verdict import Blamed, Judged, Verdict
 from pipeline.graph import Graph
@@ -27,6 +30,8 @@ from pipeline.quant.recipe import Recipe
 from pipeline.quant.rescale import rescaled
 from pipeline.stages.compiled import Compiled
 from pipeline.targets.target import Target
+
+LOOKS = 4  # pictures
 
 
 def verdict(
@@ -66,8 +71,22 @@ def verdict(
     losers = [Blamed(*loss) for loss in losses if loss.lost > 0]
     on_cpu = [Blamed(row.node, None, row.origin) for row in _on_cpu(comparison)]
     model = Model(optimized_float, recipe, samples, target, operators, quantization)
-    trying = Trying(model, losers, on_cpu, dataset)
+    unlike = "" if dataset is None else _unlike(calibrated, samples, dataset, operators)
+    trying = Trying(model, losers, on_cpu, dataset, unlike)
     return Verdict(target.name, tuple(judged(wish, trying) for wish in wishes))
+
+
+def _unlike(graph: Graph, samples: Samples, dataset: Ground, operators: Operators) -> str:
+    """What is cut off of what is evaluated and not of the data to calibrate with; empty where
+    nothing is."""
+    few = Samples(samples.names[:LOOKS], samples.read)
+    known = {one.node for one in suspects(Patient(graph, few, operators)) if one.is_fault}
+    first = suspects(Patient(graph, dataset.samples(LOOKS), operators))[:1]
+    return "".join(
+        f"{one.node}: of what is evaluated {one.cause}, of the calibration data they are not"
+        for one in first
+        if one.is_fault and one.is_clipped and one.node not in known
+    )
 
 
 def _latency(compiled: Compiled, target: Target, gates: Sequence[Gate]) -> Latency | None:

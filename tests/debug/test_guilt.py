@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
+import trained
 from debug.test_sensitivity import patient
 
 from pipeline.debug.guilt import suspects
 from pipeline.debug.sensitivity import Patient
-from pipeline.engine.lower import Q
-from pipeline.graph import Graph, array
+from pipeline.engine.lower import DQ, Q
+from pipeline.graph import Graph, array, producer
+from pipeline.quant.integers import with_integer_weights
+from pipeline.targets.target import Activations
 
 LAYERS = [
     *(("repvgg", share) for share in (0.05, 0.2, 0.35, 0.5, 0.65, 0.8)),
@@ -20,15 +24,20 @@ LAYERS = [
 ]
 
 
-def with_fault(calibrated: Graph, name: str, factor: float) -> Graph:
-    """The scale of one calibration node times `factor`."""
-    graph = calibrated.copy()
-    (quantizer,) = (node for node in graph.nodes(Q) if node.name == name)
-    (use,) = quantizer.outputs[0].uses()
-    scale = array(quantizer.inputs[1])
-    fault = graph.constant("fault", (scale * np.float32(factor)).astype(np.float32))
-    graph.set_inputs(quantizer, {1: fault})
-    graph.set_inputs(use.node, {1: fault})
+def scaled(graph: Graph, name: str, factor: float) -> Graph:
+    """The scale of one Q and its DQ, or of one DQ, times `factor`."""
+    return altered(graph, name, 1, lambda scale: (scale * factor).astype(np.float32))
+
+
+def altered(graph: Graph, name: str, at: int, change: Callable[[np.ndarray], np.ndarray]) -> Graph:
+    graph = graph.copy()
+    (node,) = (node for node in graph.nodes(Q, DQ) if node.name == name)
+    value = array(node.inputs[at])
+    assert value is not None
+    wrong = graph.constant("fault", change(value))
+    readers = [use.node for use in node.outputs[0].uses()] if node.op_type == Q else []
+    for each in (node, *readers):
+        graph.set_inputs(each, {at: wrong})
     return graph
 
 
@@ -38,7 +47,7 @@ def test_a_scale_times_four_is_named_first(name, share):
     inputs = {str(value.name) for value in examined.calibrated.inputs}
     layers = [one for one in examined.nodes if one.tensor not in inputs]
     fault = layers[int(share * len(layers))]
-    faulty = with_fault(examined.calibrated, fault.name, 4.0)
+    faulty = scaled(examined.calibrated, fault.name, 4.0)
     first = suspects(Patient(faulty, examined.samples))[0]
     assert first.node in fault.owners
     assert first.saved > 0.5 * first.lost or fault.kind == "weight"
@@ -55,7 +64,30 @@ def test_where_every_grid_fits_the_most_sensitive_node_is_first(name):
 def test_a_grid_four_times_too_small_clips():
     examined = patient("repvgg")
     fault = [one for one in examined.nodes if one.kind == "activation"][3]
-    faulty = replace(examined, calibrated=with_fault(examined.calibrated, fault.name, 0.25))
+    faulty = replace(examined, calibrated=scaled(examined.calibrated, fault.name, 0.25))
     first = suspects(replace(faulty, remembered={}))[0]
     assert first.node in fault.owners
     assert first.is_clipped
+
+
+@pytest.mark.parametrize("number", [0, 2, 4])
+def test_a_scale_of_weights_that_its_bias_does_not_know_is_named(number):
+    """What is made is four times as large, and so is all behind it."""
+    examined = patient("repvgg")
+    whole = with_integer_weights(examined.calibrated)
+    fault = [node for node in whole.nodes("Conv") if len(node.inputs) > 2][number]
+    weight = producer(fault.inputs[1])
+    first = suspects(Patient(scaled(whole, str(weight.name), 4.0), examined.samples))[0]
+    assert first.node == fault.name
+    assert first.cause.startswith("the scale of its bias is 0.25 times that of its input")
+
+
+def test_a_zero_point_that_is_off_by_a_quarter_is_named():
+    chip = replace(trained.PER_CHANNEL, activations=Activations("int8", False))
+    made = trained.calibrated(trained.network("repvgg"), chip)
+    examined = replace(patient("repvgg", 32), calibrated=made)
+    fault = [one for one in examined.nodes if one.kind == "activation"][2]
+    wrong = altered(made, fault.name, 2, lambda zero: (zero + 64).astype(np.int8))
+    first = suspects(replace(examined, calibrated=wrong))[0]
+    assert first.node in fault.owners
+    assert "its zero point is off: 25% of its codes are unused" in first.cause

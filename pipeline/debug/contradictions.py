@@ -1,0 +1,61 @@
+"""Contradictions: scales of one model that cannot all be right. No number has to be seen for it.
+
+a bias is added to sums of x * w             scale of b = scale of x * scale of w, by channel
+codes are read on the grid they are made on  scale of DQ = scale of Q
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from pipeline.debug.calibration_nodes import CalibrationNode, whole
+from pipeline.engine.lower import DQ
+from pipeline.engine.rules import RULES
+from pipeline.graph import Graph, Node, Value, array, producer
+from pipeline.quant.placement import ALIKE
+from pipeline.quant.qdq import groups_of_scales
+
+ALLOWED = 0.01  # float32 scales agree to 1e-6
+
+
+def contradictions(graph: Graph, nodes: Iterable[CalibrationNode]) -> dict[str, str]:
+    """A remark by the node that has one, in the order of the graph."""
+    found: dict[str, str] = {}
+    for node in graph.nodes():
+        if not node.domain and node.op_type in RULES and 2 in RULES[node.op_type].weights:
+            remark = "the scale of its bias is {:.4g} times that of its input times its weights'"
+            found |= _told(str(whole(node).name), _of_bias(node), remark)
+    values = graph.values()
+    for one in nodes:
+        remark = f"`{one.tensor}` is read with {{:.4g}} times the scale it is written with"
+        factor = _median(_scale(values[one.real]), one.scale)
+        for owner in one.owners:
+            found |= _told(owner, factor, remark)
+    return found
+
+
+def _told(node: str, factor: float, remark: str) -> dict[str, str]:
+    return {node: remark.format(factor)} if abs(factor - 1.0) > ALLOWED else {}
+
+
+def _of_bias(node: Node) -> float:
+    """scale_b / (scale_x * scale_w), 1 where not all of them are known."""
+    s_x, s_w, s_b = (_scale(v) for v in (*node.inputs, None)[:3])
+    if s_x is None or s_w is None or s_b is None:
+        return 1.0
+    return _median(s_b.ravel(), s_x.ravel() * np.tile(s_w.ravel(), groups_of_scales(node)))
+
+
+def _median(scale: np.ndarray | None, other: np.ndarray) -> float:
+    """Over channels."""
+    return 1.0 if scale is None else float(np.median(scale.astype(np.float64) / other))
+
+
+def _scale(value: Value | None) -> np.ndarray | None:
+    """Of the DQ that makes the value, through what only moves it."""
+    maker = None if value is None else producer(value)
+    while maker is not None and maker.op_type in ALIKE:
+        maker = None if maker.inputs[0] is None else producer(maker.inputs[0])
+    return array(maker.inputs[1]) if maker is not None and maker.op_type == DQ else None

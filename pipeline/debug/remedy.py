@@ -1,0 +1,130 @@
+"""Remedy: YAML that brings a broken build closer to its float model, tried before it is told.
+
+A trial is the model in float with Q/DQ, over the samples held out: with the ranges of another
+method where the grid of the node to blame does not fit, else with the node in int16, else on the
+CPU. Its figure is the cosine of the answer that comes off worst. Weights are not rounded anew in a
+trial and no bias is corrected, before or after: they follow what is quantized, and cost minutes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import yaml
+
+from pipeline.custom.operators import Operators
+from pipeline.data.samples import Samples, made_up
+from pipeline.errors import GraphError, ProjectError
+from pipeline.graph import Graph
+from pipeline.project.sections import Calibration, Method, Quantization
+from pipeline.quant.bench import FEW, held_out
+from pipeline.quant.judge import judge
+from pipeline.quant.loaded import LOAD
+from pipeline.quant.observe import observe
+from pipeline.quant.promotion import Promoted, candidates, promoted, section
+from pipeline.quant.recipe import Recipe
+from pipeline.quant.rescale import rescaled
+from pipeline.quant.search import plain
+from pipeline.quant.statistics import Statistics
+from pipeline.quant.trials import GAIN
+from pipeline.targets.target import Target
+
+METHODS: tuple[Method, ...] = ("max", "mse")
+KINDS: tuple[Promoted, ...] = ("int16", "cpu")
+
+
+@dataclass(frozen=True)
+class Making:
+    """What a calibrated graph is made of; `statistics` are those of `graph`, before it is
+    rescaled."""
+
+    graph: Graph
+    statistics: Statistics
+    recipe: Recipe
+    samples: Samples
+    target: Target
+    operators: Operators
+    calibration: Calibration
+    quantization: Quantization
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether there is nothing to try: a model that brings its scales keeps them."""
+        return self.recipe.method == LOAD or not self.samples or made_up(self.samples)
+
+
+class Remedy(NamedTuple):
+    """The YAML, and the cosine without it and with it."""
+
+    yaml: str
+    before: float
+    after: float
+
+
+class _Trial(NamedTuple):
+    yaml: str
+    recipe: Recipe
+    quantization: Quantization
+
+
+def remedied(making: Making, node: str, is_misfit: bool, enough: float) -> Remedy | None:
+    """What mends most, or the first that brings the cosine to `enough`; None where nothing gives
+    back GAIN of what is lost."""
+    if making.is_fixed:
+        return None
+    before = _cosine(making, making.recipe, making.quantization)
+    best = Remedy("", before, 1.0 - (1.0 - before) * (1.0 - GAIN))
+    for trial in _trials(making, node, is_misfit):
+        after = _cosine(making, trial.recipe, trial.quantization)
+        if after > best.after:
+            best = Remedy(trial.yaml, before, after)
+        if best.yaml and best.after >= enough:
+            break
+    return best if best.yaml else None
+
+
+def _trials(making: Making, node: str, is_misfit: bool) -> Iterator[_Trial]:
+    if is_misfit:
+        yield from _methods(making)
+    for kind in KINDS:
+        if node in _known(making, kind):
+            asked = promoted(making.graph, making.target, making.quantization, [node], kind)
+            yield _Trial(_line("quantization", section(asked)), making.recipe, asked)
+
+
+def _methods(making: Making) -> Iterator[_Trial]:
+    recipe, real = making.recipe, rescaled(making.graph, making.recipe.factors)
+    statistics = making.statistics
+    if recipe.factors:  # other tensors than those that were measured
+        statistics = observe(real, making.samples, making.operators)
+    for method in METHODS:
+        asked = replace(making.calibration, method=method)
+        made = plain(real, statistics, asked, recipe.symmetric)
+        kept = replace(made, factors=recipe.factors, wide=recipe.wide)
+        yield _Trial(_line("calibration", {"method": method}), kept, making.quantization)
+
+
+def _cosine(making: Making, recipe: Recipe, quantization: Quantization) -> float:
+    """What the chip refuses is no remedy."""
+    numbers = held_out(len(making.samples))[: FEW - 1]
+    names = tuple(making.samples.names[number] for number in numbers)
+    few = Samples(names, lambda index: making.samples.read(numbers[index]))
+    plainly = replace(recipe, switches=())
+    try:
+        score = judge(making.graph, plainly, few, making.target, making.operators)
+        return score(quantization).cosine
+    except (GraphError, ProjectError):
+        return -1.0
+
+
+def _known(making: Making, kind: Promoted) -> dict[str, int]:
+    try:
+        return candidates(making.graph, making.target, making.quantization, kind)
+    except ProjectError:  # the chip has nothing to promote to
+        return {}
+
+
+def _line(key: str, said: object) -> str:
+    return yaml.safe_dump({key: said}, default_flow_style=True, width=10**6).strip()[1:-1]

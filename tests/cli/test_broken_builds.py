@@ -1,0 +1,71 @@
+"""A build that is broken in one place: what the console says is where, and what helps."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from debug.test_guilt import scaled
+from workspaces import Workspace, add_evaluation
+
+from pipeline.graph import Graph
+
+LOADED = """
+model: {path: trained_quantized.onnx}
+data: {image: {files: codes/*.npy}}
+calibration: {method: load}
+targets: [rdk-x5]
+"""
+ASKED = "digits:rdk-x5/comparison"
+
+
+def said_of(workspace: Workspace, asked: str = ASKED) -> str:
+    """By the build, a line for whom it blames and one for what to try."""
+    output = workspace.npumake("build", asked, check=False).stdout
+    found = [line for line in output.splitlines() if line.startswith(("worst node:", "try:"))]
+    return "\n".join(found)
+
+
+def load(workspace: Workspace, model: Graph) -> None:
+    """Make the project one of a model that brings its scales."""
+    project = workspace.project
+    model.save(project / "trained_quantized.onnx")
+    (project / "codes").mkdir()
+    for file in sorted((project / "samples").glob("*.npy"))[:8]:
+        np.save(project / "codes" / file.name, np.load(file).astype(np.float32) - 128)
+    (project / "project.yaml").write_text(LOADED)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "blamed", "cause"),
+    [
+        ("down_relu6_quantized", "down_conv", "bits are unused"),
+        ("block2_depthwise_fused_weight_dequantized", "block2_depthwise", "the scale of its bias"),
+    ],
+)
+def test_a_wrong_scale_that_the_model_brings(
+    built_once: Workspace, fresh: Workspace, name: str, blamed: str, cause: str
+) -> None:
+    made = Graph.load(built_once.project / "out" / "quantized.rdk-x5.onnx")
+    load(fresh, scaled(made, name, 4.0))
+    said = said_of(fresh)
+    assert said.startswith(f"worst node: {blamed} ")
+    assert cause in said
+    first, *_ = json.loads(fresh.npumake("debug", "blame", "digits:rdk-x5", "--json").stdout)
+    assert first["node"] == blamed
+    assert cause in first["cause"]
+
+
+@pytest.mark.slow
+def test_what_was_calibrated_with_other_data_says_so(fresh: Workspace) -> None:
+    for file in Path(fresh.project / "samples").glob("*.npy"):
+        np.save(file, np.load(file) // 4)
+    add_evaluation(fresh, 30)
+    (fresh.project / "gates.yaml").write_text("- {metric: top1, max_drop: 5}\n")
+    output = fresh.npumake("build", "digits:rdk-x5/gates", check=False).stdout
+    said = output.partition("hint: ")[2]
+    assert said.startswith("preprocess_image: of what is evaluated values are clipped at ")
+    assert "calibrate with data like those that are evaluated" in said
