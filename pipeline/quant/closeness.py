@@ -1,17 +1,9 @@
 """Closeness: how near the answers of a quantized model are to the float model's, 1 for the same.
 
-An answer that is one vector is as close as its cosine. One that is a distribution is told by the
-logits x behind it. Their cosine sees a thousand classes alike, and what cuts off the largest logits
-hardly moves it; what counts is how much of what the answers tell of the samples is lost:
-
-    p, q      softmax of x of the float model and of the quantized one;  m = mean of p over samples
-    v         what the samples tell apart: mean over n of KL(p || m)
-    e         what is lost of it: mean over n of KL(p || q);  lost = e / (e + v)
-
-Of an answer that says something of many positions, a detector's, a cosine sees what is large, not
-what is meant: the background among thousands of positions, the 300 pixels beside a score of 0.9,
-the place of a box in the picture, which follows from its position. So, for a sample n, position p,
-channel c:
+An answer that is one vector, such as the logits of a classifier, is as close as its cosine. Of an
+answer that says something of many positions, a detector's, a cosine sees what is large, not what is
+meant: the background among thousands of positions, the 300 pixels beside a score of 0.9, the place
+of a box in the picture, which follows from its position. So, for a sample n, position p, channel c:
 
     a, b      what the float model and the quantized one answer;  m = mean of a over the samples
     scores    the channels within 0 ... 1, unless there are four, which are a box
@@ -41,7 +33,7 @@ It is thus about what is given back without the one sample that counts most, or 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -104,7 +96,6 @@ class Yardstick:
     """What others are held against: the answers of the float model."""
 
     real: Answers
-    logits: Collection[int] = ()  # the outputs that are those of one distribution
 
     def figure(self, made: Answers) -> Figure:
         """Of other answers to the same samples. Raises ValueError if the shapes differ."""
@@ -112,21 +103,19 @@ class Yardstick:
         for a, b in ((x, y) for pair in pairs for x, y in zip(*pair, strict=True)):
             if a.shape != b.shape:
                 raise ValueError(f"shapes differ: {a.shape} and {b.shape}")
-        singles = [n for n in range(len(self.real[0])) if n not in self._fields]
-        ways = [self._told_lost if n in self.logits else self._vector_lost for n in singles]
-        alone = [lost(made, n) for lost, n in zip(ways, singles, strict=True)]
-        lost = np.max([*alone, *self._fields_lost(made)], 0)
+        vectors = [
+            self._vector_lost(made, index)
+            for index in range(len(self.real[0]))
+            if index not in self._fields
+        ]
+        lost = np.max([*vectors, *self._fields_lost(made)], 0)
         first, *others = np.round(1.0 - lost, DIGITS).tolist()
         return Figure(first, tuple(others))
 
     @cached_property
     def _fields(self) -> dict[int, Field]:
         columns = [[sample[index] for sample in self.real] for index in range(len(self.real[0]))]
-        return {
-            index: _field(column)
-            for index, column in enumerate(columns)
-            if index not in self.logits and _many(column)
-        }
+        return {index: _field(column) for index, column in enumerate(columns) if _many(column)}
 
     @cached_property
     def _said(self) -> dict[int, Floats]:
@@ -148,19 +137,6 @@ class Yardstick:
         parts = list(enumerate(agreement(a[index], b[index]) for a, b in pairs))
         sums = (sum((p for n, p in parts if n != out), Agreement()) for out in self._left_out)
         return np.array([1.0 - total.cosine for total in sums])
-
-    def _told_lost(self, made: Answers, index: int) -> Floats:
-        """Of the logits of one distribution."""
-        real, other = (
-            np.array([_log_softmax(sample[index]) for sample in answers])
-            for answers in (self.real, made)
-        )
-        p = np.exp(real)
-        usual = p.mean(0) if len(p) > 1 else np.full_like(p, 1 / p.shape[1])
-        v = (p * (real - np.log(np.where(usual, usual, 1.0)))).sum(1).mean()
-        e = (p * (real - other)).sum(1)
-        means = [e.mean() if out is None else np.delete(e, out).mean() for out in self._left_out]
-        return _share(np.maximum(means, 0.0), np.maximum(v, 0.0))
 
     def _fields_lost(self, made: Answers) -> list[Floats]:
         """Of the answers with scores together, and of each of the others."""
@@ -210,13 +186,6 @@ def positions(answer: np.ndarray) -> Floats:
     if answer.ndim == 4 and dims[1] != dims[2]:
         axis = 1
     return np.moveaxis(answer, axis, -1).reshape(-1, dims[axis]).astype(np.float64)
-
-
-def _log_softmax(logits: np.ndarray) -> Floats:
-    x = logits.ravel().astype(np.float64)
-    with np.errstate(invalid="ignore"):
-        x = x - x.max()
-        return x - np.log(np.exp(x).sum())
 
 
 def _many(column: Sequence[np.ndarray]) -> bool:

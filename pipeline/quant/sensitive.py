@@ -27,7 +27,7 @@ from pipeline.engine.fusion import result
 from pipeline.engine.mixed import float_session
 from pipeline.engine.parallel import side_by_side
 from pipeline.graph import Graph, Node
-from pipeline.quant.bench import Bench, Ground, before_softmax, distributions
+from pipeline.quant.bench import Bench, Ground, before_softmax
 from pipeline.quant.closeness import Answers, Yardstick
 from pipeline.quant.grids import Grid
 from pipeline.quant.laid import grids_of
@@ -98,7 +98,7 @@ def _noise(graph: Graph, grids: Mapping[str, Grid], bench: Bench) -> dict[str, f
         session = float_session(model, bench.operators)
         return list(side_by_side(lambda feed: session.run(None, feed), few))
 
-    yardstick = Yardstick(answers(real), distributions(graph))
+    yardstick = Yardstick(answers(real))
     values = real.values()
     return {
         name: 1.0 - yardstick.figure(answers(_probe(real, name, grid))).closeness
