@@ -108,7 +108,8 @@ def test_it_needs_no_samples(tmp_path):
     none.save(tmp_path / "samples.npz")
     assert len(Samples.load(tmp_path / "samples.npz")) == 0
     made = calibrated(graph, LOADED, NO_SAMPLES, NPU, {})
-    compared = comparison(graph, LOADED, made, quantized(made, NPU), none, NPU, {})
+    asked = (none, Calibration("load"), NPU, {})
+    compared = comparison(graph, NONE, LOADED, made, quantized(made, NPU), *asked)
     assert compared.samples == 0
     assert [(row.type, row.on) for row in compared.rows] == [
         ("Conv+Relu", "DNPU"),
@@ -141,7 +142,8 @@ def test_a_node_may_be_kept_from_the_chip_though_the_model_brings_its_scales():
     kept = Quantization(cpu=("c",))
     assert recipe(graph, NONE, NO_SAMPLES, Calibration("load"), NPU, {}, (), kept) == LOADED_HERE
     made = calibrated(graph, LOADED, NO_SAMPLES, NPU, {}, (), kept)
-    compared = comparison(graph, LOADED, made, quantized(made, NPU), NO_SAMPLES, NPU, {})
+    asked = (NO_SAMPLES, Calibration("load"), NPU, {})
+    compared = comparison(graph, NONE, LOADED, made, quantized(made, NPU), *asked)
     assert {row.node: row.on for row in compared.rows} == {"c": "CPU", "y": "DNPU"}
     wide = Quantization({"*": "int16"})
     with pytest.raises(ProjectError, match="`types` would ignore them"):
