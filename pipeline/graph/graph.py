@@ -69,7 +69,8 @@ class Graph:
     def constant(self, name: str, array: np.ndarray) -> Value:
         """A new initializer; `name` gets a number when it is taken."""
         name = self.free_name(name)
-        tensor = ir.tensor(np.asarray(array, order="C"), name=name)
+        # Not `ir.tensor`: it asks what it was given, which costs more than all else here.
+        tensor = ir.Tensor(np.asarray(array, order="C"), name=name)
         value = ir.Value(
             name=name,
             type=ir.TensorType(tensor.dtype),

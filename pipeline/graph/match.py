@@ -17,7 +17,7 @@ def attribute(node: ir.Node, name: str, default: Any = None) -> Any:
     found = node.attributes.get(name)
     if found is None or found.value is None:
         return default
-    if isinstance(found.value, ir.TensorProtocol):
+    if found.type == ir.AttributeType.TENSOR:
         return found.value.numpy()
     return tuple(found.value) if isinstance(found.value, list | tuple) else found.value
 

@@ -22,8 +22,9 @@ of all values are zero, which every T represents exactly; left in, they outweigh
 comes out several times too small.
 
 Within a chunk Q is one number, so the sum falls apart into prefix sums: sum P log P over bins and
-(mass of P) * log Q per chunk. All candidates are evaluated as one table of (candidates, LEVELS);
-of more than CANDIDATES bins every 2nd, 4th, ... is one, so that the table is never larger.
+(mass of P) * log Q per chunk. All candidates whose divergence is finite are evaluated as one table
+of (candidates, LEVELS); of more than CANDIDATES bins every 2nd, 4th, ... is one, so that the table
+is never larger.
 """
 
 from __future__ import annotations
@@ -93,9 +94,16 @@ def _kl(statistics: Histogram, calibration: Calibration, _: bool) -> float:
     if used <= LEVELS:
         return _max(statistics, calibration, False)
     candidates = np.arange(used, LEVELS - 1, -max(calibration.bins // CANDIDATES, 1))[::-1]
-    divergence = _divergences(counts[:used], candidates)
-    best = float(candidates[int(np.argmin(divergence))])
+    kept = _finite(counts[:used], candidates)
+    best = float(kept[int(np.argmin(_divergences(counts[:used], kept)))])
     return float(np.ldexp(best * width, statistics.exponent))
+
+
+def _finite(h: np.ndarray, candidates: np.ndarray) -> np.ndarray:
+    """Those of `candidates` whose divergence is not infinite; the last, all of `h`, is one."""
+    total, last = h.sum(), h[candidates - 1]
+    outliers = total - np.cumsum(h)[candidates - 1]
+    return candidates[((last > 0) | (outliers == 0)) & (outliers <= total / LEVELS)]
 
 
 def _divergences(h: np.ndarray, candidates: np.ndarray) -> np.ndarray:
@@ -116,9 +124,7 @@ def _divergences(h: np.ndarray, candidates: np.ndarray) -> np.ndarray:
     q = chunk_mass / np.maximum(chunk_bins, 1) / np.maximum(kept, 1)[:, None]
     log_q = np.log(q, where=q > 0, out=np.zeros_like(q))
     p_log_q = (chunk_mass / total * log_q).sum(axis=1)
-    divergence = p_log_p - p_log_q - outliers / total * log_q[:, -1]
-    refused = ((last == 0) & (outliers > 0)) | (outliers > total / LEVELS)
-    return np.where(refused, np.inf, divergence)
+    return p_log_p - p_log_q - outliers / total * log_q[:, -1]
 
 
 def _xlogx(p: np.ndarray) -> np.ndarray:

@@ -18,8 +18,9 @@ from pipeline.targets.target import Target
 
 
 def quantized(calibrated: Graph, target: Target) -> Graph:
-    graph = seated(calibrated) if target.rounding == TWICE else calibrated.copy()
+    graph = seated(calibrated) if target.rounding == TWICE else calibrated
     if target.gemm_as_conv:
+        graph = graph.copy()
         gemm_as_conv(graph)
     graph = with_integer_weights(graph)
     describe_outputs(graph)
