@@ -6,7 +6,7 @@ codes are read on the grid they are made on  scale of DQ = scale of Q
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -23,10 +23,9 @@ ALLOWED = 0.01  # float32 scales agree to 1e-6
 def contradictions(graph: Graph, nodes: Iterable[CalibrationNode]) -> dict[str, str]:
     """A remark by the node that has one, in the order of the graph."""
     found: dict[str, str] = {}
-    for node in graph.nodes():
-        if not node.domain and node.op_type in RULES and 2 in RULES[node.op_type].weights:
-            remark = "the scale of its bias is {:.4g} times that of its input times its weights'"
-            found |= _told(str(whole(node).name), _of_bias(node), remark)
+    remark = "the scale of its bias is {:.4g} times that of its input times its weights'"
+    for node, factor in bias_factors(graph):
+        found |= _told(str(whole(node).name), factor, remark)
     values = graph.values()
     for one in nodes:
         remark = f"`{one.tensor}` is read with {{:.4g}} times the scale it is written with"
@@ -36,16 +35,27 @@ def contradictions(graph: Graph, nodes: Iterable[CalibrationNode]) -> dict[str, 
     return found
 
 
+def bias_factors(graph: Graph) -> Iterator[tuple[Node, float]]:
+    """scale_b / (scale_x * scale_w) of every node of which all three are known."""
+    for node in graph.nodes():
+        if node.domain or node.op_type not in RULES or 2 not in RULES[node.op_type].weights:
+            continue
+        s_x, s_w, s_b = (_scale(v) for v in (*node.inputs, None)[:3])
+        if s_x is not None and s_w is not None and s_b is not None:
+            meant = s_x.ravel() * np.tile(s_w.ravel(), groups_of_scales(node))
+            yield node, _median(s_b.ravel(), meant)
+
+
+def dequantizer(value: Value | None) -> Node | None:
+    """The DQ that makes the value, through what only moves it."""
+    maker = None if value is None else producer(value)
+    while maker is not None and maker.op_type in ALIKE:
+        maker = None if maker.inputs[0] is None else producer(maker.inputs[0])
+    return maker if maker is not None and maker.op_type == DQ else None
+
+
 def _told(node: str, factor: float, remark: str) -> dict[str, str]:
     return {node: remark.format(factor)} if abs(factor - 1.0) > ALLOWED else {}
-
-
-def _of_bias(node: Node) -> float:
-    """scale_b / (scale_x * scale_w), 1 where not all of them are known."""
-    s_x, s_w, s_b = (_scale(v) for v in (*node.inputs, None)[:3])
-    if s_x is None or s_w is None or s_b is None:
-        return 1.0
-    return _median(s_b.ravel(), s_x.ravel() * np.tile(s_w.ravel(), groups_of_scales(node)))
 
 
 def _median(scale: np.ndarray | None, other: np.ndarray) -> float:
@@ -54,8 +64,5 @@ def _median(scale: np.ndarray | None, other: np.ndarray) -> float:
 
 
 def _scale(value: Value | None) -> np.ndarray | None:
-    """Of the DQ that makes the value, through what only moves it."""
-    maker = None if value is None else producer(value)
-    while maker is not None and maker.op_type in ALIKE:
-        maker = None if maker.inputs[0] is None else producer(maker.inputs[0])
-    return array(maker.inputs[1]) if maker is not None and maker.op_type == DQ else None
+    maker = dequantizer(value)
+    return None if maker is None else array(maker.inputs[1])

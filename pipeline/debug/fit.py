@@ -115,7 +115,7 @@ class Fit(NamedTuple):
 def fits(patient: Patient) -> dict[str, Fit]:
     """Of every calibration node with a grid of its own, over all samples in float, by its name.
     Raises GraphError."""
-    nodes = [one for one in patient.nodes if not _is_handed_on(patient.calibrated, one)]
+    nodes = [one for one in patient.nodes if not is_handed_on(patient.calibrated, one)]
     found = {
         one.name: _fit(one, seen(one, weight(patient.calibrated, one)))
         for one in nodes
@@ -147,7 +147,7 @@ def seen(one: CalibrationNode, values: np.ndarray) -> Seen:
     return Seen(rows.min(axis=1), rows.max(axis=1), lost2, clipped2, outside, rows.shape[1])
 
 
-def _is_handed_on(graph: Graph, one: CalibrationNode) -> bool:
+def is_handed_on(graph: Graph, one: CalibrationNode) -> bool:
     """Whether the grid is that of what is pooled, moved or joined here, or of what it is joined
     to."""
     values = graph.values()

@@ -23,6 +23,7 @@ from pipeline.debug.fit import Fit, fits
 from pipeline.debug.probing import Probing, Sums
 from pipeline.debug.remedy import Making, remedied
 from pipeline.debug.sensitivity import Patient, groups_of, sensitivities
+from pipeline.debug.witnesses import as_meant, convicted, shifted, witnesses
 from pipeline.engine.lower import DQ, Q
 from pipeline.graph import Graph, Node, Value, origin, reads
 from pipeline.quant.loaded import LOAD
@@ -52,9 +53,11 @@ class _Misfit(NamedTuple):
 def suspects(patient: Patient) -> list[Suspect]:
     """Every node that quantizes, the guiltiest first, of equals the one nearer the input. Raises
     GraphError."""
+    patient = as_meant(patient)
     groups = groups_of(patient, "node")
     losses = {name: _lost(sums) for name, sums in sensitivities(patient, groups).items()}
-    misfits = {name: fit for name, fit in fits(patient).items() if fit.cause}
+    every = fits(patient)
+    misfits = {name: fit for name, fit in every.items() if fit.cause}
     best: dict[str, tuple[float, _Misfit]] = {}
     for misfit, saved in _saved(patient, groups, losses, misfits):
         if saved > best.get(misfit.node, (0.0, misfit))[0]:
@@ -62,7 +65,7 @@ def suspects(patient: Patient) -> list[Suspect]:
     shows = SHOWS * max(losses.values(), default=0.0)
     noticed = {name: max(shows, _by_readers(patient, of, losses)) for name, (_, of) in best.items()}
     faults = {n: of for n, (saved, of) in best.items() if saved > noticed[n] and of.fit.is_fault}
-    known = _unexplained(patient, {of.name for of in faults.values()})
+    known = _contradicted(patient, every)
     inherited = _inherited(patient.calibrated, {n for n, of in faults.items() if of.fit.is_clipped})
     found = [
         Suspect(
@@ -101,12 +104,19 @@ def _rank(one: Suspect) -> float:
     return -(one.saved if one.is_fault and one.saved else one.lost)
 
 
-def _unexplained(patient: Patient, misfits: Collection[str]) -> dict[str, str]:
-    """The contradictions, but for those that a misfitting grid of what is read accounts for."""
-    blamed = [one for one in patient.nodes if one.name in misfits and one.kind == "activation"]
-    read = {name for one in blamed for name, _ in one.reads if name not in one.owners}
+def _contradicted(patient: Patient, every: Mapping[str, Fit]) -> dict[str, str]:
+    """Remarks on the nodes whose scales the rest of the model contradicts: of a tensor whose own
+    scale is wrong those that make it, not those that read it."""
+    heard = witnesses(patient.calibrated, patient.nodes)
+    factors = convicted(patient.nodes, heard, every)
+    wrong = [one for one in patient.nodes if one.name in factors]
+    read = {name for one in wrong for name, _ in one.reads}
     known = contradictions(patient.calibrated, patient.nodes)
-    return {name: remark for name, remark in known.items() if name not in read}
+    remark = "the scale of what it makes is {:.4g} times the one that its readers were made for"
+    told = {name: remark.format(1 / factors[one.name]) for one in wrong for name in one.owners}
+    if heard:
+        told = shifted(patient.calibrated, patient.nodes) | told
+    return {name: said for name, said in known.items() if name not in read} | told
 
 
 def _inherited(graph: Graph, clipped: Collection[str]) -> set[str]:
@@ -143,6 +153,7 @@ def _is_broken(comparison: Comparison, patient: Patient, making: Making) -> bool
     if making.recipe.method == LOAD:
         if contradictions(patient.calibrated, patient.nodes):
             return True
+        patient = as_meant(patient)
         every = {"": tuple(one.name for one in patient.nodes)}
         cosines += [sums.cosine for sums in sensitivities(patient, every)[""]]
     return min(cosines, default=1.0) < LOW

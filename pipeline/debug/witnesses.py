@@ -1,0 +1,163 @@
+"""Witnesses: what the rest of a model that brings its grids says of the scale of a tensor.
+
+    a bias behind x    was made for one scale of x: scale_b / scale_w
+    what only moves x  gives the codes that it was given, on the grid they came on; an average too
+
+A witness says a factor: what the scale would have to be multiplied by. One that says 1 acquits the
+tensor, and then the end of a grid that starts at zero is meant, as is that start: TFLite lets them
+stand for Relu6 and Relu. All who say the same other factor convict it, two of them always, one
+where that scale fits the numbers better: it ends where a clamp would, or nearer to what it holds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from pipeline.debug.calibration_nodes import CalibrationNode
+from pipeline.debug.contradictions import ALLOWED, bias_factors, dequantizer
+from pipeline.debug.fit import KEEPING, Fit, is_handed_on
+from pipeline.debug.sensitivity import Patient
+from pipeline.engine.fusion import ABSORBING, Bounds, absorbed, bounds, is_clamp
+from pipeline.engine.lower import Q
+from pipeline.graph import Graph, Node, declare, only_consumer, producer, shape
+from pipeline.quant.loaded import EXACT
+
+CLAMP = 6.0  # where Relu6 ends
+ALIKE = EXACT | {"AveragePool", "GlobalAveragePool"}  # the latter as TFLite has them
+CLAMPED = ABSORBING - KEEPING  # an average leaves no interval
+
+Witnesses = Mapping[str, Sequence[float]]  # factors, by the names of calibration nodes
+
+
+class _Clamped(NamedTuple):
+    maker: Node
+    bounds: Bounds
+
+
+def witnesses(graph: Graph, nodes: Iterable[CalibrationNode]) -> Witnesses:
+    """Of the tensors that have any; empty where no bias lies on a grid."""
+    activations = {one.real: one for one in nodes if one.kind == "activation"}
+    found: dict[str, list[float]] = {one.name: [] for one in activations.values()}
+    for node, factor in bias_factors(graph):
+        maker = dequantizer(node.inputs[0])
+        one = None if maker is None else activations.get(str(maker.outputs[0].name))
+        if one is not None:
+            found[one.name].append(factor)
+    if not any(found.values()):
+        return {}
+    values = graph.values()
+    for made in activations.values():
+        mover = producer(values[made.tensor])
+        if mover is None or mover.op_type not in ALIKE or mover.inputs[0] is None:
+            continue
+        given = activations.get(str(mover.inputs[0].name))
+        if given is not None and given.scale.size == made.scale.size == 1:
+            factor = float(made.scale.item() / given.scale.item())
+            found[given.name].append(factor)
+            found[made.name].append(1.0 / factor)
+    return {name: factors for name, factors in found.items() if factors}
+
+
+def convicted(
+    nodes: Iterable[CalibrationNode], heard: Witnesses, fits: Mapping[str, Fit]
+) -> dict[str, float]:
+    """The factor of each tensor whose own scale is the wrong one, by its calibration node."""
+    return {
+        one.name: heard[one.name][0]
+        for one in nodes
+        if one.name in heard and _is_wrong(one, heard[one.name], fits.get(one.name))
+    }
+
+
+def shifted(graph: Graph, nodes: Iterable[CalibrationNode]) -> dict[str, str]:
+    """A remark on whom a clamp keeps from making what is less than zero, on a grid that goes there
+    but has not zero in its middle."""
+    values, found = graph.values(), dict[str, str]()
+    for one in nodes:
+        clamp = producer(values[one.tensor])
+        if clamp is None or not is_clamp(clamp) or bounds(clamp).low != 0.0 or one.scale.size > 1:
+            continue
+        low, high = (float(np.reshape(limit, -1)[0]) for limit in one.limits)
+        is_symmetric = abs(low + high) <= 2 * float(one.scale.item())
+        if low < 0.0 and not is_symmetric and not is_handed_on(graph, one):
+            unused = f"{-low / (high - low):.0%} of its codes are for less"
+            found |= dict.fromkeys(one.owners, f"nothing below zero is made, {unused}")
+    return found
+
+
+def as_meant(patient: Patient) -> Patient:
+    """The same, where the ends of grids that are part of the function are clamps of their own: no
+    pair that is left out takes one with it."""
+    heard = witnesses(patient.calibrated, patient.nodes)
+    if not heard:
+        return patient
+    graph = patient.calibrated.copy()
+    quantizers = {str(node.name): node for node in graph.nodes(Q)}
+    for one in patient.nodes:
+        is_acquitted = any(_is_one(factor) for factor in heard.get(one.name, ()))
+        found = _clamped(quantizers[one.name], one, is_acquitted)
+        if found is not None:
+            _clamp(graph, quantizers[one.name], one, found)
+    graph.drop_unused()
+    return replace(patient, calibrated=graph, remembered={})
+
+
+def _is_one(factor: float) -> bool:
+    return abs(factor - 1.0) <= ALLOWED
+
+
+def _is_wrong(one: CalibrationNode, factors: Sequence[float], fit: Fit | None) -> bool:
+    first = factors[0]
+    if _is_one(first) or any(not _is_one(factor / first) for factor in factors):
+        return False
+    return len(factors) > 1 or (fit is not None and _fits_better(one, fit, first))
+
+
+def _fits_better(one: CalibrationNode, fit: Fit, factor: float) -> bool:
+    """Whether the scale times the factor does."""
+    high, step = float(np.max(one.limits[1])), float(np.max(one.scale))
+    is_clamp, would_be = (abs(high * by - CLAMP) <= step * by for by in (1.0, factor))
+    if is_clamp != would_be:
+        return would_be
+    return fit.reach > 0.0 and abs(math.log(fit.reach * factor)) < abs(math.log(fit.reach))
+
+
+def _clamped(quantizer: Node, one: CalibrationNode, is_acquitted: bool) -> _Clamped | None:
+    """The node that computes what is quantized, and the interval that it is meant to lie in."""
+    given = quantizer.inputs[0]
+    last = None if given is None else producer(given)
+    if one.kind == "weight" or one.scale.size > 1 or last is None:
+        return None
+    before = last if last.op_type in CLAMPED else producer(last.inputs[0])  # type: ignore[arg-type]
+    if before is None or only_consumer(last.outputs[0]) is not quantizer:
+        return None
+    clamp = absorbed(before)
+    if before.op_type not in CLAMPED or (last is not before and clamp is not last):
+        return None
+    low, high = (float(np.reshape(limit, -1)[0]) for limit in one.limits)
+    own = bounds(clamp)
+    if low != 0.0:  # what stands for a clamp stands for a Relu at least
+        return None
+    highs = [x for x in (own.high, high if is_acquitted else None) if x is not None]
+    meant = Bounds(max(own.low or 0.0, 0.0), min(highs, default=None))
+    return None if meant == own else _Clamped(before, meant)
+
+
+def _clamp(graph: Graph, quantizer: Node, one: CalibrationNode, found: _Clamped) -> None:
+    """In place of a clamp that is there."""
+    limits = [
+        None if limit is None else graph.constant(f"{one.name}_{end}", np.array(limit, np.float32))
+        for end, limit in found.bounds._asdict().items()
+    ]
+    last = producer(quantizer.inputs[0])  # type: ignore[arg-type]
+    inputs = [found.maker.outputs[0], *limits]
+    clamped = graph.insert("Clip", inputs, f"{one.tensor}_meant", last)
+    declare(clamped, shape(found.maker.outputs[0]), found.maker.outputs[0])
+    graph.set_inputs(quantizer, {0: clamped})
+    if last is not None and last is not found.maker:
+        graph.remove(last)
