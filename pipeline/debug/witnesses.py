@@ -131,9 +131,11 @@ def _clamped(quantizer: Node, one: CalibrationNode, is_acquitted: bool) -> _Clam
     """The node that computes what is quantized, and the interval that it is meant to lie in."""
     given = quantizer.inputs[0]
     last = None if given is None else producer(given)
-    if one.kind == "weight" or one.scale.size > 1 or last is None:
+    if one.kind == "weight" or one.scale.size > 1 or last is None or not last.inputs:
         return None
-    before = last if last.op_type in CLAMPED else producer(last.inputs[0])  # type: ignore[arg-type]
+    read = last.inputs[0]
+    maker = None if read is None else producer(read)
+    before = last if last.op_type in CLAMPED else maker
     if before is None or only_consumer(last.outputs[0]) is not quantizer:
         return None
     clamp = absorbed(before)

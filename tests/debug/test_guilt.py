@@ -10,9 +10,12 @@ import pytest
 import trained
 from debug.test_sensitivity import patient
 
+from pipeline.debug.calibration_nodes import CalibrationNode, without
 from pipeline.debug.guilt import suspects
 from pipeline.debug.sensitivity import Patient
+from pipeline.debug.witnesses import as_meant
 from pipeline.engine.lower import DQ, Q
+from pipeline.engine.mixed import float_session
 from pipeline.graph import Graph, array, producer
 from pipeline.quant.integers import with_integer_weights
 from pipeline.targets.target import Activations
@@ -91,3 +94,51 @@ def test_a_zero_point_that_is_off_by_a_quarter_is_named():
     first = suspects(replace(examined, calibrated=wrong))[0]
     assert first.node in fault.owners
     assert "its zero point is off: 25% of its codes are unused" in first.cause
+
+
+def fused() -> Patient:
+    """As TFLite has it: integer weights and biases, and no Relu where a grid starts at zero."""
+    chip = replace(trained.PER_CHANNEL, activations=Activations("int8", False))
+    graph = with_integer_weights(trained.calibrated(trained.network("repvgg"), chip))
+    for node in graph.nodes("Relu"):
+        graph.bypass(node)
+    return replace(patient("repvgg", 32), calibrated=graph, remembered={})
+
+
+def behind_clamps(examined: Patient) -> list[CalibrationNode]:
+    return [one for one in examined.nodes if one.limits[0].item() == 0.0 and one.owners][1:]
+
+
+def test_a_grid_that_starts_at_zero_stays_a_clamp_when_it_is_taken_out():
+    examined = fused()
+    assert len(behind_clamps(examined)) >= 3
+    assert not any(one.is_fault for one in suspects(examined))
+    meant = as_meant(examined)
+    assert len(meant.calibrated.nodes("Clip")) >= 3
+    float_model = without(meant.calibrated)
+    for feed in trained.samples()[:8]:
+        made = (float_session(graph) for graph in (float_model, trained.network("repvgg")))
+        (a,), (b,) = (session.run(None, feed) for session in made)
+        np.testing.assert_allclose(a, b, atol=0.1 * np.abs(b).max())
+
+
+@pytest.mark.parametrize("factor", [4.0, 0.25])
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_the_scale_of_a_grid_that_is_a_clamp_is_named_first(number, factor):
+    examined = fused()
+    fault = behind_clamps(examined)[number]
+    wrong = scaled(examined.calibrated, fault.name, factor)
+    first = suspects(replace(examined, calibrated=wrong, remembered={}))[0]
+    assert first.node in fault.owners
+    assert first.cause.startswith(f"the scale of what it makes is {factor:.4g} times")
+
+
+def test_a_zero_point_behind_a_relu_is_named_though_nothing_is_cut_off():
+    chip = replace(trained.PER_CHANNEL, activations=Activations("int8", False))
+    made = with_integer_weights(trained.calibrated(trained.network("repvgg"), chip))
+    examined = replace(patient("repvgg", 8), calibrated=made, remembered={})
+    fault = behind_clamps(examined)[1]
+    wrong = altered(made, fault.name, 2, lambda zero: (zero + 32).astype(np.int8))
+    first = suspects(replace(examined, calibrated=wrong))[0]
+    assert first.node in fault.owners
+    assert "nothing below zero is made, 13% of its codes are for less" in first.cause
