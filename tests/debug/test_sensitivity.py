@@ -85,8 +85,8 @@ def test_a_probe_says_what_the_whole_model_says(name, node_type):
 
 
 def trained_on_noise(file: Path) -> Patient:
-    """A real model on noise: of one sample the errors of two places may cancel out, and what is left
-    hangs on a single code."""
+    """A real model on noise: in one sample the errors of two places may cancel out, and what is
+    left hangs on a single code."""
     graph = optimized(upgraded(read_model(file.read_bytes(), file.name)).with_shapes())
     rng = np.random.default_rng(0)
     (given,) = graph.inputs
