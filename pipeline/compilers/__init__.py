@@ -4,6 +4,7 @@
     draft       the network being drawn: which layout each tensor has, what is transposed when
     operators   the table: instruction → operators of TensorFlow Lite
     tflite      program → .tflite        vela, iree    .tflite → what a chip loads
+    onnx_file   Q/DQ → the same file with onnxruntime's integer kernels in it
     adapters    the same by compilers in interpreters of their own, most of them from Q/DQ
     handed      what a vendor's closed tool is given        vendor_tool    and what it makes
 

@@ -8,6 +8,7 @@ from pipeline.bundle.archive import zipped
 from pipeline.bundle.program import Program
 from pipeline.compilers.adapters.adapter import ADAPTERS, Adapter, adapted
 from pipeline.compilers.iree import tosa, with_iree
+from pipeline.compilers.onnx_file import onnx_file
 from pipeline.compilers.tflite import tflite_file
 from pipeline.compilers.vela import with_vela
 from pipeline.graph import Graph
@@ -46,6 +47,8 @@ def built(program: Program, quantized: Graph, target: Target, beside: Members) -
 
     Raises GraphError for what TensorFlow Lite cannot hold, StageError where a compiler fails.
     """
+    if target.backend == "onnx":
+        return onnx_file(quantized, target.name)
     adapter = ADAPTERS.get(target.backend)
     if adapter is not None and adapter.takes == "model.onnx":
         return _of_graph(adapter, quantized, target, beside)

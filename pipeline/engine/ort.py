@@ -16,6 +16,8 @@ What is fused (Fusion):
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Literal
 
 import numpy as np
@@ -102,6 +104,24 @@ class OrtSession:
         return write
 
 
+def optimized_by_onnxruntime(model: bytes) -> bytes:
+    """The model as onnxruntime rewrites it before it runs it, as far as no layout of this machine's
+    processor is in it. Raises GraphError when it will not take the model."""
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+    options.log_severity_level = 4
+    # int8 stays int8: else some processors have it shifted to uint8, and others not.
+    options.add_session_config_entry("session.qdqisint8allowed", "1")
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "optimized.onnx"
+        options.optimized_model_filepath = str(file)
+        try:
+            onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        except _REFUSALS as error:
+            raise GraphError(f"onnxruntime refuses the model: {error}") from error
+        return file.read_bytes()
+
+
 def _session(model: bytes, options: onnxruntime.SessionOptions) -> onnxruntime.InferenceSession:
     def opened() -> onnxruntime.InferenceSession:
         cpu = ["CPUExecutionProvider"]
@@ -110,6 +130,8 @@ def _session(model: bytes, options: onnxruntime.SessionOptions) -> onnxruntime.I
     try:
         return opened()
     except RuntimeError:
+        if options.graph_optimization_level != onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL:
+            raise
         # Laying convolutions out in blocks, it loses an answer that an Add behind reads too.
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
         return opened()

@@ -1,6 +1,7 @@
 """compiled_score: the compiled file at its task: the figures of the chip.
 
 .hybrid   in exact integers        .tflite   in the reference kernels of LiteRT
+.onnx     in onnxruntime
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from pipeline.compilers.handover import Handover
 from pipeline.custom.operators import Operators
 from pipeline.detection.notes import metadata_of
 from pipeline.engine.exact import ExactSession
+from pipeline.engine.ort import OrtSession
 from pipeline.errors import ProjectError, Route
 from pipeline.evaluate.figures import Figures
 from pipeline.evaluate.scored import Session, ground
@@ -49,6 +51,8 @@ def _session(compiled: Compiled, graph: Graph, target: Target, operators: Operat
     """Raises ProjectError for a file that runs on its chip alone."""
     if target.backend == "hybrid":
         return ExactSession(Bundle.from_bytes(compiled.data).program, operators)
+    if target.backend == "onnx":
+        return OrtSession(compiled.data)
     if target.backend == "tflite":
         file = LiteRtSession(compiled.data, f"compiled.{target.name}{target.suffix}")
         inputs, outputs = (

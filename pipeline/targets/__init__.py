@@ -28,6 +28,7 @@ TARGETS = (
     "iree/iree-cortex-a53",
     "iree/iree-cortex-a55",
     "iree/iree-cpu",
+    "onnxruntime/onnx",
     "openvino/openvino-cpu",
     "qualcomm/qnn-htp-v68",
     "qualcomm/qnn-htp-v69",

@@ -24,6 +24,7 @@ SUFFIXES = {
     "tflite": ".tflite",
     "vela": ".tflite",
     "iree": ".vmfb",
+    "onnx": ".onnx",
     "openvino": ".zip",
     "qnn": ".onnx",
     "rknn": ".rknn",
@@ -143,7 +144,7 @@ class Target:
         Doc("How an accumulator is rounded onto the output grid; twice: as TensorFlow Lite."),
     ]
     backend: Annotated[
-        Literal["hybrid", "tflite", "vela", "iree", "openvino", "qnn", "rknn", "torq"],
+        Literal["hybrid", "tflite", "vela", "iree", "onnx", "openvino", "qnn", "rknn", "torq"],
         Doc("What makes the compiled file: our own integers, or a compiler."),
     ] = "hybrid"
     told: Annotated[
