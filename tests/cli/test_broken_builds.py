@@ -42,7 +42,7 @@ def load(workspace: Workspace, model: Graph) -> None:
 @pytest.mark.parametrize(
     ("name", "blamed", "cause"),
     [
-        ("down_relu6_quantized", "down_conv", "bits are unused"),
+        ("down_relu6_quantized", "down_conv", "the scale of what it makes is 4 times"),
         ("block2_depthwise_fused_weight_dequantized", "block2_depthwise", "the scale of its bias"),
     ],
 )

@@ -1,7 +1,8 @@
 """Every model of shared/data goes through the checker and becomes a file of every compiler.
 
-A compiler takes up to a minute for one of them, so CI has every model for one target of Vela and
-for TensorFlow Lite, and one small model for each of the others; NPUMAKE_EVERY=1 has all of each.
+A compiler takes up to a minute for one of them, so CI has every model for one target of Vela,
+for onnxruntime and for TensorFlow Lite, and one small model for each of the others;
+NPUMAKE_EVERY=1 has all of each.
 Those of frozen TensorFlow are not among them: reading one takes a process of TensorFlow, and
 tests/frontends has them.
 """
@@ -29,7 +30,7 @@ COMPILED = [name for name in target_names() if read_target(name).backend != "hyb
 REFUSED_BY = {("qnn", "ocr/ppocr_mobile_v2_cls.onnx"): "fallback to CPU EP"}
 MAGIC = {"tflite": b"TFL3", "vela": b"TFL3"}
 
-EVERY = ("ethos-u55-128", "tflite")  # targets that every model is compiled for, always
+EVERY = ("ethos-u55-128", "onnx", "tflite")  # targets that every model is compiled for, always
 SMALL = "classification/cifar10_resnet8_float.tflite"
 PAIRS = [
     (name, model)
