@@ -13,7 +13,7 @@ from pipeline.bundle.archive import Bundle
 from pipeline.bundle.program import Program
 from pipeline.perf.estimate import assumptions, roof_of, summed
 from pipeline.perf.layers import layers_of
-from pipeline.perf.vela import vela_of
+from pipeline.perf.vela import has_estimate, vela_of
 from pipeline.targets.target import Target
 
 
@@ -48,14 +48,21 @@ def program_latency(program: Program, target: Target, core_num: int = 1) -> Late
     return Latency(1000.0 * seconds, whole is None, said)
 
 
+def vela_latency(data: bytes, name: str) -> Latency | None:
+    """None for a .tflite that Vela did not compile. Raises GraphError for a damaged estimate."""
+    if not has_estimate(data):
+        return None
+    found = vela_of(io.BytesIO(data), name)
+    return Latency(float(found["latency (ms)"]), False, tuple(found["assumptions"]))
+
+
 def _of_bundle(data: bytes, target: Target) -> Latency | None:
     bundle = Bundle.from_bytes(data)
     return program_latency(bundle.program, target, bundle.settings.get("core_num", 1))
 
 
 def _of_vela(data: bytes, target: Target) -> Latency | None:
-    found = vela_of(io.BytesIO(data), target.name)
-    return Latency(float(found["latency (ms)"]), False, tuple(found["assumptions"]))
+    return vela_latency(data, target.name)
 
 
 ESTIMATES: Mapping[str, Callable[[bytes, Target], Latency | None]] = {

@@ -5,6 +5,7 @@ The figures are Vela's model of the chip and of the system that the target's fil
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import zipfile
@@ -47,6 +48,15 @@ def vela_of(file: BinaryIO, name: str) -> dict[str, Json]:
     except (*DAMAGE, ArithmeticError, AttributeError, zlib.error) as error:
         hint = "perf is for a .hybrid and for what Vela compiled"
         raise GraphError(f"no estimate of Vela: {error}", name, hint) from error
+
+
+def has_estimate(data: bytes) -> bool:
+    """Whether there is a ZIP with an estimate behind a file."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            return ESTIMATE in archive.namelist()
+    except zipfile.BadZipFile:
+        return False
 
 
 def _document(told: Json) -> dict[str, Json]:

@@ -25,9 +25,8 @@ from pipeline.errors import GraphError
 from pipeline.evaluate.figures import Evaluated, Figures, figures_in
 from pipeline.evaluate.verdict import Verdict
 from pipeline.graph import Graph, Node, Value, array, parse, producer
-from pipeline.perf.latency import Latency, program_latency
+from pipeline.perf.latency import Latency, program_latency, vela_latency
 from pipeline.quant.recipe import Recipe
-from pipeline.report.estimate import estimate_in
 from pipeline.targets.reader import read_target, target_names
 
 Section = Mapping[str, Json]
@@ -149,9 +148,9 @@ def _told(latency: Latency | None) -> Facts:
 
 def _flat(path: Path) -> Facts:
     rows = describe(path).rows
-    estimate = estimate_in(path.read_bytes())
-    latency = {} if estimate is None else {"latency": {"milliseconds": estimate["latency_ms"]}}
-    return {"nodes": {str(row[0]): " ".join(map(str, row[1:])) for row in rows}, **latency}
+    latency = vela_latency(path.read_bytes(), path.name)
+    nodes = {str(row[0]): " ".join(map(str, row[1:])) for row in rows}
+    return {"nodes": nodes, **_told(latency)}
 
 
 def _json(path: Path) -> Facts:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from pipeline.compilers.handover import Handover
 from pipeline.custom.operators import declared
 from pipeline.data.samples import Samples
 from pipeline.debug.blame import local_losses
@@ -42,6 +43,7 @@ def findings(
     custom_operators: Sequence[str] = (),
     evaluation: Evaluated | None = None,
     verdict: Verdict | None = None,
+    handover: Handover | None = None,
 ) -> Findings:
     operators = declared(custom_operators, sources)
     real = rescaled(optimized_float, recipe.factors)
@@ -58,6 +60,6 @@ def findings(
         shown(Pair(real, quantized), samples, report.samples, target, operators, kind),
         evaluation,
         verdict,
-        estimate_of(compiled.data, target),
+        None if handover else estimate_of(compiled.data, target),
     )
     return told(real, measured)

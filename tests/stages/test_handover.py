@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import zipfile
 from pathlib import Path
 
@@ -61,6 +62,16 @@ def test_another_version_of_the_tool_makes_it_again_and_why_says_so(tmp_path, st
     assert "hb_compile 2.0 (" in why
     assert "hb_compile 2.1 (" in why
     assert "hb_compile: Start" in built(workspace)[1]
+
+
+def test_the_report_of_what_the_tool_made_is_drawn_without_a_latency(tmp_path, stand_in):
+    stand_in("nash-e", "model.hbm")
+    workspace = asking(tmp_path, "nash-e")
+    workspace.project.joinpath("report.yaml").write_text("{}\n")
+    assert built(workspace)[0] == 0
+    found = json.loads((workspace.project / "out/findings.nash-e.json").read_text())
+    assert found["estimate"] is None
+    assert (workspace.project / "out/report.html").is_file()
 
 
 @pytest.mark.parametrize(
