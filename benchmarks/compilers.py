@@ -7,8 +7,8 @@ grids, quantized, lowered and compiled. Of each file: the operators in float (tf
 Vela leaves to the CPU, the seconds from the optimized graph on and, for `tflite`, how many layers
 have in LiteRT's reference kernels the codes of our reference engine, bit for bit.
 
-Measured on two cores that others used too; 11 sizes of Ethos-U (3 for the last two), 3 processors
-of IREE, tflite. Nothing was refused. The last two are .pb, read by TensorFlow apart.
+Measured on two cores that others used too; 11 sizes of Ethos-U, 3 processors of IREE,
+tflite. Nothing was refused. The last two are .pb, read by TensorFlow apart.
 
     model                       Ethos-U: CPU, s     IREE: float, s      layers equal in LiteRT
     ad01                         0    0.3 to 0.4     0    2 to 3        10 of 10
@@ -30,8 +30,8 @@ of IREE, tflite. Nothing was refused. The last two are .pb, read by TensorFlow a
     yunet                        0    4.8 to 8.4     0    108 to 140    79 of 79
     ppocr cls                    0    3.4 to 7.6     0    140 to 175    109 of 109
     deeplab                      1    5.2 to 11      0    190 to 222    71 of 71
-    ESPCN                        4    3.7 to 4.3     2    24            6 of 6
-    kws_arm_DS_CNN_S             2    1.4 to 1.6     1    14            13 of 13
+    ESPCN                        4    0.3 to 0.4     1    2 to 3        6 of 6
+    kws_arm_DS_CNN_S             2    0.3 to 0.4     1    3 to 4        13 of 13
 """
 
 from __future__ import annotations
