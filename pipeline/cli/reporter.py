@@ -12,7 +12,7 @@ from typing import Any, ClassVar, TextIO
 
 from pipeline.cli.screen import SCREEN
 from pipeline.cli.show import error_text
-from pipeline.errors import PipelineError
+from pipeline.errors import CacheError, PipelineError
 from pipeline.make.build import Build
 from pipeline.make.node import Node
 
@@ -94,8 +94,7 @@ class Reporter:
         SCREEN.end()
         self._print_tables()
         self._print_evaluation()
-        for build in self._builds[:1]:
-            build.memory.save()  # shared by all of them
+        self._save_memory()
         counts = ", ".join(f"{count} {how}" for how, count in self._counts.items() if count)
         seconds = time.perf_counter() - self._start
         SCREEN.line(f"{counts or 'nothing to do'} in {seconds:.2f} s")
@@ -103,6 +102,16 @@ class Reporter:
         if isinstance(sys.exc_info()[1], KeyboardInterrupt):  # doit finishes, then lets it through
             SCREEN.line("interrupted: what was made is kept, the next run goes on from there")
             raise SystemExit(INTERRUPTED) from None
+
+    def _save_memory(self) -> None:
+        """What only makes the next build faster; on a full disk that build reads files again."""
+        for build in self._builds[:1]:  # one memory is shared by all of them
+            try:
+                build.memory.save()
+            except CacheError as error:
+                SCREEN.line(
+                    f"warning: {error.what}; the next build reads every file again", "yellow"
+                )
 
     def _print_recipe(self, build: Build, node: Node) -> None:
         """What was tried, where a method had to be found."""

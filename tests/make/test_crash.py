@@ -59,6 +59,20 @@ def test_a_full_disk_is_one_clear_error_and_the_next_build_converges(
 
 
 @pytest.mark.slow
+def test_a_memo_that_cannot_be_written_is_a_warning_and_the_build_stands(fresh: Workspace) -> None:
+    build = start(fresh, env=os.environ | {"NPUMAKE_PARANOID": "1"})  # it learns to the very end
+    assert build.stdout is not None
+    assert "original_float" in build.stdout.readline()
+    memo = fresh.root / "cache" / "files.json"
+    memo.unlink()
+    memo.mkdir()
+    output, _ = build.communicate()
+    assert build.returncode == 0, output
+    assert "warning: cannot write" in output
+    assert "Traceback" not in output
+
+
+@pytest.mark.slow
 def test_ctrl_c_stops_at_once_and_without_a_traceback(fresh: Workspace) -> None:
     build = start(fresh)
     assert build.stdout is not None
