@@ -20,7 +20,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline.cli import keys
+from pipeline.cli import trust
+from pipeline.cli.keys import keys_of
 from pipeline.errors import ProjectError
 
 if TYPE_CHECKING:
@@ -53,13 +54,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     spellings = ("--profile_path", "--profile-path")
     parser.add_argument(*spellings, type=Path, metavar="DIR", help="profiler.log, profiler.csv")
     parser.add_argument("--profiling", action="store_true", help="SyNAP's table of the layers")
-    keys.arguments(parser)
+    trust.arguments(parser)
 
 
 def run(given: argparse.Namespace) -> int:
     from pipeline.bundle.archive import Bundle
     from pipeline.bundle.opening import opened_one
-    from pipeline.runtime import Session
     from pipeline.runtime.timing import noise, perf
 
     if not 1 <= given.thread_num <= MOST_THREADS:
@@ -69,14 +69,13 @@ def run(given: argparse.Namespace) -> int:
     is_bundle = given.model.suffix == Bundle.suffix
     if given.profiling and not is_bundle:
         raise ProjectError("only the layers of a .hybrid are run one by one", "--profiling")
-    opening = keys.keys_of(given)
-    session = Session(given.model, threads=1, model=given.name, keys=opening)
+    session = trust.session(given, given.model, given.name, threads=1)
     feeds = noise(session.get_inputs())
     found = perf(session, feeds, given.frame_count, 60 * given.perf_time, given.thread_num)
     print(_text(found, given.thread_num))
-    bundle = opened_one(given.model, given.name, opening) if is_bundle else None
+    bundle = opened_one(given.model, given.name, keys_of(given)) if is_bundle else None
     profiled = bundle is not None and bool(given.profiling or bundle.settings.get("profiling"))
-    steps = _layers(bundle, feeds) if bundle and (profiled or given.profile_path) else []
+    steps = _layers(bundle, feeds, given) if bundle and (profiled or given.profile_path) else []
     if bundle and profiled:
         print(_table(steps, found, bundle))
     elif bundle is not None:
@@ -99,14 +98,15 @@ def _text(found: Perf, threads: int) -> str:
     )
 
 
-def _layers(bundle: Bundle, feeds: Any) -> list[Layer]:
+def _layers(bundle: Bundle, feeds: Any, given: argparse.Namespace) -> list[Layer]:
     """One image of a batch."""
     from pipeline.runtime.timing import layers
 
     one = {
         name: x[: len(x) // bundle.batch] if bundle.batch > 1 else x for name, x in feeds.items()
     }
-    return list(layers(bundle.program, one, RUNS))
+    operators = trust.operators(given, bundle, given.model)
+    return list(layers(bundle.program, one, RUNS, operators))
 
 
 def _table(steps: Sequence[Layer], found: Perf, bundle: Bundle) -> str:

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pipeline.cli import keys
 from pipeline.errors import GraphError, ProjectError
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ddr", type=float, metavar="GB/S", help="of the DDR, where you know it")
     parser.add_argument("--html", type=Path, default=FOLDER, metavar="DIR", help=str(FOLDER))
     parser.add_argument("--json", action="store_true", help="for machines")
+    keys.arguments(parser)
 
 
 def run(given: argparse.Namespace) -> int:
@@ -68,13 +70,12 @@ def _files(model: Path) -> list[Path]:
 
 
 def _of_bundle(path: Path, given: argparse.Namespace) -> Iterator[Mapping[str, Json]]:
-    from pipeline.bundle.pack import bundles, chosen
+    from pipeline.bundle.opening import opened
     from pipeline.perf.documents import document
     from pipeline.perf.estimate import estimated
     from pipeline.targets.reader import read_target
 
-    one = {given.name: chosen(path, given.name)} if given.name else {}
-    for name, bundle in (one or bundles(path)).items():
+    for name, bundle in opened(path, given.name, keys.keys_of(given)).items():
         ddr = None if given.ddr is None else given.ddr * 1e9
         found = estimated(name, bundle, read_target(bundle.target), ddr)
         _write(given.html / name, found, bundle)
@@ -84,8 +85,10 @@ def _of_bundle(path: Path, given: argparse.Namespace) -> Iterator[Mapping[str, J
 
 
 def _of_vela(path: Path, given: argparse.Namespace) -> Iterator[Mapping[str, Json]]:
-    from pipeline.perf.vela import read_vela, vela_lines, vela_page
+    from pipeline.perf.vela import SUFFIX, read_vela, vela_lines, vela_page
 
+    if keys.keys_of(given):
+        raise GraphError(f"no `{SUFFIX}` file is signed", str(path))
     found = read_vela(path)
     texts = {f"{path.stem}.html": vela_page(path.stem, found)}
     texts[f"{path.stem}.json"] = json.dumps(found, indent=1) + "\n"

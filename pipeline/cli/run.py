@@ -6,7 +6,7 @@ example:
   npumake run model.onnx --input a=one.npy --input b=two.npy --json
 
 A picture is stretched to what the input takes and fed as pixel - offset. Boxes need the metadata
-of a detector in the file.
+of a detector in the file. Code that a file brings runs only with --allow-code.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline.cli import keys
+from pipeline.cli import trust
+from pipeline.cli.keys import keys_of
 from pipeline.errors import ProjectError, did_you_mean
 
 if TYPE_CHECKING:
@@ -44,20 +45,18 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--draw", type=Path, metavar="FILE", help="the picture with its boxes")
     parser.add_argument("--threads", type=int, metavar="N")
     parser.add_argument("--json", action="store_true", help="for machines")
-    keys.arguments(parser)
+    trust.arguments(parser)
 
 
 def run(given: argparse.Namespace) -> int:
-    from pipeline.detection.carriers import labels_in, metadata_in
-    from pipeline.runtime import Session
+    from pipeline.detection.carriers import carried
 
-    opening = keys.keys_of(given)
-    session = Session(given.model, threads=given.threads, model=given.name, keys=opening)
+    session = trust.session(given, given.model, given.name, given.threads)
     files = files_of(given.input, session.input_names)
     made = session.run(None, feeds_of(session, files, given.colors), given.offset)
     outputs = dict(zip(session.output_names, made, strict=True))
-    metadata = metadata_in(given.model)
-    labels = _lines(given.labels) if given.labels else labels_in(given.model)
+    metadata, classes = carried(given.model, given.name, keys_of(given))
+    labels = _lines(given.labels) if given.labels else classes
     if metadata is not None and metadata.outputs:
         picture = files[session.input_names[0]]
         found = _boxes(session, outputs, metadata, given, picture, labels or metadata.classes)

@@ -13,7 +13,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipeline.cli import keys
+from pipeline.cli import trust
+from pipeline.cli.keys import keys_of
 from pipeline.errors import GateError
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-i", "--input-img", action="append", metavar="[NAME=]FILE")
     digits = ("-d", "--compare_digits", "--compare-digits")
     parser.add_argument(*digits, type=int, default=5, metavar="N", help="decimals compared, 5")
-    keys.arguments(parser)
+    trust.arguments(parser)
 
 
 def run(given: argparse.Namespace) -> int:
@@ -37,13 +38,12 @@ def run(given: argparse.Namespace) -> int:
     from pipeline.cli.run import feeds_of, files_of
     from pipeline.debug.verify import changed_constants, program_of, verified
     from pipeline.graph import Graph
-    from pipeline.runtime import Session
     from pipeline.runtime.timing import noise
     from pipeline.targets.reader import read_target
 
-    opening = keys.keys_of(given)
+    opening = keys_of(given)
     bundle = opened_one(given.bin_model, keys=opening) if opening else single(given.bin_model)
-    session = Session(given.bin_model, keys=opening)
+    session = trust.session(given, given.bin_model)
     program = program_of(Graph.load(given.quanti_model), read_target(bundle.target))
     feeds = noise(session.get_inputs())
     if given.input_img:
@@ -51,7 +51,8 @@ def run(given: argparse.Namespace) -> int:
         feeds |= feeds_of(session, files, None)
     feeds = session.offset(feeds, 128)
     one = {name: x[: len(x) // bundle.batch] if x.ndim else x for name, x in feeds.items()}
-    compared = verified(program, bundle, one, given.compare_digits)
+    operators = trust.operators(given, bundle, given.bin_model)
+    compared = verified(program, bundle, one, given.compare_digits, operators)
     changed = list(changed_constants(program, bundle))
     for each in compared:
         _tell(each)

@@ -13,6 +13,7 @@ import numpy as np
 
 from pipeline.bundle.archive import Bundle
 from pipeline.bundle.program import Program
+from pipeline.custom.operators import NO_OPERATORS, Operators
 from pipeline.engine.exact import ExactSession
 from pipeline.engine.lower import lowered
 from pipeline.engine.ort import Feeds
@@ -47,16 +48,21 @@ def program_of(quantized: Graph, target: Target) -> Program:
     return joined(lowered(quantized, target.rounding, target.runnable))
 
 
-def verified(program: Program, bundle: Bundle, feeds: Feeds, digits: int) -> list[Mismatch]:
+def verified(
+    program: Program,
+    bundle: Bundle,
+    feeds: Feeds,
+    digits: int,
+    operators: Operators = NO_OPERATORS,
+) -> list[Mismatch]:
     """Every output of the quantized program against the bundle's. Raises GraphError where the two
     have no inputs in common, and for feeds that do not fit."""
     if program.inputs != bundle.program.inputs:
         what = f"the graph is fed {list(program.inputs)}, the bundle {list(bundle.program.inputs)}"
         raise GraphError(what, hint="is this the graph that the bundle was made of?")
-    wanted = ReferenceSession(program).run(None, feeds)
-    made = dict(
-        zip(bundle.program.outputs, ExactSession(bundle.program).run(None, feeds), strict=True)
-    )
+    wanted = ReferenceSession(program, operators).run(None, feeds)
+    given = ExactSession(bundle.program, operators).run(None, feeds)
+    made = dict(zip(bundle.program.outputs, given, strict=True))
     return [
         mismatch(name, values, made.get(name, np.empty(0)), digits)
         for name, values in zip(program.outputs, wanted, strict=True)

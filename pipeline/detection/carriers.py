@@ -12,8 +12,11 @@ import zipfile
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
-from pipeline.bundle.archive import BESIDE
+from pipeline.bundle.archive import BESIDE, Bundle
+from pipeline.bundle.opening import opened_one
+from pipeline.bundle.secure import Keys
 from pipeline.detection.entry import LARGEST
 from pipeline.detection.metadata import Metadata, read_metadata
 from pipeline.detection.notes import metadata_of
@@ -27,6 +30,24 @@ COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError)
 
 
+class Carried(NamedTuple):
+    """The metadata of a detector, None where there is none, and the classes."""
+
+    metadata: Metadata | None
+    classes: tuple[str, ...]
+
+
+def carried(path: Path, model: str | None = None, keys: Keys | None = None) -> Carried:
+    """What the file carries; a packed or secure one in the `model` that is chosen, or opens with
+    the `keys`. Raises PipelineError."""
+    if path.suffix != Bundle.suffix:
+        return Carried(metadata_in(path), labels_in(path))
+    beside = opened_one(path, model, keys).beside
+    data = beside.get(METADATA)
+    metadata = None if data is None else read_metadata(data, f"{METADATA} in {path.name}")
+    return Carried(metadata, _classes(beside.get(CLASSES, b""), path))
+
+
 def metadata_in(path: Path) -> Metadata | None:
     """What the file carries; None where it carries nothing. Raises ProjectError for what is no
     metadata, GraphError for no file or an `.onnx` that is none."""
@@ -38,7 +59,10 @@ def metadata_in(path: Path) -> Metadata | None:
 
 def labels_in(path: Path) -> tuple[str, ...]:
     """The classes of a ZIP, by index: one per line, blank lines left out. Raises ProjectError."""
-    data = _member(path, CLASSES) or b""
+    return _classes(_member(path, CLASSES) or b"", path)
+
+
+def _classes(data: bytes, path: Path) -> tuple[str, ...]:
     try:
         lines = data.decode().splitlines()
     except UnicodeDecodeError as error:

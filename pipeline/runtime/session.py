@@ -23,6 +23,7 @@ from pipeline.runtime.batched import Batched
 from pipeline.runtime.iree import IreeSession
 from pipeline.runtime.litert import LiteRtSession
 
+TRUSTING = "if you trust who made it: --allow-code, Session(path, allow_code=True)"
 Engine = FloatSession | ExactSession | Batched | LiteRtSession | IreeSession
 
 
@@ -51,22 +52,26 @@ def _onnx(path: Path, trust: Trust) -> Engine:
 
 def _bundle(path: Path, trust: Trust) -> Engine:
     bundle = opened_one(path, trust.model, trust.keys)
-    operators = _trusted(bundle, path, trust)
+    operators = _trusted(bundle, path.name, trust.operators, trust.allow_code)
     refuse_unbounded(bundle.program)
     session = ExactSession(bundle.program, operators, trust.threads)
     return session if bundle.batch == 1 else Batched(session, bundle.batch)
 
 
-def _trusted(bundle: Bundle, path: Path, trust: Trust) -> Operators:
-    """The caller's operators; else the bundle's own. Raises GraphError for these unasked."""
-    if trust.operators.by_type or not bundle.code:
-        return trust.operators
-    if not trust.allow_code:
-        raise GraphError(
-            f"the bundle brings Python to run: {', '.join(bundle.code)}",
-            path.name,
-            "if you trust who made it: Session(path, allow_code=True)",
-        )
+def operators_of(
+    bundle: Bundle, name: str, files: Iterable[str | Path] = (), allow_code: bool = False
+) -> Operators:
+    """Those that a session of the bundle called `name` runs. Raises GraphError."""
+    return _trusted(bundle, name, _read(files), allow_code)
+
+
+def _trusted(bundle: Bundle, name: str, own: Operators, allow_code: bool) -> Operators:
+    """The caller's own operators; else the bundle's. Raises GraphError for these unasked."""
+    if own.by_type or not bundle.code:
+        return own
+    if not allow_code:
+        what = f"the bundle brings Python to run: {', '.join(bundle.code)}"
+        raise GraphError(what, name, TRUSTING)
     return operators_in(bundle.code)
 
 
@@ -76,8 +81,7 @@ def _tflite(path: Path, trust: Trust) -> Engine:
 
 def _vmfb(path: Path, trust: Trust) -> Engine:
     if not trust.allow_code:
-        hint = "if you trust who made it: Session(path, allow_code=True)"
-        raise GraphError("a .vmfb is native code to run", path.name, hint)
+        raise GraphError("a .vmfb is native code to run", path.name, TRUSTING)
     return IreeSession(path)
 
 

@@ -9,40 +9,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cli.detectors import compiled_detector, detector
 from PIL import Image
 from workspaces import Workspace
 
 from pipeline.bundle.archive import Bundle
 from pipeline.cli.main import main
-from pipeline.detection.metadata import read_metadata
-from pipeline.detection.notes import mark_metadata
-from pipeline.graph import parse_text
 from pipeline.runtime import Session
 
 Output = pytest.CaptureFixture[str]
 QUANTIZED = "quantized.rdk-x5.onnx"
 BUNDLE = "digits.rdk-x5.hybrid"
-# One box in the middle of any picture, of class 1; centre and size in pixels of 64x32.
-DETECTOR = """<ir_version: 8, opset_import: ["" : 17]>
-agraph (float[1,3,32,64] x) => (float[1,6,1] out)
-    <float[1,6,1] box = {32, 16, 32, 8, 0.1, 0.9}, float none = {0}> {
-    mean = ReduceMean<axes = [1, 2, 3], keepdims = 1>(x)
-    row = Flatten(mean)  nothing = Mul(row, none)  out = Add(box, nothing) }"""
-SAID = {
-    "schema_version": 2,
-    "dataset": {"classes": ["disc", "star"]},
-    "input": {"shape": [1, 3, 32, 64]},
-    "outputs": [
-        {
-            "name": "out",
-            "type": "detection",
-            "encoding": "direct",
-            "normalized": False,
-            "shape": [1, 6, 1],
-            "dshape": [{"batch": 1}, {"num_features": 6}, {"num_boxes": 1}],
-        }
-    ],
-}
 
 
 @pytest.fixture
@@ -78,9 +55,7 @@ def test_run_gives_the_boxes_of_a_detector_and_draws_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    graph = parse_text(DETECTOR)
-    mark_metadata(graph, read_metadata(json.dumps(SAID), "said"))
-    graph.save(Path("net.onnx"))
+    detector().save(Path("net.onnx"))
     Image.fromarray(np.zeros((64, 256, 3), np.uint8)).save("dark.png")
     command = ["run", "net.onnx", "--input", "dark.png", "--draw", "drawn.png", "--json"]
     assert main(command) == 0
@@ -90,6 +65,25 @@ def test_run_gives_the_boxes_of_a_detector_and_draws_them(
     assert np.asarray(Image.open("drawn.png"))[24, 64:193].any(axis=1).all()
     assert main([*command, "--score", "0.95"]) == 0
     assert json.loads(capsys.readouterr().out) == []
+
+
+def test_run_gives_the_boxes_of_the_detector_that_is_chosen_of_a_pack(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = compiled_detector()
+    found.save(Path("net.hybrid"))
+    replace(found, beside={}).save(Path("plain.hybrid"))
+    main(["pack", "net.hybrid", "plain.hybrid", "-o", "both.hybrid"])
+    Image.fromarray(np.zeros((32, 64, 3), np.uint8)).save("dark.png")
+    capsys.readouterr()
+    command = ["run", "both.hybrid", "--input", "dark.png", "--draw", "drawn.png", "--json", "-m"]
+    assert main([*command, "net"]) == 0
+    (box,) = json.loads(capsys.readouterr().out)
+    assert (box["label"], box["box"]) == ("star", [16, 12, 32, 8])
+    assert np.asarray(Image.open("drawn.png"))[12, 16:49].any(axis=1).all()
+    assert main([*command, "plain"]) == 0
+    assert {one["label"] for one in json.loads(capsys.readouterr().out)} == {""}
 
 
 def test_run_wants_a_file_for_every_input_by_a_name_it_has(out: Path, capsys: Output) -> None:

@@ -1,12 +1,15 @@
 """`npumake secure`, and the verbs that open what it makes."""
 
+import json
 from pathlib import Path
 
 import certificates
 import numpy as np
 import pytest
 from bundle.test_revocation import revoking
+from cli.detectors import compiled_detector
 from cryptography.hazmat.primitives import serialization
+from PIL import Image
 from workspaces import lay_out
 
 from pipeline.bundle.archive import Bundle
@@ -85,6 +88,7 @@ def test_run_opens_it_with_both_keys_and_not_with_one(folder, capsys):
     [
         ["bench", "a.hybrid", "--frame_count", "1"],
         ["info", "a.hybrid"],
+        ["perf", "a.hybrid"],
         ["verify", "-q", "m.onnx", "-b", "a.hybrid"],
     ],
     ids=lambda command: command[0],
@@ -100,6 +104,20 @@ def test_the_verbs_that_open_it_take_its_keys(folder, capsys, command):
     assert "no encryption key is given" in capsys.readouterr().err
     assert main(command) == 3
     assert "a secure model: it opens with its keys" in capsys.readouterr().err
+
+
+def test_run_gives_the_boxes_and_classes_of_a_secure_detector(folder, capsys):
+    compiled_detector().save(folder / "m.hybrid")
+    Image.fromarray(np.zeros((32, 64, 3), np.uint8)).save("dark.png")
+    main(["secure", "m.hybrid", "--security", "security.yaml", "-o", "a.hybrid"])
+    opening = ["--vendor-certificate", "vendor_certificate.pem"]
+    opening += ["--encryption-key", "encryption_key.pem"]
+    capsys.readouterr()
+    fed = ["--input", "dark.png", "--draw", "drawn.png", "--json"]
+    assert main(["run", "a.hybrid", *fed, *opening]) == 0
+    (box,) = json.loads(capsys.readouterr().out)
+    assert (box["label"], box["box"]) == ("star", [16, 12, 32, 8])
+    assert np.asarray(Image.open("drawn.png")).any()
 
 
 def test_a_revocation_list_is_honoured_and_needs_the_vendor(folder, capsys):
