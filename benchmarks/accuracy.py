@@ -31,7 +31,7 @@ from pipeline.engine.ort import Feeds, OrtSession
 from pipeline.graph import Graph
 from pipeline.kernels.measure import cosine
 from pipeline.project.sections import Calibration
-from pipeline.quant.observe import observe
+from pipeline.quant.calibration.observe import observe
 from pipeline.stages.calibrated import calibrated
 from pipeline.stages.quantized import quantized
 from pipeline.stages.recipe import recipe

@@ -36,7 +36,7 @@ from pipeline.graph import Graph, upgraded
 from pipeline.kernels.measure import Agreement, agreement
 from pipeline.passes import optimized
 from pipeline.project.sections import Calibration
-from pipeline.quant.observe import observe
+from pipeline.quant.calibration.observe import observe
 from pipeline.stages.calibrated import calibrated
 from pipeline.stages.quantized import quantized
 from pipeline.stages.recipe import recipe

@@ -63,10 +63,10 @@ from pipeline.graph import Graph, dtype, open_dimensions, shape, upgraded
 from pipeline.passes import optimized
 from pipeline.project.files import SourceFile
 from pipeline.project.sections import Calibration
-from pipeline.quant.loaded import carries_grids, with_own_grids
-from pipeline.quant.observe import observe
-from pipeline.quant.qdq import DEFAULT
-from pipeline.quant.search import calibrated_with, plain
+from pipeline.quant.calibration.observe import observe
+from pipeline.quant.qdq.insert import DEFAULT
+from pipeline.quant.qdq.loaded import carries_grids, with_own_grids
+from pipeline.quant.search.methods import calibrated_with, plain
 from pipeline.stages.quantized import quantized
 from pipeline.targets.reader import read_target, target_names
 from pipeline.targets.target import Target

@@ -30,9 +30,9 @@ from pipeline.graph import Graph, upgraded
 from pipeline.project.files import SourceFile
 from pipeline.project.paths import FilePath
 from pipeline.project.sections import Calibration, Model, Quantization
-from pipeline.quant.observe import observe
-from pipeline.quant.qdq import DEFAULT
-from pipeline.quant.statistics import Statistics
+from pipeline.quant.calibration.observe import observe
+from pipeline.quant.calibration.statistics import Statistics
+from pipeline.quant.qdq.insert import DEFAULT
 from pipeline.stages.calibrated import calibrated
 from pipeline.stages.optimized_float import optimized_float
 from pipeline.stages.original_float import original_float

@@ -47,11 +47,11 @@ from pipeline.graph import Graph, Node, array, dtype, producer, shape, upgraded
 from pipeline.passes import optimized
 from pipeline.project.files import SourceFile
 from pipeline.project.sections import Calibration, Method
-from pipeline.quant.integers import with_integer_weights
-from pipeline.quant.loaded import carries_grids, with_own_grids
-from pipeline.quant.observe import observe
-from pipeline.quant.qdq import DEFAULT
-from pipeline.quant.search import calibrated_with, plain
+from pipeline.quant.calibration.observe import observe
+from pipeline.quant.qdq.insert import DEFAULT
+from pipeline.quant.qdq.integers import with_integer_weights
+from pipeline.quant.qdq.loaded import carries_grids, with_own_grids
+from pipeline.quant.search.methods import calibrated_with, plain
 from pipeline.targets.reader import read_target
 
 SHARED = Path(os.environ.get("NPUMAKE_SHARED", Path(__file__).parents[2] / "shared")) / "data"

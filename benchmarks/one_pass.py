@@ -23,7 +23,7 @@ from pipeline.engine.parallel import side_by_side
 from pipeline.frontends import read_model
 from pipeline.graph import Graph, dtype, shape, upgraded
 from pipeline.passes import optimized
-from pipeline.quant.observe import observe
+from pipeline.quant.calibration.observe import observe
 
 SHARED = Path(os.environ.get("NPUMAKE_SHARED", Path(__file__).parents[2] / "shared")) / "data"
 FILES = {

@@ -28,15 +28,15 @@ from pipeline.graph import Graph, shape, upgraded
 from pipeline.kernels.measure import Agreement, agreement
 from pipeline.passes import optimized
 from pipeline.project.sections import Calibration
-from pipeline.quant.adaptive import adaptively_rounded
-from pipeline.quant.bias import bias_corrected
-from pipeline.quant.clipping import clipped
-from pipeline.quant.equalize import equalized
-from pipeline.quant.integers import with_integer_weights
-from pipeline.quant.migrate import migrated
-from pipeline.quant.observe import observe
-from pipeline.quant.qdq import DEFAULT
-from pipeline.quant.search import calibrated_with, plain
+from pipeline.quant.calibration.observe import observe
+from pipeline.quant.qdq.insert import DEFAULT
+from pipeline.quant.qdq.integers import with_integer_weights
+from pipeline.quant.recovery.adaptive import adaptively_rounded
+from pipeline.quant.recovery.bias import bias_corrected
+from pipeline.quant.recovery.clipping import clipped
+from pipeline.quant.recovery.equalize import equalized
+from pipeline.quant.recovery.migrate import migrated
+from pipeline.quant.search.methods import calibrated_with, plain
 from pipeline.targets.reader import read_target
 from pipeline.targets.target import Target
 

@@ -20,11 +20,11 @@ from PIL import Image
 from workspace import paired
 
 from pipeline import digest
+from pipeline.borders.images import mark_images
 from pipeline.graph import parse_text
 from pipeline.project.files import SourceFile, pattern_files
 from pipeline.project.sections import FileGlob, Files, Input
 from pipeline.project.transforms import CenterCrop, ShortSideResize, Transform
-from pipeline.quant.images import mark_images
 from pipeline.stages.samples import samples
 
 SIZE = 224

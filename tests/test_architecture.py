@@ -11,12 +11,16 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from pipeline import FLOORS
+from pipeline import FLOORS, quant
 
 ROOT = Path(__file__).parents[1]
 FILE_LINES, FUNCTION_LINES = 300, 40
 MODULES = "pipeline/**/*.py"
-FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
+HOUSES = {"pipeline": FLOORS, "pipeline.quant": quant.FLOORS}  # each is checked by its own map
+FLOOR = {
+    house: {room: floor for floor, rooms in enumerate(floors) for room in rooms}
+    for house, floors in HOUSES.items()
+}
 
 
 def sources(root: Path, *patterns: str) -> Iterator[tuple[Path, ast.Module]]:
@@ -24,38 +28,38 @@ def sources(root: Path, *patterns: str) -> Iterator[tuple[Path, ast.Module]]:
         yield file.relative_to(root), ast.parse(file.read_text(encoding="utf-8"), str(file))
 
 
-def room_of(file: Path) -> str:
-    """graph of pipeline/graph/match.py, errors of pipeline/errors.py, nothing of the package."""
-    inside = file.with_suffix("").parts[1:]
+def room_of(file: Path, house: str) -> str:
+    """graph of pipeline/graph/match.py, errors of pipeline/errors.py, nothing of the house."""
+    inside = file.with_suffix("").parts[house.count(".") + 1 :]
     return "" if inside == ("__init__",) else inside[0]
 
 
-def imported(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """(line, room) of every import of ours, those for the type checker too."""
+def imported(tree: ast.Module, house: str) -> Iterator[tuple[int, str]]:
+    """(line, room) of every import from the house, those for the type checker too."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             modules = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module == "pipeline":
-            modules = [f"pipeline.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module == house:
+            modules = [f"{house}.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             modules = [node.module or ""]
         else:
             continue
         for module in modules:
-            if module.startswith("pipeline."):
-                yield node.lineno, module.split(".")[1]
+            if module.startswith(f"{house}."):
+                yield node.lineno, module.removeprefix(f"{house}.").split(".")[0]
 
 
-def broken_imports(root: Path) -> list[str]:
+def broken_imports(root: Path, house: str = "pipeline") -> list[str]:
     """`file:line: room → room` of each import that does not point down."""
-    found = []
-    for file, tree in sources(root, MODULES):
-        room = room_of(file)
-        for line, other in imported(tree):
-            is_name = other not in FLOOR and other.isupper()  # FLOORS itself
+    floor, found = FLOOR[house], []
+    for file, tree in sources(root, f"{house.replace('.', '/')}/**/*.py"):
+        room = room_of(file, house)
+        for line, other in imported(tree, house):
+            is_name = other not in floor and other.isupper()  # FLOORS itself
             if room == other or is_name:
                 continue
-            if room not in FLOOR or other not in FLOOR or FLOOR[other] <= FLOOR[room]:
+            if room not in floor or other not in floor or floor[other] <= floor[room]:
                 found.append(f"{file.as_posix()}:{line}: {room} → {other}")
     return found
 
@@ -96,27 +100,32 @@ def tree_of(tmp_path: Path, files: dict[str, str]) -> Path:
     return tmp_path
 
 
-def test_imports_point_down():
-    assert broken_imports(ROOT) == []
+@pytest.mark.parametrize("house", HOUSES)
+def test_imports_point_down(house):
+    assert broken_imports(ROOT, house) == []
 
 
-def test_every_module_has_a_floor():
-    rooms = {room_of(file) for file, _ in sources(ROOT, MODULES)} - {""}
-    assert rooms - set(FLOOR) == set()
+@pytest.mark.parametrize("house", HOUSES)
+def test_every_module_has_a_floor(house):
+    files = sources(ROOT, f"{house.replace('.', '/')}/**/*.py")
+    rooms = {room_of(file, house) for file, _ in files} - {""}
+    assert rooms - set(FLOOR[house]) == set()
 
 
-def test_every_room_on_the_map_exists():
+@pytest.mark.parametrize("house", HOUSES)
+def test_every_room_on_the_map_exists(house):
+    walls = ROOT.joinpath(*house.split("."))
     missing = [
         room
-        for room in FLOOR
-        if not (ROOT / "pipeline" / f"{room}.py").is_file()
-        and not (ROOT / "pipeline" / room / "__init__.py").is_file()
+        for room in FLOOR[house]
+        if not (walls / f"{room}.py").is_file() and not (walls / room / "__init__.py").is_file()
     ]
     assert missing == []
 
 
-def test_no_room_is_on_two_floors():
-    assert len(FLOOR) == sum(len(rooms) for rooms in FLOORS)
+@pytest.mark.parametrize("house", HOUSES)
+def test_no_room_is_on_two_floors(house):
+    assert len(FLOOR[house]) == sum(len(rooms) for rooms in HOUSES[house])
 
 
 @pytest.mark.parametrize(
@@ -137,6 +146,13 @@ def test_no_room_is_on_two_floors():
 )
 def test_an_import_up_or_sideways_is_reported_with_file_and_line(tmp_path, where, text, mistake):
     assert broken_imports(tree_of(tmp_path, {where: text})) == [f"pipeline/{where}{mistake}"]
+
+
+def test_an_import_up_inside_a_room_with_floors_is_reported(tmp_path):
+    files = {"quant/qdq/laid.py": "from pipeline.quant.search.recipe import Recipe\n"}
+    assert broken_imports(tree_of(tmp_path, files), "pipeline.quant") == [
+        "pipeline/quant/qdq/laid.py:1: qdq → search"
+    ]
 
 
 def test_an_import_down_or_of_the_same_room_is_allowed(tmp_path):

@@ -13,10 +13,10 @@ from pipeline.graph import Graph, upgraded
 from pipeline.kernels.measure import cosine
 from pipeline.passes import optimized
 from pipeline.project.sections import Calibration
-from pipeline.quant.observe import observe
-from pipeline.quant.qdq import DEFAULT
-from pipeline.quant.rescale import bundles, rescale
-from pipeline.quant.search import calibrated_with, plain
+from pipeline.quant.calibration.observe import observe
+from pipeline.quant.qdq.insert import DEFAULT
+from pipeline.quant.recovery.rescale import bundles, rescale
+from pipeline.quant.search.methods import calibrated_with, plain
 from pipeline.targets.target import Activations, Target, Weights
 
 DIGITS = REPO / "projects" / "digits"

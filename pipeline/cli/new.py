@@ -44,7 +44,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(given: argparse.Namespace) -> int:
     from pipeline.cli.template import DODO, Facts, project_text, with_folders
     from pipeline.project.schema import editor_schema
-    from pipeline.quant.loaded import carries_grids
+    from pipeline.quant.qdq.loaded import carries_grids
     from pipeline.targets.reader import target_names
 
     directory, targets = given.directory, tuple(dict.fromkeys(given.target or [TARGET]))

@@ -31,7 +31,7 @@ from pipeline.progress import listening
 if TYPE_CHECKING:
     from pipeline.make.trials import Trials
     from pipeline.project.sections import Quantization
-    from pipeline.quant.choice import Choice, Found, Wish
+    from pipeline.quant.search.choice import Choice, Found, Wish
 
 INTERRUPTED = 130
 HEADER = "# npumake precision"  # a file that begins so is ours to replace
@@ -80,7 +80,7 @@ def _count(text: str) -> int:
 
 def run(given: argparse.Namespace) -> int:
     from pipeline.make.trials import Trials
-    from pipeline.quant.choice import chosen
+    from pipeline.quant.search.choice import chosen
 
     place = place_of(given.model, given.metric)
     bring_up(place.build, _needed(place), quiet=given.json)
@@ -174,7 +174,7 @@ def _listed(names: tuple[str, ...]) -> str:
 
 
 def _document(trials: Trials, found: Found, asked: Quantization) -> Json:
-    from pipeline.quant.promotion import section
+    from pipeline.quant.precision.promotion import section
 
     def told(choice: Choice) -> Json:
         return {
@@ -196,7 +196,7 @@ def _document(trials: Trials, found: Found, asked: Quantization) -> Json:
 
 def _pasted(place: Place, asked: Quantization) -> str:
     """As project.yaml holds it, of this target where there are others."""
-    from pipeline.quant.promotion import section
+    from pipeline.quant.precision.promotion import section
 
     said = {"quantization": section(asked)}
     return _yaml(said if place.is_alone else {"targets": [{place.calibrated.target: said}]})
@@ -229,7 +229,7 @@ def _files(node: Node) -> Iterator[str]:
 
 
 def _write(place: Place, asked: Quantization, question: str) -> None:
-    from pipeline.quant.promotion import section
+    from pipeline.quant.precision.promotion import section
 
     path = place.build.directory / FILE
     with replacing(path) as temporary:

@@ -115,7 +115,7 @@ class Reporter:
 
     def _print_recipe(self, build: Build, node: Node) -> None:
         """What was tried, where a method had to be found."""
-        from pipeline.quant.recipe import Recipe
+        from pipeline.quant.search.recipe import Recipe
 
         for line in Recipe.load(build.artifact(node)).lines:
             SCREEN.line(f"          {line}")

@@ -16,7 +16,7 @@ from pipeline.progress import hearing, listening
 
 if TYPE_CHECKING:
     from pipeline.make.trials import Task
-    from pipeline.quant.choice import Wish
+    from pipeline.quant.search.choice import Wish
 
 
 class Place(NamedTuple):
@@ -53,7 +53,7 @@ def bring_up(build: Build, wanted: set[str], quiet: bool) -> None:
 
 
 def wish_of(given: argparse.Namespace, place: Place) -> Wish:
-    from pipeline.quant.choice import Wish
+    from pipeline.quant.search.choice import Wish
 
     limits = given.most_nodes, given.most_operations
     if place.task is not None:

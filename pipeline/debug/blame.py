@@ -23,7 +23,7 @@ from pipeline.engine.parallel import side_by_side
 from pipeline.engine.reference import ReferenceSession
 from pipeline.graph import Graph, Node, origin, part
 from pipeline.kernels.measure import Alignment, alignments
-from pipeline.quant.bench import held_out
+from pipeline.quant.search.bench import held_out
 from pipeline.targets.target import Target
 
 DIGITS = 9

@@ -19,8 +19,8 @@ from pipeline.engine.fusion import absorbed
 from pipeline.engine.lower import DQ, Q
 from pipeline.graph import Graph, Node, Value, array, attribute, producer
 from pipeline.kernels import affine
-from pipeline.quant.grids import Grid
-from pipeline.quant.pairs import pair
+from pipeline.quant.precision.grids import Grid
+from pipeline.quant.qdq.pairs import pair
 
 Kind = Literal["weight", "activation"]
 

@@ -13,8 +13,8 @@ from pipeline.digest import Json, plain
 from pipeline.graph import Graph, upgraded
 from pipeline.passes import REWRITES, optimized
 from pipeline.project.sections import Quantization
-from pipeline.quant.asked import asked
-from pipeline.quant.plan import OVER, planned
+from pipeline.quant.precision.asked import asked
+from pipeline.quant.precision.plan import OVER, planned
 from pipeline.targets.accepted import NOTE, beyond_documented, mark_format
 from pipeline.targets.target import Target
 

@@ -23,7 +23,7 @@ from pipeline.engine.reference import ReferenceSession
 from pipeline.graph import Graph, Node, Value, is_float, origin, producer, told
 from pipeline.kernels import affine
 from pipeline.kernels.measure import Agreement, agreements
-from pipeline.quant.placement import activations, subgraphs
+from pipeline.quant.precision.placement import activations, subgraphs
 from pipeline.targets.accepted import beyond_documented
 from pipeline.targets.target import Target
 

@@ -14,8 +14,8 @@ from pipeline.debug.calibration_nodes import CalibrationNode, whole
 from pipeline.engine.lower import DQ
 from pipeline.engine.rules import RULES
 from pipeline.graph import Graph, Node, Value, array, producer
-from pipeline.quant.placement import ALIKE
-from pipeline.quant.qdq import groups_of_scales
+from pipeline.quant.precision.placement import ALIKE
+from pipeline.quant.qdq.insert import groups_of_scales
 
 ALLOWED = 0.01  # float32 scales agree to 1e-6
 

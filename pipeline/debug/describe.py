@@ -21,8 +21,8 @@ from pipeline.errors import CacheError, GraphError
 from pipeline.frontends.tflite.flatbuffer import MalformedError
 from pipeline.frontends.tflite.schema import Tensor, read_network
 from pipeline.graph import Graph, Node, Value, array, is_float, parse, told
-from pipeline.quant.recipe import Recipe
-from pipeline.quant.statistics import Statistics
+from pipeline.quant.calibration.statistics import Statistics
+from pipeline.quant.search.recipe import Recipe
 
 
 @dataclass(frozen=True)

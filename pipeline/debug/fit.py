@@ -11,7 +11,7 @@
                other: a wrong zero point; 0 of a grid with zero in the middle
 
 No method of this tool makes a grid that is WIDE or SHIFTED, nor one that cuts off more than
-OUTSIDE: kl stops there (pipeline.quant.thresholds), and the others long before. Where a node
+OUTSIDE: kl stops there (calibration.thresholds), and the others long before. Where a node
 has the grid of what it pools, moves or joins, that is not its own.
 """
 
@@ -29,8 +29,8 @@ from pipeline.engine.lower import DQ, Q
 from pipeline.engine.mixed import float_session
 from pipeline.engine.parallel import side_by_side
 from pipeline.graph import Graph, Node, Value, array, is_float, producer
-from pipeline.quant.placement import ALIKE
-from pipeline.quant.thresholds import LEVELS
+from pipeline.quant.calibration.thresholds import LEVELS
+from pipeline.quant.precision.placement import ALIKE
 
 WIDE = 2.5  # a grid of powers of two may reach twice as far as it has to
 SHIFTED = 1 / 8

@@ -26,8 +26,8 @@ from pipeline.debug.sensitivity import Patient, groups_of, sensitivities
 from pipeline.debug.witnesses import as_meant, convicted, shifted, witnesses
 from pipeline.engine.lower import DQ, Q
 from pipeline.graph import Graph, Node, Value, origin, reads
-from pipeline.quant.loaded import LOAD
-from pipeline.quant.placement import ALIKE
+from pipeline.quant.precision.placement import ALIKE
+from pipeline.quant.qdq.loaded import LOAD
 
 SHOWS = 1e-6
 LOW = 0.99  # the cosine of an answer below which a build is broken
@@ -83,7 +83,7 @@ def suspects(patient: Patient) -> list[Suspect]:
 
 def _by_readers(patient: Patient, misfit: _Misfit, losses: Mapping[str, float]) -> float:
     """What those lose that read the tensor, where it is cut off: in front of what saturates less
-    than a step of theirs is cut off (pipeline.quant.saturating)."""
+    than a step of theirs is cut off (calibration.saturating)."""
     if not misfit.fit.is_clipped or misfit.fit.is_shifted:
         return 0.0
     (one,) = (one for one in patient.nodes if one.name == misfit.name)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pipeline.engine.fusion import absorbed
 from pipeline.engine.rules import has_kernel
 from pipeline.graph import Graph, Node
-from pipeline.quant.placement import PASSIVE, subgraphs
+from pipeline.quant.precision.placement import PASSIVE, subgraphs
 from pipeline.targets.limits import Beyond, beyond
 from pipeline.targets.target import Target
 

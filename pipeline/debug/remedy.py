@@ -19,16 +19,16 @@ from pipeline.data.samples import Samples, made_up
 from pipeline.errors import GraphError, ProjectError
 from pipeline.graph import Graph
 from pipeline.project.sections import Calibration, Method, Quantization
-from pipeline.quant.bench import FEW, held_out
-from pipeline.quant.judge import judge
-from pipeline.quant.loaded import LOAD
-from pipeline.quant.observe import observe
-from pipeline.quant.promotion import Promoted, candidates, promoted, section
-from pipeline.quant.recipe import Recipe
-from pipeline.quant.rescale import rescaled
-from pipeline.quant.search import plain
-from pipeline.quant.statistics import Statistics
-from pipeline.quant.trials import GAIN
+from pipeline.quant.calibration.observe import observe
+from pipeline.quant.calibration.statistics import Statistics
+from pipeline.quant.precision.promotion import Promoted, candidates, promoted, section
+from pipeline.quant.qdq.loaded import LOAD
+from pipeline.quant.recovery.rescale import rescaled
+from pipeline.quant.search.bench import FEW, held_out
+from pipeline.quant.search.judge import judge
+from pipeline.quant.search.methods import plain
+from pipeline.quant.search.recipe import Recipe
+from pipeline.quant.search.trials import GAIN
 from pipeline.targets.target import Target
 
 METHODS: tuple[Method, ...] = ("max", "mse")

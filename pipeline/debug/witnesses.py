@@ -25,7 +25,7 @@ from pipeline.debug.sensitivity import Patient
 from pipeline.engine.fusion import ABSORBING, Bounds, absorbed, bounds, is_clamp
 from pipeline.engine.lower import Q
 from pipeline.graph import Graph, Node, declare, only_consumer, producer, shape
-from pipeline.quant.loaded import EXACT
+from pipeline.quant.qdq.loaded import EXACT
 
 CLAMP = 6.0  # where Relu6 ends
 ALIKE = EXACT | {"AveragePool", "GlobalAveragePool"}  # the latter as TFLite has them

@@ -18,7 +18,7 @@ from pipeline.errors import GraphError, ProjectError
 from pipeline.evaluate.verdict import MOST_BLAMED, Mending
 from pipeline.graph import Graph
 from pipeline.project.sections import Quantization
-from pipeline.quant.promotion import Promoted, candidates, promoted, section
+from pipeline.quant.precision.promotion import Promoted, candidates, promoted, section
 from pipeline.targets.target import Target
 
 KINDS: tuple[Promoted, ...] = ("int16", "cpu")

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from pipeline.borders.inputs import model_inputs
 from pipeline.custom.operators import Operators, declared
 from pipeline.data.given import Given
 from pipeline.data.given import Item as Sample
@@ -34,7 +35,6 @@ from pipeline.progress import track
 from pipeline.project.files import SourceFiles
 from pipeline.project.names import entries, strangers
 from pipeline.project.sections import Dataset, Evaluation, Files, Input
-from pipeline.quant.inputs import model_inputs
 
 
 class Session(Protocol):

@@ -14,12 +14,12 @@ from pipeline.evaluate.scored import Ground
 from pipeline.evaluate.verdict import MOST_BLAMED, Blamed, Judged, Mending
 from pipeline.graph import Graph
 from pipeline.project.sections import Quantization
-from pipeline.quant.bench import Bench
-from pipeline.quant.integers import with_integer_weights
-from pipeline.quant.judge import judge
-from pipeline.quant.loaded import LOAD
-from pipeline.quant.recipe import Recipe
-from pipeline.quant.schemes import with_scheme
+from pipeline.quant.precision.schemes import with_scheme
+from pipeline.quant.qdq.integers import with_integer_weights
+from pipeline.quant.qdq.loaded import LOAD
+from pipeline.quant.search.bench import Bench
+from pipeline.quant.search.judge import judge
+from pipeline.quant.search.recipe import Recipe
 from pipeline.targets.target import Target
 
 

@@ -27,11 +27,11 @@ from pipeline.make.maker import loaded
 from pipeline.make.node import Key, Node
 from pipeline.project.reader import built
 from pipeline.project.sections import Quantization, Sections
-from pipeline.quant import judge
-from pipeline.quant.judge import Score
-from pipeline.quant.loaded import LOAD
-from pipeline.quant.promotion import Promoted, all_but, candidates, promoted
-from pipeline.quant.recipe import Recipe
+from pipeline.quant.precision.promotion import Promoted, all_but, candidates, promoted
+from pipeline.quant.qdq.loaded import LOAD
+from pipeline.quant.search import judge
+from pipeline.quant.search.judge import Score
+from pipeline.quant.search.recipe import Recipe
 from pipeline.targets.target import Target
 
 

@@ -1,18 +1,16 @@
 """What changes numbers: which tensors are quantized, on which grids, and the Q/DQ that says so.
 
-    placement   which nodes run on the chip         integers    float weights → int8 and int32
-    observe     statistics of the tensors           qdq         grids → Q/DQ nodes in the graph
-    tally       what is counted, as it comes        thresholds  statistics → where values saturate
-    derived     what follows from other tensors     ranges      statistics → ranges, by method
-    grids       range → scale and zero point        search      the best of several methods
-    views       what onnxruntime hands out of them
+    precision    of which type each tensor is            calibration  statistics → ranges
+    recovery     accuracy won back                       qdq          grids → Q/DQ in the graph
+    search       the best of several methods, switches and types
 
-Accuracy won back, each a function from graph to graph; the first two keep what it computes:
-
-    equalize    channels of one size          clipping  weight scales by mean square error
-    migrate     size from activations         adaptive  weights rounded for the layer's output
-                to weights                    bias      the mean shift taken off the biases
-    choice      which nodes to promote        layers, rescale: what these have in common
-
-It refuses to know a vendor (that is `target`, as data) and never runs a graph in integers.
+FLOORS is the map of this house, as `pipeline.FLOORS` is of the whole: imports point down.
+It refuses to know a vendor (that is `targets`, as data) and never runs a graph in integers.
 """
+
+FLOORS = (
+    ("search",),  # run, compare, keep what helps
+    ("recovery", "qdq"),  # float to float; float to codes
+    ("calibration",),  # what the tensors do
+    ("precision",),  # what is asked of them
+)

@@ -26,7 +26,7 @@ from pipeline.evaluate.figures import Evaluated, Figures, figures_in
 from pipeline.evaluate.verdict import Verdict
 from pipeline.graph import Graph, Node, Value, array, parse, producer
 from pipeline.perf.latency import Latency, program_latency, vela_latency
-from pipeline.quant.recipe import Recipe
+from pipeline.quant.search.recipe import Recipe
 from pipeline.targets.reader import read_target, target_names
 
 Section = Mapping[str, Json]

@@ -23,7 +23,7 @@ from pipeline.errors import CacheError
 from pipeline.evaluate.figures import Evaluated
 from pipeline.evaluate.verdict import Verdict
 from pipeline.graph import Graph, Node
-from pipeline.quant.recipe import Recipe
+from pipeline.quant.search.recipe import Recipe
 from pipeline.report.layout import drawing
 from pipeline.report.shown import Shown
 from pipeline.report.tensors import Channels, Distribution

@@ -14,9 +14,9 @@ import numpy as np
 
 from pipeline.graph import Graph
 from pipeline.kernels.histogram import BINS, Histogram
-from pipeline.quant.layers import layer
-from pipeline.quant.recipe import Recipe
-from pipeline.quant.statistics import Extremes, Statistics
+from pipeline.quant.calibration.statistics import Extremes, Statistics
+from pipeline.quant.precision.layers import layer
+from pipeline.quant.search.recipe import Recipe
 
 BARS = 64
 MOST = 64  # channels shown, those of the widest range

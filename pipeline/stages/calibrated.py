@@ -15,13 +15,13 @@ from pipeline.data.samples import Samples
 from pipeline.graph import Graph
 from pipeline.project.files import SourceFiles
 from pipeline.project.sections import Quantization
-from pipeline.quant.loaded import LOAD, with_own_grids
-from pipeline.quant.qdq import DEFAULT
-from pipeline.quant.recipe import Recipe
-from pipeline.quant.recovery import recovered
-from pipeline.quant.rescale import rescaled
-from pipeline.quant.schemes import with_scheme
-from pipeline.quant.search import calibrated_with
+from pipeline.quant.precision.schemes import with_scheme
+from pipeline.quant.qdq.insert import DEFAULT
+from pipeline.quant.qdq.loaded import LOAD, with_own_grids
+from pipeline.quant.recovery.rescale import rescaled
+from pipeline.quant.recovery.switches import recovered
+from pipeline.quant.search.methods import calibrated_with
+from pipeline.quant.search.recipe import Recipe
 from pipeline.targets.target import Target
 
 

@@ -22,10 +22,10 @@ from pipeline.graph import Graph
 from pipeline.progress import track
 from pipeline.project.files import SourceFiles
 from pipeline.project.sections import Calibration, Quantization
-from pipeline.quant.qdq import DEFAULT
-from pipeline.quant.recipe import Recipe
-from pipeline.quant.rescale import rescaled
-from pipeline.quant.statistics import Statistics
+from pipeline.quant.calibration.statistics import Statistics
+from pipeline.quant.qdq.insert import DEFAULT
+from pipeline.quant.recovery.rescale import rescaled
+from pipeline.quant.search.recipe import Recipe
 from pipeline.targets.target import Target
 
 WITNESSES = 4

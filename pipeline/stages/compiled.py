@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import ClassVar, Self
 
 from pipeline import digest
+from pipeline.borders.images import batch
+from pipeline.borders.policies import policies
 from pipeline.bundle.archive import Bundle
 from pipeline.compilers.backends import built
 from pipeline.compilers.handover import Handover
@@ -29,9 +31,7 @@ from pipeline.graph import Graph
 from pipeline.project.compiling import OURS, Compile
 from pipeline.project.files import SourceFiles
 from pipeline.project.sections import Security
-from pipeline.quant.converted import members_beside
-from pipeline.quant.images import batch
-from pipeline.quant.policies import policies
+from pipeline.quant.qdq.converted import members_beside
 from pipeline.targets.settings import check_settings
 from pipeline.targets.target import Target
 from pipeline.targets.tools import TOOLS

@@ -14,10 +14,10 @@ from pipeline.evaluate.verdict import Verdict
 from pipeline.graph import Graph
 from pipeline.project.files import SourceFiles
 from pipeline.project.sections import Input, Report
-from pipeline.quant.observe import observe
-from pipeline.quant.recipe import Recipe
-from pipeline.quant.rescale import rescaled
-from pipeline.quant.statistics import Statistics
+from pipeline.quant.calibration.observe import observe
+from pipeline.quant.calibration.statistics import Statistics
+from pipeline.quant.recovery.rescale import rescaled
+from pipeline.quant.search.recipe import Recipe
 from pipeline.report.estimate import estimate_of
 from pipeline.report.findings import Findings, Measured
 from pipeline.report.findings import findings as told

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+from pipeline.borders.inputs import model_inputs
 from pipeline.compilers.handed import NO_SAMPLES, files, model_names, sample_folders
 from pipeline.compilers.handover import Handover
 from pipeline.compilers.vendor_tool import PREFIX
@@ -29,7 +30,6 @@ from pipeline.project.sections import (
     Security,
 )
 from pipeline.project.vendor import Said
-from pipeline.quant.inputs import model_inputs
 from pipeline.targets.handover import Asked, Tool
 from pipeline.targets.target import Target
 from pipeline.targets.tools import TOOLS

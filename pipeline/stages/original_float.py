@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pipeline.borders.cut import end_at, remove_node, remove_types
+from pipeline.borders.images import mark_batch, mark_images, mark_trained
 from pipeline.borders.preprocess import put_in_front
 from pipeline.custom.operators import declared, require
 from pipeline.custom.shapes import with_shapes
@@ -26,7 +27,6 @@ from pipeline.project.feeding import feeding
 from pipeline.project.files import SourceFile, SourceFiles
 from pipeline.project.names import entries, strangers
 from pipeline.project.sections import Input, Model
-from pipeline.quant.images import mark_batch, mark_images, mark_trained
 from pipeline.targets.accepted import mark_format
 
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from pipeline.engine.twice import TWICE
 from pipeline.graph import Graph
-from pipeline.quant.described import describe_outputs
-from pipeline.quant.gemm_as_conv import gemm_as_conv
-from pipeline.quant.integers import with_integer_weights
-from pipeline.quant.seats import seated
+from pipeline.quant.qdq.described import describe_outputs
+from pipeline.quant.qdq.gemm_as_conv import gemm_as_conv
+from pipeline.quant.qdq.integers import with_integer_weights
+from pipeline.quant.qdq.seats import seated
 from pipeline.targets.target import Target
 
 

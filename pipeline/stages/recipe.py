@@ -22,27 +22,27 @@ from pipeline.errors import ProjectError, Route
 from pipeline.graph import Graph
 from pipeline.project.files import SourceFiles
 from pipeline.project.sections import Calibration, Quantization
-from pipeline.quant.bench import Bench, ground
-from pipeline.quant.loaded import (
+from pipeline.quant.calibration.statistics import Statistics
+from pipeline.quant.precision.schemes import with_scheme
+from pipeline.quant.qdq.insert import DEFAULT
+from pipeline.quant.qdq.loaded import (
     LOAD,
     carries_grids,
     check_float,
     check_method,
     check_nothing_asked,
 )
-from pipeline.quant.qdq import DEFAULT
-from pipeline.quant.recipe import Recipe
-from pipeline.quant.recovery import (
+from pipeline.quant.recovery.switches import (
     WIDENING,
     WIDENING_ANSWERS,
     WIDENING_SENSITIVE,
     left_open,
     switched_on,
 )
-from pipeline.quant.schemes import with_scheme
-from pipeline.quant.search import candidates, mixed, plain
-from pipeline.quant.statistics import Statistics
-from pipeline.quant.trials import SYMMETRIC, also_wide, best_method, best_switches, standing
+from pipeline.quant.search.bench import Bench, ground
+from pipeline.quant.search.methods import candidates, mixed, plain
+from pipeline.quant.search.recipe import Recipe
+from pipeline.quant.search.trials import SYMMETRIC, also_wide, best_method, best_switches, standing
 from pipeline.targets.target import Target
 
 ADJUSTING = ("round_weights", "bias_correction")  # of the switches, those that `default` tries

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from pipeline.borders.inputs import model_inputs
 from pipeline.data.given import Given, given
 from pipeline.data.samples import MADE_UP, Feed, Samples
 from pipeline.data.spool import Spool
@@ -21,8 +22,7 @@ from pipeline.errors import ProjectError, Route
 from pipeline.graph import Graph
 from pipeline.project.files import SourceFiles
 from pipeline.project.sections import Files, Input
-from pipeline.quant.inputs import model_inputs
-from pipeline.quant.loaded import carries_grids
+from pipeline.quant.qdq.loaded import carries_grids
 
 ENOUGH = 8  # samples of noise where none are given
 

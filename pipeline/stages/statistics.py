@@ -11,8 +11,8 @@ from pipeline.custom.operators import declared
 from pipeline.data.samples import Samples
 from pipeline.graph import Graph
 from pipeline.project.files import SourceFiles
-from pipeline.quant.observe import observe
-from pipeline.quant.statistics import Statistics
+from pipeline.quant.calibration.observe import observe
+from pipeline.quant.calibration.statistics import Statistics
 
 
 def statistics(

@@ -25,9 +25,9 @@ from pipeline.graph import Graph
 from pipeline.perf.latency import Latency, file_latency
 from pipeline.project.files import SourceFiles
 from pipeline.project.sections import Evaluation, Files, Gate, Input, Quantization
-from pipeline.quant.qdq import DEFAULT
-from pipeline.quant.recipe import Recipe
-from pipeline.quant.rescale import rescaled
+from pipeline.quant.qdq.insert import DEFAULT
+from pipeline.quant.recovery.rescale import rescaled
+from pipeline.quant.search.recipe import Recipe
 from pipeline.stages.compiled import Compiled
 from pipeline.targets.target import Target
 

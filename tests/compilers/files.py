@@ -17,10 +17,10 @@ from pipeline.engine.lower import lowered
 from pipeline.engine.ort import Feeds
 from pipeline.graph import Graph
 from pipeline.project.sections import Calibration, Quantization
-from pipeline.quant.loaded import carries_grids, with_own_grids
-from pipeline.quant.observe import observe
-from pipeline.quant.qdq import DEFAULT
-from pipeline.quant.search import calibrated_with, plain
+from pipeline.quant.calibration.observe import observe
+from pipeline.quant.qdq.insert import DEFAULT
+from pipeline.quant.qdq.loaded import carries_grids, with_own_grids
+from pipeline.quant.search.methods import calibrated_with, plain
 from pipeline.stages.quantized import quantized
 from pipeline.targets.reader import read_target
 

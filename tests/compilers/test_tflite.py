@@ -17,7 +17,7 @@ from pipeline.graph import parse, parse_text
 from pipeline.passes import optimized
 from pipeline.passes.unroll_lstm import unroll_lstm
 from pipeline.project.sections import Quantization
-from pipeline.quant.qdq import DEFAULT
+from pipeline.quant.qdq.insert import DEFAULT
 
 # Of each model: the tensors of codes in its file, and how many TRANSPOSE are in it.
 REAL = {

@@ -13,11 +13,11 @@ from pipeline.debug.blame import local_losses
 from pipeline.engine.fusion import result
 from pipeline.graph import Graph
 from pipeline.project.reader import built as built_from
-from pipeline.quant.integers import with_integer_weights
-from pipeline.quant.qdq import DEFAULT
-from pipeline.quant.ranges import Range
-from pipeline.quant.recipe import Recipe
-from pipeline.quant.search import calibrated_with
+from pipeline.quant.calibration.ranges import Range
+from pipeline.quant.qdq.insert import DEFAULT
+from pipeline.quant.qdq.integers import with_integer_weights
+from pipeline.quant.search.methods import calibrated_with
+from pipeline.quant.search.recipe import Recipe
 from pipeline.targets.target import Target
 
 FAULTY = (

@@ -17,7 +17,7 @@ from pipeline.debug.witnesses import as_meant
 from pipeline.engine.lower import DQ, Q
 from pipeline.engine.mixed import float_session
 from pipeline.graph import Graph, array, producer
-from pipeline.quant.integers import with_integer_weights
+from pipeline.quant.qdq.integers import with_integer_weights
 from pipeline.targets.target import Activations
 
 LAYERS = [

@@ -24,9 +24,9 @@ from pipeline.graph import Graph, array, shape, upgraded
 from pipeline.kernels.measure import Agreement, agreement
 from pipeline.passes import optimized
 from pipeline.project.sections import Calibration
-from pipeline.quant.observe import observe
-from pipeline.quant.qdq import DEFAULT
-from pipeline.quant.search import calibrated_with, plain
+from pipeline.quant.calibration.observe import observe
+from pipeline.quant.qdq.insert import DEFAULT
+from pipeline.quant.search.methods import calibrated_with, plain
 from pipeline.targets.reader import read_target
 
 NETWORKS = ("repvgg", "mobilenetv3", "transformer")

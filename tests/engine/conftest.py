@@ -10,11 +10,11 @@ import pytest
 
 from pipeline.graph import Graph, shape
 from pipeline.project.sections import Calibration, Quantization
-from pipeline.quant.integers import with_integer_weights
-from pipeline.quant.laid import grids_of
-from pipeline.quant.observe import observe
-from pipeline.quant.qdq import DEFAULT, with_qdq
-from pipeline.quant.ranges import ranges
+from pipeline.quant.calibration.observe import observe
+from pipeline.quant.calibration.ranges import ranges
+from pipeline.quant.qdq.insert import DEFAULT, with_qdq
+from pipeline.quant.qdq.integers import with_integer_weights
+from pipeline.quant.qdq.laid import grids_of
 from pipeline.targets.target import Activations, Target, Weights
 
 Feeds = Mapping[str, np.ndarray]

@@ -17,8 +17,8 @@ from pipeline.frontends.tflite.schema import read_network
 from pipeline.graph import array, dtype, shape
 from pipeline.kernels.measure import cosine
 from pipeline.passes import optimized
-from pipeline.quant.integers import with_integer_weights
-from pipeline.quant.loaded import carries_grids, with_own_grids
+from pipeline.quant.qdq.integers import with_integer_weights
+from pipeline.quant.qdq.loaded import carries_grids, with_own_grids
 from pipeline.targets.reader import read_target
 
 FILES = sorted((shared_data() / "models").rglob("*.tflite"))

@@ -8,11 +8,11 @@ from pipeline.engine.lower import lowered
 from pipeline.graph import Graph, origin, parse, parse_text, upgraded
 from pipeline.passes import optimized
 from pipeline.project.sections import Calibration
-from pipeline.quant.integers import with_integer_weights
-from pipeline.quant.laid import grids_of
-from pipeline.quant.observe import observe
-from pipeline.quant.qdq import with_qdq
-from pipeline.quant.ranges import ranges
+from pipeline.quant.calibration.observe import observe
+from pipeline.quant.calibration.ranges import ranges
+from pipeline.quant.qdq.insert import with_qdq
+from pipeline.quant.qdq.integers import with_integer_weights
+from pipeline.quant.qdq.laid import grids_of
 from pipeline.targets.reader import read_target
 
 NORM = "float[2] g = {1, 2}, float[2] m = {0.5, 1}, float[2] v = {1, 4}"

@@ -8,7 +8,7 @@ from workspaces import Workspace
 from pipeline.cli.projects import selected
 from pipeline.make.trials import Trials
 from pipeline.progress import listening
-from pipeline.quant.choice import Wish, chosen
+from pipeline.quant.search.choice import Wish, chosen
 
 WISH = Wish(0.9998)
 

@@ -6,9 +6,9 @@ from pipeline.custom.operators import NO_OPERATORS
 from pipeline.data.samples import Samples
 from pipeline.graph import parse_text
 from pipeline.project.sections import Calibration
-from pipeline.quant.bench import SHOWN, Bench, held_out
-from pipeline.quant.qdq import DEFAULT
-from pipeline.quant.search import plain
+from pipeline.quant.qdq.insert import DEFAULT
+from pipeline.quant.search.bench import SHOWN, Bench, held_out
+from pipeline.quant.search.methods import plain
 from pipeline.targets.reader import read_target
 
 GRAPH = parse_text("a (float[1,4] x) => (float[1,4] y) { y = Relu(x) }").with_shapes()

@@ -11,7 +11,7 @@ from pipeline.graph import Graph, parse, upgraded
 from pipeline.passes import optimized
 from pipeline.project.precision import Types
 from pipeline.project.sections import Quantization
-from pipeline.quant.plan import Plan, planned
+from pipeline.quant.precision.plan import Plan, planned
 from pipeline.targets.reader import read_target
 
 MASKS = ("/cv4.0/Conv", "/cv4.2/Conv", "/Concat_coefs", "output1", "/Sigmoid", "/dfl/conv/Conv")

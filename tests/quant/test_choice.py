@@ -15,12 +15,12 @@ from pipeline.frontends import read_model
 from pipeline.graph import shape, upgraded
 from pipeline.passes import optimized
 from pipeline.project.sections import Calibration, Quantization
-from pipeline.quant.choice import Wish, chosen
-from pipeline.quant.integers import with_integer_weights
-from pipeline.quant.judge import judge, scored
-from pipeline.quant.observe import observe
-from pipeline.quant.promotion import all_but, candidates, operations, promoted
-from pipeline.quant.search import calibrated_with, plain
+from pipeline.quant.calibration.observe import observe
+from pipeline.quant.precision.promotion import all_but, candidates, operations, promoted
+from pipeline.quant.qdq.integers import with_integer_weights
+from pipeline.quant.search.choice import Wish, chosen
+from pipeline.quant.search.judge import judge, scored
+from pipeline.quant.search.methods import calibrated_with, plain
 from pipeline.targets.reader import read_target
 
 NOTHING = Quantization()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pipeline.kernels.measure import cosine
-from pipeline.quant.closeness import Figure, Yardstick
+from pipeline.quant.search.closeness import Figure, Yardstick
 
 SAMPLES, POSITIONS = 16, 400
 FOUND = range(0, POSITIONS, 25)  # where some sample has an object

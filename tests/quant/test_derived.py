@@ -10,10 +10,10 @@ from pipeline.graph import parse_text, shape, upgraded
 from pipeline.kernels.histogram import histogram
 from pipeline.passes import optimized
 from pipeline.project.sections import Calibration
-from pipeline.quant.derived import derivations
-from pipeline.quant.observe import observe
-from pipeline.quant.placement import observed
-from pipeline.quant.thresholds import threshold
+from pipeline.quant.calibration.derived import derivations
+from pipeline.quant.calibration.observe import observe
+from pipeline.quant.calibration.thresholds import threshold
+from pipeline.quant.precision.placement import observed
 
 GRAPH = parse_text(
     """a (float[1,2,8,8] x) => (float[] y) <float[2,2,1,1] w = {1.0,-2.0,0.5,3.0}>

@@ -11,11 +11,11 @@ from pipeline.engine.ort import OrtSession
 from pipeline.engine.reference import ReferenceSession
 from pipeline.graph import Graph, origin, parse_text, upgraded
 from pipeline.project.sections import Calibration, Quantization
-from pipeline.quant.gemm_as_conv import gemm_as_conv
-from pipeline.quant.laid import grids_of
-from pipeline.quant.observe import observe
-from pipeline.quant.qdq import with_qdq
-from pipeline.quant.ranges import ranges
+from pipeline.quant.calibration.observe import observe
+from pipeline.quant.calibration.ranges import ranges
+from pipeline.quant.qdq.gemm_as_conv import gemm_as_conv
+from pipeline.quant.qdq.insert import with_qdq
+from pipeline.quant.qdq.laid import grids_of
 from pipeline.stages.quantized import quantized
 from pipeline.targets.reader import read_target
 from pipeline.targets.target import Activations, Target, Weights

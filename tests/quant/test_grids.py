@@ -6,7 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.kernels import affine
-from pipeline.quant.grids import MAX_BIAS, activation_grid, constant_grid, image_grid, weight_grid
+from pipeline.quant.precision.grids import (
+    MAX_BIAS,
+    activation_grid,
+    constant_grid,
+    image_grid,
+    weight_grid,
+)
 from pipeline.targets.target import Activations, Weights
 
 SCHEMES = [Activations(d, symmetric) for d in ("int8", "uint8") for symmetric in (True, False)]

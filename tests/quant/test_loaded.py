@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pipeline.borders.images import mark_images
 from pipeline.data.samples import Samples
 from pipeline.engine.lower import lowered
 from pipeline.engine.ort import OrtSession
@@ -13,10 +14,9 @@ from pipeline.errors import ProjectError
 from pipeline.graph import array, parse_text, told
 from pipeline.passes import optimized
 from pipeline.project.sections import Calibration, Quantization
-from pipeline.quant.images import mark_images
-from pipeline.quant.observe import observe
-from pipeline.quant.recipe import Recipe
-from pipeline.quant.statistics import Statistics
+from pipeline.quant.calibration.observe import observe
+from pipeline.quant.calibration.statistics import Statistics
+from pipeline.quant.search.recipe import Recipe
 from pipeline.stages.calibrated import calibrated
 from pipeline.stages.comparison import comparison
 from pipeline.stages.quantized import quantized

@@ -5,7 +5,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.quant.mixed_precision import Trial, pareto_front, search
+from pipeline.quant.search.mixed_precision import Trial, pareto_front, search
 
 NAMES = [f"n{index}" for index in range(12)]
 figures = st.dictionaries(

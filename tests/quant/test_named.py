@@ -7,9 +7,9 @@ import pytest
 from pipeline.errors import ProjectError
 from pipeline.graph import parse_text, upgraded
 from pipeline.project.sections import Layer, Quantization
-from pipeline.quant.asked import asked
-from pipeline.quant.named import named, strength
-from pipeline.quant.plan import planned
+from pipeline.quant.precision.asked import asked
+from pipeline.quant.precision.named import named, strength
+from pipeline.quant.precision.plan import planned
 from pipeline.targets.reader import read_target
 
 TEXT = """a (float[1,2,4,4] x) => (float[] y, float[] z)

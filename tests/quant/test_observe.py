@@ -10,9 +10,9 @@ from pipeline.engine.ort import OrtSession
 from pipeline.errors import CacheError, StageError
 from pipeline.graph import parse_text
 from pipeline.kernels.histogram import histogram
-from pipeline.quant.observe import observe
-from pipeline.quant.placement import observed
-from pipeline.quant.statistics import Statistics, merged_statistics
+from pipeline.quant.calibration.observe import observe
+from pipeline.quant.calibration.statistics import Statistics, merged_statistics
+from pipeline.quant.precision.placement import observed
 
 BODY = """<float[2,2,1,1] w = {1.0,-2.0,0.5,3.0}>
 { c = Conv(x, w)  r = Relu(c)  m = MaxPool<kernel_shape=[2,2]>(r)  e = Exp(m)  y = Neg(e) }"""

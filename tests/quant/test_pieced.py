@@ -6,10 +6,10 @@ from quant.test_placement import graph, target
 
 from pipeline.graph import is_kept_float, told, upgraded
 from pipeline.project.sections import Calibration, Quantization
-from pipeline.quant.observe import observe
-from pipeline.quant.pieced import uneven_joins
-from pipeline.quant.ranges import ranges
-from pipeline.quant.search import calibrated_with, plain
+from pipeline.quant.calibration.observe import observe
+from pipeline.quant.calibration.ranges import ranges
+from pipeline.quant.precision.pieced import uneven_joins
+from pipeline.quant.search.methods import calibrated_with, plain
 
 HEAD = "b = Mul(x, x)  p = Sigmoid(x)  c = Concat<axis=1>(b, p)  y = Transpose(c)"
 

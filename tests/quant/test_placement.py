@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
+from pipeline.borders.images import images, mark_images
 from pipeline.graph import parse_text
 from pipeline.project.sections import Calibration
-from pipeline.quant.images import images, mark_images
-from pipeline.quant.observe import observe
-from pipeline.quant.placement import answers, observed, on_chip, root
-from pipeline.quant.ranges import ranges
+from pipeline.quant.calibration.observe import observe
+from pipeline.quant.calibration.ranges import ranges
+from pipeline.quant.precision.placement import answers, observed, on_chip, root
 from pipeline.targets.target import Activations, Target, Weights
 
 

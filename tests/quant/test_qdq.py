@@ -10,12 +10,12 @@ from pipeline.engine.reference import ReferenceSession
 from pipeline.graph import array, parse_text, producer
 from pipeline.kernels.measure import agreement
 from pipeline.project.sections import Calibration
-from pipeline.quant.grids import MAX_BIAS
-from pipeline.quant.integers import with_integer_weights
-from pipeline.quant.laid import grids_of
-from pipeline.quant.observe import observe
-from pipeline.quant.qdq import with_qdq
-from pipeline.quant.ranges import ranges
+from pipeline.quant.calibration.observe import observe
+from pipeline.quant.calibration.ranges import ranges
+from pipeline.quant.precision.grids import MAX_BIAS
+from pipeline.quant.qdq.insert import with_qdq
+from pipeline.quant.qdq.integers import with_integer_weights
+from pipeline.quant.qdq.laid import grids_of
 from pipeline.targets.target import Activations, Target, Weights
 
 PAIR = ["QuantizeLinear", "DequantizeLinear"]

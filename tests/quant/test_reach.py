@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from pipeline.quant.layout import CACHED, Layout
-from pipeline.quant.reach import Reach
-from pipeline.quant.views import View
+from pipeline.quant.calibration.layout import CACHED, Layout
+from pipeline.quant.calibration.reach import Reach
+from pipeline.quant.calibration.views import View
 
 SHAPES = [
     (1, 8, 40, 30),  # large channels

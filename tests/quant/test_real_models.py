@@ -12,10 +12,10 @@ from frontends.test_every_real_model import FILES, feeds, graphs
 from pipeline.engine.ort import OrtSession
 from pipeline.graph import Graph
 from pipeline.project.sections import Calibration
-from pipeline.quant.integers import with_integer_weights
-from pipeline.quant.observe import observe
-from pipeline.quant.qdq import DEFAULT
-from pipeline.quant.search import calibrated_with, plain
+from pipeline.quant.calibration.observe import observe
+from pipeline.quant.qdq.insert import DEFAULT
+from pipeline.quant.qdq.integers import with_integer_weights
+from pipeline.quant.search.methods import calibrated_with, plain
 from pipeline.targets.reader import read_target
 
 openvino = pytest.importorskip("openvino", reason="openvino is not installed")

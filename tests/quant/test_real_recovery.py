@@ -11,8 +11,8 @@ from pipeline.engine.mixed import float_session
 from pipeline.frontends import read_model
 from pipeline.graph import shape, upgraded
 from pipeline.passes import optimized
-from pipeline.quant.equalize import equalized
-from pipeline.quant.rescale import bundles
+from pipeline.quant.recovery.equalize import equalized
+from pipeline.quant.recovery.rescale import bundles
 
 MODELS = shared_data() / "models"
 FOUND = {  # bundles: residual sums, pools, a flattened classifier; ReLU6 alone has none

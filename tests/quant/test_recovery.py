@@ -23,14 +23,14 @@ from pipeline.engine.mixed import float_session
 from pipeline.engine.reference import ReferenceSession
 from pipeline.graph import array, parse_text
 from pipeline.kernels.measure import cosine
-from pipeline.quant.adaptive import adaptively_rounded, best, rounded
-from pipeline.quant.bias import bias_corrected
-from pipeline.quant.clipping import clipped, square_errors
-from pipeline.quant.equalize import equalized, factors
-from pipeline.quant.integers import with_integer_weights
-from pipeline.quant.layers import quantized_layers
-from pipeline.quant.migrate import migrated
-from pipeline.quant.rescale import bundles
+from pipeline.quant.precision.layers import quantized_layers
+from pipeline.quant.qdq.integers import with_integer_weights
+from pipeline.quant.recovery.adaptive import adaptively_rounded, best, rounded
+from pipeline.quant.recovery.bias import bias_corrected
+from pipeline.quant.recovery.clipping import clipped, square_errors
+from pipeline.quant.recovery.equalize import equalized, factors
+from pipeline.quant.recovery.migrate import migrated
+from pipeline.quant.recovery.rescale import bundles
 
 NETWORKS = ("repvgg", "mobilenetv3", "transformer")
 HARD = 1.5  # the spread of channel sizes, natural logarithm

@@ -8,13 +8,13 @@ from pipeline.data.samples import Samples
 from pipeline.errors import CacheError, ProjectError
 from pipeline.graph import parse_text
 from pipeline.project.sections import Calibration
-from pipeline.quant.bench import Bench
-from pipeline.quant.observe import observe
-from pipeline.quant.qdq import DEFAULT
-from pipeline.quant.ranges import ranges
-from pipeline.quant.recipe import Recipe
-from pipeline.quant.search import candidates, mixed
-from pipeline.quant.trials import best_method
+from pipeline.quant.calibration.observe import observe
+from pipeline.quant.calibration.ranges import ranges
+from pipeline.quant.qdq.insert import DEFAULT
+from pipeline.quant.search.bench import Bench
+from pipeline.quant.search.methods import candidates, mixed
+from pipeline.quant.search.recipe import Recipe
+from pipeline.quant.search.trials import best_method
 from pipeline.stages.recipe import recipe
 from pipeline.targets.reader import read_target
 

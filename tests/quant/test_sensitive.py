@@ -9,9 +9,9 @@ from pipeline.engine.ort import OrtSession
 from pipeline.engine.reference import ReferenceSession
 from pipeline.graph import parse_text, upgraded
 from pipeline.project.sections import Calibration, Quantization
-from pipeline.quant.observe import observe
-from pipeline.quant.recipe import Recipe
-from pipeline.quant.sensitive import MOST
+from pipeline.quant.calibration.observe import observe
+from pipeline.quant.search.recipe import Recipe
+from pipeline.quant.search.sensitive import MOST
 from pipeline.stages.calibrated import calibrated
 from pipeline.stages.quantized import quantized
 from pipeline.stages.recipe import recipe

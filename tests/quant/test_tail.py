@@ -8,8 +8,8 @@ from pipeline.engine.ort import OrtSession
 from pipeline.errors import ProjectError
 from pipeline.graph import parse_text, upgraded
 from pipeline.project.sections import Calibration, Quantization
-from pipeline.quant.observe import observe
-from pipeline.quant.tail import wide_tail
+from pipeline.quant.calibration.observe import observe
+from pipeline.quant.search.tail import wide_tail
 from pipeline.stages.calibrated import calibrated
 from pipeline.stages.quantized import quantized
 from pipeline.stages.recipe import recipe

@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as npst
 
 from pipeline.kernels.histogram import BINS, Histogram, histogram
 from pipeline.project.sections import Calibration
-from pipeline.quant.thresholds import LEVELS, threshold
+from pipeline.quant.calibration.thresholds import LEVELS, threshold
 
 KL, MAX, MSE = Calibration("kl"), Calibration("max"), Calibration("mse")
 

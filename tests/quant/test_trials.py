@@ -9,10 +9,10 @@ from pipeline.data.samples import Samples
 from pipeline.errors import ProjectError
 from pipeline.graph import parse_text
 from pipeline.project.sections import Calibration, Quantization
-from pipeline.quant.bench import before_softmax, held_out
-from pipeline.quant.observe import observe
-from pipeline.quant.recipe import Recipe
-from pipeline.quant.trials import FINALISTS, GAIN
+from pipeline.quant.calibration.observe import observe
+from pipeline.quant.search.bench import before_softmax, held_out
+from pipeline.quant.search.recipe import Recipe
+from pipeline.quant.search.trials import FINALISTS, GAIN
 from pipeline.stages.calibrated import calibrated
 from pipeline.stages.comparison import comparison
 from pipeline.stages.quantized import quantized

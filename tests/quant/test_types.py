@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pipeline.borders.images import mark_images
 from pipeline.engine.lower import lowered
 from pipeline.engine.ort import OrtSession
 from pipeline.engine.reference import ReferenceSession
@@ -12,14 +13,13 @@ from pipeline.errors import ProjectError
 from pipeline.graph import array, is_kept_float, parse_text, producer, told, upgraded
 from pipeline.kernels.measure import agreement
 from pipeline.project.sections import Calibration, Layer, Quantization
-from pipeline.quant.images import mark_images
-from pipeline.quant.integers import with_integer_weights
-from pipeline.quant.laid import grids_of, grids_of_image
-from pipeline.quant.observe import observe
-from pipeline.quant.qdq import with_qdq
-from pipeline.quant.ranges import ranges
-from pipeline.quant.schemes import with_scheme
-from pipeline.quant.search import calibrated_with, plain
+from pipeline.quant.calibration.observe import observe
+from pipeline.quant.calibration.ranges import ranges
+from pipeline.quant.precision.schemes import with_scheme
+from pipeline.quant.qdq.insert import with_qdq
+from pipeline.quant.qdq.integers import with_integer_weights
+from pipeline.quant.qdq.laid import grids_of, grids_of_image
+from pipeline.quant.search.methods import calibrated_with, plain
 from pipeline.targets.reader import read_target
 
 W = "float[2,2,1,1] w = {1.0,-2.0,0.5,3.0}, float[2] b = {0.1,-0.2}, int64 i = {3}"

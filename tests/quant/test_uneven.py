@@ -12,9 +12,9 @@ from pipeline.graph import parse_text, shape, told, upgraded
 from pipeline.kernels.measure import cosine
 from pipeline.passes import optimized
 from pipeline.project.sections import Calibration, Quantization
-from pipeline.quant.observe import observe
-from pipeline.quant.recipe import Recipe
-from pipeline.quant.uneven import proposed, uneven
+from pipeline.quant.calibration.observe import observe
+from pipeline.quant.calibration.uneven import proposed, uneven
+from pipeline.quant.search.recipe import Recipe
 from pipeline.stages.calibrated import calibrated
 from pipeline.stages.quantized import quantized
 from pipeline.stages.recipe import recipe

@@ -8,10 +8,10 @@ import pytest
 from pipeline.errors import StageError
 from pipeline.graph import parse_text
 from pipeline.kernels.histogram import histogram
-from pipeline.quant.observe import observe
-from pipeline.quant.statistics import merged_statistics
-from pipeline.quant.tally import EARLY
-from pipeline.quant.views import ENOUGH, counted, view_of
+from pipeline.quant.calibration.observe import observe
+from pipeline.quant.calibration.statistics import merged_statistics
+from pipeline.quant.calibration.tally import EARLY
+from pipeline.quant.calibration.views import ENOUGH, counted, view_of
 
 SIZE = (1, 16, 97, 80)
 GRAPH = parse_text(

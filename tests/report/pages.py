@@ -11,10 +11,10 @@ from pipeline.debug.blame import local_losses
 from pipeline.debug.compare import compare
 from pipeline.graph import Graph, parse_text
 from pipeline.project.sections import Calibration
-from pipeline.quant.integers import with_integer_weights
-from pipeline.quant.observe import observe
-from pipeline.quant.qdq import DEFAULT
-from pipeline.quant.search import calibrated_with, plain
+from pipeline.quant.calibration.observe import observe
+from pipeline.quant.qdq.insert import DEFAULT
+from pipeline.quant.qdq.integers import with_integer_weights
+from pipeline.quant.search.methods import calibrated_with, plain
 from pipeline.report.findings import Findings, Measured, findings
 from pipeline.report.page import Page, page
 from pipeline.report.shown import Pair, shown

@@ -9,7 +9,7 @@ from hypothesis.extra.numpy import arrays
 from trained import network
 
 from pipeline.kernels.histogram import histogram
-from pipeline.quant.layers import layer
+from pipeline.quant.precision.layers import layer
 from pipeline.report.tensors import BARS, MOST, bars, weight_channels
 
 floats = arrays(np.float32, st.integers(1, 400), elements=st.floats(-50, 50, width=32))

@@ -13,11 +13,11 @@ from pipeline.frontends import read_model
 from pipeline.graph import shape, upgraded
 from pipeline.passes import optimized
 from pipeline.project.sections import Calibration
-from pipeline.quant.integers import with_integer_weights
-from pipeline.quant.laid import grids_of
-from pipeline.quant.observe import observe
-from pipeline.quant.qdq import DEFAULT, with_qdq
-from pipeline.quant.ranges import ranges
+from pipeline.quant.calibration.observe import observe
+from pipeline.quant.calibration.ranges import ranges
+from pipeline.quant.qdq.insert import DEFAULT, with_qdq
+from pipeline.quant.qdq.integers import with_integer_weights
+from pipeline.quant.qdq.laid import grids_of
 from pipeline.targets.reader import read_target
 
 MODELS = shared_data() / "models"

@@ -13,7 +13,7 @@ from pipeline.engine.reference import ReferenceSession
 from pipeline.errors import ProjectError
 from pipeline.make.build import Build
 from pipeline.make.maker import run_stage
-from pipeline.quant.recipe import Recipe
+from pipeline.quant.search.recipe import Recipe
 
 READS_STATISTICS = (
     "kl",

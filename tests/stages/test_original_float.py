@@ -11,6 +11,7 @@ from frontends.nets import caffemodel, inputs
 from workspaces import shared_data
 
 from pipeline import digest
+from pipeline.borders.images import batch, images, trained_shapes
 from pipeline.data.fed import fed_form
 from pipeline.engine.ort import OrtSession
 from pipeline.errors import GraphError, ProjectError, Route
@@ -18,7 +19,6 @@ from pipeline.graph import Graph, parse_text, shape
 from pipeline.project.feeding import RECTANGLE, feeding
 from pipeline.project.files import SourceFile
 from pipeline.project.sections import FilePath, Input, Model, Preprocess
-from pipeline.quant.images import batch, images, trained_shapes
 from pipeline.stages.original_float import original_float
 
 NCHW = "agraph (float[1,3,2,2] x) => (float[1,3,2,2] y) { y = Relu(x) }"

@@ -9,13 +9,13 @@ import pytest
 from PIL import Image
 
 from pipeline import digest
+from pipeline.borders.images import mark_images
 from pipeline.data.samples import Samples
 from pipeline.errors import ProjectError
 from pipeline.graph import Graph, parse_text
 from pipeline.project.files import SourceFile, pattern_files
 from pipeline.project.sections import FileGlob, Files, Input
 from pipeline.project.transforms import PadResize
-from pipeline.quant.images import mark_images
 from pipeline.stages.samples import samples
 
 GRAPH = """<ir_version: 8, opset_import: ["" : 17]>

@@ -10,12 +10,12 @@ import pytest
 from workspaces import REPO
 
 from pipeline import digest
+from pipeline.borders.inputs import model_inputs
 from pipeline.data.samples import Samples
 from pipeline.errors import ProjectError
 from pipeline.graph import Graph, parse_text
 from pipeline.project.files import SourceFile, SourceFiles
 from pipeline.project.sections import Files, Input, Model
-from pipeline.quant.inputs import model_inputs
 from pipeline.stages.original_float import original_float
 from pipeline.stages.samples import samples
 

@@ -1,0 +1,65 @@
+"""The range of each tensor: what was measured, saturated where the calibration's method says.
+
+moving_average follows the extremes from sample to sample, e <- m * e + (1 - m) * e_i, and starts
+with those of the first. All other methods choose a threshold (calibration.thresholds).
+
+Nothing is taken off the answers of the model. A threshold weighs values by how often they occur,
+and in an answer the rare large ones are what was asked for: the one probability among a thousand,
+the few boxes among thousands that hold something. (Nor did the inventors of kl: their outputs are
+float.)
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import NamedTuple
+
+from pipeline.graph import Graph
+from pipeline.kernels.histogram import Histogram
+from pipeline.project.sections import Calibration
+from pipeline.quant.calibration.saturating import narrowed
+from pipeline.quant.calibration.statistics import Extremes, Statistics
+from pipeline.quant.calibration.thresholds import threshold
+from pipeline.quant.precision.placement import answers
+
+MOVING_AVERAGE = "moving_average"
+
+
+class Range(NamedTuple):
+    low: float
+    high: float
+
+
+def ranges(
+    graph: Graph, statistics: Statistics, calibration: Calibration, symmetric: bool = False
+) -> dict[str, Range]:
+    """The range of every tensor in `statistics`, those of the float `graph`, for grids with zero
+    in the middle when `symmetric`."""
+    whole = answers(graph)
+    found: dict[str, Range] = {}
+    for name, measured in statistics.tensors.items():
+        if name in whole:
+            found[name] = Range(measured.low, measured.high)
+        elif calibration.method == MOVING_AVERAGE:
+            found[name] = _moving_average(statistics.samples[name], calibration.momentum)
+        else:
+            found[name] = _saturated(measured, threshold(measured, calibration, symmetric))
+    useful = narrowed(graph, statistics.tensors, found)
+    return found | {name: Range(*each) for name, each in useful.items()}
+
+
+def extremes(statistics: Statistics) -> dict[str, Range]:
+    """What was measured of every tensor, nothing taken off."""
+    return {name: Range(each.low, each.high) for name, each in statistics.tensors.items()}
+
+
+def _saturated(measured: Histogram, top: float) -> Range:
+    return Range(max(measured.low, -top), min(measured.high, top))
+
+
+def _moving_average(samples: Extremes, momentum: float) -> Range:
+    def moved(average: float, value: float) -> float:
+        return momentum * average + (1.0 - momentum) * value
+
+    low, high = (reduce(moved, map(float, side)) for side in samples)
+    return Range(low, high)

@@ -1,0 +1,149 @@
+"""Tally: running statistics of tensors that lie one behind the other in one buffer.
+
+All of them at once: per sample a handful of NumPy calls, however many tensors there are.
+
+    extremes    of every channel, of these for the tensor: exact, as far as views hand them out
+    histogram   of what is handed out (calibration.views) one element out of every k, so that
+                ENOUGH or somewhat more are counted, in samples from number EARLY on ENOUGH / FEWER;
+                each counts for as many as it stands for
+
+What is counted of a sample is decided by its number, and so the same in every shard.
+Which of its k elements a cell gives is spread evenly over the cells (multiples of the golden
+ratio), so that no row or column of an image is always or never seen. Single elements,
+not stretches: neighbours are alike, and say less of the tails.
+The bins follow the largest magnitude so far; widening them loses nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from functools import reduce
+from operator import or_
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.errors import StageError
+from pipeline.kernels.histogram import BINS, FINEST, Histogram, coarse, codes, exponents, scale_of
+from pipeline.quant.calibration.layout import Buffer, Layout
+from pipeline.quant.calibration.reach import Reach
+from pipeline.quant.calibration.statistics import Extremes, Statistics
+from pipeline.quant.calibration.views import ENOUGH
+
+EARLY = 16  # samples that are looked at closely: of later ones FEWER times fewer values are counted
+FEWER = 4
+HELD = 8 * ENOUGH  # values of a tensor that wait to be counted together, while its bins are near
+
+
+class Picked:
+    """The elements of a sample that are counted, and what waits of them to be counted together."""
+
+    def __init__(self, layout: Layout, enough: int) -> None:
+        found = layout.counted(enough)
+        ends = np.cumsum([len(places) for places in found]).tolist()
+        self.places = np.concatenate(found)
+        self.tensors = [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
+        # Each element counts for as many as it stands for.
+        self.weights = [
+            round(math.prod(view.shape) / len(places))
+            for view, places in zip(layout.views.values(), found, strict=True)
+        ]
+        self.room = HELD // enough  # samples that wait
+        self.held: list[Buffer] = []
+
+
+class Tally:
+    """Filled sample by sample, from several threads at once; the order decides nothing."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        count = len(layout.views)
+        self._lock, self._counting = threading.Lock(), threading.Lock()
+        self._exponents = np.full(count, FINEST, np.int32)
+        self._counts = np.zeros((count, 2, BINS), np.int64)
+        self._early, self._late = Picked(layout, ENOUGH), Picked(layout, ENOUGH // FEWER)
+        self._reaches: list[Reach] = []
+        self._samples: dict[int, Extremes] = {}
+        self._all = Extremes(np.full(count, np.inf, "f"), np.full(count, -np.inf, "f"))
+
+    def reach(self) -> Reach:
+        """What one thread hands in with its samples."""
+        self._reaches.append(Reach(self._layout))
+        return self._reaches[-1]
+
+    def add(self, number: int, buffer: Buffer, reach: Reach) -> None:
+        """The tensors of sample `number`. Raises StageError for NaN and infinity."""
+        own = reach.add(buffer)
+        self._refuse_infinite(own)
+        picked = self._early if number < EARLY else self._late
+        values = buffer.take(picked.places)
+        with self._lock:
+            self._samples[number] = own
+            self._all |= own
+            picked.held.append(values)
+            if len(picked.held) < picked.room:
+                return
+            held, picked.held, known = picked.held, [], self._all
+        with self._counting:  # the other threads go on meanwhile
+            self._count(picked, held, known)
+
+    def _count(self, picked: Picked, held: list[Buffer], known: Extremes) -> None:
+        """The held values into their bins, tensor by tensor: its bins serve all samples while they
+        are in the cache. `known` are extremes of the tensors, of these samples and others."""
+        self._widen(exponents(np.maximum(-known.low, known.high)))
+        rows = zip(
+            picked.tensors,
+            picked.weights,
+            self._counts,
+            scale_of(self._exponents),
+            known.low >= 0,
+            strict=True,
+        )
+        for own, weight, counts, scale, positive in rows:
+            values = np.concatenate([sample[own] for sample in held])
+            if positive:
+                np.add.at(counts[1], (values * scale).astype(np.intp), weight)
+            else:
+                np.add.at(counts.reshape(-1), codes(values, scale), weight)
+
+    def statistics(self) -> Statistics:
+        for picked in (self._early, self._late):
+            if picked.held:
+                self._count(picked, picked.held, self._all)
+        numbers = sorted(self._samples)
+        if not numbers:
+            return Statistics({})
+        low = np.array([self._samples[number].low for number in numbers])
+        high = np.array([self._samples[number].high for number in numbers])
+        parts = reduce(or_, (reach.of_parts() for reach in self._reaches if reach.used))
+        tensors, channels, samples = {}, {}, {}
+        for row, (name, view) in enumerate(self._layout.views.items()):
+            size = math.prod(view.shape)
+            tensors[name] = Histogram(
+                int(self._exponents[row]),
+                self._counts[row],
+                float(self._all.low[row]),
+                float(self._all.high[row]),
+                size * len(numbers),
+            )
+            samples[name] = Extremes(low[:, row], high[:, row])
+            if len(view.shape) == 4:
+                own = slice(*self._layout.tensor_parts[row : row + 2])
+                sides = (side[own].reshape(-1, view.shape[1]) for side in parts)
+                channels[name] = Extremes(next(sides).min(axis=0), next(sides).max(axis=0))
+        return Statistics(tensors, channels, samples, tuple(numbers))
+
+    def _refuse_infinite(self, own: Extremes) -> None:
+        names = list(self._layout.views)
+        for row in np.flatnonzero(~np.isfinite(own.low) | ~np.isfinite(own.high)):
+            what = f"the float model gives no finite number: {own.low[row]} .. {own.high[row]}"
+            raise StageError(what, names[row])
+
+    def _widen(self, needed: npt.NDArray[np.int32]) -> None:
+        rows = np.flatnonzero(needed > self._exponents)
+        for row in rows:
+            if self._counts[row].any():
+                k = int(needed[row] - self._exponents[row])
+                self._counts[row] = coarse(self._counts[row], k)
+        self._exponents = np.maximum(self._exponents, needed)

@@ -1,0 +1,113 @@
+"""What `quantization:` asks for, name by name, as wishes about single nodes and tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from pipeline.borders.images import images
+from pipeline.engine.fusion import absorbed
+from pipeline.errors import Route
+from pipeline.graph import Graph, Node, Value, producer
+from pipeline.project.sections import Layer, Quantization
+from pipeline.quant.precision.named import BOXES, EVERYTHING, Named, in_order, named, strength
+from pipeline.quant.precision.placement import root
+from pipeline.quant.precision.widening import OUT, WIDE, Spot, Wishes, operands, spots
+
+FLOATS = ("float16", "float32")
+WEAKEST = (-1, 0)  # of no name
+
+
+@dataclass(frozen=True)
+class Asked:
+    wishes: Wishes = field(default_factory=Wishes)
+    types: dict[Node, str] = field(default_factory=dict)  # of the nodes that are to be float
+    fed: set[Value] = field(default_factory=set)  # inputs that are to be float
+    cpu: list[Node] = field(default_factory=list)
+    npu: list[Node] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def of_type(self, type: str) -> list[Node]:
+        return [node for node, given in self.types.items() if given == type]
+
+
+def asked(graph: Graph, quantization: Quantization) -> Asked:
+    """A clamp is asked for what the node that absorbs it is asked for. Of `npu` and `cpu` the one
+    wins whose name says more, and `npu` where both say as much.
+
+    Raises ProjectError for a name that means nothing.
+    """
+    found = Asked()
+    wholes = {clamp: node for node in graph.nodes() if (clamp := absorbed(node)) is not None}
+    for rule in in_order(graph, quantization.types):
+        given = named(graph, rule.name, rule.route)
+        if rule.name == BOXES and not given.nodes:
+            found.notes.append("BOXES has no effect: no node of the model makes boxes of distances")
+        nodes = dict.fromkeys(wholes.get(node, node) for node in given.nodes)
+        _ask(found, Named(tuple(nodes), given.inputs), rule.type, firmly=rule.name != EVERYTHING)
+    for name, layer in _weakest_first(graph, quantization.layers):
+        for node in named(graph, name, Route(f"quantization.layers.{name}")).nodes:
+            _ask_layer(found, wholes.get(node, node), layer, clamp=node in wholes)
+    if quantization.outputs in ("int8", "int16"):
+        makers = (producer(root(value)) for value in graph.outputs)
+        made = [(wholes.get(maker, maker), OUT) for maker in makers if maker is not None]
+        _wish(found.wishes, made, quantization.outputs, firmly=True)
+    pictures = [value for value in graph.inputs if str(value.name) in images(graph)]
+    _wish(found.wishes, pictures, "int8", firmly=True)  # their pixels are codes
+    cpu = _named_by(graph, quantization.cpu, "cpu", wholes)
+    npu = _named_by(graph, quantization.npu, "npu", wholes)
+    found.npu.extend(node for node in npu if npu[node] >= cpu.get(node, WEAKEST))
+    found.cpu.extend(node for node in cpu if cpu[node] > npu.get(node, WEAKEST))
+    return found
+
+
+def _weakest_first(graph: Graph, layers: Mapping[str, Layer]) -> list[tuple[str, Layer]]:
+    routes = {name: Route(f"quantization.layers.{name}") for name in sorted(layers)}
+    order = sorted(routes, key=lambda name: strength(graph, name, routes[name]))
+    return [(name, layers[name]) for name in order]
+
+
+def _ask(found: Asked, given: Named, type: str, firmly: bool) -> None:
+    for node in given.nodes:
+        found.types.pop(node, None)
+        if type in FLOATS:
+            found.types[node] = type
+        _wish(found.wishes, spots(node), type, firmly)
+    for value in given.inputs:
+        (found.fed.add if type in FLOATS else found.fed.discard)(value)
+        _wish(found.wishes, [value], type, firmly)
+
+
+def _ask_layer(found: Asked, node: Node, layer: Layer, clamp: bool) -> None:
+    """What a clamp reads is no tensor of the chip's."""
+    if layer.output is not None:
+        _wish(found.wishes, [(node, OUT)], layer.output, firmly=True)
+    if clamp:
+        return
+    for index in operands(node):
+        own = layer.inputs[index] if index < len(layer.inputs) else None
+        if (type := own or layer.input) is not None:
+            _wish(found.wishes, [(node, index)], type, firmly=True)
+
+
+def _wish(wishes: Wishes, spots: Iterable[Spot], type: str, firmly: bool) -> None:
+    spots = list(spots)
+    wishes.wide.difference_update(spots)
+    wishes.narrow.difference_update(spots)
+    if type == WIDE:
+        wishes.wide.update(spots)
+    elif firmly and type not in FLOATS:
+        wishes.narrow.update(spots)
+
+
+def _named_by(
+    graph: Graph, names: Iterable[str], key: str, wholes: Mapping[Node, Node]
+) -> dict[Node, tuple[int, int]]:
+    """The nodes that are named, each with the strength of the strongest of its names."""
+    found: dict[Node, tuple[int, int]] = {}
+    for index, name in enumerate(names):
+        route = Route(f"quantization.{key}.{index}")
+        for node in named(graph, name, route).nodes:
+            whole = wholes.get(node, node)
+            found[whole] = max(found.get(whole, WEAKEST), strength(graph, name, route))
+    return found

@@ -1,0 +1,134 @@
+"""The plan: where each node runs, and of which type each tensor is at each place it is read.
+
+A type is int8, which stands for the 8 bits of the target, or int16; a node in float16 or float32
+is none of the chip's integers. What cannot be had is left out, and a note says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from pipeline.engine.fusion import absorbed, result
+from pipeline.engine.rules import has_kernel
+from pipeline.graph import Graph, Node, Value, is_float
+from pipeline.project.sections import Quantization
+from pipeline.quant.precision.asked import Asked, asked
+from pipeline.quant.precision.pieced import uneven_joins
+from pipeline.quant.precision.placement import PASSIVE, on_chip
+from pipeline.quant.precision.widening import OUT, WIDE, Spot, operands, widened
+from pipeline.targets.limits import beyond
+from pipeline.targets.target import Target
+
+NARROW = "int8"
+OVER = "CPU, beyond a limit"  # what a checker tells node by node
+NAMES = 5  # in a note; of the others it tells how many
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`nodes` are those of the chip in order, without the clamps they absorb; `chip` has both."""
+
+    chip: Collection[Node]
+    nodes: Sequence[Node]
+    reads: Mapping[tuple[Node, int], str]  # the type of every operand of `nodes`
+    makes: Mapping[Value, str]  # of what they make, and of the inputs, which are fed as codes
+    half: Sequence[Node]  # compute in float16
+    kept: Sequence[Node]  # float, though the chip could run them
+    notes: Sequence[str]
+
+    @property
+    def is_wide(self) -> bool:
+        return WIDE in {*self.reads.values(), *self.makes.values()}
+
+
+UNKNOWN: Mapping[str, float] = {}
+
+
+def planned(
+    graph: Graph,
+    quantization: Quantization,
+    target: Target,
+    steps: Mapping[str, float] = UNKNOWN,
+) -> Plan:
+    """The plan for the float `graph`, whose observed tensors have these scales at 8 bits, as far
+    as they are known. Raises ProjectError for a name that means nothing."""
+    given = asked(graph, quantization)
+    halves = [node for node in given.of_type("float16") if is_float(result(node))]
+    half = halves if target.float16 else []
+    moving = graph.nodes(*sorted(PASSIVE)) if quantization.mode == "full" else []
+    off = {*given.cpu, *half, *given.of_type("float32")}
+    wanted = {*given.npu, *moving}
+    chip = on_chip(graph, target, off, wanted)
+    apart = [node for node in _apart(graph, quantization, given, steps) if node in chip]
+    chip = on_chip(graph, target, off.union(apart), wanted)
+    nodes = _computed(graph, chip)
+    found = widened(graph, nodes, given.wishes, target)
+
+    def type_at(spot: Spot) -> str:
+        return WIDE if spot in found.wide else NARROW
+
+    fed = {value: type_at(value) for value in graph.inputs if value not in given.fed}
+    reasons: Mapping[str, Collection[Node]] = {
+        f"8 bits, {target.name} has no float16": [n for n in halves if n in chip],
+        f"8 bits, {target.name} has no int16 for this operator": found.refused,
+        f"int16 throughout, {target.name} has one type around a node": found.overruled,
+        "CPU, so that each part of an answer keeps its own 8 bits": apart,
+        **_refused(graph, target, given, {*chip, *off}),
+    }
+    return Plan(
+        chip,
+        nodes,
+        {(node, index): type_at((node, index)) for node in nodes for index in operands(node)},
+        fed | {result(node): type_at((node, OUT)) for node in nodes if is_float(result(node))},
+        half,
+        [node for node in graph.nodes() if node not in chip and _could_run(node, target)],
+        (*given.notes, *_notes(reasons)),
+    )
+
+
+def _computed(graph: Graph, chip: set[Node]) -> list[Node]:
+    """Those of the chip, in order; a clamp goes with the node that absorbs it."""
+    clamps = {absorbed(node) for node in graph.nodes()}
+    return [node for node in graph.nodes() if node in chip and node not in clamps]
+
+
+def _apart(
+    graph: Graph, quantization: Quantization, given: Asked, steps: Mapping[str, float]
+) -> list[Node]:
+    """The joins of answers that are the CPU's, where nothing else is asked of them."""
+    if quantization.outputs not in (None, "float32"):
+        return []
+    asked_for = {*given.npu, *(spot[0] for spot in given.wishes.wide if isinstance(spot, tuple))}
+    return [node for node in uneven_joins(graph, steps) if node not in asked_for]
+
+
+def _could_run(node: Node, target: Target) -> bool:
+    return has_kernel(node) and target.runs_when_asked(node.op_type)
+
+
+def _refused(
+    graph: Graph, target: Target, given: Asked, elsewhere: Collection[Node]
+) -> dict[str, Collection[Node]]:
+    """What the CPU runs because the chip cannot, beside the nodes that are settled `elsewhere`."""
+    left = [node for node in graph.nodes() if node not in elsewhere]
+    over = [node for node in left if _is_over(node, target)]
+    lacking = [node for node in left if node in given.npu and node not in over]
+    return {
+        f"{OVER} of {target.name} that `npumake check` names": over,
+        f"CPU, {target.name} does not run this operator": lacking,
+    }
+
+
+def _is_over(node: Node, target: Target) -> bool:
+    """Whether nothing but a documented limit keeps the unit from running the node."""
+    runs = target.runs(node.op_type) and has_kernel(node) and is_float(result(node))
+    return runs and bool(beyond(node, target))
+
+
+def _notes(reasons: Mapping[str, Collection[Node]]) -> Iterator[str]:
+    for reason, nodes in reasons.items():
+        names = [f"{node.name} ({node.op_type})" for node in nodes]
+        more = f" and {len(names) - NAMES} more" if len(names) > NAMES else ""
+        if names:
+            yield f"{reason}: {', '.join(names[:NAMES])}{more}"

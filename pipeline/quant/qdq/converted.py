@@ -1,0 +1,69 @@
+"""What a compiled file says of a detector: its metadata, completed by the converter's own block.
+
+    ara2: {version, timestamp, qmode, target, int16_mode, splits_applied}
+    compilation: {target, format}
+
+The timestamp is always EPOCH, the date of every member of a bundle: the same model is the same
+bytes, whenever it is made. Figures of the board (`ppa`, `hw_metadata`) are the vendor's compiler's,
+and the number of a job in Studio (`task`) is Studio's: they are left out. Source: EdgeFirst's
+metadata schema v2, what converters add.
+"""
+
+from __future__ import annotations
+
+from pipeline.bundle.archive import FORMAT, VERSION, Bundle
+from pipeline.detection.carriers import members
+from pipeline.detection.metadata import Metadata, with_block
+from pipeline.detection.notes import box_nodes, labels_of, metadata_of
+from pipeline.digest import Json
+from pipeline.graph import Graph, dtype
+from pipeline.quant.precision.widening import WIDE
+from pipeline.quant.qdq.pairs import Q
+from pipeline.targets.target import Converter, Target
+
+EPOCH = "1980-01-01T00:00:00Z"
+UNCUT = "detection"  # the type of boxes, scores and coefficients in one tensor
+
+
+def members_beside(quantized: Graph, target: Target) -> dict[str, bytes]:
+    """Metadata and classes of `quantized` as members of a bundle; empty for a model without.
+
+    Raises ProjectError where this converter has been at the metadata before.
+    """
+    metadata = metadata_of(quantized)
+    if metadata is None:
+        return {}
+    if target.converter is not None:
+        metadata = _converted(metadata, quantized, target.converter)
+    return members(metadata, labels_of(quantized))
+
+
+def _converted(metadata: Metadata, graph: Graph, converter: Converter) -> Metadata:
+    kinds = {output.type for output in metadata.outputs}
+    cut = "boxes" in kinds and UNCUT not in kinds
+    block: dict[str, Json] = {
+        "version": f"{FORMAT} {VERSION}",
+        "timestamp": EPOCH,
+        "qmode": converter.qmode,
+        "target": converter.target,
+        "int16_mode": "smart" if _has_wide_boxes(graph) else "none",
+        "splits_applied": ["quantization_split"] if cut else [],
+    }
+    if "calibration" in metadata.document:
+        block["calibration"] = metadata.document["calibration"]
+    metadata = with_block(metadata, converter.block, block)
+    if "compilation" in metadata.document:
+        return metadata
+    compilation = {"target": converter.target, "format": Bundle.suffix.removeprefix(".")}
+    return with_block(metadata, "compilation", compilation)
+
+
+def _has_wide_boxes(graph: Graph) -> bool:
+    made = (
+        value for name in box_nodes(graph) for node in graph.find(name) for value in node.outputs
+    )
+    return any(
+        use.node.op_type == Q and dtype(use.node.outputs[0]) == WIDE
+        for value in made
+        for use in value.uses()
+    )

@@ -1,0 +1,76 @@
+"""A Gemm on the chip as a 1x1 Conv over an image of one pixel, for a chip that has only the Conv.
+
+    (N, C) -> Reshape (N, C, 1, 1) -> Conv with weight (O, C, 1, 1) -> Reshape (N, O)
+
+Both Reshapes keep the grid of what they read, so every code stays what it was. The Conv keeps the
+name of the Gemm, and the codes behind the second Reshape that of the Gemm's. A Gemm on the CPU
+stays one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pipeline.engine.fusion import result
+from pipeline.graph import Graph, Node, Value, array, declare, open_dimensions, producer, shape
+from pipeline.quant.precision.grids import Grid
+from pipeline.quant.precision.layers import Layer, Q, quantized_layers
+from pipeline.quant.qdq.pairs import pair
+
+
+def gemm_as_conv(graph: Graph) -> int:
+    """Edit a calibrated graph in place, whose weights are floats behind Q/DQ."""
+    layers = [layer for layer in quantized_layers(graph) if layer.node.op_type == "Gemm"]
+    found = [(layer, q) for layer in layers if (q := _quantizer(layer.node)) is not None]
+    for gemm, quantizer in found:
+        _rewrite(graph, gemm, quantizer)
+    if found:
+        graph.drop_unused()
+    return len(found)
+
+
+def _quantizer(gemm: Node) -> Node | None:
+    """The Q behind the Gemm and its clamp, when nothing else reads them."""
+    made = result(gemm)
+    readers = [use.node for use in made.uses()]
+    alone = [node.op_type for node in readers] == [Q] and not made.is_graph_output()
+    return readers[0] if alone and not open_dimensions(made) else None
+
+
+def _rewrite(graph: Graph, gemm: Layer, quantizer: Node) -> None:
+    node, name, made = gemm.node, str(gemm.node.name), result(gemm.node)
+    dims = shape(made)
+    graph.become(node, "Conv", [_image(graph, gemm), _kernel(graph, gemm), *node.inputs[2:3]])
+    for value in (node.outputs[0], made):
+        declare(value, (*dims, 1, 1), made)
+    pixel = pair(graph, made, _grid(quantizer), f"{name}_pixel").real
+    flat = graph.constant(f"{name}_matrix_shape", np.array(dims, np.int64))
+    matrix = graph.insert("Reshape", [pixel, flat], f"{name}_matrix", producer(pixel))
+    graph.set_inputs(quantizer, {0: matrix})
+
+
+def _image(graph: Graph, gemm: Layer) -> Value:
+    """What the Gemm reads, as (N, C, 1, 1)."""
+    dims, dequantizer = (*shape(gemm.x), 1, 1), producer(gemm.x)
+    assert dequantizer is not None
+    name = f"{gemm.node.name}_image"
+    sizes = graph.constant(f"{name}_shape", np.array(dims, np.int64))
+    image = graph.insert("Reshape", [gemm.x, sizes], name, before=gemm.node)
+    return pair(graph, image, _grid(dequantizer), name).real
+
+
+def _kernel(graph: Graph, gemm: Layer) -> Value:
+    """The weight as (O, C, 1, 1) behind Q/DQ, on the grid it has."""
+    assert gemm.pair is not None
+    name = f"{gemm.node.name}_kernel"
+    weight = gemm.kernel()[0].astype(gemm.values.dtype)  # (outputs, inputs, 1)
+    value = graph.constant(name, weight[..., None])
+    return pair(graph, value, _grid(gemm.pair[0]), name, axis=0, before=gemm.node).real
+
+
+def _grid(node: Node) -> Grid:
+    """Of a Q or a DQ."""
+    scale, zero_point = (array(given) for given in node.inputs[1:3])
+    assert scale is not None
+    assert zero_point is not None
+    return Grid(scale, zero_point)

@@ -1,0 +1,110 @@
+"""The grids a model brought along: Q/DQ from a pre-quantized file, or from training with it.
+
+They are kept as they are. Where the chip needs more than the model says, it follows from what it
+says: a node that only moves codes gives codes of the same grid, an 8-bit image is a code already,
+and a float weight between two grids gets the target's. Whatever is left without a grid stays
+float, on the CPU.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+from pipeline.borders.images import images
+from pipeline.engine.fusion import result
+from pipeline.engine.rules import RULES, has_kernel
+from pipeline.engine.site import is_constant
+from pipeline.engine.twice import TWICE
+from pipeline.errors import ProjectError, Route
+from pipeline.graph import Graph, Node, Value, array, keep_float, producer
+from pipeline.project.sections import Calibration, Quantization
+from pipeline.quant.precision.asked import FLOATS, asked
+from pipeline.quant.precision.grids import Grid, image_grid
+from pipeline.quant.precision.placement import ALIKE, activations, runs
+from pipeline.quant.precision.plan import planned
+from pipeline.quant.qdq.insert import DEFAULT, quantize_activation, quantize_constants
+from pipeline.quant.qdq.signed import signed
+from pipeline.targets.target import Target
+
+Q, DQ = "QuantizeLinear", "DequantizeLinear"
+EXACT = ALIKE - {"Resize"}  # gives codes it was given, and no others
+LOAD = "load"
+
+
+def carries_grids(graph: Graph) -> bool:
+    """Whether some tensor that is computed or fed is on a grid of the model's own."""
+    return any(not is_constant(node.inputs[0]) for node in graph.nodes(Q, DQ))
+
+
+def check_method(graph: Graph, calibration: Calibration) -> None:
+    """`load` is for the models that carry grids, and they are for `load`. Raises ProjectError."""
+    if carries_grids(graph) and calibration.method != LOAD:
+        what = f"the model carries its own scales, `{calibration.method}` would ignore them"
+        raise ProjectError(what, Route("calibration.method"), f"write  method: {LOAD}")
+
+
+def check_float(graph: Graph, quantization: Quantization, target: Target) -> None:
+    """Nothing to load, and nothing to find: a model that carries no grids runs in floats alone.
+
+    Raises ProjectError where some node would run in integers.
+    """
+    if planned(graph, quantization, target).nodes:
+        hint = "choose kl, max or max_percentile to find its thresholds"
+        what = "the model is float: it has no Q/DQ to load scales from"
+        raise ProjectError(what, Route("calibration.method"), hint)
+
+
+def check_nothing_asked(quantization: Quantization) -> None:
+    """The types are those the model carries; floats are for one that carries none, and units may
+    be chosen. Raises ProjectError for anything else that is asked for."""
+    rules = quantization.types if isinstance(quantization.types, tuple) else (quantization.types,)
+    floats = all(type in FLOATS for types in rules for type in types.values())
+    free = {"cpu", "npu", *(["types"] if floats else [])}
+    for key in fields(quantization):
+        own = getattr(quantization, key.name) == getattr(Quantization(), key.name)
+        if key.name not in free and not own:
+            what = f"the model carries its own types, `{key.name}` would ignore them"
+            raise ProjectError(what, Route(f"quantization.{key.name}"), "leave it out")
+
+
+def with_own_grids(graph: Graph, target: Target, quantization: Quantization = DEFAULT) -> Graph:
+    """A copy of a graph that carries grids, with those that follow from them."""
+    graph = signed(graph) if target.rounding == TWICE else graph.copy()
+    for value in graph.inputs:
+        if str(value.name) in images(graph) and not _is_quantized(value):
+            readers = {use.node for use in value.uses()}
+            quantize_activation(graph, value, image_grid(target.activations), readers)
+    units = asked(graph, quantization)
+    for node in graph.nodes():
+        chip = runs(node, target, node in units.npu) and has_kernel(node)
+        if node in units.cpu or not chip:
+            keep_float(node)
+            continue
+        lies_on = {value: grid for value in activations(node) if (grid := _grid(value))}
+        if len(lies_on) < len(activations(node)) or not lies_on:
+            continue
+        made = result(node)
+        if node.op_type in EXACT and not _is_quantized(made):
+            quantize_activation(graph, made, lies_on[activations(node)[0]], {node})
+        if _is_quantized(made):
+            read = {i: lies_on[v] for i, v in enumerate(node.inputs) if v in lies_on}
+            quantize_constants(graph, node, read, target)
+    return graph.with_shapes()
+
+
+def _is_quantized(value: Value) -> bool:
+    return any(use.node.op_type == Q for use in value.uses())
+
+
+def _grid(value: Value) -> Grid | None:
+    """The grid of a dequantized value, if it is one for all of it."""
+    maker: Node | None = producer(value)
+    if maker is None or maker.op_type != DQ or len(maker.inputs) < 3:
+        return None
+    scale, zero_point = (array(given) for given in maker.inputs[1:])
+    if scale is None or zero_point is None or scale.size != 1:
+        return None
+    return Grid(scale.reshape(()), zero_point.reshape(()))
+
+
+assert RULES.keys() >= EXACT

@@ -1,0 +1,176 @@
+"""Bench: where recipes are tried, on the samples held out.
+
+A trial quantizes the model, which is run in float with Q/DQ; its figure is how close the answers
+come to the float model's (search.closeness). An answer that is one distribution is taken
+before its Softmax: of a thousand classes that leaves the few that the model is sure of, and over a
+few samples their cosine is mostly chance.
+
+The figure is taken over the samples held out: every second, of many fewer, MOST of them, evenly
+spaced; of fewer than FEW all. They are new to what is tried: no range, weight or bias follows them,
+but others, at most SHOWN. A range that has seen a sample cuts nothing off it, and a recipe that has
+every channel just fit its range looks the better for that, though what comes later does not fit. Of
+what YuNet loses on ara240 by `max`, `migrate` gives back 28 % where the ranges know the samples,
+and 4 % where they do not. What is chosen is then made of all samples.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from pipeline import digest
+from pipeline.custom.operators import Operators
+from pipeline.data.samples import Samples
+from pipeline.engine.mixed import float_session
+from pipeline.engine.parallel import side_by_side
+from pipeline.graph import Graph, Value, attribute, producer, shape
+from pipeline.project.sections import Quantization
+from pipeline.quant.calibration.observe import observe
+from pipeline.quant.calibration.statistics import Statistics
+from pipeline.quant.precision.layers import DQ, Q
+from pipeline.quant.recovery.rescale import Factors, rescaled
+from pipeline.quant.recovery.switches import BIAS, RESCALES, recovered, rescaling
+from pipeline.quant.search.closeness import Answers, Figure, Yardstick
+from pipeline.quant.search.methods import calibrated_with
+from pipeline.quant.search.recipe import Recipe
+from pipeline.targets.target import Target
+
+FEW = 8
+MOST = 32
+SHOWN = 128
+SOFTMAX = ("Softmax", "LogSoftmax")
+
+
+class Ground(NamedTuple):
+    """A float model of the same function, its channels rescaled, and what its tensors did."""
+
+    graph: Graph
+    statistics: Statistics
+    factors: Factors
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What is tried runs here; `target` has the grids of the project's scheme."""
+
+    graph: Graph
+    samples: Samples
+    operators: Operators
+    target: Target
+    quantization: Quantization
+
+    def figure(self, recipe: Recipe) -> Figure:
+        """Over the samples held out. A graph that was tried before is not run again."""
+        made = before_softmax(self.model(recipe))
+        key = digest.of_bytes(made.to_bytes())
+        if key not in self._figures:
+            self._figures[key] = self._yardstick.figure(self.answers(made))
+        return self._figures[key]
+
+    @cached_property
+    def _figures(self) -> dict[str, Figure]:
+        return {}
+
+    def model(self, recipe: Recipe) -> Graph:
+        """The calibrated graph that the recipe makes."""
+        real = rescaled(self.graph, recipe.factors)
+        made = calibrated_with(real, recipe, self.target, self.quantization)
+        weights = tuple(name for name in recipe.switches if name != BIAS)
+        key = digest.of_document([digest.of_bytes(made.to_bytes()), weights])
+        if key not in self._latest:  # rounding takes longest: biases go on from its result
+            self._latest.clear()
+            self._latest[key] = self._recovered(real, made, weights)
+        found = self._latest[key]
+        return self._recovered(real, found, (BIAS,)) if BIAS in recipe.switches else found
+
+    @cached_property
+    def _latest(self) -> dict[str, Graph]:
+        return {}
+
+    def _recovered(self, real: Graph, made: Graph, switches: Sequence[str]) -> Graph:
+        scheme = self.target.weights
+        return recovered(real, made, switches, self.shown, scheme, self.operators)
+
+    @cached_property
+    def shown(self) -> Samples:
+        """Those that ranges, weights and biases follow while it is searched."""
+        count = len(self.samples)
+        judges = held_out(count)
+        others = [n for n in range(count) if n not in judges] or list(judges)
+        return _some(self.samples, others[:: -(-len(others) // SHOWN)])
+
+    def ground(self, switches: Sequence[str]) -> Ground:
+        """Of what is shown."""
+        moved = tuple(name for name in switches if name in RESCALES)
+        if moved not in self._grounds:
+            self._grounds[moved] = ground(self, self.shown, self._statistics, moved)
+        return self._grounds[moved]
+
+    @cached_property
+    def _grounds(self) -> dict[tuple[str, ...], Ground]:
+        return {}
+
+    @cached_property
+    def _statistics(self) -> Statistics:
+        return observe(self.graph, self.shown, self.operators)
+
+    @cached_property
+    def meant(self) -> Answers:
+        """Those of the float model."""
+        return self.answers(self.graph)
+
+    @cached_property
+    def _yardstick(self) -> Yardstick:
+        return Yardstick(self.answers(before_softmax(self.graph)))
+
+    def answers(self, graph: Graph) -> Answers:
+        """Of any graph with the model's inputs, to the samples held out."""
+        session = float_session(graph, self.operators)
+        judges = _some(self.samples, held_out(len(self.samples)))
+        return list(side_by_side(lambda feed: session.run(None, feed), judges))
+
+
+def ground(
+    bench: Bench, samples: Samples, statistics: Statistics, switches: Sequence[str]
+) -> Ground:
+    """`statistics` are those of the graph as it is; another needs its own, one pass more."""
+    factors = rescaling(bench.graph, switches, samples, bench.target.weights, bench.operators)
+    if not factors:
+        return Ground(bench.graph, statistics, {})
+    graph = rescaled(bench.graph, factors)
+    return Ground(graph, observe(graph, samples, bench.operators), factors)
+
+
+def held_out(count: int) -> range:
+    """The numbers of the samples, of `count`, that a trial is judged by."""
+    if count < FEW:
+        return range(count)
+    step = max(2, count // MOST)
+    return range(step - 1, count, step)[:MOST]
+
+
+def before_softmax(graph: Graph) -> Graph:
+    """A copy that gives, for an answer that is one distribution, what its Softmax reads."""
+    watched = graph.copy()
+    watched.expose([str(_read_by_softmax(value).name) for value in watched.outputs])
+    watched.drop_unused()
+    return watched
+
+
+def _read_by_softmax(answer: Value) -> Value:
+    maker = producer(answer)
+    while maker is not None and maker.op_type in (Q, DQ) and maker.inputs[0] is not None:
+        maker = producer(maker.inputs[0])
+    if maker is None or maker.op_type not in SOFTMAX or maker.inputs[0] is None:
+        return answer
+    dims = shape(answer)
+    is_one = math.prod(dims) == dims[attribute(maker, "axis", -1)]
+    return maker.inputs[0] if is_one else answer
+
+
+def _some(samples: Samples, numbers: Sequence[int]) -> Samples:
+    names = tuple(samples.names[number] for number in numbers)
+    return Samples(names, lambda index: samples.read(numbers[index]))

@@ -1,0 +1,92 @@
+"""Search: the ranges that a method gives, of the whole model or of every tensor.
+
+default   CANDIDATES, and the best of them symmetric, where the chip has the choice; which of these
+          is best is found by trial (search.trials)
+mix       for every tensor the method with the least noise, sum (x - q(x))**2 over the bins of its
+          statistics: no inference
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from pipeline.borders.images import images
+from pipeline.graph import Graph, tell, told
+from pipeline.project.sections import Calibration, Method, Quantization
+from pipeline.quant.calibration.ranges import extremes, ranges
+from pipeline.quant.calibration.statistics import Statistics
+from pipeline.quant.calibration.thresholds import noise
+from pipeline.quant.calibration.uneven import with_wide
+from pipeline.quant.precision.plan import NAMES
+from pipeline.quant.precision.promotion import with_tensors
+from pipeline.quant.precision.schemes import with_scheme
+from pipeline.quant.qdq.insert import with_qdq
+from pipeline.quant.qdq.laid import grids_of, grids_of_image
+from pipeline.quant.search.recipe import Recipe
+from pipeline.targets.target import Target
+
+CANDIDATES: tuple[Method, ...] = ("kl", "max", "max_percentile", "mse")
+
+
+def calibrated_with(
+    graph: Graph, recipe: Recipe, target: Target, quantization: Quantization
+) -> Graph:
+    """`graph` with the Q/DQ that the recipe says, on the chip's grids."""
+    target = with_scheme(target, quantization.scheme)
+    target = replace(target, activations=replace(target.activations, symmetric=recipe.symmetric))
+    grids = {
+        name: grids_of(*found, target, recipe.measured.get(name))
+        for name, found in recipe.ranges.items()
+    }
+    grids |= {name: grids_of_image(target) for name in images(graph)}
+    asked = with_tensors(graph, with_wide(quantization, recipe.wide), recipe.sensitive)
+    made = with_qdq(graph, grids, target, asked)
+    notes = (
+        *_wide_note("where 8 bits are too few", recipe.wide, "nodes"),
+        *_wide_note("where 8 bits make most of the noise", recipe.sensitive, "tensors"),
+    )
+    if notes:
+        tell(made, (*told(made), *notes))
+    return made
+
+
+def _wide_note(why: str, names: Sequence[str], kind: str) -> tuple[str, ...]:
+    more = f" and {len(names) - NAMES} more" if len(names) > NAMES else ""
+    some = ", ".join(names[:NAMES])
+    return (f"int16, {why}, {len(names)} {kind}: {some}{more}",) if names else ()
+
+
+def plain(
+    graph: Graph, statistics: Statistics, calibration: Calibration, symmetric: bool
+) -> Recipe:
+    """What one method says; nothing is run."""
+    found = ranges(graph, statistics, calibration, symmetric)
+    return Recipe(calibration.method, symmetric, found, measured=extremes(statistics))
+
+
+def candidates(
+    graph: Graph, statistics: Statistics, calibration: Calibration, symmetric: bool
+) -> Iterator[Recipe]:
+    """The methods that `default` tries."""
+    for method in CANDIDATES:
+        yield plain(graph, statistics, replace(calibration, method=method), symmetric)
+
+
+def mixed(
+    graph: Graph, statistics: Statistics, calibration: Calibration, symmetric: bool
+) -> Recipe:
+    """Every tensor by the method that leaves the least noise, the first of equals."""
+    by_method = {
+        method: ranges(graph, statistics, replace(calibration, method=method), symmetric)
+        for method in CANDIDATES
+    }
+    methods: dict[str, Method] = {}
+    for name, measured in statistics.tensors.items():
+        pairs = [by_method[method][name] for method in CANDIDATES]
+        low, high = np.array(pairs, np.float64).T
+        methods[name] = CANDIDATES[int(np.argmin(noise(measured, low, high, symmetric)))]
+    found = {name: by_method[method][name] for name, method in methods.items()}
+    return Recipe("mix", symmetric, found, methods, measured=extremes(statistics))

@@ -1,0 +1,85 @@
+"""Recipe: what was decided about the ranges, and on what evidence."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
+
+from pipeline import digest
+from pipeline.errors import CacheError
+from pipeline.quant.calibration.ranges import Range
+from pipeline.quant.recovery.rescale import Factors
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Something that was tried: how close the answers came, and whether it was kept."""
+
+    what: str
+    closeness: float
+    kept: bool
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The range of every tensor, and whether zero is the middle of its grid.
+
+    `measured` are the extremes of each, which int16 has the codes for; `wide` the nodes that are
+    int16 where the project says nothing of them (calibration.uneven, search.tail), and
+    `sensitive` the tensors that are (search.sensitive).
+    `methods` names for each tensor the method that gave its range, where they differ (`mix`);
+    `switches` are those of recovery.switches that are on, `factors` how the channels of the
+    float model are rescaled first, whose ranges these then are."""
+
+    method: str
+    symmetric: bool
+    ranges: Mapping[str, Range]
+    methods: Mapping[str, str] = field(default_factory=dict)
+    trials: tuple[Trial, ...] = ()
+    switches: tuple[str, ...] = ()
+    factors: Factors = field(default_factory=dict)
+    measured: Mapping[str, Range] = field(default_factory=dict)
+    wide: tuple[str, ...] = ()
+    sensitive: tuple[str, ...] = ()
+
+    suffix: ClassVar[str] = ".json"
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The trials for a person, the losers first; nothing where nothing was tried."""
+        if not self.trials:
+            return ()
+        tried = sorted(self.trials, key=lambda trial: (trial.kept, trial.closeness))
+        rows = (f"{trial.what:<40} closeness {trial.closeness:.6f}" for trial in tried)
+        kept = (f"Keep {', '.join(self.switches)}.",) if self.switches else ()
+        return (*rows, f"Select {self.method} method.", *kept)
+
+    def save(self, path: Path) -> None:
+        path.write_text(json.dumps(digest.plain(self), indent=1) + "\n")
+
+    @classmethod
+    def load(cls, path: Path) -> Recipe:
+        """Raises CacheError for a file that `save` did not write."""
+        try:
+            document = json.loads(path.read_bytes())
+            return cls(
+                document["method"],
+                document["symmetric"],
+                _read(document["ranges"]),
+                document["methods"],
+                tuple(Trial(**trial) for trial in document["trials"]),
+                tuple(document["switches"]),
+                dict(document["factors"]),
+                _read(document["measured"]),
+                tuple(document["wide"]),
+                tuple(document["sensitive"]),
+            )
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise CacheError(f"not a recipe: {error}", str(path)) from error
+
+
+def _read(pairs: Mapping[str, list[float]]) -> dict[str, Range]:
+    return {name: Range(*pair) for name, pair in pairs.items()}

@@ -1,0 +1,137 @@
+"""Sensitive tensors: the few whose 8 bits make most of the noise in the answers.
+
+    noise[t]     what the answers lose (1 - closeness) when tensor t alone lies on its 8-bit grid
+                 and all else is float, weights too
+    cost[t]      the operations of the nodes that compute with t
+    sensitive    the fewest that together make SHARE of the noise of all that could be int16
+
+Taken are the sensitive ones with the most noise for their cost first, or with the most noise first,
+whichever takes more of it, each as far as no more than MOST of the model's operations would then
+read int16, those that do already and those that it spreads to on this chip included. A node that
+makes int16 of 8 bits accumulates as before and costs nothing. Weights keep their 8 bits: int16 does
+nothing against their noise, so it does not count.
+
+A probe is a float model with one Q/DQ, over FEW of the samples that ranges may follow: an order
+needs fewer samples than a verdict, and those held out are left to that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from pipeline.engine.fusion import result
+from pipeline.engine.mixed import float_session
+from pipeline.engine.parallel import side_by_side
+from pipeline.graph import Graph, Node
+from pipeline.quant.calibration.uneven import with_wide
+from pipeline.quant.precision.grids import Grid
+from pipeline.quant.precision.plan import Plan, planned
+from pipeline.quant.precision.promotion import operations, readers, with_tensors
+from pipeline.quant.precision.widening import MOVING, WIDE, operands
+from pipeline.quant.qdq.laid import grids_of
+from pipeline.quant.qdq.pairs import pair
+from pipeline.quant.search.bench import Bench, Ground, before_softmax
+from pipeline.quant.search.closeness import Answers, Yardstick
+from pipeline.quant.search.recipe import Recipe
+from pipeline.targets.target import Target
+
+FEW = 8  # and less where there are many tensors,
+RUNS = 512  # as many in all
+SHARE = 0.9
+MOST = 0.25
+
+
+def sensitive(found: Recipe, stood: Ground, bench: Bench) -> tuple[str, ...]:
+    """The tensors for int16 by name, beside the nodes that `found` has there, in graph order.
+
+    Raises ProjectError for a name in the project's `quantization` that means nothing.
+    """
+    graph, target = stood.graph, bench.target
+    asked = with_wide(bench.quantization, found.wide)
+    plan = planned(graph, asked, target)
+    free = planned(graph, with_wide(asked, [str(node.name) for node in plan.nodes]), target)
+    read = {name: nodes for name, nodes in _read(plan, free).items() if name in found.ranges}
+    if not read:
+        return ()
+    noise = _noise(graph, {name: _grid(name, found, target) for name in read}, bench)
+    noisy = _noisiest(noise)
+    worthy = sorted(noisy, key=lambda name: -noise[name] / sum(map(operations, read[name])))
+
+    def affordable(order: Sequence[str]) -> set[str]:
+        chosen: set[str] = set()
+        for name in order:
+            wished = with_tensors(graph, asked, chosen | {name})
+            if _share(planned(graph, wished, target)) <= MOST:
+                chosen.add(name)
+        return chosen
+
+    ways = (affordable(worthy), affordable(noisy))  # what is cheap may leave no room for the worst
+    chosen = max(ways, key=lambda names: math.fsum(noise[name] for name in names))
+    return tuple(name for name in read if name in chosen)
+
+
+def _read(plan: Plan, free: Plan) -> dict[str, list[Node]]:
+    """Who computes with each tensor that has 8 bits by the plan and int16, wherever it is made and
+    read, where everything has it that may."""
+    found: dict[str, list[Node]] = {}
+    for node in plan.nodes:
+        made = result(node)
+        places = [place for place in readers(made) if place in plan.reads]
+        wide = [free.makes.get(made), *(free.reads.get(place) for place in places)]
+        is_narrow = plan.makes.get(made, WIDE) != WIDE and node.op_type not in MOVING
+        if is_narrow and places and set(wide) == {WIDE}:
+            found[str(made.name)] = list(dict.fromkeys(reader for reader, _ in places))
+    return found
+
+
+def _noise(graph: Graph, grids: Mapping[str, Grid], bench: Bench) -> dict[str, float]:
+    """Of each tensor that an answer depends on before its Softmax."""
+    real = before_softmax(graph)
+    count = min(FEW, max(2, RUNS // len(grids)))
+    few = [bench.shown.read(n) for n in np.linspace(0, len(bench.shown) - 1, count, dtype=int)]
+
+    def answers(model: Graph) -> Answers:
+        session = float_session(model, bench.operators)
+        return list(side_by_side(lambda feed: session.run(None, feed), few))
+
+    yardstick = Yardstick(answers(real))
+    values = real.values()
+    return {
+        name: 1.0 - yardstick.figure(answers(_probe(real, name, grid))).closeness
+        for name, grid in grids.items()
+        if name in values
+    }
+
+
+def _noisiest(noise: Mapping[str, float]) -> list[str]:
+    """The fewest that together make SHARE of it all."""
+    order = sorted(noise, key=lambda name: -noise[name])
+    held = np.cumsum([0.0, *(noise[name] for name in order)])
+    return order[: int(np.searchsorted(held, SHARE * held[-1]))]
+
+
+def _probe(real: Graph, name: str, grid: Grid) -> Graph:
+    """A copy that has this tensor on this grid."""
+    made = real.copy()
+    value = made.values()[name]
+    nodes = [use.node for use in tuple(value.uses())]
+    rounded = pair(made, value, grid, name).real
+    made.replace_readers(value, rounded, nodes)
+    if value.is_graph_output():
+        made.replace_output(value, rounded)
+    return made
+
+
+def _grid(name: str, found: Recipe, target: Target) -> Grid:
+    lies = replace(target, activations=replace(target.activations, symmetric=found.symmetric))
+    return grids_of(*found.ranges[name], lies).narrow
+
+
+def _share(plan: Plan) -> float:
+    """Of the operations of the chip's nodes, that of those that read int16."""
+    wide = (n for n in plan.nodes if WIDE in {plan.reads[n, index] for index in operands(n)})
+    return sum(map(operations, wide)) / sum(map(operations, plan.nodes))

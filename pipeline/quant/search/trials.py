@@ -1,0 +1,160 @@
+"""Trials: what keeps the answers of the model closest is found by running it.
+
+best method     of the candidate recipes the closest that gives back GAIN of what `max` loses, which
+                clips least; then those with int16 for uneven channels, where one gives back GAIN:
+                what is best at 8 bits is an accident where 8 bits do not do. The FINALISTS best
+                that lose at most FAR times as much as the best go on with biases corrected, where
+                that may be: the ranges that suffer most from noise are not those that suffer most
+                from a shift
+best switches   SYMMETRIC, zero in the middle of the grids where the chip leaves the choice, then
+                one switch after the other (recovery.switches), kept where it gives back GAIN
+
+So what is plainer stands until something else gives back GAIN of what is lost, over the samples
+held out (search.bench), less the standard error that the choice of these samples brings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import product
+from typing import NamedTuple
+
+from pipeline.progress import track
+from pipeline.project.sections import Calibration
+from pipeline.quant.calibration.uneven import proposed
+from pipeline.quant.recovery.rescale import Factors
+from pipeline.quant.recovery.switches import (
+    RESCALING,
+    SWITCHES,
+    WIDENING,
+    WIDENING_ANSWERS,
+    WIDENING_SENSITIVE,
+)
+from pipeline.quant.search.bench import Bench, Ground
+from pipeline.quant.search.closeness import Figure
+from pipeline.quant.search.methods import plain
+from pipeline.quant.search.recipe import Recipe, Trial
+from pipeline.quant.search.sensitive import sensitive
+from pipeline.quant.search.tail import wide_tail
+
+FINALISTS = 2
+FAR = 2.0
+GAIN = 0.05  # of what is lost: a switch that gives less back over so few samples may be chance
+PLAIN = "max"
+SYMMETRIC = "symmetric"
+# With these the ranges are others, or where they hold.
+REMADE = (SYMMETRIC, *RESCALING, WIDENING, WIDENING_ANSWERS, WIDENING_SENSITIVE)
+
+
+class Best(NamedTuple):
+    """What is best so far, and its figure."""
+
+    recipe: Recipe
+    figure: Figure
+
+
+def standing(found: Recipe, switches: tuple[str, ...], stood: Ground, bench: Bench) -> Recipe:
+    """`found`, made of the ground it stands on, with these switches."""
+    wide: tuple[str, ...] = ()
+    if WIDENING in switches:
+        wide = proposed(stood.graph, stood.statistics, bench.target, bench.quantization)
+    if WIDENING_ANSWERS in switches:
+        wide = (*wide, *wide_tail(stood.graph, bench.target, bench.quantization))
+    wide = tuple(dict.fromkeys(wide))
+    made = replace(found, switches=switches, factors=stood.factors, wide=wide)
+    if WIDENING_SENSITIVE not in switches:
+        return made
+    return replace(made, sensitive=sensitive(made, stood, bench))
+
+
+def also_wide(candidates: Sequence[Recipe], stood: Ground, bench: Bench) -> list[Recipe]:
+    """The candidates, then those that have int16 around uneven tensors."""
+    switches = _with_switch(candidates[0], WIDENING).switches
+    wide = [standing(candidate, switches, stood, bench) for candidate in candidates]
+    return [*candidates, *(w for w, c in zip(wide, candidates, strict=True) if w.wide != c.wide)]
+
+
+def best_method(candidates: Sequence[Recipe], bench: Bench, then: Sequence[str] = ()) -> Best:
+    """The candidate whose answers are closest to the float model's; with one of the switches
+    `then` where that brings those of a finalist closer still."""
+    figures = [bench.figure(recipe) for recipe in track(candidates, "recipe", len(candidates))]
+    rows = [Best(*row) for row in zip(candidates, figures, strict=True)]
+    narrow = [row for row in rows if WIDENING not in row.recipe.switches] or rows
+    best = _closest(rows, _closest(narrow, _plainest(narrow)))
+    trials = [_trial(row, bench, row is best) for row in rows]
+    alike = rows if WIDENING in best.recipe.switches else narrow
+    for row, name in product(_finalists(alike, best), then):
+        recipe = _with_switch(row.recipe, name)
+        tried = Best(recipe, bench.figure(recipe))
+        helps = tried.figure.gain(best.figure) > GAIN
+        trials.append(_trial(tried, bench, helps))
+        best = tried if helps else best
+    return Best(replace(best.recipe, trials=tuple(trials)), best.figure)
+
+
+def best_switches(
+    best: Best, names: Sequence[str], bench: Bench, calibration: Calibration
+) -> Recipe:
+    """`best` with those of the switches that bring the answers closer, one after the other."""
+    found, figure = best
+    calibration = replace(calibration, method=found.method)  # type: ignore[arg-type]
+    for name in track(names, "recipe", len(names)):
+        tried = _with_switch(found, name)
+        if _named(tried, bench) in {trial.what for trial in found.trials}:
+            continue
+        if name in REMADE:
+            stood = bench.ground(tried.switches)
+            plainly = plain(stood.graph, stood.statistics, calibration, tried.symmetric)
+            tried = standing(plainly, tried.switches, stood, bench)
+            if _laid(tried) == _laid(found):
+                continue  # no channels can be rescaled, or are that uneven
+        reached = bench.figure(tried)
+        helps = reached.gain(figure) > GAIN
+        trials = (*found.trials, _trial(Best(tried, reached), bench, helps))
+        found, figure = (tried, reached) if helps else (found, figure)
+        found = replace(found, trials=trials)
+    return found
+
+
+def _laid(recipe: Recipe) -> tuple[bool, Factors, tuple[str, ...], tuple[str, ...]]:
+    return recipe.symmetric, recipe.factors, recipe.wide, recipe.sensitive
+
+
+def _plainest(rows: Sequence[Best]) -> Best:
+    return next((row for row in rows if row.recipe.method == PLAIN), rows[0])
+
+
+def _closest(rows: Iterable[Best], stands: Best) -> Best:
+    """Of those that give back GAIN, the first of equals; else what stands."""
+    helping = (row for row in rows if row.figure.gain(stands.figure) > GAIN)
+    return max(helping, key=lambda row: row.figure.closeness, default=stands)
+
+
+def _finalists(rows: Sequence[Best], best: Best) -> list[Best]:
+    """`best`, then those closest; of those with the same answers the first."""
+    most = FAR * (1.0 - max(row.figure.closeness for row in rows))
+    unlike: dict[Figure, Best] = {best.figure: best}
+    for row in sorted(rows, key=lambda row: -row.figure.closeness):
+        if 1.0 - row.figure.closeness <= most:
+            unlike.setdefault(row.figure, row)
+    return list(unlike.values())[:FINALISTS]
+
+
+def _trial(row: Best, bench: Bench, kept: bool) -> Trial:
+    return Trial(_named(row.recipe, bench), row.figure.closeness, kept)
+
+
+def _with_switch(recipe: Recipe, name: str) -> Recipe:
+    if name == SYMMETRIC:
+        return replace(recipe, symmetric=True)
+    on = (*recipe.switches, name)
+    return replace(recipe, switches=tuple(each for each in SWITCHES if each in on))
+
+
+def _named(recipe: Recipe, bench: Bench) -> str:
+    chosen = recipe.symmetric and not bench.target.activations.symmetric
+    named = " + ".join((recipe.method, *((SYMMETRIC,) if chosen else ()), *recipe.switches))
+    wide = {"nodes": len(recipe.wide), "tensors": len(recipe.sensitive)}
+    told = ", ".join(f"{count} {kind}" for kind, count in wide.items() if count)
+    return f"{named} (int16: {told})" if told else named
