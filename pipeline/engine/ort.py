@@ -54,6 +54,8 @@ class OrtSession:
         options.inter_op_num_threads = 1
         # A thread that spins while it waits takes the core of whatever runs next.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        # int8 by int8 without VNNI: pairs of products would be cut off at 16 bits.
+        options.add_session_config_entry("session.x64quantprecision", "1")
         if fusion == "floats":
             options.add_session_config_entry("session.disable_quant_qdq", "1")
         if fusion == "none":
