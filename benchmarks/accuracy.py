@@ -14,15 +14,14 @@ from __future__ import annotations
 
 import argparse
 import math
-import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from nncf_peer import quantized_by_nncf
 from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, quantize_static
 from recovery import MODELS, answers, images
 
@@ -45,15 +44,6 @@ OURS = {
     "best": Calibration(recipe="best"),
 }
 THEIRS = {"MinMax": CalibrationMethod.MinMax, "Percentile": CalibrationMethod.Percentile}
-NNCF = """
-import sys, numpy, onnx, nncf
-source, made, samples, preset = sys.argv[1:]
-arrays = numpy.load(samples)
-data = nncf.Dataset([{name: arrays[name][i] for name in arrays} for i in range(100)])
-preset = nncf.QuantizationPreset(preset)
-model = nncf.quantize(onnx.load(source), data, preset=preset, subset_size=100)
-onnx.save(model, made)
-"""
 
 Ways = Iterator[tuple[str, Callable[[], bytes]]]
 
@@ -81,7 +71,7 @@ def ours(graph: Graph, feeds: Sequence[Feeds], target: Target) -> Ways:
 
 def theirs(graph: Graph, feeds: Sequence[Feeds], symmetric: bool, nncf: str | None) -> Ways:
     with tempfile.TemporaryDirectory() as folder:
-        source, made, kept = (Path(folder) / name for name in ("a.onnx", "b.onnx", "s.npz"))
+        source, made = (Path(folder) / name for name in ("a.onnx", "b.onnx"))
         source.write_bytes(graph.to_bytes())
         scheme = "symmetric" if symmetric else "asymmetric"
 
@@ -97,17 +87,10 @@ def theirs(graph: Graph, feeds: Sequence[Feeds], symmetric: bool, nncf: str | No
             )
             return made.read_bytes()
 
-        def by_nncf() -> bytes:
-            stacked: Any = {name: np.stack([feed[name] for feed in feeds]) for name in feeds[0]}
-            np.savez(kept, **stacked)
-            preset = "performance" if symmetric else "mixed"
-            command = [str(nncf), "-c", NNCF, str(source), str(made), str(kept), preset]
-            subprocess.run(command, check=True, capture_output=True)
-            return made.read_bytes()
-
         for name, method in THEIRS.items():
             yield f"ort {name}, {scheme}", partial(by_onnxruntime, method)
         if nncf:
+            by_nncf = partial(quantized_by_nncf, nncf, source.read_bytes(), feeds, symmetric)
             yield f"nncf, {scheme}", by_nncf
 
 

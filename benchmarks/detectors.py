@@ -1,11 +1,12 @@
 """What detectors are worth after quantization: ours on two chips, beside onnxruntime's own.
 
     python benchmarks/detectors.py [--models yolox] [--targets ara240] [--methods max kl]
+                                   [--nncf /path/to/python]
 
 Calibrated on every second picture of coco128 and measured on the others, as stock onnxruntime runs
 quantized.onnx. The figures are mAP at IoU .50 and .50:.95, of pixels mean IoU and share alike, and
-in percent what is kept of the float model's. Models and pictures lie beside the repository, or
-where NPUMAKE_SHARED says.
+in percent what is kept of the float model's. `--nncf` is a Python that has nncf with its ONNX
+backend. Models and pictures lie beside the repository, or where NPUMAKE_SHARED says.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 from heads import HEADS, PICTURES, SHARED, Arrays, score
+from nncf_peer import quantized_by_nncf
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 from onnxruntime.quantization.shape_inference import quant_pre_process
 
@@ -135,18 +137,29 @@ def onnxruntimes(bench: Bench) -> Row:
         return "onnxruntime MinMax", made.read_bytes(), bench.feeds(trained=True, measured=True)
 
 
-def rows(bench: Bench, targets: Sequence[str], methods: Sequence[str]) -> Iterator[Row]:
+def nncfs(bench: Bench, python: str) -> Row:
+    """nncf.quantize with its mixed preset, asymmetric activations."""
+    feeds = bench.feeds(trained=True, measured=False)
+    made = quantized_by_nncf(python, bench.newer, feeds, symmetric=False)
+    return "nncf mixed", made, bench.feeds(trained=True, measured=True)
+
+
+def rows(
+    bench: Bench, targets: Sequence[str], methods: Sequence[str], nncf: str | None
+) -> Iterator[Row]:
     yield onnxruntimes(bench)
+    if nncf:
+        yield nncfs(bench, nncf)
     for target in targets:
         yield from ours(bench, read_target(target), methods)
 
 
-def measure(name: str, targets: Sequence[str], methods: Sequence[str]) -> None:
+def measure(name: str, targets: Sequence[str], methods: Sequence[str], nncf: str | None) -> None:
     bench = Bench(name)
     meant = answered(bench.bytes, bench.feeds(trained=True, measured=True))
     whole = score(bench.head, bench.files, meant, meant)
     print(f"{name:<28}  {whole[0]:6.3f} {whole[1]:6.3f}", flush=True)
-    for label, graph, feeds in rows(bench, targets, methods):
+    for label, graph, feeds in rows(bench, targets, methods, nncf):
         found = score(bench.head, bench.files, answered(graph, feeds), meant)
         kept = " ".join(f"{100 * a / b:6.1f}" for a, b in zip(found, whole, strict=True))
         print(f"  {label:<26}  {found[0]:6.3f} {found[1]:6.3f}   kept {kept}", flush=True)
@@ -157,9 +170,10 @@ def main() -> None:
     parser.add_argument("--models", nargs="*", choices=HEADS, default=list(HEADS))
     parser.add_argument("--targets", nargs="*", default=["ara240", "rdk-x5"])
     parser.add_argument("--methods", nargs="*", default=["default"])
+    parser.add_argument("--nncf")
     arguments = parser.parse_args()
     for name in arguments.models:
-        measure(name, arguments.targets, arguments.methods)
+        measure(name, arguments.targets, arguments.methods, arguments.nncf)
 
 
 if __name__ == "__main__":

@@ -134,7 +134,7 @@ class Quantization:
     widen_sensitive: Annotated[
         bool | None,
         Doc(
-            "int16 for the few tensors that make most of the noise, for a quarter of all "
+            "int16 for the few tensors that make most of the noise, for half of all "
             "operations at most."
         ),
     ] = None
