@@ -18,7 +18,6 @@ from pipeline.compilers.floats import draw_float
 from pipeline.compilers.lifted import lifted
 from pipeline.compilers.operators import OPERATORS
 from pipeline.compilers.parted import parted
-from pipeline.compilers.recurrent import written_out
 from pipeline.errors import GraphError
 from pipeline.graph import Graph, attribute
 
@@ -28,9 +27,8 @@ def tflite_file(program: Program, graph: Graph) -> bytes:
 
     Raises GraphError for all that TensorFlow Lite cannot hold.
     """
-    program, nodes = written_out(program, graph)
     program = lifted(parted(program))
-    draft = Draft(program, nodes)
+    draft = Draft(program, graph)
     borders = [_fed(draft, name) for name in program.inputs]
     known = {step.name for border in borders for step in border.steps}
     refusals: list[GraphError] = []

@@ -75,6 +75,7 @@ class Fit(NamedTuple):
     shift: float
     threshold: float
     fresh: CalibrationNode
+    coarse: int | None = None  # the one channel that has too wide a grid
 
     @property
     def reach(self) -> float:
@@ -82,7 +83,8 @@ class Fit(NamedTuple):
 
     @property
     def is_wide(self) -> bool:
-        return self.reach >= WIDE and self.excess > SPARED
+        is_all = self.reach >= WIDE and self.excess > SPARED
+        return is_all or self.coarse is not None
 
     @property
     def is_shifted(self) -> bool:
@@ -102,6 +104,9 @@ class Fit(NamedTuple):
     @property
     def cause(self) -> str:
         """A remark, empty where the grid fits."""
+        if self.coarse is not None and self.reach < WIDE:
+            times = f"{self.reaches[self.coarse]:.4g} times as wide as its values ask for"
+            return f"its grid is {times} in channel {self.coarse}: bits are unused"
         if self.is_wide:
             held = f"{self.fresh.threshold:.4g}"
             return f"its grid reaches {self.threshold:.4g}, its values {held}: bits are unused"
@@ -190,7 +195,8 @@ def _fit(one: CalibrationNode, total: Seen) -> Fit:
     channels = len(total.low)
     lost, clipped = (float(np.sum(each)) / total.numbers for each in (total.lost, total.clipped))
     # By channel: those that are all but zero lose nothing, however wide their grids.
-    room = float(np.sum(np.minimum(step**2 / 12, total.lost / total.numbers / reach**2)))
+    rooms = np.minimum(step**2 / 12, total.lost / total.numbers / reach**2)
+    room = float(np.sum(rooms))
     return Fit(
         reach,
         clipped / lost if lost else 0.0,
@@ -199,7 +205,17 @@ def _fit(one: CalibrationNode, total: Seen) -> Fit:
         _shift(one, total),
         one.threshold,
         fresh,
+        _coarse(reach, total.lost / total.numbers, rooms),
     )
+
+
+def _coarse(reaches: np.ndarray, lost: np.ndarray, rooms: np.ndarray) -> int | None:
+    """The channel that loses most by a grid too wide, where it loses more than most others: those
+    that are all but zero may have wide ones, for the sake of their biases."""
+    is_wide = (reaches >= WIDE) & (rooms < lost * (1 - SPARED)) & (lost >= np.median(lost))
+    if len(reaches) == 1 or not np.any(is_wide):
+        return None
+    return int(np.argmax(np.where(is_wide, lost - rooms, -1.0)))
 
 
 def _shift(one: CalibrationNode, total: Seen) -> float:

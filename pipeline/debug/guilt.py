@@ -14,18 +14,21 @@ theirs. What is left is as sensitive as it is, and needs more bits.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from pipeline.debug.calibration_nodes import without
 from pipeline.debug.compared import Comparison, Guilty, rounded
 from pipeline.debug.contradictions import contradictions
+from pipeline.debug.convicted import convicted
 from pipeline.debug.fit import Fit, fits
 from pipeline.debug.probing import Probing, Sums
 from pipeline.debug.remedy import Making, remedied
 from pipeline.debug.sensitivity import Patient, groups_of, sensitivities
-from pipeline.debug.witnesses import as_meant, convicted, shifted, witnesses
+from pipeline.debug.witnesses import as_meant, shifted, witnesses
 from pipeline.engine.lower import DQ, Q
 from pipeline.graph import Graph, Node, Value, origin, reads
+from pipeline.quant.calibration.saturating import saturated
 from pipeline.quant.precision.placement import ALIKE
 from pipeline.quant.qdq.loaded import LOAD
 
@@ -53,19 +56,21 @@ class _Misfit(NamedTuple):
 def suspects(patient: Patient) -> list[Suspect]:
     """Every node that quantizes, the guiltiest first, of equals the one nearer the input. Raises
     GraphError."""
-    patient = as_meant(patient)
+    factors, patient = convicted(patient), as_meant(patient)
     groups = groups_of(patient, "node")
     losses = {name: _lost(sums) for name, sums in sensitivities(patient, groups).items()}
     every = fits(patient)
-    misfits = {name: fit for name, fit in every.items() if fit.cause}
-    best: dict[str, tuple[float, _Misfit]] = {}
-    for misfit, saved in _saved(patient, groups, losses, misfits):
-        if saved > best.get(misfit.node, (0.0, misfit))[0]:
-            best[misfit.node] = saved, misfit
+    best = _worst(
+        _saved(patient, groups, losses, {n: fit for n, fit in every.items() if fit.cause})
+    )
     shows = SHOWS * max(losses.values(), default=0.0)
     noticed = {name: max(shows, _by_readers(patient, of, losses)) for name, (_, of) in best.items()}
-    faults = {n: of for n, (saved, of) in best.items() if saved > noticed[n] and of.fit.is_fault}
-    known = _contradicted(patient, every)
+    faults = {
+        name: of
+        for name, (saved, of) in best.items()
+        if of.fit.is_shifted or (of.fit.is_fault and saved > noticed[name])
+    }
+    known = _contradicted(patient, factors)
     inherited = _inherited(patient.calibrated, {n for n, of in faults.items() if of.fit.is_clipped})
     found = [
         Suspect(
@@ -81,13 +86,29 @@ def suspects(patient: Patient) -> list[Suspect]:
     return sorted(found, key=lambda s: (s.node not in known, not s.is_fault, _rank(s)))
 
 
+def _worst(misfits: Iterable[tuple[_Misfit, float]]) -> dict[str, tuple[float, _Misfit]]:
+    """Of each node the misfit that costs most, faults first. A wrong zero point
+    may cost nothing."""
+    best: dict[str, tuple[float, _Misfit]] = {}
+    for misfit, saved in misfits:
+        before = best.get(misfit.node)
+        if saved <= 0.0 and not misfit.fit.is_shifted:
+            continue
+        if before is None or (before[1].fit.is_fault, before[0]) < (misfit.fit.is_fault, saved):
+            best[misfit.node] = max(saved, 0.0), misfit
+    return best
+
+
 def _by_readers(patient: Patient, misfit: _Misfit, losses: Mapping[str, float]) -> float:
-    """What those lose that read the tensor, where it is cut off: in front of what saturates less
-    than a step of theirs is cut off (calibration.saturating)."""
+    """What those lose that read the tensor, where it is cut off in front of what saturates: less
+    than a step of theirs is (pipeline.quant.calibration.saturating)."""
     if not misfit.fit.is_clipped or misfit.fit.is_shifted:
         return 0.0
     (one,) = (one for one in patient.nodes if one.name == misfit.name)
-    readers = _readers(patient.calibrated.values()[one.real])
+    readers = list(_readers(patient.calibrated.values()[one.real]))
+    is_flat = one.tensor in saturated(without(patient.calibrated))
+    if not is_flat and any(node.op_type != "Softmax" for node in readers):
+        return 0.0
     return max((losses.get(str(node.name), 0.0) for node in readers), default=0.0)
 
 
@@ -104,17 +125,15 @@ def _rank(one: Suspect) -> float:
     return -(one.saved if one.is_fault and one.saved else one.lost)
 
 
-def _contradicted(patient: Patient, every: Mapping[str, Fit]) -> dict[str, str]:
+def _contradicted(patient: Patient, factors: Mapping[str, float]) -> dict[str, str]:
     """Remarks on the nodes whose scales the rest of the model contradicts: of a tensor whose own
     scale is wrong those that make it, not those that read it."""
-    heard = witnesses(patient.calibrated, patient.nodes)
-    factors = convicted(patient.nodes, heard, every)
     wrong = [one for one in patient.nodes if one.name in factors]
     read = {name for one in wrong for name, _ in one.reads}
     known = contradictions(patient.calibrated, patient.nodes)
     remark = "the scale of what it makes is {:.4g} times the one that its readers were made for"
     told = {name: remark.format(1 / factors[one.name]) for one in wrong for name in one.owners}
-    if heard:
+    if witnesses(patient.calibrated, patient.nodes):
         told = shifted(patient.calibrated, patient.nodes) | told
     return {name: said for name, said in known.items() if name not in read} | told
 

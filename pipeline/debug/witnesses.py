@@ -5,13 +5,12 @@
 
 A witness says a factor: what the scale would have to be multiplied by. One that says 1 acquits the
 tensor, and then the end of a grid that starts at zero is meant, as is that start: TFLite lets them
-stand for Relu6 and Relu. All who say the same other factor convict it, two of them always, one
-where that scale fits the numbers better: it ends where a clamp would, or nearer to what it holds.
+stand for Relu6 and Relu. Another factor may be the tensor's fault or the witness's own: it tells
+which of its scales would have to be repaired instead.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -19,19 +18,33 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.debug.calibration_nodes import CalibrationNode
-from pipeline.debug.contradictions import ALLOWED, bias_factors, dequantizer
-from pipeline.debug.fit import KEEPING, Fit, is_handed_on
+from pipeline.debug.contradictions import bias_factors, dequantizer, is_one
+from pipeline.debug.fit import KEEPING, is_handed_on
 from pipeline.debug.sensitivity import Patient
 from pipeline.engine.fusion import ABSORBING, Bounds, absorbed, bounds, is_clamp
 from pipeline.engine.lower import Q
 from pipeline.graph import Graph, Node, declare, only_consumer, producer, shape
 from pipeline.quant.qdq.loaded import EXACT
 
-CLAMP = 6.0  # where Relu6 ends
 ALIKE = EXACT | {"AveragePool", "GlobalAveragePool"}  # the latter as TFLite has them
 CLAMPED = ABSORBING - KEEPING  # an average leaves no interval
 
-Witnesses = Mapping[str, Sequence[float]]  # factors, by the names of calibration nodes
+
+class Repair(NamedTuple):
+    """What a scale should be times: that of a Q and its DQ, or of a DQ alone, by name."""
+
+    name: str
+    factor: float
+
+
+class Witness(NamedTuple):
+    """`others` would agree with the tensor as it is, each alone."""
+
+    factor: float
+    others: tuple[Repair, ...] = ()
+
+
+Witnesses = Mapping[str, Sequence[Witness]]  # by the names of calibration nodes
 
 
 class _Clamped(NamedTuple):
@@ -42,12 +55,12 @@ class _Clamped(NamedTuple):
 def witnesses(graph: Graph, nodes: Iterable[CalibrationNode]) -> Witnesses:
     """Of the tensors that have any; empty where no bias lies on a grid."""
     activations = {one.real: one for one in nodes if one.kind == "activation"}
-    found: dict[str, list[float]] = {one.name: [] for one in activations.values()}
-    for node, factor in bias_factors(graph):
+    found: dict[str, list[Witness]] = {one.name: [] for one in activations.values()}
+    for node, factors in bias_factors(graph):
         maker = dequantizer(node.inputs[0])
         one = None if maker is None else activations.get(str(maker.outputs[0].name))
         if one is not None:
-            found[one.name].append(factor)
+            found[one.name].append(_bias(node, float(np.median(factors))))
     if not any(found.values()):
         return {}
     values = graph.values()
@@ -58,20 +71,17 @@ def witnesses(graph: Graph, nodes: Iterable[CalibrationNode]) -> Witnesses:
         given = activations.get(str(mover.inputs[0].name))
         if given is not None and given.scale.size == made.scale.size == 1:
             factor = float(made.scale.item() / given.scale.item())
-            found[given.name].append(factor)
-            found[made.name].append(1.0 / factor)
-    return {name: factors for name, factors in found.items() if factors}
+            found[given.name].append(Witness(factor, (Repair(made.name, 1 / factor),)))
+            found[made.name].append(Witness(1 / factor, (Repair(given.name, factor),)))
+    return {name: heard for name, heard in found.items() if heard}
 
 
-def convicted(
-    nodes: Iterable[CalibrationNode], heard: Witnesses, fits: Mapping[str, Fit]
-) -> dict[str, float]:
-    """The factor of each tensor whose own scale is the wrong one, by its calibration node."""
-    return {
-        one.name: heard[one.name][0]
-        for one in nodes
-        if one.name in heard and _is_wrong(one, heard[one.name], fits.get(one.name))
-    }
+def _bias(node: Node, factor: float) -> Witness:
+    """Of a node whose weights and whose bias are on grids."""
+    repairs = zip(node.inputs[1:3], (factor, 1 / factor), strict=True)
+    makers = [(dequantizer(value), by) for value, by in repairs]
+    others = (Repair(str(maker.name), by) for maker, by in makers if maker is not None)
+    return Witness(factor, tuple(others))
 
 
 def shifted(graph: Graph, nodes: Iterable[CalibrationNode]) -> dict[str, str]:
@@ -90,41 +100,22 @@ def shifted(graph: Graph, nodes: Iterable[CalibrationNode]) -> dict[str, str]:
     return found
 
 
-def as_meant(patient: Patient) -> Patient:
+def as_meant(patient: Patient, doubted: str = "") -> Patient:
     """The same, where the ends of grids that are part of the function are clamps of their own: no
-    pair that is left out takes one with it."""
+    pair that is left out takes one with it. Of a tensor in doubt the upper end is none."""
     heard = witnesses(patient.calibrated, patient.nodes)
     if not heard:
         return patient
     graph = patient.calibrated.copy()
     quantizers = {str(node.name): node for node in graph.nodes(Q)}
     for one in patient.nodes:
-        is_acquitted = any(_is_one(factor) for factor in heard.get(one.name, ()))
+        said = () if one.name == doubted else heard.get(one.name, ())
+        is_acquitted = any(is_one(each.factor) for each in said)
         found = _clamped(quantizers[one.name], one, is_acquitted)
         if found is not None:
             _clamp(graph, quantizers[one.name], one, found)
     graph.drop_unused()
     return replace(patient, calibrated=graph, remembered={})
-
-
-def _is_one(factor: float) -> bool:
-    return abs(factor - 1.0) <= ALLOWED
-
-
-def _is_wrong(one: CalibrationNode, factors: Sequence[float], fit: Fit | None) -> bool:
-    first = factors[0]
-    if _is_one(first) or any(not _is_one(factor / first) for factor in factors):
-        return False
-    return len(factors) > 1 or (fit is not None and _fits_better(one, fit, first))
-
-
-def _fits_better(one: CalibrationNode, fit: Fit, factor: float) -> bool:
-    """Whether the scale times the factor does."""
-    high, step = float(np.max(one.limits[1])), float(np.max(one.scale))
-    is_clamp, would_be = (abs(high * by - CLAMP) <= step * by for by in (1.0, factor))
-    if is_clamp != would_be:
-        return would_be
-    return fit.reach > 0.0 and abs(math.log(fit.reach * factor)) < abs(math.log(fit.reach))
 
 
 def _clamped(quantizer: Node, one: CalibrationNode, is_acquitted: bool) -> _Clamped | None:

@@ -142,3 +142,40 @@ def test_a_zero_point_behind_a_relu_is_named_though_nothing_is_cut_off():
     first = suspects(replace(examined, calibrated=wrong))[0]
     assert first.node in fault.owners
     assert "nothing below zero is made, 13% of its codes are for less" in first.cause
+
+
+def one_channel(scale: np.ndarray) -> np.ndarray:
+    return (scale * np.where(np.arange(scale.size) == 3, 4.0, 1.0)).astype(np.float32)
+
+
+def test_the_scale_of_one_channel_of_weights_is_named():
+    examined = patient("repvgg")
+    fault = next(one for one in examined.nodes if one.kind == "weight" and one.scale.size > 8)
+    wrong = altered(examined.calibrated, fault.name, 1, one_channel)
+    first = suspects(Patient(wrong, examined.samples))[0]
+    assert first.node in fault.owners
+    assert "times as wide as its values ask for in channel 3" in first.cause
+
+
+def test_a_bias_that_contradicts_one_channel_of_weights_is_named():
+    examined = patient("repvgg")
+    whole = with_integer_weights(examined.calibrated)
+    fault = [node for node in whole.nodes("Conv") if len(node.inputs) > 2][2]
+    wrong = altered(whole, str(producer(fault.inputs[1]).name), 1, one_channel)
+    first = suspects(Patient(wrong, examined.samples))[0]
+    assert first.node == fault.name
+    assert first.cause.endswith("0.25 times that of its input times its weights' in channel 3")
+
+
+@pytest.mark.parametrize("factor", [4.0, 0.25])
+@pytest.mark.parametrize("at", [1, 2])
+@pytest.mark.parametrize("number", [2, 4])
+def test_who_alone_contradicts_the_tensor_it_reads_may_be_wrong_itself(number, at, factor):
+    """There are two ways to read it; only one leads nothing behind it astray."""
+    examined = fused()
+    fault = [node for node in examined.calibrated.nodes("Conv") if len(node.inputs) > 2][number]
+    spot = producer(fault.inputs[at])
+    wrong = scaled(examined.calibrated, str(spot.name), factor)
+    first = suspects(replace(examined, calibrated=wrong, remembered={}))[0]
+    assert first.node == fault.name
+    assert first.cause.startswith("the scale of its bias is ")

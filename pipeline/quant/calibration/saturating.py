@@ -56,6 +56,11 @@ def narrowed(
     return found
 
 
+def saturated(graph: Graph) -> frozenset[str]:
+    """The tensors of the float `graph` that may lose what does not matter."""
+    return frozenset(_images(graph))
+
+
 def _images(graph: Graph) -> dict[str, list[Image]]:
     """By observed tensor what is made of it, where that is a function of each of its values."""
     readers: dict[Value, list[Node]] = {}
