@@ -15,7 +15,7 @@ import numpy as np
 from pipeline.bundle.program import Instruction, Program
 from pipeline.bundle.program import Tensor as Grid
 from pipeline.compilers.flatfile import Fields, Operator, Tensor
-from pipeline.graph import Graph, Node
+from pipeline.graph import Node
 
 Order = tuple[int, ...]
 NHWC: Order = (0, 2, 3, 1)
@@ -113,11 +113,11 @@ def plain(rank: int) -> Order:
 
 
 class Draft:
-    """`nodes` are the graph's, by name: an instruction is called after its node."""
+    """`nodes` are by name: an instruction is called after its node."""
 
-    def __init__(self, program: Program, graph: Graph) -> None:
+    def __init__(self, program: Program, nodes: Mapping[str, Node]) -> None:
         self.program = program
-        self.nodes: dict[str, Node] = {str(node.name): node for node in graph.nodes()}
+        self.nodes = nodes
         self.tensors: list[Tensor] = []
         self.operators: list[Operator] = []
         self.constants: dict[str, np.ndarray] = {}  # of the program, by tensor

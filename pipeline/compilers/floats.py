@@ -13,13 +13,15 @@ from pipeline.compilers.clamps import refused
 from pipeline.compilers.draft import NHWC, Draft, plain
 from pipeline.compilers.flatfile import NUMBERS
 from pipeline.compilers.operators import OPERATORS, reduced
-from pipeline.compilers.recurrent import lstm
+from pipeline.compilers.recurrent import MOST_STEPS
 from pipeline.compilers.resizes import resized
 from pipeline.engine.rules import RULES
 from pipeline.engine.site import Operand, Site, Weights
 from pipeline.engine.twice import rules_of
 from pipeline.errors import GraphError
 from pipeline.graph import Node, array, attribute
+from pipeline.passes.recurrent_steps import KINDS
+from pipeline.passes.unroll_recurrent import hindrance
 
 Drawing = Callable[[Draft, Instruction, Node], None]
 BINARY = {
@@ -200,11 +202,16 @@ def _lowered(draft: Draft, step: Instruction, node: Node) -> None:
     IN_FLOAT[op](draft, replace(step, constants=constants, attributes=lowered.attributes))
 
 
+def _not_written_out(draft: Draft, step: Instruction, node: Node) -> None:
+    raise refused(step, hindrance(node, MOST_STEPS) or "it is not written out")
+
+
 FLOATS: Mapping[str, Drawing] = {
     **{type: _binary(kind) for type, kind in BINARY.items()},
     **{type: _unary(kind) for type, kind in UNARY.items()},
     **dict.fromkeys(("Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"), _like("reshape")),
     **dict.fromkeys(LOWERED, _lowered),
+    **dict.fromkeys(KINDS, _not_written_out),
     "Cast": _cast,
     "Ceil": spelled.ceil,
     "Clip": spelled.clip,
@@ -212,7 +219,6 @@ FLOATS: Mapping[str, Drawing] = {
     "DepthToSpace": _blocks("DEPTH_TO_SPACE"),
     "Gelu": _gelu,
     "HardSigmoid": spelled.hard_sigmoid,
-    "LSTM": lstm,
     "LayerNormalization": spelled.layer_norm,
     "LeakyRelu": _leaky_relu,
     "MatMul": _matmul,

@@ -18,6 +18,7 @@ from pipeline.compilers.floats import draw_float
 from pipeline.compilers.lifted import lifted
 from pipeline.compilers.operators import OPERATORS
 from pipeline.compilers.parted import parted
+from pipeline.compilers.recurrent import written_out
 from pipeline.errors import GraphError
 from pipeline.graph import Graph, attribute
 
@@ -27,8 +28,9 @@ def tflite_file(program: Program, graph: Graph) -> bytes:
 
     Raises GraphError for all that TensorFlow Lite cannot hold.
     """
+    program, nodes = written_out(program, graph)
     program = lifted(parted(program))
-    draft = Draft(program, graph)
+    draft = Draft(program, nodes)
     borders = [_fed(draft, name) for name in program.inputs]
     known = {step.name for border in borders for step in border.steps}
     refusals: list[GraphError] = []

@@ -26,7 +26,7 @@ from pipeline.passes.pool_whole_image import pool_whole_image
 from pipeline.passes.recognize_functions import recognize_functions
 from pipeline.passes.split_to_slices import split_to_slices
 from pipeline.passes.take_branch import take_branch
-from pipeline.passes.unroll_lstm import unroll_lstm
+from pipeline.passes.unroll_recurrent import unroll_recurrent
 
 PASSES: tuple[Callable[[Graph], int], ...] = (
     drop_identity,
@@ -53,7 +53,7 @@ REWRITES: tuple[Callable[[Graph], int], ...] = (
     keep_reduced_axes,
     pool_whole_image,
     gemm_to_conv,
-    unroll_lstm,
+    unroll_recurrent,
 )
 
 

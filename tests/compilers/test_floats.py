@@ -32,9 +32,13 @@ HELD = (
     f"int64[3] seq = {{5,3,7}}, int64[2] hw = {{2,3}}, "
     f"int64[2] flat = {{15,7}}, float two = {{2.0}}, float[4] s = {{1.0,1.0,2.0,2.0}}, "
     f"int64[8] around = {{0,0,1,2,0,0,2,1}}, float[1,8,7] lw1 = {drawn(1, 8, 7)}, "
-    f"float[1,8,2] lr1 = {drawn(1, 8, 2)}, float[1,3,2] h0 = {drawn(1, 3, 2)}"
+    f"float[1,8,2] lr1 = {drawn(1, 8, 2)}, float[1,3,2] h0 = {drawn(1, 3, 2)}, "
+    f"float[1,6,7] gw1 = {drawn(1, 6, 7)}, float[1,6,2] gr1 = {drawn(1, 6, 2)}, "
+    f"float[1,12] gb1 = {drawn(1, 12)}, float[1,2,7] nw1 = {drawn(1, 2, 7)}, "
+    f"float[1,2,2] nr1 = {drawn(1, 2, 2)}"
 )
 LSTM = "t = Reshape(x, seq) y, y_h, y_c = LSTM <hidden_size: int = 2{}>"
+GRU = "t = Reshape(x, seq) y, y_h = GRU <hidden_size: int = 2{}>"
 POOL = "kernel_shape: ints = [3, 3], strides: ints = [2, 2]"
 # The shape of y, and how it is made of x (1, 3, 5, 7).
 NODES = {
@@ -79,6 +83,15 @@ NODES = {
     "LSTM backwards": (
         "5,1,3,2", LSTM.format(', direction: string = "reverse"') + "(t, lw1, lr1)"
     ),
+    "GRU": ("5,1,3,2", GRU.format("") + "(t, gw1, gr1)"),
+    "GRU that resets behind": (
+        "5,1,3,2", "i = Sin(h0) " + GRU.format(", linear_before_reset: int = 1")
+        + "(t, gw1, gr1, gb1, , i)"
+    ),
+    "GRU backwards": (
+        "5,1,3,2", GRU.format(', direction: string = "reverse"') + "(t, gw1, gr1, gb1)"
+    ),
+    "RNN": ("5,1,3,2", "t = Reshape(x, seq) y, y_h = RNN <hidden_size: int = 2>(t, nw1, nr1)"),
     "LSTM both ways": (
         "5,2,3,2", LSTM.format(', direction: string = "bidirectional"') + "(t, lw, lr, lb)"
     ),

@@ -15,7 +15,7 @@ from pipeline.engine.ort import OrtSession
 from pipeline.frontends.tflite.schema import read_network
 from pipeline.graph import parse, parse_text
 from pipeline.passes import optimized
-from pipeline.passes.unroll_lstm import unroll_lstm
+from pipeline.passes.unroll_recurrent import unroll_recurrent
 from pipeline.project.sections import Quantization
 from pipeline.quant.qdq.insert import DEFAULT
 
@@ -268,19 +268,21 @@ def test_every_code_of_16_bits_has_its_value(function, largest):
     assert wrong == {}
 
 
-def test_an_unrolled_lstm_is_the_same_bit_for_bit():
+@pytest.mark.parametrize(("kind", "gates"), [("LSTM", 4), ("GRU", 3), ("RNN", 1)])
+def test_an_unrolled_recurrent_node_is_the_same_bit_for_bit(kind, gates):
     rng = np.random.default_rng(3)
-    w, r = (",".join(f"{x:.3f}" for x in rng.normal(size=n)) for n in (8 * 6, 8 * 2))
+    w, r = (",".join(f"{x:.3f}" for x in rng.normal(size=n)) for n in (gates * 12, gates * 4))
+    made, cell = (", float[1,3,2] c", ", c") if kind == "LSTM" else ("", "")
     graph = parse_text(
-        f"{HEADER} (float[4,3,6] x) => (float[1,3,2] h, float[1,3,2] c) "
-        f"<float[1,8,6] w = {{{w}}}, float[1,8,2] r = {{{r}}}> "
-        "{ y, h, c = LSTM <hidden_size: int = 2>(x, w, r) }"
+        f"{HEADER} (float[4,3,6] x) => (float[1,3,2] h{made}) "
+        f"<float[1,{2 * gates},6] w = {{{w}}}, float[1,{2 * gates},2] r = {{{r}}}> "
+        f"{{ y, h{cell} = {kind} <hidden_size: int = 2>(x, w, r) }}"
     ).with_shapes()
-    assert unroll_lstm(graph) == 1
+    assert unroll_recurrent(graph) == 1
     better, fed = optimized(graph.with_shapes()), {"x": rng.normal(size=(4, 3, 6))}
     found = made_of(better, {"x": fed["x"].astype(np.float32)})
     in_float = [step.name for step in found.program.instructions if step.op == "onnx"]
     assert {found.graph.find(name)[0].op_type for name in in_float} <= {"Reshape"}  # at the border
     compared, wrong = differences(found)
     assert wrong == {}
-    assert compared > 30
+    assert compared > 4 * gates

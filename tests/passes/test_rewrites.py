@@ -1,4 +1,6 @@
-"""The smaller rewrites: lone normalizations, moves in a row, plain arithmetic, LSTM, Gemm."""
+"""The smaller rewrites: lone normalizations, moves, plain arithmetic, recurrent nodes, Gemm."""
+
+import re
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from pipeline.passes.fuse_layer_norm import fuse_layer_norm
 from pipeline.passes.gemm_to_conv import gemm_to_conv
 from pipeline.passes.merge_moves import merge_reshapes, merge_transposes
 from pipeline.passes.plain_arithmetic import plain_arithmetic
-from pipeline.passes.unroll_lstm import unroll_lstm
+from pipeline.passes.unroll_recurrent import hindrance, unroll_recurrent
 
 NORM = """float[4] g = {0.5, 1, 2, -1}, float[4] b = {1, 2, 3, 4},
     float[4] m = {0.1, 0.2, 0.3, 0.4}, float[4] v = {1, 2, 0.5, 4}"""
@@ -154,36 +156,73 @@ def test_what_is_no_layer_normalization_is_left_alone(change):
     assert fuse_layer_norm(of(body.replace(*change), constants, "2,4,4", "2,4,4")) == 0
 
 
-# -- LSTM step by step -------------------------------------------------------------------------
+# -- LSTM, GRU, RNN step by step -------------------------------------------------------------
 
 
-LSTM = {
+RECURRENT = {
     "a state of its own": ("", 1, ""),
     "a state that is given": ("", 1, ", , , h0, c0"),
+    "a bias alone": ("", 1, ", b"),
     "backwards": (', direction = "reverse"', 1, ""),
     "both ways": (', direction = "bidirectional"', 2, ", b"),
     "one step": ("", 1, ", , , h0, c0"),
 }
+KINDS = {
+    "LSTM": (4, ""),
+    "LSTM of other functions": (4, ', activations = ["HardSigmoid", "Softsign", "Relu"]'),
+    "GRU": (3, ""),
+    "GRU that resets behind": (3, ", linear_before_reset = 1"),
+    "GRU of other functions": (3, ', activations = ["HardSigmoid", "Relu"]'),
+    "RNN": (1, ""),
+    "RNN of another function": (1, ', activations = ["Softplus"]'),
+}
 
 
-@pytest.mark.parametrize("name", LSTM)
-def test_an_lstm_is_the_sums_and_functions_of_its_steps(name, outputs):
-    said, ways, given = LSTM[name]
-    steps, dims = 1 if name == "one step" else 3, f"float[{ways},8"
-    held = f"{dims},4] w = {{{drawn(ways * 32)}}}, {dims},2] r = {{{drawn(ways * 16)}}}"
-    held += f", float[{ways},16] b = {{{drawn(ways * 16)}}}"
+@pytest.mark.parametrize("named", KINDS)
+@pytest.mark.parametrize("name", RECURRENT)
+def test_a_recurrent_node_is_the_sums_and_functions_of_its_steps(named, name, outputs):
+    (said, ways, given), (gates, told) = RECURRENT[name], KINDS[named]
+    kind, has_cell = named.split()[0], named.startswith("LSTM")
+    if ways == 2:
+        told = re.sub(r"\[(.*)\]", r"[\1, \1]", told)
+    steps, wide = 1 if name == "one step" else 3, 2 * gates
+    dims = f"float[{ways},{wide}"
+    held = f"{dims},4] w = {{{drawn(ways * wide * 4)}}}, {dims},2] r = {{{drawn(ways * wide * 2)}}}"
+    held += f", float[{ways},{2 * wide}] b = {{{drawn(ways * 2 * wide)}}}"
     state = f"float[{ways},5,2]"
-    text = f"""agraph (float[{steps},5,4] x, {state} h0, {state} c0)
-        => (float[{steps},{ways},5,2] y, {state} h, {state} c) <{held}> {{
-        y, h, c = LSTM<hidden_size=2{said}>(x, w, r{given}) }}"""
+    cells = (f", {state} c0", f", {state} c", ", c") if has_cell else ("", "", "")
+    given = given if has_cell else given.removesuffix(", c0")
+    text = f"""agraph (float[{steps},5,4] x, {state} h0{cells[0]})
+        => (float[{steps},{ways},5,2] y, {state} h{cells[1]}) <{held}> {{
+        y, h{cells[2]} = {kind}<hidden_size=2{said}{told}>(x, w, r{given}) }}"""
     graph = parse_text(text).with_shapes()
     before = outputs(graph)
-    assert unroll_lstm(graph) == 1
+    assert unroll_recurrent(graph) == 1
     after = outputs(graph.with_shapes())
     for each, wanted in before.items():
         np.testing.assert_allclose(after[each], wanted, rtol=1e-5, atol=1e-6)
-    assert graph.nodes("LSTM") == []
-    assert unroll_lstm(graph) == 0
+    assert graph.nodes(kind) == []
+    assert unroll_recurrent(graph) == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ("GRU<hidden_size=2, clip=1.0>(x, w, r)", "it has clip"),
+        ('GRU<hidden_size=2, activations=["Affine", "Tanh"]>(x, w, r)', "it has Affine"),
+        ("GRU<hidden_size=2>(x, v, r)", "its weights are computed"),
+        ("GRU<hidden_size=2>(x, w, r, , l)", "it has lengths or peepholes"),
+        ("GRU<hidden_size=2, layout=1>(x, w, r)", "it has layout"),
+    ],
+)
+def test_what_hinders_a_recurrent_node_is_said_and_it_stays(given, why):
+    text = f"""agraph (float[3,5,4] x, float[1,6,4] v, int32[5] l) => (y)
+        <float[1,6,4] w = {{{drawn(24)}}}, float[1,6,2] r = {{{drawn(12)}}}> {{ y = {given} }}"""
+    graph = parse_text(text).with_shapes()
+    assert unroll_recurrent(graph) == 0
+    (node,) = graph.nodes("GRU")
+    assert hindrance(node) == why
+    assert hindrance(node, 2) == "it has 3 steps; more than 2 are not written out"
 
 
 def drawn(count):
