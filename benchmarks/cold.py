@@ -18,7 +18,11 @@ from pathlib import Path
 
 from workspace import bare_doit, doit, lay_out, paired
 
-IMPORTS = "import pipeline.stages, pipeline.make.maker, pipeline.cli.tables"
+IMPORTS = """
+import pipeline.make.maker, pipeline.cli.tables
+from pipeline.stages.stage import every_stage
+every_stage()
+"""
 
 
 def main() -> None:

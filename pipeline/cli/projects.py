@@ -60,31 +60,36 @@ def plan_of(directory: Path, memory: Memory) -> Plan:
     A plan is remembered with the digest of everything it was made from. Raises PipelineError.
     """
     file = directory / STAMPS / "plan.json"
+    beside: list[str] = []  # files that were read from elsewhere
+    variables: list[str] = []
     try:
         remembered = json.loads(file.read_bytes())
-        read, variables = remembered["files"], remembered["variables"]
-        if remembered["from"] == _made_from(directory, memory, read, variables):
+        beside, variables = remembered["files"], remembered["variables"]
+        if remembered["from"] == _made_from(directory, memory, beside, variables):
             return plan_from(remembered["plan"])
     except (OSError, ValueError, KeyError, TypeError):
-        pass  # absent, damaged or of another version: planning is always right
-    # Imports NumPy and ONNX through the stages; a build with nothing to do never gets here.
+        beside, variables = [], []  # absent, damaged or of another version: planning is right
+    # Loads the YAML parser and its schema; a build with nothing to do never gets here.
+    from pipeline.make.declarations import stages
     from pipeline.make.plan import planned
     from pipeline.project.reader import read_project
-    from pipeline.stages import STAGES
     from pipeline.targets.dialects import DIALECTS
     from pipeline.targets.reader import read_target
 
-    # Read to know which files there are, and again once their digests are taken.
-    known = read_project(directory, DIALECTS)
-    files = [os.path.relpath(path, directory) for path in known.files]
-    variables = list(known.variables)
-    made_from = _made_from(directory, memory, files, variables)
-    project = read_project(directory, DIALECTS)
-    plan = planned(project, STAGES, read_target)
+    while True:
+        # First the digests, then the text. What it turns out to depend on besides has to be among
+        # them; mostly it is what it was the last time, or nothing, and the text is read once.
+        made_from = _made_from(directory, memory, beside, variables)
+        project = read_project(directory, DIALECTS)
+        files = {os.path.relpath(path, directory) for path in project.files}
+        if files <= {*_yaml_in(directory), *beside} and {*project.variables} <= {*variables}:
+            break
+        beside, variables = sorted(files), list(project.variables)
+    plan = planned(project, stages(memory), read_target)
     for note in project.notes:
         print_note(note.what, note.where)
     with replacing(file) as temporary:
-        document = {"from": made_from, "files": files, "variables": variables}
+        document = {"from": made_from, "files": beside, "variables": variables}
         temporary.write_bytes(digest.canonical({**document, "plan": digest.plain(plan)}))
     return plan
 
@@ -102,10 +107,14 @@ def _refuse_links(directory: Path) -> None:
 def _made_from(directory: Path, memory: Memory, read: list[str], variables: list[str]) -> str:
     """The digest of the project's YAML files, by name, with those that were read from elsewhere
     and the variables they hold, and of our own sources."""
-    with os.scandir(directory) as entries:
-        yaml = [entry for entry in entries if entry.name.endswith((".yaml", ".yml"))]
-    names = {entry.name for entry in yaml if entry.is_file()}
-    files = {name: memory.files.of(directory / name) for name in sorted(names.union(read))}
+    names = {*_yaml_in(directory), *read}
+    files = {name: memory.files.of(directory / name) for name in sorted(names)}
     values = {name: os.environ.get(name) for name in variables}
     found = {"files": files, "variables": values, "code": memory.code.everything}
     return digest.of_document(found)
+
+
+def _yaml_in(directory: Path) -> list[str]:
+    with os.scandir(directory) as entries:
+        yaml = [entry for entry in entries if entry.name.endswith((".yaml", ".yml"))]
+    return [entry.name for entry in yaml if entry.is_file()]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple, get_type_hints
+from typing import Any, Literal, NamedTuple, TypeVar, get_type_hints
 
 from pipeline import digest
 from pipeline.cache.publish import replacing, sweep_temporaries
@@ -18,9 +18,10 @@ from pipeline.make.build import Build
 from pipeline.make.node import Key, Node
 from pipeline.project.reader import built
 from pipeline.project.sections import Sections
-from pipeline.stages import STAGES
-from pipeline.stages.stage import Artifact
+from pipeline.stages.stage import Artifact, function_of, input_types, stage_named
 from pipeline.targets.target import Target
+
+T = TypeVar("T", bound=Artifact)
 
 
 class Outcome(NamedTuple):
@@ -64,13 +65,15 @@ def _make(build: Build, node: Node) -> Literal["made", "recalled"]:
 
 
 def run_stage(build: Build, node: Node, inputs: Mapping[str, str]) -> Artifact:
-    stage = STAGES[node.stage]
+    stage, function = stage_named(node.stage), function_of(node.stage)
     hints = get_type_hints(Sections)
     arguments: dict[str, Any] = {
         name: built(hints[name], node.params[name]) for name in stage.sections
     }
-    for name in node.inputs:
-        arguments[name] = loaded(build, node.inputs[name], inputs[name])
+    types = input_types(function)
+    for name, made in node.inputs.items():
+        kind = types[stage.inputs[0] if stage.joins else name]
+        arguments[name] = loaded(build, made, inputs[name], kind)
     if stage.joins:
         arguments = {**{n: arguments.pop(n) for n in stage.sections}, stage.inputs[0]: arguments}
     if stage.asks_provenance:
@@ -81,16 +84,16 @@ def run_stage(build: Build, node: Node, inputs: Mapping[str, str]) -> Artifact:
         arguments["sources"] = build.sources(node)
     if stage.asks_target:
         arguments["target"] = built(Target, node.target_document)
-    return stage.function(**arguments)
+    return function(**arguments)
 
 
-def loaded(build: Build, name: str, expected: str) -> Artifact:
+def loaded(build: Build, name: str, expected: str, kind: type[T]) -> T:
     """The artifact of an input, which must be the one that the key names."""
     node = build.plan.node(name)
     path = build.artifact(node)
     if build.memory.files.of(path) != expected:
         raise CacheError(f"{node.path} changed while it was being used", hint="run it again")
-    return STAGES[node.stage].artifact.load(path)
+    return kind.load(path)
 
 
 def _refuse_changed_inputs(build: Build, node: Node, document: Key) -> None:

@@ -3,6 +3,7 @@
 blobs/ records/   the store: artifacts by content, and what made them, by key
 files.json        digests of files, trusted by signature
 sources.json      what the package's sources import, by content
+stages.json       what the stages declare, sealed with the digest of the package
 closures/         the modules behind each `code` digest, so that `why` can name them
 """
 

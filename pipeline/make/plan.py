@@ -51,7 +51,7 @@ class _Branch(NamedTuple):
     def path(self, stage: Stage) -> str:
         """`out/[@<variant>/]<stage>[.<target>]<suffix>`; what leaves the house is called after
         the project."""
-        stem, suffix = stage.name, stage.artifact.suffix
+        stem, suffix = stage.name, stage.suffix
         if stage.name == "compiled":
             asked = self.reading.sections.compile
             suffix = self.document.makes(asked.vendor_tool) if self.document else suffix

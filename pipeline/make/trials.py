@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, NamedTuple, get_type_hints
+from typing import NamedTuple, get_type_hints
 
 from pipeline import digest
 from pipeline.cache.publish import scratch
@@ -23,7 +23,7 @@ from pipeline.evaluate.scored import ground
 from pipeline.evaluate.trying import at_task
 from pipeline.graph import Graph
 from pipeline.make.build import Build
-from pipeline.make.maker import loaded
+from pipeline.make.maker import T, loaded
 from pipeline.make.node import Key, Node
 from pipeline.project.reader import built
 from pipeline.project.sections import Quantization, Sections
@@ -128,8 +128,7 @@ class Trials:
         score = self._task.score
         inputs = self._build.made_inputs(score)
         sources = self._build.sources(score)
-        graph = loaded(self._build, score.inputs["original_float"], inputs["original_float"])
-        assert isinstance(graph, Graph)
+        graph = loaded(self._build, score.inputs["original_float"], inputs["original_float"], Graph)
         hints = get_type_hints(Sections)
         said = {name: built(hints[name], value) for name, value in score.params.items()}
         fed = said["inputs"], said["data"]
@@ -150,7 +149,5 @@ class Trials:
         operators = declared(self._node.params["custom_operators"], self._build.sources(self._node))
         return judge.judge(self.graph, recipe, samples, self.target, operators, measure)
 
-    def _loaded(self, stage: str, kind: type) -> Any:
-        found = loaded(self._build, self._node.inputs[stage], self._inputs[stage])
-        assert isinstance(found, kind)
-        return found
+    def _loaded(self, stage: str, kind: type[T]) -> T:
+        return loaded(self._build, self._node.inputs[stage], self._inputs[stage], kind)

@@ -16,7 +16,7 @@ from pipeline.make.plan import planned
 from pipeline.make.tasks import tasks
 from pipeline.project.document import parse_document
 from pipeline.project.reader import project_of
-from pipeline.stages import STAGES
+from pipeline.stages.stage import every_stage
 from pipeline.targets.reader import read_target
 
 SHARED = ["original_float", "optimized_float", "samples", "statistics"]
@@ -26,7 +26,7 @@ TWO = "targets: [rdk-x5, ara240]\n"
 
 def nodes(text: str) -> Mapping[str, Node]:
     document = parse_document((HEAD + text).encode(), "p.yaml")
-    return planned(project_of(document, "net", Path()), STAGES, read_target).by_name
+    return planned(project_of(document, "net", Path()), every_stage(), read_target).by_name
 
 
 def test_a_variant_shares_what_it_agrees_on() -> None:
@@ -96,7 +96,7 @@ def test_every_node_stands_behind_its_inputs_and_its_twin() -> None:
 def test_what_only_tells_how_close_the_others_are_comes_behind_them_all(tmp_path: Path) -> None:
     text = HEAD + TWO + "variants: {a: {calibration: {method: max}}}"
     document = parse_document(text.encode(), "p.yaml")
-    plan = planned(project_of(document, "net", tmp_path), STAGES, read_target)
+    plan = planned(project_of(document, "net", tmp_path), every_stage(), read_target)
     made = tasks(Build(tmp_path, plan, Memory(tmp_path / "cache")), lambda build, node: None)
     order = [task["task_dep"] for task in made if (task["basename"], task["name"]) == ("net", None)]
     stages = [plan.node(name).stage for name in order[0] if ":" in name]
@@ -113,7 +113,7 @@ def test_a_plan_survives_as_json() -> None:
     from pipeline.digest import plain
 
     document = parse_document((HEAD + TWO + "variants: {a: {}}").encode(), "p.yaml")
-    plan = planned(project_of(document, "net", Path()), STAGES, read_target)
+    plan = planned(project_of(document, "net", Path()), every_stage(), read_target)
     assert plan_from(plain(plan)) == plan
 
 

@@ -14,7 +14,7 @@ from pipeline.make.build import Build
 from pipeline.make.maker import run_stage
 from pipeline.make.node import Node
 from pipeline.stages import STAGES
-from pipeline.stages.stage import stage_table
+from pipeline.stages.stage import artifact_of, function_of, input_types, stage_named, stage_of
 
 # By stage, the project that has it, where the one with an evaluation has not.
 HOMES = {
@@ -45,7 +45,7 @@ def test_making_it_again_gives_the_same_bytes(
 ) -> None:
     build = a_build_with(stage, request)
     node = node_of(build, stage)
-    again = tmp_path / f"again{STAGES[stage].artifact.suffix}"
+    again = tmp_path / f"again{stage_named(stage).suffix}"
     run_stage(build, node, build.made_inputs(node)).save(again)
     assert digest.of_file(again) == digest.of_file(build.artifact(node))
 
@@ -57,16 +57,25 @@ def test_an_artifact_survives_its_file(
     build = a_build_with(stage, request)
     path = build.artifact(node_of(build, stage))
     copy = tmp_path / path.name
-    STAGES[stage].artifact.load(path).save(copy)
+    artifact_of(function_of(stage)).load(path).save(copy)
     assert copy.read_bytes() == path.read_bytes()
 
 
-@pytest.mark.parametrize("stage", STAGES.values(), ids=STAGES)
-def test_one_name_for_stage_function_module_and_docstring(stage) -> None:  # type: ignore[no-untyped-def]
-    module = inspect.getmodule(stage.function)
+@pytest.mark.parametrize("stage", STAGES)
+def test_one_name_for_stage_function_module_and_docstring(stage: str) -> None:
+    function = function_of(stage)
+    module = inspect.getmodule(function)
     assert module is not None
-    assert stage.module == f"pipeline.stages.{stage.name}"
-    assert (module.__doc__ or "").startswith(f"{stage.name}: ")
+    assert function.__name__ == stage
+    assert module.__name__ == stage_named(stage).module == f"pipeline.stages.{stage}"
+    assert (module.__doc__ or "").startswith(f"{stage}: ")
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_an_input_is_what_the_stage_of_that_name_makes(stage: str) -> None:
+    types = input_types(function_of(stage))
+    for name in stage_named(stage).inputs:
+        assert types[name] is artifact_of(function_of(name))
 
 
 def test_a_parameter_nobody_makes_is_our_bug() -> None:
@@ -74,7 +83,7 @@ def test_a_parameter_nobody_makes_is_our_bug() -> None:
         return nobody
 
     with pytest.raises(TypeError, match="nobody makes `nobody`"):
-        stage_table(odd)  # type: ignore[arg-type]
+        stage_of(odd, ())  # type: ignore[arg-type]
 
 
 def test_stages_behind_a_target_fan_out_and_the_others_do_not(built_once: Workspace) -> None:

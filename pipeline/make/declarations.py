@@ -1,0 +1,58 @@
+"""Declarations: what the signatures of the stages say, remembered, so that a plan loads no stage.
+
+Read anew when any file of the package changed. What is remembered is sealed with its digest and
+looked at besides: a suffix becomes a part of paths.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from pipeline import digest
+from pipeline.cache.publish import replacing
+from pipeline.digest import Json
+from pipeline.make.memory import Memory
+from pipeline.stages import STAGES
+from pipeline.stages.stage import Stage, every_stage
+
+_SUFFIX = re.compile(r"(\.\w+)+")
+
+
+def stages(memory: Memory) -> Mapping[str, Stage]:
+    """Every stage by name, in the order they can be made in."""
+    file, code = memory.root / "stages.json", memory.code.everything
+    found = _remembered(file, code)
+    if found is None:
+        found = every_stage()
+        told = [digest.plain(stage) for stage in found.values()]
+        with replacing(file) as temporary:
+            temporary.write_bytes(digest.canonical({"stages": told, "seal": _seal(told, code)}))
+    return found
+
+
+def _remembered(file: Path, code: str) -> Mapping[str, Stage] | None:
+    """None where there is none that this code wrote, or it is damaged."""
+    try:
+        document = json.loads(file.read_bytes())
+        if document["seal"] != _seal(document["stages"], code):
+            return None
+        found = [_stage(told) for told in document["stages"]]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    is_whole = tuple(stage.name for stage in found) == STAGES
+    is_sound = all(_SUFFIX.fullmatch(stage.suffix) for stage in found)
+    return {stage.name: stage for stage in found} if is_whole and is_sound else None
+
+
+def _stage(told: Json) -> Stage:
+    """Raises TypeError or ValueError for what is no mapping, or has other keys."""
+    fields: Json = dict(told)
+    lists: Json = {name: tuple(item) for name, item in fields.items() if isinstance(item, list)}
+    return Stage(**{**fields, **lists})
+
+
+def _seal(told: Json, code: str) -> str:
+    return digest.of_document({"stages": told, "code": code})
