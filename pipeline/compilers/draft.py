@@ -23,6 +23,7 @@ NHWC: Order = (0, 2, 3, 1)
 KINDS: Mapping[str, tuple[int, int]] = {
     "ABS": (1, 0),
     "ADD": (2, 11),
+    "ARG_MAX": (2, 40),
     "AVERAGE_POOL_2D": (2, 5),
     "BATCH_MATMUL": (2, 101),
     "CAST": (1, 37),

@@ -59,7 +59,7 @@ UNARY = {
     "Tanh": "TANH",
 }
 # Instructions that the lowering of a node in float may be, besides those of codes.
-IN_FLOAT = {**OPERATORS, "max": reduced("REDUCE_MAX"), "sum": reduced("SUM")}
+IN_FLOAT = {**OPERATORS, "sum": reduced("SUM")}
 LOWERED = (
     "AveragePool",
     "Conv",

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from pipeline.bundle.program import Instruction
-from pipeline.compilers.clamps import clamped, refused, regrid
+from pipeline.compilers.clamps import clamped, regrid
 from pipeline.compilers.draft import NHWC, Draft, Order, plain
+
+MIRRORED = {"reflect": 0, "edge": 1}  # an edge of 1
 
 
 def reshape(draft: Draft, step: Instruction) -> None:
@@ -68,16 +70,37 @@ def concat(draft: Draft, step: Instruction) -> None:
 
 
 def pad(draft: Draft, step: Instruction) -> None:
+    """A pad with the edge is a GATHER along each axis; one of 1 is what MIRROR_PAD calls symmetric,
+    which more chips have."""
     order, mode = draft.order(step.inputs[0]), step.attributes["mode"]
-    if mode == "edge":
-        raise refused(step, "it pads with the edge")
+    if mode == "edge" and np.max(step.attributes["around"]) > 1:
+        _edged(draft, step, order)
+        return
     around = np.array([step.attributes["around"][axis] for axis in order], np.int32)
     inputs = [draft.read(step.inputs[0], order), draft.constant(f"{step.name}_pads", around)]
     made = draft.make(step.outputs[0], order)
-    if mode == "reflect":
-        draft.draw("MIRROR_PAD", inputs, [made], {0: ("b", 0)})
-    else:
+    if mode == "constant":
         draft.draw("PAD", inputs, [made])
+    else:
+        draft.draw("MIRROR_PAD", inputs, [made], {0: ("b", MIRRORED[mode])})
+
+
+def _edged(draft: Draft, step: Instruction, order: Order) -> None:
+    name, shape = step.outputs[0], list(draft.grid(step.inputs[0]).shape)
+    index = draft.read(step.inputs[0], order)
+    padded = [axis for axis, sides in enumerate(step.attributes["around"]) if any(sides)]
+    for axis in padded:
+        before, behind = step.attributes["around"][axis]
+        places = np.arange(-before, shape[axis] + behind).clip(0, shape[axis] - 1)
+        at = draft.constant(f"{name}_at_{axis}", places.astype(np.int32))
+        shape[axis] = len(places)
+        made = (
+            draft.make(name, order)
+            if axis == padded[-1]
+            else draft.hidden(step.inputs[0], order, f"{name}_{axis}", shape)
+        )
+        draft.draw("GATHER", [index, at], [made], {0: ("i", order.index(axis))})
+        index = made
 
 
 def gather(draft: Draft, step: Instruction) -> None:

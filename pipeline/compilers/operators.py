@@ -15,9 +15,10 @@ from pipeline.bundle.program import Instruction
 from pipeline.bundle.program import Tensor as Grid
 from pipeline.compilers import moving, windows
 from pipeline.compilers.clamps import clamped, refused, regrid
-from pipeline.compilers.draft import Draft, plain
-from pipeline.compilers.flatfile import Fields
+from pipeline.compilers.draft import Draft, Order, plain
+from pipeline.compilers.flatfile import NUMBERS, Fields
 from pipeline.compilers.resizes import resized
+from pipeline.compilers.tables import tabled
 from pipeline.engine.twice import shifted, slope_codes
 from pipeline.graph import array, attribute
 
@@ -85,7 +86,8 @@ def _lookup(draft: Draft, step: Instruction) -> None:
         _hard_sigmoid(draft, step)
         return
     if op_type not in FUNCTIONS:
-        raise refused(step, f"{op_type} in integers")
+        tabled(draft, step)
+        return
     order = draft.order(step.inputs[0])
     read = [draft.read(step.inputs[0], order)]
     leak: Fields = {0: ("f", attribute(node, "alpha", 0.01))} if op_type == "LeakyRelu" else {}
@@ -105,16 +107,50 @@ def reduced(kind: str) -> Callable[[Draft, Instruction], None]:
 
 
 def _reduced(draft: Draft, step: Instruction, kind: str) -> None:
+    inputs, out = _axes(draft, step)
+    keep = step.attributes["keepdims"]
+    clamped(draft, step, kind, inputs, out, {0: ("?", keep)})
+
+
+def _axes(draft: Draft, step: Instruction) -> tuple[list[int], Order]:
+    """What a reduction reads, and how what it makes lies."""
     axes, order = step.attributes["axes"], draft.order(step.inputs[0])
     left = [axis for axis in order if axis not in axes]
     if not step.attributes["keepdims"] and left != sorted(left):
         order = plain(len(order))
     read = draft.read(step.inputs[0], order)
     where = np.array(sorted(order.index(axis) for axis in axes), np.int32)
-    keep = step.attributes["keepdims"]
     inputs = [read, draft.constant(f"{step.outputs[0]}_axes", where)]
-    out = order if keep else plain(len(left))
-    clamped(draft, step, kind, inputs, out, {0: ("?", keep)})
+    return inputs, order if step.attributes["keepdims"] else plain(len(left))
+
+
+def largest(draft: Draft, step: Instruction) -> None:
+    """It makes the grid it reads, and another behind it."""
+    inputs, out = _axes(draft, step)
+    name, source = step.outputs[0], step.inputs[0]
+    made = draft.hidden(source, out, name, draft.grid(name).shape)
+    draft.draw("REDUCE_MAX", inputs, [made], {0: ("?", step.attributes["keepdims"])})
+    regrid(draft, step, made, out)
+
+
+def arg_max(draft: Draft, step: Instruction) -> None:
+    """The first of equal ones; it takes its axis away."""
+    if step.attributes["last"]:
+        raise refused(step, "it takes the last of equal ones")
+    name, axis, order = step.outputs[0], step.attributes["axis"], draft.order(step.inputs[0])
+    grid, keep = draft.grid(name), step.attributes["keepdims"]
+    read, where = draft.read(step.inputs[0], order), np.array(order.index(axis), np.int32)
+    inputs = [read, draft.constant(f"{name}_axis", where)]
+    left = [each for each in order if each != axis]
+    rest = tuple(each - (each > axis) for each in left)
+    shape = tuple(n for at, n in enumerate(draft.grid(step.inputs[0]).shape) if at != axis)
+    given: Fields = {0: ("b", NUMBERS[grid.dtype])}
+    if not keep:
+        draft.draw("ARG_MAX", inputs, [draft.make(name, rest)], given)
+        return
+    made = draft.hidden_on(Grid(shape, grid.dtype), rest, f"{name}_place")
+    draft.draw("ARG_MAX", inputs, [made], given)
+    draft.reshape(made, draft.make(name, order))
 
 
 def _constant(draft: Draft, step: Instruction) -> None:
@@ -132,6 +168,7 @@ def _as_it_lies(kind: str) -> Callable[[Draft, Instruction], None]:
 
 OPERATORS: Mapping[str, Callable[[Draft, Instruction], None]] = {
     "add_twice": _binary("ADD"),
+    "arg_max": arg_max,
     "average_twice": windows.pooled("AVERAGE_POOL_2D"),
     "concat": moving.concat,
     "constant": _constant,
@@ -142,6 +179,7 @@ OPERATORS: Mapping[str, Callable[[Draft, Instruction], None]] = {
     "gather": moving.gather,
     "lookup": _lookup,
     "matmul": windows.matmul,
+    "max": largest,
     "max_pool": windows.pooled("MAX_POOL_2D"),
     "mean": reduced("MEAN"),
     "mul": _binary("MUL"),

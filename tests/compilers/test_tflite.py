@@ -139,7 +139,9 @@ X = (
     "<float[4] s = {{1.0,1.0,2.0,2.0}}, float[3,1,1] c = {{0.5,-1.0,2.0}}, "
     "float low = {{-0.25}}, float high = {{0.4}}, int64[3] row = {{1,3,35}}, "
     "float[4,3,3] wr = {{{wr}}}, float[3,2,2,2] wt = {{{wt}}}, "
-    "float[3,2,2,4] wide = {{{wide}}}, "
+    "float[3,2,2,4] wide = {{{wide}}}, int64[1] one = {{1}}, "
+    "int64[8] around = {{0,0,1,1,0,0,1,1}}, int64[8] far = {{0,0,3,0,0,0,2,2}}, "
+    "int64[8] deep = {{1,3,0,0,0,0,0,0}}, "
     "float[3,1,2,2] apart = {{{apart}}}, float[3,2,2,2] apart2 = {{{wt}}}, "
     "float[6] six = {{0.1,-0.2,0.3,0.0,1.0,-1.0}}, float[3,1,2] line = {{{line}}}>"
 )
@@ -212,6 +214,28 @@ OPERATORS = {
         "r = Reshape(x, row) m = MaxPool <kernel_shape: ints = [3], pads: ints = [1, 1]>(r) "
         "y = AveragePool <kernel_shape: ints = [2], strides: ints = [2]>(m)",
     ),
+    **{
+        function: ("1,3,5,7", f"y = {function}(x)")
+        for function in ("Abs", "Elu", "Erf", "Gelu", "Mish", "Neg", "Softplus", "Softsign")
+    },
+    "Gelu by tanh, of a Transpose": (
+        "1,7,3,5",
+        't = Transpose <perm: ints = [0, 3, 1, 2]>(x) y = Gelu <approximate: string = "tanh">(t)',
+    ),
+    "the largest of all": ("1,3,1,1", "y = GlobalMaxPool(x)"),
+    "the largest of a channel": ("1,5,7", "y = ReduceMax <keepdims: int = 0>(x, one)"),
+    "the place of the largest": (
+        "1,1,5,7",
+        "z = Tanh(x) i = ArgMax <axis: int = 1>(z) y = Cast <to: int = 1>(i)",
+    ),
+    "the place of the largest in a row": (
+        "1,3,5",
+        "z = Tanh(x) i = ArgMax <axis: int = 3, keepdims: int = 0>(z) y = Cast <to: int = 1>(i)",
+    ),
+    "Pad with the edge": ("1,3,7,9", 'y = Pad <mode: string = "edge">(x, around)'),
+    "Pad with a far edge": ("1,3,10,9", 'y = Pad <mode: string = "edge">(x, far)'),
+    "Pad with the edge, of channels too": ("2,6,5,7", 'y = Pad <mode: string = "edge">(x, deep)'),
+    "Pad that mirrors": ("1,3,10,9", 'y = Pad <mode: string = "reflect">(x, far)'),
     "Transpose": ("1,7,3,5", "y = Transpose <perm: ints = [0, 3, 1, 2]>(x)"),
     "nearest": ("1,3,10,14", RESIZE.format("nearest", "asymmetric", "floor")),
     "nearest, half pixel": (
