@@ -109,24 +109,6 @@ def quantize(graph: Graph, nodes: Iterable[CalibrationNode]) -> dict[str, str]:
     return found
 
 
-def without_weights(graph: Graph, nodes: Iterable[CalibrationNode]) -> list[CalibrationNode]:
-    """Put the constants among these into `graph` as their grids hold them, which runs faster than
-    pairs; gives the others, still to be quantized."""
-    by_name = {str(node.name): node for node in graph.nodes()}
-    others = []
-    for one in nodes:
-        places = [(by_name[name], index) for name, index in one.reads if name in by_name]
-        given = places[0][0].inputs[places[0][1]] if places else None
-        values = None if given is None or one.answers else array(given)
-        if values is None or values.dtype != np.float32 or not np.isfinite(values).all():
-            others.append(one)
-            continue
-        held = graph.constant(f"{one.tensor}_held", one.on_grid(values))
-        for node, index in places:
-            graph.set_inputs(node, {index: held})
-    return others
-
-
 def with_only(real: Graph, nodes: Iterable[CalibrationNode]) -> Graph:
     """A copy of `real`, which is `without` any, that quantizes at these nodes."""
     graph, chosen = real.copy(), tuple(nodes)

@@ -24,7 +24,7 @@ do not grow with the model.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -32,46 +32,39 @@ import numpy as np
 
 from pipeline.custom.operators import NO_OPERATORS, Operators
 from pipeline.data.samples import Feed, Samples
-from pipeline.debug.calibration_nodes import CalibrationNode, quantize, without, without_weights
+from pipeline.debug.calibration_nodes import calibration_nodes
+from pipeline.debug.heads import Head, heads
 from pipeline.debug.kept import Kept
-from pipeline.engine.fusion import absorbed
+from pipeline.debug.network import Change, Network, Places
+from pipeline.engine.fusion import CLAMPS
 from pipeline.engine.mixed import FloatSession, float_session
+from pipeline.engine.ort import OrtSession
 from pipeline.engine.parallel import side_by_side
-from pipeline.graph import Fork, Graph, Node, Value, array, fork, has_bodies, part, producer, reads
+from pipeline.graph import Graph, Piece, is_foreign
 from pipeline.kernels.measure import Agreement, agreements
 
 SESSION, BORDER = 10.0, 0.2
 FEWEST, LARGEST = 4, 400
 
-Places = Sequence[CalibrationNode]  # those that quantize
 Sums = tuple[Agreement, ...]  # by output, over all samples
 Values = Mapping[str, np.ndarray]
 
 
 class _Segment(NamedTuple):
-    nodes: list[Node]
-    reads: tuple[str, ...]
+    """Its pieces are those from `start` to before `stop`."""
+
+    start: int
+    stop: int
     session: FloatSession
 
 
 class _Probe(NamedTuple):
-    """`replaced` are tensors that nobody reads in float any more, `seeds` the nodes that change
-    first, in segments from `first` to `last`."""
+    """Its seeds lie in segments from `first` to `last`."""
 
     number: int
-    places: Places
-    replaced: frozenset[str]
-    seeds: frozenset[str]
+    change: Change
     first: int
     last: int
-
-
-class _Head(NamedTuple):
-    """What it changes, by the names of the float model → of its session; and the answers, under
-    the former."""
-
-    changed: dict[str, str]
-    answers: tuple[str, ...]
 
 
 class Probing:
@@ -83,16 +76,18 @@ class Probing:
         probes: Sequence[Places],
         samples: Samples,
         operators: Operators = NO_OPERATORS,
+        nodes: Places | None = None,
     ) -> None:
+        """`nodes` are all that the graph has, where the caller knows them already."""
         self._operators = operators
         self._samples = samples
-        self._real = without(calibrated)
-        self._values = self._real.values()
-        self._answers = [str(value.name) for value in self._real.outputs]
-        nodes = self._real.nodes()
-        slices = _slices(nodes, _segments(len(nodes), len(probes), len(samples)))
-        self._segments = [self._segment(nodes) for nodes in slices]
-        self._place = {str(n.name): i for i, nodes in enumerate(slices) for n in nodes}
+        self._is_mixed = any(is_foreign(node) for node in calibrated.model.graph.all_nodes())
+        known = calibration_nodes(calibrated) if nodes is None else nodes
+        self._network = Network(calibrated, known)
+        pieces = self._network.floats
+        bounds = _bounds(pieces, _segments(len(pieces), len(probes), len(samples)))
+        self._segments = [self._segment(start, stop) for start, stop in bounds]
+        self._place = [at for at, one in enumerate(bounds) for _ in range(*one)]
         self._probes = [self._probe(number, places) for number, places in enumerate(probes)]
 
     def sums(self, at_once: int | None = None) -> Iterator[tuple[int, Sums]]:
@@ -102,97 +97,74 @@ class Probing:
         for found in side_by_side(lambda span: self._span(span, kept), self._spans(), at_once):
             yield from found
 
-    def _session(self, graph: Graph) -> FloatSession:
-        return float_session(graph, self._operators, fusion="floats")
+    def _session(self, model: bytes) -> FloatSession:
+        if not self._is_mixed:
+            return OrtSession(model, fusion="floats")
+        return float_session(Graph.from_bytes(model), self._operators, fusion="floats")
 
-    def _segment(self, nodes: list[Node]) -> _Segment:
-        inside = set(nodes)
-        made = [v for node in nodes for v in node.outputs if _leaves(v, inside)]
-        graph = part(self._real, nodes, made)
-        return _Segment(nodes, tuple(_read_by(nodes)), self._session(graph))
+    def _segment(self, start: int, stop: int) -> _Segment:
+        pieces, network = self._network.floats[start:stop], self._network
+        made = [n for p in pieces for n in p.makes if network.is_read_after(n, stop)]
+        return _Segment(start, stop, self._session(network.written.model(pieces, made)))
 
     def _probe(self, number: int, places: Places) -> _Probe:
-        replaced = _replaced(places, self._values, self._real.outputs)
-        seeds = _seeds(places, self._values, replaced)
-        at = [self._place[name] for name in seeds]
-        return _Probe(number, places, replaced, seeds, min(at, default=0), max(at, default=-1))
+        change = self._network.change(places)
+        at = [self._place[seed] for seed in change.seeds]
+        return _Probe(number, change, min(at, default=0), max(at, default=-1))
 
     def _spans(self) -> list[list[_Probe]]:
-        """The probes of each session; alone where nodes hold graphs, which copies cannot."""
-        alone = any(has_bodies(node) for node in self._real.nodes())
-        found: dict[tuple[int, int, int], list[_Probe]] = {}
+        """The probes of each session."""
+        found: dict[tuple[int, int], list[_Probe]] = {}
         for probe in self._probes:
-            key = (probe.first, probe.last, probe.number if alone else 0)
-            found.setdefault(key, []).append(probe)
+            found.setdefault((probe.first, probe.last), []).append(probe)
         return [some for key in sorted(found) for some in self._in_sessions(found[key])]
 
     def _in_sessions(self, probes: list[_Probe]) -> list[list[_Probe]]:
         """Half of its segments' nodes is what a head touches, more or less."""
-        nodes = sum(len(one.nodes) for one in self._segments[probes[0].first : probes[0].last + 1])
-        most = max(1, 2 * LARGEST // max(nodes, 1))
+        start, stop = self._extent(probes)
+        most = max(1, 2 * LARGEST // max(stop - start, 1))
         return [probes[start : start + most] for start in range(0, len(probes), most)]
+
+    def _extent(self, probes: list[_Probe]) -> tuple[int, int]:
+        """The pieces of the segments where the seeds of these probes lie, which are the same."""
+        within = self._segments[probes[0].first : probes[0].last + 1]
+        return (within[0].start, within[-1].stop) if within else (0, 0)
 
     def _float_run(self, at_once: int | None) -> Kept:
         """What the segments read of the float model, and its answers."""
-        needed = {*self._answers, *(name for one in self._segments for name in one.reads)}
+        read = (name for one in self._segments for name in one.session.input_names)
+        needed = sorted({*self._network.answers, *read})
 
         def run(feed: Feed) -> Values:
-            values = dict(feed)
+            values = {**self._constant_answers(), **feed}
             for segment in self._segments:
                 values |= _run(segment.session, values, {})
-            return {name: values[name] for name in sorted(needed)}
+            return {name: values[name] for name in needed}
 
         kept = Kept()
         for values in side_by_side(run, self._samples, at_once):
             kept.keep(values)
         return kept
 
+    def _constant_answers(self) -> dict[str, np.ndarray]:
+        found = {name: self._network.written.array(name) for name in self._network.answers}
+        return {name: array for name, array in found.items() if array is not None}
+
     def _span(self, probes: list[_Probe], kept: Kept) -> list[tuple[int, Sums]]:
-        graph, heads = self._heads(probes)
-        session = self._session(graph) if graph.outputs else None
+        made = heads(self._network, [one.change for one in probes], *self._extent(probes))
+        session = None if made.model is None else self._session(made.model)
         behind = self._segments[probes[0].last + 1 :]
-        sums = [[Agreement()] * len(self._answers) for _ in probes]
+        answers = self._network.answers
+        sums = [[Agreement()] * len(answers) for _ in probes]
         for index in range(len(kept)):
             real = kept.at(index)
-            made = {} if session is None else _run(session, real, {})
-            found = [_answers_of(head, real, made, behind) for head in heads]
-            for number, meant in enumerate(self._answers):
-                answers = [each[number] for each in found]
-                for total, one in zip(sums, agreements(real[meant], answers), strict=True):
+            values = {} if session is None else _run(session, real, {})
+            found = [_answers_of(head, real, values, behind) for head in made.each]
+            for number, meant in enumerate(answers):
+                compared = agreements(real[meant], [each[number] for each in found])
+                for total, one in zip(sums, compared, strict=True):
                     total[number] += one
         return [(probe.number, tuple(each)) for probe, each in zip(probes, sums, strict=True)]
-
-    def _heads(self, probes: list[_Probe]) -> tuple[Graph, list[_Head]]:
-        """The session's graph, which gives what any of them changes."""
-        first, last = probes[0].first, probes[0].last
-        nodes = [node for one in self._segments[first : last + 1] for node in one.nodes]
-        graph = part(self._real, nodes or self._segments[0].nodes, [])
-        own = {str(node.name): node for node in graph.nodes()}
-        heads = []
-        for probe in probes:
-            touched = _touched(nodes, probe.seeds)
-            copied = [own[str(node.name)] for node in touched]
-            names = fork(graph, copied) if len(probes) > 1 else Fork.of(copied)
-            heads.append(self._head(graph, probe, touched, names))
-        graph.expose(dict.fromkeys(name for head in heads for name in head.changed.values()))
-        graph.drop_unused()
-        return graph, heads
-
-    def _head(self, graph: Graph, probe: _Probe, touched: list[Node], names: Fork) -> _Head:
-        inside, answers = set(touched), list(self._answers)
-        made = [v for node in touched for v in node.outputs if _leaves(v, inside)]
-        changed = {str(value.name): names.values[str(value.name)] for value in made}
-        places = [_renamed(one, names) for one in probe.places]
-        reals = quantize(graph, without_weights(graph, places))
-        for one in probe.places:
-            if one.tensor in probe.replaced and one.tensor in changed:
-                changed[one.tensor] = reals[one.name]
-            if one.tensor not in probe.replaced:
-                answers = [
-                    reals[one.name] if n in one.answers else a for n, a in enumerate(answers)
-                ]
-        extra = {name: name for name in answers if name not in self._answers}
-        return _Head(changed | extra, tuple(answers))
 
 
 def _run(session: FloatSession, real: Values, changed: Values) -> dict[str, np.ndarray]:
@@ -201,11 +173,11 @@ def _run(session: FloatSession, real: Values, changed: Values) -> dict[str, np.n
 
 
 def _answers_of(
-    head: _Head, real: Values, made: Values, behind: Sequence[_Segment]
+    head: Head, real: Values, made: Values, behind: Sequence[_Segment]
 ) -> list[np.ndarray]:
     changed = {name: made[own] for name, own in head.changed.items()}
     for segment in behind:
-        if not changed.keys().isdisjoint(segment.reads):
+        if not changed.keys().isdisjoint(segment.session.input_names):
             changed |= _run(segment.session, real, changed)
     return [changed[name] if name in changed else real[name] for name in head.answers]
 
@@ -216,63 +188,8 @@ def _segments(nodes: int, probes: int, samples: int) -> int:
     return max(FEWEST, round(math.sqrt(probes * nodes / crossing)))
 
 
-def _slices(nodes: Sequence[Node], count: int) -> list[list[Node]]:
-    """The nodes in order, in parts; a clamp stays with its node."""
-    clamps = {absorbed(node) for node in nodes}
-    starts = [index for index, node in enumerate(nodes) if node not in clamps]
-    ends = [starts[len(starts) * part // count] for part in range(count)] + [len(nodes)]
-    return [list(nodes[start:end]) for start, end in pairwise(ends) if start < end]
-
-
-def _replaced(
-    places: Places, values: Mapping[str, Value], answers: Sequence[Value]
-) -> frozenset[str]:
-    """The tensors of which everybody reads what these places make."""
-    partly = {one.tensor for one in places if not _is_for_all(one, values[one.tensor], answers)}
-    return frozenset({one.tensor for one in places} - partly)
-
-
-def _is_for_all(one: CalibrationNode, value: Value, answers: Sequence[Value]) -> bool:
-    """Whether a node makes it, and everybody reads it quantized."""
-    uses = {(str(use.node.name), use.idx) for use in value.uses()}
-    given = {index for index, answer in enumerate(answers) if answer is value}
-    return producer(value) is not None and uses == {*one.reads} and given == {*one.answers}
-
-
-def _seeds(
-    places: Places, values: Mapping[str, Value], replaced: Collection[str]
-) -> frozenset[str]:
-    """The nodes that change first: those that make what is replaced, or an answer; those that read
-    anything else."""
-    made = [one for one in places if one.answers or one.tensor in replaced]
-    makers = (producer(values[one.tensor]) for one in made)
-    read = {name for one in places if one.tensor not in replaced for name, _ in one.reads}
-    return frozenset(read | {str(maker.name) for maker in makers if maker is not None})
-
-
-def _renamed(one: CalibrationNode, names: Fork) -> CalibrationNode:
-    """The same place at the copies."""
-    read = tuple((names.nodes[name], index) for name, index in one.reads if name in names.nodes)
-    return one._replace(tensor=names.values.get(one.tensor, one.tensor), reads=read)
-
-
-def _touched(nodes: Sequence[Node], seeds: Collection[str]) -> list[Node]:
-    """Of these nodes, in order, the seeds and all behind them."""
-    changed: set[Value] = set()
-    found = []
-    for node in nodes:
-        if node.name in seeds or not changed.isdisjoint(reads(node)):
-            found.append(node)
-            changed.update(node.outputs)
-    return found
-
-
-def _read_by(nodes: Collection[Node]) -> list[str]:
-    """What is read, constants aside, and not made by the nodes themselves."""
-    inside = {value for node in nodes for value in node.outputs}
-    read = dict.fromkeys(v for node in nodes for v in reads(node) if array(v) is None)
-    return [str(value.name) for value in read if value not in inside]
-
-
-def _leaves(value: Value, inside: set[Node]) -> bool:
-    return value.is_graph_output() or any(use.node not in inside for use in value.uses())
+def _bounds(pieces: Sequence[Piece], count: int) -> list[tuple[int, int]]:
+    """Where parts of the pieces start and stop; a clamp stays with its node."""
+    starts = [number for number, piece in enumerate(pieces) if piece.op_type not in CLAMPS]
+    ends = [starts[len(starts) * part // count] for part in range(count)] if starts else []
+    return [(a, b) for a, b in pairwise([*ends, len(pieces)]) if a < b]

@@ -73,10 +73,13 @@ def sensitivities(
     found = {name: patient.remembered.get(one) for name, one in questions.items()}
     open_ = [name for name, sums in found.items() if sums is None]
     if open_:
-        graph = patient.calibrated if output is None else _up_to(patient.calibrated, output)
-        by_name = {one.name: one for one in calibration_nodes(graph)}
+        graph, nodes = patient.calibrated, patient.nodes
+        if output is not None:
+            graph = _up_to(patient.calibrated, output)
+            nodes = calibration_nodes(graph)
+        by_name = {one.name: one for one in nodes}
         probes = [[by_name[n] for n in groups[name] if n in by_name] for name in open_]
-        probing = Probing(graph, probes, patient.samples, patient.operators)
+        probing = Probing(graph, probes, patient.samples, patient.operators, nodes)
         made = probing.sums(patient.at_once)
         for number, sums in track(made, "probes", len(open_)):
             name = open_[number]

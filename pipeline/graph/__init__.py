@@ -28,19 +28,21 @@ from pipeline.graph.opset import allow_int16, is_operator
 from pipeline.graph.origin import origin
 from pipeline.graph.outside import Beside, files_beside
 from pipeline.graph.parse import parse, parse_text
-from pipeline.graph.part import Fork, complete, declare, derived, fork, has_bodies, part, reads
+from pipeline.graph.part import complete, declare, derived, part, reads
 from pipeline.graph.renumber import renumber
 from pipeline.graph.single import in_single
 from pipeline.graph.upgrade import upgraded
+from pipeline.graph.written import Piece, Written, needed
 
 __all__ = [
     "Beside",
     "Building",
-    "Fork",
     "Graph",
     "Node",
+    "Piece",
     "Tensor",
     "Value",
+    "Written",
     "allow_int16",
     "array",
     "attribute",
@@ -49,8 +51,6 @@ __all__ = [
     "derived",
     "dtype",
     "files_beside",
-    "fork",
-    "has_bodies",
     "in_single",
     "inline",
     "is_float",
@@ -58,6 +58,7 @@ __all__ = [
     "is_kept_float",
     "is_operator",
     "keep_float",
+    "needed",
     "only_consumer",
     "open_dimensions",
     "origin",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 import onnx_ir as ir
 
@@ -64,48 +63,6 @@ def part(graph: Graph, nodes: Sequence[Node], made: Iterable[Value]) -> Graph:
             ir_version=graph.model.ir_version,
         )
     )
-
-
-class Fork(NamedTuple):
-    """What copies of nodes and of the values they make are called, by the names of these."""
-
-    nodes: dict[str, str]
-    values: dict[str, str]
-
-    @classmethod
-    def of(cls, nodes: Iterable[Node]) -> Fork:
-        """Of no copies, but the nodes themselves."""
-        chosen = tuple(nodes)
-        values = (str(value.name) for node in chosen for value in node.outputs)
-        return cls({str(n.name): str(n.name) for n in chosen}, {name: name for name in values})
-
-
-def fork(graph: Graph, nodes: Iterable[Node]) -> Fork:
-    """Put copies of these nodes, in order, behind all others: a copy reads what the copies make,
-    and else what its node does. None may hold a graph (`has_bodies`), which reads by name."""
-    names, twins = Fork({}, {}), dict[Value, Value]()
-    for node in nodes:
-        for value in node.outputs:
-            twins[value] = _twin(value)
-            if value.name:
-                twins[value].name = names.values[value.name] = graph.free_name(value.name)
-        name = names.nodes[str(node.name)] = graph.free_name(str(node.name))
-        graph.model.graph.append(
-            ir.Node(
-                node.domain,
-                node.op_type,
-                [None if value is None else twins.get(value, value) for value in node.inputs],
-                node.attributes.values(),
-                outputs=[twins[value] for value in node.outputs],
-                name=name,
-            )
-        )
-    return names
-
-
-def has_bodies(node: Node) -> bool:
-    """Whether it holds graphs, as an If and a Loop do."""
-    return bool(_bodies(node))
 
 
 def declare(value: Value, shape: Sequence[int], like: Value | None) -> None:

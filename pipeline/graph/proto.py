@@ -26,7 +26,7 @@ def graphs(proto: onnx.ModelProto) -> Iterator[onnx.GraphProto]:
     yield proto.graph
     for nodes in (proto.graph.node, *(function.node for function in proto.functions)):
         for node in _nested(nodes):
-            yield from _bodies(node)
+            yield from bodies(node)
 
 
 def nodes(proto: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
@@ -125,11 +125,11 @@ def _differs(node: onnx.NodeProto, one: int, other: int) -> bool:
 def _nested(found: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
     for node in found:
         yield node
-        for body in _bodies(node):
+        for body in bodies(node):
             yield from _nested(body.node)
 
 
-def _bodies(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
+def bodies(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
     """The graphs among its own attributes."""
     for held in node.attribute:
         if held.HasField("g"):

@@ -1,0 +1,148 @@
+"""A graph as it is written: its nodes as protobuf, of which other models are put together.
+
+A Graph knows every use of every value, which takes longer to set up than many a model to run. Who
+asks the same graph hundreds of questions writes it once, and then only puts together what is asked:
+nodes, and copies of them under other names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+
+from pipeline.graph.graph import Graph
+from pipeline.graph.proto import bodies
+
+
+class Piece(NamedTuple):
+    """A node, the names of what it reads, by its branches and bodies too, and of what it makes:
+    `like` says as what of the graph each of these is typed."""
+
+    proto: onnx.NodeProto
+    reads: tuple[str, ...]
+    makes: tuple[str, ...]
+    like: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return self.proto.name
+
+    @property
+    def op_type(self) -> str:
+        return self.proto.op_type
+
+    def renamed(self, names: Mapping[str, str]) -> Piece:
+        """A copy that reads and makes values of other names, where there are any; called after what
+        it makes, if that is new."""
+        proto = onnx.NodeProto()
+        proto.CopyFrom(self.proto)
+        _rename(proto, names)
+        reads, makes = (tuple(names.get(n, n) for n in each) for each in (self.reads, self.makes))
+        if makes != self.makes:
+            proto.name = makes[0]
+        return Piece(proto, reads, makes, self.like)
+
+
+class Written:
+    """The pieces of a graph in topological order, and its constants."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._model = ir.to_proto(graph.model)
+        given = self._model.graph
+        self.pieces = tuple(_piece(node) for node in given.node)
+        self.inputs = tuple(value.name for value in given.input)
+        self.outputs = tuple(value.name for value in given.output)
+        self._constants = {tensor.name: tensor for tensor in given.initializer}
+        infos = (*given.input, *given.output, *given.value_info)
+        self._types = {value.name: value.type for value in infos}
+        made = (name for piece in self.pieces for name in piece.makes)
+        self._names = {*self._types, *self._constants, *made, *(p.name for p in self.pieces)}
+
+    def is_constant(self, name: str) -> bool:
+        return name in self._constants
+
+    def array(self, name: str) -> np.ndarray | None:
+        """The constant of that name."""
+        found = self._constants.get(name)
+        return None if found is None else onnx.numpy_helper.to_array(found)
+
+    def mark(self) -> str:
+        """What is in no name, so that names made with it are new."""
+        mark = "@"
+        while any(mark in name for name in self._names):
+            mark += "@"
+        return mark
+
+    def model(
+        self,
+        pieces: Sequence[Piece],
+        made: Iterable[str],
+        constants: Mapping[str, np.ndarray] | None = None,
+    ) -> bytes:
+        """A model of these pieces, in order, that gives `made`: what they read is one of
+        `constants`, constant in the graph, or fed."""
+        own = constants or {}
+        like = {name: of for piece in pieces for name, of in zip(*piece[2:], strict=True)}
+        read = dict.fromkeys(n for p in pieces for n in p.reads if n not in like and n not in own)
+        graph = onnx.GraphProto(
+            name="part",
+            node=[piece.proto for piece in pieces],
+            initializer=[self._constants[name] for name in read if name in self._constants],
+            input=[self._info(name, name) for name in read if name not in self._constants],
+            output=[self._info(name, like.get(name, name)) for name in made],
+        )
+        graph.initializer.extend(_tensors(own))
+        graph.value_info.extend(self._info(name, of) for name, of in like.items())
+        model = onnx.ModelProto(
+            ir_version=self._model.ir_version, opset_import=self._model.opset_import, graph=graph
+        )
+        return model.SerializeToString(deterministic=True)
+
+    def _info(self, name: str, like: str) -> onnx.ValueInfoProto:
+        return onnx.ValueInfoProto(name=name, type=self._types.get(like))
+
+
+def needed(pieces: Sequence[Piece], names: Iterable[str]) -> list[Piece]:
+    """Of these pieces, in order, those that values of these names depend on."""
+    wanted, found = set(names), []
+    for piece in reversed(pieces):
+        if not wanted.isdisjoint(piece.makes):
+            wanted.update(piece.reads)
+            found.append(piece)
+    return found[::-1]
+
+
+def _tensors(constants: Mapping[str, np.ndarray]) -> Iterator[onnx.TensorProto]:
+    for name, array in constants.items():
+        yield onnx.numpy_helper.from_array(np.asarray(array, order="C"), name)
+
+
+def _piece(node: onnx.NodeProto) -> Piece:
+    looked_up = (name for body in bodies(node) for name in _outside(body))
+    reads = tuple(dict.fromkeys(name for name in (*node.input, *looked_up) if name))
+    makes = tuple(name for name in node.output if name)
+    return Piece(node, reads, makes, makes)
+
+
+def _outside(body: onnx.GraphProto) -> Iterator[str]:
+    """What is read in a body and made around it."""
+    own = {value.name for value in (*body.input, *body.initializer)}
+    for node in body.node:
+        yield from (name for name in _piece(node).reads if name not in own)
+        own.update(node.output)
+    yield from (value.name for value in body.output if value.name not in own)
+
+
+def _rename(node: onnx.NodeProto, names: Mapping[str, str]) -> None:
+    """In place. What a body makes itself is called like nothing around it: ONNX demands that."""
+    node.input[:] = [names.get(name, name) for name in node.input]
+    node.output[:] = [names.get(name, name) for name in node.output]
+    for body in bodies(node):
+        for inner in body.node:
+            _rename(inner, names)
+        for value in body.output:
+            value.name = names.get(value.name, value.name)
