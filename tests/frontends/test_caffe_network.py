@@ -239,10 +239,10 @@ def test_layers_of_one_name_are_told_apart():
 
 
 def test_a_hundred_thousand_layers_take_seconds():
-    before = time.monotonic()
+    before = time.process_time()
     error = refused(INPUT + "layer{type:'Q'}" * 100_000)
     assert "and 99980 more" in error.what
-    assert time.monotonic() - before < 20
+    assert time.process_time() - before < 20
 
 
 @pytest.mark.parametrize(
@@ -257,10 +257,10 @@ def test_a_hundred_thousand_layers_take_seconds():
     ids=["inputs", "bottoms", "one name", "dimensions", "slices"],
 )
 def test_huge_counts_take_seconds(text):
-    before = time.monotonic()
+    before = time.process_time()
     with suppress(GraphError):
         read(text, caffemodel(WEIGHTS))
-    assert time.monotonic() - before < 20
+    assert time.process_time() - before < 20
 
 
 def test_long_text_is_not_parsed():

@@ -88,7 +88,7 @@ def test_ctrl_c_stops_at_once_and_without_a_traceback(fresh: Workspace) -> None:
 def test_three_builds_at_once_are_as_good_as_one(fresh: Workspace, built_once: Workspace) -> None:
     builds = [start(fresh) for _ in range(3)]
     for build in builds:
-        output, _ = build.communicate(timeout=60)
+        output, _ = build.communicate(timeout=300)
         assert build.returncode == 0, output
     assert fresh.digests() == built_once.digests()
     assert "14 current" in fresh.doit().stdout
