@@ -11,7 +11,8 @@ from pipeline.compilers.iree import tosa, with_iree
 from pipeline.compilers.onnx_file import onnx_file
 from pipeline.compilers.tflite import tflite_file
 from pipeline.compilers.vela import with_vela
-from pipeline.graph import Graph
+from pipeline.detection.notes import carried
+from pipeline.graph import Graph, noted
 from pipeline.targets.target import Target
 
 Members = dict[str, bytes]
@@ -36,9 +37,13 @@ BACKENDS: Mapping[str, Callable[[bytes, Target], tuple[bytes, Members]]] = {
 
 
 def _of_graph(adapter: Adapter, quantized: Graph, target: Target, beside: Members) -> bytes:
-    """Of a compiler that takes the Q/DQ graph: its only file, or a ZIP of several."""
+    """Of a compiler that takes the Q/DQ graph: its only file, or a ZIP of several. An `.onnx` has
+    the notes of a detector as every other."""
     made = adapted(adapter, quantized.to_bytes(), target.told)
-    return zipped({**made, **beside}) if len(made) > 1 else next(iter(made.values()))
+    if len(made) > 1:
+        return zipped({**made, **beside})
+    ((name, data),) = made.items()
+    return noted(data, carried(quantized), name) if name.endswith(".onnx") else data
 
 
 def built(program: Program, quantized: Graph, target: Target, beside: Members) -> bytes:

@@ -24,6 +24,7 @@ from pipeline.graph.match import (
     shape,
     type_number,
 )
+from pipeline.graph.notes import noted
 from pipeline.graph.opset import allow_int16, is_operator
 from pipeline.graph.origin import origin
 from pipeline.graph.outside import Beside, files_beside
@@ -59,6 +60,7 @@ __all__ = [
     "is_operator",
     "keep_float",
     "needed",
+    "noted",
     "only_consumer",
     "open_dimensions",
     "origin",

@@ -12,11 +12,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cli.detectors import detector
 from cli.test_handover import project
 
 from pipeline.compilers.adapters.adapter import ADAPTERS, adapted, versions
 from pipeline.compilers.adapters.assets import SCRIPTS
-from pipeline.errors import StageError
+from pipeline.compilers.backends import built as built_of
+from pipeline.detection.carriers import metadata_in
+from pipeline.detection.notes import metadata_of
+from pipeline.engine.lower import lowered
+from pipeline.errors import GraphError, StageError
+from pipeline.graph import Graph, noted
 from pipeline.make.code import parsed
 from pipeline.runtime import Session
 from pipeline.targets.reader import read_target, target_names
@@ -118,6 +124,32 @@ def test_a_script_counts_in_the_key_of_what_it_made(built):
     modules = build.memory.code.closure("pipeline.stages.compiled").modules
     for adapter in ADAPTERS.values():
         assert f"compilers/adapters/scripts/{adapter.script}" in modules
+
+
+FORGETFUL = """\
+#!{python}
+import sys, onnx
+if sys.argv[2] == "-c":
+    print("1.0", "1.0")
+    sys.exit()
+model = onnx.load("model.onnx")
+del model.metadata_props[:]
+model.metadata_props.add(key="made by", value="it")
+onnx.save(model, "compiled.onnx")
+"""
+
+
+def test_an_onnx_file_of_a_compiler_has_the_notes_of_a_detector_and_its_own(tmp_path, monkeypatch):
+    file = tmp_path / "python"
+    file.write_text(FORGETFUL.format(python=sys.executable))
+    file.chmod(0o755)
+    monkeypatch.setenv("NPUMAKE_QNN_PYTHON", str(file))
+    graph, target = detector(), read_target("qnn-htp-v73")
+    (tmp_path / "m.onnx").write_bytes(built_of(lowered(graph, "half_even"), graph, target, {}))
+    assert metadata_in(tmp_path / "m.onnx") == metadata_of(graph)
+    assert Graph.load(tmp_path / "m.onnx").metadata == {"made by": "it", **graph.metadata}
+    with pytest.raises(GraphError, match="not an ONNX model"):
+        noted(b"no model", {"a": "b"}, "m.onnx")
 
 
 # -- the real ones -------------------------------------------------------------------------
