@@ -52,7 +52,7 @@ def to_raw_run(given: argparse.Namespace) -> int:
 
     made = _named(given.src, given.dst)
     size = _size(given.size) if given.size else None
-    picture = pixels(_read(given.src), str(given.src), "RGB", upright=True)
+    picture = pixels(_read(given.src), str(given.src), "RGB", upright=True, deep=True)
     form = _format(given.format, made)
     _write(made, _placed(given.src, lambda: to_raw(picture, form, size)))
     return 0
@@ -78,7 +78,7 @@ def od(given: argparse.Namespace) -> int:
     from pipeline.data.pictures import pixels
 
     made, colors = _named(given.src, given.dst), given.mask_colors
-    picture = pixels(_read(given.src), str(given.src), "RGB", upright=True)
+    picture = pixels(_read(given.src), str(given.src), "RGB", upright=True, deep=True)
     chosen = _placed(colors, lambda: mask_colors(_text(_read(colors)))) if colors else {}
     text = _text(sys.stdin.buffer.read(MOST_BYTES))
     found = detections(text)

@@ -9,8 +9,9 @@ from __future__ import annotations
 import glob
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from pipeline.digest import Json, plain
 from pipeline.project.compiling import Compile
@@ -99,6 +100,32 @@ class InputSite:
     def put(self, section: str, name: str, value: Json, key: str) -> None:
         """`section.<input>.name` in the native document, placed where `key` is written."""
         self.native.put((section, self.name, name), value, self.vendor.spot(key))
+
+
+class Ways(NamedTuple):
+    """What one dialect says otherwise than another: its chips, the steps of an input in order, its
+    kind of calibration, and what it says node by node."""
+
+    chips: Mapping[str, str]
+    inputs: tuple[Callable[[InputSite], object], ...]
+    method: str
+    wishes: Callable[[Vendor, Native], None]
+
+
+def translated(document: Document, vendor: Vendor, names: tuple[str, ...], ways: Ways) -> Document:
+    """The native document, of a file whose keys are legal. Raises the first ProjectError."""
+    native = Native(document)
+    put_model(vendor, native)
+    put_target(vendor, native, ways.chips)
+    for index in range(len(names)):
+        site = InputSite(vendor, native, names, index)
+        for put in ways.inputs:
+            put(site)
+    put_method(vendor, native, ways.method)
+    put_compile(vendor, native)
+    put_operators(vendor, native)
+    ways.wishes(vendor, native)
+    return native.document()
 
 
 def dimensions(vendor: Vendor, key: str, text: str) -> list[int]:

@@ -7,6 +7,7 @@ import json
 import sys
 from pathlib import Path
 
+import cv2
 import numpy as np
 import pytest
 from PIL import Image
@@ -47,6 +48,15 @@ def test_a_bare_suffix_is_the_format_and_takes_the_name(here, suffix, size):
 def test_a_format_that_is_given_goes_before_the_suffix(here):
     assert synap("image_to_raw", "-i", "face.png", "-o", "a.rgb", "--format", "BGR") == 0
     assert (here / "a.rgb").read_bytes() == RGB[..., ::-1].tobytes()
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_of_16_bits_the_upper_8_are_taken(here, channels):
+    deep = np.random.default_rng(1).integers(0, 1 << 16, (6, 8, channels), np.uint16)
+    (here / "deep.png").write_bytes(cv2.imencode(".png", deep[..., ::-1])[1].tobytes())
+    assert synap("image_to_raw", "-i", "deep.png", "-o", ".rgb") == 0
+    wanted = np.broadcast_to((deep >> 8).astype(np.uint8), (6, 8, 3))
+    assert (here / "deep.rgb").read_bytes() == wanted.tobytes()
 
 
 def test_an_image_is_resized(here):

@@ -28,17 +28,14 @@ from pipeline.targets.translation import (
     RANDOM,
     InputSite,
     Native,
+    Ways,
     dimensions,
     folder_files,
     input_names,
     numbers,
     put_batch,
-    put_compile,
-    put_method,
-    put_model,
-    put_operators,
-    put_target,
     put_types,
+    translated,
 )
 from pipeline.targets.vendor import Vendor, check_keys, notes_of, refuse_missing
 from pipeline.targets.wishes import (
@@ -49,6 +46,7 @@ from pipeline.targets.wishes import (
     wish_units,
 )
 
+METHOD = f"{CALIBRATION}.calibration_type"
 # Every list with one item per input, in the order of input_name.
 LISTS = (
     *(f"{INPUT}.input_{name}" for name in ("type_train", "layout_train", "type_rt", "layout_rt")),
@@ -64,20 +62,9 @@ def translate(document: Document, base: str = "", _beside: Json = None) -> Docum
     check_keys(vendor, GROUPS)
     names = input_names(vendor, LISTS)
     check_rules(vendor)
-    native = Native(document)
-    put_model(vendor, native)
-    put_target(vendor, native, MARCHES)
-    for index in range(len(names)):
-        site = InputSite(vendor, native, names, index)
-        _put_input(site)
-        _put_norm(site)
-        put_batch(site)
-        _put_samples(site)
-    put_method(vendor, native, vendor.text(f"{CALIBRATION}.calibration_type"))
-    put_compile(vendor, native)
-    put_operators(vendor, native)
-    _put_wishes(vendor, native)
-    return native.document()
+    steps = (_put_input, _put_norm, put_batch, _put_samples)
+    ways = Ways(MARCHES, steps, vendor.text(METHOD), _put_wishes)
+    return translated(document, vendor, names, ways)
 
 
 def notes(document: Document) -> tuple[Note, ...]:
@@ -125,12 +112,12 @@ def _check_sides(vendor: Vendor, shape: list[int], layout: str, fed: str) -> Non
 
 
 def _put_samples(site: InputSite) -> None:
-    vendor, method = site.vendor, f"{CALIBRATION}.calibration_type"
-    if vendor.value(method) == "skip":
-        site.put("data", "random", RANDOM, method)
+    vendor = site.vendor
+    if vendor.value(METHOD) == "skip":
+        site.put("data", "random", RANDOM, METHOD)
         return
     folders, kind = f"{CALIBRATION}.cal_data_dir", f"{CALIBRATION}.cal_data_type"
-    if vendor.value(method) == "load" and not vendor.items(folders):
+    if vendor.value(METHOD) == "load" and not vendor.items(folders):
         return
     if not vendor.items(folders):
         refuse_missing(vendor, CALIBRATION, ["cal_data_dir"])

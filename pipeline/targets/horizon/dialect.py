@@ -30,17 +30,14 @@ from pipeline.targets.translation import (
     RANDOM,
     InputSite,
     Native,
+    Ways,
     dimensions,
     folder_files,
     input_names,
     numbers,
     put_batch,
-    put_compile,
-    put_method,
-    put_model,
-    put_operators,
-    put_target,
     put_types,
+    translated,
 )
 from pipeline.targets.vendor import Vendor, check_keys, notes_of, refuse_missing
 from pipeline.targets.wishes import (
@@ -68,20 +65,8 @@ def translate(document: Document, base: str = "", _beside: Json = None) -> Docum
     check_keys(vendor, ("model_parameters",), OPEN_GROUPS)
     names = input_names(vendor, LISTS)
     check_rules(vendor)
-    native = Native(document)
-    put_model(vendor, native)
-    put_target(vendor, native, MARCHES)
-    for index in range(len(names)):
-        site = InputSite(vendor, native, names, index)
-        _put_input(site)
-        _put_norm(site)
-        put_batch(site)
-        _put_samples(site)
-    put_method(vendor, native, _kind(vendor))
-    put_compile(vendor, native)
-    put_operators(vendor, native)
-    _put_wishes(vendor, native)
-    return native.document()
+    steps = (_put_input, _put_norm, put_batch, _put_samples)
+    return translated(document, vendor, names, Ways(MARCHES, steps, _kind(vendor), _put_wishes))
 
 
 def notes(document: Document) -> tuple[Note, ...]:
