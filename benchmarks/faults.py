@@ -57,7 +57,8 @@ from pipeline.targets.reader import read_target
 SHARED = Path(os.environ.get("NPUMAKE_SHARED", Path(__file__).parents[2] / "shared")) / "data"
 SAMPLES = 8
 TARGETS: dict[str, Method] = {"rdk-x5": "max", "ara240": "kl"}
-KINDS = ("wide", "clipping", "coarse", "shifted", "loud", "bias")
+KINDS = ("wide", "clipping", "coarse", "shifted", "loud", "channel", "bias")
+OF_INTEGERS = ("loud", "channel", "bias")  # what is read from integers
 Q, DQ = "QuantizeLinear", "DequantizeLinear"
 
 
@@ -166,14 +167,20 @@ def spots(kind: str, graph: Graph, nodes: Sequence[CalibrationNode]) -> list[Fau
         of = "weight" if kind == "coarse" else "activation"
         by_name = {str(node.name): node for node in graph.nodes(Q)}
         return [Fault(kind, by_name[n.name], n.owners) for n in nodes if n.kind == of]
-    at = 1 if kind == "loud" else 2
+    at = 2 if kind == "bias" else 1
     layers = [node for node in graph.nodes("Conv", "Gemm", "MatMul") if len(node.inputs) > at]
     makers = [(node, producer(node.inputs[at])) for node in layers if node.inputs[at] is not None]  # type: ignore[arg-type]
     return [
         Fault(kind, maker, (str(whole(node).name),))
         for node, maker in makers
         if maker is not None and maker.op_type == DQ and array(maker.inputs[0]) is not None
+        if kind != "channel" or _channels(maker) > 1
     ]
+
+
+def _channels(dequantizer: Node) -> int:
+    scale = array(dequantizer.inputs[1])
+    return 0 if scale is None else scale.size
 
 
 def with_fault(graph: Graph, fault: Fault) -> Graph:
@@ -192,7 +199,10 @@ def with_fault(graph: Graph, fault: Fault) -> Graph:
 
 
 def _scaled(scale: np.ndarray, kind: str) -> np.ndarray:
-    return (scale * np.float32(0.25 if kind == "clipping" else 4.0)).astype(np.float32)
+    factor = np.full(scale.shape, 0.25 if kind == "clipping" else 4.0)
+    if kind == "channel":
+        factor[np.arange(scale.size) != scale.size // 2] = 1.0
+    return (scale * factor).astype(np.float32)
 
 
 def _shifted(zero_point: np.ndarray) -> np.ndarray:
@@ -221,7 +231,7 @@ def hits(path: str, chip: str, layers: int) -> Iterator[tuple[str, int, str]]:
         healthy[False] = replace(integers, remembered=known)
     suspects(healthy[False])  # what it asks is remembered, but for the place of the fault
     for kind in KINDS:
-        patient = healthy[kind in ("loud", "bias")]
+        patient = healthy[kind in OF_INTEGERS]
         found = spots(kind, patient.calibrated, patient.nodes)
         rng = np.random.default_rng(zlib.crc32(f"{path} {chip} {kind}".encode()))
         right = answers(patient.calibrated, given)

@@ -210,12 +210,13 @@ def _fit(one: CalibrationNode, total: Seen) -> Fit:
 
 
 def _coarse(reaches: np.ndarray, lost: np.ndarray, rooms: np.ndarray) -> int | None:
-    """The channel that loses most by a grid too wide, where it loses more than most others: those
+    """The channel that loses most by a grid too wide, where others lose less on average: those
     that are all but zero may have wide ones, for the sake of their biases."""
-    is_wide = (reaches >= WIDE) & (rooms < lost * (1 - SPARED)) & (lost >= np.median(lost))
+    spared = lost - rooms
+    is_wide = (reaches >= WIDE) & (spared > lost * SPARED) & (spared >= np.mean(lost))
     if len(reaches) == 1 or not np.any(is_wide):
         return None
-    return int(np.argmax(np.where(is_wide, lost - rooms, -1.0)))
+    return int(np.argmax(np.where(is_wide, spared, -1.0)))
 
 
 def _shift(one: CalibrationNode, total: Seen) -> float:

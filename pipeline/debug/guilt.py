@@ -15,8 +15,10 @@ theirs. What is left is as sensitive as it is, and needs more bits.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
+from pipeline.data.samples import Samples
 from pipeline.debug.calibration_nodes import without
 from pipeline.debug.compared import Comparison, Guilty, rounded
 from pipeline.debug.contradictions import contradictions
@@ -33,6 +35,7 @@ from pipeline.quant.precision.placement import ALIKE
 from pipeline.quant.qdq.loaded import LOAD
 
 SHOWS = 1e-6
+CHANCE = 10.0  # what rounding otherwise may save of as much
 LOW = 0.99  # the cosine of an answer below which a build is broken
 
 
@@ -53,13 +56,14 @@ class _Misfit(NamedTuple):
     fit: Fit
 
 
-def suspects(patient: Patient) -> list[Suspect]:
-    """Every node that quantizes, the guiltiest first, of equals the one nearer the input. Raises
+def suspects(patient: Patient, seen: Samples | None = None) -> list[Suspect]:
+    """Every node that quantizes, the guiltiest first, of equals the one nearer the input. Whether
+    grids fit is told by all that was `seen`, of which the patient's samples may be a few. Raises
     GraphError."""
     factors, patient = convicted(patient), as_meant(patient)
     groups = groups_of(patient, "node")
     losses = {name: _lost(sums) for name, sums in sensitivities(patient, groups).items()}
-    every = fits(patient)
+    every = fits(patient if seen is None else replace(patient, samples=seen))
     best = _worst(
         _saved(patient, groups, losses, {n: fit for n, fit in every.items() if fit.cause})
     )
@@ -109,7 +113,7 @@ def _by_readers(patient: Patient, misfit: _Misfit, losses: Mapping[str, float]) 
     is_flat = one.tensor in saturated(without(patient.calibrated))
     if not is_flat and any(node.op_type != "Softmax" for node in readers):
         return 0.0
-    return max((losses.get(str(node.name), 0.0) for node in readers), default=0.0)
+    return CHANCE * max((losses.get(str(node.name), 0.0) for node in readers), default=0.0)
 
 
 def _readers(value: Value) -> Iterator[Node]:
@@ -155,7 +159,7 @@ def guilty(comparison: Comparison, patient: Patient, making: Making) -> Guilty |
     """The first suspect of a build that is broken, None of another. Raises GraphError."""
     if not comparison.samples or not _is_broken(comparison, patient, making):
         return None
-    first = next(iter(suspects(patient)), None)
+    first = next(iter(suspects(patient, making.samples)), None)
     if first is None:
         return None
     (node,) = (n for n in patient.calibrated.nodes() if n.name == first.node)

@@ -1,0 +1,52 @@
+"""Trained models of other people: nobody is guilty of a right build, and a fault is named first."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from types import ModuleType
+
+import pytest
+from workspaces import REPO, shared_data
+
+from pipeline.data.samples import Samples
+from pipeline.debug.guilt import suspects
+from pipeline.debug.sensitivity import Patient
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not shared_data().is_dir(), reason="shared/data is not here"),
+]
+
+
+def benchmark() -> ModuleType:
+    """benchmarks/faults.py, which draws the faults."""
+    folder = str(REPO / "benchmarks")
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    return import_module("faults")
+
+
+FAULTS = benchmark()
+CHIPS = tuple(FAULTS.TARGETS)
+# It brings its scales and is fed noise, which they cut off.
+UNLIKE = "audio/kws_tiny_int8.tflite"
+FEW = ("classification/vww_96_float.tflite", "classification/vww_96_int8.tflite")
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+@pytest.mark.parametrize("path", [path for path in FAULTS.MODELS if path != UNLIKE])
+def test_nobody_is_guilty_of_a_right_build(path: str, chip: str) -> None:
+    graph = FAULTS.float_graph(path)
+    feeds = FAULTS.feeds(path, graph)
+    names = tuple(map(str, range(len(feeds))))
+    every, few = (Samples(some, feeds.__getitem__) for some in (names, names[:2]))
+    examined = Patient(FAULTS.calibrated(graph, feeds, chip), few)
+    assert [one for one in suspects(examined, every) if one.is_fault] == []
+
+
+@pytest.mark.parametrize("path", FEW)
+def test_a_fault_is_named_first(path: str) -> None:
+    found = list(FAULTS.hits(path, "rdk-x5", 2))
+    assert len({kind for kind, *_ in found}) >= 5
+    assert [told for _, rank, told in found if rank] == []
