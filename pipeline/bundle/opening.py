@@ -7,11 +7,16 @@ from pathlib import Path
 
 from pipeline.bundle.archive import Bundle
 from pipeline.bundle.pack import bundles, chosen
-from pipeline.bundle.secure import Keys, load_secure
 from pipeline.errors import ProjectError
+from pipeline.late import when_used
+
+with when_used("pipeline.bundle.secure"):  # it brings the cryptography along
+    from pipeline.bundle import secure
 
 
-def opened(path: Path, name: str | None = None, keys: Keys | None = None) -> Mapping[str, Bundle]:
+def opened(
+    path: Path, name: str | None = None, keys: secure.Keys | None = None
+) -> Mapping[str, Bundle]:
     """By name: all that the file holds, or the one of that `name`; with keys the secure one.
 
     Raises GraphError for what the file is not or does not hold, ProjectError for a name in a
@@ -20,10 +25,10 @@ def opened(path: Path, name: str | None = None, keys: Keys | None = None) -> Map
     if keys is not None:
         if name is not None:
             raise ProjectError("a secure model is no packed one", "-m", "leave the name out")
-        return {path.stem: load_secure(path, keys)}
+        return {path.stem: secure.load_secure(path, keys)}
     return bundles(path) if name is None else {name: chosen(path, name)}
 
 
-def opened_one(path: Path, name: str | None = None, keys: Keys | None = None) -> Bundle:
+def opened_one(path: Path, name: str | None = None, keys: secure.Keys | None = None) -> Bundle:
     """As `opened`; a file that holds several is refused without a name."""
     return chosen(path, name) if keys is None else opened(path, name, keys)[path.stem]

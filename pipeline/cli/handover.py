@@ -119,7 +119,8 @@ def _write(out: Path, files: Iterable[tuple[str, bytes]]) -> int:
     """Raises PipelineError. An earlier hand-over's samples go; its list is written last."""
     from pipeline import digest
     from pipeline.cache.publish import replacing
-    from pipeline.compilers.handed import LIST, SCRIPT
+    from pipeline.compilers.handed import LIST
+    from pipeline.compilers.handover import SCRIPT
     from pipeline.targets.handover import CALIBRATION
 
     out.mkdir(parents=True, exist_ok=True)

@@ -22,6 +22,7 @@ from pathlib import PurePosixPath
 import numpy as np
 import yaml
 
+from pipeline.compilers.handover import SCRIPT
 from pipeline.data.given import Given, ModelInput
 from pipeline.data.snapshot_file import SnapshotFile, snapshot_file
 from pipeline.errors import ProjectError, Route
@@ -31,7 +32,7 @@ from pipeline.targets.edgefirst.handover import METADATA
 from pipeline.targets.handover import CALIBRATION, PRODUCTS, Asked, Handed, Tool
 
 CONFIG_LINES = 100  # of YAML, before it is broken
-README, SCRIPT, LIST = "README.txt", "convert.sh", "handover.json"
+README, LIST = "README.txt", "handover.json"
 MODEL, WEIGHTS = "model", "model.caffemodel"  # the first with the suffix it was given
 NO_SAMPLES = ("load", "skip")  # methods that take none
 

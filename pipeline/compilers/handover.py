@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import ClassVar, Self
 
-from pipeline.compilers.handed import SCRIPT
 from pipeline.errors import CacheError
 
+SCRIPT = "convert.sh"
 EXECUTABLE = 0o100755 << 16
 
 

@@ -16,12 +16,15 @@ from typing import NamedTuple
 
 from pipeline.bundle.archive import BESIDE, Bundle
 from pipeline.bundle.opening import opened_one
-from pipeline.bundle.secure import Keys
 from pipeline.detection.entry import LARGEST
 from pipeline.detection.metadata import Metadata, read_metadata
 from pipeline.detection.notes import metadata_of
 from pipeline.errors import GraphError, ProjectError
 from pipeline.graph import Graph
+from pipeline.late import when_used
+
+with when_used("pipeline.bundle.secure"):
+    from pipeline.bundle import secure
 
 METADATA, CLASSES = BESIDE
 COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -37,7 +40,7 @@ class Carried(NamedTuple):
     classes: tuple[str, ...]
 
 
-def carried(path: Path, model: str | None = None, keys: Keys | None = None) -> Carried:
+def carried(path: Path, model: str | None = None, keys: secure.Keys | None = None) -> Carried:
     """What the file carries; a packed or secure one in the `model` that is chosen, or opens with
     the `keys`. Raises PipelineError."""
     if path.suffix != Bundle.suffix:

@@ -21,11 +21,13 @@ from tempfile import TemporaryDirectory
 from typing import Literal
 
 import numpy as np
-import onnxruntime
-from onnxruntime.capi import onnxruntime_pybind11_state as state
 
 from pipeline.engine.port import Port
 from pipeline.errors import GraphError
+from pipeline.late import when_used
+
+with when_used("onnxruntime"):  # who changes the method of a calibration runs nothing
+    import onnxruntime
 
 Feeds = Mapping[str, np.ndarray]
 Fusion = Literal["integers", "floats", "none"]
@@ -34,14 +36,18 @@ Writer = Callable[[Feeds], np.ndarray]
 
 # What onnxruntime raises has no common base of its own.
 _REFUSALS = (
-    state.Fail,
-    state.InvalidArgument,
-    state.InvalidGraph,
-    state.InvalidProtobuf,
-    state.NotImplemented,
-    state.RuntimeException,
-    ValueError,
+    "Fail",
+    "InvalidArgument",
+    "InvalidGraph",
+    "InvalidProtobuf",
+    "NotImplemented",
+    "RuntimeException",
 )
+
+
+def _refusals() -> tuple[type[Exception], ...]:
+    state = onnxruntime.capi.onnxruntime_pybind11_state
+    return (ValueError, *(getattr(state, name) for name in _REFUSALS))
 
 
 class OrtSession:
@@ -64,7 +70,7 @@ class OrtSession:
         options.log_severity_level = 4  # what matters is raised, the rest is noise
         try:
             self._session = _session(model, options)
-        except _REFUSALS as error:
+        except _refusals() as error:
             raise GraphError(f"onnxruntime refuses the model: {error}") from error
         self.inputs = tuple(Port(i.name, i.shape, i.type) for i in self._session.get_inputs())
         self.outputs = tuple(Port(o.name, o.shape, o.type) for o in self._session.get_outputs())
@@ -75,7 +81,7 @@ class OrtSession:
         """The named outputs (all when None) for one set of feeds. Raises GraphError."""
         try:
             return self._session.run(list(names or self.output_names), dict(feeds))
-        except _REFUSALS as error:
+        except _refusals() as error:
             raise GraphError(f"onnxruntime cannot run the model: {error}") from error
 
     def writer(self, starts: Sequence[int], buffer: np.ndarray) -> Writer:
@@ -99,7 +105,7 @@ class OrtSession:
                         buffer[own[name] : own[name] + values.size] = values.ravel()
                 if len(own) < len(starts):
                     self._session.run_with_iobinding(binding)
-            except _REFUSALS as error:
+            except _refusals() as error:
                 raise GraphError(f"onnxruntime cannot run the model: {error}") from error
             return buffer
 
@@ -119,7 +125,7 @@ def optimized_by_onnxruntime(model: bytes) -> bytes:
         options.optimized_model_filepath = str(file)
         try:
             onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-        except _REFUSALS as error:
+        except _refusals() as error:
             raise GraphError(f"onnxruntime refuses the model: {error}") from error
         return file.read_bytes()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple, TypeVar, get_type_hints
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from pipeline import digest
 from pipeline.cache.publish import replacing, sweep_temporaries
@@ -16,6 +16,7 @@ from pipeline.cache.store import Record
 from pipeline.errors import CacheError, PipelineError, StageError
 from pipeline.make.build import Build
 from pipeline.make.node import Key, Node
+from pipeline.project.hints import hints_of
 from pipeline.project.reader import built
 from pipeline.project.sections import Sections
 from pipeline.stages.stage import Artifact, function_of, input_types, stage_named
@@ -66,7 +67,7 @@ def _make(build: Build, node: Node) -> Literal["made", "recalled"]:
 
 def run_stage(build: Build, node: Node, inputs: Mapping[str, str]) -> Artifact:
     stage, function = stage_named(node.stage), function_of(node.stage)
-    hints = get_type_hints(Sections)
+    hints = hints_of(Sections)
     arguments: dict[str, Any] = {
         name: built(hints[name], node.params[name]) for name in stage.sections
     }

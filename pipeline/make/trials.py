@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import cached_property
-from typing import NamedTuple, get_type_hints
+from typing import NamedTuple
 
 from pipeline import digest
 from pipeline.cache.publish import scratch
@@ -25,6 +25,7 @@ from pipeline.graph import Graph
 from pipeline.make.build import Build
 from pipeline.make.maker import T, loaded
 from pipeline.make.node import Key, Node
+from pipeline.project.hints import hints_of
 from pipeline.project.reader import built
 from pipeline.project.sections import Quantization, Sections
 from pipeline.quant.precision.promotion import Promoted, all_but, candidates, promoted
@@ -129,7 +130,7 @@ class Trials:
         inputs = self._build.made_inputs(score)
         sources = self._build.sources(score)
         graph = loaded(self._build, score.inputs["original_float"], inputs["original_float"], Graph)
-        hints = get_type_hints(Sections)
+        hints = hints_of(Sections)
         said = {name: built(hints[name], value) for name, value in score.params.items()}
         fed = said["inputs"], said["data"]
         dataset = ground(graph, *fed, said["evaluation"], sources, said["custom_operators"])

@@ -6,11 +6,14 @@ from collections.abc import Iterator
 from difflib import SequenceMatcher
 from typing import Any
 
-from jsonschema import Draft202012Validator
-
 from pipeline.digest import Json
 from pipeline.errors import ProjectError, did_you_mean
+from pipeline.late import when_used
 from pipeline.project.document import Document, Route
+from pipeline.project.fits import fits
+
+with when_used("jsonschema"):  # it takes longer to load than a project to plan
+    import jsonschema
 
 Violation = Any  # a jsonschema ValidationError, whose stubs leave every field open
 
@@ -34,6 +37,8 @@ _MANY = {
 
 def check(document: Document, schema: Json) -> None:
     """Raises the first ProjectError in the document, if there is one."""
+    if fits(document.data, schema):
+        return
     for mistake in mistakes(document, schema):
         raise mistake
 
@@ -44,7 +49,7 @@ def mistakes(document: Document, schema: Json) -> tuple[ProjectError, ...]:
     Missing keys come last, and a mapping with an unknown key is not told what it lacks: the
     unknown key is most often the missing one, misspelt.
     """
-    errors = list(Draft202012Validator(schema).iter_errors(document.data))
+    errors = list(jsonschema.Draft202012Validator(schema).iter_errors(document.data))
     order = {route: number for number, route in enumerate(document.places)}
     strange = {tuple(e.path) for e in errors if e.validator == "additionalProperties"}
     found: list[tuple[bool, int, ProjectError]] = []

@@ -16,10 +16,11 @@ from dataclasses import dataclass, fields, is_dataclass
 from fnmatch import translate
 from pathlib import Path, PurePosixPath
 from types import UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Union, get_args, get_origin
 
 from pipeline.digest import of_bytes
 from pipeline.errors import CacheError, ProjectError, Route
+from pipeline.project.hints import hints_of
 from pipeline.project.paths import CodeGlob, FileGlob, FilePath, Metric
 
 _WILD = re.compile(r"[*?\[]")
@@ -99,8 +100,8 @@ def _sources(hint: Any, value: Any, route: tuple[str, ...]) -> Iterator[Source]:
 def _inside(hint: Any, value: Any) -> list[tuple[tuple[str, ...], Any, Any]]:
     """What `value`, if it is a `hint`, is made of: (route below it, type, value)."""
     origin, arguments = get_origin(hint), get_args(hint)
-    if is_dataclass(value) and hint is type(value):
-        hints = get_type_hints(hint)
+    if is_dataclass(hint) and hint is type(value):
+        hints = hints_of(hint)
         return [((key.name,), hints[key.name], getattr(value, key.name)) for key in fields(value)]
     if origin in (Union, UnionType):
         return [((), member, value) for member in arguments if member is not type(None)]

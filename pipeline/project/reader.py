@@ -11,16 +11,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin
 
 from pipeline.digest import Json
 from pipeline.errors import Place, ProjectError
 from pipeline.project.check import check, dotted
 from pipeline.project.document import Document, Spot, read_document, shown
 from pipeline.project.expand import NAME, merged, targets, variants
+from pipeline.project.hints import hints_of
 from pipeline.project.schema import is_choice, schema_of
 from pipeline.project.sections import Sections
-from pipeline.project.vendor import Dialect, Note, Said, spoken
+from pipeline.project.vendor import Dialects, Note, Said, spoken
 
 SCHEMA = schema_of(Sections)
 
@@ -56,7 +57,7 @@ class Project:
     said: Said | None = None  # in a vendor's own words
 
 
-def read_project(directory: Path, dialects: Mapping[str, Dialect] | None = None) -> Project:
+def read_project(directory: Path, dialects: Dialects | None = None) -> Project:
     """The project in `directory`; its name is the directory's. `dialects` are those it may speak.
 
     Raises ProjectError at the first mistake: a name that is no file name everywhere, no
@@ -144,10 +145,10 @@ def built(hint: Any, value: Json) -> Any:
     """Checked plain data as the type that `hint` names."""
     origin, arguments = get_origin(hint), get_args(hint)
     if is_dataclass(hint) and isinstance(hint, type):
-        hints = get_type_hints(hint)
+        hints = hints_of(hint)
         return hint(**{key: built(hints[key], item) for key, item in value.items()})
     if is_choice(hint):
-        hints = get_type_hints(hint)
+        hints = hints_of(hint)
         chosen = {value: {}} if isinstance(value, str) else value
         return {name: built(hints[name], item) for name, item in chosen.items()}
     if origin in (Union, UnionType):

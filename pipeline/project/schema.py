@@ -24,13 +24,13 @@ from typing import (
     Union,
     get_args,
     get_origin,
-    get_type_hints,
     is_typeddict,
 )
 
 from pipeline.digest import Json, plain
 from pipeline.project.doc import Doc
 from pipeline.project.expand import ONCE
+from pipeline.project.hints import hints_of
 from pipeline.project.sections import Overlay, Sections, TargetOverlay
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -127,7 +127,7 @@ def _either(members: list[dict[str, Json]]) -> dict[str, Json]:
 
 
 def _object(section: type) -> dict[str, Json]:
-    hints = get_type_hints(section, include_extras=True)
+    hints = hints_of(section, with_docs=True)
     keys = fields(section)
     required = [key.name for key in keys if _default(key) is MISSING]
     return {
@@ -139,7 +139,7 @@ def _object(section: type) -> dict[str, Json]:
 
 
 def _document(document: type) -> dict[str, Json]:
-    hints = get_type_hints(document, include_extras=True)
+    hints = hints_of(document, with_docs=True)
     return {
         "type": "object",
         "properties": {name: _of(hint, Doc("")) for name, hint in hints.items()},
@@ -154,7 +154,7 @@ def is_choice(hint: Any) -> bool:
 
 
 def _choice(choice: type) -> dict[str, Json]:
-    hints = get_type_hints(choice, include_extras=True)
+    hints = hints_of(choice, with_docs=True)
     properties = {name: _of(hint, Doc("")) for name, hint in hints.items()}
     alone = [name for name, inner in properties.items() if "required" not in inner]
     return {

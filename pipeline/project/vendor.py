@@ -54,6 +54,9 @@ class Dialect:
     read: Callable[[Path], Config] = plain_config
 
 
+Dialects = Mapping[str, Callable[[], Dialect]]  # each is loaded when it is spoken
+
+
 class Said(TypedDict):
     """A vendor's own document, and the dialect it is in."""
 
@@ -72,7 +75,7 @@ class Spoken:
     said: Said | None = None
 
 
-def spoken(document: Document, directory: Path, dialects: Mapping[str, Dialect]) -> Spoken:
+def spoken(document: Document, directory: Path, dialects: Dialects) -> Spoken:
     """The native document of a project in `directory`; one without `dialect` is that already.
 
     Raises ProjectError for an unknown dialect, one of the two keys without the other, and what
@@ -88,12 +91,13 @@ def spoken(document: Document, directory: Path, dialects: Mapping[str, Dialect])
     if not file.is_file():
         place = document.places["config",].value
         raise ProjectError(f"no file `{config}`", place, "paths start at the project's directory")
-    read = dialects[name].read(file)
+    dialect = dialects[name]()
+    read = dialect.read(file)
     folder = PurePath(config).parent.as_posix()
     rest = without(document, ("dialect", "config"))
     base = "" if folder == "." else folder
-    native = dialects[name].translate(read.document, base, rest.data)
-    notes = dialects[name].notes(read.document)
+    native = dialect.translate(read.document, base, rest.data)
+    notes = dialect.notes(read.document)
     said = Said(dialect=name, document=read.document.data)
     return Spoken(merged(native, rest), notes, read.files, read.variables, said)
 

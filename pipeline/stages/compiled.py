@@ -20,21 +20,25 @@ from pipeline import digest
 from pipeline.borders.images import batch
 from pipeline.borders.policies import policies
 from pipeline.bundle.archive import Bundle
-from pipeline.compilers.backends import built
 from pipeline.compilers.handover import Handover
-from pipeline.compilers.vendor_tool import vendor_made
 from pipeline.custom.operators import declared
 from pipeline.engine.lower import lowered
 from pipeline.engine.subgraphs import joined
 from pipeline.errors import GraphError, ProjectError, Route
 from pipeline.graph import Graph
+from pipeline.late import when_used
 from pipeline.project.compiling import OURS, Compile
 from pipeline.project.files import SourceFiles
 from pipeline.project.sections import Security
 from pipeline.quant.qdq.converted import members_beside
 from pipeline.targets.settings import check_settings
 from pipeline.targets.target import Target
-from pipeline.targets.tools import TOOLS
+
+with when_used(
+    "pipeline.compilers.backends", "pipeline.compilers.vendor_tool", "pipeline.targets.tools"
+):  # who compiles with none of them loads none
+    from pipeline.compilers import backends, vendor_tool
+    from pipeline.targets import tools
 
 
 @dataclass(frozen=True)
@@ -64,8 +68,8 @@ def compiled(
 ) -> Compiled:
     check_settings(compile, quantized, target)
     if handover is not None:
-        tool = TOOLS[target.vendor]
-        return Compiled(vendor_made(handover, tool, target.name, compile.profiling))
+        tool = tools.TOOLS[target.vendor]
+        return Compiled(vendor_tool.vendor_made(handover, tool, target.name, compile.profiling))
     program = lowered(quantized, target.rounding, target.runnable)
     beside, said = members_beside(quantized, target), policies(security, quantized, program)
     if target.backend != "hybrid":
@@ -75,7 +79,7 @@ def compiled(
         if said:
             what = f"a file for `{target.name}` carries no security policies"
             raise ProjectError(what, Route("security"))
-        return Compiled(built(program, quantized, target, beside))
+        return Compiled(backends.built(program, quantized, target, beside))
     provenance = {
         "quantized": digest.of_bytes(quantized.to_bytes()),
         "target": digest.of_document(target),

@@ -1,14 +1,22 @@
 """The dialects a project may speak: one vendor's tool each, by the tool's name."""
 
-from pipeline.project.vendor import Dialect
-from pipeline.targets.drobotics.dialect import HB_MAPPER
-from pipeline.targets.edgefirst.dialect import ARA2
-from pipeline.targets.horizon.dialect import HB_COMPILE
-from pipeline.targets.synaptics.dialect import SYNAP
+from pipeline.late import when_used
+from pipeline.project.vendor import Dialects
 
-DIALECTS: dict[str, Dialect] = {
-    "ara2": ARA2,
-    "hb_compile": HB_COMPILE,
-    "hb_mapper": HB_MAPPER,
-    "synap": SYNAP,
+with when_used(
+    "pipeline.targets.drobotics.dialect",
+    "pipeline.targets.edgefirst.dialect",
+    "pipeline.targets.horizon.dialect",
+    "pipeline.targets.synaptics.dialect",
+):
+    from pipeline.targets.drobotics import dialect as drobotics
+    from pipeline.targets.edgefirst import dialect as edgefirst
+    from pipeline.targets.horizon import dialect as horizon
+    from pipeline.targets.synaptics import dialect as synaptics
+
+DIALECTS: Dialects = {
+    "ara2": lambda: edgefirst.ARA2,
+    "hb_compile": lambda: horizon.HB_COMPILE,
+    "hb_mapper": lambda: drobotics.HB_MAPPER,
+    "synap": lambda: synaptics.SYNAP,
 }

@@ -25,7 +25,7 @@ def told(document: Document) -> tuple[Note, ...]:
     return (Note("nothing", document.places["network",].value),)
 
 
-DIALECTS = {"tool": Dialect(renamed, told)}
+DIALECTS = {"tool": lambda: Dialect(renamed, told)}
 CONFIG = "network: m.onnx\ndata: {image: {files: s/*.npy}}\ntargets: [rdk-x5]\n"
 
 
@@ -93,7 +93,7 @@ def test_a_vendor_s_words_are_those_of_older_yaml(tmp_path: Path):
         seen.extend([document.data.pop("flag"), document.data.pop("other")])
         return renamed(document, base, beside)
 
-    read_project(project(tmp_path, SPOKEN, config), {"tool": Dialect(keeping, told)})
+    read_project(project(tmp_path, SPOKEN, config), {"tool": lambda: Dialect(keeping, told)})
     assert seen == [True, False]
 
 

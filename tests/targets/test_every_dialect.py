@@ -28,7 +28,7 @@ STRANGE: tuple[Any, ...] = (
 
 
 def translated(name: str, text: str, base: str = "") -> Document:
-    return DIALECTS[name].translate(document(text), base, BESIDE[name])
+    return DIALECTS[name]().translate(document(text), base, BESIDE[name])
 
 
 @every_dialect
@@ -80,7 +80,7 @@ def replaced(data: Any, route: Route, value: Any) -> Any:
 def assert_translated_or_refused(name: str, text: str) -> None:
     with suppress(ProjectError):
         found = translated(name, text)
-        DIALECTS[name].notes(document(text))
+        DIALECTS[name]().notes(document(text))
         assert set(found.places) == set(routes(found.data))
 
 

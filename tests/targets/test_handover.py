@@ -42,7 +42,7 @@ def asked(chip: str, own: Json, shapes: dict[str, tuple[int, ...]]) -> Asked:
 
 def tool_of(chip: str) -> tuple[Tool, Dialect]:
     tool = TOOLS[read_target(chip).vendor]
-    return tool, DIALECTS[tool.dialect]
+    return tool, DIALECTS[tool.dialect]()
 
 
 def read_back(chip: str, document: Json) -> Json:
