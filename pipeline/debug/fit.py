@@ -23,11 +23,13 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.debug.calibration_nodes import CalibrationNode, without
+from pipeline.debug.finite import source_of_infinite
 from pipeline.debug.sensitivity import Patient
 from pipeline.debug.tensors import weight
 from pipeline.engine.lower import DQ, Q
 from pipeline.engine.mixed import float_session
 from pipeline.engine.parallel import side_by_side
+from pipeline.errors import GraphError
 from pipeline.graph import Graph, Node, Value, array, is_float, producer
 from pipeline.quant.calibration.thresholds import LEVELS
 from pipeline.quant.precision.placement import ALIKE
@@ -136,6 +138,10 @@ def fits(patient: Patient) -> dict[str, Fit]:
         return [seen(one, made[one.tensor]) for one in watched]
 
     totals = _totals(side_by_side(looked, patient.samples))
+    if not all(np.isfinite([*all_.low, *all_.high]).all() for all_ in totals):
+        source = source_of_infinite(without(patient.calibrated), patient.samples, patient.operators)
+        assert source is not None
+        raise GraphError(str(source), source.node, source.hint)
     return found | {one.name: _fit(one, all_) for one, all_ in zip(watched, totals, strict=True)}
 
 

@@ -61,9 +61,9 @@ def suspects(patient: Patient, seen: Samples | None = None) -> list[Suspect]:
     grids fit is told by all that was `seen`, of which the patient's samples may be a few. Raises
     GraphError."""
     factors, patient = convicted(patient), as_meant(patient)
+    every = fits(patient if seen is None else replace(patient, samples=seen))
     groups = groups_of(patient, "node")
     losses = {name: _lost(sums) for name, sums in sensitivities(patient, groups).items()}
-    every = fits(patient if seen is None else replace(patient, samples=seen))
     best = _worst(
         _saved(patient, groups, losses, {n: fit for n, fit in every.items() if fit.cause})
     )

@@ -36,6 +36,10 @@ FEWER = 4
 HELD = 8 * ENOUGH  # values of a tensor that wait to be counted together, while its bins are near
 
 
+class NotFiniteError(StageError):
+    """NaN or infinity in a tensor that is observed."""
+
+
 class Picked:
     """The elements of a sample that are counted, and what waits of them to be counted together."""
 
@@ -138,7 +142,7 @@ class Tally:
         names = list(self._layout.views)
         for row in np.flatnonzero(~np.isfinite(own.low) | ~np.isfinite(own.high)):
             what = f"the float model gives no finite number: {own.low[row]} .. {own.high[row]}"
-            raise StageError(what, names[row])
+            raise NotFiniteError(what, names[row])
 
     def _widen(self, needed: npt.NDArray[np.int32]) -> None:
         rows = np.flatnonzero(needed > self._exponents)

@@ -1,0 +1,69 @@
+"""Where NaN and infinity come from: the first node that makes them of finite numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from pipeline.custom.operators import NO_OPERATORS, Operators
+from pipeline.data.samples import Samples
+from pipeline.engine.mixed import float_session
+from pipeline.graph import Graph, Node, array, is_float, origin, reads
+
+
+class Source(NamedTuple):
+    """A node, the first sample of which it makes such numbers, and what it makes."""
+
+    node: str
+    op_type: str
+    origin: tuple[str, ...]
+    sample: str
+    made: str
+    is_constant: bool = False  # they are not finite
+
+    @property
+    def hint(self) -> str:
+        if self.is_constant:
+            return "a mask of -infinity: a large negative number does the same, and has a grid"
+        return "does it divide by zero, or take the logarithm of it, for want of an epsilon?"
+
+    def __str__(self) -> str:
+        known = ", ".join(name for name in self.origin if name != self.node)
+        named = f" ({known} in the trained model)" if known else ""
+        who = f"{self.op_type} `{self.node}`{named}"
+        what = "its own constants" if self.is_constant else "finite numbers"
+        return f"{who} makes {self.made} of {what}, of sample {self.sample}"
+
+
+def source_of_infinite(
+    graph: Graph, samples: Samples, operators: Operators = NO_OPERATORS
+) -> Source | None:
+    """None where every number is finite. Raises GraphError."""
+    watched = graph.copy()
+    made = [v for node in graph.nodes() for v in node.outputs if v.name and is_float(v)]
+    watched.expose([str(value.name) for value in made])
+    session = float_session(watched, operators)
+    for name, feed in zip(samples.names, samples, strict=True):
+        values = dict(zip(session.output_names, session.run(None, feed), strict=True))
+        wrong = {n: _told(value) for n, value in values.items() if not np.isfinite(value).all()}
+        for node in graph.nodes() if wrong else ():
+            found = next((str(v.name) for v in node.outputs if v.name in wrong), "")
+            if found and not _is_handed_on(node, wrong):
+                who = (str(node.name), node.op_type, origin(node))
+                return Source(*who, name, wrong[found], _holds_infinite(node))
+    return None
+
+
+def _is_handed_on(node: Node, wrong: Mapping[str, str]) -> bool:
+    return any(str(value.name) in wrong for value in reads(node))
+
+
+def _holds_infinite(node: Node) -> bool:
+    held = (array(value) for value in reads(node))
+    return any(x is not None and x.dtype.kind == "f" and not np.isfinite(x).all() for x in held)
+
+
+def _told(values: np.ndarray) -> str:
+    return "NaN" if np.isnan(values).any() else "infinity"
