@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pipeline.engine.fusion import absorbed
 from pipeline.engine.rules import has_kernel
-from pipeline.graph import Graph, Node
+from pipeline.graph import Graph, Node, inside
 from pipeline.quant.precision.placement import PASSIVE, subgraphs
 from pipeline.targets.limits import Beyond, beyond
 from pipeline.targets.target import Target
@@ -37,11 +37,19 @@ def placed(
     unit, and the project asks it to run those in `asked`."""
     numbers = subgraphs(graph, set(chip))
     clamps = {absorbed(node) for node in graph.nodes()}
-    return tuple(
-        _placed(node, target, numbers.get(node), node in asked)
+    rows = (
+        (_placed(node, target, numbers.get(node), node in asked), *_within(node, target))
         for node in graph.nodes()
         if node not in clamps
     )
+    return tuple(row for of_node in rows for row in of_node)
+
+
+def _within(node: Node, target: Target) -> Iterator[Placed]:
+    """The nodes in the bodies of a Loop, If or Scan, which the CPU runs as a whole."""
+    why = f"it is in a body of `{node.name}`, a {node.op_type}"
+    for name, inner in inside(node):
+        yield Placed(name, "CPU", None, inner.op_type, target.documents(inner.op_type), why)
 
 
 def _placed(node: Node, target: Target, subgraph: int | None, asked: bool) -> Placed:
@@ -76,8 +84,8 @@ def _reasons(node: Node, target: Target, asked: bool) -> Iterator[str]:
 
 def unsupported(graph: Graph, target: Target) -> dict[str, tuple[str, ...]]:
     """The nodes that no unit of the chip runs, by operator: the vendor's tool refuses the model."""
-    return {
-        op_type: tuple(str(node.name) for node in graph.nodes(op_type))
-        for op_type in sorted(target.refused)
-        if graph.nodes(op_type)
-    }
+    found: dict[str, list[str]] = {}
+    for node in graph.nodes():
+        for name, each in ((str(node.name), node), *inside(node)):
+            found.setdefault(each.op_type, []).append(name)
+    return {kind: tuple(found[kind]) for kind in sorted(found.keys() & set(target.refused))}

@@ -24,6 +24,7 @@ import numpy as np
 
 from pipeline.engine.port import Port
 from pipeline.errors import GraphError
+from pipeline.graph.loops import ending, endless, too_long
 from pipeline.late import when_used
 
 with when_used("onnxruntime"):  # who changes the method of a calibration runs nothing
@@ -51,7 +52,8 @@ def _refusals() -> tuple[type[Exception], ...]:
 
 
 class OrtSession:
-    """A model in onnxruntime's hands. Raises GraphError when it will not take the model."""
+    """A model in onnxruntime's hands. Raises GraphError when it will not take the model, and where
+    a loop does not end (pipeline.graph.loops)."""
 
     def __init__(self, model: bytes, threads: int = 1, fusion: Fusion = "integers") -> None:
         """More threads only for a model whose sums are exact, or where the last bit is nothing."""
@@ -68,6 +70,7 @@ class OrtSession:
             level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
             options.graph_optimization_level = level
         options.log_severity_level = 4  # what matters is raised, the rest is noise
+        model = ending(model)
         try:
             self._session = _session(model, options)
         except _refusals() as error:
@@ -82,7 +85,7 @@ class OrtSession:
         try:
             return self._session.run(list(names or self.output_names), dict(feeds))
         except _refusals() as error:
-            raise GraphError(f"onnxruntime cannot run the model: {error}") from error
+            raise _failed(error) from error
 
     def writer(self, starts: Sequence[int], buffer: np.ndarray) -> Writer:
         """Writes every output into `buffer`, float32, from its start on; no copies. The outputs
@@ -106,10 +109,18 @@ class OrtSession:
                 if len(own) < len(starts):
                     self._session.run_with_iobinding(binding)
             except _refusals() as error:
-                raise GraphError(f"onnxruntime cannot run the model: {error}") from error
+                raise _failed(error) from error
             return buffer
 
         return write
+
+
+def _failed(error: Exception) -> GraphError:
+    """In our words where it is a loop that was stopped."""
+    loop = endless(str(error))
+    if loop is not None:
+        return too_long(loop, "does not end")
+    return GraphError(f"onnxruntime cannot run the model: {error}")
 
 
 def optimized_by_onnxruntime(model: bytes) -> bytes:

@@ -29,7 +29,7 @@ from pipeline.graph.opset import allow_int16, is_operator
 from pipeline.graph.origin import origin
 from pipeline.graph.outside import Beside, files_beside
 from pipeline.graph.parse import parse, parse_text
-from pipeline.graph.part import complete, declare, derived, part, reads
+from pipeline.graph.part import complete, declare, derived, inside, part, reads
 from pipeline.graph.renumber import renumber
 from pipeline.graph.single import in_single
 from pipeline.graph.upgrade import upgraded
@@ -54,6 +54,7 @@ __all__ = [
     "files_beside",
     "in_single",
     "inline",
+    "inside",
     "is_float",
     "is_foreign",
     "is_kept_float",

@@ -92,6 +92,17 @@ def derived(graph: Graph) -> Graph:
     return copy.with_shapes()
 
 
+def inside(node: Node, way: str = "") -> Iterator[tuple[str, Node]]:
+    """The nodes in the bodies of a node, and in those of these, each with its way: loop/branch/add.
+
+    Their names need not be unique in a model, nor be there."""
+    for body in _bodies(node):
+        for inner in body:
+            called = f"{way or node.name}/{inner.name or inner.outputs[0].name}"
+            yield called, inner
+            yield from inside(inner, called)
+
+
 def _looked_up(body: ir.Graph) -> Iterator[Value | None]:
     """What the nodes of a body and of those inside it read, and what these give."""
     for node in body:

@@ -17,6 +17,7 @@ from pipeline.bundle.memory import Memory, planned, tensor_bytes
 from pipeline.bundle.program import Program
 from pipeline.engine.subgraphs import cpu_nodes
 from pipeline.errors import GraphError
+from pipeline.graph import inside
 from pipeline.perf.layers import Layer, layers_of
 from pipeline.targets.target import Cost, Target
 
@@ -144,11 +145,18 @@ def _estimated(name: str, bundle: Bundle, target: Target, ddr: float | None) -> 
         target.march,
         cores,
         tuple(_subgraph(name, part, roof, limit) for part in parts),
-        tuple(str(node.name) for node in cpu_nodes(program)),
+        tuple(_on_cpu(program)),
         planned(program),
         tuple(assumptions(program, cost, cores, given=ddr is not None)),
         bool(settings.get("debug", False)),
     )
+
+
+def _on_cpu(program: Program) -> Iterator[str]:
+    """The nodes, each in front of those in its bodies."""
+    for node in cpu_nodes(program):
+        yield str(node.name)
+        yield from (name for name, _ in inside(node))
 
 
 def roof_of(cost: Cost, core_num: int) -> Roof:

@@ -96,3 +96,20 @@ def test_what_no_unit_runs_is_refused_all_at_once(here, capsys):
     said = capsys.readouterr()
     assert "rdk-x5 runs none of these, not on its CPU either: Hardmax (h); Mean (m, y)" in said.err
     assert "not supported: Mean: m, y" in said.out
+
+
+LOOP = """<ir_version: 8, opset_import: ["" : 17]> a (float[1,2] x) => (float[1,2] y)
+    <int64 few = {7}> { y = Loop(few, , x) <body = body (int64 i, bool on, float[1,2] s)
+        => (bool more, float[1,2] t) { [plus] t = Add(s, x) [same] more = Identity(on) }> }"""
+
+
+def test_the_nodes_in_the_body_of_a_loop_are_named(here, capsys):
+    (here / "loop.onnx").write_bytes(parse_text(LOOP).to_bytes())
+    assert main(["check", "loop.onnx", "--target", "sl1680", "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    assert [(row["node"], row["on"], row["type"]) for row in found["nodes"]] == [
+        ("y", "CPU", "Loop"),
+        ("y/plus", "CPU", "Add"),
+        ("y/same", "CPU", "Identity"),
+    ]
+    assert found["nodes"][1]["why"] == "it is in a body of `y`, a Loop"

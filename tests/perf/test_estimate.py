@@ -12,7 +12,9 @@ from perf.test_layers import CONV, PROGRAM
 
 from pipeline.bundle.archive import Bundle, zipped
 from pipeline.bundle.program import Instruction, Tensor
+from pipeline.engine.lower import lowered
 from pipeline.errors import GraphError
+from pipeline.graph import parse_text
 from pipeline.perf.documents import document, subgraph_document
 from pipeline.perf.estimate import estimated, function_calls, roof_of
 from pipeline.perf.latency import program_latency
@@ -85,6 +87,16 @@ def test_a_limit_cuts_the_estimate_into_calls():
     assert estimated("m", bundle, X5, ddr=2e6).subgraphs[0].calls == 1
     assert estimated("m", bundle, X5, ddr=1e5).subgraphs[0].calls == 2
     assert estimated("m", bundle, X5).subgraphs[0].calls is None
+
+
+def test_the_nodes_in_the_body_of_a_loop_are_on_the_cpu_by_name():
+    graph = parse_text("""<ir_version: 8, opset_import: ["" : 17]>
+        a (float[1,2] x) => (float[1,2] y) <int64 few = {7}> { y = Loop(few, , x) <body =
+        body (int64 i, bool on, float[1,2] s) => (bool more, float[1,2] t)
+        { [plus] t = Add(s, x) [same] more = Identity(on) }> }""")
+    bundle = Bundle("sl1680", lowered(graph, "half_even"), {})
+    found = estimated("m", bundle, read_target("sl1680"), None)
+    assert found.on_cpu == ("y", "y/plus", "y/same")
 
 
 def test_layers_are_told_where_debug_is_on():

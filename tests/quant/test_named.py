@@ -57,6 +57,17 @@ def test_a_name_that_means_nothing_is_an_error(name: str, what: str):
         named(graph(), name, "quantization.types")
 
 
+@pytest.mark.parametrize("name", ["y/plus", "plus"])
+def test_a_node_in_the_body_of_a_loop_has_the_loop_s_name_as_its_hint(name: str):
+    model = parse_text("""<ir_version: 8, opset_import: ["" : 17]>
+        a (float[1,2] x) => (float[1,2] y) <int64 few = {7}> { y = Loop(few, , x) <body = body
+        (int64 i, bool on, float[1,2] s) => (bool more, float[1,2] t)
+        { [plus] t = Add(s, x) [same] more = Identity(on) }> }""")
+    with pytest.raises(ProjectError, match=f"`{name}` is in a body of `y`") as caught:
+        named(model, name, "quantization.cpu")
+    assert caught.value.hint == "name the Loop itself, `y`"
+
+
 def test_the_name_that_says_more_is_the_stronger():
     ordered = ["*", "INPUTS", "Conv(*)", "c...", "d...", "e -> y", "e"]
     found = [strength(graph(), name, "quantization.types") for name in ordered]

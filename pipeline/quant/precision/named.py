@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from pipeline.detection.notes import box_nodes
 from pipeline.errors import ProjectError, Route, did_you_mean
-from pipeline.graph import Graph, Node, Value, is_operator, origin, producer, reads
+from pipeline.graph import Graph, Node, Value, inside, is_operator, origin, producer, reads
 from pipeline.project.precision import Type, Types
 
 EVERYTHING, INPUTS, BOXES = "*", "INPUTS", "BOXES"
@@ -96,9 +96,19 @@ def _exactly(graph: Graph, name: str, route: Route) -> Named:
         return Named((), (value,))
     maker = None if value is None else producer(value)
     if maker is None:
+        _refuse_inner(graph, name, route)
         hint = did_you_mean(name, _all_names(graph))
         raise ProjectError(f"the optimized model has no node `{name}`", route, hint)
     return Named((maker,))
+
+
+def _refuse_inner(graph: Graph, name: str, route: Route) -> None:
+    """Raises ProjectError for a node in a body of a Loop, If or Scan."""
+    for node in graph.nodes():
+        for way, inner in inside(node):
+            if name in (way, inner.name):
+                what = f"`{name}` is in a body of `{node.name}`, which runs as a whole"
+                raise ProjectError(what, route, f"name the {node.op_type} itself, `{node.name}`")
 
 
 def _all_names(graph: Graph) -> Iterable[str]:
