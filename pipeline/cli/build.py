@@ -11,17 +11,23 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from pipeline.cli.dodo import doit_config, task_npumake
-from pipeline.cli.projects import builds
+from pipeline.cli.dodo import doit_config, tasks_of
+from pipeline.cli.projects import NOWHERE, builds, places, project_directories
 from pipeline.cli.reporter import Reporter
-from pipeline.errors import PipelineError
+from pipeline.errors import PipelineError, ProjectError, did_you_mean
+from pipeline.make.build import Build
 from pipeline.make.tasks import run_doit
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("tasks", nargs="*", metavar="PROJECT", help="or a node, see npumake list")
+    parser.add_argument(
+        "tasks", nargs="*", metavar="PROJECT", help="or its folder, or a node, see npumake list"
+    )
     parser.add_argument("-n", type=int, default=0, metavar="N", help="nodes to make at a time")
     parser.add_argument("--paranoid", action="store_true", help="read every file again")
 
@@ -29,11 +35,41 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(given: argparse.Namespace) -> int:
     if given.paranoid:
         os.environ["NPUMAKE_PARANOID"] = "1"
-    named = {task.partition(":")[0].partition("@")[0] for task in given.tasks if ":" in task}
-    for name, found in builds(Path.cwd()) if named else ():
-        if name in named and isinstance(found, PipelineError):
-            raise found  # doit would say that there is no such node
-    members = {"DOIT_CONFIG": doit_config(), "task_npumake": task_npumake}
-    code = run_doit(members, [*(["-n", str(given.n)] if given.n else []), *given.tasks])
+    at = places(given.tasks)
+    tasks = [name for names in at.values() for name in names]
+    _refuse(at)
+    config = {**doit_config(), "dep_file": str(next(iter(at)) / ".doit.db")}
+    members = {"DOIT_CONFIG": config, "task_npumake": lambda: _tasks(at)}
+    code = run_doit(members, [*(["-n", str(given.n)] if given.n else []), *tasks])
     error = Reporter.first_error
     return error.exit_code if error else code
+
+
+def _refuse(at: Mapping[Path, Sequence[str]]) -> None:
+    """Raises PipelineError for a name that is none, where doit would speak of tasks, and where a
+    named node's project is no build. What has a `*` is doit's."""
+    for here, names in at.items():
+        chosen = {name: re.split("[:@]", name, maxsplit=1)[0] for name in names if "*" not in name}
+        projects = [directory.name for directory in project_directories(here)]
+        for name, project in chosen.items():
+            if project not in projects:
+                hint = did_you_mean(name, projects) if projects else NOWHERE
+                raise ProjectError(f"no project and no node `{name}`", hint=hint)
+        inside = {name for name, project in chosen.items() if name != project}
+        for project, found in builds(here) if inside else ():
+            _refuse_unknown({name for name in inside if chosen[name] == project}, found)
+
+
+def _refuse_unknown(names: set[str], found: Build | PipelineError) -> None:
+    if names and isinstance(found, PipelineError):
+        raise found
+    if isinstance(found, Build):
+        nodes = found.plan.nodes
+        known = {*(node.name for node in nodes), *(node.group for node in nodes)}
+        for name in sorted(names - known):
+            raise ProjectError(f"no node `{name}`", hint=did_you_mean(name, known))
+
+
+def _tasks(at: Collection[Path]) -> Iterator[dict[str, Any]]:
+    for here in at:
+        yield from tasks_of(here)

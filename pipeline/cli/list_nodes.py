@@ -14,17 +14,20 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pipeline.cli.projects import selected
+from pipeline.cli.projects import places, selected
 from pipeline.errors import ProjectError, did_you_mean
 
 STYLES = {"current": "green", "cached": "cyan", "would run": "yellow"}
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("projects", nargs="*", metavar="PROJECT", help="all when none is named")
+    parser.add_argument(
+        "projects", nargs="*", metavar="PROJECT", help="or its folder; all when none is named"
+    )
     parser.add_argument("--json", action="store_true", help="for machines")
     parser.add_argument("--targets", action="store_true", help="list the chips instead")
 
@@ -32,10 +35,18 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(given: argparse.Namespace) -> int:
     if given.targets:
         return _list_targets(given.json)
-    rows: list[dict[str, Any]] = []
-    names = set(given.projects)
-    projects = list(dict.fromkeys(name.partition("@")[0] for name in given.projects))
-    for build in selected(Path.cwd(), projects):
+    rows = [row for at, names in places(given.projects).items() for row in _rows(at, names)]
+    if given.json:
+        print(json.dumps(rows, indent=1))
+    else:
+        _print_rows(rows)
+    return 0
+
+
+def _rows(here: Path, named: list[str]) -> Iterator[dict[str, Any]]:
+    """Raises ProjectError."""
+    names = set(named)
+    for build in selected(here, list(dict.fromkeys(name.partition("@")[0] for name in named))):
         groups = {build.plan.project, *(node.group for node in build.plan.nodes)}
         for name in sorted(names - groups):
             if name.startswith(f"{build.plan.project}@"):
@@ -44,21 +55,14 @@ def run(given: argparse.Namespace) -> int:
             node = build.plan.node(name)
             if names and not {build.plan.project, node.group} & names:
                 continue
-            rows.append(
-                {
-                    "node": name,
-                    "status": state.status,
-                    "reasons": list(state.reasons),
-                    "artifact": node.path,
-                    "digest": state.digest,
-                }
-            )
+            yield {
+                "node": name,
+                "status": state.status,
+                "reasons": list(state.reasons),
+                "artifact": node.path,
+                "digest": state.digest,
+            }
         build.memory.save()
-    if given.json:
-        print(json.dumps(rows, indent=1))
-    else:
-        _print_rows(rows)
-    return 0
 
 
 def _print_rows(rows: list[dict[str, Any]]) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pipeline import digest
@@ -15,6 +16,8 @@ from pipeline.make.build import STAMPS, Build
 from pipeline.make.memory import Memory, cache_directory
 from pipeline.make.node import Plan, plan_from
 
+NOWHERE = "run it in a project, or in the folder that holds projects/; or name a project's folder"
+
 
 def project_directories(here: Path) -> tuple[Path, ...]:
     """`here` when it is a project, else every project below `projects/`; absolute."""
@@ -22,6 +25,30 @@ def project_directories(here: Path) -> tuple[Path, ...]:
     if (here / "project.yaml").is_file():
         return (here,)
     return tuple(sorted(path.parent for path in here.glob("projects/*/project.yaml")))
+
+
+def places(names: Sequence[str]) -> dict[Path, list[str]]:
+    """The folders to look from, and the names to look for there: a project or a node may be called
+    by its project's folder, `../digits:rdk-x5/calibrated`; all that is here, where none is named.
+    """
+    here = Path.cwd()
+    nearby = set(project_directories(here))
+    found: dict[Path, list[str]] = {} if names else {here: []}
+    for name in names:
+        said = re.split("[:@]", name, maxsplit=1)[0]
+        folder = Path(os.path.abspath(said))
+        if said and (folder / "project.yaml").is_file():
+            at = here if folder in nearby else folder
+            found.setdefault(at, []).append(folder.name + name[len(said) :])
+        else:
+            found.setdefault(here, []).append(name)
+    return found
+
+
+def place(name: str) -> tuple[Path, str]:
+    """The same of one name."""
+    ((here, (found,)),) = places([name]).items()
+    return here, found
 
 
 def builds(here: Path, paranoid: bool | None = None) -> Iterator[tuple[str, Build | PipelineError]]:
@@ -41,8 +68,7 @@ def selected(here: Path, names: list[str], paranoid: bool | None = None) -> list
     """The builds of the named projects, all when none is named. Raises PipelineError."""
     found = dict(builds(here, paranoid))
     if not found:
-        hint = "run it in a project, or in the folder that holds projects/"
-        raise ProjectError("no project here", str(here), hint)
+        raise ProjectError("no project here", str(here), NOWHERE)
     chosen = []
     for name in names or found:
         build = found.get(name)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from pipeline.cli.projects import selected
+from pipeline.cli.projects import place, selected
 from pipeline.cli.screen import SCREEN
 from pipeline.digest import Json
 from pipeline.errors import ProjectError, did_you_mean
@@ -81,8 +80,9 @@ def _least(given: argparse.Namespace, place: Place, task: Task) -> float:
 
 def place_of(name: str, metric: str | None) -> Place:
     """Raises ProjectError for a project, a variant or a target that nobody knows."""
+    here, name = place(name)
     group, _, target = name.partition(":")
-    (build,) = selected(Path.cwd(), [group.partition("@")[0]])
+    (build,) = selected(here, [group.partition("@")[0]])
     groups = {node.group for node in build.plan.nodes} | {build.plan.project}
     if group not in groups:
         raise ProjectError(f"no variant `{group}`", hint=did_you_mean(group, groups))

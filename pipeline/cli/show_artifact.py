@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline import digest
-from pipeline.cli.projects import builds
+from pipeline.cli.projects import builds, place
 from pipeline.digest import Json
 from pipeline.errors import ProjectError, did_you_mean
 from pipeline.make.build import Build, Stamp
@@ -67,7 +67,7 @@ def found(name: str) -> tuple[Path, Json]:
     """The artifact's file and the key document it was made by, None where that is not known."""
     path = Path(name)
     known: dict[str, tuple[Build, Node]] = {}
-    here = _project(path) if path.is_file() else Path.cwd()
+    here, name = (_project(path), name) if path.is_file() else place(name)
     for _, build in builds(here):
         if isinstance(build, Build):
             known |= {node.name: (build, node) for node in build.plan.nodes}

@@ -10,24 +10,27 @@ from __future__ import annotations
 
 import argparse
 import json
-from pathlib import Path
 
-from pipeline.cli.projects import selected
+from pipeline.cli.projects import places, selected
 from pipeline.errors import ProjectError, did_you_mean
 from pipeline.make.build import State
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("nodes", nargs="*", metavar="NODE", help="or projects; all when none")
+    parser.add_argument(
+        "nodes", nargs="*", metavar="NODE", help="or projects, or their folders; all when none"
+    )
     parser.add_argument("--json", action="store_true", help="for machines")
 
 
 def run(given: argparse.Namespace) -> int:
-    states: dict[str, State] = {}
-    for build in selected(Path.cwd(), []):
-        states |= build.states()
-        build.memory.save()
-    chosen = _chosen(states, given.nodes)
+    chosen: dict[str, State] = {}
+    for here, names in places(given.nodes).items():
+        states: dict[str, State] = {}
+        for build in selected(here, []):
+            states |= build.states()
+            build.memory.save()
+        chosen |= _chosen(states, names)
     if given.json:
         found = {n: {"status": s.status, "reasons": list(s.reasons)} for n, s in chosen.items()}
         print(json.dumps(found, indent=1))

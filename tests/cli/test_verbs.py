@@ -27,6 +27,51 @@ def test_list_tells_every_node_and_its_state(here: Workspace, capsys: Output) ->
     assert lines[0].split()[1] == "digits:original_float"
 
 
+@pytest.mark.parametrize("name", ["projects/digits", "./projects/digits/", "digits"])
+@pytest.mark.parametrize(
+    ("verb", "rest"),
+    [
+        ("list", ""),
+        ("why", ":rdk-x5/calibrated"),
+        ("show", ":rdk-x5/quantized"),
+    ],
+)
+def test_a_project_is_known_by_its_folder_too(here, capsys, verb, rest, name) -> None:
+    assert main([verb, f"{name}{rest}"]) == 0
+    assert f"{name if verb == 'show' else 'digits'}{rest}" in capsys.readouterr().out
+
+
+def test_a_folder_is_known_from_anywhere(here, capsys, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["list", f"{here.project}"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 14
+    node = f"{here.project}:rdk-x5/quantized"
+    assert main(["diff", node, node]) == 0
+    assert capsys.readouterr().out == "no difference\n"
+
+
+def test_build_takes_a_folder_and_leaves_nothing_where_it_was_typed(here, tmp_path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    built = Workspace(elsewhere).npumake("build", f"{here.project}")
+    assert built.stdout.splitlines()[-1].startswith("14 current in ")
+    assert not any(elsewhere.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("digit", "no project and no node `digit`"),
+        ("digits:rdk-x5/quantised", "no node `digits:rdk-x5/quantised`"),
+        ("projects/digits@kl", "no node `digits@kl`"),
+    ],
+)
+def test_build_of_nothing_is_one_error(here, capsys, name, what) -> None:
+    assert main(["build", name]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith(f"error: {what}\nhint: did you mean `digits")
+
+
 def test_list_says_cached_when_the_store_has_it(here: Workspace, capsys: Output) -> None:
     (here.project / "out" / "statistics.npz").unlink()
     main(["list", "digits", "--json"])
