@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
@@ -10,6 +11,9 @@ import numpy as np
 
 from pipeline.errors import GraphError
 from pipeline.runtime.codes import Codes
+
+UNRESOLVED = re.compile(r"unresolved custom op: ([^\s]*[^\s.])")
+ETHOS_U = "ethos-u"
 
 
 class LiteRtSession:
@@ -27,9 +31,10 @@ class LiteRtSession:
                 experimental_op_resolver_type=litert.OpResolverType.BUILTIN_REF,
                 num_threads=1,
             )
+            _refuse_endless(self._interpreter, name)
             self._interpreter.allocate_tensors()
         except (RuntimeError, ValueError) as error:
-            raise GraphError(f"LiteRT refuses the model: {error}", name) from error
+            raise _refused(str(error), name) from error
         fed, given = self._interpreter.get_input_details(), self._interpreter.get_output_details()
         self._index = {d["name"]: d["index"] for d in (*fed, *given)}
         self._inputs = {d["name"]: _port(d) for d in fed}
@@ -51,6 +56,25 @@ class LiteRtSession:
             self._outputs[name].real(self._interpreter.get_tensor(self._index[name]))
             for name in names or self.output_names
         ]
+
+
+def _refuse_endless(interpreter: Any, name: str) -> None:
+    """Raises GraphError for a WHILE: once it is called, nobody can stop LiteRT."""
+    if any(operator["op_name"] == "WHILE" for operator in interpreter._get_ops_details()):
+        what = "a WHILE, of which nothing says that it ends, runs in no process of ours"
+        raise GraphError(what, name, "write its turns out before it is converted")
+
+
+def _refused(said: str, name: str) -> GraphError:
+    """In our words where the file needs an operator of its own."""
+    found = UNRESOLVED.search(said)
+    if found is None:
+        return GraphError(f"LiteRT refuses the model: {said}", name)
+    if found[1] == ETHOS_U:
+        what = "it is compiled for an Ethos-U, which alone runs the NPU's commands in it"
+        hint = "target `tflite` makes the file they are compiled from; `npumake perf` tells Vela's "
+        return GraphError(what, name, hint + "estimate of this one")
+    return GraphError(f"it has an operator that LiteRT has not: {found[1]}", name)
 
 
 def _port(tensor: Mapping[str, Any]) -> Codes:
