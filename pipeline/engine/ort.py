@@ -45,13 +45,16 @@ _REFUSALS = (
     "NotImplemented",
     "RuntimeException",
 )
-# The same of a model that it may take with fewer fusions.
-_TROUBLE = (RuntimeError, state.Fail)
 
 
 def _refusals() -> tuple[type[Exception], ...]:
     state = onnxruntime.capi.onnxruntime_pybind11_state
     return (ValueError, *(getattr(state, name) for name in _REFUSALS))
+
+
+def _trouble() -> tuple[type[Exception], ...]:
+    """What it raises of a model that it may take with fewer fusions."""
+    return (RuntimeError, onnxruntime.capi.onnxruntime_pybind11_state.Fail)
 
 
 class OrtSession:
@@ -151,12 +154,12 @@ def _session(model: bytes, options: onnxruntime.SessionOptions) -> onnxruntime.I
 
     try:
         return opened()
-    except _TROUBLE:
+    except _trouble():
         if options.graph_optimization_level != onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL:
             raise
     # Laying convolutions out in blocks, it loses an answer that an Add behind reads too.
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
-    with suppress(*_TROUBLE):
+    with suppress(*_trouble()):
         return opened()
     # Without VNNI it stumbles over a zero point that two weights share: floats then, as written.
     options.add_session_config_entry("session.disable_quant_qdq", "1")
