@@ -41,7 +41,8 @@ def test_products_of_large_weights_are_added_without_overflow(zero):
     k, m = rng.integers(100, 128, (64, 8)), rng.integers(100, 128, (8, 2))
     model = parse_text(
         f"""a (float[1,64] x) => (float[1,2] y)
-        <float s = {{1}}, float t = {{8192}}, float u = {{8388608}}, int8 a = {{0}}, int8 z = {{0}}, int8 w = {{0}},
+        <float s = {{1}}, float t = {{8192}}, float u = {{8388608}},
+        int8 a = {{0}}, int8 z = {{0}}, int8 w = {{0}},
         int8[64,8] k = {listed(k)}, int8[8,2] m = {listed(m)}> {{
             qx = QuantizeLinear(x, s, a)    dx = DequantizeLinear(qx, s, a)
             dk = DequantizeLinear(k, s, z)    h = MatMul(dx, dk)
