@@ -1,8 +1,9 @@
 """Samples as a person sees them, and what the float model and the integers see in each.
 
 A picture is what the model is fed, taken back to 8-bit R G B where it is one of one or three
-channels; other inputs are not shown. A model with a detector's metadata shows boxes, one that
-gives a row of numbers its BEST largest; every output its cosine.
+channels; other inputs are not shown. A model with a detector's metadata shows boxes, and masks
+where it has them; one that says the class of every place its map; one that gives a row of numbers
+its BEST largest; every output its cosine.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from pipeline.engine.lower import lowered
 from pipeline.engine.mixed import float_session
 from pipeline.graph import Graph
 from pipeline.kernels.measure import cosine
+from pipeline.report.painted import Painted, class_map, mask_map, painted
 from pipeline.report.tensors import rounded
 from pipeline.targets.target import Target
 
@@ -40,10 +42,11 @@ Box = tuple[float, float, float, float, float, str]
 @dataclass(frozen=True)
 class Seen:
     """`best` are (class, value), the largest first; `boxes` are (x1, y1, x2, y2, score, class) in
-    0..1 of the picture."""
+    0..1 of the picture; `painted` lies over it."""
 
     best: tuple[tuple[str, float], ...] = ()
     boxes: tuple[Box, ...] = ()
+    painted: Painted | None = None
 
 
 @dataclass(frozen=True)
@@ -108,7 +111,13 @@ def seen(
     if metadata is not None and metadata.outputs:
         made = decode(arrays, metadata.outputs, (size[0], size[1]), Rules())
         rows = zip(made.boxes.tolist(), made.scores.tolist(), made.classes.tolist(), strict=True)
-        return Seen(boxes=tuple(_box(corners, s, _label(c, labels)) for corners, s, c in rows))
+        boxes = tuple(_box(corners, s, _label(c, labels)) for corners, s, c in rows)
+        masks = made.masks if boxes else None
+        laid = None if masks is None else painted(mask_map(masks, made.classes), labels)
+        return Seen(boxes=boxes, painted=laid)
+    classes = class_map(arrays, size)
+    if classes is not None:
+        return Seen(painted=painted(classes, labels))
     row = np.squeeze(next(iter(arrays.values())))
     if len(arrays) != 1 or row.ndim != 1 or not 1 < row.size <= ROW:
         return Seen()
