@@ -135,7 +135,7 @@ class Quantization:
         bool | None,
         Doc(
             "int16 for the few tensors that make most of the noise, for half of all "
-            "operations at most."
+            "operations at most unless too much would be lost."
         ),
     ] = None
     clip_weights: Annotated[

@@ -1,0 +1,220 @@
+"""The answers of integers beside the float model's, of every small model: ours, and two peers.
+
+    python benchmarks/closest.py [--models ocr kws] [--targets ara240 rdk-x5] [--best]
+                                 [--nncf /path/to/python]
+
+Calibrated on CALIBRATE samples and measured on MEASURE others, by the cosine of the output that
+comes off worst: `default` (and `best`) against onnxruntime's methods and NNCF on the same graph.
+What is fed are pictures of imagenet500, digits, or words, half of them upside down; a model of
+sounds is fed strips of pictures in the range it was trained on, so its figures are about numbers,
+not about words. `<` marks a peer that is closer than `default`. Models and pictures lie beside the
+repository, or where NPUMAKE_SHARED says.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import gzip
+import logging
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from accuracy import Reader, Ways
+from nncf_peer import quantized_by_nncf
+from onnxruntime.quantization import CalibrationMethod, quantize_static
+from PIL import Image, ImageDraw, ImageFont
+from recovery import SHARED
+
+from pipeline.data.samples import Samples
+from pipeline.engine.ort import Feeds, OrtSession
+from pipeline.engine.parallel import side_by_side
+from pipeline.errors import GraphError
+from pipeline.frontends import read_model
+from pipeline.graph import Graph, upgraded
+from pipeline.kernels.measure import cosine
+from pipeline.passes import optimized
+from pipeline.project.sections import Calibration
+from pipeline.quant.calibration.observe import observe
+from pipeline.stages.calibrated import calibrated
+from pipeline.stages.quantized import quantized
+from pipeline.stages.recipe import recipe
+from pipeline.targets.reader import read_target
+from pipeline.targets.target import Target
+
+CALIBRATE, MEASURE = 50, 100
+METHODS = ("MinMax", "Percentile")  # its Entropy, by default, writes what MinMax does
+Shown = Callable[[np.ndarray], np.ndarray]  # RGB (height, width, 3), 0..255 → the input
+
+
+def _planes(x: np.ndarray) -> np.ndarray:
+    return x.transpose(2, 0, 1)
+
+
+@dataclass(frozen=True)
+class Model:
+    path: str
+    size: tuple[int, int]  # (height, width) of what is shown
+    shown: Shown
+    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # where it leaves them open
+
+    def read(self) -> Graph:
+        file = SHARED / "models" / self.path
+        graph = read_model(file.read_bytes(), file.name)
+        for value in graph.inputs:
+            if dims := self.shapes.get(str(value.name)):
+                graph.set_input_shape(value, dims)
+        return optimized(upgraded(graph).with_shapes())
+
+
+MODELS = {
+    "mnist": Model("classification/mnist_cntk.onnx", (28, 28), lambda x: _planes(x)[:1]),
+    "resnet8": Model("classification/cifar10_resnet8_float.tflite", (32, 32), lambda x: x),
+    "vww": Model("classification/vww_96_float.tflite", (96, 96), lambda x: x / 255),
+    "kws": Model("audio/kws_tiny_float.tflite", (49, 10), lambda x: x[..., :1] * 0.58 - 123),
+    "anomaly": Model("anomaly/ad01_fp32.tflite", (5, 128), lambda x: x[..., 0].ravel() * 0.25 - 60),
+    "ocr": Model(
+        "ocr/ppocr_mobile_v2_cls.onnx",
+        (48, 192),
+        lambda x: _planes(x / 127.5 - 1),
+        {"x": (1, 3, 48, 192)},
+    ),
+    "face96": Model(
+        "detection/sscma_yolov5tiny_face_96.onnx", (96, 96), lambda x: _planes(x / 255)
+    ),
+    "ultraface": Model(
+        "detection/ultraface_slim320.onnx", (240, 320), lambda x: _planes((x - 127) / 128)
+    ),
+    "yunet": Model("detection/yunet_n_320_320.onnx", (320, 320), lambda x: _planes(x[..., ::-1])),
+    "yolox": Model("detection/yolox_person_192.onnx", (192, 192), lambda x: _planes(x[..., ::-1])),
+    "fastestdet": Model(
+        "detection/fastestdet_352.onnx", (352, 352), lambda x: _planes(x[..., ::-1] / 255)
+    ),
+    "deeplab": Model("segmentation/deeplabv3_mnv2_257.onnx", (257, 257), lambda x: x / 127.5 - 1),
+}
+
+
+def feeds(name: str, graph: Graph) -> list[Feeds]:
+    """Those to calibrate with first."""
+    model = MODELS[name]
+    (value,) = graph.inputs
+    if name == "mnist":
+        pictures = _digits()
+    else:
+        pictures = _words(model.size) if name == "ocr" else _pictures(model.size)
+    return [{str(value.name): model.shown(x)[None].astype(np.float32)} for x in pictures]
+
+
+def _pictures(size: tuple[int, int]) -> list[np.ndarray]:
+    files = sorted((SHARED / "images" / "imagenet500").rglob("*.jpg"))
+    order = np.random.default_rng(0).permutation(len(files))[: CALIBRATE + MEASURE]
+
+    def read(file: Path) -> np.ndarray:
+        image = Image.open(file).convert("RGB")
+        return np.asarray(image.resize(size[::-1], Image.Resampling.BILINEAR), np.float64)
+
+    return [read(files[number]) for number in order]
+
+
+def _digits() -> list[np.ndarray]:
+    packed = (SHARED / "mnist" / "t10k-images-idx3-ubyte.gz").read_bytes()
+    digits = np.frombuffer(gzip.decompress(packed), np.uint8, offset=16).reshape(-1, 28, 28, 1)
+    return [x.repeat(3, -1).astype(np.float64) for x in digits[: CALIBRATE + MEASURE]]
+
+
+def _words(size: tuple[int, int]) -> list[np.ndarray]:
+    """Names of ImageNet's classes, dark on light or light on dark, every second upside down."""
+    with (SHARED / "images" / "imagenet500" / "labels.csv").open() as file:
+        names = [row["name"] for row in csv.DictReader(file)]
+    rng = np.random.default_rng(0)
+    made = []
+    for number, name in enumerate(names[: CALIBRATE + MEASURE]):
+        shades = [tuple(map(int, rng.integers(low, low + 100, 3))) for low in (0, 150)]
+        ink, paper = shades if number % 4 < 2 else shades[::-1]
+        image = Image.new("RGB", size[::-1], paper)
+        font = ImageFont.load_default(int(rng.integers(18, 34)))
+        ImageDraw.Draw(image).text((8, int(rng.integers(0, 10))), name[:16], ink, font)
+        image = image.rotate(180 * (number % 2))
+        made.append(np.asarray(image, np.float64) + rng.normal(0, 4, (*size, 3)))
+    return made
+
+
+def ours(graph: Graph, fed: Sequence[Feeds], target: Target, calibration: Calibration) -> bytes:
+    samples = Samples(tuple(map(str, range(len(fed)))), fed.__getitem__)
+    found = recipe(graph, observe(graph, samples), samples, calibration, target, {})
+    return quantized(calibrated(graph, found, samples, target, {}), target).to_bytes()
+
+
+def by_onnxruntime(graph: Graph, fed: Sequence[Feeds], method: str, symmetric: bool) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        source, made = Path(folder, "source.onnx"), Path(folder, "made.onnx")
+        source.write_bytes(graph.to_bytes())
+        quantize_static(
+            source,
+            made,
+            Reader(fed),
+            per_channel=True,
+            calibrate_method=CalibrationMethod[method],
+            extra_options={"ActivationSymmetric": symmetric},
+        )
+        return made.read_bytes()
+
+
+def answers(model: bytes, fed: Sequence[Feeds]) -> list[np.ndarray]:
+    """Each output, over all of the samples."""
+    session = OrtSession(model)
+    made = side_by_side(lambda feed: session.run(None, feed), fed)
+    return [np.stack(column) for column in zip(*made, strict=True)]
+
+
+def ways(
+    graph: Graph, fed: Sequence[Feeds], target: Target, is_best: bool, nncf: str | None
+) -> Ways:
+    symmetric = target.activations.symmetric
+    yield "default", partial(ours, graph, fed, target, Calibration("default"))
+    if is_best:
+        yield "best", partial(ours, graph, fed, target, Calibration(recipe="best"))
+    for method in METHODS:
+        yield f"ort {method}", partial(by_onnxruntime, graph, fed, method, symmetric)
+    if nncf:
+        yield "nncf", partial(quantized_by_nncf, nncf, graph.to_bytes(), fed, symmetric)
+
+
+def measure(name: str, targets: Sequence[Target], is_best: bool, nncf: str | None) -> None:
+    graph = MODELS[name].read()
+    fed = feeds(name, graph)
+    shown, held_out = fed[:CALIBRATE], fed[CALIBRATE:]
+    meant = answers(graph.to_bytes(), held_out)
+    for target in targets:
+        first = 0.0
+        for way, make in ways(graph, shown, target, is_best, nncf):
+            try:
+                made = answers(make(), held_out)
+            except (RuntimeError, ValueError, GraphError) as error:  # a peer's failure is a row too
+                print(f"{name:<11} {target.name:<8} {way:<15} {str(error)[:60]}", flush=True)
+                continue
+            found = min(map(cosine, meant, made))
+            first = first or found
+            mark = " <" if found > first and way.startswith(("ort", "nncf")) else ""
+            print(f"{name:<11} {target.name:<8} {way:<15} {found:.6f}{mark}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--models", nargs="*", choices=MODELS, default=list(MODELS))
+    parser.add_argument("--targets", nargs="*", default=["ara240", "rdk-x5"])
+    parser.add_argument("--best", action="store_true")
+    parser.add_argument("--nncf")
+    given = parser.parse_args()
+    logging.disable(logging.WARNING)  # what onnxruntime's quantizer advises
+    for name in given.models:
+        targets = [read_target(target) for target in given.targets]
+        measure(name, targets, given.best, given.nncf)
+
+
+if __name__ == "__main__":
+    main()
