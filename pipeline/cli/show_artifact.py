@@ -3,6 +3,7 @@
 example:
   npumake show projects/digits/out/quantized.rdk-x5.onnx
   npumake show digits:rdk-x5/compiled --json
+  npumake show handed                            # a hand-over: is it still as it was written?
   npumake show both.hybrid -m a                  # one of a packed model
   npumake show model.secure.hybrid --vendor-certificate vendor.pem   # who signed, and may he?
 """
@@ -43,8 +44,7 @@ def run(given: argparse.Namespace) -> int:
         description["facts"]["checked"] = f"yes, against {given.vendor_certificate.name}"
     document = {
         "artifact": given.artifact,
-        "bytes": path.stat().st_size,
-        "sha256": digest.of_file(path),
+        **_measured(path),
         **description,
         "made from": made,
     }
@@ -53,6 +53,13 @@ def run(given: argparse.Namespace) -> int:
     else:
         _print(document)
     return 0
+
+
+def _measured(path: Path) -> dict[str, Json]:
+    """Of a file."""
+    if path.is_dir():
+        return {}
+    return {"bytes": path.stat().st_size, "sha256": digest.of_file(path)}
 
 
 def _check_signature(path: Path, vendor_certificate: Path, revocation_list: Path | None) -> None:
@@ -64,8 +71,13 @@ def _check_signature(path: Path, vendor_certificate: Path, revocation_list: Path
 
 
 def found(name: str) -> tuple[Path, Json]:
-    """The artifact's file and the key document it was made by, None where that is not known."""
+    """The artifact's file, or the directory of a hand-over, and the key document it was made
+    by, None where that is not known."""
+    from pipeline.debug.handed_over import is_handed_over
+
     path = Path(name)
+    if is_handed_over(path):
+        return path, None
     known: dict[str, tuple[Build, Node]] = {}
     here, name = (_project(path), name) if path.is_file() else place(name)
     for _, build in builds(here):
@@ -102,8 +114,10 @@ def _print(document: Json) -> None:
     from pipeline.cli.screen import SCREEN
     from pipeline.cli.tables import shortened
 
-    print(f"{document['artifact']}: {document['kind']}, {document['bytes']:,} bytes")
-    print(f"sha256 {document['sha256']}")
+    size = f", {document['bytes']:,} bytes" if "bytes" in document else ""
+    print(f"{document['artifact']}: {document['kind']}{size}")
+    if size:
+        print(f"sha256 {document['sha256']}")
     for name, value in document["facts"].items():
         print(f"{name}: {_text(value)}")
     for role in ("inputs", "outputs"):
@@ -115,7 +129,8 @@ def _print(document: Json) -> None:
     for row in document["rows"]:
         table.add_row(*(shortened(_text(cell)) for cell in row))
     SCREEN.console.print(table)
-    _print_origin(document["made from"])
+    if size:
+        _print_origin(document["made from"])
 
 
 def _print_origin(made: Json) -> None:

@@ -14,8 +14,10 @@ import numpy as np
 from pipeline.bundle.archive import Bundle
 from pipeline.bundle.certificates import called
 from pipeline.bundle.secure import is_secure, seal_of
+from pipeline.compilers.handover import Handover
 from pipeline.data.samples import Samples
 from pipeline.debug.compared import Comparison
+from pipeline.debug.handed_over import AS_WRITTEN, handed_over
 from pipeline.digest import Json
 from pipeline.errors import CacheError, GraphError
 from pipeline.frontends.tflite.flatbuffer import MalformedError
@@ -39,6 +41,8 @@ class Description:
 
 def describe(path: Path) -> Description:
     """The description of the artifact at `path`. Raises PipelineError when it is not one."""
+    if path.is_dir():
+        return _handover(path)
     for of_suffix in DESCRIBERS.get(path.suffix, ()):
         found = of_suffix(path)
         if found is not None:
@@ -266,9 +270,21 @@ def _figures(path: Path) -> Description | None:
     return Description("figures", found)
 
 
+def _handover(path: Path) -> Description:
+    """Not what a vendor's tool made of it in there, which its list does not have."""
+    parts = handed_over(path)
+    files, size = (sum(each) for each in zip(*(part[1:3] for part in parts), strict=True))
+    changed = sum(part.files for part in parts if part.state != AS_WRITTEN)
+    facts = {"files": files, "content bytes": size, "not as written": changed}
+    return Description(
+        "hand-over", facts, columns=("Part", "Files", "Bytes", "State"), rows=tuple(parts)
+    )
+
+
 DESCRIBERS: dict[str, tuple[Callable[[Path], Any], ...]] = {
     Graph.suffix: (_graph,),
     ".tflite": (_tflite,),
+    Handover.suffix: (_handover,),
     Bundle.suffix: (_secure, lambda path: describe_bundle(Bundle.load(path))),
     Samples.suffix: (_samples, _statistics),
     Comparison.suffix: (_recipe, _findings, _figures, _comparison),
