@@ -41,6 +41,8 @@ def _is_wrong(patient: Patient, name: str, heard: Sequence[Witness]) -> bool:
     first, *others = heard
     if is_one(first.factor) or any(not is_one(one.factor / first.factor) for one in others):
         return False
+    if all(one.is_average for one in heard):
+        return False
     return bool(others) or _is_best(patient, Repair(name, first.factor), first.others)
 
 

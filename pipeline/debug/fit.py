@@ -37,6 +37,7 @@ from pipeline.quant.precision.placement import ALIKE
 WIDE = 2.5  # a grid of powers of two may reach twice as far as it has to
 SHIFTED = 1 / 8
 OUTSIDE = 1 / LEVELS
+CUT = 0.8  # of its reach: other numbers than those it was made for may go a little further
 CLIPPED = 0.5  # of the noise
 SPARED = 1 - 1 / WIDE**2  # of the noise
 GRID = frozenset({Q, DQ})
@@ -100,7 +101,7 @@ class Fit(NamedTuple):
     @property
     def is_fault(self) -> bool:
         """Whether no method of this tool would have made it so."""
-        is_cut = self.is_clipped and self.outside > OUTSIDE
+        is_cut = self.is_clipped and self.outside > OUTSIDE and self.reach <= CUT
         return self.is_wide or self.is_shifted or is_cut
 
     @property

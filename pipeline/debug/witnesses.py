@@ -38,10 +38,12 @@ class Repair(NamedTuple):
 
 
 class Witness(NamedTuple):
-    """`others` would agree with the tensor as it is, each alone."""
+    """`others` would agree with the tensor as it is, each alone. An average may have a grid of its
+    own, so that it does not convict alone."""
 
     factor: float
     others: tuple[Repair, ...] = ()
+    is_average: bool = False
 
 
 Witnesses = Mapping[str, Sequence[Witness]]  # by the names of calibration nodes
@@ -71,8 +73,10 @@ def witnesses(graph: Graph, nodes: Iterable[CalibrationNode]) -> Witnesses:
         given = activations.get(str(mover.inputs[0].name))
         if given is not None and given.scale.size == made.scale.size == 1:
             factor = float(made.scale.item() / given.scale.item())
-            found[given.name].append(Witness(factor, (Repair(made.name, 1 / factor),)))
-            found[made.name].append(Witness(1 / factor, (Repair(given.name, factor),)))
+            is_average = mover.op_type not in EXACT
+            first, second = Repair(made.name, 1 / factor), Repair(given.name, factor)
+            found[given.name].append(Witness(factor, (first,), is_average))
+            found[made.name].append(Witness(1 / factor, (second,), is_average))
     return {name: heard for name, heard in found.items() if heard}
 
 

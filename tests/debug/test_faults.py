@@ -12,6 +12,7 @@ from workspaces import REPO, shared_data
 from pipeline.data.samples import Samples
 from pipeline.debug.guilt import suspects
 from pipeline.debug.sensitivity import Patient
+from pipeline.quant.qdq.integers import with_integer_weights
 
 pytestmark = [
     pytest.mark.slow,
@@ -43,6 +44,15 @@ def test_nobody_is_guilty_of_a_right_build(path: str, chip: str) -> None:
     every, few = (Samples(some, feeds.__getitem__) for some in (names, names[:2]))
     examined = Patient(FAULTS.calibrated(graph, feeds, chip), few)
     assert [one for one in suspects(examined, every) if one.is_fault] == []
+
+
+@pytest.mark.parametrize("path", [path for path in FAULTS.MODELS if path != UNLIKE])
+def test_nobody_is_guilty_where_weights_and_biases_are_integers(path: str) -> None:
+    graph = FAULTS.float_graph(path)
+    feeds = FAULTS.feeds(path, graph)[:4]
+    few = Samples(tuple(map(str, range(4))), feeds.__getitem__)
+    whole = with_integer_weights(FAULTS.calibrated(graph, feeds, CHIPS[0]))
+    assert [one for one in suspects(Patient(whole, few)) if one.is_fault] == []
 
 
 @pytest.mark.parametrize("path", FEW)
