@@ -9,6 +9,7 @@ from pipeline.targets.limits import beyond
 from pipeline.targets.reader import read_target, target_names
 
 X3, X5, ULTRA = "rdk-x3", "rdk-x5", "rdk-ultra"
+NASH = ("nash-e", "nash-m")
 MADE = {"ArgMax": "int64", "ArgMin": "int64", "Greater": "bool", "Less": "bool", "Equal": "bool"}
 CONV = "Conv<pads=[0,0,0,0], {}>(x, w)"
 DECONV = "ConvTranspose<{}>(x, w)"
@@ -28,6 +29,8 @@ LIMITS = [
     (X3, "x:1,3,4,4", "ArgMax<axis={}>(x)", "1", "2", "axis == 1"),
     ((X3, ULTRA), "x:1,{},2,2", "ArgMax<axis=1>(x)", "64", "65", "channels <= 64"),
     (X5, "x:1,{},2,2", "ArgMin<axis=1>(x)", "8191", "8192", "channels <= 8191"),
+    (NASH, "x:1,{},2,2", "ArgMax<axis=1>(x)", "32767", "32768", "reduced <= 32767"),
+    (NASH, "x:1,{},2,2", "ArgMin<axis=1>(x)", "32767", "32768", "reduced <= 32767"),
     (X3, "x:1,3,9,9", "AveragePool<kernel_shape=[{},2]>(x)", "7", "8", "kernel_h <= 7"),
     (
         X3,
@@ -389,7 +392,12 @@ def test_so_does_a_limit_on_neighbours_and_parts(chip, text, inside, outside, li
 
 
 # ONNX itself refuses a DepthToSpace of 6 channels.
-UNSHOWN = {X3: set(), X5: {"channels % 4 == 0"}, ULTRA: {"channels % 4 == 0"}}
+UNSHOWN = {
+    X3: set(),
+    X5: {"channels % 4 == 0"},
+    ULTRA: {"channels % 4 == 0"},
+    **{chip: set() for chip in NASH},
+}
 
 
 @pytest.mark.parametrize("chip", UNSHOWN)
@@ -416,6 +424,10 @@ def test_every_limit_of_a_chip_is_shown(chip):
 def test_every_condition_asks_for_facts_that_there_are(name):
     asked = {fact for limit in read_target(name).limits for fact in names(limit.holds)}
     assert asked <= FACTS.keys()
+
+
+def test_every_chip_with_limits_is_shown():
+    assert {name for name in target_names() if read_target(name).limits} == UNSHOWN.keys()
 
 
 def test_every_fact_is_asked_for():
