@@ -72,7 +72,12 @@ def bundles(path: Path) -> dict[str, Bundle]:
         raise GraphError("no such file", str(path))
     with path.open("rb") as file:
         packed = is_packed(file)
-    return unpack(path.read_bytes(), path.name) if packed else {path.stem: Bundle.load(path)}
+    try:
+        return unpack(path.read_bytes(), path.name) if packed else {path.stem: Bundle.load(path)}
+    except GraphError as error:
+        if path.suffix != Bundle.suffix:
+            error.hint = error.hint or f"a bundle is a {Bundle.suffix}, this is a {path.suffix}"
+        raise
 
 
 def single(path: Path) -> Bundle:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from pipeline.perf.estimate import Estimate
 
 FOLDER = Path("hb_perf_result")
+HINT = "perf is for a .hybrid and for what Vela compiled; `npumake bench` measures here"
 NO_LAYERS = (
     "WARNING bpu model don't have per-layer perf info.",
     "WARNING if you need per-layer perf info please enable"
@@ -66,7 +68,23 @@ def _files(model: Path) -> list[Path]:
         return [model]
     with SCREEN.hushed():
         made = build(model, lambda node: node.stage == "compiled")
-    return [made.artifact(node) for node in made.plan.nodes if node.stage == "compiled"]
+    files = [made.artifact(node) for node in made.plan.nodes if node.stage == "compiled"]
+    found = [file for file in files if _is_estimated(file)]
+    for file in files:
+        if file not in found:
+            print(f"{file.name}: no estimate; {HINT}", file=sys.stderr)
+    if not found:
+        raise GraphError("none of the compiled files has an estimate", str(model), HINT)
+    return found
+
+
+def _is_estimated(file: Path) -> bool:
+    from pipeline.bundle.archive import Bundle
+    from pipeline.perf.vela import SUFFIX, has_estimate
+
+    if file.suffix == SUFFIX:
+        return has_estimate(file.read_bytes())
+    return file.suffix == Bundle.suffix
 
 
 def _of_bundle(path: Path, given: argparse.Namespace) -> Iterator[Mapping[str, Json]]:

@@ -19,6 +19,7 @@ from pipeline.errors import GateError
 
 if TYPE_CHECKING:
     from pipeline.debug.verify import Mismatch
+    from pipeline.graph import Graph
 
 STARS = "****************************"
 
@@ -37,14 +38,13 @@ def run(given: argparse.Namespace) -> int:
     from pipeline.bundle.pack import single
     from pipeline.cli.run import feeds_of, files_of
     from pipeline.debug.verify import changed_constants, program_of, verified
-    from pipeline.graph import Graph
     from pipeline.runtime.timing import noise
     from pipeline.targets.reader import read_target
 
     opening = keys_of(given)
     bundle = opened_one(given.bin_model, keys=opening) if opening else single(given.bin_model)
     session = trust.session(given, given.bin_model)
-    program = program_of(Graph.load(given.quanti_model), read_target(bundle.target))
+    program = program_of(_graph(given.quanti_model), read_target(bundle.target))
     feeds = noise(session.get_inputs())
     if given.input_img:
         files = files_of(given.input_img, session.input_names)
@@ -62,6 +62,16 @@ def run(given: argparse.Namespace) -> int:
         raise GateError("the bundle is not what the quantized graph says", str(given.bin_model))
     print("Quanti onnx and bundle result Strict check PASSED")
     return 0
+
+
+def _graph(file: Path) -> Graph:
+    """As a build wrote it. Raises PipelineError for no file, or no model."""
+    from pipeline.graph import Graph, parse
+    from pipeline.runtime.picture import read
+
+    data = read(file)
+    parse(data, file.name)  # what is no model is told as such
+    return Graph.from_bytes(data)
 
 
 def _tell(found: Mismatch) -> None:

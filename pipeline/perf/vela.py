@@ -46,7 +46,7 @@ def vela_of(file: BinaryIO, name: str) -> dict[str, Json]:
             told = json.loads(archive.read(ESTIMATE))
         return _document(told)
     except (*DAMAGE, ArithmeticError, AttributeError, zlib.error) as error:
-        hint = "perf is for a .hybrid and for what Vela compiled"
+        hint = "perf is for a .hybrid and for what Vela compiled; `npumake bench` measures here"
         raise GraphError(f"no estimate of Vela: {error}", name, hint) from error
 
 

@@ -142,6 +142,31 @@ def test_verify_finds_one_weight_changed_by_one(out: Path, capsys: Output) -> No
     assert f"changed: {steps[at].name}: 1 of {weight.size} values of weight" in lines(capsys)
 
 
+@pytest.mark.parametrize(
+    ("file", "data", "code", "what"),
+    [
+        ("none.onnx", None, 2, "no such file"),
+        ("bad.onnx", b"no model", 3, "bad.onnx"),
+        (BUNDLE, None, 3, BUNDLE),
+    ],
+)
+def test_verify_wants_a_graph_to_hold_it_against(
+    out: Path, capsys: Output, file: str, data: bytes | None, code: int, what: str
+) -> None:
+    if data is not None:
+        Path(file).write_bytes(data)
+    assert main(["verify", "-q", file, "-b", BUNDLE]) == code
+    said = capsys.readouterr().err
+    assert said.startswith("error: ")
+    assert what in said
+
+
+def test_what_is_no_bundle_is_told_what_is_one(out: Path, capsys: Output) -> None:
+    for verb in (["info"], ["modify"], ["perf"]):
+        assert main([*verb, QUANTIZED]) == 3
+        assert "hint: a bundle is a .hybrid, this is a .onnx" in capsys.readouterr().err
+
+
 def test_verify_counts_the_lines_that_differ(out: Path, capsys: Output) -> None:
     assert main(["verify", "-q", QUANTIZED, "-b", "digits.ara240.hybrid", "-d", "2"]) == 6
     shown = capsys.readouterr().out

@@ -59,6 +59,19 @@ def test_every_model_of_a_pack_or_the_one_that_is_named(built: Workspace) -> Non
     assert [one["model name"] for one in json.loads(run.stdout)] == ["digits.ara240"]
 
 
+def test_of_a_project_what_has_no_estimate_is_told_beside_what_has_one(built: Workspace) -> None:
+    project = built.project / "project.yaml"
+    text = project.read_text().partition("targets:")[0]
+    project.write_text(text + "targets: [rdk-x5, tflite]\n")
+    run = built.npumake("perf", "projects/digits", "--json")
+    assert [one["target"] for one in json.loads(run.stdout)] == ["rdk-x5"]
+    assert "digits.tflite.tflite: no estimate; perf is for a .hybrid" in run.stderr
+    project.write_text(text + "targets: [tflite]\n")
+    run = built.npumake("perf", "projects/digits", check=False)
+    assert run.returncode == 3
+    assert "none of the compiled files has an estimate" in run.stderr
+
+
 @pytest.mark.parametrize(
     ("said", "what"),
     [
