@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, TextIO
 
 from pipeline.cli.screen import SCREEN
-from pipeline.cli.show import error_text
+from pipeline.cli.show import error_text, printable
 from pipeline.errors import CacheError, PipelineError
 from pipeline.make.build import Build
 from pipeline.make.node import Node
@@ -30,6 +30,7 @@ class Reporter:
         self._counts = {"made": 0, "recalled": 0, "current": 0, "failed": 0}
         self._compared: list[tuple[Build, Node]] = []
         self._evaluated: list[tuple[Build, Node]] = []
+        self._failed: list[str] = []
         self._builds: list[Build] = []
         self._about: dict[str, Mapping[str, Any]] = {}  # by task; doit's own come back empty
 
@@ -70,6 +71,7 @@ class Reporter:
         self._counts["failed"] += 1
         SCREEN.line(f"failed    {task.name}", "bold red")
         error = getattr(fail, "error", None)
+        self._failed.append(f"failed    {task.name}" + (f": {error.what}" if error else ""))
         SCREEN.line(error_text(error) if error else fail.get_msg())
         if error and Reporter.first_error is None:
             Reporter.first_error = error
@@ -94,6 +96,7 @@ class Reporter:
         SCREEN.end()
         self._print_tables()
         self._print_evaluation()
+        self._print_failed()
         self._save_memory()
         counts = ", ".join(f"{count} {how}" for how, count in self._counts.items() if count)
         seconds = time.perf_counter() - self._start
@@ -102,6 +105,11 @@ class Reporter:
         if isinstance(sys.exc_info()[1], KeyboardInterrupt):  # doit finishes, then lets it through
             SCREEN.line("interrupted: what was made is kept, the next run goes on from there")
             raise SystemExit(INTERRUPTED) from None
+
+    def _print_failed(self) -> None:
+        """Once more, in a line each, where tables have scrolled it away."""
+        for line in self._failed if self._compared or self._evaluated else ():
+            SCREEN.line(printable(line), "bold red")
 
     def _save_memory(self) -> None:
         """What only makes the next build faster; on a full disk that build reads files again."""

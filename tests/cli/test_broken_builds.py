@@ -69,3 +69,13 @@ def test_what_was_calibrated_with_other_data_says_so(fresh: Workspace) -> None:
     said = output.partition("hint: ")[2]
     assert said.startswith("preprocess_image: of what is evaluated values are clipped at ")
     assert "calibrate with data like those that are evaluated" in said
+
+
+def test_what_failed_is_said_again_behind_the_tables(fresh: Workspace) -> None:
+    (fresh.project / "gates.yaml").write_text("- {cosine: 0.99999}\n")
+    lines = fresh.npumake("build", "digits:rdk-x5/gates", check=False).stdout.splitlines()
+    at = lines.index("failed    digits:rdk-x5/gates")
+    (what,) = (line.removeprefix("error: ") for line in lines if line.startswith("error: "))
+    assert what.endswith("; 0.99999 is asked")
+    assert lines[-2] == f"failed    digits:rdk-x5/gates: {what}"
+    assert any(line.startswith("digits on rdk-x5: float against") for line in lines[at:])
