@@ -16,6 +16,8 @@ import argparse
 from functools import partial
 from pathlib import Path
 
+from pipeline.errors import GraphError
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", type=Path, metavar="HYBRID")
@@ -51,6 +53,9 @@ def run(given: argparse.Namespace) -> int:
         print(f"Node '{one.step.name}' found, its OP type is '{one.kind}'")
         print(f"Node '{one.step.name}' is removed")
     made = given.made or given.model.with_name(f"{given.model.stem}_modified{given.model.suffix}")
-    bundle.save(made)
+    try:
+        bundle.save(made)
+    except OSError as error:
+        raise GraphError(f"cannot write: {error.strerror}", str(made)) from error
     print(f"modified model saved as {made}")
     return 0

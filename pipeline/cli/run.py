@@ -51,6 +51,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(given: argparse.Namespace) -> int:
     from pipeline.detection.carriers import carried
 
+    if given.threads is not None and given.threads < 1:
+        raise ProjectError(f"{given.threads} threads run nothing", "--threads")
     session = trust.session(given, given.model, given.name, given.threads)
     files = files_of(given.input, session.input_names)
     made = session.run(None, feeds_of(session, files, given.colors), given.offset)
@@ -60,6 +62,9 @@ def run(given: argparse.Namespace) -> int:
     if metadata is not None and metadata.outputs:
         picture = files[session.input_names[0]]
         found = _boxes(session, outputs, metadata, given, picture, labels or metadata.classes)
+    elif given.draw:
+        what, hint = "no boxes to draw", "a detector has its metadata in the file, this has none"
+        raise ProjectError(what, "--draw", hint)
     else:
         found = _classes(made[0], given.top, labels)
     print(json.dumps(found, indent=1) if given.json else _text(found))

@@ -120,6 +120,8 @@ class Session:
         path = Path(path)
         if keys and path.suffix != Bundle.suffix:
             raise GraphError(f"no `{path.suffix}` file is signed", str(path))
+        if path.is_dir():
+            raise GraphError("a directory, no model", str(path), "a project's are in its out/")
         if path.suffix not in ENGINES:
             known = ", ".join(sorted(ENGINES))
             raise GraphError(f"no engine runs a `{path.suffix}` file", str(path), f"known: {known}")

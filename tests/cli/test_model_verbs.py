@@ -77,8 +77,8 @@ def test_run_gives_the_boxes_of_the_detector_that_is_chosen_of_a_pack(
     main(["pack", "net.hybrid", "plain.hybrid", "-o", "both.hybrid"])
     Image.fromarray(np.zeros((32, 64, 3), np.uint8)).save("dark.png")
     capsys.readouterr()
-    command = ["run", "both.hybrid", "--input", "dark.png", "--draw", "drawn.png", "--json", "-m"]
-    assert main([*command, "net"]) == 0
+    command = ["run", "both.hybrid", "--input", "dark.png", "--json", "-m"]
+    assert main([*command, "net", "--draw", "drawn.png"]) == 0
     (box,) = json.loads(capsys.readouterr().out)
     assert (box["label"], box["box"]) == ("star", [16, 12, 32, 8])
     assert np.asarray(Image.open("drawn.png"))[12, 16:49].any(axis=1).all()
@@ -159,6 +159,25 @@ def test_verify_wants_a_graph_to_hold_it_against(
     said = capsys.readouterr().err
     assert said.startswith("error: ")
     assert what in said
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "what"),
+    [
+        (["run", BUNDLE, "--input", "digit.png", "--draw", "d.png"], 2, "no boxes to draw"),
+        (["run", BUNDLE, "--input", "digit.png", "--threads", "0"], 2, "0 threads run nothing"),
+        (["run", ".", "--input", "digit.png"], 3, "a directory, no model"),
+        (["modify", BUNDLE, "-r", "image_quantized", "-o", "no/x.hybrid"], 3, "cannot write"),
+    ],
+    ids=["draw", "threads", "directory", "modify"],
+)
+def test_a_slip_is_one_error(
+    out: Path, capsys: Output, command: list[str], code: int, what: str
+) -> None:
+    assert main(command) == code
+    said = capsys.readouterr().err
+    assert said.startswith(f"error: {what}")
+    assert said.count("error: ") == 1
 
 
 def test_what_is_no_bundle_is_told_what_is_one(out: Path, capsys: Output) -> None:
