@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pipeline.graph import Node, Value, array, only_consumer
+from pipeline.graph import Node, Value, array, is_given, only_consumer
 
 CLAMPS = frozenset({"Relu", "Clip"})
 # What ends in a requantisation of its own, where a clamp costs nothing.
@@ -49,7 +49,7 @@ def is_clamp(node: Node | None) -> bool:
     """Whether the node is a Relu, or a Clip with constant bounds."""
     if node is None or node.domain or node.op_type not in CLAMPS:
         return False
-    return all(array(value) is not None for value in node.inputs[1:] if value is not None)
+    return all(is_given(value) for value in node.inputs[1:] if value is not None)
 
 
 def absorbed(node: Node) -> Node | None:

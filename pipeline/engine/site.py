@@ -14,7 +14,7 @@ import numpy as np
 
 from pipeline.bundle.program import Tensor
 from pipeline.digest import Json
-from pipeline.graph import Node, Value, array, producer
+from pipeline.graph import Node, Value, is_given, producer
 from pipeline.kernels import rounding
 
 
@@ -68,7 +68,7 @@ class Rule(NamedTuple):
 
 def is_constant(value: Value | None) -> bool:
     """Whether the value is a constant, Q/DQ around it or not."""
-    while value is not None and array(value) is None:
+    while value is not None and not is_given(value):
         maker = producer(value)
         if maker is None or maker.op_type not in ("QuantizeLinear", "DequantizeLinear"):
             return False
@@ -78,7 +78,7 @@ def is_constant(value: Value | None) -> bool:
 
 def constant_parameters(node: Node) -> bool:
     """Whether everything but the first input is given in the graph."""
-    return all(array(value) is not None for value in node.inputs[1:] if value is not None)
+    return all(is_given(value) for value in node.inputs[1:] if value is not None)
 
 
 def factor(real: Any) -> dict[str, np.ndarray]:

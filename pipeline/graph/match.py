@@ -29,6 +29,11 @@ def array(value: ir.Value | None) -> np.ndarray | None:
     return value.const_value.numpy()
 
 
+def is_given(value: ir.Value | None) -> bool:
+    """Whether the value is a constant; its array is not made for it."""
+    return value is not None and value.const_value is not None and not value.is_graph_input()
+
+
 def shape(value: ir.Value) -> tuple[int, ...]:
     """The static shape. Raises GraphError when a dimension is not known."""
     dims = None if value.shape is None else tuple(value.shape)

@@ -1,4 +1,7 @@
-"""A build with nothing to do is quick: it loads neither NumPy nor ONNX, and hashes nothing."""
+"""A build with nothing to do is quick: it loads neither NumPy nor ONNX, and hashes nothing.
+
+One that only has another method runs nothing, and loads nothing of what it does not use.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,46 @@ from workspaces import Workspace
 HEAVY = {"numpy", "onnx", "onnx_ir", "onnxruntime", "jsonschema", "rich", "yaml"}
 
 
+# Imported late: what of them is executed shows by what they import.
+UNUSED = {
+    "cryptography.x509",
+    "jsonschema.validators",
+    "onnxruntime.capi",
+    "PIL.Image",
+    "pipeline.compilers.tflite",
+    "pipeline.frontends",
+    "pipeline.targets.drobotics.keys",
+}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "command", [["-m", "doit"], ["-m", "pipeline.cli.main", "list"]], ids=["doit", "list"]
 )
 def test_a_no_op_imports_no_heavy_library(built: Workspace, command: list[str]) -> None:
     built.doit()  # hashes once more what was too young to be trusted
+    run = _timed(built, command)
+    loaded = {name.split(".")[0] for name in _imported(run)}
+    assert "doit" in loaded or "list" in command
+    assert loaded & HEAVY == set()
+    assert "14 current" in run.stdout or run.stdout.count("current") == 14
+
+
+@pytest.mark.slow
+def test_another_method_loads_only_what_it_uses(built: Workspace) -> None:
+    yaml = built.project / "project.yaml"
+    yaml.write_text(yaml.read_text().replace("method: max", "method: kl"))
+    node = "digits:rdk-x5/compiled"
+    run = _timed(built, ["-m", "pipeline.cli.main", "build", node])
+    assert run.stdout.count("made  ") == 4
+    loaded = _imported(run)
+    assert "pipeline.quant.search.recipe" in loaded
+    assert loaded & UNUSED == set()
+
+
+def _timed(built: Workspace, command: list[str]) -> subprocess.CompletedProcess[str]:
     environment = {k: v for k, v in os.environ.items() if k not in ("CI", "NPUMAKE_PARANOID")}
-    run = subprocess.run(
+    return subprocess.run(
         [sys.executable, "-X", "importtime", *command],
         cwd=built.root,
         env=environment,
@@ -27,7 +62,7 @@ def test_a_no_op_imports_no_heavy_library(built: Workspace, command: list[str]) 
         text=True,
         check=True,
     )
-    loaded = {line.rpartition("|")[2].strip().split(".")[0] for line in run.stderr.splitlines()}
-    assert "doit" in loaded or "list" in command
-    assert loaded & HEAVY == set()
-    assert "14 current" in run.stdout or run.stdout.count("current") == 14
+
+
+def _imported(run: subprocess.CompletedProcess[str]) -> set[str]:
+    return {line.rpartition("|")[2].strip() for line in run.stderr.splitlines()}

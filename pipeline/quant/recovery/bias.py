@@ -38,7 +38,7 @@ from pipeline.custom.operators import NO_OPERATORS, Operators
 from pipeline.engine.mixed import float_session
 from pipeline.engine.ort import Feeds
 from pipeline.engine.parallel import side_by_side
-from pipeline.graph import Graph, Node, Value, array, part, producer, reads, shape
+from pipeline.graph import Graph, Node, Value, is_given, part, producer, reads, shape
 from pipeline.kernels.affine import per_axis
 from pipeline.quant.calibration.observe import Series
 from pipeline.quant.precision.layers import Layer, quantized_layers, set_bias
@@ -97,7 +97,7 @@ def _steps(graph: Graph, layers: Sequence[Layer]) -> list[_Step]:
             step.nodes.append(node)
     for made in layers:
         steps[depth[made.node]].layers.append(made)
-    alive = [value for value in last if array(value) is None]
+    alive = [value for value in last if not is_given(value)]
     for at, step in enumerate(steps):
         step.carried.extend(v for v in alive if _made_at(v, depth) <= at < last[v])
     return steps

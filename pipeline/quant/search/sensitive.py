@@ -29,13 +29,15 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from pipeline.engine.fusion import result
+from pipeline.engine.legs import changed
 from pipeline.engine.mixed import float_session
 from pipeline.engine.parallel import side_by_side
-from pipeline.graph import Graph, Node
+from pipeline.graph import Graph, Node, Value
 from pipeline.quant.calibration.uneven import with_wide
 from pipeline.quant.precision.grids import Grid
 from pipeline.quant.precision.plan import Plan, planned
@@ -113,11 +115,17 @@ def _noise(graph: Graph, grids: Mapping[str, Grid], bench: Bench) -> dict[str, f
 
     yardstick = Yardstick(answers(real))
     values = real.values()
-    return {
-        name: 1.0 - yardstick.figure(answers(_probe(real, name, grid))).closeness
-        for name, grid in grids.items()
-        if name in values
-    }
+    told = [name for name in grids if name in values and values[name].is_graph_output()]
+    deep = [name for name in grids if name in values and values[name].uses() and name not in told]
+
+    def lost(made: Answers) -> float:
+        return 1.0 - yardstick.figure(made).closeness
+
+    noise = {name: lost(answers(_probe(real, name, grids[name]))) for name in told}
+    change = partial(_round, grids)
+    for name, made in changed(real, deep, change, few, bench.operators):
+        noise[name] = lost(made)
+    return {name: noise[name] for name in grids if name in noise}
 
 
 def _left(noise: Mapping[str, float], chosen: Collection[str]) -> float:
@@ -134,15 +142,21 @@ def _noisiest(noise: Mapping[str, float]) -> list[str]:
 
 
 def _probe(real: Graph, name: str, grid: Grid) -> Graph:
-    """A copy that has this tensor on this grid."""
+    """A copy that has this answer on this grid."""
     made = real.copy()
     value = made.values()[name]
-    nodes = [use.node for use in tuple(value.uses())]
-    rounded = pair(made, value, grid, name).real
-    made.replace_readers(value, rounded, nodes)
-    if value.is_graph_output():
-        made.replace_output(value, rounded)
+    rounded = _round({name: grid}, made, value)
+    made.replace_output(value, rounded)
     return made
+
+
+def _round(grids: Mapping[str, Grid], graph: Graph, value: Value) -> Value:
+    """What reads this tensor reads it as its grid has it."""
+    name = str(value.name)
+    nodes = [use.node for use in tuple(value.uses())]
+    rounded = pair(graph, value, grids[name], name).real
+    graph.replace_readers(value, rounded, nodes)
+    return rounded
 
 
 def _grid(name: str, found: Recipe, target: Target) -> Grid:

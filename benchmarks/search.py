@@ -1,0 +1,58 @@
+"""How long the search for the best recipe takes, and whether it still finds the same one.
+
+    NPUMAKE_SHARED=../shared python benchmarks/search.py [--models yolox] [--targets ara240]
+                                   [--samples 64] [--method default]
+
+Of each model and chip the CPU seconds, those of all threads, what was chosen, and the digest of
+the recipe. What only makes the search faster leaves the digest as it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+
+from calibration import MODELS, prepared
+
+from pipeline.data.samples import Samples
+from pipeline.digest import of_file
+from pipeline.graph import Graph
+from pipeline.project.sections import Calibration
+from pipeline.quant.calibration.observe import observe
+from pipeline.stages.recipe import recipe
+from pipeline.targets.reader import read_target
+
+METHODS = {"best": Calibration(recipe="best"), "default": Calibration("default")}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--models", nargs="+", default=["mobilenet", "squeezenet", "yolox"])
+    parser.add_argument("--targets", nargs="+", default=["ara240", "rdk-x5"])
+    parser.add_argument("--samples", type=int, default=64)
+    parser.add_argument("--method", choices=METHODS, default="best")
+    given = parser.parse_args()
+    assert set(given.models) <= set(MODELS), f"known: {', '.join(MODELS)}"
+    for name in given.models:
+        with tempfile.TemporaryDirectory() as folder:
+            prepared(name, Path(folder), given.samples)
+            for target in given.targets:
+                row = searched(Path(folder), target, METHODS[given.method])
+                print(f"{name:<11} {target:<8} {row}", flush=True)
+
+
+def searched(folder: Path, target: str, calibration: Calibration) -> str:
+    graph, samples = Graph.load(folder / "float.onnx"), Samples.load(folder / "calibrate.npz")
+    statistics = observe(graph, samples)
+    start = time.process_time()
+    found = recipe(graph, statistics, samples, calibration, read_target(target), {})
+    taken = time.process_time() - start
+    found.save(folder / "recipe.json")
+    chosen = " + ".join((found.method, *found.switches))
+    return f"{taken:6.1f} s of CPU   {of_file(folder / 'recipe.json')[:16]}   {chosen}"
+
+
+if __name__ == "__main__":
+    main()
