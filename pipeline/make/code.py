@@ -177,8 +177,9 @@ def _module_file(name: str) -> Path | None:
     """The file of a module of ours; None for a name that is no module."""
     relative = name.split(".")[1:]
     path = PACKAGE.joinpath(*relative)
-    if path.is_dir():
-        return path / "__init__.py"
+    # Of a room that another version had, the folder may be left with what Python cached in it.
+    if (room := path / "__init__.py").is_file():
+        return room
     path = path.with_suffix(".py")
     return path if relative and path.is_file() else None
 
