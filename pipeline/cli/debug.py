@@ -1,7 +1,9 @@
 """npumake debug: which node is to blame, and the vendors' debugging functions
 
 blame names the guilty nodes first: those whose grids do not fit the numbers on them, then the most
-sensitive. All else has the names, parameters and results of the vendors' debuggers.
+sensitive. inputs tries the usual ways of normalising the samples and tells which makes a
+classifier's answers sharpest. All else has the names, parameters and results of the vendors'
+debuggers.
 
 MODEL is PROJECT[@VARIANT][:TARGET], whose own samples are used, or a calibrated .onnx file, with
 its calibration data beside: a folder <input>/*.npy or a samples.npz. Lists are bracketed,
@@ -81,6 +83,7 @@ FLAGS: dict[str, tuple[Flag, ...]] = {
         Flag(("-d", "--data_num"), {"type": int, "metavar": "N", "help": "samples; all unless"}),
         Flag(("--json",), {"action": "store_true", "help": "for machines"}),
     ),
+    "inputs": (Flag(("--json",), {"action": "store_true", "help": "for machines"}),),
     "get-sensitivity-of-nodes": (
         Flag(("-m", "--metrics"), {**METRICS, "help": f"{', '.join(NAMES)}; the first sorts"}),
         OUTPUT,
@@ -135,8 +138,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(given: argparse.Namespace) -> int:
+    from pipeline.cli.ways import ways
     from pipeline.make.memory import Memory, cache_directory
 
+    if given.function == "inputs":
+        return ways(given)
     memory = Memory(cache_directory(Path.cwd()))
     patient = _of_file(given, memory) if _is_file(given.model) else _of_project(given)
     known = {flag.names[-1].lstrip("-") for flag in FLAGS[given.function]} - {"json", "data_num"}

@@ -131,7 +131,7 @@ def preprocessing_mistake(
     """
     value = next(value for value in graph.inputs if value.name == name)
     memory = _remembered(graph)
-    fed = _fed(how, offset)
+    fed = fed_as(how, offset)
     if memory is None or len(samples) < FEWEST or len(shape(value)) != 4 or not is_float(value):
         return None
     if not np.all(fed.scale):
@@ -180,7 +180,7 @@ def _remembered(graph: Graph) -> Memory | None:
     return None
 
 
-def _fed(how: Input, offset: float) -> Fed:
+def fed_as(how: Input, offset: float) -> Fed:
     axis = 3 if how.layout == "NHWC" else 1
     spread = [-1 if index == axis else 1 for index in range(4)]
     mean, scale = (np.asarray(given, np.float64).reshape(-1) for given in (how.mean, how.scale))

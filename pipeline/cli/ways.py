@@ -1,0 +1,66 @@
+"""npumake debug inputs: which usual way of feeding makes the float model's answers sharpest."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import TYPE_CHECKING
+
+from pipeline.cli.screen import SCREEN
+from pipeline.errors import ProjectError
+
+if TYPE_CHECKING:
+    from pipeline.debug.sharpness import Tried
+    from pipeline.graph import Graph
+
+NONE = "one input of pictures in floats, and one answer of two classes or more, is what tells"
+
+
+def ways(given: argparse.Namespace) -> int:
+    """Raises ProjectError where the model's answers cannot tell."""
+    from pipeline.debug.sharpness import clearly_better
+
+    found = _tried(given)
+    if not found:
+        raise ProjectError("nothing can be told of how the model is fed", given.model, NONE)
+    best = clearly_better(found)
+    if given.json:
+        shown = [one._asdict() for one in found]
+        print(json.dumps({"tried": shown, "better": best and best.yaml}, indent=1))
+        return 0
+    SCREEN.end()
+    for one in found:
+        print(f"{one.sharpness:9.3f}  {one.yaml or '(as the project says)'}")
+    said = "another way is not clearly better" if best is None else f"clearly sharper: {best.yaml}"
+    print(said)
+    return 0
+
+
+def _tried(given: argparse.Namespace) -> tuple[Tried, ...]:
+    """Of the project's model and samples, made where they are not. Raises PipelineError."""
+    from pipeline.borders.inputs import model_inputs
+    from pipeline.cli.searched import bring_up, place_of
+    from pipeline.data.samples import Samples, made_up
+    from pipeline.debug.sharpness import sharpest
+    from pipeline.graph import Graph
+    from pipeline.project.reader import built
+    from pipeline.project.sections import Input
+
+    place = place_of(given.model, None)
+    build = place.build
+    samples = build.plan.node(place.comparison.inputs["samples"])
+    model = build.plan.node(samples.inputs["original_float"])
+    bring_up(build, {samples.name, model.name}, quiet=given.json)
+    build.memory.save()
+    graph = Graph.load(build.artifact(model))
+    said = {name: built(Input, each) for name, each in samples.params["inputs"].items()}
+    fed = [one for one in model_inputs(graph, said).values() if one.name in _names(graph)]
+    found = Samples.load(build.artifact(samples))
+    if len(fed) != 1 or made_up(found):
+        return ()
+    (one,) = fed
+    return sharpest(graph, found, one.name, one.said, one.taken.offset)
+
+
+def _names(graph: Graph) -> set[str]:
+    return {str(value.name) for value in graph.inputs}

@@ -1,0 +1,114 @@
+"""Of several ways to feed a classifier its answers tell which it was trained with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from debug.test_preprocessing import (
+    COCO,
+    DATA,
+    DIGITS,
+    DRAWN,
+    IMAGENET,
+    LINE,
+    PICTURE,
+    PLAIN,
+    made,
+    real,
+)
+from debug.test_preprocessing import source as source_of
+from workspaces import Workspace
+
+from pipeline.borders.inputs import model_inputs
+from pipeline.data.samples import Samples
+from pipeline.debug.sharpness import SWAPPED, Tried, clearly_better, sharpest
+from pipeline.graph import parse_text
+from pipeline.project.sections import FileGlob, FilePath, Files, Input, Model
+from pipeline.project.transforms import Resize
+from pipeline.stages.original_float import original_float
+
+CLASSIFIERS = DATA / "models" / "classification"
+MOBILENET = CLASSIFIERS / "mobilenet_v1_0.25_224_float.tflite"
+SQUEEZENET = CLASSIFIERS / "squeezenet1.1_winml_fp32_DERIVED.onnx"
+BGR = Files(FileGlob("x"), transforms=({"resize": Resize(mode="opencv")},), channels="bgr")
+UNIT = Input(mean=127.5, scale=1 / 127.5, layout="NHWC", type="rgb")
+BYTES = Input(mean=(103.939, 116.779, 123.68), type="bgr")
+
+
+def tried(model: Path, fed: Input, files: list[Path], how: Files = PICTURE) -> tuple[Tried, ...]:
+    file = {"model.path": (source_of(model),)}
+    said = {"*": fed}
+    graph = original_float(Model(FilePath("m")), said, file)
+    ((name, given),) = model_inputs(graph, said).items()
+    return sharpest(graph, made(model, files, name, fed, how), name, fed, given.taken.offset)
+
+
+@real
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("model", "fed", "files", "how"),
+    [
+        (MOBILENET, UNIT, IMAGENET, PICTURE),
+        (MOBILENET, UNIT, COCO, PICTURE),
+        (SQUEEZENET, BYTES, IMAGENET, BGR),
+        (CLASSIFIERS / "vww_96_float.tflite", Input(scale=1 / 255, layout="NHWC"), COCO, PICTURE),
+        (CLASSIFIERS / "cifar10_resnet8_float.tflite", Input(layout="NHWC"), COCO, PICTURE),
+        (CLASSIFIERS / "cifar10_resnet8_float.tflite", Input(layout="NHWC"), IMAGENET, PICTURE),
+        (DATA / "models/ocr/ppocr_mobile_v2_cls.onnx", LINE, COCO, PICTURE),
+        (DIGITS / "model.onnx", Input(scale=1 / 16, offset=128), DRAWN, PLAIN),
+    ],
+)
+def test_a_classifier_fed_right_is_left_alone(
+    model: Path, fed: Input, files: list[Path], how: Files
+) -> None:
+    found = tried(model, fed, files, how)
+    assert found
+    assert clearly_better(found) is None
+
+
+@real
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        Input(layout="NHWC", type="rgb"),  # not normalised
+        Input(mean=127.5, scale=1 / 127.5 / 255, layout="NHWC", type="rgb"),
+        Input(mean=0.5, scale=2.0, layout="NHWC", type="rgb"),  # meant for 0..1
+    ],
+)
+@pytest.mark.parametrize("files", [IMAGENET, COCO], ids=["imagenet", "coco"])
+def test_a_classifier_fed_wrong_is_told_the_way_it_was_trained(
+    wrong: Input, files: list[Path]
+) -> None:
+    best = clearly_better(tried(MOBILENET, wrong, files))
+    assert best is not None
+    assert best.yaml == "mean: 127.5, scale: 0.00784314"
+
+
+@real
+@pytest.mark.slow
+def test_red_and_blue_are_told_apart():
+    as_trained = tried(MOBILENET, UNIT, IMAGENET)
+    known = {one.yaml: one.sharpness for one in as_trained}
+    assert known[""] > known["mean: 127.5, scale: 0.00784314" + SWAPPED]
+
+
+def test_a_detector_tells_nothing():
+    graph = parse_text("""<ir_version: 9, opset_import: ["" : 17]>
+        agraph (float[1,3,8,8] x) => (float[1,3,8,8] y) { y = Sigmoid(x) }""")
+    zeros = np.zeros((1, 3, 8, 8), np.float32)
+    few = Samples(tuple(map(str, range(8))), lambda _: {"x": zeros})
+    assert sharpest(graph, few, "x", Input(), 0) == ()
+
+
+def test_where_no_way_is_sharp_none_is_better():
+    assert clearly_better((Tried("mean: 0, scale: 1", 0.2), Tried("", 0.01))) is None
+
+
+@pytest.mark.slow
+def test_the_verb_tells_it(fresh: Workspace) -> None:
+    said = fresh.npumake("debug", "inputs", "digits:rdk-x5").stdout
+    assert "(as the project says)" in said
+    assert said.splitlines()[-1] == "another way is not clearly better"
