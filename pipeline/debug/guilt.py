@@ -14,7 +14,8 @@ theirs. What is left is as sensitive as it is, and needs more bits.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -35,6 +36,7 @@ from pipeline.quant.precision.placement import ALIKE
 from pipeline.quant.qdq.loaded import LOAD
 
 SHOWS = 1e-6
+NEARLY = 1.25
 CHANCE = 10.0  # what rounding otherwise may save of as much
 LOW = 0.99  # the cosine of an answer below which a build is broken
 
@@ -75,7 +77,8 @@ def suspects(patient: Patient, seen: Samples | None = None) -> list[Suspect]:
         if of.fit.is_shifted or (of.fit.is_fault and saved > noticed[name])
     }
     known = _contradicted(patient, factors)
-    inherited = _inherited(patient.calibrated, {n for n, of in faults.items() if of.fit.is_clipped})
+    clipped = {name: of.fit.reach for name, of in faults.items() if of.fit.is_clipped}
+    inherited = _inherited(patient.calibrated, clipped)
     found = [
         Suspect(
             name,
@@ -142,16 +145,20 @@ def _contradicted(patient: Patient, factors: Mapping[str, float]) -> dict[str, s
     return {name: said for name, said in known.items() if name not in read} | told
 
 
-def _inherited(graph: Graph, clipped: Collection[str]) -> set[str]:
-    """Those of these nodes that stand behind another of them."""
-    reached: set[Value] = set()
+def _inherited(graph: Graph, clipped: Mapping[str, float]) -> set[str]:
+    """Those of these nodes, by reach, that stand behind another that is cut off as far, or nearly:
+    what is too large for one grid is too large for those behind it."""
+    reached: dict[Value, float] = {}
     found: set[str] = set()
     for node in graph.nodes():
-        is_behind = not reached.isdisjoint(reads(node))
-        if is_behind and node.name in clipped:
+        before = min(
+            (reached[value] for value in reads(node) if value in reached), default=math.inf
+        )
+        own = clipped.get(str(node.name), math.inf)
+        if own < math.inf and before <= NEARLY * own:
             found.add(str(node.name))
-        if is_behind or node.name in clipped:
-            reached.update(node.outputs)
+        if min(own, before) < math.inf:
+            reached.update(dict.fromkeys(node.outputs, min(own, before)))
     return found
 
 
