@@ -6,7 +6,7 @@ wait for the same custom nodes are one onnxruntime session. The others stay one 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -19,10 +19,12 @@ from pipeline.engine.port import port
 from pipeline.errors import GraphError
 from pipeline.graph import (
     Graph,
+    Made,
     Node,
     Value,
     array,
     dtype,
+    handing_out,
     is_foreign,
     part,
     producer,
@@ -44,10 +46,25 @@ def float_session(
     graph: Graph, operators: Operators = NO_OPERATORS, fusion: Fusion = "integers"
 ) -> FloatSession:
     """The graph ready to run. Raises GraphError for an operator that nobody implements."""
-    if not any(is_foreign(node) for node in graph.model.graph.all_nodes()):
+    if _is_plain(graph):
         return OrtSession(graph.to_bytes(), fusion=fusion)
     require(graph, operators)
     return MixedSession(graph, operators, fusion)
+
+
+def watching_session(
+    graph: Graph, handed: Iterable[str | Made], operators: Operators = NO_OPERATORS
+) -> FloatSession:
+    """The same, whose outputs are these. Raises GraphError."""
+    model = handing_out(graph, handed)
+    if _is_plain(graph):
+        return OrtSession(model)
+    require(graph, operators)
+    return MixedSession(Graph.from_bytes(model), operators)
+
+
+def _is_plain(graph: Graph) -> bool:
+    return not any(is_foreign(node) for node in graph.model.graph.all_nodes())
 
 
 class MixedSession:

@@ -11,6 +11,7 @@ import pipeline.graph.late  # noqa: F401  # before anything else imports onnx-ir
 from pipeline.graph.branches import inline
 from pipeline.graph.build import Building, Tensor
 from pipeline.graph.graph import Graph, Node, Value
+from pipeline.graph.handout import Made, handing_out
 from pipeline.graph.marks import is_kept_float, keep_float, tell, told
 from pipeline.graph.match import (
     array,
@@ -40,6 +41,7 @@ __all__ = [
     "Beside",
     "Building",
     "Graph",
+    "Made",
     "Node",
     "Piece",
     "Tensor",
@@ -53,6 +55,7 @@ __all__ = [
     "derived",
     "dtype",
     "files_beside",
+    "handing_out",
     "in_single",
     "inline",
     "inside",

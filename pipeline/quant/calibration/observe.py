@@ -17,7 +17,7 @@ from typing import Protocol
 import numpy as np
 
 from pipeline.custom.operators import NO_OPERATORS, Operators
-from pipeline.engine.mixed import float_session
+from pipeline.engine.mixed import watching_session
 from pipeline.engine.ort import Feeds, Writer
 from pipeline.engine.parallel import side_by_side, threads
 from pipeline.graph import Graph
@@ -27,7 +27,7 @@ from pipeline.quant.calibration.layout import Layout
 from pipeline.quant.calibration.reach import Reach
 from pipeline.quant.calibration.statistics import Statistics
 from pipeline.quant.calibration.tally import Tally
-from pipeline.quant.calibration.views import View, hand_out, view_of
+from pipeline.quant.calibration.views import View, handed_out, view_of
 from pipeline.quant.precision.placement import observed
 
 CEILING = 1 << 28  # bytes of watched tensors: of one run, and so of all threads at once
@@ -93,9 +93,7 @@ def _observed(
     first: int,
     ceiling: int,
 ) -> Statistics:
-    watched = graph.copy()
-    hand_out(watched, views)
-    session = float_session(watched, operators)
+    session = watching_session(graph, handed_out(graph, views), operators)
     layout = Layout(views)
     tally = Tally(layout)
     at_once = max(1, min(threads(), ceiling // (4 * layout.elements)))

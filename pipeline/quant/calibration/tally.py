@@ -139,10 +139,11 @@ class Tally:
         return Statistics(tensors, channels, samples, tuple(numbers))
 
     def _refuse_infinite(self, own: Extremes) -> None:
-        names = list(self._layout.views)
-        for row in np.flatnonzero(~np.isfinite(own.low) | ~np.isfinite(own.high)):
+        finite = np.isfinite(own.low) & np.isfinite(own.high)
+        if not finite.all():
+            row = int(np.argmin(finite))
             what = f"the float model gives no finite number: {own.low[row]} .. {own.high[row]}"
-            raise NotFiniteError(what, names[row])
+            raise NotFiniteError(what, list(self._layout.views)[row])
 
     def _widen(self, needed: npt.NDArray[np.int32]) -> None:
         rows = np.flatnonzero(needed > self._exponents)

@@ -17,14 +17,14 @@ padding is not like the rest: of their elements those of one channel out of s ar
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from pipeline.engine.fusion import bounds, is_clamp
-from pipeline.graph import Graph, Value, producer, shape
+from pipeline.graph import Graph, Made, Value, producer, shape
 from pipeline.kernels.arrays import Int64
 
 ENOUGH = 4096  # elements of a tensor, of one sample, that tell how its values are spread
@@ -102,24 +102,13 @@ def _on_edge(length: int, seen: int, step: int) -> npt.NDArray[np.bool_]:
     return (at == 0) | (at == length - 1)
 
 
-def hand_out(graph: Graph, views: Mapping[str, View]) -> None:
-    """Make the pieces of the tensors, by name, the outputs of `graph`, one behind the other."""
-    values = graph.values()
-    handed: list[str] = []
+def handed_out(graph: Graph, views: Mapping[str, View]) -> Iterator[str | Made]:
+    """The pieces of the tensors of `graph`, by name, one behind the other."""
     for name, view in views.items():
-        value, maker = values[name], producer(values[name])
-        if len(view.pieces) == 1 or maker is None:
-            handed.append(name)
+        if len(view.pieces) == 1:
+            yield name
             continue
         step = _step(view.shape)
-        largest = graph.insert("GlobalMaxPool", [value], f"{name}.largest", maker)
-        some = graph.insert(
-            "MaxPool",
-            [value],
-            f"{name}.some",
-            maker,
-            kernel_shape=[1, 1],
-            strides=[step, step],
-        )
-        handed += [str(largest.name), str(some.name)]
-    graph.expose(handed)
+        yield Made(graph.free_name(f"{name}.largest"), "GlobalMaxPool", name)
+        grid = {"kernel_shape": [1, 1], "strides": [step, step]}
+        yield Made(graph.free_name(f"{name}.some"), "MaxPool", name, grid)
