@@ -16,7 +16,6 @@ What is fused (Fusion):
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
@@ -54,7 +53,8 @@ def _refusals() -> tuple[type[Exception], ...]:
 
 def _trouble() -> tuple[type[Exception], ...]:
     """What it raises of a model that it may take with fewer fusions."""
-    return (RuntimeError, onnxruntime.capi.onnxruntime_pybind11_state.Fail)
+    state = onnxruntime.capi.onnxruntime_pybind11_state
+    return (RuntimeError, state.Fail, state.NotImplemented)
 
 
 class OrtSession:
@@ -147,20 +147,33 @@ def optimized_by_onnxruntime(model: bytes) -> bytes:
         return file.read_bytes()
 
 
+# What a session is tried with, one way after the other: how far it is optimized, and its entries.
+_WAYS: tuple[tuple[str, Mapping[str, str]], ...] = (
+    ("ORT_ENABLE_ALL", {}),
+    # Laying convolutions out in blocks, it loses an answer that an Add behind reads too.
+    ("ORT_ENABLE_EXTENDED", {}),
+    # Without VNNI it stumbles over a zero point that two weights share: floats then, as written.
+    ("ORT_ENABLE_EXTENDED", {"session.disable_quant_qdq": "1"}),
+    # There it has no QGemm of int8 by uint8 either, while all of int8 by int8 is exact as it is.
+    ("ORT_ENABLE_ALL", {"session.x64quantprecision": "0", "session.qdqisint8allowed": "1"}),
+)
+
+
 def _session(model: bytes, options: onnxruntime.SessionOptions) -> onnxruntime.InferenceSession:
     def opened() -> onnxruntime.InferenceSession:
         cpu = ["CPUExecutionProvider"]
         return onnxruntime.InferenceSession(model, options, providers=cpu, enable_fallback=0)
 
-    try:
+    levels = onnxruntime.GraphOptimizationLevel
+    if options.graph_optimization_level != levels.ORT_ENABLE_ALL:
         return opened()
-    except _trouble():
-        if options.graph_optimization_level != onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL:
-            raise
-    # Laying convolutions out in blocks, it loses an answer that an Add behind reads too.
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
-    with suppress(*_trouble()):
-        return opened()
-    # Without VNNI it stumbles over a zero point that two weights share: floats then, as written.
-    options.add_session_config_entry("session.disable_quant_qdq", "1")
-    return opened()
+    refused: list[Exception] = []
+    for level, entries in _WAYS:
+        options.graph_optimization_level = getattr(levels, level)
+        for key, value in entries.items():
+            options.add_session_config_entry(key, value)
+        try:
+            return opened()
+        except _trouble() as error:
+            refused.append(error)
+    raise refused[0]
