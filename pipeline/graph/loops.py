@@ -116,7 +116,11 @@ def _guard(body: onnx.GraphProto, name: str) -> None:
     made = [f"{GUARD}{name} {role}" for role in ("most", "there", "part", "within", "on")]
     most, there, part, within, on = made
     held = {most: np.array(MOST_TURNS, np.int64), there: np.array([True])}
-    body.initializer.extend(onnx.numpy_helper.from_array(x, n) for n, x in held.items())
+    # Nodes, no initializers: those of a model of an early IR would have to be inputs too.
+    body.node.extend(
+        onnx.helper.make_node("Constant", [], [n], value=onnx.numpy_helper.from_array(x))
+        for n, x in held.items()
+    )
     body.node.extend(
         [
             onnx.helper.make_node("Div", [body.input[0].name, most], [part]),
