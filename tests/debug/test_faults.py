@@ -47,7 +47,7 @@ RIGHT = [
     for path in FAULTS.MODELS
     if path in SMALL or (path != UNLIKE and os.environ.get("NPUMAKE_EVERY"))
 ]
-FEW = ("classification/vww_96_float.tflite", "classification/vww_96_int8.tflite")
+FEW = ("classification/vww_96_int8.tflite",)
 
 
 @pytest.mark.parametrize("chip", CHIPS)
