@@ -47,7 +47,9 @@ RIGHT = [
     for path in FAULTS.MODELS
     if path in SMALL or (path != UNLIKE and os.environ.get("NPUMAKE_EVERY"))
 ]
-FEW = ("classification/vww_96_int8.tflite",)
+FEW = ["classification/vww_96_int8.tflite"]
+if os.environ.get("NPUMAKE_EVERY"):
+    FEW.append("classification/vww_96_float.tflite")
 
 
 @pytest.mark.parametrize("chip", CHIPS)
