@@ -26,7 +26,10 @@ from pipeline.make.tasks import run_doit
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "tasks", nargs="*", metavar="PROJECT", help="or its folder, or a node, see npumake list"
+        "tasks",
+        nargs="*",
+        metavar="PROJECT",
+        help="or its folder, a node (npumake list), an artifact",
     )
     parser.add_argument("-n", type=int, default=0, metavar="N", help="nodes to make at a time")
     parser.add_argument("--paranoid", action="store_true", help="read every file again")

@@ -29,20 +29,36 @@ def project_directories(here: Path) -> tuple[Path, ...]:
 
 def places(names: Sequence[str]) -> dict[Path, list[str]]:
     """The folders to look from, and the names to look for there: a project or a node may be called
-    by its project's folder, `../digits:rdk-x5/calibrated`; all that is here, where none is named.
+    by its project's folder, `../digits:rdk-x5/calibrated`, and a node by the file that it makes;
+    all that is here, where none is named.
     """
     here = Path.cwd()
     nearby = set(project_directories(here))
     found: dict[Path, list[str]] = {} if names else {here: []}
     for name in names:
-        said = re.split("[:@]", name, maxsplit=1)[0]
-        folder = Path(os.path.abspath(said))
-        if said and (folder / "project.yaml").is_file():
-            at = here if folder in nearby else folder
-            found.setdefault(at, []).append(folder.name + name[len(said) :])
-        else:
-            found.setdefault(here, []).append(name)
+        folder, called = _called(name)
+        at = here if folder is None or folder in nearby else folder
+        found.setdefault(at, []).append(called)
     return found
+
+
+def _called(name: str) -> tuple[Path | None, str]:
+    """The folder of the project that is meant, and what its build calls it, made or not; a name
+    that says no folder is as it is."""
+    said = re.split("[:@]", name, maxsplit=1)[0]
+    folder = Path(os.path.abspath(said))
+    if said and (folder / "project.yaml").is_file():
+        return folder, folder.name + name[len(said) :]
+    file = Path(os.path.abspath(name))
+    # An artifact lies in its project's out/ or out/@variant/.
+    above = (folder for folder in file.parents if (folder / "project.yaml").is_file())
+    around = None if ":" in name else next(above, None)
+    for _, build in builds(around) if around else ():
+        if isinstance(build, Build):
+            for node in build.plan.nodes:
+                if build.artifact(node) == file:
+                    return around, node.name
+    return None, name
 
 
 def place(name: str) -> tuple[Path, str]:

@@ -1,18 +1,21 @@
-"""npumake run: a picture through a model; its classes, or the boxes of a detector
+"""npumake run: a picture through a model; its classes, the boxes of a detector, or what it gives
 
 example:
   npumake run out/mobilenet.rdk-x5.hybrid --input cat.jpg --labels labels.txt
   npumake run out/yolo.ara240.hybrid --input street.jpg --draw boxes.png
-  npumake run model.onnx --input a=one.npy --input b=two.npy --json
+  npumake run model.onnx --input a=one.npy --input b=two.npy --save answers.npz
 
 A picture is stretched to what the input takes and fed as pixel - offset. Boxes need the metadata
-of a detector in the file. Code that a file brings runs only with --allow-code.
+of a detector in the file; of any other model with more to give than one score a class, the outputs
+are told. Code that a file brings runs only with --allow-code.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +46,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--offset", type=int, default=128, help="taken off a pixel, 128")
     parser.add_argument("--score", type=float, default=0.5, help="of a box, at least; 0.5")
     parser.add_argument("--draw", type=Path, metavar="FILE", help="the picture with its boxes")
+    parser.add_argument("--save", type=Path, metavar="FILE.npz", help="every output, as it is")
     parser.add_argument("--threads", type=int, metavar="N")
     parser.add_argument("--json", action="store_true", help="for machines")
     trust.arguments(parser)
@@ -57,6 +61,8 @@ def run(given: argparse.Namespace) -> int:
     files = files_of(given.input, session.input_names)
     made = session.run(None, feeds_of(session, files, given.colors), given.offset)
     outputs = dict(zip(session.output_names, made, strict=True))
+    if given.save:
+        _save(given.save, outputs)
     metadata, classes = carried(given.model, given.name, keys_of(given))
     labels = _lines(given.labels) if given.labels else classes
     if metadata is not None and metadata.outputs:
@@ -65,8 +71,10 @@ def run(given: argparse.Namespace) -> int:
     elif given.draw:
         what, hint = "no boxes to draw", "a detector has its metadata in the file, this has none"
         raise ProjectError(what, "--draw", hint)
-    else:
+    elif len(made) == 1 and made[0].size == max(made[0].shape, default=1):
         found = _classes(made[0], given.top, labels)
+    else:
+        found = _outputs(outputs)
     print(json.dumps(found, indent=1) if given.json else _text(found))
     return 0
 
@@ -107,6 +115,34 @@ def _classes(scores: np.ndarray, count: int, labels: tuple[str, ...]) -> list[di
         {"class": int(at), "label": _label(labels, int(at)), "score": float(flat[at])}
         for at in np.argsort(-flat.astype(np.float64), kind="stable")[: max(count, 0)]
     ]
+
+
+def _outputs(outputs: Mapping[str, np.ndarray]) -> list[dict[str, Any]]:
+    import numpy as np
+
+    def figures(values: np.ndarray) -> dict[str, float]:
+        real = values[np.isfinite(values)].astype(np.float64) if values.size else values
+        return {"min": real.min(), "mean": real.mean(), "max": real.max()} if real.size else {}
+
+    return [
+        {"output": name, "type": str(values.dtype), "shape": list(values.shape)}
+        | {what: float(figure) for what, figure in figures(values).items()}
+        for name, values in outputs.items()
+    ]
+
+
+def _save(file: Path, outputs: Mapping[str, np.ndarray]) -> None:
+    """As numpy.savez, whatever an output is called."""
+    import numpy as np
+
+    from pipeline.cache.publish import replacing
+
+    if file.suffix != ".npz":
+        raise ProjectError("the outputs are saved as .npz", "--save", f"{file.stem}.npz")
+    with replacing(file) as temporary, zipfile.ZipFile(temporary, "w") as archive:
+        for name, values in outputs.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, values, allow_pickle=False)
 
 
 def _label(labels: tuple[str, ...], index: int) -> str:
@@ -154,8 +190,14 @@ def _boxes(
 
 
 def _text(found: list[dict[str, Any]]) -> str:
-    return "\n".join(
-        f"{one['score']:10.4f}  {one['class']:5}  {one['label']}"
-        + (f"  x, y, width, height = {one['box']}" if "box" in one else "")
-        for one in found
-    )
+    return "\n".join(_output(one) if "output" in one else _scored(one) for one in found)
+
+
+def _output(one: dict[str, Any]) -> str:
+    figures = (f"  {what} {one[what]:.6g}" for what in ("min", "mean", "max") if what in one)
+    return f"{one['output']}: {one['type']}{one['shape']}{''.join(figures)}"
+
+
+def _scored(one: dict[str, Any]) -> str:
+    box = f"  x, y, width, height = {one['box']}" if "box" in one else ""
+    return f"{one['score']:10.4f}  {one['class']:5}  {one['label']}{box}"

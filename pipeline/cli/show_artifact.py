@@ -78,26 +78,19 @@ def found(name: str) -> tuple[Path, Json]:
     path = Path(name)
     if is_handed_over(path):
         return path, None
+    here, called = place(name)
     known: dict[str, tuple[Build, Node]] = {}
-    here, name = (_project(path), name) if path.is_file() else place(name)
     for _, build in builds(here):
         if isinstance(build, Build):
             known |= {node.name: (build, node) for node in build.plan.nodes}
-    if path.is_file():
-        named = [n for n, (b, node) in known.items() if b.artifact(node) == path.absolute()]
-        return path, _document(*known[named[0]]) if named else None
-    if name not in known:
+    if called in known:
+        build, node = known[called]
+        if not build.artifact(node).is_file():
+            raise ProjectError(f"`{name}` has not been made", hint=f"npumake build {name}")
+        return build.artifact(node), _document(build, node)
+    if not path.is_file():
         raise ProjectError(f"no file and no node `{name}`", hint=did_you_mean(name, known))
-    build, node = known[name]
-    if not build.artifact(node).is_file():
-        raise ProjectError(f"`{name}` has not been made", hint=f"npumake build {name}")
-    return build.artifact(node), _document(build, node)
-
-
-def _project(path: Path) -> Path:
-    """The project around an artifact, which lies in its out/ or out/@variant/."""
-    above = path.absolute().parents
-    return next((folder for folder in above if (folder / "project.yaml").is_file()), above[0])
+    return path, None
 
 
 def _document(build: Build, node: Node) -> Json:

@@ -4,6 +4,7 @@ example:
   npumake why                          # every node that is not current
   npumake why digits:rdk-x5/calibrated
   npumake why digits@p999              # a variant
+  npumake why out/quantized.rdk-x5.onnx
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ from pipeline.make.build import State
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "nodes", nargs="*", metavar="NODE", help="or projects, or their folders; all when none"
+        "nodes",
+        nargs="*",
+        metavar="NODE",
+        help="artifacts, projects, or their folders; all when none",
     )
     parser.add_argument("--json", action="store_true", help="for machines")
 

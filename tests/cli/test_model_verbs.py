@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from cli.detectors import compiled_detector, detector
 from PIL import Image
@@ -84,6 +85,29 @@ def test_run_gives_the_boxes_of_the_detector_that_is_chosen_of_a_pack(
     assert np.asarray(Image.open("drawn.png"))[12, 16:49].any(axis=1).all()
     assert main([*command, "plain"]) == 0
     assert {one["label"] for one in json.loads(capsys.readouterr().out)} == {""}
+
+
+def test_run_tells_and_saves_what_is_no_score_of_a_class(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = "g (float[1, 2, 3] x) => (float[1, 2, 3] file, bool[1, 2, 3] sign) "
+    text += "{ file = Neg (x) sign = Less (x, file) }"
+    onnx.save(
+        onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 13]>{text}'), "net.onnx"
+    )
+    given = np.array([[[-1, 2, np.nan], [4, -5, 6]]], np.float32)
+    np.save("x.npy", given)
+    assert main(["run", "net.onnx", "--input", "x.npy", "--save", "made.npz"]) == 0
+    first, second = lines(capsys)
+    assert first == "file: float32[1, 2, 3]  min -6  mean -1.2  max 5"
+    assert second.startswith("sign: bool[1, 2, 3]")
+    with np.load("made.npz") as saved:
+        np.testing.assert_array_equal(saved["file"], -given)
+        np.testing.assert_array_equal(saved["sign"], given < -given)
+    assert main(["run", "net.onnx", "--input", "x.npy", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["shape"] == [1, 2, 3]
+    assert main(["run", "net.onnx", "--input", "x.npy", "--save", "made.txt"]) == 2
 
 
 def test_run_wants_a_file_for_every_input_by_a_name_it_has(out: Path, capsys: Output) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from workspaces import Workspace
@@ -48,6 +49,19 @@ def test_a_folder_is_known_from_anywhere(here, capsys, tmp_path, monkeypatch) ->
     node = f"{here.project}:rdk-x5/quantized"
     assert main(["diff", node, node]) == 0
     assert capsys.readouterr().out == "no difference\n"
+
+
+def test_a_node_is_known_by_its_artifact_too(here, capsys, tmp_path, monkeypatch) -> None:
+    artifact = here.project / "out" / "quantized.rdk-x5.onnx"
+    elsewhere = Workspace(tmp_path)
+    built = elsewhere.npumake("build", f"{artifact}")
+    assert re.fullmatch(r"\d current in .*", built.stdout.splitlines()[-1])
+    monkeypatch.chdir(tmp_path)
+    assert main(["why", f"{artifact}"]) == 0
+    assert capsys.readouterr().out == "digits:rdk-x5/quantized  current\n"
+    artifact.unlink()
+    assert main(["why", f"{artifact}"]) == 0
+    assert capsys.readouterr().out.startswith("digits:rdk-x5/quantized  cached\n")
 
 
 def test_build_takes_a_folder_and_leaves_nothing_where_it_was_typed(here, tmp_path) -> None:
