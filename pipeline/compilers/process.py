@@ -36,13 +36,19 @@ def refuse_failure(
     """Raises StageError, with what the compiler called `name` said, where its exit status is not 0
     or one of its products is not there."""
     said = [line for line in lines if line.strip()]
-    errors = [line for line in said if "error:" in line][:TOLD] or said[-TOLD:]
-    last = "\n".join(line[:WIDEST] for line in errors)
+    errors = [line for line in said if "error:" in line] or _raised(said) or said[-TOLD:]
+    last = "\n".join(line[:WIDEST] for line in errors[:TOLD])
     if status:
         raise StageError(f"{name} fails with exit status {status}:\n{last}", where)
     for product in products:
         if not product.is_file():
             raise StageError(f"{name} succeeds and leaves no {product.name}:\n{last}", where)
+
+
+def _raised(said: Sequence[str]) -> list[str]:
+    """Of a script that ends with a traceback: the exception, and not the way to it."""
+    begins = [at for at, line in enumerate(said) if line.startswith("Traceback (most recent call")]
+    return [line for line in said[begins[-1] + 1 :] if line[:1] != " "] if begins else []
 
 
 def require(distribution: str) -> str:

@@ -79,6 +79,10 @@ def test_the_script_of_a_target_is_run_with_its_model_and_what_it_is_told(
     ("act", "words"),
     [
         ("sys.exit(3)", "rknn-toolkit2 fails with exit status 3:\nas it was told"),
+        (
+            "raise OSError('no memory')",
+            "rknn-toolkit2 fails with exit status 1:\nOSError: no memory",
+        ),
         ("", "rknn-toolkit2 succeeds and leaves no model.rknn:\nas it was told"),
     ],
 )
