@@ -36,7 +36,8 @@ def read(file: Path) -> bytes:
 
 def fed(file: Path, port: Port, colors: str | None = None) -> np.ndarray:
     """An array for the port. A picture is stretched to its height and width, in `colors` (gray for
-    one channel, else rgb), uint8; numbers come as `.npy` or bare. Raises ProjectError."""
+    one channel, else rgb), uint8; numbers come as `.npy` or bare, and real ones stay real: codes
+    are made of them by who knows the scale. Raises ProjectError."""
     shape = closed(port)
     if file.suffix.lower() in PICTURES:
         return _picture(read(file), file.name, shape, colors)
@@ -45,7 +46,12 @@ def fed(file: Path, port: Port, colors: str | None = None) -> np.ndarray:
     if found.size != np.prod(shape):
         what = f"{list(found.shape)}, where `{port.name}` takes {list(shape)}"
         raise ProjectError(what, str(file))
-    return found.reshape(shape).astype(found.dtype if found.dtype == np.uint8 else port.dtype)
+    takes_codes, is_real = port.dtype.kind in "iu", found.dtype.kind == "f"
+    if found.dtype != np.uint8:
+        given, found = found, found.astype(np.float32 if takes_codes and is_real else port.dtype)
+        if takes_codes and not is_real and (given != found).any():
+            raise ProjectError(f"it has numbers that {port.dtype} does not hold", str(file))
+    return found.reshape(shape)
 
 
 def closed(port: Port) -> tuple[int, ...]:

@@ -47,6 +47,19 @@ def test_numbers_are_fed_as_they_lie_in_the_file(tmp_path):
     assert (found.dtype, found.shape) == (np.float32, (1, 2, 3))
 
 
+def test_real_numbers_for_codes_stay_real_and_whole_ones_that_do_not_fit_are_refused(tmp_path):
+    codes = Port("x", [2], "tensor(int8)")
+    np.save(tmp_path / "real.npy", np.array([0.4, -1.6]))
+    np.save(tmp_path / "whole.npy", np.array([127, -128]))
+    np.save(tmp_path / "wide.npy", np.array([127, 128]))
+    real = fed(tmp_path / "real.npy", codes)
+    np.testing.assert_array_equal(real, np.array([0.4, -1.6], np.float32), strict=True)
+    whole = fed(tmp_path / "whole.npy", codes)
+    np.testing.assert_array_equal(whole, np.array([127, -128], np.int8), strict=True)
+    with pytest.raises(ProjectError, match="that int8 does not hold"):
+        fed(tmp_path / "wide.npy", codes)
+
+
 @pytest.mark.parametrize(
     ("name", "shape", "colors", "what"),
     [
