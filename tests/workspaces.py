@@ -7,14 +7,20 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TypeVar
 
 import numpy as np
 
 from pipeline import digest
+from pipeline.make.declarations import stages
+from pipeline.make.memory import Memory
 
+T = TypeVar("T")
 REPO = Path(__file__).parents[1]
 
 
@@ -24,6 +30,11 @@ def shared_data() -> Path:
     A test that needs them skips, visibly, where the folder does not exist.
     """
     return Path(os.environ.get("NPUMAKE_SHARED", REPO.parent / "shared")) / "data"
+
+
+def few(cases: Iterable[T], wanted: Callable[[T], object]) -> list[T]:
+    """Of heavy cases that are alike those CI takes the time for; by NPUMAKE_EVERY=1 all."""
+    return [case for case in cases if os.environ.get("NPUMAKE_EVERY") or wanted(case)]
 
 
 @dataclass(frozen=True)
@@ -73,11 +84,38 @@ def made(run: subprocess.CompletedProcess[str], how: str) -> set[str]:
     return {re.sub("^[^:@]+:?", "", name) for name in names}
 
 
-def lay_out(root: Path, name: str = "digits") -> Workspace:
-    """The project of that name in an empty workspace."""
-    workspace = Workspace(root, name)
-    workspace.project.parent.mkdir(parents=True)
+@cache
+def _memos() -> Mapping[str, bytes]:
+    with TemporaryDirectory() as folder:
+        memory = Memory(Path(folder))
+        for stage in stages(memory).values():
+            memory.code.closure(stage.module)
+        memory.save()
+        names = ("sources.json", "stages.json")
+        return {name: Path(folder, name).read_bytes() for name in names}
+
+
+def remember_code(folder: Path) -> None:
+    """What another build left in `cache/` there of our own code, by content: no artifact of it.
+
+    Parsing the package takes half of the first build of a small project.
+    """
+    (folder / "cache").mkdir(parents=True, exist_ok=True)
+    for name, data in _memos().items():
+        (folder / "cache" / name).write_bytes(data)
+
+
+def lay_out_none(root: Path, name: str = "digits") -> Workspace:
+    """A workspace with no project, which is to be of that name."""
+    (root / "projects").mkdir(parents=True)
     shutil.copy(REPO / "dodo.py", root)
+    remember_code(root)
+    return Workspace(root, name)
+
+
+def lay_out(root: Path, name: str = "digits") -> Workspace:
+    """The project of that name in a workspace where nothing is built."""
+    workspace = lay_out_none(root, name)
     ignored = shutil.ignore_patterns("out", ".doit.db*", "__pycache__")
     shutil.copytree(REPO / "projects" / name, workspace.project, ignore=ignored)
     return workspace

@@ -194,16 +194,16 @@ WRONG: dict[str, tuple[Callable[[Workspace], None], int, list[str]]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", WRONG)
-def test_one_clear_error(fresh: Workspace, name: str) -> None:
+def test_one_clear_error(built: Workspace, name: str) -> None:
     change, code, expected = WRONG[name]
-    change(fresh)
-    run = fresh.npumake("build", check=False)
+    change(built)
+    run = built.npumake("build", check=False)
     output = run.stdout + run.stderr
     assert [text for text in expected if text not in output] == [], output
     assert run.returncode == code
     assert output.count("error: ") == 1
     assert "Traceback" not in output
-    assert not list((fresh.project / "out").glob(".tmp*"))
+    assert not list((built.project / "out").glob(".tmp*"))
 
 
 @pytest.mark.slow

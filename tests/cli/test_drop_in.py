@@ -61,14 +61,18 @@ STAGES = ("original_float", "optimized_float", "calibrated", "quantized")
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A vendor's folder, as a user has it; the shell stands above it."""
+def here(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    """A vendor's folder, as a user has it; the shell stands above it.
+
+    One store for all tests: what one has built the others recall."""
     folder = tmp_path / "mapper"
     folder.mkdir()
     shutil.copy(DIGITS / "model.onnx", folder / "digits.onnx")
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("CI", raising=False)
-    monkeypatch.delenv("NPUMAKE_CACHE", raising=False)
+    monkeypatch.setenv("NPUMAKE_CACHE", str(tmp_path_factory.getbasetemp() / "drop_in"))
     monkeypatch.setenv("PYTHONPATH", str(REPO))
     return folder
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import jsonschema
 import numpy as np
 import pytest
-from workspaces import REPO, Workspace, shared_data
+from workspaces import REPO, Workspace, remember_code, shared_data
 
 from pipeline.cli.main import main
 from pipeline.frontends import FRONTENDS
@@ -44,6 +44,7 @@ def model_of(tmp_path: Path, text: str) -> Path:
 
 
 def build(directory: Path, module: str = "pipeline.cli.main", *arguments: str) -> str:
+    remember_code(directory)
     run = subprocess.run(
         [sys.executable, "-m", module, *(arguments or ["build"])],
         cwd=directory,

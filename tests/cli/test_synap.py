@@ -34,8 +34,12 @@ quantization:
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A user's folder, with normalised samples; the shell stands above it."""
+def here(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    """A user's folder, with normalised samples; the shell stands above it.
+
+    One store for all tests: what one has built the others recall."""
     folder = tmp_path / "net"
     (folder / "arrays").mkdir(parents=True)
     shutil.copy(DIGITS / "model.onnx", folder / "digits.onnx")
@@ -46,8 +50,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("KIND", "arrays")
     monkeypatch.setenv("PYTHONPATH", str(REPO))
-    for name in ("CI", "NPUMAKE_CACHE"):
-        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("NPUMAKE_CACHE", str(tmp_path_factory.getbasetemp() / "synap"))
+    monkeypatch.delenv("CI", raising=False)
     return folder
 
 
@@ -67,7 +71,8 @@ def convert(*arguments: str, code: int = 0) -> str:
     return synap("convert", *model, *arguments, code=code)
 
 
-def test_convert_leaves_the_documented_files_and_makes_nothing_twice(here: Path):
+def test_convert_leaves_the_documented_files_and_makes_nothing_twice(here: Path, monkeypatch):
+    monkeypatch.delenv("NPUMAKE_CACHE")
     assert "Conversion successful" in convert("--meta", "net/meta.yaml")
     assert {file.name for file in Path("out").iterdir()} == {
         *("model.hybrid", "model_info.txt", "quantization_info.yaml", "quantization_entropy.txt"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import zipfile
 from dataclasses import astuple
 from pathlib import Path
@@ -12,7 +11,7 @@ import numpy as np
 import pytest
 from data.snapshots import pictures, write
 from detection.heads import SIDE, document, head, hint, props
-from workspaces import REPO, Workspace
+from workspaces import Workspace, lay_out_none
 
 from pipeline.bundle.archive import Bundle
 from pipeline.detection.carriers import labels_in, metadata_in
@@ -26,15 +25,15 @@ pytestmark = pytest.mark.slow
 
 
 def laid_out(root: Path, form: str, **metadata: object) -> Workspace:
-    studio = root / "projects" / "digits" / "studio"
+    workspace = lay_out_none(root)
+    studio = workspace.project / "studio"
     studio.mkdir(parents=True)
-    shutil.copy(REPO / "dodo.py", root)
     (studio / "m.onnx").write_bytes(head(edgefirst=props(**metadata)))
     params = {"input_shape": [SIDE, SIDE]}
     write(studio, params, {}, {"images": pictures(9, (3, SIDE, SIDE))}, "s.safetensors")
     (studio / "form.yaml").write_text(form)
     (studio.parent / "project.yaml").write_text("dialect: ara2\nconfig: studio/form.yaml\n")
-    return Workspace(root)
+    return workspace
 
 
 FORM = "model: m.onnx\nint16_mode: int8\ncalibration: s.safetensors\n"

@@ -8,7 +8,7 @@ from zipfile import ZipFile
 import numpy as np
 import pytest
 import yaml
-from workspaces import REPO, Workspace, lay_out
+from workspaces import REPO, Workspace, few, lay_out
 
 from pipeline.errors import GraphError
 from pipeline.runtime import Session
@@ -41,7 +41,9 @@ def test_digits_compiled_answer_as_the_quantized_graph_does(tmp_path, target, su
     assert np.mean(np.argmax(exact, -1) == np.argmax(wanted, -1)) >= 0.99
 
 
-@pytest.mark.parametrize("target", ["ethos-u55-128", "ethos-u65-256", "ethos-u85-256"])
+@pytest.mark.parametrize(
+    "target", few(["ethos-u55-128", "ethos-u65-256", "ethos-u85-256"], "ethos-u85-256".__eq__)
+)
 def test_vela_puts_all_of_digits_on_the_npu(tmp_path, target):
     pytest.importorskip("ethosu", reason="ethos-u-vela is not installed")
     workspace = built(tmp_path, target)

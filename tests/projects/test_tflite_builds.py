@@ -8,7 +8,7 @@ import shutil
 import numpy as np
 import pytest
 import yaml
-from workspaces import REPO, Workspace, shared_data
+from workspaces import lay_out_none, shared_data
 
 from pipeline.runtime import Session
 
@@ -33,10 +33,9 @@ BUILDS = [
     ("model", "fed", "shape", "method", "least"), BUILDS, ids=[build[0] for build in BUILDS]
 )
 def test_a_model_builds_into_a_bundle_that_runs(tmp_path, model, fed, shape, method, least):
-    workspace = Workspace(tmp_path)
-    project = tmp_path / "projects" / "m"
+    workspace = lay_out_none(tmp_path, "m")
+    project = workspace.project
     (project / "samples").mkdir(parents=True)
-    shutil.copy(REPO / "dodo.py", tmp_path)
     shutil.copy(MODELS / f"{model}.tflite", project / "model.tflite")
     document = {
         "model": {"path": "model.tflite"},

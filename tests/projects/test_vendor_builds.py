@@ -14,7 +14,7 @@ from custom.files import MODEL as CUSTOM_MODEL
 from custom.files import VENDOR as CUSTOM_OPERATOR
 from dialect_cases import HB_COMPILE, HB_MAPPER, SYNAP, changed
 from vendor_models import SAMPLES, model, write_samples
-from workspaces import REPO, Workspace
+from workspaces import Workspace, lay_out_none
 
 from pipeline.graph import Graph, array, parse_text
 
@@ -200,9 +200,7 @@ def write_features(data: Path) -> None:
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """All of them, by one `doit`."""
-    workspace = Workspace(tmp_path_factory.mktemp("vendors") / "w")
-    workspace.root.mkdir()
-    shutil.copy(REPO / "dodo.py", workspace.root)
+    workspace = lay_out_none(tmp_path_factory.mktemp("vendors") / "w")
     write_full(workspace.root)
     write_small(workspace.root)
     write_custom(workspace.root)

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 from numpy.random import RandomState
-from workspaces import REPO, Workspace
+from workspaces import Workspace, lay_out_none
 
 from pipeline.graph import parse_text
 
@@ -21,10 +21,9 @@ artifacts: [float, quantized, compiled]
 @pytest.fixture(scope="module")
 def paired(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """Which of two rows is larger: the class is where the left is most ahead of the right."""
-    workspace = Workspace(tmp_path_factory.mktemp("pair") / "w", "pair")
+    workspace = lay_out_none(tmp_path_factory.mktemp("pair") / "w", "pair")
     project = workspace.project
-    project.mkdir(parents=True)
-    (workspace.root / "dodo.py").write_bytes((REPO / "dodo.py").read_bytes())
+    project.mkdir()
     text = f"p (float[1,{SIDE}] left, float[1,{SIDE}] right) => (float[1,{SIDE}] logits)"
     graph = parse_text(f"{text} {{ logits = Sub(left, right) }}")
     (project / "model.onnx").write_bytes(graph.to_bytes())
