@@ -6,7 +6,12 @@ import shutil
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 from workspaces import Workspace, add_evaluation, add_report, lay_out
+
+# How fast a machine is, and how busy, is no property of what it computes.
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")
 
 
 @pytest.fixture(scope="session")

@@ -42,13 +42,13 @@ def overlaps(program: Program, memory: Memory) -> list[tuple[str, str]]:
 
 
 @given(programs())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_what_lives_together_shares_no_byte(program):
     assert overlaps(program, planned(program)) == []
 
 
 @given(programs())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_the_peak_is_between_the_largest_live_set_and_everything_in_a_row(program):
     memory = planned(program)
     assert memory.least <= memory.peak <= sum(block.size for block in blocks_of(program))

@@ -49,7 +49,7 @@ def columns(codes):
 
 
 @pytest.mark.parametrize(("op", "reduced"), [("sum", sum), ("mean", sum), ("max", max)])
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(codes=blocks, real=factors)
 def test_a_reduction_is_exact_and_rounded_once(op, reduced, codes, real):
     m = fixed_point(real)
@@ -60,7 +60,7 @@ def test_a_reduction_is_exact_and_rounded_once(op, reduced, codes, real):
     assert made.ravel().tolist() == held(reduced(column) * unit for column in columns(codes))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(codes=blocks, last=st.booleans())
 def test_a_place_is_that_of_the_first_or_last_of_the_largest(codes, last):
     asked = {"axis": 1, "keepdims": True, "last": last}
@@ -69,7 +69,7 @@ def test_a_place_is_that_of_the_first_or_last_of_the_largest(codes, last):
     assert made.ravel().tolist() == want
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(above=blocks, below=blocks, real=factors)
 def test_a_quotient_is_exact_and_rounded_once(above, below, real):
     m = fixed_point(real)

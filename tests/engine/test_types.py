@@ -70,7 +70,7 @@ CHIPS = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(asked(), CHIPS)
 def test_whatever_is_asked_for_compiles_to_what_onnxruntime_computes(
     samples, quantized, literal, given, chip

@@ -77,7 +77,7 @@ def images(seed: int, crowds: float) -> tuple[list[Detections], list[Truths]]:
 
 
 @given(seed=st.integers(0, 2**32 - 1), crowds=st.sampled_from([0.0, 0.3, 1.0]))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_it_equals_pycocotools_with_ties_crowds_and_empty_classes(seed, crowds):
     detections, truths = images(seed, crowds)
     ours = average_precision(detections, truths, CLASSES)

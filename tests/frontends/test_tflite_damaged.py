@@ -119,7 +119,7 @@ def test_a_truncated_file_is_refused(length):
     assert caught.value.where == "m.tflite"
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(
     st.lists(st.tuples(st.integers(0, len(GOOD) - 1), st.integers(0, 255)), min_size=1, max_size=8)
 )

@@ -34,7 +34,7 @@ def test_a_pool_behind_a_miscounted_pool_is_counted_on_what_it_is_given():
     assert shape(graph.outputs[0]) == (1, 1, 2, 2)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(
     op=st.sampled_from(["MaxPool", "AveragePool"]),
     size=st.tuples(st.integers(4, 9), st.integers(4, 9)),

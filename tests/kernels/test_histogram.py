@@ -6,7 +6,7 @@ from hypothesis.extra import numpy as arrays
 
 from pipeline.kernels.histogram import BINS, FINEST, Histogram, histogram, merged
 
-quick = settings(deadline=None, max_examples=80)
+quick = settings(max_examples=80)
 finite = st.floats(width=32, allow_nan=False, allow_infinity=False)
 tiny = st.floats(-(2.0**-100), 2.0**-100, width=32)  # so that a zero meets nothing large
 samples = arrays.arrays(np.float32, st.integers(0, 60), elements=finite)

@@ -18,7 +18,7 @@ geometries = st.lists(
     min_size=1,
     max_size=3,
 )
-quick = settings(deadline=None, max_examples=40)
+quick = settings(max_examples=40)
 
 
 def laid_out(axes):

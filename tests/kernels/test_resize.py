@@ -9,7 +9,7 @@ MODES = ["half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric"]
 RULES = ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"]
 EMPTY = np.zeros(0, np.float32)
 
-quick = settings(deadline=None, max_examples=60)
+quick = settings(max_examples=60)
 sizes = st.lists(st.tuples(st.integers(1, 9), st.integers(1, 20)), min_size=1, max_size=2)
 
 

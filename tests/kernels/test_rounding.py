@@ -15,7 +15,7 @@ from pipeline.kernels.rounding import (
     shift_right,
 )
 
-quick = settings(deadline=None, max_examples=150)
+quick = settings(max_examples=150)
 rules = st.sampled_from(["half_even", "half_up", "half_away"])
 narrow = st.integers(-(2**31) + 1, 2**31 - 1)
 wide = st.integers(-(2**46) + 1, 2**46 - 1)

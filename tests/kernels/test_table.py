@@ -18,7 +18,7 @@ def test_a_table_is_read_from_the_low_end_of_the_grid():
     assert lookup(q.astype(np.int32) + 128, table, 0).tolist() == [[0, 128**2], [255**2, 1]]
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(scales)
 def test_the_exponentials_are_those_of_mathematics(scale):
     exact = np.exp(-scale * np.arange(256)) * 2**EXP_BITS
@@ -39,7 +39,7 @@ def test_a_scale_is_positive():
         exp_table(0.0)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(scales, st.integers(1, 40), st.integers(0, 2**32))
 def test_softmax_is_the_nearest_fraction_of_the_table(scale, size, seed):
     q = np.random.default_rng(seed).integers(-128, 128, (2, size, 3)).astype(np.int8)

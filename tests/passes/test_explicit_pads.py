@@ -42,7 +42,7 @@ def test_an_open_image_size_is_an_error_that_says_what_to_do():
         explicit_pads(parse_text(text))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     op=st.sampled_from(["MaxPool", "AveragePool"]),
     auto=st.sampled_from(["SAME_UPPER", "SAME_LOWER", "VALID"]),

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.errors import Place, ProjectError
@@ -161,7 +161,6 @@ anything = st.recursive(
 )
 
 
-@settings(deadline=None)
 @given(st.fixed_dictionaries({"matrix": anything, "variants": anything, "targets": anything}))
 def test_any_overlays_are_a_project_or_one_mistake_with_a_place(found):
     import json

@@ -50,7 +50,7 @@ def test_what_is_right_needs_no_second_answer() -> None:
         assert fits(read_document(target_file(name)).data, TARGET)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.sampled_from(routes(FULL)), st.sampled_from(["put", "drop", "add"]), anything)
 def test_it_says_what_jsonschema_says(route: tuple[Any, ...], how: str, new: Any) -> None:
     holder = {"top": copy.deepcopy(FULL)}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.digest import plain
@@ -236,7 +236,6 @@ def shuffled(value, order):
     return {key: shuffled(value[key], order) for key in keys}
 
 
-@settings(deadline=None)
 @given(st.randoms(use_true_random=False), st.text("abc #:[]", max_size=9))
 def test_key_order_and_comments_mean_nothing(order: random.Random, comment: str):
     assert sections(shuffled(FULL, order), comment) == sections(FULL)
@@ -349,7 +348,6 @@ def test_finding_files_loads_no_parser():
     assert not {"yaml", "jsonschema", "numpy", "glob"} & set(loaded.stdout.split())
 
 
-@settings(deadline=None)
 @given(st.integers(0, 400), st.integers(0, 3), st.text("abe:-[]{},#'\"\n\t 019.~", max_size=3))
 def test_any_edit_of_a_project_is_a_project_or_one_mistake_with_a_place(at, gone, new):
     text = yaml.safe_dump(FULL, sort_keys=False)
