@@ -219,7 +219,9 @@ def answers(graph: Graph, given: Sequence[Feed]) -> list[np.ndarray]:
     return [made for feed in given[:2] for made in session.run(None, feed)]
 
 
-def hits(path: str, chip: str, layers: int) -> Iterator[tuple[str, int, str]]:
+def hits(
+    path: str, chip: str, layers: int, kinds: Sequence[str] = KINDS, seed: str = ""
+) -> Iterator[tuple[str, int, str]]:
     """The kind of each fault and the rank of the layer that has it, from 0."""
     graph = float_graph(path)
     given = feeds(path, graph)
@@ -231,10 +233,10 @@ def hits(path: str, chip: str, layers: int) -> Iterator[tuple[str, int, str]]:
     if not any(node.kind == "weight" for node in healthy[False].nodes):
         healthy[False] = replace(integers, remembered=known)
     suspects(healthy[False])  # what it asks is remembered, but for the place of the fault
-    for kind in KINDS:
+    for kind in kinds:
         patient = healthy[kind in OF_INTEGERS]
         found = spots(kind, patient.calibrated, patient.nodes)
-        rng = np.random.default_rng(zlib.crc32(f"{path} {chip} {kind}".encode()))
+        rng = np.random.default_rng(zlib.crc32(f"{path} {chip} {kind}{seed}".encode()))
         right = answers(patient.calibrated, given)
         for index in rng.permutation(len(found))[:layers]:
             fault = found[index]
@@ -259,6 +261,8 @@ def main() -> None:
     parser.add_argument("--sets", nargs="*", choices=SETS, default=list(SETS))
     parser.add_argument("--targets", nargs="*", choices=TARGETS, default=list(TARGETS))
     parser.add_argument("--layers", type=int, default=2)
+    parser.add_argument("--kinds", nargs="*", choices=KINDS, default=list(KINDS))
+    parser.add_argument("--seed", default="", help="any text: other layers")
     parser.add_argument("--models", default="", help="those that have this in their path")
     parser.add_argument("--verbose", action="store_true", help="tell every miss")
     given = parser.parse_args()
@@ -266,7 +270,7 @@ def main() -> None:
         counts: Counter[tuple[str, str]] = Counter()
         for path in (path for path in SETS[name] if given.models in path):
             for chip in given.targets:
-                for kind, rank, told in hits(path, chip, given.layers):
+                for kind, rank, told in hits(path, chip, given.layers, given.kinds, given.seed):
                     counts[kind, "faults"] += 1
                     counts[kind, "first"] += rank == 0
                     counts[kind, "top 3"] += rank < 3

@@ -69,7 +69,7 @@ class Seen(NamedTuple):
 
 class Fit(NamedTuple):
     """Of a calibration node; `clipped` is the share of its noise that is clipping, `fresh` the node
-    on the grid that just holds its numbers."""
+    on the grid that just holds its numbers, or that is as the others are."""
 
     reaches: np.ndarray  # by channel where there is a scale for each
     clipped: float
@@ -79,6 +79,8 @@ class Fit(NamedTuple):
     threshold: float
     fresh: CalibrationNode
     coarse: int | None = None  # the one channel that has too wide a grid
+    odd: str = ""  # the method that chose all other grids, but not this one
+    is_exact: bool = False  # told by the numbers that they were chosen for
 
     @property
     def reach(self) -> float:
@@ -102,7 +104,12 @@ class Fit(NamedTuple):
     def is_fault(self) -> bool:
         """Whether no method of this tool would have made it so."""
         is_cut = self.is_clipped and self.outside > OUTSIDE and self.reach <= CUT
-        return self.is_wide or self.is_shifted or is_cut
+        return self.is_wide or self.is_shifted or is_cut or self.odd != ""
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether it is one even where nothing is lost by it."""
+        return self.is_shifted or (self.odd != "" and self.is_exact)
 
     @property
     def cause(self) -> str:
@@ -113,6 +120,9 @@ class Fit(NamedTuple):
         if self.is_wide:
             held = f"{self.fresh.threshold:.4g}"
             return f"its grid reaches {self.threshold:.4g}, its values {held}: bits are unused"
+        if self.odd:
+            others = f"{self.odd}, as for the others, {self.fresh.threshold:.4g}"
+            return f"its grid reaches {self.threshold:.4g}, {others}: bits are unused"
         if self.is_shifted:
             return (
                 f"its zero point is off: {self.shift:.0%} of its codes are unused, values clipped"
@@ -196,7 +206,7 @@ def _totals(found: Iterable[list[Seen]]) -> list[Seen]:
 
 
 def _fit(one: CalibrationNode, total: Seen) -> Fit:
-    fresh = _fresh(one, total)
+    fresh = holding(one, total.low, total.high)
     reach = np.reshape(one.scale / fresh.scale, -1).astype(np.float64)
     step = np.reshape(fresh.scale, -1).astype(np.float64)
     channels = len(total.low)
@@ -235,13 +245,12 @@ def _shift(one: CalibrationNode, total: Seen) -> float:
     return float(max(min(below, -above), min(-below, above), 0.0))
 
 
-def _fresh(one: CalibrationNode, total: Seen) -> CalibrationNode:
-    """On a grid that just holds the numbers seen; where there are none, any will do."""
+def holding(one: CalibrationNode, low: np.ndarray, high: np.ndarray) -> CalibrationNode:
+    """On a grid that just holds low..high, by channel; where that is nothing, any will do."""
     limits, zero = np.iinfo(one.zero_point.dtype), np.reshape(one.zero_point, -1)
-    low, high = np.minimum(total.low, 0.0), np.maximum(total.high, 0.0)
-    middle = (int(limits.max) + int(limits.min) + 1) // 2
-    if np.all(zero == middle):
-        step, zeros = np.maximum(-low, high) / (limits.max - middle), zero
+    low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
+    if is_centred(one):
+        step, zeros = np.maximum(-low, high) / (limits.max - _middle(one)), zero
     else:
         step = (high - low) / (int(limits.max) - int(limits.min))
         zeros = np.rint(limits.min - low / np.where(step > 0, step, 1.0)).astype(zero.dtype)
@@ -250,3 +259,13 @@ def _fresh(one: CalibrationNode, total: Seen) -> CalibrationNode:
         scale=scale.reshape(one.scale.shape).astype(one.scale.dtype),
         zero_point=zeros.reshape(one.zero_point.shape),
     )
+
+
+def is_centred(one: CalibrationNode) -> bool:
+    """Whether zero is the middle of its grid."""
+    return bool(np.all(one.zero_point == _middle(one)))
+
+
+def _middle(one: CalibrationNode) -> int:
+    limits = np.iinfo(one.zero_point.dtype)
+    return (int(limits.max) + int(limits.min) + 1) // 2

@@ -8,8 +8,9 @@
 
 Faults come first, for they are nobody's choice: scales that contradict each other; then grids that
 this tool would not have made, by what they cost, as long as that shows: from SHOWS of the largest
-loss on. Where numbers are cut off behind a node that has them cut off, its fault is the cause of
-theirs. What is left is as sensitive as it is, and needs more bits.
+loss on, and be it nothing where all others are one method's (pipeline.debug.methods). Where numbers
+are cut off behind a node that has them cut off, its fault is the cause of theirs. What is left is
+as sensitive as it is, and needs more bits.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from pipeline.debug.compared import Comparison, Guilty, rounded
 from pipeline.debug.contradictions import contradictions
 from pipeline.debug.convicted import convicted
 from pipeline.debug.fit import Fit, fits
+from pipeline.debug.methods import Chosen, chosen
 from pipeline.debug.probing import Probing, Sums
 from pipeline.debug.remedy import Making, remedied
 from pipeline.debug.sensitivity import Patient, groups_of, sensitivities
@@ -36,7 +38,7 @@ from pipeline.quant.precision.placement import ALIKE
 from pipeline.quant.qdq.loaded import LOAD
 
 SHOWS = 1e-6
-NEARLY = 1.25
+NEARLY = 1.25  # where every range may be too small, each a fault of its own
 CHANCE = 10.0  # what rounding otherwise may save of as much
 LOW = 0.99  # the cosine of an answer below which a build is broken
 
@@ -63,7 +65,10 @@ def suspects(patient: Patient, seen: Samples | None = None) -> list[Suspect]:
     grids fit is told by all that was `seen`, of which the patient's samples may be a few. Raises
     GraphError."""
     factors, patient = convicted(patient), as_meant(patient)
-    every = fits(patient if seen is None else replace(patient, samples=seen))
+    watched = patient if seen is None else replace(patient, samples=seen)
+    every = fits(watched)
+    method = chosen(watched, every, _before_clipping(patient, every))
+    every |= {} if method is None else _odd(every, method)
     groups = groups_of(patient, "node")
     losses = {name: _lost(sums) for name, sums in sensitivities(patient, groups).items()}
     best = _worst(
@@ -74,11 +79,11 @@ def suspects(patient: Patient, seen: Samples | None = None) -> list[Suspect]:
     faults = {
         name: of
         for name, (saved, of) in best.items()
-        if of.fit.is_shifted or (of.fit.is_fault and saved > noticed[name])
+        if of.fit.is_certain or (of.fit.is_fault and saved > noticed[name])
     }
     known = _contradicted(patient, factors)
     clipped = {name: of.fit.reach for name, of in faults.items() if of.fit.is_clipped}
-    inherited = _inherited(patient.calibrated, clipped)
+    inherited = _inherited(patient.calibrated, clipped, NEARLY if method is None else math.inf)
     found = [
         Suspect(
             name,
@@ -93,13 +98,34 @@ def suspects(patient: Patient, seen: Samples | None = None) -> list[Suspect]:
     return sorted(found, key=lambda s: (s.node not in known, not s.is_fault, _rank(s)))
 
 
+def _before_clipping(patient: Patient, every: Mapping[str, Fit]) -> list[str]:
+    """The calibration nodes before the first that no method of this tool would have cut off so far:
+    behind it numbers may be others."""
+    found: list[str] = []
+    for one in patient.nodes:
+        fit = every.get(one.name)
+        if fit is not None and fit.is_clipped and fit.is_fault:
+            break
+        found += [one.name] if fit is not None else []
+    return found
+
+
+def _odd(every: Mapping[str, Fit], chosen: Chosen) -> dict[str, Fit]:
+    return {
+        name: every[name]._replace(
+            fresh=chosen.fresh[name], odd=chosen.method, is_exact=chosen.is_exact
+        )
+        for name in chosen.odd
+    }
+
+
 def _worst(misfits: Iterable[tuple[_Misfit, float]]) -> dict[str, tuple[float, _Misfit]]:
-    """Of each node the misfit that costs most, faults first. A wrong zero point
-    may cost nothing."""
+    """Of each node the misfit that costs most, faults first. One that is certain may cost
+    nothing."""
     best: dict[str, tuple[float, _Misfit]] = {}
     for misfit, saved in misfits:
         before = best.get(misfit.node)
-        if saved <= 0.0 and not misfit.fit.is_shifted:
+        if saved <= 0.0 and not misfit.fit.is_certain:
             continue
         if before is None or (before[1].fit.is_fault, before[0]) < (misfit.fit.is_fault, saved):
             best[misfit.node] = max(saved, 0.0), misfit
@@ -145,8 +171,8 @@ def _contradicted(patient: Patient, factors: Mapping[str, float]) -> dict[str, s
     return {name: said for name, said in known.items() if name not in read} | told
 
 
-def _inherited(graph: Graph, clipped: Mapping[str, float]) -> set[str]:
-    """Those of these nodes, by reach, that stand behind another that is cut off as far, or nearly:
+def _inherited(graph: Graph, clipped: Mapping[str, float], nearly: float) -> set[str]:
+    """Those of these nodes, by reach, that stand behind another that is cut off `nearly` as far:
     what is too large for one grid is too large for those behind it."""
     reached: dict[Value, float] = {}
     found: set[str] = set()
@@ -155,7 +181,7 @@ def _inherited(graph: Graph, clipped: Mapping[str, float]) -> set[str]:
             (reached[value] for value in reads(node) if value in reached), default=math.inf
         )
         own = clipped.get(str(node.name), math.inf)
-        if own < math.inf and before <= NEARLY * own:
+        if max(own, before) < math.inf and before <= nearly * own:
             found.add(str(node.name))
         if min(own, before) < math.inf:
             reached.update(dict.fromkeys(node.outputs, min(own, before)))
@@ -211,7 +237,7 @@ def _saved(
     alone = sensitivities(patient, {one.name: (one.name,) for one in wide})
     for one in wide:
         yield one, min(_lost(alone[one.name]) * one.fit.excess, losses[one.node])
-    clipped = [one for one in ill if one.fit.is_clipped]
+    clipped = [one for one in ill if not one.fit.is_wide]
     if not clipped:
         return
     by_name = {one.name: one for one in patient.nodes}

@@ -1,0 +1,105 @@
+"""Methods: which of them chose the grids of a model, and which grids it would not have chosen.
+
+    ratio    step of a grid / step of the one that the method chooses for the numbers on it
+
+The method that has few ratios other than one chose the grids. One whose ratio is ODD was then not
+chosen at all: that a grid is twice as wide as its numbers says nothing, that all others are as kl
+has them and this one has four times that says all.
+
+Other samples, and weights rounded since, let the ratios stray as far as ALIKE; where they are EXACT
+the numbers are those that the grids were chosen for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from pipeline.borders.images import images
+from pipeline.debug.calibration_nodes import CalibrationNode, without
+from pipeline.debug.fit import holding, is_centred
+from pipeline.debug.sensitivity import Patient
+from pipeline.graph import Graph
+from pipeline.project.sections import Calibration, Method
+from pipeline.quant.calibration.observe import observe
+from pipeline.quant.calibration.ranges import extremes, ranges
+from pipeline.quant.calibration.statistics import Statistics
+from pipeline.quant.precision.placement import root
+
+METHODS: tuple[Method, ...] = ("kl", "max", "max_percentile", "mse", "moving_average")
+ODD = 3.0
+ALIKE, EXACT = 1.25, 1.02
+FEWEST = 2  # grids that say which method it was
+SHARE = 5  # one of so many may be another
+
+
+class Chosen(NamedTuple):
+    """`fresh` are the grids that the method chooses, `ratios` are to them: both by calibration
+    node. `by` are those that told it, `is_exact` where their numbers are those it was used on."""
+
+    method: Method
+    fresh: Mapping[str, CalibrationNode]
+    ratios: Mapping[str, float]
+    by: frozenset[str] = frozenset()
+    is_exact: bool = False
+
+    def is_all(self, names: Collection[str], allowed: float) -> bool:
+        """Whether the ratios are one, but for few."""
+        return len(names) >= FEWEST and self.off(names, allowed) <= len(names) // SHARE
+
+    def off(self, names: Collection[str], allowed: float) -> int:
+        return sum(not 1 / allowed < self.ratios[name] < allowed for name in names)
+
+    @property
+    def odd(self) -> list[str]:
+        return [name for name, ratio in self.ratios.items() if ratio >= ODD and name in self.by]
+
+
+def chosen(patient: Patient, names: Collection[str], sure: Collection[str]) -> Chosen | None:
+    """By which method the grids of these calibration nodes were; None where none explains them.
+    Where not exactly all, those that are `sure` to hold the numbers they were chosen for tell it.
+    Raises GraphError."""
+    real = without(patient.calibrated)
+    roots = _roots(real, patient)
+    if len(roots.keys() & set(names)) < FEWEST:
+        return None
+    statistics = observe(real, patient.samples, patient.operators)
+    nodes = [one for one in patient.nodes if roots.get(one.name) in statistics.tensors]
+    tried = [_chosen(method, real, nodes, roots, statistics) for method in METHODS]
+    for told, allowed in ((names, EXACT), (sure, ALIKE)):
+        by = frozenset(one.name for one in nodes).intersection(told)
+        best = min(tried, key=lambda one: (one.off(by, EXACT), one.off(by, ALIKE)))
+        if best.is_all(by, allowed):
+            return best._replace(by=by, is_exact=best.is_all(by, EXACT))
+    return None
+
+
+def _roots(real: Graph, patient: Patient) -> dict[str, str]:
+    """The observed tensor on each grid that was chosen; that of an image never is."""
+    fixed, values = images(patient.calibrated), real.values()
+    return {
+        one.name: str(root(values[one.tensor]).name)
+        for one in patient.nodes
+        if one.kind == "activation" and one.scale.size == 1
+        if one.tensor in values and one.tensor not in fixed
+    }
+
+
+def _chosen(
+    method: Method,
+    real: Graph,
+    nodes: Sequence[CalibrationNode],
+    roots: Mapping[str, str],
+    statistics: Statistics,
+) -> Chosen:
+    found = ranges(real, statistics, Calibration(method), all(map(is_centred, nodes)))
+    measured = extremes(statistics)
+    fresh: dict[str, CalibrationNode] = {}
+    for one in nodes:
+        is_wide = one.zero_point.dtype.itemsize > 1  # int16 has codes for all that was measured
+        low, high = (measured if is_wide else found)[roots[one.name]]
+        fresh[one.name] = holding(one, np.array([low]), np.array([high]))
+    ratios = {one.name: float(one.scale.item() / fresh[one.name].scale.item()) for one in nodes}
+    return Chosen(method, fresh, ratios)
