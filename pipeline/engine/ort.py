@@ -11,6 +11,7 @@ What is fused (Fusion):
                MatMul
     floats     float nodes only: what stands between Q/DQ pairs computes in float, as written
     none       nothing: a node computes alone what it computes in any company
+    done       nothing more: the model is onnxruntime's own rewriting, run in the order it is in
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import numpy as np
 
 from pipeline.engine.port import Port
 from pipeline.errors import GraphError
+from pipeline.graph import side_paths_first
 from pipeline.graph.loops import ending, endless, too_long
 from pipeline.late import when_used
 
@@ -31,7 +33,7 @@ with when_used("onnxruntime"):  # who changes the method of a calibration runs n
     import onnxruntime
 
 Feeds = Mapping[str, np.ndarray]
-Fusion = Literal["integers", "floats", "none"]
+Fusion = Literal["integers", "floats", "none", "done"]
 # Runs the model and gives the buffer with all outputs, one behind the other.
 Writer = Callable[[Feeds], np.ndarray]
 
@@ -63,19 +65,7 @@ class OrtSession:
 
     def __init__(self, model: bytes, threads: int = 1, fusion: Fusion = "integers") -> None:
         """More threads only for a model whose sums are exact, or where the last bit is nothing."""
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.inter_op_num_threads = 1
-        # A thread that spins while it waits takes the core of whatever runs next.
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        # int8 by int8 without VNNI: pairs of products would be cut off at 16 bits.
-        options.add_session_config_entry("session.x64quantprecision", "1")
-        if fusion == "floats":
-            options.add_session_config_entry("session.disable_quant_qdq", "1")
-        if fusion == "none":
-            level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-            options.graph_optimization_level = level
-        options.log_severity_level = 4  # what matters is raised, the rest is noise
+        options = _options(threads, fusion)
         model = ending(model)
         try:
             self._session = _session(model, options)
@@ -129,6 +119,19 @@ def _failed(error: Exception) -> GraphError:
     return GraphError(f"onnxruntime cannot run the model: {error}")
 
 
+def hasty_session(model: bytes) -> OrtSession:
+    """A session that makes each output as soon as it can be made. Raises GraphError.
+
+    For a model without branches and loops. onnxruntime makes the longest way through a model first
+    and turns to what else is asked for when that has long left the cache; told to write down how
+    it would run the model, it runs that in the order it finds, and gives the same bits.
+    """
+    try:
+        return OrtSession(side_paths_first(_rewritten(model, _options(1, "integers"))), 1, "done")
+    except GraphError:  # what it takes with fewer fusions
+        return OrtSession(model)
+
+
 def optimized_by_onnxruntime(model: bytes) -> bytes:
     """The model as onnxruntime rewrites it before it runs it, as far as no layout of this machine's
     processor is in it. Raises GraphError when it will not take the model."""
@@ -137,6 +140,11 @@ def optimized_by_onnxruntime(model: bytes) -> bytes:
     options.log_severity_level = 4
     # int8 stays int8: else some processors have it shifted to uint8, and others not.
     options.add_session_config_entry("session.qdqisint8allowed", "1")
+    return _rewritten(model, options)
+
+
+def _rewritten(model: bytes, options: onnxruntime.SessionOptions) -> bytes:
+    """As onnxruntime would run it with these options. Raises GraphError."""
     with TemporaryDirectory() as folder:
         file = Path(folder) / "optimized.onnx"
         options.optimized_model_filepath = str(file)
@@ -145,6 +153,25 @@ def optimized_by_onnxruntime(model: bytes) -> bytes:
         except _refusals() as error:
             raise GraphError(f"onnxruntime refuses the model: {error}") from error
         return file.read_bytes()
+
+
+def _options(threads: int, fusion: Fusion) -> onnxruntime.SessionOptions:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    # A thread that spins while it waits takes the core of whatever runs next.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    # int8 by int8 without VNNI: pairs of products would be cut off at 16 bits.
+    options.add_session_config_entry("session.x64quantprecision", "1")
+    if fusion == "floats":
+        options.add_session_config_entry("session.disable_quant_qdq", "1")
+    if fusion in ("none", "done"):
+        level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        options.graph_optimization_level = level
+    options.log_severity_level = 4  # what matters is raised, the rest is noise
+    if fusion == "done":
+        options.execution_order = onnxruntime.ExecutionOrder.PRIORITY_BASED
+    return options
 
 
 # What a session is tried with, one way after the other: how far it is optimized, and its entries.

@@ -28,6 +28,7 @@ from pipeline.graph.match import (
 )
 from pipeline.graph.notes import noted
 from pipeline.graph.opset import allow_int16, is_operator
+from pipeline.graph.order import side_paths_first
 from pipeline.graph.origin import origin
 from pipeline.graph.outside import Beside, files_beside
 from pipeline.graph.parse import parse, parse_text
@@ -77,6 +78,7 @@ __all__ = [
     "reads",
     "renumber",
     "shape",
+    "side_paths_first",
     "tell",
     "told",
     "type_number",

@@ -93,8 +93,9 @@ def _observed(
     first: int,
     ceiling: int,
 ) -> Statistics:
-    session = watching_session(graph, handed_out(graph, views), operators)
     layout = Layout(views)
+    values = layout.elements * len(feeds)
+    session = watching_session(graph, handed_out(graph, views), operators, values)
     tally = Tally(layout)
     at_once = max(1, min(threads(), ceiling // (4 * layout.elements)))
     writers: SimpleQueue[tuple[Writer, Reach]] = SimpleQueue()
