@@ -96,6 +96,14 @@ def codes(
     return found
 
 
+def count(counts: Int64, places: npt.NDArray[np.signedinteger], weight: int) -> None:
+    """Add `weight` to `counts`, (bins,), for each of the places."""
+    if 2 * len(places) < len(counts):
+        np.add.at(counts, places, weight)
+    else:  # a table that is small enough for the cache, and read through once
+        counts += weight * np.bincount(places, minlength=len(counts))
+
+
 def _counts(flat: npt.NDArray[np.float32], exponent: int) -> Int64:
     table = np.zeros(2 * BINS, np.int64)
     for start in range(0, flat.size, BLOCK):

@@ -10,10 +10,10 @@ from pipeline.quant.calibration.views import View
 SHAPES = [
     (1, 8, 40, 30),  # large channels
     (2, 5, 3, 3),  # small ones, of two images
-    (1, 3, 300, 300),  # channels of more than a block
-    (1, 40, 48, 48),  # in more than one block together
+    (1, 3, 600, 500),  # channels of more than a block
+    (1, 40, 96, 96),  # in more than one block together
     (CACHED + 1,),  # no channels
-    (1, 700, 12, 12),  # small channels in more than one block
+    (1, 2400, 11, 11),  # small channels in more than one block
     (1, 10),
 ]
 LAYOUT = Layout({str(row): View(shape, (shape,)) for row, shape in enumerate(SHAPES)})

@@ -23,8 +23,8 @@ from pipeline.kernels.arrays import Int64
 from pipeline.kernels.histogram import BLOCK
 from pipeline.quant.calibration.views import ENOUGH, Shape, View, counted
 
-CACHED = 2 * BLOCK  # elements of a block
-SMALL = 256  # elements of a channel, up to which its extremes wait
+CACHED = 8 * BLOCK  # elements of a block: 1 MB. Of fewer, calls cost more than misses of the cache
+SMALL = 128  # elements of a channel, up to which its extremes wait
 
 Buffer = npt.NDArray[np.float32]
 

@@ -25,7 +25,16 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.errors import StageError
-from pipeline.kernels.histogram import BINS, FINEST, Histogram, coarse, codes, exponents, scale_of
+from pipeline.kernels.histogram import (
+    BINS,
+    FINEST,
+    Histogram,
+    coarse,
+    codes,
+    count,
+    exponents,
+    scale_of,
+)
 from pipeline.quant.calibration.layout import Buffer, Layout
 from pipeline.quant.calibration.reach import Reach
 from pipeline.quant.calibration.statistics import Extremes, Statistics
@@ -107,9 +116,9 @@ class Tally:
         for own, weight, counts, scale, positive in rows:
             values = np.concatenate([sample[own] for sample in held])
             if positive:
-                np.add.at(counts[1], (values * scale).astype(np.intp), weight)
+                count(counts[1], (values * scale).astype(np.intp), weight)
             else:
-                np.add.at(counts.reshape(-1), codes(values, scale), weight)
+                count(counts.reshape(-1), codes(values, scale), weight)
 
     def statistics(self) -> Statistics:
         for picked in (self._early, self._late):
