@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
-from workspaces import Workspace, add_evaluation, add_report, lay_out
+from workspaces import Workspace, add_evaluation, add_report, copied, lay_out
 
 # How fast a machine is, and how busy, is no property of what it computes.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -25,9 +24,7 @@ def built_once(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 def scored_once(built_once: Workspace, tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """The same with an evaluation on 120 held-out digits, one folder per label, and lenient
     gates."""
-    root = tmp_path_factory.mktemp("scored") / "w"
-    shutil.copytree(built_once.root, root, symlinks=True)
-    workspace = Workspace(root)
+    workspace = copied(built_once, tmp_path_factory.mktemp("scored") / "w")
     add_evaluation(workspace)
     workspace.doit()
     return workspace
@@ -36,9 +33,7 @@ def scored_once(built_once: Workspace, tmp_path_factory: pytest.TempPathFactory)
 @pytest.fixture(scope="session")
 def reported_once(built_once: Workspace, tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """With a report of two variants, 20 digits evaluated and three samples shown."""
-    root = tmp_path_factory.mktemp("reported") / "w"
-    shutil.copytree(built_once.root, root, symlinks=True)
-    workspace = Workspace(root)
+    workspace = copied(built_once, tmp_path_factory.mktemp("reported") / "w")
     add_report(workspace)
     workspace.doit()
     return workspace
@@ -47,9 +42,7 @@ def reported_once(built_once: Workspace, tmp_path_factory: pytest.TempPathFactor
 @pytest.fixture(scope="session")
 def handed_once(built_once: Workspace, tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """One whose files a vendor's tool is to make: it is not here, what it would be given is."""
-    root = tmp_path_factory.mktemp("handed") / "w"
-    shutil.copytree(built_once.root, root, symlinks=True)
-    workspace = Workspace(root)
+    workspace = copied(built_once, tmp_path_factory.mktemp("handed") / "w")
     file = workspace.project / "project.yaml"
     said = file.read_text().partition("\ntargets:")[0]
     file.write_text(f"{said}\ncompile: {{vendor_tool: true}}\ntargets: [rdk-x5]\n")
@@ -60,9 +53,7 @@ def handed_once(built_once: Workspace, tmp_path_factory: pytest.TempPathFactory)
 @pytest.fixture(scope="session")
 def listed_once(built_once: Workspace, tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """One for a chip of SyNAP's, whose thresholds are chosen by `kl`."""
-    root = tmp_path_factory.mktemp("listed") / "w"
-    shutil.copytree(built_once.root, root, symlinks=True)
-    workspace = Workspace(root)
+    workspace = copied(built_once, tmp_path_factory.mktemp("listed") / "w")
     file = workspace.project / "project.yaml"
     said = file.read_text().partition("calibration:")[0]
     file.write_text(f"{said}calibration: {{method: kl}}\ntargets: [sl1680]\n")
@@ -73,22 +64,19 @@ def listed_once(built_once: Workspace, tmp_path_factory: pytest.TempPathFactory)
 @pytest.fixture
 def reported(reported_once: Workspace, tmp_path: Path) -> Workspace:
     """A copy of it."""
-    shutil.copytree(reported_once.root, tmp_path / "w", symlinks=True)
-    return Workspace(tmp_path / "w")
+    return copied(reported_once, tmp_path / "w")
 
 
 @pytest.fixture
 def scored(scored_once: Workspace, tmp_path: Path) -> Workspace:
     """A copy of it."""
-    shutil.copytree(scored_once.root, tmp_path / "w", symlinks=True)
-    return Workspace(tmp_path / "w")
+    return copied(scored_once, tmp_path / "w")
 
 
 @pytest.fixture
 def built(built_once: Workspace, tmp_path: Path) -> Workspace:
     """A copy of the built workspace: another place, the same content."""
-    shutil.copytree(built_once.root, tmp_path / "w", symlinks=True)
-    return Workspace(tmp_path / "w")
+    return copied(built_once, tmp_path / "w")
 
 
 @pytest.fixture

@@ -121,6 +121,12 @@ def lay_out(root: Path, name: str = "digits") -> Workspace:
     return workspace
 
 
+def copied(workspace: Workspace, root: Path) -> Workspace:
+    """Another place, the same content: what is built there is current."""
+    shutil.copytree(workspace.root, root, symlinks=True)
+    return Workspace(root, workspace.name)
+
+
 def add_evaluation(workspace: Workspace, most: int = 120) -> None:
     """An evaluation of all four artifacts on so many held-out digits, and gates that are met."""
     images = np.load(workspace.project / "test_images.npy")[:most]

@@ -25,6 +25,11 @@ def per_axis(values: npt.NDArray[Scalar], rank: int, axis: int) -> npt.NDArray[S
     return values.reshape(shape)
 
 
+def other_axes(rank: int, axis: int) -> tuple[int, ...]:
+    """All but `axis`, which is not negative: what a figure per channel is taken over."""
+    return tuple(index for index in range(rank) if index != axis)
+
+
 def quantize(
     x: Floats, scale: npt.ArrayLike, zero_point: npt.ArrayLike, low: int, high: int
 ) -> npt.NDArray[np.int32]:

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.kernels.affine import dequantize, per_axis, quantize, saturate
+from pipeline.kernels.affine import dequantize, other_axes, per_axis, quantize, saturate
 
 
 def test_halves_go_to_the_even_step():
@@ -43,6 +43,7 @@ def test_a_scale_per_channel_lies_along_its_axis():
     assert dequantize(q, scale, zero_point).tolist() == [[1.0, 2.0], [-10.0, 0.0]]
     assert per_axis(np.array([1, 2, 3]), 4, 1).shape == (1, 3, 1, 1)
     assert per_axis(np.array(7), 4, 1).shape == ()
+    assert (other_axes(4, 1), other_axes(1, 0)) == ((0, 2, 3), ())
 
 
 def test_saturate_holds_the_grid():

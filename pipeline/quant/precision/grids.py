@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.kernels.affine import other_axes
 from pipeline.targets.target import Activations, Weights
 
 SMALLEST = 2.0**-100  # a range below it is zero; its scale would leave float32's normal numbers
@@ -62,8 +63,7 @@ def weight_grid(weight: np.ndarray, axis: int, scheme: Weights, smallest: np.nda
     whose scale is this one times the input's, would overflow int32.
     """
     dtype = np.dtype(scheme.dtype)
-    others = tuple(index for index in range(weight.ndim) if index != axis)
-    largest = np.abs(weight.astype(np.float64)).max(axis=others)
+    largest = np.abs(weight.astype(np.float64)).max(axis=other_axes(weight.ndim, axis))
     scale = np.maximum(largest / np.iinfo(dtype).max, smallest)
     if not scheme.per_channel:
         scale = np.full_like(scale, scale.max())

@@ -50,8 +50,8 @@ def _make_symmetric(graph: Graph, node: Node) -> None:
     if codes.dtype != np.uint8 or scale.size > 1 or readers[0].op_type not in ACCUMULATING:
         return
     axis = channel_axis(readers[0])
-    others = tuple(index for index in range(codes.ndim) if index != axis)
-    steps = np.abs(codes.astype(np.int16) - zero_point.reshape(())).max(axis=others)
+    sizes = np.abs(codes.astype(np.int16) - zero_point.reshape(()))
+    steps = sizes.max(axis=affine.other_axes(codes.ndim, axis))
     scales = (scale.reshape(()) * np.maximum(steps / 127, 1.0)).astype(np.float32)
     symmetric = Grid(scales, np.zeros(scales.shape, np.int8))
     weight = pair(graph, real, symmetric, str(made.name), axis=axis, before=readers[0]).real

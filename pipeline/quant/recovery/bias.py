@@ -39,7 +39,7 @@ from pipeline.engine.mixed import float_session
 from pipeline.engine.ort import Feeds
 from pipeline.engine.parallel import side_by_side
 from pipeline.graph import Graph, Node, Value, is_given, part, producer, reads, shape
-from pipeline.kernels.affine import per_axis
+from pipeline.kernels.affine import other_axes, per_axis
 from pipeline.quant.calibration.observe import Series
 from pipeline.quant.precision.layers import Layer, quantized_layers, set_bias
 
@@ -183,5 +183,4 @@ def _means(
 
 
 def _mean(layer: Layer, y: np.ndarray) -> np.ndarray:
-    axis = layer.axis(layer.y)
-    return y.mean(axis=tuple(a for a in range(y.ndim) if a != axis), dtype=np.float64)
+    return y.mean(axis=other_axes(y.ndim, layer.axis(layer.y)), dtype=np.float64)

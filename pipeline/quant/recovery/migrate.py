@@ -24,6 +24,7 @@ from pipeline.engine.mixed import float_session
 from pipeline.engine.ort import Feeds
 from pipeline.engine.parallel import side_by_side
 from pipeline.graph import Graph
+from pipeline.kernels.affine import other_axes
 from pipeline.quant.calibration.observe import Series
 from pipeline.quant.precision.layers import Layer
 from pipeline.quant.precision.placement import observed
@@ -106,5 +107,4 @@ def _peaks(
 
 
 def _peak(values: np.ndarray, axis: int) -> np.ndarray:
-    others = tuple(index for index in range(values.ndim) if index != axis)
-    return np.abs(values).max(axis=others).astype(np.float64)
+    return np.abs(values).max(axis=other_axes(values.ndim, axis)).astype(np.float64)
