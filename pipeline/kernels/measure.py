@@ -1,6 +1,7 @@
 """How close two tensors are. With the reference a, the other b and e = a - b:
 
-    cosine     sum a*b / sqrt(sum a*a * sum b*b)     1 for two zero tensors, 0 for one
+    cosine     sum a*b / sqrt(sum a*a * sum b*b)     1 for two zero tensors, 0 for one,
+                                                     -1 where something is no number
     mse        sum e*e / count                       sqnr_db    10 * log10(sum a*a / sum e*e)
     l1         sum |e|                               l2         sqrt(sum e*e)
     mre        sum |e| / sum |a|                     chebyshev  max |e|
@@ -42,7 +43,8 @@ class Alignment:
     def cosine(self) -> float:
         if self.aa == 0.0 or self.bb == 0.0:
             return float(self.aa == self.bb)
-        return max(-1.0, min(1.0, self.ab / math.sqrt(self.aa * self.bb)))
+        ratio = self.ab / math.sqrt(self.aa * self.bb)
+        return -1.0 if math.isnan(ratio) else max(-1.0, min(1.0, ratio))
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pipeline.kernels.measure import cosine
-from pipeline.quant.search.closeness import Figure, Yardstick
+from pipeline.quant.search.closeness import Figure, Measured, Yardstick
 
 SAMPLES, POSITIONS = 16, 400
 FOUND = range(0, POSITIONS, 25)  # where some sample has an object
@@ -39,7 +39,7 @@ def changed(change):
 
 
 def close(made):
-    return YARDSTICK.figure([[answer] for answer in made]).closeness
+    return YARDSTICK.figure([[answer] for answer in made]).close.all
 
 
 def cos(made):
@@ -98,7 +98,7 @@ def test_a_class_that_never_occurs_counts_for_nothing():
     made = [[answers[0].copy()] for answers in with_class]
     for (answer,) in made:
         answer[..., 6] = 0
-    assert Yardstick(with_class).figure(made).closeness > 0.999
+    assert Yardstick(with_class).figure(made).close.all > 0.999
 
 
 @pytest.mark.parametrize("axes", [(0, 1, 2), (0, 2, 1)], ids=["positions first", "channels first"])
@@ -107,8 +107,8 @@ def test_boxes_and_scores_may_be_outputs_of_their_own(axes):
         return [[a[..., :4].transpose(axes), a[..., 4:].transpose(axes)] for a in answers]
 
     yardstick = Yardstick(apart(REAL))
-    assert yardstick.figure(apart(changed(shift_what_is_found))).closeness < 0.7
-    assert yardstick.figure(apart(changed(shift_everywhere_else))).closeness > 0.99
+    assert yardstick.figure(apart(changed(shift_what_is_found))).close.all < 0.7
+    assert yardstick.figure(apart(changed(shift_everywhere_else))).close.all > 0.99
 
 
 def test_an_answer_that_is_one_vector_is_as_close_as_its_cosine():
@@ -116,7 +116,7 @@ def test_an_answer_that_is_one_vector_is_as_close_as_its_cosine():
     logits = rng.normal(size=(SAMPLES, 1, 10))
     made = logits + rng.normal(0, 0.1, logits.shape)
     yardstick = Yardstick([[row] for row in logits])
-    assert yardstick.figure([[row] for row in made]).closeness == pytest.approx(
+    assert yardstick.figure([[row] for row in made]).close.all == pytest.approx(
         cosine(logits, made), abs=1e-6
     )
 
@@ -124,17 +124,18 @@ def test_an_answer_that_is_one_vector_is_as_close_as_its_cosine():
 def test_the_answer_that_comes_off_worst_decides():
     vector = np.arange(1.0, 9.0)[None]
     yardstick = Yardstick([[answer, vector] for answer in REAL])
-    assert yardstick.figure([[answer, -vector] for answer in REAL]).closeness == -1.0
+    assert yardstick.figure([[answer, -vector] for answer in REAL]).close.all == -1.0
 
 
 def test_of_a_single_sample_the_positions_tell_what_is_usual():
     yardstick = Yardstick([[REAL[0]]])
-    assert yardstick.figure([[REAL[0] + 1e-4]]).closeness > 0.999
+    assert yardstick.figure([[REAL[0] + 1e-4]]).close.all > 0.999
 
 
 def test_no_number_is_no_answer():
     nothing = [[np.full_like(answer, math.nan)] for answer in REAL]
-    assert YARDSTICK.figure(nothing).closeness == 0.0
+    figure = YARDSTICK.figure(nothing)
+    assert (figure.close.all, figure.cosine.all) == (0.0, -1.0)
 
 
 def test_answers_of_another_shape_are_refused():
@@ -148,9 +149,9 @@ def test_without_a_sample_an_answer_is_as_close_as_if_its_error_were_nowhere():
             silence(rows, number)
 
     figure = YARDSTICK.figure([[answer] for answer in changed(silence_one)])
-    assert figure.closeness < 0.98
-    assert figure.without[3] == 1.0
-    assert max(c for n, c in enumerate(figure.without) if n != 3) < figure.closeness + 0.001
+    assert figure.close.all < 0.98
+    assert figure.close.without[3] == 1.0
+    assert max(c for n, c in enumerate(figure.close.without) if n != 3) < figure.close.all + 0.001
 
 
 def test_a_vector_without_a_sample_is_the_cosine_of_the_others():
@@ -158,20 +159,39 @@ def test_a_vector_without_a_sample_is_the_cosine_of_the_others():
     real, made = rng.normal(size=(2, 4, 1, 9))
     figure = Yardstick([[row] for row in real]).figure([[row] for row in made])
     others = [cosine(np.delete(real, n, 0), np.delete(made, n, 0)) for n in range(4)]
-    assert figure.without == pytest.approx(others, abs=1e-6)
+    assert figure.close.without == pytest.approx(others, abs=1e-6)
 
 
-def test_a_gain_counts_less_its_standard_error_over_the_samples():
-    stands = Figure(0.9, (0.9, 0.9, 0.9))
-    assert Figure(0.92, (0.92, 0.92, 0.92)).gain(stands) == pytest.approx(0.2)
+def test_a_gain_has_a_standard_error_over_the_samples():
+    stands = Measured(0.9, (0.9, 0.9, 0.9))
+    assert Measured(0.92, (0.92, 0.92, 0.92)).gain(stands) == pytest.approx((0.2, 0.0))
     error = math.sqrt(2 / 3 * (0.1**2 + 0.1**2))
-    assert Figure(0.92, (0.91, 0.92, 0.93)).gain(stands) == pytest.approx(0.2 - error)
-
-
-def test_a_gain_that_rests_on_one_sample_is_none():
-    stands = Figure(0.9, (0.9,) * 32)
-    assert Figure(0.92, (0.9, *(0.92,) * 31)).gain(stands) < 0.01
+    assert Measured(0.92, (0.91, 0.92, 0.93)).gain(stands) == pytest.approx((0.2, error))
 
 
 def test_where_nothing_is_lost_nothing_is_given_back():
-    assert Figure(1.0, (1.0, 1.0)).gain(Figure(1.0, (1.0, 1.0))) == 0.0
+    assert Measured(1.0, (1.0, 1.0)).gain(Measured(1.0, (1.0, 1.0))) == (0.0, 0.0)
+
+
+def of_all(closeness):
+    return Measured(closeness, (closeness,) * 32)
+
+
+ONE_TELLS = Measured(0.92, (0.9, *(0.92,) * 31))
+STANDS = Figure(of_all(0.9), of_all(0.99))
+
+
+@pytest.mark.parametrize(
+    ("close", "by_cosine", "helps"),
+    [
+        (of_all(0.92), of_all(0.98), True),
+        (of_all(0.904), of_all(0.99), False),
+        (ONE_TELLS, of_all(0.99), False),
+        (ONE_TELLS, of_all(0.992), True),
+        (of_all(0.898), of_all(0.992), True),
+        (of_all(0.89), of_all(0.999), False),
+    ],
+    ids=["closer", "too little", "by one sample", "alike", "hardly further away", "further away"],
+)
+def test_a_gain_that_rests_on_one_sample_is_none_unless_the_cosine_says_so(close, by_cosine, helps):
+    assert Figure(close, by_cosine).helps(STANDS, 0.05) == helps

@@ -22,12 +22,16 @@ weight of w. All in all a model is as close as what comes off worst.
 
 Of few samples one may hold most of what is said, a crowd among empty streets. So the same is told
 without each of them: m and v are those of all samples, w, e and cosine are of the others. What one
-model gives back of what another has lost counts less its standard error, by the jackknife:
+model gives back of what another has lost has a standard error, by the jackknife:
 
     g, g[n]   1 - (1 - close) / (1 - other) of all N samples, and without sample n
-    gain      g - sqrt((N - 1) / N * sum over n of (g[n] - mean of g[n])^2)
+    error     sqrt((N - 1) / N * sum over n of (g[n] - mean of g[n])^2)
 
-It is thus about what is given back without the one sample that counts most, or less.
+g - error is thus about what is given back without the one sample that counts most, or less.
+
+Where hardly a sample shows what a detector is for, the error is large and nothing would be kept;
+the background still tells, by the cosine of the output that comes off worst. So what gives back
+enough of that helps too, unless by g it takes away as much.
 """
 
 from __future__ import annotations
@@ -36,6 +40,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -72,23 +77,49 @@ class Field:
         return float(_mean(np.mean(shares, 0), weight))
 
 
-@dataclass(frozen=True)
-class Figure:
-    """How close the answers come: all of them, and those without each of the samples in turn,
-    none where there is one sample."""
+class Gain(NamedTuple):
+    """The share given back of what another has lost, and its standard error."""
 
-    closeness: float
+    share: float
+    error: float
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A closeness of all samples, and those without each of them in turn, none where there is one
+    sample."""
+
+    all: float
     without: tuple[float, ...] = ()
 
-    def gain(self, other: Figure) -> float:
-        """The share given back of what the other has lost, less its standard error; nothing where
-        the other has lost nothing without one sample."""
-        lost, had = (1.0 - np.array([f.closeness, *f.without]) for f in (self, other))
+    def gain(self, other: Measured) -> Gain:
+        """Nothing where the other has lost nothing without one sample."""
+        lost, had = (1.0 - np.array([m.all, *m.without]) for m in (self, other))
         if not had.all():
-            return 0.0
+            return Gain(0.0, 0.0)
         g, *without = 1.0 - lost / had
         count = len(without)
-        return float(g - math.sqrt(max(count - 1, 0)) * np.std(without or [g]))
+        return Gain(float(g), float(math.sqrt(max(count - 1, 0)) * np.std(without or [g])))
+
+
+@dataclass(frozen=True)
+class Figure:
+    """How close the answers come, and by their cosine alone."""
+
+    close: Measured
+    cosine: Measured
+
+    @property
+    def lost(self) -> float:
+        """By both, the mean in proportion: what is ordered by."""
+        return math.sqrt((1.0 - self.close.all) * (1.0 - self.cosine.all))
+
+    def helps(self, other: Figure, least: float) -> bool:
+        """Whether more than this share is given back of what the other has lost."""
+        share, error = self.close.gain(other.close)
+        by_cosine = self.cosine.gain(other.cosine)
+        alike = share > -least and by_cosine.share - by_cosine.error > least
+        return share - error > least or alike
 
 
 @dataclass(frozen=True)
@@ -99,18 +130,9 @@ class Yardstick:
 
     def figure(self, made: Answers) -> Figure:
         """Of other answers to the same samples. Raises ValueError if the shapes differ."""
-        pairs = list(zip(self.real, made, strict=True))
-        for a, b in ((x, y) for pair in pairs for x, y in zip(*pair, strict=True)):
-            if a.shape != b.shape:
-                raise ValueError(f"shapes differ: {a.shape} and {b.shape}")
-        vectors = [
-            self._vector_lost(made, index)
-            for index in range(len(self.real[0]))
-            if index not in self._fields
-        ]
-        lost = np.max([*vectors, *self._fields_lost(made)], 0)
-        first, *others = np.round(1.0 - lost, DIGITS).tolist()
-        return Figure(first, tuple(others))
+        apart = [1.0 - self._cosine(made, index) for index in range(len(self.real[0]))]
+        vectors = [lost for index, lost in enumerate(apart) if index not in self._fields]
+        return Figure(_measured([*vectors, *self._fields_lost(made)]), _measured(apart))
 
     @cached_property
     def _fields(self) -> dict[int, Field]:
@@ -132,11 +154,11 @@ class Yardstick:
         count = len(self.real)
         return (None, *range(count)) if count > 1 else (None,)
 
-    def _vector_lost(self, made: Answers, index: int) -> Floats:
+    def _cosine(self, made: Answers, index: int) -> Floats:
         pairs = zip(self.real, made, strict=True)
         parts = list(enumerate(agreement(a[index], b[index]) for a, b in pairs))
         sums = (sum((p for n, p in parts if n != out), Agreement()) for out in self._left_out)
-        return np.array([1.0 - total.cosine for total in sums])
+        return np.array([total.cosine for total in sums])
 
     def _fields_lost(self, made: Answers) -> list[Floats]:
         """Of the answers with scores together, and of each of the others."""
@@ -171,6 +193,12 @@ class Yardstick:
                 e = total if out is None else np.maximum(total - error(out), 0.0)
             losses.append(field.lost(e / np.where(weight, weight, 1.0)[:, None], weight))
         return np.array(losses)
+
+
+def _measured(lost: Sequence[Floats]) -> Measured:
+    """By what comes off worst."""
+    first, *others = np.round(1.0 - np.max(lost, 0), DIGITS).tolist()
+    return Measured(first, tuple(others))
 
 
 def positions(answer: np.ndarray) -> Floats:

@@ -16,11 +16,19 @@ from pipeline.quant.recovery.rescale import Factors
 
 @dataclass(frozen=True)
 class Trial:
-    """Something that was tried: how close the answers came, and whether it was kept."""
+    """Something that was tried: how close the answers came, by their cosine alone too, and
+    whether it was kept."""
 
     what: str
     closeness: float
+    cosine: float
     kept: bool
+
+    @property
+    def told(self) -> str:
+        """For a person; of vectors both are one."""
+        also = f", cosine {self.cosine:.6f}" if self.cosine != self.closeness else ""
+        return f"closeness {self.closeness:.6f}{also}"
 
 
 @dataclass(frozen=True)
@@ -53,7 +61,7 @@ class Recipe:
         if not self.trials:
             return ()
         tried = sorted(self.trials, key=lambda trial: (trial.kept, trial.closeness))
-        rows = (f"{trial.what:<40} closeness {trial.closeness:.6f}" for trial in tried)
+        rows = (f"{trial.what:<40} {trial.told}" for trial in tried)
         kept = (f"Keep {', '.join(self.switches)}.",) if self.switches else ()
         return (*rows, f"Select {self.method} method.", *kept)
 

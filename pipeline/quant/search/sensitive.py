@@ -119,7 +119,7 @@ def _noise(graph: Graph, grids: Mapping[str, Grid], bench: Bench) -> dict[str, f
     deep = [name for name in grids if name in values and values[name].uses() and name not in told]
 
     def lost(made: Answers) -> float:
-        return 1.0 - yardstick.figure(made).closeness
+        return 1.0 - yardstick.figure(made).close.all
 
     noise = {name: lost(answers(_probe(real, name, grids[name]))) for name in told}
     change = partial(_round, grids)

@@ -10,7 +10,8 @@ best switches   SYMMETRIC, zero in the middle of the grids where the chip leaves
                 one switch after the other (recovery.switches), kept where it gives back GAIN
 
 So what is plainer stands until something else gives back GAIN of what is lost, over the samples
-held out (search.bench), less the standard error that the choice of these samples brings.
+held out (search.bench), less the standard error that the choice of these samples brings
+(search.closeness). What is closest of those that do is closest by both measures there.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ def best_method(candidates: Sequence[Recipe], bench: Bench, then: Sequence[str] 
     for row, name in product(_finalists(alike, best), then):
         recipe = _with_switch(row.recipe, name)
         tried = Best(recipe, bench.figure(recipe))
-        helps = tried.figure.gain(best.figure) > GAIN
+        helps = tried.figure.helps(best.figure, GAIN)
         trials.append(_trial(tried, bench, helps))
         best = tried if helps else best
     return Best(replace(best.recipe, trials=tuple(trials)), best.figure)
@@ -110,7 +111,7 @@ def best_switches(
             if _laid(tried) == _laid(found):
                 continue  # no channels can be rescaled, or are that uneven
         reached = bench.figure(tried)
-        helps = reached.gain(figure) > GAIN
+        helps = reached.helps(figure, GAIN)
         trials = (*found.trials, _trial(Best(tried, reached), bench, helps))
         found, figure = (tried, reached) if helps else (found, figure)
         found = replace(found, trials=trials)
@@ -127,22 +128,22 @@ def _plainest(rows: Sequence[Best]) -> Best:
 
 def _closest(rows: Iterable[Best], stands: Best) -> Best:
     """Of those that give back GAIN, the first of equals; else what stands."""
-    helping = (row for row in rows if row.figure.gain(stands.figure) > GAIN)
-    return max(helping, key=lambda row: row.figure.closeness, default=stands)
+    helping = (row for row in rows if row.figure.helps(stands.figure, GAIN))
+    return min(helping, key=lambda row: row.figure.lost, default=stands)
 
 
 def _finalists(rows: Sequence[Best], best: Best) -> list[Best]:
     """`best`, then those closest; of those with the same answers the first."""
-    most = FAR * (1.0 - max(row.figure.closeness for row in rows))
+    most = FAR * min(row.figure.lost for row in rows)
     unlike: dict[Figure, Best] = {best.figure: best}
-    for row in sorted(rows, key=lambda row: -row.figure.closeness):
-        if 1.0 - row.figure.closeness <= most:
+    for row in sorted(rows, key=lambda row: row.figure.lost):
+        if row.figure.lost <= most:
             unlike.setdefault(row.figure, row)
     return list(unlike.values())[:FINALISTS]
 
 
 def _trial(row: Best, bench: Bench, kept: bool) -> Trial:
-    return Trial(_named(row.recipe, bench), row.figure.closeness, kept)
+    return Trial(_named(row.recipe, bench), row.figure.close.all, row.figure.cosine.all, kept)
 
 
 def _with_switch(recipe: Recipe, name: str) -> Recipe:
