@@ -8,6 +8,7 @@ import PIL.Image
 import pytest
 from compilers.files import MODELS, differences, made, made_of
 from frontends.test_every_real_model import feeds, graphs
+from workspaces import few
 
 from pipeline.compilers.tflite import tflite_file
 from pipeline.engine.exact import ExactSession
@@ -57,6 +58,7 @@ WIDE = [
     "ocr/ppocr_mobile_v2_cls.onnx",
     "segmentation/deeplabv3_mnv2_257.onnx",
 ]
+BRIEF = (*WIDE[:4], "detection/yunet_n_320_320.onnx")
 every_model = pytest.mark.parametrize("model", REAL)
 needs_models = pytest.mark.skipif(not MODELS.is_dir(), reason="shared/data/models is not here")
 
@@ -107,13 +109,12 @@ def test_a_file_of_uint8_keeps_its_classes_as_int8():
         (wanted,), (scores,) = given.run(None, fed), ours.run(None, fed)
         same += int(wanted.argmax() == scores.argmax())
     assert same >= 37
-    assert same >= 36
 
 
 @pytest.mark.slow
 @needs_models
 @pytest.mark.parametrize("types", [ALL_WIDE, EVERY_OTHER], ids=["int16", "mixed"])
-@pytest.mark.parametrize("model", WIDE)
+@pytest.mark.parametrize("model", few(WIDE, BRIEF.__contains__))
 def test_every_layer_in_16_bits_is_the_same_bit_for_bit(model, types):
     graph = graphs(MODELS / model)[1]
     names = [str(node.name) for node in graph.nodes()]
