@@ -11,6 +11,7 @@ A model whose watched tensors take more than CEILING is watched group by group, 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from queue import SimpleQueue
 from typing import Protocol
 
@@ -94,15 +95,19 @@ def _observed(
     ceiling: int,
 ) -> Statistics:
     layout = Layout(views)
-    values = layout.elements * len(feeds)
-    session = watching_session(graph, handed_out(graph, views), operators, values)
-    tally = Tally(layout)
     at_once = max(1, min(threads(), ceiling // (4 * layout.elements)))
+    values = layout.elements * len(feeds)
+    with ThreadPoolExecutor(1) as pool:  # setting up a session leaves Python to others
+        handed = list(handed_out(graph, views))
+        opened = pool.submit(watching_session, graph, handed, operators, values)
+        tally = Tally(layout)
+        reaches = [tally.reach() for _ in range(at_once)]
+        session = opened.result()
     writers: SimpleQueue[tuple[Writer, Reach]] = SimpleQueue()
     starts = layout.starts[:-1].tolist()
-    for _ in range(at_once):
+    for reach in reaches:
         buffer = np.empty(layout.elements, np.float32)
-        writers.put((session.writer(starts, buffer), tally.reach()))
+        writers.put((session.writer(starts, buffer), reach))
 
     def counted(numbered: tuple[int, Feeds]) -> None:
         writer, reach = writers.get()

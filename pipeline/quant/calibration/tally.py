@@ -20,11 +20,14 @@ import math
 import threading
 from functools import reduce
 from operator import or_
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.engine.parallel import side_by_side, threads
 from pipeline.errors import StageError
+from pipeline.kernels.arrays import Int64
 from pipeline.kernels.histogram import (
     BINS,
     FINEST,
@@ -66,6 +69,23 @@ class Picked:
         self.held: list[Buffer] = []
 
 
+class Row(NamedTuple):
+    """A tensor of which values are counted, in bins of one width."""
+
+    own: slice  # of what is held of a sample
+    weight: int
+    counts: Int64  # (2, BINS)
+    scale: np.float32
+    positive: bool
+
+    def fill(self, held: list[Buffer]) -> None:
+        values = np.concatenate([sample[self.own] for sample in held])
+        if self.positive:
+            count(self.counts[1], (values * self.scale).astype(np.intp), self.weight)
+        else:
+            count(self.counts.reshape(-1), codes(values, self.scale), self.weight)
+
+
 class Tally:
     """Filled sample by sample, from several threads at once; the order decides nothing."""
 
@@ -104,26 +124,31 @@ class Tally:
     def _count(self, picked: Picked, held: list[Buffer], known: Extremes) -> None:
         """The held values into their bins, tensor by tensor: its bins serve all samples while they
         are in the cache. `known` are extremes of the tensors, of these samples and others."""
+        for row in self._rows(picked, known):
+            row.fill(held)
+
+    def _rows(self, picked: Picked, known: Extremes) -> list[Row]:
+        """The tensors, with bins that are wide enough for what is known."""
         self._widen(exponents(np.maximum(-known.low, known.high)))
-        rows = zip(
-            picked.tensors,
-            picked.weights,
-            self._counts,
-            scale_of(self._exponents),
-            known.low >= 0,
-            strict=True,
-        )
-        for own, weight, counts, scale, positive in rows:
-            values = np.concatenate([sample[own] for sample in held])
-            if positive:
-                count(counts[1], (values * scale).astype(np.intp), weight)
-            else:
-                count(counts.reshape(-1), codes(values, scale), weight)
+        scales = scale_of(self._exponents)
+        columns = picked.tensors, picked.weights, self._counts, scales, known.low >= 0
+        return [Row(*row) for row in zip(*columns, strict=True)]
+
+    def _count_the_rest(self, picked: Picked) -> None:
+        """No thread adds samples any more: each takes some of the tensors."""
+        rows, among = self._rows(picked, self._all), threads()
+
+        def count_some(first: int) -> None:
+            for row in rows[first::among]:
+                row.fill(picked.held)
+
+        for _ in side_by_side(count_some, range(among)):
+            pass
 
     def statistics(self) -> Statistics:
         for picked in (self._early, self._late):
             if picked.held:
-                self._count(picked, picked.held, self._all)
+                self._count_the_rest(picked)
         numbers = sorted(self._samples)
         if not numbers:
             return Statistics({})
