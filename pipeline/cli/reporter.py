@@ -143,7 +143,7 @@ class Reporter:
             return
         for project, comparison in found:
             SCREEN.console.print(comparison_table(project, comparison))
-            for line in guilty_lines(comparison):
+            for line in guilty_lines(comparison, project):
                 SCREEN.line(line, "red")
             for note in comparison.notes:
                 SCREEN.line(f"note: {note}")

@@ -83,8 +83,9 @@ def _style(row: Row, comparison: Comparison) -> str | None:
     return None if row.subgraph is not None else "yellow"
 
 
-def guilty_lines(comparison: Comparison) -> list[str]:
-    """Below the table of a build that is far off: whom to blame, and what to try."""
+def guilty_lines(comparison: Comparison, project: str = "") -> list[str]:
+    """Below the table of a build that is far off: whom to blame, and what to try. A `project`
+    whose samples are fed wrongly may lose as much."""
     guilty = comparison.guilty
     if guilty is None:
         return []
@@ -92,11 +93,15 @@ def guilty_lines(comparison: Comparison) -> list[str]:
     where = f" ({known} in the trained model)" if known else ""
     noise = f"alone adds noise of {guilty.lost:.2%} of the answer's energy"
     lines = [f"worst node: {guilty.node}{where} {noise}: {guilty.cause}"]
-    if not guilty.remedy:
-        return lines
-    before, after = guilty.tried
-    tried = f"# tried: the cosine of the worst answer goes from {before:.6f} to {after:.6f}"
-    return [*lines, f"try:  {guilty.remedy}  {tried}"]
+    if guilty.remedy:
+        before, after = guilty.tried
+        tried = f"# tried: the cosine of the worst answer goes from {before:.6f} to {after:.6f}"
+        lines.append(f"try:  {guilty.remedy}  {tried}")
+    if guilty.search:
+        lines.append(f"try:  {guilty.search}  # a search of methods and switches, some minutes")
+    if project and len(comparison.outputs) == 1 and (guilty.remedy or guilty.search):
+        lines.append(f"see:  npumake debug inputs {project}  # is it fed as it was trained?")
+    return lines
 
 
 def summary_table(comparisons: Sequence[tuple[str, Comparison]]) -> Table:

@@ -60,7 +60,7 @@ class Guilty:
     """The node that loses most itself, not what it inherits (pipeline.debug.guilt): the noise that
     it adds to the worst answer, as a share of that one's energy; what its grids do to it; and a
     line of YAML that was tried, empty where none helped, with the cosines without it and with it
-    (pipeline.debug.remedy)."""
+    (pipeline.debug.remedy); and one to try next, where that is not enough."""
 
     node: str
     lost: float
@@ -68,6 +68,7 @@ class Guilty:
     cause: str
     remedy: str
     tried: tuple[float, ...] = ()
+    search: str = ""
 
 
 @dataclass(frozen=True)

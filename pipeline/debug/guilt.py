@@ -198,8 +198,11 @@ def guilty(comparison: Comparison, patient: Patient, making: Making) -> Guilty |
     (node,) = (n for n in patient.calibrated.nodes() if n.name == first.node)
     cause = first.cause or "8 bits are too few here"
     remedy = remedied(making, first.node, bool(first.cause), LOW)
-    yaml, *tried = ("",) if remedy is None else remedy
-    return Guilty(first.node, rounded(first.lost), origin(node), cause, str(yaml), tuple(tried))
+    told = (first.node, rounded(first.lost), origin(node), cause)
+    if remedy is None:
+        return Guilty(*told, "", search=making.search)
+    search = "" if remedy.after >= LOW else making.search
+    return Guilty(*told, remedy.yaml, (remedy.before, remedy.after), search)
 
 
 def _is_broken(comparison: Comparison, patient: Patient, making: Making) -> bool:

@@ -33,6 +33,7 @@ from pipeline.targets.target import Target
 
 METHODS: tuple[Method, ...] = ("max", "mse")
 KINDS: tuple[Promoted, ...] = ("int16", "cpu")
+SEARCH = "calibration: {recipe: best}"  # of methods and switches: minutes, so it is not tried here
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,11 @@ class Making:
     def is_fixed(self) -> bool:
         """Whether there is nothing to try: a model that brings its scales keeps them."""
         return self.recipe.method == LOAD or not self.samples or made_up(self.samples)
+
+    @property
+    def search(self) -> str:
+        """YAML, empty where it says so already."""
+        return "" if self.is_fixed or self.calibration.recipe == "best" else SEARCH
 
 
 class Remedy(NamedTuple):

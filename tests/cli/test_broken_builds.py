@@ -10,6 +10,9 @@ import pytest
 from debug.test_guilt import scaled
 from workspaces import Workspace, add_evaluation
 
+from pipeline.cli.tables import guilty_lines
+from pipeline.debug.compared import Comparison, Distance, Guilty, Output
+from pipeline.debug.remedy import SEARCH
 from pipeline.graph import Graph
 
 LOADED = """
@@ -79,3 +82,25 @@ def test_what_failed_is_said_again_behind_the_tables(fresh: Workspace) -> None:
     assert what.endswith("; 0.99999 is asked")
     assert lines[-2] == f"failed    digits:rdk-x5/gates: {what}"
     assert any(line.startswith("digits on rdk-x5: float against") for line in lines[at:])
+
+
+def compared(*, outputs: int, guilty: Guilty) -> Comparison:
+    none = Distance(0.0, None, None, 0.0, 0.0, 0.0)
+    said = tuple(Output(f"y{number}", 0.9, 0.9, none, none) for number in range(outputs))
+    return Comparison("rdk-x5", 1, (), said, guilty=guilty)
+
+
+def test_where_no_line_is_enough_a_search_is_advised_and_a_look_at_what_is_fed() -> None:
+    broken = Guilty("conv", 0.03, (), "8 bits are too few here", "", search=SEARCH)
+    worst, *rest = guilty_lines(compared(outputs=1, guilty=broken), "mobilenet")
+    assert worst.startswith("worst node: conv alone adds noise of 3.00%")
+    assert [line.partition("  #")[0] for line in rest] == [
+        "try:  calibration: {recipe: best}",
+        "see:  npumake debug inputs mobilenet",
+    ]
+    assert len(guilty_lines(compared(outputs=2, guilty=broken), "mobilenet")) == 2
+
+
+def test_a_model_that_brings_its_scales_is_advised_neither() -> None:
+    brought = Guilty("conv", 0.03, (), "the scale of its bias is 0.25 times", "")
+    assert len(guilty_lines(compared(outputs=1, guilty=brought), "mobilenet")) == 1
