@@ -28,10 +28,18 @@ FILES = sorted(
 )
 COMPILED = [name for name in target_names() if read_target(name).backend != "hybrid"]
 # The HTP takes no HardSigmoid of 8 bits, and QNN ends without memory at a Conv 256 wide and at what
-# an LSTM computes, in 8 bits as in float.
+# an LSTM computes, in 8 bits as in float. RKNN fails at that Conv too, and takes a Conv in front of
+# some Concats for one of float16, which the RV1106 has not.
+SILERO = "audio/silero_vad_16k_op15.onnx"
 REFUSED_BY = {
     ("qnn", "ocr/ppocr_mobile_v2_cls.onnx"): "fallback to CPU EP",
-    ("qnn", "audio/silero_vad_16k_op15.onnx"): "QNN_COMMON_ERROR_MEM_ALLOC",
+    ("qnn", SILERO): "QNN_COMMON_ERROR_MEM_ALLOC",
+    ("rknn", SILERO): "KeyError: '/model/stft/",
+    ("rv1106", "classification/squeezenet1.1_winml_fp16.onnx"): "not supported 'float16'",
+    ("rv1106", "classification/squeezenet1.1_winml_fp32_DERIVED.onnx"): "not supported 'float16'",
+    ("rv1106", "detection/fastestdet_352.onnx"): "not supported 'float16'",
+    ("rv1106", "detection/sscma_yolov5tiny_face_96.onnx"): "not supported 'float16'",
+    ("rv1106", "detection/yolox_person_192.onnx"): "not supported 'float16'",
 }
 MAGIC = {"tflite": b"TFL3", "vela": b"TFL3"}
 
@@ -59,14 +67,14 @@ def test_a_model_is_checked_and_compiled(name, model):
     target = read_target(name)
     found = checked(graphs(MODELS / model)[1], target)
     assert found.on_cpu < len(found.nodes)
+    refused = REFUSED_BY.get((target.backend, model)) or REFUSED_BY.get((name, model))
     try:
         data = built(made(model).program, made(model).graph, target, {})
     except StageError as error:
         if "is not here" in error.what:
             pytest.skip(error.what)
-        words = REFUSED_BY.get((target.backend, model))
-        if words is None or words not in error.what:
+        if refused is None or refused not in error.what:
             raise
         return
-    assert (target.backend, model) not in REFUSED_BY
+    assert refused is None
     assert data[4:8] == MAGIC.get(target.backend, data[4:8])

@@ -1,10 +1,13 @@
 """model.onnx → model.rknn, on the grids of its Q/DQ nodes: told.json {platform}.
 
 The toolkit reads opsets up to 19. A model of ours is of opset 20, and the same in 19 unless it has
-an operator that 20 changed.
+an operator that 20 changed. It fails at a DequantizeLinear that a Conv and a QuantizeLinear read:
+each gets one of its own.
 """
 
 import json
+from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
 
 import onnx
@@ -14,6 +17,21 @@ TOLD = json.loads(Path("told.json").read_text())
 NEWEST = 19
 CHANGED = {"AffineGrid", "DFT", "Gelu", "GridSample", "ImageDecoder", "RegexFullMatch"}
 
+
+def apart(nodes: list[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+    """The nodes, with a DequantizeLinear for each that reads one."""
+    dequantizers = {node.output[0]: node for node in nodes if node.op_type == "DequantizeLinear"}
+    read: set[str] = set()
+    for node in nodes:
+        for at, name in enumerate(node.input):
+            if name in dequantizers and name in read:
+                own = deepcopy(dequantizers[name])
+                own.name = own.output[0] = node.input[at] = f"{name}_of_{node.output[0]}_{at}"
+                yield own
+            read.add(name)
+        yield node
+
+
 model = onnx.load("model.onnx")
 changed = sorted({node.op_type for node in model.graph.node} & CHANGED)
 if changed:
@@ -21,6 +39,9 @@ if changed:
 for opset in model.opset_import:
     if opset.domain in ("", "ai.onnx"):
         opset.version = min(opset.version, NEWEST)
+nodes = list(apart(list(model.graph.node)))
+del model.graph.node[:]
+model.graph.node.extend(nodes)
 onnx.checker.check_model(model, full_check=True)
 onnx.save(model, "older.onnx")
 
