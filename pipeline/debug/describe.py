@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.bundle.archive import Bundle
+from pipeline.bundle.archive import DAMAGE, Bundle
 from pipeline.bundle.certificates import called
 from pipeline.bundle.secure import is_secure, seal_of
+from pipeline.compilers.handed import LIST
 from pipeline.compilers.handover import Handover
 from pipeline.data.samples import Samples
 from pipeline.debug.compared import Comparison
@@ -234,15 +236,8 @@ def _comparison(path: Path) -> Description:
     outputs = {
         o.name: {"cosine": o.cosine, "chebyshev": o.quantized.chebyshev} for o in found.outputs
     }
-    columns = (
-        "Node",
-        "ON",
-        "Type",
-        "Calibrated Cosine",
-        "Quantized Cosine",
-        "Threshold",
-        "DataType",
-    )
+    cosines = "Calibrated Cosine", "Quantized Cosine"
+    columns = ("Node", "ON", "Type", *cosines, "Threshold", "DataType")
     facts = {"target": found.target, "samples": found.samples, "outputs": outputs}
     facts |= _notes(found.notes)
     return Description("comparison", facts, columns=columns, rows=rows)
@@ -281,10 +276,23 @@ def _handover(path: Path) -> Description:
     )
 
 
+def _archive(path: Path) -> Description | None:
+    """Of a ZIP that is no hand-over: SyNAP's listings, or a compiler's files."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            rows = tuple((entry.filename, entry.file_size) for entry in archive.infolist())
+    except DAMAGE as error:
+        raise CacheError(f"no ZIP that can be read: {error}", str(path)) from error
+    facts = {"files": len(rows), "content bytes": sum(size for _, size in rows)}
+    if any(name == LIST for name, _ in rows):
+        return None
+    return Description("archive", facts, columns=("Member", "Bytes"), rows=rows)
+
+
 DESCRIBERS: dict[str, tuple[Callable[[Path], Any], ...]] = {
     Graph.suffix: (_graph,),
     ".tflite": (_tflite,),
-    Handover.suffix: (_handover,),
+    Handover.suffix: (_archive, _handover),
     Bundle.suffix: (_secure, lambda path: describe_bundle(Bundle.load(path))),
     Samples.suffix: (_samples, _statistics),
     Comparison.suffix: (_recipe, _findings, _figures, _comparison),

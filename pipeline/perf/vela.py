@@ -47,7 +47,8 @@ def vela_of(file: BinaryIO, name: str) -> dict[str, Json]:
         return _document(told)
     except (*DAMAGE, ArithmeticError, AttributeError, zlib.error) as error:
         hint = "perf is for a .hybrid and for what Vela compiled; `npumake bench` measures here"
-        raise GraphError(f"no estimate of Vela: {error}", name, hint) from error
+        what = "it holds no estimate of Vela that can be read"
+        raise GraphError(f"{what}: {error}", name, hint) from error
 
 
 def has_estimate(data: bytes) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import zipfile
+from pathlib import Path
 
 import pytest
 from workspaces import Workspace
@@ -148,6 +150,17 @@ def test_show_describes_every_kind_of_artifact(
 def test_show_takes_a_node_too(here: Workspace, capsys: Output) -> None:
     assert main(["show", "digits:ara240/compiled"]) == 0
     assert "target: ara240" in capsys.readouterr().out
+
+
+def test_show_lists_a_zip_that_is_no_handover(capsys: Output, tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "files.zip", "w") as archive:
+        archive.writestr("model.xml", "<net/>")
+    assert main(["show", f"{tmp_path / 'files.zip'}", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["kind"], told["rows"]) == ("archive", [["model.xml", 6]])
+    (tmp_path / "files.zip").write_bytes(b"PK")
+    assert main(["show", f"{tmp_path / 'files.zip'}"]) == 5
+    assert "no ZIP that can be read" in capsys.readouterr().err
 
 
 def test_show_does_not_claim_an_origin_for_changed_bytes(here: Workspace, capsys: Output) -> None:
