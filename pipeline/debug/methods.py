@@ -24,7 +24,7 @@ from pipeline.debug.sensitivity import Patient
 from pipeline.graph import Graph
 from pipeline.project.sections import Calibration, Method
 from pipeline.quant.calibration.observe import observe
-from pipeline.quant.calibration.ranges import extremes, ranges
+from pipeline.quant.calibration.ranges import int16_ranges, ranges
 from pipeline.quant.calibration.statistics import Statistics
 from pipeline.quant.precision.placement import root
 
@@ -95,11 +95,11 @@ def _chosen(
     statistics: Statistics,
 ) -> Chosen:
     found = ranges(real, statistics, Calibration(method), all(map(is_centred, nodes)))
-    measured = extremes(statistics)
+    wide = int16_ranges(statistics)
     fresh: dict[str, CalibrationNode] = {}
     for one in nodes:
-        is_wide = one.zero_point.dtype.itemsize > 1  # int16 has codes for all that was measured
-        low, high = (measured if is_wide else found)[roots[one.name]]
+        is_wide = one.zero_point.dtype.itemsize > 1  # no method cuts off int16
+        low, high = (wide if is_wide else found)[roots[one.name]]
         fresh[one.name] = holding(one, np.array([low]), np.array([high]))
     ratios = {one.name: float(one.scale.item() / fresh[one.name].scale.item()) for one in nodes}
     return Chosen(method, fresh, ratios)

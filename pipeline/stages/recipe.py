@@ -96,7 +96,7 @@ def _found(
     stood = ground(bench, bench.samples, statistics, best.switches)
     made = plain(stood.graph, stood.statistics, calibration, best.symmetric)
     # The nodes for int16 are those that were tried; the ranges, weights and biases follow more.
-    return replace(best, ranges=made.ranges, measured=made.measured, factors=stood.factors)
+    return replace(best, ranges=made.ranges, int16_ranges=made.int16_ranges, factors=stood.factors)
 
 
 def _searched(

@@ -217,14 +217,14 @@ def test_a_scheme_says_how_many_scales_a_weight_has(scheme):
 
 
 @pytest.mark.parametrize("method", ["kl", "mse", "max_percentile", "moving_average"])
-def test_int16_reaches_all_that_was_measured_whatever_8_bits_saturate(method):
+def test_int16_has_a_bit_to_spare_above_all_that_was_measured_whatever_8_bits_saturate(method):
     model, chip = graph(), read_target("ara240")
     statistics = observe(model, feeds())
     found = plain(model, statistics, Calibration(method, percentile=0.9), False)
     made = calibrated_with(model, found, chip, Quantization({"*": "int16"}))
     scale = float(array(made.values()["x_scale"]))
     low, high = statistics.tensors["x"].low, statistics.tensors["x"].high
-    assert scale == pytest.approx(max(-low, high) / 32767, rel=1e-6)
+    assert scale == pytest.approx(2 * max(-low, high) / 32767, rel=1e-6)
     assert max(map(abs, found.ranges["x"])) <= max(-low, high)
 
 

@@ -34,11 +34,11 @@ class Laid(NamedTuple):
 
 
 def grids_of(
-    low: float, high: float, target: Target, measured: tuple[float, float] | None = None
+    low: float, high: float, target: Target, int16: tuple[float, float] | None = None
 ) -> Grids:
-    """The grids for values in [low, high]; int16 has codes for all that was `measured`, if said."""
+    """The grids for values in [low, high]; those of int16 in `int16`, if said."""
     narrow = activation_grid(low, high, target.activations)
-    return Grids(narrow, activation_grid(*(measured or (low, high)), target.wide))
+    return Grids(narrow, activation_grid(*(int16 or (low, high)), target.wide))
 
 
 def grids_of_image(target: Target) -> Grids:

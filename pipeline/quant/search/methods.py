@@ -16,7 +16,7 @@ import numpy as np
 from pipeline.borders.images import images
 from pipeline.graph import Graph, tell, told
 from pipeline.project.sections import Calibration, Method, Quantization
-from pipeline.quant.calibration.ranges import extremes, ranges
+from pipeline.quant.calibration.ranges import int16_ranges, ranges
 from pipeline.quant.calibration.statistics import Statistics
 from pipeline.quant.calibration.thresholds import noise
 from pipeline.quant.calibration.uneven import with_wide
@@ -38,7 +38,7 @@ def calibrated_with(
     target = with_scheme(target, quantization.scheme)
     target = replace(target, activations=replace(target.activations, symmetric=recipe.symmetric))
     grids = {
-        name: grids_of(*found, target, recipe.measured.get(name))
+        name: grids_of(*found, target, recipe.int16_ranges.get(name))
         for name, found in recipe.ranges.items()
     }
     grids |= {name: grids_of_image(target) for name in images(graph)}
@@ -64,7 +64,7 @@ def plain(
 ) -> Recipe:
     """What one method says; nothing is run."""
     found = ranges(graph, statistics, calibration, symmetric)
-    return Recipe(calibration.method, symmetric, found, measured=extremes(statistics))
+    return Recipe(calibration.method, symmetric, found, int16_ranges=int16_ranges(statistics))
 
 
 def candidates(
@@ -89,4 +89,4 @@ def mixed(
         low, high = np.array(pairs, np.float64).T
         methods[name] = CANDIDATES[int(np.argmin(noise(measured, low, high, symmetric)))]
     found = {name: by_method[method][name] for name, method in methods.items()}
-    return Recipe("mix", symmetric, found, methods, measured=extremes(statistics))
+    return Recipe("mix", symmetric, found, methods, int16_ranges=int16_ranges(statistics))

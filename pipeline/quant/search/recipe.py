@@ -35,9 +35,9 @@ class Trial:
 class Recipe:
     """The range of every tensor, and whether zero is the middle of its grid.
 
-    `measured` are the extremes of each, which int16 has the codes for; `wide` the nodes that are
-    int16 where the project says nothing of them (calibration.uneven, search.tail), and
-    `sensitive` the tensors that are (search.sensitive).
+    `int16_ranges` are those of int16; `wide` the nodes that are int16 where the project says
+    nothing of them (calibration.uneven, search.tail), and `sensitive` the tensors that are
+    (search.sensitive).
     `methods` names for each tensor the method that gave its range, where they differ (`mix`);
     `switches` are those of recovery.switches that are on, `factors` how the channels of the
     float model are rescaled first, whose ranges these then are."""
@@ -49,7 +49,7 @@ class Recipe:
     trials: tuple[Trial, ...] = ()
     switches: tuple[str, ...] = ()
     factors: Factors = field(default_factory=dict)
-    measured: Mapping[str, Range] = field(default_factory=dict)
+    int16_ranges: Mapping[str, Range] = field(default_factory=dict)
     wide: tuple[str, ...] = ()
     sensitive: tuple[str, ...] = ()
 
@@ -81,7 +81,7 @@ class Recipe:
                 tuple(Trial(**trial) for trial in document["trials"]),
                 tuple(document["switches"]),
                 dict(document["factors"]),
-                _read(document["measured"]),
+                _read(document["int16_ranges"]),
                 tuple(document["wide"]),
                 tuple(document["sensitive"]),
             )
