@@ -101,7 +101,9 @@ def count(counts: Int64, places: npt.NDArray[np.signedinteger], weight: int) -> 
     if 2 * len(places) < len(counts):
         np.add.at(counts, places, weight)
     else:  # a table that is small enough for the cache, and read through once
-        counts += weight * np.bincount(places, minlength=len(counts))
+        found = np.bincount(places, minlength=len(counts))
+        found *= weight
+        counts += found
 
 
 def _counts(flat: npt.NDArray[np.float32], exponent: int) -> Int64:
