@@ -1,7 +1,7 @@
 """Observe: what each tensor does over all samples, in one pass and bounded memory.
 
 onnxruntime runs the float graph and writes every watched tensor into one buffer, early where there
-is much to write (engine.ort.hasty_session). The values are counted as they come (calibration.tally);
+is much to write (engine.ort.hasty_session). Values are counted as they come (calibration.tally);
 what follows from a watched tensor is not watched (calibration.derived). Memory is O(tensors * bins)
 and one buffer per thread, and neither the order of the samples nor the number of threads changes a
 byte.
