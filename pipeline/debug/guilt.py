@@ -26,7 +26,7 @@ from pipeline.debug.compared import Comparison, Guilty, rounded
 from pipeline.debug.contradictions import contradictions
 from pipeline.debug.convicted import convicted
 from pipeline.debug.fit import Fit, fits
-from pipeline.debug.methods import Chosen, chosen
+from pipeline.debug.methods import Chosen, chosen, odd_weights
 from pipeline.debug.probing import Probing, Sums
 from pipeline.debug.remedy import Making, remedied
 from pipeline.debug.sensitivity import Patient, groups_of, sensitivities
@@ -69,6 +69,7 @@ def suspects(patient: Patient, seen: Samples | None = None) -> list[Suspect]:
     every = fits(watched)
     method = chosen(watched, every, _before_clipping(patient, every))
     every |= {} if method is None else _odd(every, method)
+    every |= {n: every[n]._replace(odd="max", is_exact=True) for n in odd_weights(every)}
     groups = groups_of(patient, "node")
     losses = {name: _lost(sums) for name, sums in sensitivities(patient, groups).items()}
     best = _worst(

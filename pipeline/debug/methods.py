@@ -19,7 +19,7 @@ import numpy as np
 
 from pipeline.borders.images import images
 from pipeline.debug.calibration_nodes import CalibrationNode, without
-from pipeline.debug.fit import holding, is_centred
+from pipeline.debug.fit import Fit, holding, is_centred
 from pipeline.debug.sensitivity import Patient
 from pipeline.graph import Graph
 from pipeline.project.sections import Calibration, Method
@@ -30,6 +30,7 @@ from pipeline.quant.precision.placement import root
 
 METHODS: tuple[Method, ...] = ("kl", "max", "max_percentile", "mse", "moving_average")
 ODD = 3.0
+DEAD = 64.0  # weights that are all but zero may have any grid, for the sake of their biases
 ALIKE, EXACT = 1.25, 1.02
 FEWEST = 2  # grids that say which method it was
 SHARE = 5  # one of so many may be another
@@ -74,6 +75,15 @@ def chosen(patient: Patient, names: Collection[str], sure: Collection[str]) -> C
         if best.is_all(by, allowed):
             return best._replace(by=by, is_exact=best.is_all(by, EXACT))
     return None
+
+
+def odd_weights(every: Mapping[str, Fit]) -> list[str]:
+    """Of all fits those of weights that lie on ODD grids, where those of others just hold them: no
+    sample tells it, so none can be wrong."""
+    reaches = {name: fit.reach for name, fit in every.items() if fit.fresh.kind == "weight"}
+    off = sum(not 1 / EXACT < reach < EXACT for reach in reaches.values())
+    is_all = len(reaches) >= FEWEST and off <= len(reaches) // SHARE
+    return [name for name, reach in reaches.items() if is_all and ODD <= reach < DEAD]
 
 
 def _roots(real: Graph, patient: Patient) -> dict[str, str]:

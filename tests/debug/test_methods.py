@@ -10,9 +10,9 @@ from debug.test_guilt import scaled
 from debug.test_sensitivity import patient
 
 from pipeline.data.samples import Samples
-from pipeline.debug.fit import WIDE
+from pipeline.debug.fit import WIDE, Fit, fits
 from pipeline.debug.guilt import suspects
-from pipeline.debug.methods import Chosen, chosen
+from pipeline.debug.methods import Chosen, chosen, odd_weights
 from pipeline.debug.sensitivity import Patient
 from pipeline.graph import producer
 from pipeline.quant.qdq.integers import with_integer_weights
@@ -87,3 +87,16 @@ def test_numbers_cut_off_behind_a_wrong_weight_are_no_fault_where_grids_before_i
     few = Samples(examined.samples.names[:2], examined.samples.read)
     first = suspects(Patient(wrong, few), examined.samples)[0]
     assert first.node == fault.name
+
+
+def test_weights_on_a_grid_four_times_too_wide_are_odd_and_no_others():
+    examined = by("max", "mobilenetv3")
+    assert odd_weights(weight_fits(examined)) == []
+    fault = [one.name for one in examined.nodes if one.kind == "weight"][5]
+    wrong = replace(examined, calibrated=scaled(examined.calibrated, fault, 4.0))
+    assert odd_weights(weight_fits(wrong)) == [fault]
+
+
+def weight_fits(examined: Patient) -> dict[str, Fit]:
+    few = Samples(examined.samples.names[:1], examined.samples.read)
+    return fits(replace(examined, samples=few))
