@@ -77,12 +77,14 @@ class Code:
 
 
 class SourceCode:
-    """The sources of the package, parsed once per content: `memo` remembers by SHA-256."""
+    """The sources of the package, parsed once per content: `memo` remembers by SHA-256, as long as
+    this module, which says what of a source counts, is what it was."""
 
     def __init__(self, files: FileDigests, memo: Path) -> None:
         self._files = files
         self._memo = memo
-        self._known = _read_memo(memo)
+        self._reader = files.of(Path(__file__))
+        self._known = _read_memo(memo, self._reader)
         self._fresh = False
         self._closures: dict[str, Code] = {}
         self._modules: dict[str, Source | None] = {}  # stages share most of what they import
@@ -104,7 +106,7 @@ class SourceCode:
     def save(self) -> None:
         if self._fresh:
             with replacing(self._memo) as temporary:
-                temporary.write_text(json.dumps(self._known))
+                temporary.write_text(json.dumps({"reader": self._reader, "known": self._known}))
             self._fresh = False
 
     def _closure(self, module: str) -> Code:
@@ -150,27 +152,49 @@ class SourceCode:
 
 
 def parsed(text: str) -> Source:
-    tree = ast.parse(text)
-    imports = sorted(_imports(tree))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            first = node.body[0] if node.body else None
-            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
-                node.body = node.body[1:]
-    return Source(digest.of_bytes(ast.dump(tree).encode()), tuple(imports))
-
-
-def _imports(tree: ast.Module) -> set[str]:
-    """Modules of ours in full; of other people, the library, unless it comes with Python."""
+    said: list[str] = []
     names: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            # What is imported from a package may be a module of it.
-            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    _read(ast.parse(text), said, names)
+    # Modules of ours in full; of other people, the library, unless it comes with Python.
     ours = {name for name in names if name.split(".")[0] == "pipeline"}
-    return ours | {name.split(".")[0] for name in names - ours} - sys.stdlib_module_names
+    imports = ours | {name.split(".")[0] for name in names - ours} - sys.stdlib_module_names
+    return Source(digest.of_bytes("\n".join(said).encode()), tuple(sorted(imports)))
+
+
+def _read(node: ast.AST, said: list[str], names: set[str]) -> None:
+    """Adds what a node says, without docstrings, and the names that it imports. A first build reads
+    hundreds of modules: ast.dump and two walks would take twice as long."""
+    kind = type(node)
+    said.append(kind.__name__)
+    if isinstance(node, ast.Import):
+        names.update(alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom) and node.module:
+        # What is imported from a package may be a module of it.
+        names.update((node.module, *(f"{node.module}.{alias.name}" for alias in node.names)))
+    for field in kind._fields:
+        value = getattr(node, field, None)
+        if isinstance(value, list):
+            is_told = field == "body" and isinstance(node, TOLD) and _is_text(value)
+            said.append("[")
+            for each in value[is_told:]:
+                if isinstance(each, ast.AST):
+                    _read(each, said, names)
+                else:
+                    said.append(repr(each))
+            said.append("]")
+        elif isinstance(value, ast.AST):
+            _read(value, said, names)
+        else:
+            said.append(repr(value))
+
+
+TOLD = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def _is_text(body: list[ast.stmt]) -> bool:
+    """Whether it begins with a docstring, or another constant that does nothing."""
+    first = body[0] if body else None
+    return isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
 
 
 def _module_file(name: str) -> Path | None:
@@ -240,9 +264,10 @@ def _version(distribution: str) -> str:
     return version(distribution)
 
 
-def _read_memo(memo: Path) -> dict[str, list[str]]:
-    """A memo that is absent or damaged is empty: the sources are simply parsed again."""
+def _read_memo(memo: Path, reader: str) -> dict[str, list[str]]:
+    """A memo that is absent, damaged or another's is empty: the sources are simply parsed again."""
     try:
-        return dict(json.loads(memo.read_bytes()))
-    except (OSError, ValueError, TypeError):
+        found = json.loads(memo.read_bytes())
+        return dict(found["known"]) if found["reader"] == reader else {}
+    except (OSError, ValueError, TypeError, KeyError):
         return {}

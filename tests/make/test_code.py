@@ -1,14 +1,16 @@
-"""What belongs to a stage's code: modules, and no folders that lie where one was."""
+"""What belongs to a stage's code: modules, and no folders that lie where one was; what they say."""
 
 from __future__ import annotations
 
+import ast
+import json
 from pathlib import Path
 
 import pytest
 
 from pipeline.cache.signature import FileDigests
 from pipeline.make import code
-from pipeline.make.code import SourceCode
+from pipeline.make.code import SourceCode, parsed
 
 
 @pytest.fixture
@@ -37,3 +39,43 @@ def test_a_room_goes_before_a_module_of_its_name(package: Path) -> None:
     (package / "two" / "__init__.py").write_text("from pipeline.three import x\n")
     (package / "three.py").write_text("x = 1\n")
     assert modules(package) == ["pipeline.one", "pipeline.three", "pipeline.two"]
+
+
+def test_a_memo_of_what_counted_otherwise_is_not_read(package: Path) -> None:
+    source = SourceCode(FileDigests(package.parent / "files.json"), package.parent / "sources.json")
+    right = source.closure("pipeline.one").digest
+    source.save()
+    memo = json.loads((package.parent / "sources.json").read_text())
+    wrong = {content: ["0" * 64, *imports] for content, (_, *imports) in memo["known"].items()}
+    for reader, expected in ((memo["reader"], False), ("another", True)):
+        written = json.dumps({"reader": reader, "known": wrong})
+        (package.parent / "sources.json").write_text(written)
+        files = FileDigests(package.parent / "files.json")
+        found = SourceCode(files, package.parent / "sources.json").closure("pipeline.one").digest
+        assert (found == right) is expected
+
+
+def test_layout_comments_and_docstrings_say_nothing() -> None:
+    text = Path(code.__file__).read_text()
+    assert parsed(ast.unparse(ast.parse(text))) == parsed(text)
+    assert parsed('"""Told."""\ndef f():\n    """Told."""\n    return 1  # one') == parsed(
+        "def f(): return (1)"
+    )
+
+
+SAYINGS = [
+    *("f(a, b)", "f(a)(b)", "f(a, *b)", "f(a, b=b)", "[a, b]", "(a, b)", "{a, b}", "{a: b}"),
+    *("x = 1", "x = True", "x = 1.0", "x = '1'", "x = b'1'", "x = None", "x: int = 1", "x += 1"),
+    *("def f(): pass", "async def f(): pass", "def f(a=1): pass", "def f(a, /): pass"),
+    *("def f(*, a): pass", "def f(a, *b): pass", "def f(a): return", "@f\ndef f(): pass"),
+    *("if a:\n b\n c", "if a:\n b\nc", "if a:\n b\nelse:\n c", "while a:\n b\n c", "'a'\n'b'"),
+]
+
+
+def test_what_is_said_otherwise_is_another_source() -> None:
+    assert len({parsed(text).digest for text in SAYINGS}) == len(SAYINGS)
+
+
+def test_imports_are_found_wherever_they_stand() -> None:
+    text = "import os, numpy.linalg as l\ndef f():\n    from pipeline.one import two"
+    assert parsed(text).imports == ("numpy", "pipeline.one", "pipeline.one.two")
