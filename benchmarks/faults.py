@@ -27,8 +27,8 @@ In the first two lines what was missed was put in again with the rule as it is n
 as was the miss of ppocr and one of yolov5tiny's weights. kl had cut off what was hardly too wide
 when times 4; a MatMul without a bias was cut off less than the product behind it; some faults cost
 less than SHOWS. Up to four of seven changed no answer, in vww_96, which has two classes, and in
-random networks. Two layers a kind: squeezenet, deeplab and fastestdet, the last on both chips, 24 of
-24; yolox was not run for faults. Right builds of all models but kws_tiny_int8 name nobody
+random networks. Two layers a kind: squeezenet, deeplab and fastestdet, the last on both chips, 24
+of 24; yolox was not run for faults. Right builds of all models but kws_tiny_int8 name nobody
 (tests/debug/test_faults.py).
 
 What is not named first:
