@@ -12,6 +12,7 @@ from pipeline.cli.main import main
 from pipeline.compilers.handed import LIST
 from pipeline.compilers.handover import Handover
 from pipeline.debug.describe import describe
+from pipeline.debug.handed_over import handed_over
 from pipeline.errors import CacheError
 
 FILES = {
@@ -72,4 +73,5 @@ def test_a_list_that_is_none_is_one_error(packed, tmp_path, said):
 def test_a_zip_without_a_list_is_no_hand_over(tmp_path):
     Handover(lambda: iter(FILES.items())).save(tmp_path / "other.zip")
     with pytest.raises(CacheError, match=r"it holds no handover\.json"):
-        describe(tmp_path / "other.zip")
+        handed_over(tmp_path / "other.zip")
+    assert describe(tmp_path / "other.zip").kind == "archive"
