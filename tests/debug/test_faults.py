@@ -34,19 +34,13 @@ def benchmark() -> ModuleType:
 
 FAULTS = benchmark()
 CHIPS = tuple(FAULTS.TARGETS)
-# It brings its scales and is fed noise, which they cut off.
-UNLIKE = "audio/kws_tiny_int8.tflite"
 SMALL = (
     "classification/cifar10_resnet8_float.tflite",
     "classification/vww_96_int8.tflite",
     "detection/caffe_mtcnn_det1.caffemodel",
     "detection/sscma_yolov5tiny_face_96.onnx",
 )
-RIGHT = [
-    path
-    for path in FAULTS.MODELS
-    if path in SMALL or (path != UNLIKE and os.environ.get("NPUMAKE_EVERY"))
-]
+RIGHT = [path for path in FAULTS.MODELS if path in SMALL or os.environ.get("NPUMAKE_EVERY")]
 FEW = ["classification/vww_96_int8.tflite"]
 if os.environ.get("NPUMAKE_EVERY"):
     FEW.append("classification/vww_96_float.tflite")
