@@ -71,7 +71,7 @@ def run(given: argparse.Namespace) -> int:
     elif given.draw:
         what, hint = "no boxes to draw", "a detector has its metadata in the file, this has none"
         raise ProjectError(what, "--draw", hint)
-    elif len(made) == 1 and made[0].size == max(made[0].shape, default=1):
+    elif len(made) == 1 and _is_vector(made[0]):
         found = _classes(made[0], given.top, labels)
     else:
         found = _outputs(outputs)
@@ -106,6 +106,11 @@ def _lines(file: Path) -> tuple[str, ...]:
     return tuple(line.strip() for line in lines if line.strip())
 
 
+def _is_vector(values: np.ndarray) -> bool:
+    """Of numbers: a score a class."""
+    return values.dtype.kind in "biuf" and values.size == max(values.shape, default=1)
+
+
 def _classes(scores: np.ndarray, count: int, labels: tuple[str, ...]) -> list[dict[str, Any]]:
     """The highest scores, the first of equal ones first."""
     import numpy as np
@@ -121,7 +126,9 @@ def _outputs(outputs: Mapping[str, np.ndarray]) -> list[dict[str, Any]]:
     import numpy as np
 
     def figures(values: np.ndarray) -> dict[str, float]:
-        real = values[np.isfinite(values)].astype(np.float64) if values.size else values
+        if values.dtype.kind not in "biuf":  # an output may be text
+            return {}
+        real = values[np.isfinite(values)].astype(np.float64)
         return {"min": real.min(), "mean": real.mean(), "max": real.max()} if real.size else {}
 
     return [
@@ -132,7 +139,7 @@ def _outputs(outputs: Mapping[str, np.ndarray]) -> list[dict[str, Any]]:
 
 
 def _save(file: Path, outputs: Mapping[str, np.ndarray]) -> None:
-    """As numpy.savez, whatever an output is called."""
+    """As numpy.savez, whatever an output is called; text has no Python objects in it."""
     import numpy as np
 
     from pipeline.cache.publish import replacing
@@ -141,8 +148,9 @@ def _save(file: Path, outputs: Mapping[str, np.ndarray]) -> None:
         raise ProjectError("the outputs are saved as .npz", "--save", f"{file.stem}.npz")
     with replacing(file) as temporary, zipfile.ZipFile(temporary, "w") as archive:
         for name, values in outputs.items():
+            plain = values.astype(np.str_) if values.dtype.kind == "O" else values
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, values, allow_pickle=False)
+                np.lib.format.write_array(member, plain, allow_pickle=False)
 
 
 def _label(labels: tuple[str, ...], index: int) -> str:

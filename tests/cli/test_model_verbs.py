@@ -110,6 +110,19 @@ def test_run_tells_and_saves_what_is_no_score_of_a_class(
     assert main(["run", "net.onnx", "--input", "x.npy", "--save", "made.txt"]) == 2
 
 
+def test_run_tells_and_saves_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    graph = "g (float[2] x) => (string[2] y) { y = Cast <to=8> (x) }"
+    onnx.save(onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": 13]> {graph}'), "n.onnx")
+    np.save("x.npy", np.array([1, 0.5], np.float32))
+    assert main(["run", "n.onnx", "--input", "x.npy", "--save", "made.npz"]) == 0
+    assert lines(capsys) == ["y: object[2]"]
+    with np.load("made.npz") as saved:
+        assert saved["y"].tolist() == ["1", "0.5"]
+
+
 def test_run_wants_a_file_for_every_input_by_a_name_it_has(out: Path, capsys: Output) -> None:
     assert main(["run", BUNDLE, "--input", "imagee=digit.png"]) == 2
     assert "did you mean `image`?" in capsys.readouterr().err

@@ -78,7 +78,7 @@ def test_ctrl_c_stops_at_once_and_without_a_traceback(fresh: Workspace) -> None:
     assert build.stdout is not None
     assert "original_float" in build.stdout.readline()
     build.send_signal(signal.SIGINT)
-    output, _ = build.communicate(timeout=60)  # as long as the whole may take on a busy machine
+    output, _ = build.communicate(timeout=20)  # a busy machine takes some
     assert build.returncode == 130
     assert not (fresh.project / "out" / "comparison.ara240.json").exists()
     assert "interrupted: what was made is kept" in output
