@@ -51,7 +51,8 @@ ADJUSTING = ("round_weights", "bias_correction")  # of the switches, those that 
 FIRST = "bias_correction"
 # Before the others: where the answers themselves are too coarse, nothing else is seen to help.
 # And what is sensitive in 8 bits, before channels are evened out at the cost of the weights.
-EARLY = (WIDENING_ANSWERS, WIDENING_SENSITIVE)
+# The answers once more, where they did not help: the noise of what is sensitive may have hidden it.
+EARLY = (WIDENING_ANSWERS, WIDENING_SENSITIVE, WIDENING_ANSWERS)
 
 
 def recipe(
@@ -112,8 +113,9 @@ def _searched(
     if WIDENING in names:
         tried = also_wide(tried, stood, bench)
     first = tuple(name for name in names if name == FIRST)
-    rest = sorted((n for n in names if n != WIDENING), key=lambda name: name not in EARLY)
-    rest = [*(SYMMETRIC for _ in schemes[1:]), *rest]
+    early = [name for name in EARLY if name in names]
+    late = [name for name in names if name not in (WIDENING, *EARLY)]
+    rest = [*(SYMMETRIC for _ in schemes[1:]), *early, *late]
     return best_switches(best_method(tried, bench, first), rest, bench, calibration)
 
 

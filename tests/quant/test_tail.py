@@ -81,3 +81,24 @@ def test_a_small_box_on_the_grid_of_the_picture_comes_back():
 
 def test_the_best_recipe_finds_out_by_itself():
     assert "widen_answers" in off(PLAIN, Calibration(recipe="best"))[1].switches
+
+
+def test_answers_hidden_by_the_noise_of_a_tensor_are_tried_again_without_it():
+    """u is 127 a + 2 b and 127 a, c their difference: until u has more than 8 bits, nobody sees
+    that the answer has too few."""
+    model = upgraded(
+        parse_text(
+            """a (float[1,2,8,8] x) => (float[1,1,8,8] y)
+            <float[2,2,1,1] w = {127, 2, 127, 0}, float[1,2,1,1] v = {1, -1},
+             float[1,1,1,1] k = {1}>
+            { u = Conv(x, w)  c = Conv(u, v)  r = Relu(c)  y = Conv(r, k) }"""
+        )
+    ).with_shapes()
+    rngs = [np.random.default_rng(seed) for seed in range(8)]
+    feeds = [{"x": rng.uniform(-1, 1, (1, 2, 8, 8)).astype(np.float32)} for rng in rngs]
+    fed = Samples(tuple(map(str, range(8))), feeds.__getitem__)
+    found = recipe(model, observe(model, fed), fed, Calibration(recipe="best"), X5, {})
+    kept = {trial.what.split(" (")[0]: trial.kept for trial in found.trials}
+    assert not kept["max + widen_answers"]
+    assert kept["max + widen_answers + widen_sensitive"]
+    assert len(found.trials) == len({trial.what for trial in found.trials})

@@ -101,15 +101,17 @@ def best_switches(
     found, figure = best
     calibration = replace(calibration, method=found.method)  # type: ignore[arg-type]
     for name in track(names, "recipe", len(names)):
-        tried = _with_switch(found, name)
-        if _named(tried, bench) in {trial.what for trial in found.trials}:
+        if name in found.switches:
             continue
+        tried = _with_switch(found, name)
         if name in REMADE:
             stood = bench.ground(tried.switches)
             plainly = plain(stood.graph, stood.statistics, calibration, tried.symmetric)
             tried = standing(plainly, tried.switches, stood, bench)
             if _laid(tried) == _laid(found):
                 continue  # no channels can be rescaled, or are that uneven
+        if _named(tried, bench) in {trial.what for trial in found.trials}:
+            continue
         reached = bench.figure(tried)
         helps = reached.helps(figure, GAIN)
         trials = (*found.trials, _trial(Best(tried, reached), bench, helps))
