@@ -11,10 +11,12 @@ from pipeline.engine.ort import OrtSession
 from pipeline.engine.reference import ReferenceSession
 from pipeline.errors import ProjectError
 from pipeline.graph import array, is_kept_float, parse_text, producer, told, upgraded
+from pipeline.kernels.histogram import histogram
 from pipeline.kernels.measure import agreement
 from pipeline.project.sections import Calibration, Layer, Quantization
 from pipeline.quant.calibration.observe import observe
-from pipeline.quant.calibration.ranges import ranges
+from pipeline.quant.calibration.ranges import int16_ranges, ranges
+from pipeline.quant.calibration.statistics import Extremes, Statistics
 from pipeline.quant.precision.schemes import with_scheme
 from pipeline.quant.qdq.insert import with_qdq
 from pipeline.quant.qdq.integers import with_integer_weights
@@ -226,6 +228,16 @@ def test_int16_has_a_bit_to_spare_above_all_that_was_measured_whatever_8_bits_sa
     low, high = statistics.tensors["x"].low, statistics.tensors["x"].high
     assert scale == pytest.approx(2 * max(-low, high) / 32767, rel=1e-6)
     assert max(map(abs, found.ranges["x"])) <= max(-low, high)
+
+
+@pytest.mark.parametrize(("apart", "room"), [(1, 2), (60, 2), (100, 1.28), (1000, 1)])
+def test_int16_has_no_bit_to_spare_where_small_channels_need_it(apart, room):
+    sizes = np.array([1.0, 1.0, 1.0, apart], np.float32)
+    statistics = Statistics(
+        {"x": histogram(np.concatenate([-sizes, sizes]))}, {"x": Extremes(-sizes, sizes)}
+    )
+    low, high = int16_ranges(statistics)["x"]
+    assert (low, high) == pytest.approx((-room * apart, room * apart), rel=1e-4)
 
 
 def test_int16_is_closer_than_8_bits():
