@@ -108,7 +108,7 @@ def _mode(how: Files, taken: Taken) -> str:
     """Pillow's name of what an image becomes."""
     has_one = len(taken.shape) == 4 and 1 in (taken.shape[1], taken.shape[3])
     order = "gray" if how.channels == "auto" and has_one else how.channels
-    return MODES[order]
+    return MODES[order or "rgb"]
 
 
 def raw(data: bytes, name: str, how: Files, taken: Taken) -> np.ndarray:

@@ -27,13 +27,14 @@ from pipeline.data.normalized import raw
 from pipeline.data.samples import Feed
 from pipeline.data.snapshot import Snapshot
 from pipeline.data.stored import opened, require_input, stored
+from pipeline.data.transforms import taken_order
 from pipeline.detection.metadata import Tiling
 from pipeline.errors import ProjectError, Route, did_you_mean
 from pipeline.progress import tell
 from pipeline.project.feeding import Feeding
 from pipeline.project.files import SourceFile, SourceFiles
 from pipeline.project.names import entries, strangers
-from pipeline.project.sections import Files, Input
+from pipeline.project.sections import Files, Input, Order
 
 MOST_BYTES = 1 << 30  # of one file
 # Of the width of a range: what float32 loses when normalised values are taken back.
@@ -115,7 +116,8 @@ class Given:
     def _decoded(self, file: SourceFile) -> np.ndarray:
         if os.path.getsize(file.path) > MOST_BYTES:
             raise ProjectError(f"a file of more than {MOST_BYTES} bytes", file.name)
-        return decoded(file.read(), file.name, self.how, self.input.taken)
+        how = replace(self.how, channels=_order(self.how, self.input.said))
+        return decoded(file.read(), file.name, how, self.input.taken)
 
     def _stack(self, file: SourceFile) -> Iterator[Item]:
         if not is_plain(file.name):
@@ -132,6 +134,13 @@ class Given:
         held = replace(taken, offset=0) if how.normalized else taken
         sample = prepared(array, name, how, held, said.layout, f"data.{self.key}.transforms")
         return raw(sample, said.mean, said.scale, said.layout) if how.normalized else sample
+
+
+def _order(how: Files, said: Input) -> Order:
+    """The order that an image is read in: as is said, as the first transform of colours takes it,
+    or as the model was trained."""
+    trained = said.type if said.type in ("bgr", "gray") else "rgb"
+    return how.channels or taken_order(how.transforms) or trained
 
 
 def given(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -41,6 +41,16 @@ def transformed(
             error.hint = f"{error.hint}; {file}" if error.hint else f"in {file}"
             raise
     return array
+
+
+def taken_order(wanted: Sequence[steps.Transform]) -> Literal["rgb", "bgr"] | None:
+    """The order of colours that an image is to have for the first step that minds it."""
+    for step in wanted:
+        ((name, arguments),) = step.items()
+        said = arguments.color_sequence if isinstance(arguments, steps.Yuv) else name
+        if said[:3].lower() in ("rgb", "bgr"):
+            return "rgb" if said[0] in "rR" else "bgr"
+    return None
 
 
 def _fitted(arguments: Any, size: tuple[int, int]) -> Any:

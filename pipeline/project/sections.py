@@ -33,6 +33,7 @@ TargetOverlay = NewType("TargetOverlay", dict[str, Any])  # the one target it is
 
 
 FINDING = Literal["few", "blank", "duplicate", "range", "preprocessing"]  # about samples
+Order = Literal["rgb", "bgr", "gray", "auto"]  # of the channels of an image that is read
 PerChannel = float | tuple[float, ...]  # one number for all channels, or one per channel
 
 
@@ -160,9 +161,12 @@ class Files:
         Doc("Of bare numbers. Default: uint8 for an 8-bit image, else what the input takes."),
     ] = None
     channels: Annotated[
-        Literal["rgb", "bgr", "gray", "auto"],
-        Doc("An image is read in this order (OpenCV reads bgr); auto: gray for one channel."),
-    ] = "rgb"
+        Order | None,
+        Doc(
+            "An image is read in this order (OpenCV reads bgr); auto: gray for one channel. "
+            "Default: as the first transform of colours takes it, else the input's `type`."
+        ),
+    ] = None
     normalized: Annotated[
         bool, Doc("The values are (raw - mean) * scale already, and are taken back to raw.")
     ] = False

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 from safetensors.numpy import save_file
 
 from pipeline import digest
@@ -16,7 +17,7 @@ from pipeline.errors import ProjectError
 from pipeline.project.feeding import feeding
 from pipeline.project.files import SourceFile
 from pipeline.project.sections import FileGlob, Files, Input
-from pipeline.project.transforms import Resize
+from pipeline.project.transforms import Colors, Resize, Yuv
 
 SHAPE = (1, 2, 3)
 STACK = np.arange(30, dtype=np.float32).reshape(5, 2, 3)
@@ -115,3 +116,26 @@ def test_noise_is_no_stack():
     with pytest.raises(ProjectError, match="noise is fed as it is") as caught:
         given({"x": X}, {"x": Files(random=3, stacked=True)}, {})
     assert caught.value.where == "data.x.stacked"
+
+
+@pytest.mark.parametrize(
+    ("said", "how", "expected"),
+    [
+        ({"type": "rgb"}, {}, [200, 100, 0]),
+        ({"type": "bgr"}, {}, [0, 100, 200]),
+        ({}, {}, [200, 100, 0]),
+        ({"type": "bgr"}, {"channels": "rgb"}, [200, 100, 0]),
+        ({"type": "bgr"}, {"transforms": ({"rgb2bgr": Colors("HWC")},)}, [0, 100, 200]),
+        ({"type": "rgb"}, {"transforms": ({"bgr2rgb": Colors("HWC")},)}, [200, 100, 0]),
+        ({"type": "yuv444"}, {"transforms": ({"yuv": Yuv("BGR")},)}, [119, 61, 186]),
+        ({"type": "gray"}, {}, [119]),
+    ],
+)
+def test_an_image_is_read_in_the_order_that_the_model_was_trained_on(tmp_path, said, how, expected):
+    Image.new("RGB", (2, 2), (200, 100, 0)).save(tmp_path / "a.png")
+    shape = (1, len(expected), 2, 2)
+    x = ModelInput("x", Input(**said), feeding("x", Input(), shape), Taken(shape, "float32"))
+    data = {"x": Files(FileGlob("*"), **how)}
+    (found,) = given({"x": x}, data, {"data.x.files": files(tmp_path / "a.png")})
+    sample = found.values(next(iter(found.items())))
+    assert np.abs(sample[0, :, 0, 0] - expected).max() <= 1
