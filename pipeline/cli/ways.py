@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pipeline.cli.screen import SCREEN
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from pipeline.debug.sharpness import Tried
     from pipeline.graph import Graph
 
+ALIKE = 1.05
 NONE = "one input of pictures in floats, and one answer of two classes or more, is what tells"
 
 
@@ -31,9 +33,15 @@ def ways(given: argparse.Namespace) -> int:
     SCREEN.end()
     for one in found:
         print(f"{one.sharpness:9.3f}  {one.yaml or '(as the project says)'}")
-    said = "another way is not clearly better" if best is None else f"clearly sharper: {best.yaml}"
-    print(said)
+    print(f"clearly sharper: {best.yaml}" if best else _unclear(found))
     return 0
+
+
+def _unclear(found: Sequence[Tried]) -> str:
+    (own,) = (tried for tried in found if not tried.yaml)
+    if found[0].sharpness <= ALIKE * own.sharpness:
+        return "no other way is better"
+    return f"sharper, but not clearly: {found[0].yaml}; an evaluation with labels tells"
 
 
 def _tried(given: argparse.Namespace) -> tuple[Tried, ...]:

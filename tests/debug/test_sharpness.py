@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
 from itertools import product
 from pathlib import Path
 
@@ -115,4 +118,24 @@ def test_where_no_way_is_sharp_none_is_better():
 def test_the_verb_tells_it(fresh: Workspace) -> None:
     said = fresh.npumake("debug", "inputs", "digits:rdk-x5").stdout
     assert "(as the project says)" in said
-    assert said.splitlines()[-1] == "another way is not clearly better"
+    assert said.splitlines()[-1] == "no other way is better"
+
+
+@real
+@pytest.mark.slow
+def test_swapped_colours_are_told_by_the_verb(tmp_path: Path) -> None:
+    """They change too little for a clear word."""
+    for path in IMAGENET[:24]:
+        shutil.copy(path, tmp_path)
+    (tmp_path / "project.yaml").write_text(f"""
+model: {{path: {MOBILENET}}}
+inputs: {{"*": {{type: rgb, layout: NHWC, mean: 127.5, scale: 0.0078431373}}}}
+data: {{"*": {{files: "*.[jJ]*", channels: bgr, transforms: [resize]}}}}
+targets: [ara240]
+""")
+    command = [sys.executable, "-m", "pipeline.cli.main", "debug", "inputs", "."]
+    said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    assert said.splitlines()[-1] == (
+        "sharper, but not clearly: mean: 127.5, scale: 0.00784314, red and blue swapped; "
+        "an evaluation with labels tells"
+    )
