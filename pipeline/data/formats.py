@@ -56,6 +56,10 @@ def is_plain(name: str) -> bool:
     return PurePosixPath(name).suffix.lower() in (".npy", ".npz", ".safetensors")
 
 
+def is_image(name: str) -> bool:
+    return FORMATS.get(PurePosixPath(name).suffix.lower()) is image
+
+
 def npy(data: bytes, name: str, _how: Files, _taken: Taken) -> np.ndarray:
     """A view of `data`, so that no header makes this take more memory than the file has bytes."""
     file = io.BytesIO(data)

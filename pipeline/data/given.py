@@ -21,13 +21,13 @@ import numpy as np
 
 from pipeline.data.fed import fed_form
 from pipeline.data.files import fed, noise, prepared
-from pipeline.data.formats import Taken, decoded, is_plain
+from pipeline.data.formats import Taken, decoded, is_image, is_plain
 from pipeline.data.lint import Fact, fact, findings
 from pipeline.data.normalized import raw
 from pipeline.data.samples import Feed
 from pipeline.data.snapshot import Snapshot
 from pipeline.data.stored import opened, require_input, stored
-from pipeline.data.transforms import taken_order
+from pipeline.data.transforms import makes_yuv, taken_order
 from pipeline.detection.metadata import Tiling
 from pipeline.errors import ProjectError, Route, did_you_mean
 from pipeline.progress import tell
@@ -116,8 +116,15 @@ class Given:
     def _decoded(self, file: SourceFile) -> np.ndarray:
         if os.path.getsize(file.path) > MOST_BYTES:
             raise ProjectError(f"a file of more than {MOST_BYTES} bytes", file.name)
+        if is_image(file.name):
+            self._refuse_rgb(file.name)
         how = replace(self.how, channels=_order(self.how, self.input.said))
         return decoded(file.read(), file.name, how, self.input.taken)
+
+    def _refuse_rgb(self, name: str) -> None:
+        if self.input.said.type == "yuv444" and not makes_yuv(self.how.transforms):
+            hint = "add  transforms: [{rgb2yuv444: {data_format: HWC}}]"
+            raise ProjectError("a picture of rgb, the model was trained on yuv444", name, hint)
 
     def _stack(self, file: SourceFile) -> Iterator[Item]:
         if not is_plain(file.name):

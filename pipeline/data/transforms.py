@@ -53,6 +53,10 @@ def taken_order(wanted: Sequence[steps.Transform]) -> Literal["rgb", "bgr"] | No
     return None
 
 
+def makes_yuv(wanted: Sequence[steps.Transform]) -> bool:
+    return any("yuv" in name or "nv12" in name for step in wanted for name in step)
+
+
 def _fitted(arguments: Any, size: tuple[int, int]) -> Any:
     open_sizes = [
         key.name

@@ -139,3 +139,14 @@ def test_an_image_is_read_in_the_order_that_the_model_was_trained_on(tmp_path, s
     (found,) = given({"x": x}, data, {"data.x.files": files(tmp_path / "a.png")})
     sample = found.values(next(iter(found.items())))
     assert np.abs(sample[0, :, 0, 0] - expected).max() <= 1
+
+
+def test_a_picture_is_not_fed_as_yuv_as_it_is(tmp_path: Path):
+    Image.new("RGB", (2, 2), (200, 100, 0)).save(tmp_path / "a.png")
+    shape = (1, 3, 2, 2)
+    x = ModelInput("x", Input(type="yuv444"), feeding("x", Input(), shape), Taken(shape, "float32"))
+    data = {"x": Files(FileGlob("*"))}
+    (found,) = given({"x": x}, data, {"data.x.files": files(tmp_path / "a.png")})
+    with pytest.raises(ProjectError, match="trained on yuv444") as caught:
+        found.values(next(iter(found.items())))
+    assert "rgb2yuv444" in caught.value.hint
