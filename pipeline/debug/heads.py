@@ -31,21 +31,25 @@ class Heads(NamedTuple):
     each: tuple[Head, ...]
 
 
-def heads(network: Network, changes: Sequence[Change], start: int, stop: int) -> Heads:
-    """Heads of changes whose seeds are pieces from `start` to before `stop`."""
+def heads(
+    network: Network, changes: Sequence[Change], start: int, stop: int, real: Sequence[str] = ()
+) -> Heads:
+    """Heads of changes whose seeds are pieces from `start` to before `stop`. The session makes
+    what is `real` of the float model's tensors too, which these pieces make."""
     mark = network.written.mark()
     copies = [
         _Copies(network, change, f"{mark}{number}", start, stop)
         for number, change in enumerate(changes)
     ]
     each = tuple(one.head() for one in copies)
-    made = dict.fromkeys(name for head in each for name in head.changed.values())
+    made = dict.fromkeys([*real, *(name for head in each for name in head.changed.values())])
     if not made:
         return Heads(None, each)
     pieces = [piece for one in copies for piece in one.pieces]
     constants = {name: array for one in copies for name, array in one.constants.items()}
-    real = needed(network.floats[start:stop], (name for piece in pieces for name in piece.reads))
-    return Heads(network.written.model([*real, *pieces], made, constants), each)
+    read = (name for piece in pieces for name in piece.reads)
+    floats = needed(network.floats[start:stop], [*real, *read])
+    return Heads(network.written.model([*floats, *pieces], made, constants), each)
 
 
 class _Copies:

@@ -8,24 +8,26 @@
 The float model runs once per sample, segment by segment, and what crosses a border is kept on disk.
 A span gives what each of its probes changes at the borders behind it; a probe then runs those
 segments that read something changed. What lies before is never run again, no session is set up for
-a probe alone, and each probe computes exactly what it changes.
+a probe alone, and each probe computes exactly what it changes. Threads share a span's samples out
+among them, some at a time, whose small answers are so compared all at once.
 
 With n nodes, p probes, m samples and s segments, heads are p * n / 2s nodes to set up; there are 2s
 sessions; and in all m * p * s / 2 borders are crossed. The sum is least at
 
     s = sqrt(p * n / (4 * SESSION + m * p * BORDER))
 
-where a session costs as much as SESSION nodes, and a border as much as a part BORDER of one. Many
-samples would have one segment: FEWEST give every thread some work. Of a long segment the heads fill
-several sessions, none of more than about LARGEST nodes: memory and what an interrupted run loses so
-do not grow with the model.
+where a session costs as much as SESSION nodes, and a border as much as a part BORDER of one. Of a
+long segment the heads fill several sessions, none of more than about LARGEST nodes: memory and what
+an interrupted run loses so do not grow with the model.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
+from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
@@ -41,21 +43,15 @@ from pipeline.engine.mixed import FloatSession, float_session
 from pipeline.engine.ort import OrtSession
 from pipeline.engine.parallel import side_by_side
 from pipeline.graph import Graph, Piece, is_foreign
-from pipeline.kernels.measure import Agreement, agreements
+from pipeline.kernels.measure import BLOCK, Agreement, agreements
 
-SESSION, BORDER = 10.0, 0.2
-FEWEST, LARGEST = 4, 400
+SESSION, BORDER = 10.0, 0.5
+LARGEST = 1000
+SHARES = 8  # of the samples, at least: every thread has work to the end
 
 Sums = tuple[Agreement, ...]  # by output, over all samples
 Values = Mapping[str, np.ndarray]
-
-
-class _Segment(NamedTuple):
-    """Its pieces are those from `start` to before `stop`."""
-
-    start: int
-    stop: int
-    session: FloatSession
+Answers = list[list[np.ndarray]]  # by output: that of the float model, then of each probe
 
 
 class _Probe(NamedTuple):
@@ -65,6 +61,32 @@ class _Probe(NamedTuple):
     change: Change
     first: int
     last: int
+
+
+class _Span(NamedTuple):
+    """It and the segments behind it, ready to run; `session` is None where nothing changes."""
+
+    session: FloatSession | None
+    heads: tuple[Head, ...]
+    behind: Sequence[FloatSession]
+
+    def answers(self, names: Sequence[str], kept: Values) -> Answers:
+        """To one sample; in the float model they go by these names."""
+        made = {} if self.session is None else _run(self.session, kept, {})
+        real = [made[name] if name in made else kept[name] for name in names]
+        found = [real]
+        for head in self.heads:
+            changed = self._changed(head, made, kept)
+            each = zip(head.answers, real, strict=True)
+            found.append([changed.get(name, meant) for name, meant in each])
+        return [list(each) for each in zip(*found, strict=True)]
+
+    def _changed(self, head: Head, made: Values, kept: Values) -> dict[str, np.ndarray]:
+        changed = {name: made[own] for name, own in head.changed.items()}
+        for segment in self.behind:
+            if not changed.keys().isdisjoint(segment.input_names):
+                changed |= _run(segment, kept, changed)
+        return changed
 
 
 class Probing:
@@ -86,31 +108,40 @@ class Probing:
         self._network = Network(calibrated, known)
         pieces = self._network.floats
         bounds = _bounds(pieces, _segments(len(pieces), len(probes), len(samples)))
-        self._segments = [self._segment(start, stop) for start, stop in bounds]
+        self._bounds, self._is_one = bounds, len(bounds) == 1
+        self._segments = [] if self._is_one else [self._segment(*one) for one in bounds]
         self._place = [at for at, one in enumerate(bounds) for _ in range(*one)]
         self._probes = [self._probe(number, places) for number, places in enumerate(probes)]
 
     def sums(self, at_once: int | None = None) -> Iterator[tuple[int, Sums]]:
-        """The number of each probe and its sums, those of a span together, `at_once` spans at a
-        time, by default one per core."""
+        """The number of each probe and its sums, those of a span together, `at_once` shares of the
+        samples at a time, by default one per core."""
         kept = self._float_run(at_once)
-        for found in side_by_side(lambda span: self._span(span, kept), self._spans(), at_once):
-            yield from found
+        spans, share = self._spans(), max(1, math.ceil(len(kept) / SHARES))
+        shares = [range(len(kept))[at : at + share] for at in range(0, len(kept), share)]
+        setups = (_once(partial(self._span, probes)) for probes in spans)
+        work = ((setup, share) for setup in setups for share in shares)
+        made = side_by_side(lambda one: self._compared(one[0](), one[1], kept), work, at_once)
+        for probes in spans:
+            sums = [(Agreement(),) * len(self._network.answers)] * len(probes)
+            for _ in shares:
+                sums = _added(sums, next(made))
+            yield from zip((probe.number for probe in probes), sums, strict=True)
 
     def _session(self, model: bytes) -> FloatSession:
         if not self._is_mixed:
             return OrtSession(model, fusion="floats")
         return float_session(Graph.from_bytes(model), self._operators, fusion="floats")
 
-    def _segment(self, start: int, stop: int) -> _Segment:
+    def _segment(self, start: int, stop: int) -> FloatSession:
         pieces, network = self._network.floats[start:stop], self._network
         made = [n for p in pieces for n in p.makes if network.is_read_after(n, stop)]
-        return _Segment(start, stop, self._session(network.written.model(pieces, made)))
+        return self._session(network.written.model(pieces, made))
 
     def _probe(self, number: int, places: Places) -> _Probe:
         change = self._network.change(places)
         at = [self._place[seed] for seed in change.seeds]
-        return _Probe(number, change, min(at, default=0), max(at, default=-1))
+        return _Probe(number, change, min(at, default=0), max(at, default=self._is_one - 1))
 
     def _spans(self) -> list[list[_Probe]]:
         """The probes of each session."""
@@ -125,21 +156,21 @@ class Probing:
         most = max(1, 2 * LARGEST // max(stop - start, 1))
         return [probes[start : start + most] for start in range(0, len(probes), most)]
 
-    def _extent(self, probes: list[_Probe]) -> tuple[int, int]:
+    def _extent(self, probes: Sequence[_Probe]) -> tuple[int, int]:
         """The pieces of the segments where the seeds of these probes lie, which are the same."""
-        within = self._segments[probes[0].first : probes[0].last + 1]
-        return (within[0].start, within[-1].stop) if within else (0, 0)
+        within = self._bounds[probes[0].first : probes[0].last + 1]
+        return (within[0][0], within[-1][1]) if within else (0, 0)
 
     def _float_run(self, at_once: int | None) -> Kept:
         """What the segments read of the float model, and its answers."""
-        read = (name for one in self._segments for name in one.session.input_names)
-        needed = sorted({*self._network.answers, *read})
+        read = (name for one in self._segments for name in one.input_names)
+        needed = {*self._network.answers, *self._network.written.inputs, *read}
 
         def run(feed: Feed) -> Values:
             values = {**self._constant_answers(), **feed}
             for segment in self._segments:
-                values |= _run(segment.session, values, {})
-            return {name: values[name] for name in needed}
+                values |= _run(segment, values, {})
+            return {name: values[name] for name in sorted(needed & values.keys())}
 
         kept = Kept()
         for values in side_by_side(run, self._samples, at_once):
@@ -150,21 +181,62 @@ class Probing:
         found = {name: self._network.written.array(name) for name in self._network.answers}
         return {name: array for name, array in found.items() if array is not None}
 
-    def _span(self, probes: list[_Probe], kept: Kept) -> list[tuple[int, Sums]]:
-        made = heads(self._network, [one.change for one in probes], *self._extent(probes))
+    def _span(self, probes: Sequence[_Probe]) -> _Span:
+        network, changes = self._network, [one.change for one in probes]
+        real = [n for n in network.answers if self._is_one and n in network.makers]
+        made = heads(network, changes, *self._extent(probes), real)
         session = None if made.model is None else self._session(made.model)
-        behind = self._segments[probes[0].last + 1 :]
-        answers = self._network.answers
-        sums = [[Agreement()] * len(answers) for _ in probes]
-        for index in range(len(kept)):
-            real = kept.at(index)
-            values = {} if session is None else _run(session, real, {})
-            found = [_answers_of(head, real, values, behind) for head in made.each]
-            for number, meant in enumerate(answers):
-                compared = agreements(real[meant], [each[number] for each in found])
-                for total, one in zip(sums, compared, strict=True):
-                    total[number] += one
-        return [(probe.number, tuple(each)) for probe, each in zip(probes, sums, strict=True)]
+        return _Span(session, made.each, self._segments[probes[0].last + 1 :])
+
+    def _compared(self, span: _Span, share: range, kept: Kept) -> list[Sums]:
+        """Of each probe, over these samples."""
+        found = (span.answers(self._network.answers, kept.at(index)) for index in share)
+        sums = [(Agreement(),) * len(self._network.answers)] * len(span.heads)
+        for some in _blocks(found):
+            by_output = [agreements(meant, others) for meant, *others in some]
+            sums = _added(sums, zip(*by_output, strict=True))
+        return sums
+
+
+def _blocks(found: Iterable[Answers]) -> Iterator[Answers]:
+    """Of several samples as if they were one, until a block of a sum is full."""
+    some: list[Answers] = []
+    for answers in found:
+        some.append(answers)
+        if sum(max(a.size for a, *_ in each) for each in some) >= BLOCK:
+            yield _joined(some)
+            some = []
+    if some:
+        yield _joined(some)
+
+
+def _joined(some: Sequence[Answers]) -> Answers:
+    if len(some) == 1:
+        return some[0]
+    outputs = zip(*some, strict=True)
+    return [
+        [np.concatenate([*map(np.ravel, each)]) for each in zip(*output, strict=True)]
+        for output in outputs
+    ]
+
+
+def _once(make: Callable[[], _Span]) -> Callable[[], _Span]:
+    """Makes it for the first thread that asks; others that ask wait."""
+    lock = Lock()
+    made: list[_Span] = []
+
+    def span() -> _Span:
+        with lock:
+            if not made:
+                made.append(make())
+            return made[0]
+
+    return span
+
+
+def _added(some: Iterable[Sums], more: Iterable[Sums]) -> list[Sums]:
+    each = zip(some, more, strict=True)
+    return [tuple(a + b for a, b in zip(*pair, strict=True)) for pair in each]
 
 
 def _run(session: FloatSession, real: Values, changed: Values) -> dict[str, np.ndarray]:
@@ -172,20 +244,10 @@ def _run(session: FloatSession, real: Values, changed: Values) -> dict[str, np.n
     return dict(zip(session.output_names, session.run(None, feeds), strict=True))
 
 
-def _answers_of(
-    head: Head, real: Values, made: Values, behind: Sequence[_Segment]
-) -> list[np.ndarray]:
-    changed = {name: made[own] for name, own in head.changed.items()}
-    for segment in behind:
-        if not changed.keys().isdisjoint(segment.session.input_names):
-            changed |= _run(segment.session, real, changed)
-    return [changed[name] if name in changed else real[name] for name in head.answers]
-
-
 def _segments(nodes: int, probes: int, samples: int) -> int:
     """How many cost least."""
     crossing = 4 * SESSION + samples * probes * BORDER
-    return max(FEWEST, round(math.sqrt(probes * nodes / crossing)))
+    return max(1, round(math.sqrt(probes * nodes / crossing)))
 
 
 def _bounds(pieces: Sequence[Piece], count: int) -> list[tuple[int, int]]:

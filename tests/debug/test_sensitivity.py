@@ -182,6 +182,17 @@ def test_how_many_probes_run_at_a_time_changes_nothing():
     assert one == four
 
 
+def test_many_samples_say_what_each_says():
+    examined = patient("repvgg", 21)  # more than there are shares, and no multiple of them
+    groups = groups_of(examined, "node")
+    found, wanted = sensitivities(examined, groups), brute_force(examined, groups)
+    for node, (sums,) in wanted.items():
+        assert found[node][0].count == sums.count
+        assert found[node][0].squared == pytest.approx(sums.squared, rel=1e-3, abs=1e-9 * sums.aa)
+    many = Patient(examined.calibrated, examined.samples, at_once=3)
+    assert sensitivities(many, groups) == found
+
+
 def test_up_to_a_node_only_what_lies_before_it_counts():
     examined = patient("repvgg")
     order = list(groups_of(examined, "node"))
