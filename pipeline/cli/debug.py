@@ -182,7 +182,8 @@ def _sensitivity(patient: Patient, said: Mapping[str, Any], given: argparse.Name
     if given.json:
         return json.dumps(table, indent=1)
     shown = "node" if given.interested_nodes is not None else given.node_type
-    return sensitivity_text(shown, table) if given.verbose else f"{len(table)} nodes"
+    text = sensitivity_text(shown, table, SCREEN.width)
+    return text if given.verbose else f"{len(table)} nodes"
 
 
 def _curves(patient: Patient, said: Mapping[str, Any], _given: argparse.Namespace) -> str:
@@ -210,7 +211,7 @@ def _all(patient: Patient, said: Mapping[str, Any], given: argparse.Namespace) -
     from pipeline.debug.functions import sensitivity_text
 
     found = runall(patient, None, **{**said, "verbose": False})
-    tables = [sensitivity_text(kind, table) for kind, table in found.items()]
+    tables = [sensitivity_text(kind, table, SCREEN.width) for kind, table in found.items()]
     return "\n".join([*(tables if given.verbose else []), f"wrote     {given.save_dir}"])
 
 

@@ -49,6 +49,11 @@ class Screen:
         width = None if self._stream.isatty() else WIDTH
         return Console(file=self._stream, highlight=False, width=width)
 
+    @property
+    def width(self) -> int | None:
+        """Of a terminal, in characters; a file has room for any line."""
+        return int(self.console.width) if self._stream.isatty() else None
+
     def line(self, text: str, style: str = "") -> None:
         """A line that stays; above the live one while that is shown."""
         if self._stream.isatty():

@@ -36,6 +36,7 @@ Model = str | Path | Graph | Patient
 Names = str | Sequence[str]
 Groups = Sequence[str] | Sequence[Sequence[str]]
 KINDS = ("weight", "activation")
+SHORTEST = 16  # characters of a node's name, however narrow the terminal
 LOG = logging.getLogger("npumake.debug")
 
 
@@ -148,14 +149,25 @@ def examined(model: Model, data: Data | None = None, count: int | None = None) -
     return Patient(graph, fed(data, graph, count))
 
 
-def sensitivity_text(title: str, table: Mapping[str, Mapping[str, str]]) -> str:
-    """As the vendors' tools print it."""
+def sensitivity_text(
+    title: str, table: Mapping[str, Mapping[str, str]], within: int | None = None
+) -> str:
+    """As the vendors' tools print it; `within` so many characters a line, where names can give
+    way: a longer one keeps its end, which tells nodes apart."""
     columns = ["Node", *next(iter(table.values()), {})]
     rows = [columns, *([name, *figures.values()] for name, figures in table.items())]
+    if within is not None:
+        figures = (max(len(row[index]) for row in rows) + 2 for index in range(1, len(columns)))
+        most = max(SHORTEST, within - sum(figures))
+        rows = [[_shortened(name, most), *others] for name, *others in rows]
     widths = [max(len(row[index]) for row in rows) for index in range(len(columns))]
     lines = ["  ".join(f"{t:<{w}}" for t, w in zip(r, widths, strict=True)).rstrip() for r in rows]
     width = max(len(line) for line in lines)
     return "\n".join([f"{title:=^{width}}", lines[0], "-" * width, *lines[1:]])
+
+
+def _shortened(name: str, most: int) -> str:
+    return name if len(name) <= most else "..." + name[3 - most :]
 
 
 def _read(path: Path) -> Graph:

@@ -79,7 +79,7 @@ def findings(real: Graph, found: Measured) -> Findings:
             "method": recipe.method,
             "switches": recipe.switches,
             "wide": (*recipe.wide, *recipe.sensitive),
-            "trials": recipe.trials,
+            "trials": [{"what": t.what, "kept": t.kept, "told": t.told} for t in recipe.trials],
         },
         "losses": [loss._asdict() for loss in found.losses],
         "distributions": found.distributions,

@@ -461,7 +461,7 @@ function provenance() {
   const recipe = build.recipe;
   const lines = [`method: ${recipe.method}`, ...(recipe.switches.length ? [`switches: ${recipe.switches.join(", ")}`] : []),
     ...(recipe.wide.length ? [`int16: ${recipe.wide.join(", ")}`] : []),
-    ...recipe.trials.map((trial) => `${trial.kept ? "kept" : "tried"}  ${trial.what}  closeness ${figure(trial.closeness)}`)];
+    ...recipe.trials.map((trial) => `${trial.kept ? "kept" : "tried"}  ${trial.what}  ${trial.told}`)];
   const said = data.provenance.filter((made) => made.node.startsWith(`${build.name}/`) && Object.keys(made.params).length);
   find("#provenance .recipe").replaceChildren(element("pre", {}, lines.join("\n")),
     ...said.map((made) => element("details", {}, element("summary", {}, `what the project says to ${made.stage}`),

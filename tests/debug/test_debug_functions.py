@@ -11,6 +11,7 @@ from debug.test_sensitivity import calibrated, patient
 
 from pipeline import debug
 from pipeline.debug.curves import averaged, curves
+from pipeline.debug.functions import sensitivity_text
 from pipeline.debug.spread import bars, boxes, counted
 from pipeline.errors import GraphError, ProjectError
 
@@ -145,3 +146,16 @@ def test_boxes_hold_the_quartiles_of_each_channel():
     assert found.mean == pytest.approx(rows.mean(axis=1), rel=1e-9)
     with pytest.raises(GraphError):
         boxes(lambda: iter(parts), 4)
+
+
+def test_on_a_terminal_long_names_of_a_table_give_way_and_keep_their_ends():
+    figures = {"cosine-similarity": "0.9991234", "mse": "0.25"}
+    table = {"a/very/long/name/of/some/node/Conv_1": figures, "Conv_2": figures}
+    whole, cut = (sensitivity_text("node", table, within) for within in (None, 45))
+    assert "a/very/long/name/of/some/node/Conv_1  0.9991234" in whole
+    assert max(map(len, cut.splitlines())) == 45
+    assert [line.split() for line in cut.splitlines()[3:]] == [
+        [".../some/node/Conv_1", "0.9991234", "0.25"],
+        ["Conv_2", "0.9991234", "0.25"],
+    ]
+    assert "..." not in sensitivity_text("node", table, 80)

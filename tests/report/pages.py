@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from trained import PER_CHANNEL
 
@@ -15,6 +17,7 @@ from pipeline.quant.calibration.observe import observe
 from pipeline.quant.qdq.insert import DEFAULT
 from pipeline.quant.qdq.integers import with_integer_weights
 from pipeline.quant.search.methods import calibrated_with, plain
+from pipeline.quant.search.recipe import Trial
 from pipeline.report.findings import Findings, Measured, findings
 from pipeline.report.page import Page, page
 from pipeline.report.shown import Pair, shown
@@ -48,11 +51,11 @@ def samples(graph: Graph, count: int = 2) -> Samples:
     return Samples(tuple(f"sample {n}" for n in range(count)), feeds.__getitem__)
 
 
-def findings_of(graph: Graph) -> Findings:
-    """As the stage finds them, with max."""
+def findings_of(graph: Graph, trials: tuple[Trial, ...] = ()) -> Findings:
+    """As the stage finds them, with max, after these trials."""
     fed = samples(graph)
     measured = observe(graph, fed)
-    recipe = plain(graph, measured, Calibration("max"), True)
+    recipe = replace(plain(graph, measured, Calibration("max"), True), trials=trials)
     calibrated = calibrated_with(graph, recipe, PER_CHANNEL, DEFAULT)
     quantized = with_integer_weights(calibrated)
     compared = compare(graph, calibrated, quantized, fed, PER_CHANNEL)

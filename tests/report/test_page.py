@@ -9,6 +9,7 @@ from report.browser import opened
 from report.pages import chain, findings_of, page_of
 from workspaces import Workspace
 
+from pipeline.quant.search.recipe import Trial
 from pipeline.report.findings import Findings
 from pipeline.report.page import page
 
@@ -94,6 +95,18 @@ def test_gates_that_are_met_are_said_so_and_none_are_too(tmp_path: Path) -> None
     none, _ = opened(page_of(chain(10)).text, tmp_path, script)
     assert met == "Every gate is met in 1 build."
     assert none == "No gates are asked of these builds."
+
+
+def test_a_trial_is_told_with_its_cosine_where_that_is_another_figure(tmp_path: Path) -> None:
+    trials = (Trial("mse", 0.75, 0.5, kept=True), Trial("kl", 0.25, 0.25, kept=False))
+    text = page({"net:a": findings_of(chain(10), trials)}, {}).text
+    script = "return document.querySelector('#provenance .recipe pre').textContent.split('\\n');"
+    lines, console = opened(text, tmp_path, script)
+    assert console == []
+    assert lines[-2:] == [
+        "kept  mse  closeness 0.750000, cosine 0.500000",
+        "tried  kl  closeness 0.250000",
+    ]
 
 
 def test_a_slash_leads_to_the_search_of_nodes(text: str, tmp_path: Path) -> None:
