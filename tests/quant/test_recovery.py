@@ -23,13 +23,14 @@ from pipeline.engine.mixed import float_session
 from pipeline.engine.reference import ReferenceSession
 from pipeline.graph import array, parse_text
 from pipeline.kernels.measure import cosine
+from pipeline.quant.calibration.observe import observe
 from pipeline.quant.precision.layers import quantized_layers
 from pipeline.quant.qdq.integers import with_integer_weights
 from pipeline.quant.recovery.adaptive import adaptively_rounded, best, rounded
 from pipeline.quant.recovery.bias import bias_corrected
 from pipeline.quant.recovery.clipping import clipped, square_errors
 from pipeline.quant.recovery.equalize import equalized, factors
-from pipeline.quant.recovery.migrate import migrated
+from pipeline.quant.recovery.migrate import migrated, migrating
 from pipeline.quant.recovery.rescale import bundles
 
 NETWORKS = ("repvgg", "mobilenetv3", "transformer")
@@ -126,6 +127,17 @@ def test_a_grid_for_every_channel_brings_channels_of_many_sizes_back(name, least
     graph = stressed(network(name), HARD)
     made = migrated(graph, samples(), PER_CHANNEL.weights, strength=1.0)
     assert top1(calibrated(made, PER_CHANNEL)) > least
+
+
+@pytest.mark.parametrize("name", ["repvgg", "mobilenetv3"])
+def test_what_statistics_tell_of_channels_is_not_measured_again(name):
+    graph, weights = stressed(network(name), HARD), PER_CHANNEL.weights
+    known = observe(graph, samples()).channels
+    measured = migrating(graph, samples(), weights)
+    assert migrating(graph, [], weights, known=known) == {
+        bundle: pytest.approx(s, rel=1e-6) for bundle, s in measured.items()
+    }
+    assert any(max(s) > 2 * min(s) for s in measured.values())
 
 
 def test_a_transformer_runs_in_integers_alone():

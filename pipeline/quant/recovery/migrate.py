@@ -17,6 +17,9 @@ be, nothing is moved.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import numpy as np
 
 from pipeline.custom.operators import NO_OPERATORS, Operators
@@ -26,12 +29,14 @@ from pipeline.engine.parallel import side_by_side
 from pipeline.graph import Graph
 from pipeline.kernels.affine import other_axes
 from pipeline.quant.calibration.observe import Series
+from pipeline.quant.calibration.statistics import Extremes
 from pipeline.quant.precision.layers import Layer
 from pipeline.quant.precision.placement import observed
 from pipeline.quant.recovery.rescale import Bundle, bundles, rescaled
 from pipeline.targets.target import Weights
 
 STRENGTH = 0.5
+NOTHING_KNOWN: Mapping[str, Extremes] = MappingProxyType({})
 SMALLEST = 1e-5  # of the largest: what is smaller counts as that, and s stays finite
 
 
@@ -56,11 +61,16 @@ def migrating(
     scheme: Weights,
     operators: Operators = NO_OPERATORS,
     strength: float = STRENGTH,
+    known: Mapping[str, Extremes] = NOTHING_KNOWN,
 ) -> dict[str, list[float]]:
-    """What to divide the channels of each bundle by, by its name."""
+    """What to divide the channels of each bundle by, by its name.
+
+    `known` are the extremes of channels over the feeds, by tensor: the graph is run only where
+    those of others are needed.
+    """
     found = bundles(graph)
     s: dict[str, list[float]] = {}
-    for bundle, a in zip(found, _peaks(graph, found, feeds, operators), strict=True):
+    for bundle, a in zip(found, _peaks(graph, found, feeds, operators, known), strict=True):
         alone = scheme.per_channel and all(_is_depthwise(r) for r in bundle.readers.values())
         s[bundle.name] = _factor(bundle, a, 1.0 if alone else strength).tolist()
     return s
@@ -83,27 +93,45 @@ def _factor(bundle: Bundle, a: np.ndarray, p: float) -> np.ndarray:
 
 
 def _peaks(
-    graph: Graph, found: list[Bundle], feeds: Series, operators: Operators
+    graph: Graph,
+    found: list[Bundle],
+    feeds: Series,
+    operators: Operators,
+    known: Mapping[str, Extremes],
 ) -> list[np.ndarray]:
     """a of each bundle: max |x| per channel over those of its tensors that have a grid."""
-    watched = graph.copy()
     on_grids = observed(graph)
-    held = [{str(value.name) for value in bundle.axes} for bundle in found]
-    names = [[name for name in on_grids if name in some] for some in held]
-    watched.expose(dict.fromkeys(name for some in names for name in some))
-    axes = {str(value.name): axis for bundle in found for value, axis in bundle.axes.items()}
-    peaks = {name: np.zeros(1) for some in names for name in some}
-    if not peaks:
-        return []
+    axes = [{str(value.name): axis for value, axis in bundle.axes.items()} for bundle in found]
+    held = [{name: some[name] for name in on_grids if name in some} for some in axes]
+    peaks, unknown = {}, {}
+    for name, axis in (item for some in held for item in some.items()):
+        if name in known and axis == 1:  # where statistics have channels
+            low, high = known[name]
+            peaks[name] = np.maximum(-low, high).astype(np.float64)
+        else:
+            unknown[name] = axis
+    peaks |= _measured(graph, unknown, feeds, operators)
+    return [np.max([peaks[name] for name in some], axis=0) for some in held]
+
+
+def _measured(
+    graph: Graph, axes: Mapping[str, int], feeds: Series, operators: Operators
+) -> dict[str, np.ndarray]:
+    """max |x| over the feeds of the channels of each tensor, along its axis."""
+    if not axes:
+        return {}
+    watched = graph.copy()
+    watched.expose(axes)
     session = float_session(watched, operators)
 
     def measured(feed: Feeds) -> dict[str, np.ndarray]:
         made = zip(session.output_names, session.run(None, feed), strict=True)
         return {name: _peak(values, axes[name]) for name, values in made}
 
+    peaks = {name: np.zeros(1) for name in axes}
     for part in side_by_side(measured, feeds):
         peaks = {name: np.maximum(peak, part[name]) for name, peak in peaks.items()}
-    return [np.max([peaks[name] for name in some], axis=0) for some in names]
+    return peaks
 
 
 def _peak(values: np.ndarray, axis: int) -> np.ndarray:

@@ -20,11 +20,12 @@ from pipeline.custom.operators import Operators
 from pipeline.graph import Graph
 from pipeline.project.sections import Calibration, Quantization
 from pipeline.quant.calibration.observe import Series
+from pipeline.quant.calibration.statistics import Statistics
 from pipeline.quant.recovery.adaptive import adaptively_rounded
 from pipeline.quant.recovery.bias import bias_corrected
 from pipeline.quant.recovery.clipping import clipped
 from pipeline.quant.recovery.equalize import equalizing
-from pipeline.quant.recovery.migrate import STRENGTH, migrating
+from pipeline.quant.recovery.migrate import NOTHING_KNOWN, STRENGTH, migrating
 from pipeline.quant.recovery.rescale import Factors, rescaled
 from pipeline.targets.target import Weights
 
@@ -61,12 +62,16 @@ def rescaling(
     feeds: Series,
     weights: Weights,
     operators: Operators,
+    statistics: Statistics,
 ) -> Factors:
-    """What equalize, migrate and per_channel, as far as they are on, divide the channels by."""
+    """What equalize, migrate and per_channel, as far as they are on, divide the channels by.
+    `statistics` are those of `graph` over the feeds."""
     total = equalizing(graph) if "equalize" in switches else {}
     for switch, strength in MIGRATING.items():
         if switch in switches:
-            moved = migrating(rescaled(graph, total), feeds, weights, operators, strength)
+            known = NOTHING_KNOWN if total else statistics.channels
+            real = rescaled(graph, total)
+            moved = migrating(real, feeds, weights, operators, strength, known)
             total = {n: np.multiply(s, total.get(n, 1.0)).tolist() for n, s in moved.items()}
     return total
 

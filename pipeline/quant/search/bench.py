@@ -137,11 +137,12 @@ def ground(
     bench: Bench, samples: Samples, statistics: Statistics, switches: Sequence[str]
 ) -> Ground:
     """`statistics` are those of the graph as it is; another needs its own, one pass more."""
-    factors = rescaling(bench.graph, switches, samples, bench.target.weights, bench.operators)
+    weights, operators = bench.target.weights, bench.operators
+    factors = rescaling(bench.graph, switches, samples, weights, operators, statistics)
     if not factors:
         return Ground(bench.graph, statistics, {})
     graph = rescaled(bench.graph, factors)
-    return Ground(graph, observe(graph, samples, bench.operators), factors)
+    return Ground(graph, observe(graph, samples, operators), factors)
 
 
 def held_out(count: int) -> range:
