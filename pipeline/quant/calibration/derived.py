@@ -13,6 +13,7 @@ function of this kind may have, where l <= t <= h.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -20,7 +21,6 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.engine.functions import FUNCTIONS
-from pipeline.engine.parallel import side_by_side
 from pipeline.graph import Graph, Node, Value, attribute, producer, shape
 from pipeline.kernels.arrays import Floats, Int64
 from pipeline.kernels.histogram import (
@@ -114,17 +114,14 @@ def with_derived(
     tensors, channels = dict(statistics.tensors), dict(statistics.channels)
     samples = dict(statistics.samples)
     images: dict[str, Image] = {}
-
-    def imagine(source: str) -> dict[str, Image]:
-        hows = {n: h for n, h in derived.items() if isinstance(h, Mapped) and h.source == source}
-        return _images(hows, tensors[source], samples[source], channels.get(source))
-
-    sources = {how.source: None for how in derived.values() if isinstance(how, Mapped)}
-    for found in side_by_side(imagine, [source for source in sources if source in tensors]):
-        images |= found
+    readers = _by_source(derived)
     for name, how in derived.items():
         if isinstance(how, Mapped):
-            image = images.get(name) or imagine(how.source)[name]
+            source = how.source
+            if name not in images:  # all that follow from one source at once
+                given = tensors[source], samples[source], channels.get(source)
+                images |= _images(readers[source], *given)
+            image = images[name]
             tensors[name], samples[name] = image.tensor, image.samples
             if image.channels is not None:
                 channels[name] = image.channels
@@ -145,16 +142,30 @@ def with_derived(
     )
 
 
+def _by_source(derived: Mapping[str, Derivation]) -> dict[str, dict[str, Mapped]]:
+    found: dict[str, dict[str, Mapped]] = defaultdict(dict)
+    for name, how in derived.items():
+        if isinstance(how, Mapped):
+            found[how.source][name] = how
+    return found
+
+
 def centres(h: Histogram) -> Floats:
     """The values that occur, (n,) in rising order, each the middle of its bin."""
-    below, above = (_middles(h, row) for row in (0, 1))
-    return np.concatenate([below[::-1], above])
+    x, _ = _middles(h)
+    below = np.count_nonzero(h.counts[0])
+    return np.concatenate([x[:below][::-1], x[below:]])
 
 
-def _middles(h: Histogram, row: int) -> Floats:
-    """The middles of the bins of a row that are not empty, within the values there are."""
-    middles = np.ldexp(np.flatnonzero(h.counts[row]) + 0.5, h.exponent)
-    return np.clip(middles if row else -middles, h.low, h.high)
+def _middles(h: Histogram) -> tuple[Floats, Int64]:
+    """The middles of the bins that are not empty, within the values there are, and how often each:
+    (n,), first those below zero."""
+    flat = h.counts.reshape(-1)
+    at = np.flatnonzero(flat)
+    below = int(np.searchsorted(at, BINS))
+    x = np.ldexp((at & BINS - 1) + 0.5, h.exponent)
+    np.negative(x[:below], out=x[:below])
+    return np.clip(x, h.low, h.high, out=x), flat[at]
 
 
 class Image(NamedTuple):
@@ -170,8 +181,8 @@ def _images(
 ) -> dict[str, Image]:
     """What the values of one tensor are mapped to: every function is asked once, for the middles
     of the bins and for all extremes."""
-    x = np.concatenate([_middles(h, 0), _middles(h, 1), [h.low, h.high]])
-    often = np.concatenate([h.counts[h.counts > 0], [0, 0]])
+    middles, often = _middles(h)
+    x, often = np.concatenate([middles, [h.low, h.high]]), np.concatenate([often, [0, 0]])
     given = [samples] if channels is None else [samples, channels]
     asked = np.concatenate([x, *(side for extremes in given for side in extremes)])
     answers: dict[Callable[[Floats], Floats], Floats] = {}

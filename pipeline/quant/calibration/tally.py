@@ -95,6 +95,7 @@ class Tally:
         self._lock, self._counting = threading.Lock(), threading.Lock()
         self._exponents = np.full(count, FINEST, np.int32)
         self._counts = np.zeros((count, 2, BINS), np.int64)
+        self._empty = True  # nothing is counted yet
         self._early, self._late = Picked(layout, ENOUGH), Picked(layout, ENOUGH // FEWER)
         self._reaches: list[Reach] = []
         self._samples: dict[int, Extremes] = {}
@@ -180,9 +181,8 @@ class Tally:
             raise NotFiniteError(what, list(self._layout.views)[row])
 
     def _widen(self, needed: npt.NDArray[np.int32]) -> None:
-        rows = np.flatnonzero(needed > self._exponents)
-        for row in rows:
-            if self._counts[row].any():
-                k = int(needed[row] - self._exponents[row])
-                self._counts[row] = coarse(self._counts[row], k)
+        for row in () if self._empty else np.flatnonzero(needed > self._exponents):
+            k = int(needed[row] - self._exponents[row])
+            self._counts[row] = coarse(self._counts[row], k)
         self._exponents = np.maximum(self._exponents, needed)
+        self._empty = False
