@@ -17,7 +17,7 @@ has the grid of what it pools, moves or joins, that is not its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -31,8 +31,9 @@ from pipeline.engine.mixed import float_session
 from pipeline.engine.parallel import side_by_side
 from pipeline.errors import GraphError
 from pipeline.graph import Graph, Node, Value, array, is_float, producer
+from pipeline.quant.calibration.scores import surer
 from pipeline.quant.calibration.thresholds import LEVELS
-from pipeline.quant.precision.placement import ALIKE
+from pipeline.quant.precision.placement import ALIKE, root
 
 WIDE = 2.5  # a grid of powers of two may reach twice as far as it has to
 SHIFTED = 1 / 8
@@ -139,8 +140,9 @@ def fits(patient: Patient) -> dict[str, Fit]:
         for one in nodes
         if one.kind == "weight"
     }
-    real, values = without(patient.calibrated), patient.calibrated.values()
+    plain, values = without(patient.calibrated), patient.calibrated.values()
     watched = [n for n in nodes if n.kind == "activation" and is_float(values[n.tensor])]
+    real = plain.copy()
     real.expose(dict.fromkeys(one.tensor for one in watched))
     session = float_session(real, patient.operators)
 
@@ -150,10 +152,28 @@ def fits(patient: Patient) -> dict[str, Fit]:
 
     totals = _totals(side_by_side(looked, patient.samples))
     if not all(np.isfinite([*all_.low, *all_.high]).all() for all_ in totals):
-        source = source_of_infinite(without(patient.calibrated), patient.samples, patient.operators)
+        source = source_of_infinite(plain, patient.samples, patient.operators)
         assert source is not None
         raise GraphError(str(source), source.node, source.hint)
+    totals = _as_sure(plain, watched, totals)
     return found | {one.name: _fit(one, all_) for one, all_ in zip(watched, totals, strict=True)}
+
+
+def _as_sure(graph: Graph, nodes: Sequence[CalibrationNode], totals: Sequence[Seen]) -> list[Seen]:
+    """`totals`; a score comes as high as the grid has room for, as far as it may come."""
+    values = graph.values()
+    names = [str(root(values[one.tensor]).name) for one in nodes]
+    pairs = zip(names, totals, strict=True)
+    ranges = {name: (float(all_.low[0]), float(all_.high[0])) for name, all_ in pairs}
+    more = surer(graph, ranges)
+
+    def sure(one: CalibrationNode, name: str, total: Seen) -> Seen:
+        if name not in more or one.axis is not None:
+            return total
+        top = np.minimum(more[name][1], np.reshape(one.limits[1], -1))
+        return total._replace(high=np.maximum(total.high, top))
+
+    return list(map(sure, nodes, names, totals))
 
 
 def seen(one: CalibrationNode, values: np.ndarray) -> Seen:

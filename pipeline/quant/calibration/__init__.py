@@ -4,7 +4,7 @@
     layout, views, tally, reach                      how tensors are fetched and counted
     derived     what follows from other tensors      thresholds    where they saturate, by method
     saturating  the part of a range that matters     ranges        the range of each tensor
-    uneven      channels of very different sizes on one grid
+    scores      answers that may be larger           uneven        channels of unlike sizes
 
 It refuses to judge: whether a range is a good one, only a run of the model can say.
 """

@@ -1,5 +1,7 @@
 """The range of each tensor: what was measured, saturated where the calibration's method says.
 
+What a Sigmoid answers reaches further up (calibration.scores).
+
 moving_average follows the extremes from sample to sample, e <- m * e + (1 - m) * e_i, and starts
 with those of the first. All other methods choose a threshold (calibration.thresholds).
 
@@ -20,6 +22,7 @@ from pipeline.graph import Graph
 from pipeline.kernels.histogram import Histogram
 from pipeline.project.sections import Calibration
 from pipeline.quant.calibration.saturating import narrowed
+from pipeline.quant.calibration.scores import surer
 from pipeline.quant.calibration.statistics import Extremes, Statistics
 from pipeline.quant.calibration.thresholds import threshold
 from pipeline.quant.precision.placement import answers
@@ -54,8 +57,9 @@ def ranges(
             found[name] = _moving_average(statistics.samples[name], calibration.momentum)
         else:
             found[name] = _saturated(measured, threshold(measured, calibration, symmetric))
-    useful = narrowed(graph, statistics.tensors, found)
-    return found | {name: Range(*each) for name, each in useful.items()}
+    for name, each in narrowed(graph, statistics.tensors, found).items():
+        found[name] = Range(*each)
+    return found | {name: Range(*each) for name, each in surer(graph, found).items()}
 
 
 def int16_ranges(statistics: Statistics) -> dict[str, Range]:

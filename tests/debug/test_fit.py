@@ -1,0 +1,27 @@
+"""Fit: a grid is too wide for its numbers, but not for what they stand for."""
+
+import numpy as np
+import pytest
+
+from pipeline.data.samples import Samples
+from pipeline.debug.fit import fits
+from pipeline.debug.sensitivity import Patient
+from pipeline.graph import parse_text, upgraded
+from pipeline.project.sections import Calibration
+from pipeline.quant.calibration.observe import observe
+from pipeline.stages.calibrated import calibrated
+from pipeline.stages.recipe import recipe
+from pipeline.targets.reader import read_target
+
+BACKGROUND = np.linspace(-6, -3, 8 * 16, dtype=np.float32).reshape(8, 1, 16)
+FED = Samples(tuple(map(str, range(8))), lambda index: {"x": BACKGROUND[index]})
+
+
+@pytest.mark.parametrize("chip", ["ara240", "rdk-x5"])
+def test_the_grid_of_a_score_may_be_wider_than_the_scores_of_no_object(chip):
+    text = "a (float[1,16] x) => (float[1,16] y) { c = Add(x, x)  y = Sigmoid(c) }"
+    graph, target = upgraded(parse_text(text)).with_shapes(), read_target(chip)
+    found = recipe(graph, observe(graph, FED), FED, Calibration("max"), target, {})
+    examined = Patient(calibrated(graph, found, FED, target, {}), FED)
+    assert any(0.99 < one.threshold < 1.01 for one in examined.nodes)
+    assert [name for name, fit in fits(examined).items() if fit.is_fault] == []

@@ -1,0 +1,64 @@
+"""What a Sigmoid answers may be surer than in any sample."""
+
+import numpy as np
+import pytest
+
+from pipeline.data.samples import Samples
+from pipeline.engine.ort import OrtSession
+from pipeline.graph import parse_text, upgraded
+from pipeline.project.sections import Calibration
+from pipeline.quant.calibration.observe import observe
+from pipeline.quant.calibration.ranges import ranges
+from pipeline.stages.calibrated import calibrated
+from pipeline.stages.quantized import quantized
+from pipeline.stages.recipe import recipe
+from pipeline.targets.reader import read_target
+
+MODEL = """a (float[1,2,4,4] x) => (float[1,16] y)
+<float[1,2,1,1] w = {1, -1}, int64[2] s = {1, 16}> { c = Conv(x, w)  r = Reshape(c, s)  BODY }"""
+SCORES = "y = Sigmoid(r)"
+
+
+def graph(body):
+    return upgraded(parse_text(MODEL.replace("BODY", body))).with_shapes()
+
+
+def samples(low, high):
+    """Eight pictures; c is from `low` to `high`."""
+    c = np.linspace(low, high, 8 * 16).reshape(8, 1, 1, 4, 4)
+    x = np.concatenate([6 + c, np.full_like(c, 6)], 2).astype(np.float32)
+    return Samples(tuple(map(str, range(8))), lambda index: {"x": x[index]})
+
+
+@pytest.mark.parametrize("method", ["max", "kl", "max_percentile", "mse", "moving_average"])
+@pytest.mark.parametrize("chip", ["ara240", "rdk-x5"])
+def test_an_object_is_sure_though_no_sample_shows_one(chip, method):
+    model, target, background = graph(SCORES), read_target(chip), samples(-6, 0.2)
+    said = (background, Calibration(method), target, {})
+    found = recipe(model, observe(model, background), *said)
+    made = quantized(calibrated(model, found, background, target, {}), target)
+    there = np.ones((1, 2, 4, 4), np.float32) * np.array([5, 1], np.float32)[:, None, None]
+    meant, given = (OrtSession(g.to_bytes()).run(None, {"x": there})[0] for g in (model, made))
+    assert meant.min() > 0.98
+    assert np.abs(given - meant).max() < 0.02
+
+
+def found(body, low, high):
+    model, shown = graph(body), samples(low, high)
+    return ranges(model, observe(model, shown), Calibration("max"))
+
+
+def test_what_was_seen_as_far_above_zero_as_below_stays():
+    seen = found(SCORES, -2, 3)
+    assert seen["c"] == pytest.approx((-2, 3), abs=1e-5)
+    assert seen["y"] == pytest.approx((0.1192, 0.9526), abs=1e-4)
+
+
+def test_a_score_of_no_object_is_no_reason_for_more_than_a_sigmoid_tells():
+    low, high = found(SCORES, -60, 0.2)["c"]
+    assert 8 < high == -low < 10
+
+
+@pytest.mark.parametrize("body", ["g = Sigmoid(r)  y = Mul(g, r)", "y = Tanh(r)"])
+def test_what_is_no_score_is_known_by_the_samples(body):
+    assert found(body, -6, 0.2)["c"][1] == pytest.approx(0.2, abs=1e-3)
