@@ -23,6 +23,9 @@ class Reach:
         self._blocks = layout.blocks
         rows = [row for block in self._blocks for row in block.rows]
         self._firsts = np.flatnonzero(np.diff(rows, prepend=-1))
+        ends = np.cumsum([0, *(len(block.rows) for block in self._blocks)]).tolist()
+        self._places = [slice(*ends[index : index + 2]) for index in range(len(self._blocks))]
+        self._own = Extremes(np.empty(ends[-1], np.float32), np.empty(ends[-1], np.float32))
         self._seen: list[Extremes] = []  # by block, of its elements or of its parts
 
     @property
@@ -30,16 +33,16 @@ class Reach:
         return bool(self._seen)
 
     def add(self, buffer: Buffer) -> Extremes:
-        """The extremes of each tensor of a sample, (tensors,)."""
-        own = []
-        for index, block in enumerate(self._blocks):
+        """The extremes of each tensor of a sample, (tensors,); zero may be -0."""
+        for index, (block, place) in enumerate(zip(self._blocks, self._places, strict=True)):
             values = buffer[block.span]
             each = Extremes(values, values)
             if not block.small:
                 each = _reduced(each, block.parts)
-            own.append(_reduced(each, block.tensors))
+            np.minimum.reduceat(each.low, block.tensors, out=self._own.low[place])
+            np.maximum.reduceat(each.high, block.tensors, out=self._own.high[place])
             self._see(index, each)
-        return _plain(_reduced(_joined(own), self._firsts))
+        return _reduced(self._own, self._firsts)
 
     def _see(self, index: int, each: Extremes) -> None:
         if index == len(self._seen):
@@ -53,7 +56,7 @@ class Reach:
         """The extremes of every part of the layout, over all samples."""
         pairs = zip(self._blocks, self._seen, strict=True)
         found = [_reduced(seen, b.parts) if b.small else seen for b, seen in pairs]
-        return _plain(_joined(found))
+        return plain(_joined(found))
 
 
 def _reduced(x: Extremes, starts: Int64) -> Extremes:
@@ -65,5 +68,5 @@ def _joined(some: Sequence[Extremes]) -> Extremes:
     return Extremes(low, high)
 
 
-def _plain(x: Extremes) -> Extremes:
+def plain(x: Extremes) -> Extremes:
     return Extremes(x.low + ZERO, x.high + ZERO)

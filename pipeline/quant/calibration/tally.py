@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Sequence
 from functools import reduce
 from operator import or_
 from typing import NamedTuple
@@ -39,7 +40,7 @@ from pipeline.kernels.histogram import (
     scale_of,
 )
 from pipeline.quant.calibration.layout import Buffer, Layout
-from pipeline.quant.calibration.reach import Reach
+from pipeline.quant.calibration.reach import Reach, plain
 from pipeline.quant.calibration.statistics import Extremes, Statistics
 from pipeline.quant.calibration.views import ENOUGH
 
@@ -99,6 +100,7 @@ class Tally:
         self._early, self._late = Picked(layout, ENOUGH), Picked(layout, ENOUGH // FEWER)
         self._reaches: list[Reach] = []
         self._samples: dict[int, Extremes] = {}
+        self._new: list[Extremes] = []  # of samples that _all does not know yet
         self._all = Extremes(np.full(count, np.inf, "f"), np.full(count, -np.inf, "f"))
 
     def reach(self) -> Reach:
@@ -107,20 +109,27 @@ class Tally:
         return self._reaches[-1]
 
     def add(self, number: int, buffer: Buffer, reach: Reach) -> None:
-        """The tensors of sample `number`. Raises StageError for NaN and infinity."""
+        """The tensors of sample `number`. Raises StageError for NaN and infinity, at times that of
+        a sample before."""
         own = reach.add(buffer)
-        self._refuse_infinite(own)
         picked = self._early if number < EARLY else self._late
         values = buffer.take(picked.places)
         with self._lock:
             self._samples[number] = own
-            self._all |= own
+            self._new.append(own)
             picked.held.append(values)
             if len(picked.held) < picked.room:
                 return
-            held, picked.held, known = picked.held, [], self._all
+            held, picked.held, known = picked.held, [], self._known()
         with self._counting:  # the other threads go on meanwhile
             self._count(picked, held, known)
+
+    def _known(self) -> Extremes:
+        """The extremes of each tensor so far. Raises StageError for NaN and infinity."""
+        new = _stacked([self._all, *self._new])
+        self._all, self._new = plain(Extremes(new.low.min(axis=0), new.high.max(axis=0))), []
+        self._refuse_infinite(self._all)
+        return self._all
 
     def _count(self, picked: Picked, held: list[Buffer], known: Extremes) -> None:
         """The held values into their bins, tensor by tensor: its bins serve all samples while they
@@ -135,9 +144,9 @@ class Tally:
         columns = picked.tensors, picked.weights, self._counts, scales, known.low >= 0
         return [Row(*row) for row in zip(*columns, strict=True)]
 
-    def _count_the_rest(self, picked: Picked) -> None:
+    def _count_the_rest(self, picked: Picked, known: Extremes) -> None:
         """No thread adds samples any more: each takes some of the tensors."""
-        rows, among = self._rows(picked, self._all), threads()
+        rows, among = self._rows(picked, known), threads()
 
         def count_some(first: int) -> None:
             for row in rows[first::among]:
@@ -147,14 +156,15 @@ class Tally:
             pass
 
     def statistics(self) -> Statistics:
-        for picked in (self._early, self._late):
-            if picked.held:
-                self._count_the_rest(picked)
+        """Raises StageError for NaN and infinity."""
         numbers = sorted(self._samples)
         if not numbers:
             return Statistics({})
-        low = np.array([self._samples[number].low for number in numbers])
-        high = np.array([self._samples[number].high for number in numbers])
+        known = self._known()
+        for picked in (self._early, self._late):
+            if picked.held:
+                self._count_the_rest(picked, known)
+        low, high = plain(_stacked([self._samples[number] for number in numbers]))
         parts = reduce(or_, (reach.of_parts() for reach in self._reaches if reach.used))
         tensors, channels, samples = {}, {}, {}
         for row, (name, view) in enumerate(self._layout.views.items()):
@@ -162,8 +172,8 @@ class Tally:
             tensors[name] = Histogram(
                 int(self._exponents[row]),
                 self._counts[row],
-                float(self._all.low[row]),
-                float(self._all.high[row]),
+                float(known.low[row]),
+                float(known.high[row]),
                 size * len(numbers),
             )
             samples[name] = Extremes(low[:, row], high[:, row])
@@ -173,11 +183,11 @@ class Tally:
                 channels[name] = Extremes(next(sides).min(axis=0), next(sides).max(axis=0))
         return Statistics(tensors, channels, samples, tuple(numbers))
 
-    def _refuse_infinite(self, own: Extremes) -> None:
-        finite = np.isfinite(own.low) & np.isfinite(own.high)
+    def _refuse_infinite(self, known: Extremes) -> None:
+        finite = np.isfinite(known.low) & np.isfinite(known.high)
         if not finite.all():
             row = int(np.argmin(finite))
-            what = f"the float model gives no finite number: {own.low[row]} .. {own.high[row]}"
+            what = f"the float model gives no finite number: {known.low[row]} .. {known.high[row]}"
             raise NotFiniteError(what, list(self._layout.views)[row])
 
     def _widen(self, needed: npt.NDArray[np.int32]) -> None:
@@ -186,3 +196,7 @@ class Tally:
             self._counts[row] = coarse(self._counts[row], k)
         self._exponents = np.maximum(self._exponents, needed)
         self._empty = False
+
+
+def _stacked(some: Sequence[Extremes]) -> Extremes:
+    return Extremes(np.stack([one.low for one in some]), np.stack([one.high for one in some]))
