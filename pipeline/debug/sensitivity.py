@@ -5,7 +5,8 @@
     activation    one tensor
 
 A probe's answer is asked of `remembered` first and told to it after, so that a question is worked
-out once: an interrupted run goes on where it was.
+out once: an interrupted run goes on where it was. Several threads at a time ask and tell, as a disk
+takes longer to make sure of an answer than many a model to give it.
 """
 
 from __future__ import annotations
@@ -26,11 +27,13 @@ from pipeline.debug.calibration_nodes import (
 from pipeline.debug.metrics import metric
 from pipeline.debug.probing import Probing, Sums
 from pipeline.engine.lower import DQ, Q
+from pipeline.engine.parallel import side_by_side
 from pipeline.errors import ProjectError, did_you_mean
 from pipeline.graph import Graph, producer
 from pipeline.progress import track
 
 NodeType = Literal["node", "weight", "activation"]
+FILES = 8  # answers asked or told at once
 SUFFIXES = ("", "_quantized", "_HzCalibration")  # of a calibration node, behind its tensor's name
 
 
@@ -42,6 +45,8 @@ class Question(NamedTuple):
 
 
 class Remembered(Protocol):
+    """Of which several threads ask."""
+
     def get(self, question: Question, /) -> Sums | None: ...
 
     def __setitem__(self, question: Question, sums: Sums, /) -> None: ...
@@ -70,7 +75,8 @@ def sensitivities(
     """Of each group of calibration nodes, quantized alone. Raises GraphError, and ProjectError for
     an output that nobody knows."""
     questions = {name: Question(tuple(sorted(group)), output) for name, group in groups.items()}
-    found = {name: patient.remembered.get(one) for name, one in questions.items()}
+    known = side_by_side(patient.remembered.get, questions.values(), FILES)
+    found = dict(zip(questions, known, strict=True))
     open_ = [name for name, sums in found.items() if sums is None]
     if open_:
         graph, nodes = patient.calibrated, patient.nodes
@@ -80,10 +86,14 @@ def sensitivities(
         by_name = {one.name: one for one in nodes}
         probes = [[by_name[n] for n in groups[name] if n in by_name] for name in open_]
         probing = Probing(graph, probes, patient.samples, patient.operators, nodes)
-        made = probing.sums(patient.at_once)
-        for number, sums in track(made, "probes", len(open_)):
-            name = open_[number]
-            patient.remembered[questions[name]] = found[name] = sums
+
+        def remembered(made: tuple[int, Sums]) -> tuple[str, Sums]:
+            name, sums = open_[made[0]], made[1]
+            patient.remembered[questions[name]] = sums
+            return name, sums
+
+        made = track(probing.sums(patient.at_once), "probes", len(open_))
+        found |= side_by_side(remembered, made, FILES)
     return {name: sums for name, sums in found.items() if sums is not None}
 
 

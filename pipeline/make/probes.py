@@ -26,10 +26,9 @@ from pipeline.make.node import Key
 
 class Probes:
     """Answers about one graph and its samples; `inputs` are the digests of both, and of the custom
-    operators. `made` counts those worked out, `recalled` those known before."""
+    operators. For many threads at once."""
 
     def __init__(self, memory: Memory, inputs: Mapping[str, str]) -> None:
-        self.made = self.recalled = 0
         self._memory = memory
         self._inputs = dict(inputs)
         self._code = memory.code.closure(probing.__name__)
@@ -42,11 +41,9 @@ class Probes:
         with self._scratch() as path:
             if not self._memory.store.fetch(record.digest, path):
                 return None
-            self.recalled += 1
             return _read(path)
 
     def __setitem__(self, question: Question, sums: Sums) -> None:
-        self.made += 1
         document = self._key(question)
         with self._scratch() as path:
             path.write_text(json.dumps([asdict(one) for one in sums]) + "\n")

@@ -18,7 +18,7 @@ from pipeline.debug.calibration_nodes import by_owner, calibration_nodes, with_o
 from pipeline.debug.metrics import METRICS
 from pipeline.debug.sensitivity import Patient, groups_of, ranked, sensitivities
 from pipeline.engine.mixed import float_session
-from pipeline.errors import ProjectError
+from pipeline.errors import CacheError, ProjectError
 from pipeline.frontends import read_model
 from pipeline.graph import Graph, array, shape, upgraded
 from pipeline.kernels.measure import Agreement, agreement
@@ -172,6 +172,16 @@ def test_what_was_answered_is_not_worked_out_again():
     )
     assert get_sensitivity_of_nodes(again) == first
     assert asked == [forgotten]
+
+
+def test_an_answer_that_cannot_be_kept_is_an_error():
+    class Full(dict):
+        def __setitem__(self, question, sums):
+            raise CacheError("no space left")
+
+    one = patient("repvgg", 1)
+    with pytest.raises(CacheError, match="no space left"):
+        get_sensitivity_of_nodes(Patient(one.calibrated, one.samples, remembered=Full()))
 
 
 def test_how_many_probes_run_at_a_time_changes_nothing():
