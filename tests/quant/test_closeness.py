@@ -195,3 +195,11 @@ STANDS = Figure(of_all(0.9), of_all(0.99))
 )
 def test_a_gain_that_rests_on_one_sample_is_none_unless_the_cosine_says_so(close, by_cosine, helps):
     assert Figure(close, by_cosine).helps(STANDS, 0.05) == helps
+
+
+@pytest.mark.parametrize(
+    ("close", "by_cosine", "gains"),
+    [(0.901, 0.991, True), (0.901, 0.99, False), (0.9, 0.991, False), (0.89, 0.999, False)],
+)
+def test_anything_is_gained_only_where_no_measure_says_otherwise(close, by_cosine, gains):
+    assert Figure(of_all(close), of_all(by_cosine)).gains(STANDS) == gains

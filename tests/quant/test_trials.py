@@ -52,10 +52,20 @@ def test_the_best_recipe_brings_a_collapsed_network_back_and_says_how(hard, foun
 
 
 def test_a_switch_is_kept_only_where_it_gives_back_enough_of_what_is_lost(found):
-    kept = [trial.closeness for trial in found.trials if trial.kept]
+    kept = [trial for trial in found.trials if trial.kept]
     assert len(kept) > 1
     for before, after in pairwise(kept):
-        assert 1 - after < (1 - GAIN) * (1 - before)
+        enough = 0.0 if after.what.endswith("bias_correction") else GAIN
+        assert 1 - after.closeness < (1 - enough) * (1 - before.closeness)
+
+
+def test_biases_are_corrected_where_that_gives_back_anything():
+    graph = network("mobilenetv3")
+    made = recipe(graph, observe(graph, FED), FED, Calibration("default"), PER_CHANNEL, {})
+    tried = {trial.what: trial for trial in made.trials}
+    before, after = tried[made.method], tried[f"{made.method} + bias_correction"]
+    assert after.kept
+    assert (1 - GAIN) * (1 - before.closeness) < 1 - after.closeness < 1 - before.closeness
 
 
 def test_the_methods_that_look_best_are_tried_with_their_biases_corrected(found):

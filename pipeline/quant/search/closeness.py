@@ -121,6 +121,11 @@ class Figure:
         alike = share > -least and by_cosine.share - by_cosine.error > least
         return share - error > least or alike
 
+    def gains(self, other: Figure) -> bool:
+        """Whether anything is given back, by both."""
+        pairs = (self.close, other.close), (self.cosine, other.cosine)
+        return all(mine.all > theirs.all for mine, theirs in pairs)
+
 
 @dataclass(frozen=True)
 class Yardstick:

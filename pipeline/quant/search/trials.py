@@ -12,6 +12,10 @@ best switches   SYMMETRIC, zero in the middle of the grids where the chip leaves
 So what is plainer stands until something else gives back GAIN of what is lost, over the samples
 held out (search.bench), less the standard error that the choice of these samples brings
 (search.closeness). What is closest of those that do is closest by both measures there.
+
+Biases are TRUSTED: of what is best they are corrected wherever that gives back anything by both
+measures. Of 11 builds of six trained models where it does, it did so on hundreds of other samples
+in 10; in 7 of these by less than GAIN where it was tried.
 """
 
 from __future__ import annotations
@@ -26,6 +30,7 @@ from pipeline.project.sections import Calibration
 from pipeline.quant.calibration.uneven import proposed
 from pipeline.quant.recovery.rescale import Factors
 from pipeline.quant.recovery.switches import (
+    BIAS,
     RESCALING,
     SWITCHES,
     WIDENING,
@@ -44,6 +49,7 @@ FAR = 2.0
 GAIN = 0.05  # of what is lost: a switch that gives less back over so few samples may be chance
 PLAIN = "max"
 SYMMETRIC = "symmetric"
+TRUSTED = (BIAS,)  # kept where it gives back anything
 # With these the ranges are others, or where they hold.
 REMADE = (SYMMETRIC, *RESCALING, WIDENING, WIDENING_ANSWERS, WIDENING_SENSITIVE)
 
@@ -89,6 +95,8 @@ def best_method(candidates: Sequence[Recipe], bench: Bench, then: Sequence[str] 
         recipe = _with_switch(row.recipe, name)
         tried = Best(recipe, bench.figure(recipe))
         helps = tried.figure.helps(best.figure, GAIN)
+        if row is best:
+            helps = _helps(name, tried.figure, best.figure)
         trials.append(_trial(tried, bench, helps))
         best = tried if helps else best
     return Best(replace(best.recipe, trials=tuple(trials)), best.figure)
@@ -113,11 +121,16 @@ def best_switches(
         if _named(tried, bench) in {trial.what for trial in found.trials}:
             continue
         reached = bench.figure(tried)
-        helps = reached.helps(figure, GAIN)
+        helps = _helps(name, reached, figure)
         trials = (*found.trials, _trial(Best(tried, reached), bench, helps))
         found, figure = (tried, reached) if helps else (found, figure)
         found = replace(found, trials=trials)
     return found
+
+
+def _helps(name: str, tried: Figure, stands: Figure) -> bool:
+    """Whether the switch is kept."""
+    return tried.helps(stands, GAIN) or (name in TRUSTED and tried.gains(stands))
 
 
 def _laid(recipe: Recipe) -> tuple[bool, Factors, tuple[str, ...], tuple[str, ...]]:
