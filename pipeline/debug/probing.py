@@ -109,17 +109,18 @@ class Probing:
         pieces = self._network.floats
         bounds = _bounds(pieces, _segments(len(pieces), len(probes), len(samples)))
         self._bounds, self._is_one = bounds, len(bounds) == 1
-        self._segments = [] if self._is_one else [self._segment(*one) for one in bounds]
         self._place = [at for at, one in enumerate(bounds) for _ in range(*one)]
         self._probes = [self._probe(number, places) for number, places in enumerate(probes)]
 
     def sums(self, at_once: int | None = None) -> Iterator[tuple[int, Sums]]:
         """The number of each probe and its sums, those of a span together, `at_once` shares of the
         samples at a time, by default one per core."""
-        kept = self._float_run(at_once)
+        bounds = [] if self._is_one else self._bounds
+        segments = [*side_by_side(lambda one: self._segment(*one), bounds, at_once)]
+        kept = self._float_run(segments, at_once)
         spans, share = self._spans(), max(1, math.ceil(len(kept) / SHARES))
         shares = [range(len(kept))[at : at + share] for at in range(0, len(kept), share)]
-        setups = (_once(partial(self._span, probes)) for probes in spans)
+        setups = (_once(partial(self._span, probes, segments)) for probes in spans)
         work = ((setup, share) for setup in setups for share in shares)
         made = side_by_side(lambda one: self._compared(one[0](), one[1], kept), work, at_once)
         for probes in spans:
@@ -161,14 +162,14 @@ class Probing:
         within = self._bounds[probes[0].first : probes[0].last + 1]
         return (within[0][0], within[-1][1]) if within else (0, 0)
 
-    def _float_run(self, at_once: int | None) -> Kept:
+    def _float_run(self, segments: Sequence[FloatSession], at_once: int | None) -> Kept:
         """What the segments read of the float model, and its answers."""
-        read = (name for one in self._segments for name in one.input_names)
+        read = (name for one in segments for name in one.input_names)
         needed = {*self._network.answers, *self._network.written.inputs, *read}
 
         def run(feed: Feed) -> Values:
             values = {**self._constant_answers(), **feed}
-            for segment in self._segments:
+            for segment in segments:
                 values |= _run(segment, values, {})
             return {name: values[name] for name in sorted(needed & values.keys())}
 
@@ -181,12 +182,12 @@ class Probing:
         found = {name: self._network.written.array(name) for name in self._network.answers}
         return {name: array for name, array in found.items() if array is not None}
 
-    def _span(self, probes: Sequence[_Probe]) -> _Span:
+    def _span(self, probes: Sequence[_Probe], segments: Sequence[FloatSession]) -> _Span:
         network, changes = self._network, [one.change for one in probes]
         real = [n for n in network.answers if self._is_one and n in network.makers]
         made = heads(network, changes, *self._extent(probes), real)
         session = None if made.model is None else self._session(made.model)
-        return _Span(session, made.each, self._segments[probes[0].last + 1 :])
+        return _Span(session, made.each, segments[probes[0].last + 1 :])
 
     def _compared(self, span: _Span, share: range, kept: Kept) -> list[Sums]:
         """Of each probe, over these samples."""
