@@ -45,9 +45,9 @@ from pipeline.engine.parallel import side_by_side
 from pipeline.graph import Graph, Piece, is_foreign
 from pipeline.kernels.measure import BLOCK, Agreement, agreements
 
-SESSION, BORDER = 10.0, 0.5
+SESSION, BORDER = 10.0, 0.2
 LARGEST = 1000
-SHARES = 8  # of the samples, at least: every thread has work to the end
+SHARES = 32  # of the samples: threads end together, and soon where they are stopped
 
 Sums = tuple[Agreement, ...]  # by output, over all samples
 Values = Mapping[str, np.ndarray]
