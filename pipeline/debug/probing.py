@@ -46,7 +46,7 @@ from pipeline.graph import Graph, Piece, is_foreign
 from pipeline.kernels.measure import BLOCK, Agreement, agreements
 
 SESSION, BORDER = 10.0, 0.2
-LARGEST = 1000
+LARGEST = 400
 SHARES = 32  # of the samples: threads end together, and soon where they are stopped
 
 Sums = tuple[Agreement, ...]  # by output, over all samples
