@@ -11,8 +11,8 @@ no set-up, no borders, no comparison. All of it is one thread's. Last comes `who
 both on as many threads: beside a `plain` script, node by node, whose sessions have them all, as
 onnxruntime's have where nobody says otherwise, and beside `workers` of one thread that take a node
 each. A ratio of CPU seconds moves little with what else the machine does, one of the clock does.
-`off` is the largest difference of a cosine; a ranking is the same where what it has in another order
-is less than TIE apart.
+`off` is the largest difference of a cosine; a ranking is the same where what it has in another
+order is less than TIE apart.
 
 `whole`, and in brackets `limit`, on two cores that other work kept busy too:
 
