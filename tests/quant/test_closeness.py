@@ -1,6 +1,7 @@
 """How close answers are: what a detector means, where a cosine sees what is large."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -195,6 +196,13 @@ STANDS = Figure(of_all(0.9), of_all(0.99))
 )
 def test_a_gain_that_rests_on_one_sample_is_none_unless_the_cosine_says_so(close, by_cosine, helps):
     assert Figure(close, by_cosine).helps(STANDS, 0.05) == helps
+
+
+@pytest.mark.parametrize(("of_distributions", "helps"), [(0.97, True), (0.95, False)])
+def test_nothing_helps_that_spoils_the_distributions(of_distributions, helps):
+    stands = replace(STANDS, ended=of_all(0.98))
+    closer = Figure(of_all(0.95), of_all(0.99), of_all(of_distributions))
+    assert closer.helps(stands, 0.05) == helps
 
 
 @pytest.mark.parametrize(

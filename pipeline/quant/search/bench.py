@@ -3,7 +3,8 @@
 A trial quantizes the model, which is run in float with Q/DQ; its figure is how close the answers
 come to the float model's (search.closeness). An answer that is one distribution is taken
 before its Softmax: of a thousand classes that leaves the few that the model is sure of, and over a
-few samples their cosine is mostly chance.
+few samples their cosine is mostly chance. It is told beside the figure, and what loses far more of
+it is not kept.
 
 The figure is taken over the samples held out: every second, of many fewer, MOST of them, evenly
 spaced; of fewer than FEW all. They are new to what is tried: no range, weight or bias follows them,
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -44,6 +45,14 @@ SHOWN = 128
 SOFTMAX = ("Softmax", "LogSoftmax")
 
 
+class Told(NamedTuple):
+    """What a model tells of every sample: its answers, those of a Softmax as that reads them, and
+    what such Softmaxes make."""
+
+    read: Answers
+    ended: Answers
+
+
 class Ground(NamedTuple):
     """A float model of the same function, its channels rescaled, and what its tensors did."""
 
@@ -64,10 +73,12 @@ class Bench:
 
     def figure(self, recipe: Recipe) -> Figure:
         """Over the samples held out. A graph that was tried before is not run again."""
-        made = before_softmax(self.model(recipe))
+        made = self.model(recipe)
         key = digest.of_bytes(made.to_bytes())
         if key not in self._figures:
-            self._figures[key] = self._yardstick.figure(self.answers(made))
+            told, (answers, ends) = self._told(made), self._yardsticks
+            figure = answers.figure(told.read)
+            self._figures[key] = replace(figure, ended=ends.cosine(told.ended))
         return self._figures[key]
 
     @cached_property
@@ -123,8 +134,18 @@ class Bench:
         return self.answers(self.graph)
 
     @cached_property
-    def _yardstick(self) -> Yardstick:
-        return Yardstick(self.answers(before_softmax(self.graph)))
+    def _yardsticks(self) -> tuple[Yardstick, Yardstick]:
+        read, ended = self._told(self.graph)
+        return Yardstick(read), Yardstick(ended)
+
+    def _told(self, graph: Graph) -> Told:
+        watched = graph.copy()
+        read = [str(_read_by_softmax(value).name) for value in watched.outputs]
+        ended = [str(value.name) for value in watched.outputs if str(value.name) not in read]
+        names = list(dict.fromkeys([*read, *ended]))
+        watched.expose(names)
+        made = [dict(zip(names, sample, strict=True)) for sample in self.answers(watched)]
+        return Told(*([[one[name] for name in some] for one in made] for some in (read, ended)))
 
     def answers(self, graph: Graph) -> Answers:
         """Of any graph with the model's inputs, to the samples held out."""

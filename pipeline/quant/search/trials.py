@@ -158,7 +158,9 @@ def _finalists(rows: Sequence[Best], best: Best) -> list[Best]:
 
 
 def _trial(row: Best, bench: Bench, kept: bool) -> Trial:
-    return Trial(_named(row.recipe, bench), row.figure.close.all, row.figure.cosine.all, kept)
+    figure = row.figure
+    cosine = min(figure.cosine.all, figure.ended.all)
+    return Trial(_named(row.recipe, bench), figure.close.all, cosine, kept)
 
 
 def _with_switch(recipe: Recipe, name: str) -> Recipe:
