@@ -7,22 +7,24 @@ through the same samples, one sample on each of two threads, and take turns. Set
 always counts; that of the float pass, its session, does in the columns `with set-up`. CPU seconds
 say what is computed, whatever else the machine does; wall what is waited for.
 
-Measured on two cores that others used too (load 6), 100 samples:
+Measured on two cores with nothing else to do, 100 samples:
 
                    cpu x  wall x  with set-up: cpu x  wall x
-    mobilenet       1.97    2.27                1.81    1.96
-    squeezenet      1.28    1.37                1.25    1.32
-    resnet8         1.97    2.79                1.76    2.52
-    vww             3.23    3.87                2.45    2.74
-    yolox           2.63    2.78                2.24    2.42
-    ultraface       1.88    2.50                1.79    2.25
-    fastestdet      1.88    1.92                1.75    1.74
-    yunet           1.98    2.38                1.84    2.30
-    yolov5face      3.05    3.21                2.35    2.28
+    mobilenet       1.97    2.19                1.84    1.88
+    squeezenet      1.30    1.37                1.26    1.29
+    resnet8         2.17    2.78                1.95    2.18
+    vww             3.29    3.95                2.54    2.88
+    yolox           3.02    3.76                2.70    3.06
+    ultraface       2.01    2.19                1.88    1.98
+    fastestdet      2.05    2.14                1.92    1.90
+    yunet           2.11    2.26                2.00    2.11
+    yolov5face      2.93    3.98                2.25    2.60
 
-In CPU seconds 2.5 is kept by every model where both passes are set up; else vww, yolov5face and
-yolox miss it. Wall is that of a machine whose cores are asked for three times over. Of vww's 3.2
-the run that writes what is watched is 1.3, counting .6, setting up .5, extremes .5, picking .3.
+Twenty minutes before, with set-up, vww took 2.42 (wall 2.52), yolox 2.51 (2.76), yolov5face 2.26
+(2.47). These three miss 2.5: their float pass takes 30 to 350 ms of CPU, and 170 ms of yolox's 860
+are the same for one sample and for a thousand. With 500 samples and set-up they take 2.39 (2.69),
+2.17 (2.31) and 2.27 (2.74). Of vww's 3.2 the run that writes what is watched is 1.3, counting .6,
+setting up .5, extremes .5, picking .3.
 
 NumPy counts a value in 4 ns, a loop that numba compiled in 1. But to import numba and to load that
 loop, compiled before, takes .6 s of CPU: as much as 200 million values save, ten times those that

@@ -14,12 +14,13 @@ each. A ratio of CPU seconds moves little with what else the machine does, one o
 `off` is the largest difference of a cosine; a ranking is the same where what it has in another
 order is less than TIE apart.
 
-`whole`, and in brackets `limit`, on two cores that other work kept busy too:
+`whole`, in brackets `limit`, and `whole` on the clock beside a plain script and beside workers, on
+two cores with nothing else to do:
 
-    samples             1            16           100
-    resnet8      5.3 (75)      4.4 (11)     4.2 (5.2)
-    mobilenet   10.5 (42)     5.5 (8.3)     4.7 (6.2)
-    squeezenet   6.6 (13)     3.6 (3.8)
+    samples                  1                      16                     100
+    resnet8      4.9 (69)  6.5 4.7      3.3 (13)  5.9 2.8      3.8 (5.7)  6.4 4.5
+    mobilenet    9.3 (45)   12  12      4.9 (10)  6.7 5.2      4.6 (5.0)  5.4 4.4
+    squeezenet   7.3 (15)  7.4 6.7      3.0 (4.1) 4.3 3.7
 
 What lies behind a node is half of the model in the mean, so that of many samples `limit` comes down
 to about four, and to about two where the float answers are kept: each run of a convolution has its
