@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pipeline.debug.sharpness import Tried
     from pipeline.graph import Graph
 
-ALIKE = 1.05
+ALIKE = 1.05  # ways that are sharp to this factor are not told apart
 NONE = "one input of pictures in floats, and one answer of two classes or more, is what tells"
 
 

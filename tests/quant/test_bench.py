@@ -55,11 +55,11 @@ def test_a_distribution_is_judged_before_its_softmax_and_told_behind_it():
         for index in range(2)
     ]
     figure = tried.figure(recipe)
-    assert figure.ended.all == pytest.approx(by_output[0], abs=1e-6) != 1.0
+    assert figure.distributions.all == pytest.approx(by_output[0], abs=1e-6) != 1.0
     assert figure.close.all == pytest.approx(by_output[1], abs=1e-6)
 
 
 def test_where_no_softmax_answers_no_distribution_is_told():
     tried = bench(lambda index: [index, 1, 2, 3])
     recipe = plain(GRAPH, tried.ground(()).statistics, Calibration("max"), False)
-    assert tried.figure(recipe).ended.all == 1.0 > tried.figure(recipe).close.all
+    assert tried.figure(recipe).distributions.all == 1.0 > tried.figure(recipe).close.all

@@ -200,7 +200,7 @@ def test_a_gain_that_rests_on_one_sample_is_none_unless_the_cosine_says_so(close
 
 @pytest.mark.parametrize(("of_distributions", "helps"), [(0.97, True), (0.95, False)])
 def test_nothing_helps_that_spoils_the_distributions(of_distributions, helps):
-    stands = replace(STANDS, ended=of_all(0.98))
+    stands = replace(STANDS, distributions=of_all(0.98))
     closer = Figure(of_all(0.95), of_all(0.99), of_all(of_distributions))
     assert closer.helps(stands, 0.05) == helps
 

@@ -50,7 +50,7 @@ class Told(NamedTuple):
     what such Softmaxes make."""
 
     read: Answers
-    ended: Answers
+    distributions: Answers
 
 
 class Ground(NamedTuple):
@@ -78,7 +78,7 @@ class Bench:
         if key not in self._figures:
             told, (answers, ends) = self._told(made), self._yardsticks
             figure = answers.figure(told.read)
-            self._figures[key] = replace(figure, ended=ends.cosine(told.ended))
+            self._figures[key] = replace(figure, distributions=ends.cosine(told.distributions))
         return self._figures[key]
 
     @cached_property
@@ -135,17 +135,18 @@ class Bench:
 
     @cached_property
     def _yardsticks(self) -> tuple[Yardstick, Yardstick]:
-        read, ended = self._told(self.graph)
-        return Yardstick(read), Yardstick(ended)
+        read, distributions = self._told(self.graph)
+        return Yardstick(read), Yardstick(distributions)
 
     def _told(self, graph: Graph) -> Told:
         watched = graph.copy()
+        ends = [str(value.name) for value in watched.outputs]
         read = [str(_read_by_softmax(value).name) for value in watched.outputs]
-        ended = [str(value.name) for value in watched.outputs if str(value.name) not in read]
-        names = list(dict.fromkeys([*read, *ended]))
+        behind = [name for name in ends if name not in read]
+        names = list(dict.fromkeys([*read, *behind]))
         watched.expose(names)
         made = [dict(zip(names, sample, strict=True)) for sample in self.answers(watched)]
-        return Told(*([[one[name] for name in some] for one in made] for some in (read, ended)))
+        return Told(*([[one[name] for name in some] for one in made] for some in (read, behind)))
 
     def answers(self, graph: Graph) -> Answers:
         """Of any graph with the model's inputs, to the samples held out."""

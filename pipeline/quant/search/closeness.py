@@ -35,8 +35,8 @@ enough of that helps too, unless by g it takes away as much.
 
 A distribution is held against the float model's before its Softmax (search.bench). Of a thousand
 logits the few that decide say little: where they are cut off, all others may come closer. So
-nothing helps that loses FAR times as much of the cosine of the distribution. By `mse` SqueezeNet on
-rdk-x5 has the closest logits and loses 2.5 points of top-1, by `max` with corrected biases none.
+nothing helps that loses SPOILT times as much of the cosine of the distribution. By `mse` SqueezeNet
+on rdk-x5 has the closest logits and loses 2.5 points of top-1, by `max` with corrected biases none.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ import numpy.typing as npt
 
 from pipeline.kernels.measure import Agreement, agreement
 
-FAR = 2.0  # over few samples less may be chance
+SPOILT = 2.0  # times as much lost of the distributions: over few samples less may be chance
 DIGITS = 6  # no last bit of a float engine decides
 BOX = 4
 
@@ -114,7 +114,7 @@ class Figure:
 
     close: Measured
     cosine: Measured
-    ended: Measured = Measured(1.0)
+    distributions: Measured = Measured(1.0)
 
     @property
     def lost(self) -> float:
@@ -126,7 +126,7 @@ class Figure:
         share, error = self.close.gain(other.close)
         by_cosine = self.cosine.gain(other.cosine)
         alike = share > -least and by_cosine.share - by_cosine.error > least
-        spoils = 1.0 - self.ended.all > FAR * (1.0 - other.ended.all)
+        spoils = 1.0 - self.distributions.all > SPOILT * (1.0 - other.distributions.all)
         return (share - error > least or alike) and not spoils
 
     def gains(self, other: Figure) -> bool:

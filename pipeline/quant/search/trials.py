@@ -159,7 +159,7 @@ def _finalists(rows: Sequence[Best], best: Best) -> list[Best]:
 
 def _trial(row: Best, bench: Bench, kept: bool) -> Trial:
     figure = row.figure
-    cosine = min(figure.cosine.all, figure.ended.all)
+    cosine = min(figure.cosine.all, figure.distributions.all)
     return Trial(_named(row.recipe, bench), figure.close.all, cosine, kept)
 
 
