@@ -7,7 +7,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from frontends.tflite_writer import Op, T, constant, written
+from frontends.tflite_writer import Op, Sparsity, T, constant, written
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -33,6 +33,15 @@ def network(**changed):
     tensors = [parts["fed"], parts["weight"], parts["made"], T((1, 6, 5, 3))]
     first = Op("CONV_2D", parts["conv_inputs"], [2], 1, parts["conv"])
     return written(tensors, [first, parts["second"]], parts["inputs"], parts["outputs"])
+
+
+KEPT = ([0, 1, 1, 2], [1, 3])  # a row of one value, of none, of one
+
+
+def sparse(shape=(3, 4), order=(0, 1), levels=(3, KEPT), stored=(1.0, 2.0), blocked=()):
+    """A sum with what is stored without its zeros."""
+    held = T(shape, stored=np.float32(stored), sparsity=Sparsity(order, levels, blocked))
+    return written([T((3, 4)), held, T((3, 4))], [Op("ADD", [0, 1], [2], 11)], [0], [2])
 
 
 GOOD = network()
@@ -76,6 +85,27 @@ WRONG = {
     "an activation of 16 bits": (
         network(fed=T(IMAGE, "int16", scale=[1.0])),
         "is quantized to int16",
+    ),
+    "a size left open": (
+        network(fed=T((1, 6, 1, 2), signature=(-1, 6, -1, 2))),
+        "input `t0` leaves its size open: [-1, 6, -1, 2]",
+    ),
+    "options of a custom operator that are too few": (
+        network(second=Op("CUSTOM Convolution2DTransposeBias", [2, 1], [3], custom=bytes(8))),
+        "has 8 bytes of options",
+    ),
+    "a sparse tensor too large": (sparse((1 << 16, 1 << 10)), "is too large for its file"),
+    "a sparse tensor of one dimension": (sparse(order=[0]), "walks the dimensions [0], of 2"),
+    "a sparse tensor that walks one twice": (sparse(order=[1, 1]), "walks the dimensions [1, 1]"),
+    "a dense level of nothing": (sparse(levels=[0, KEPT]), "0 places along a dimension"),
+    "a dense level of millions": (sparse(levels=[1 << 30, KEPT]), "places along a dimension"),
+    "segments that are too few": (sparse(levels=[3, ([0, 2], [1, 3])]), "segments of a sparse"),
+    "segments that go back": (sparse(levels=[3, ([0, 2, 0, 2], [1, 3])]), "segments of a sparse"),
+    "places beyond the end": (sparse(levels=[3, ([0, 1, 1, 2], [1, 9])]), "2 values of a sparse"),
+    "more values than places": (sparse(stored=[1.0] * 3), "3 values of a sparse tensor"),
+    "a block along no dimension": (
+        sparse(order=[0, 1, 2], levels=[3, KEPT, 1], blocked=[5]),
+        "a block along the dimension 5 of 2",
     ),
     "no outputs": (network(outputs=[]), "it computes nothing"),
     "an output twice": (network(outputs=[3, 3]), "an output is listed twice"),

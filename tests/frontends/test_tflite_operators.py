@@ -52,8 +52,8 @@ def ints(*values):
     return constant(values, "int32")
 
 
-def unary(op, union=0, **kinds):
-    return case(op, union, (), [], IMAGE, **kinds)
+def unary(op, union=0, options=(), **kinds):
+    return case(op, union, options, [], IMAGE, **kinds)
 
 
 def positive(op):
@@ -79,10 +79,42 @@ def reduced(op, axes, keep, made):
     return case(op, 27, [(0, "?", keep)], [ints(*axes)], made)
 
 
+def logical(op, *bounds):
+    """Of x > bound, for each bound."""
+    compared = [Op("GREATER", [0, n], [n + len(bounds)], 61) for n in range(1, len(bounds) + 1)]
+    masks = [T(IMAGE, "bool") for _ in bounds]
+    read = [step.outputs[0] for step in compared]
+    tensors = [T(IMAGE), *map(constant, bounds), *masks, T(IMAGE, "bool")]
+    steps = [*compared, Op(op, read, [len(tensors) - 1])]
+    return op, written(tensors, steps, [0], [len(tensors) - 1])
+
+
+def compared(op):
+    """Of whole numbers, so that some are the same."""
+    rounded, bound, made = T(IMAGE), constant(1.0), T(IMAGE, "bool")
+    steps = [Op("ROUND", [0], [1]), Op(op, [1, 2], [3])]
+    return op, written([T(IMAGE), rounded, bound, made], steps, [0], [3])
+
+
+def selected(op, conditions, fed=IMAGE):
+    """x where a constant says so, else another."""
+    return case(op, 0, (), [constant(conditions, "bool"), drawn(*fed)], fed, fed, fed_at=1)
+
+
+def mediapipe(strides, padding, made):
+    """A transposed convolution with a bias, its padding counted from 1."""
+    (tall, wide), constants = strides, [drawn(3, 3, 2, 4), drawn(3)]
+    op = "CUSTOM Convolution2DTransposeBias"
+    options = np.array([padding + 1, wide, tall], "<i4").tobytes()
+    tensors = [T(IMAGE), *constants, T(made)]
+    return op, written(tensors, [Op(op, [0, 1, 2], [3], custom=options)], [0], [3])
+
+
 CASES = [
     unary("ABS", 78),
     case("ADD", 11, [(0, "b", RELU)], [drawn(4)], IMAGE),
     case("ADD", 11, [(0, "b", RELU6)], [drawn(1, 1, 6, 1)], IMAGE),
+    case("ADD_N", 0, (), [drawn(*IMAGE), drawn(*IMAGE)], IMAGE),
     case("ARG_MAX", 40, [(0, "b", 2)], [ints(3)], (1, 7, 6), dtype="int32"),
     case("ARG_MIN", 57, [(0, "b", 4)], [ints(1)], (1, 6, 4), dtype="int64"),
     case("AVERAGE_POOL_2D", 5, pool(SAME, 2, 1, 3, 2, RELU), [], (1, 7, 3, 4)),
@@ -90,6 +122,7 @@ CASES = [
     case("BATCH_MATMUL", 101, [(0, "?", False), (1, "?", True)], [drawn(1, 7, 5, 4)], (1, 7, 6, 5)),
     case("BATCH_TO_SPACE_ND", 24, (), [ints(2, 2), constant([[0, 1], [1, 0]], "int32")],
          (1, 5, 7, 3), fed=(4, 3, 4, 3)),
+    case("BROADCAST_TO", 0, (), [ints(3, 4, 6)], (3, 4, 6), fed=(4, 1)),
     case("CAST", 37, [(0, "b", 0), (1, "b", 2)], [], IMAGE, dtype="int32"),
     unary("CEIL"),
     case("CONCATENATION", 10, [(0, "i", 3)], [drawn(1, 7, 6, 3)], (1, 7, 6, 7)),
@@ -97,6 +130,8 @@ CASES = [
     case("CONV_2D", 1, conv(VALID, 1, 1, RELU, 2, 1), [drawn(5, 3, 3, 4), drawn(5)], (1, 5, 2, 5)),
     case("CONV_2D", 1, conv(SAME, 1, 2), [drawn(6, 3, 3, 2), drawn(6)], (1, 4, 6, 6)),
     unary("COS", 84),
+    mediapipe((2, 1), SAME, (1, 14, 6, 3)),
+    mediapipe((3, 2), VALID, (1, 21, 12, 3)),
     case("DEPTHWISE_CONV_2D", 2, depthwise(SAME, 2, 1, RELU), [drawn(1, 3, 3, 4), drawn(4)],
          (1, 4, 3, 4)),
     case("DEPTHWISE_CONV_2D", 2, depthwise(VALID, 1, 2, 0), [drawn(1, 2, 3, 8), drawn(8)],
@@ -105,16 +140,25 @@ CASES = [
     quantized("DEQUANTIZE"),
     case("DIV", 29, [(0, "b", 0)], [constant(RNG.uniform(1, 2, (6, 1)))], IMAGE),
     unary("ELU"),
+    compared("EQUAL"),
     unary("EXP", 33),
     case("EXPAND_DIMS", 52, (), [ints(1)], (1, 1, 7, 6, 4)),
     unary("FLOOR"),
     case("FULLY_CONNECTED", 8, [(0, "b", RELU)], [drawn(5, 4), drawn(5)], (42, 5)),
     case("FULLY_CONNECTED", 8, [(0, "b", 0), (2, "?", True)], [drawn(5, 4)], (1, 7, 6, 5)),
     case("GATHER", 23, [(0, "i", 2)], [ints(5, 0, 5)], (1, 7, 3, 4)),
+    *[unary("GELU", 116, options=[(0, "?", bent)]) for bent in (False, True)],
+    compared("GREATER"),
+    compared("GREATER_EQUAL"),
     unary("HARD_SWISH", 91),
     unary("L2_NORMALIZATION", 12),
     case("LEAKY_RELU", 75, [(0, "f", 0.3)], [], IMAGE),
+    compared("LESS"),
+    compared("LESS_EQUAL"),
     positive("LOG"),
+    logical("LOGICAL_AND", -1.0, 1.0),
+    logical("LOGICAL_NOT", 0.5),
+    logical("LOGICAL_OR", -1.0, 1.0),
     unary("LOGISTIC"),
     unary("LOG_SOFTMAX", 36),
     case("MAXIMUM", 39, (), [drawn(4)], IMAGE),
@@ -127,6 +171,7 @@ CASES = [
          (1, 10, 9, 4)),
     case("MUL", 21, [(0, "b", RELU)], [drawn(7, 1, 4)], IMAGE),
     unary("NEG", 42),
+    compared("NOT_EQUAL"),
     case("PACK", 59, [(0, "i", 2), (1, "i", 1)], [drawn(*IMAGE)], (1, 2, 7, 6, 4)),
     case("PAD", 22, (), [constant([[0, 0], [1, 2], [0, 3], [0, 1]], "int32")], (1, 10, 9, 5)),
     case("PAD", 22, (), [constant([[1, 2], [0, 3]], "int32")], (6, 7), fed=(3, 4)),
@@ -137,6 +182,7 @@ CASES = [
     quantized("QUANTIZE"),
     reduced("REDUCE_MAX", [1, 2], True, (1, 1, 1, 4)),
     reduced("REDUCE_MIN", [3], False, (1, 7, 6)),
+    reduced("REDUCE_PROD", [3], False, (1, 7, 6)),
     unary("RELU"),
     unary("RELU6"),
     unary("RELU_0_TO_1"),
@@ -149,6 +195,10 @@ CASES = [
       for align, half in [(0, 0), (1, 0), (0, 1)] for size in [(14, 9), (3, 4)]],
     unary("ROUND"),
     positive("RSQRT"),
+    selected("SELECT", RNG.random(IMAGE) < 0.5),
+    selected("SELECT", [True, False, True], (3, 5)),
+    selected("SELECT_V2", [True, False, True, True]),
+    unary("SIGN"),
     unary("SIN"),
     case("SLICE", 48, (), [ints(0, 2, 1, 0), ints(1, 3, -1, 2)], (1, 3, 5, 2)),
     case("SOFTMAX", 9, [(0, "f", 1.0)], [], IMAGE),
@@ -185,7 +235,7 @@ def test_every_operator_of_the_table_has_a_case():
 
 @pytest.mark.parametrize(("op", "data"), CASES, ids=[f"{n} {c[0]}" for n, c in enumerate(CASES)])
 def test_an_operator_computes_what_the_interpreter_does(op, data):
-    wanted, x = interpreted(data)
+    wanted, x = interpreted(data, op.startswith("CUSTOM"))
     graph = read_model(data, f"{op}.tflite")
     for made in (graph, optimized(graph)):
         given = OrtSession(made.to_bytes()).run(None, {"t0": x})
@@ -194,12 +244,12 @@ def test_an_operator_computes_what_the_interpreter_does(op, data):
             np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5)
 
 
-def interpreted(data):
-    """What the interpreter's built-in kernels make of normal numbers, and those."""
-    session = litert.Interpreter(
-        model_content=data,
-        experimental_op_resolver_type=litert.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
-    )
+def interpreted(data, is_custom=False):
+    """What the interpreter's built-in kernels make of normal numbers, and those. Operators of
+    MediaPipe's own only its delegate knows."""
+    kernels = litert.OpResolverType
+    resolver = kernels.AUTO if is_custom else kernels.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+    session = litert.Interpreter(model_content=data, experimental_op_resolver_type=resolver)
     session.allocate_tensors()
     (fed,) = session.get_input_details()
     shape = tuple(int(size) for size in fed["shape"])

@@ -21,6 +21,16 @@ ADD_FIELD = {
 
 
 @dataclass(frozen=True)
+class Sparsity:
+    """The order in which dimensions are walked, which of them blocks lie along, and per level its
+    size or, of a compressed one, its segments and indices."""
+
+    order: Sequence[int]
+    levels: Sequence[int | tuple[Sequence[int], Sequence[int]]]
+    blocked: Sequence[int] = ()
+
+
+@dataclass(frozen=True)
 class T:
     """A tensor: fed or computed, or constant when it has values; codes when it has a scale."""
 
@@ -30,6 +40,9 @@ class T:
     scale: Sequence[float] = ()
     zero_point: Sequence[int] = ()
     axis: int = 0
+    signature: Sequence[int] = ()
+    stored: np.ndarray | None = None  # of a sparse tensor: the values that are left
+    sparsity: Sparsity | None = None
 
 
 def constant(values: Any, dtype: str = "float32", **grid: Any) -> T:
@@ -46,6 +59,7 @@ class Op:
     outputs: Sequence[int]
     union: int = 0
     options: Sequence[tuple[int, str, Any]] = field(default=())
+    custom: bytes = b""
 
 
 def written(
@@ -56,9 +70,10 @@ def written(
     made = []
     for index, tensor in enumerate(tensors):
         held = 0
-        if tensor.values is not None:
+        kept = tensor.values if tensor.stored is None else tensor.stored
+        if kept is not None:
             held = len(buffers)
-            data = np.frombuffer(np.ascontiguousarray(tensor.values).tobytes(), np.uint8)
+            data = np.frombuffer(np.ascontiguousarray(kept).tobytes(), np.uint8)
             b.StartVector(1, len(data), 16)
             b.head -= len(data)
             b.Bytes[b.head : b.head + len(data)] = data.tobytes()
@@ -99,13 +114,47 @@ def _tensor(b: flatbuffers.Builder, name: str, tensor: T, buffer: int) -> int:
             6: ("i", tensor.axis),
         }
         fields[4] = ("offset", _table(b, 7, grid))
+    if tensor.sparsity:
+        fields[6] = ("offset", _sparsity(b, tensor.sparsity))
+    if tensor.signature:
+        fields[7] = ("offset", b.CreateNumpyVector(np.asarray(tensor.signature, np.int32)))
     return _table(b, 8, fields)
+
+
+def _sparsity(b: flatbuffers.Builder, sparsity: Sparsity) -> int:
+    order, blocked = (
+        b.CreateNumpyVector(np.asarray(x, np.int32)) for x in (sparsity.order, sparsity.blocked)
+    )
+    levels = _offsets(b, [_level(b, level) for level in sparsity.levels])
+    return _table(b, 3, {0: ("offset", order), 1: ("offset", blocked), 2: ("offset", levels)})
+
+
+def _level(b: flatbuffers.Builder, level: int | tuple[Sequence[int], Sequence[int]]) -> int:
+    """Segments as int32, number 1 of the union of their types; indices as uint8, number 3."""
+    if isinstance(level, int):
+        return _table(b, 6, {0: ("b", 0), 1: ("i", level)})
+    segments = b.CreateNumpyVector(np.asarray(level[0], np.int32))
+    indices = b.CreateNumpyVector(np.asarray(level[1], np.uint8))
+    listed = [_table(b, 1, {0: ("offset", x)}) for x in (segments, indices)]
+    fields: dict[int, tuple[str, Any]] = {
+        0: ("b", 1),
+        2: ("b", 1),
+        3: ("offset", listed[0]),
+        4: ("b", 3),
+        5: ("offset", listed[1]),
+    }
+    return _table(b, 6, fields)
 
 
 def _code(b: flatbuffers.Builder, type: str) -> int:
     name, _, custom = type.partition(" ")
     number = NAMES.index(name)
-    fields: dict[int, tuple[str, Any]] = {0: ("b", min(number, 127)), 2: ("i", 1), 3: ("i", number)}
+    version = 2 if name == "BROADCAST_TO" else 1  # the first that TensorFlow Lite knows
+    fields: dict[int, tuple[str, Any]] = {
+        0: ("b", min(number, 127)),
+        2: ("i", version),
+        3: ("i", number),
+    }
     if custom:
         fields[1] = ("offset", b.CreateString(custom))
     return _table(b, 4, fields)
@@ -121,6 +170,9 @@ def _operator(b: flatbuffers.Builder, operator: Op, types: Sequence[str]) -> int
         options = {number: (kind, value) for number, kind, value in operator.options}
         fields[3] = ("b", operator.union)
         fields[4] = ("offset", _table(b, 10, options))
+    if operator.custom:
+        held = np.frombuffer(operator.custom, np.uint8)
+        fields[5] = ("offset", b.CreateNumpyVector(held))
     return _table(b, 6, fields)
 
 

@@ -1,28 +1,32 @@
 """TensorFlow Lite, float and pre-quantized, as a graph: float values, Q/DQ on the file's grids.
 
     flatbuffer   bytes → tables, every read checked      schema      tables → tensors, operators
-    draft        the graph being drawn, two layouts      operators   the table: operator → drawer
+    constants    what is known before it is drawn        operators   the table: operator → drawer
+    draft        the graph being drawn, two layouts
 
 The interface is the file's, in float: names, shapes, NHWC. Quantized inputs and outputs are real
 numbers, on either side of their Q/DQ. It refuses to know the project, and trusts no byte.
 """
 
 from pipeline.errors import GraphError
+from pipeline.frontends.tflite.constants import folded
 from pipeline.frontends.tflite.detections import without_postprocessor
 from pipeline.frontends.tflite.draft import Draft
 from pipeline.frontends.tflite.flatbuffer import MalformedError
 from pipeline.frontends.tflite.operators import OPERATORS
-from pipeline.frontends.tflite.schema import read_network
+from pipeline.frontends.tflite.schema import Tensor, read_network
 from pipeline.graph import Graph
 
 
 def parse_tflite(data: bytes, name: str) -> Graph:
     """The graph in a .tflite file called `name`. Raises GraphError."""
     try:
-        network = without_postprocessor(read_network(data))
+        network = folded(without_postprocessor(read_network(data)))
         unknown = {operator.type for operator in network.operators} - OPERATORS.keys()
         if unknown:
             raise GraphError(f"no frontend knows the operators {', '.join(sorted(unknown))}", name)
+        for tensor in network.inputs:
+            _refuse_open(tensor)
         draft = Draft(network, room=64 * len(data) + (1 << 20))
         for operator in network.operators:
             OPERATORS[operator.type](draft, operator)
@@ -32,3 +36,13 @@ def parse_tflite(data: bytes, name: str) -> Graph:
     except GraphError as error:
         error.where = error.where or name
         raise
+
+
+def _refuse_open(tensor: Tensor) -> None:
+    """An axis left open is 1 in the file: right of a batch, but of a picture's size, or of a
+    sound's, all shapes behind it would be wrong. Raises GraphError."""
+    beyond = [axis for axis in tensor.left_open if axis and tensor.shape[axis : axis + 1] == (1,)]
+    if beyond:
+        shape = [-1 if axis in tensor.left_open else n for axis, n in enumerate(tensor.shape)]
+        what = f"input `{tensor.name}` leaves its size open: {shape}"
+        raise GraphError(what, hint="convert the model with the size you feed")

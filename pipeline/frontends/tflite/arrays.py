@@ -10,6 +10,7 @@ from pipeline.frontends.tflite.flatbuffer import MalformedError
 from pipeline.frontends.tflite.images import weights
 from pipeline.frontends.tflite.schema import TYPES, Operator
 from pipeline.frontends.tflite.tensors import integers, real, spread
+from pipeline.graph import Value
 
 Drawer = Callable[[Draft, Operator], None]
 
@@ -69,6 +70,55 @@ def binary(op_type: str, activation: int | None = 0) -> Drawer:
         draft.give(made, draft.node(op_type, read, made.name), fused)
 
     return draw
+
+
+def added(draft: Draft, operator: Operator) -> None:
+    """ADD_N: one after the other."""
+    made = operator.output
+    value, *others = (draft.own(operator.input(n)) for n in range(len(operator.inputs)))
+    for other in others:
+        value = draft.node("Add", [value, other], made.name)
+    draft.give(made, value)
+
+
+def negated(op_type: str) -> Drawer:
+    """Not what `op_type` says of two tensors."""
+
+    def draw(draft: Draft, operator: Operator) -> None:
+        made = operator.output
+        read = [draft.own(operator.input(n)) for n in (0, 1)]
+        value = draft.node(op_type, read, f"{made.name}_{op_type.lower()}")
+        draft.give(made, draft.node("Not", [value], made.name))
+
+    return draw
+
+
+def select(draft: Draft, operator: Operator) -> None:
+    """SELECT and SELECT_V2; a condition of rank 1 of the first chooses whole rows."""
+    made, condition, rank = operator.output, operator.input(0), len(operator.output.shape)
+    chosen = draft.own(condition)
+    if operator.type == "SELECT" and len(condition.shape) == 1 < rank:
+        shape = (*condition.shape, *(1,) * (rank - 1))
+        chosen = draft.reshaped(chosen, shape, f"{made.name}_rows")
+    read = [draft.own(operator.input(n)) for n in (1, 2)]
+    draft.give(made, draft.node("Where", [chosen, *read], made.name))
+
+
+def gelu(draft: Draft, operator: Operator) -> None:
+    """x/2 (1 + erf(x / sqrt 2)), or with tanh(sqrt(2 / pi) (x + 0.044715 x^3)) for erf."""
+    made, value = operator.output, draft.own(operator.input(0))
+
+    def node(op_type: str, *read: Value | float) -> Value:
+        name = f"{made.name}_{op_type.lower()}"
+        values = [draft.parameter(name, x, "float32") if isinstance(x, float) else x for x in read]
+        return draft.node(op_type, values, name)
+
+    if operator.options.scalar(0, "?", False):
+        cubed = node("Mul", node("Pow", value, 3.0), 0.044715)
+        bent = node("Tanh", node("Mul", node("Add", value, cubed), math.sqrt(2 / math.pi)))
+    else:
+        bent = node("Erf", node("Mul", value, math.sqrt(0.5)))
+    draft.give(made, node("Mul", node("Mul", value, node("Add", bent, 1.0)), 0.5))
 
 
 def leaky_relu(draft: Draft, operator: Operator) -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from pipeline.frontends.tflite.draft import FIRST, Draft
 from pipeline.frontends.tflite.flatbuffer import MalformedError, Table
 from pipeline.frontends.tflite.schema import Operator, Tensor
@@ -32,25 +34,46 @@ def depthwise_conv_2d(draft: Draft, operator: Operator) -> None:
 
 
 def transpose_conv(draft: Draft, operator: Operator) -> None:
+    options, bias = operator.options, operator.optional(3)
+    fused = options.scalar(3, "b", 0)
+    _turned_conv(draft, operator, operator.input(2), bias, _strides(options, 1), fused)
+
+
+def transpose_conv_bias(draft: Draft, operator: Operator) -> None:
+    """MediaPipe's own: image, weights, bias; its options are int32 padding, width and height of
+    the stride. Source: mediapipe/util/tflite/operations/transpose_conv_bias.cc."""
+    given = np.frombuffer(operator.custom, "<i4", len(operator.custom) // 4)
+    if len(given) != 3:
+        raise MalformedError(f"{operator.type} has {len(operator.custom)} bytes of options")
+    strides = [_small(int(size)) for size in given[:0:-1]]
+    _turned_conv(draft, operator, operator.input(0), operator.optional(2), strides, 0)
+
+
+def _turned_conv(
+    draft: Draft,
+    operator: Operator,
+    fed: Tensor,
+    bias: Tensor | None,
+    strides: Sequence[int],
+    activation: int,
+) -> None:
     """Weights (O, H, W, I) -> (I, O, H, W). The output's shape is given, and with it the pads."""
-    options, fed, made = operator.options, operator.input(2), operator.output
-    weight = turned(operator.input(1), (3, 0, 1, 2))
-    strides, kernel = _strides(options, 1), weight.shape[2:]
+    made, weight = operator.output, turned(operator.input(1), (3, 0, 1, 2))
     excess = [
         (n - 1) * s + k - m
-        for n, s, k, m in zip(_size(fed), strides, kernel, _size(made), strict=True)
+        for n, s, k, m in zip(_size(fed), strides, weight.shape[2:], _size(made), strict=True)
     ]
     begin = [max(total, 0) // 2 for total in excess]
     end = [max(total, 0) - less for total, less in zip(excess, begin, strict=True)]
     value = draft.node(
         "ConvTranspose",
-        _operands(draft, fed, weight, operator.optional(3)),
+        _operands(draft, fed, weight, bias),
         made.name,
         strides=strides,
         pads=begin + end,
         output_padding=[max(-total, 0) for total in excess],
     )
-    draft.give_first(made, value, options.scalar(3, "b", 0))
+    draft.give_first(made, value, activation)
 
 
 def pooled(op_type: str) -> Callable[[Draft, Operator], None]:

@@ -126,6 +126,12 @@ def tile(draft: Draft, operator: Operator) -> None:
     draft.give(made, draft.node("Tile", [draft.own(operator.input(0)), times], made.name))
 
 
+def broadcast(draft: Draft, operator: Operator) -> None:
+    made = operator.output
+    shape = draft.parameter(f"{made.name}_shape", made.shape, "int64")
+    draft.give(made, draft.node("Expand", [draft.own(operator.input(0)), shape], made.name))
+
+
 def space_to_batch(draft: Draft, operator: Operator) -> None:
     """(N, H * a, W * b, C) -> (a * b * N, H, W, C), zeros around the image first."""
     fed, made = operator.input(0), operator.output

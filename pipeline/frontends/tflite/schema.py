@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pipeline.frontends.tflite.flatbuffer import MalformedError, Table, view
+from pipeline.frontends.tflite.flatbuffer import NO_TABLE, MalformedError, Table, view
+from pipeline.frontends.tflite.sparse import filled
 
 IDENTIFIER = b"TFL3"
 MAX_ELEMENTS = 2**31  # of one tensor: more does not fit an NPU, nor a 32-bit index
@@ -69,13 +70,15 @@ class Grid:
 
 @dataclass(frozen=True, eq=False)
 class Tensor:
-    """Equal to itself only. `values` are those of a constant, `grid` of one of integer codes."""
+    """Equal to itself only. `values` are those of a constant, `grid` of one of integer codes;
+    along the axes `left_open` whoever runs the model says how much there is."""
 
     name: str
     shape: tuple[int, ...]
     dtype: str
     values: np.ndarray | None
     grid: Grid | None
+    left_open: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,7 @@ class Operator:
     inputs: tuple[Tensor | None, ...]
     outputs: tuple[Tensor, ...]
     options: Table
+    custom: bytes = b""  # the options of an operator that is not TensorFlow Lite's own
 
     def input(self, index: int) -> Tensor:
         """Raises MalformedError where it is left out."""
@@ -141,7 +145,8 @@ def _operator(table: Table, types: Sequence[str], tensors: Sequence[Tensor]) -> 
     given = table.numbers(1, "<i4")
     inputs = tuple(None if n == -1 else _chosen(tensors, [n])[0] for n in given.tolist())
     outputs = _chosen(tensors, table.numbers(2, "<i4"))
-    return Operator(types[index], inputs, outputs, table.table(4))
+    custom = bytes(table.numbers(5, "u1"))
+    return Operator(types[index], inputs, outputs, table.table(4), custom)
 
 
 def _chosen(tensors: Sequence[Tensor], indices: Sequence[int] | np.ndarray) -> tuple[Tensor, ...]:
@@ -161,8 +166,10 @@ def _tensor(table: Table, buffers: Sequence[Table]) -> Tensor:
     index, dtype = table.scalar(2, "I", 0), TYPES[number]
     if index >= max(len(buffers), 1):
         raise MalformedError(f"buffer {index} of {len(buffers)} is missing")
-    values = _values(buffers[index], name, shape, dtype) if index else None
-    return Tensor(name, shape, dtype, values, _grid(table.table(4), name, shape, dtype))
+    values = _values(buffers[index], name, shape, dtype, table.table(6)) if index else None
+    grid, signature = _grid(table.table(4), name, shape, dtype), table.numbers(7, "<i4")
+    left_open = tuple(np.flatnonzero(signature < 0).tolist())
+    return Tensor(name, shape, dtype, values, grid, left_open)
 
 
 def _named_apart(tensors: Iterable[Tensor]) -> list[Tensor]:
@@ -175,7 +182,9 @@ def _named_apart(tensors: Iterable[Tensor]) -> list[Tensor]:
     return named
 
 
-def _values(buffer: Table, name: str, shape: tuple[int, ...], dtype: str) -> np.ndarray | None:
+def _values(
+    buffer: Table, name: str, shape: tuple[int, ...], dtype: str, sparsity: Table
+) -> np.ndarray | None:
     """What the buffer holds; None for an empty one, whose tensor is computed."""
     content = buffer.numbers(0, "u1")
     if not content.size and (offset := buffer.scalar(1, "Q", 0)) > 1:
@@ -183,6 +192,8 @@ def _values(buffer: Table, name: str, shape: tuple[int, ...], dtype: str) -> np.
     if not content.size:
         return None
     kind = np.dtype(dtype).newbyteorder("<")
+    if sparsity is not NO_TABLE and not content.size % kind.itemsize:
+        return filled(sparsity, content.view(kind), shape)
     if content.size != math.prod(shape) * kind.itemsize:
         raise MalformedError(f"tensor `{name}` of {dtype}{list(shape)} has {content.size} bytes")
     return content.view(kind).reshape(shape)
