@@ -2,10 +2,16 @@
 
     NPUMAKE_SHARED=../shared python benchmarks/one_pass.py [--models yolox] [--samples 100]
 
-Every float classifier and detector of the shared data, fed noise of its own shape. Both passes go
-through the same samples, one sample on each of two threads, and take turns. Setting up `observe`
-always counts; that of the float pass, its session, does in the columns `with set-up`. CPU seconds
-say what is computed, whatever else the machine does; wall what is waited for.
+Every float classifier and detector of the shared data, fed noise of its own shape. All passes go
+through the same samples, and take turns. There are two float passes:
+
+    side by side    a sample on each of two threads: the least that two cores can take
+    in a row        what a plain script does: sample after sample, each on two threads of
+                    onnxruntime's own
+
+Setting up `observe` always counts; that of the float pass, its session, does in the columns
+`with set-up`. CPU seconds say what is computed, whatever else the machine does; wall what is waited
+for.
 
 Measured on two cores with nothing else to do, 100 samples:
 
@@ -40,6 +46,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import onnxruntime
 
 from pipeline.engine.ort import Feeds, OrtSession
 from pipeline.engine.parallel import side_by_side
@@ -61,6 +68,7 @@ FILES = {
     "yolov5face": "detection/sscma_yolov5tiny_face_96.onnx",
 }
 ROUNDS = 5
+WIDTHS = (8, 8, 8, 8, 16, 8)
 
 
 def spent(what: Callable[[], object]) -> np.ndarray:
@@ -70,23 +78,39 @@ def spent(what: Callable[[], object]) -> np.ndarray:
     return np.subtract((time.process_time(), time.perf_counter()), before)
 
 
-def ratios(graph: Graph, feeds: list[Feeds]) -> np.ndarray:
-    """CPU and wall seconds of statistics over those of the float passes before and behind it, and
-    over those with the passes' set-up: the medians of ROUNDS."""
+def plain_passes(graph: Graph, feeds: list[Feeds]) -> list[Callable[[], object]]:
+    """Side by side, and in a row."""
     session = OrtSession(graph.to_bytes())
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 2
+    script = onnxruntime.InferenceSession(
+        graph.to_bytes(), options, providers=["CPUExecutionProvider"]
+    )
+    return [
+        lambda: [*side_by_side(lambda feed: len(session.run(None, feed)), feeds, 2)],
+        lambda: [len(script.run(None, feed)) for feed in feeds],
+    ]
 
-    def plain() -> object:
-        return [*side_by_side(lambda feed: len(session.run(None, feed)), feeds, 2)]
 
-    plain()  # onnxruntime's first run asks for its memory
-    floors = [spent(plain)]
+def ratios(graph: Graph, feeds: list[Feeds]) -> np.ndarray:
+    """CPU and wall seconds of statistics over those of the float passes before and behind it: side
+    by side, the same with the pass's set-up, and in a row with its set-up; the medians of ROUNDS.
+    """
+    plain = plain_passes(graph, feeds)
+
+    def passes() -> np.ndarray:
+        return np.array([spent(run) for run in plain])
+
+    passes()  # onnxruntime's first run asks for its memory
+    floors = [passes()]
     found = []
     for _ in range(ROUNDS):
         statistics = spent(lambda: observe(graph, feeds))
-        floors.append(spent(plain))
-        floor = (floors[-2] + floors[-1]) / 2
+        floors.append(passes())
+        beside, row = (floors[-2] + floors[-1]) / 2
         set_up = spent(lambda: OrtSession(graph.to_bytes()))
-        found.append(np.concatenate([statistics / floor, statistics / (floor + set_up)]))
+        over = [beside, beside + set_up, row + set_up]
+        found.append(np.concatenate([statistics / floor for floor in over]))
     return np.median(found, axis=0)
 
 
@@ -95,7 +119,8 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", default=list(FILES), choices=FILES)
     parser.add_argument("--samples", type=int, default=100)
     given = parser.parse_args()
-    print(f"{'':<12}{'cpu x':>8}{'wall x':>8}{'with set-up: cpu x':>20}{'wall x':>8}")
+    print(f"{'':<12}{'side by side':>16}{'with set-up':>16}{'in a row, with set-up':>24}")
+    print(f"{'':<12}" + f"{'cpu x':>8}{'wall x':>8}" * 2 + f"{'cpu x':>16}{'wall x':>8}")
     for name in given.models:
         path = SHARED / "models" / FILES[name]
         graph = optimized(upgraded(read_model(path.read_bytes(), path.name)).with_shapes())
@@ -104,8 +129,9 @@ def main() -> None:
             {str(v.name): rng.normal(size=shape(v)).astype(dtype(v)) for v in graph.inputs}
             for _ in range(given.samples)
         ]
-        cpu, wall, whole_cpu, whole_wall = ratios(graph, feeds)
-        print(f"{name:<12}{cpu:8.2f}{wall:8.2f}{whole_cpu:20.2f}{whole_wall:8.2f}", flush=True)
+        row = zip(ratios(graph, feeds), WIDTHS, strict=True)
+        cells = "".join(f"{ratio:{width}.2f}" for ratio, width in row)
+        print(f"{name:<12}{cells}", flush=True)
 
 
 if __name__ == "__main__":

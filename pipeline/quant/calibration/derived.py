@@ -114,13 +114,13 @@ def with_derived(
     tensors, channels = dict(statistics.tensors), dict(statistics.channels)
     samples = dict(statistics.samples)
     images: dict[str, Image] = {}
-    readers = _by_source(derived)
+    readers, tables = _by_source(derived), _tables(derived)
     for name, how in derived.items():
         if isinstance(how, Mapped):
             source = how.source
             if name not in images:  # all that follow from one source at once
                 given = tensors[source], samples[source], channels.get(source)
-                images |= _images(readers[source], *given)
+                images |= _images(readers[source], *given, tables)
             image = images[name]
             tensors[name], samples[name] = image.tensor, image.samples
             if image.channels is not None:
@@ -150,6 +150,12 @@ def _by_source(derived: Mapping[str, Derivation]) -> dict[str, dict[str, Mapped]
     return found
 
 
+def _tables(derived: Mapping[str, Derivation]) -> dict[str, Int64]:
+    """Empty counts for every mapped tensor: one array, which costs less to ask for than many."""
+    names = [name for name, how in derived.items() if isinstance(how, Mapped)]
+    return dict(zip(names, np.zeros((len(names), 2, BINS), np.int64), strict=True))
+
+
 def centres(h: Histogram) -> Floats:
     """The values that occur, (n,) in rising order, each the middle of its bin."""
     x, _ = _middles(h)
@@ -161,7 +167,7 @@ def _middles(h: Histogram) -> tuple[Floats, Int64]:
     """The middles of the bins that are not empty, within the values there are, and how often each:
     (n,), first those below zero."""
     flat = h.counts.reshape(-1)
-    at = np.flatnonzero(flat)
+    at = np.flatnonzero(flat != 0)  # of booleans it is three times as fast
     below = int(np.searchsorted(at, BINS))
     x = np.ldexp((at & BINS - 1) + 0.5, h.exponent)
     np.negative(x[:below], out=x[:below])
@@ -177,10 +183,14 @@ class Image(NamedTuple):
 
 
 def _images(
-    hows: Mapping[str, Mapped], h: Histogram, samples: Extremes, channels: Extremes | None
+    hows: Mapping[str, Mapped],
+    h: Histogram,
+    samples: Extremes,
+    channels: Extremes | None,
+    tables: Mapping[str, Int64],
 ) -> dict[str, Image]:
-    """What the values of one tensor are mapped to: every function is asked once, for the middles
-    of the bins and for all extremes."""
+    """What the values of one tensor are mapped to, counted in `tables`: every function is asked
+    once, for the middles of the bins and for all extremes."""
     middles, often = _middles(h)
     x, often = np.concatenate([middles, [h.low, h.high]]), np.concatenate([often, [0, 0]])
     given = [samples] if channels is None else [samples, channels]
@@ -192,22 +202,23 @@ def _images(
             answers[how.f] = how.f(asked)
         y = asked * answers[how.f] if how.gated else answers[how.f]
         at = np.split(y, np.cumsum([len(x), *(len(e.low) for e in given for _ in e)])[:-1])
-        tensor, turns = _image(h, x, at[0], often)
+        tensor, turns = _image(h, x, at[0], often, tables[name])
         ends = [_extremes(e, (at[2 * i + 1], at[2 * i + 2]), turns) for i, e in enumerate(given)]
         found[name] = Image(tensor, ends[0], ends[1] if len(ends) > 1 else None)
     return found
 
 
-def _image(h: Histogram, x: Floats, y: Floats, often: Int64) -> tuple[Histogram, Floats]:
-    """The histogram of y = f(x), and where f is least and where it is largest, with its values
-    there: (2, 2)."""
+def _image(
+    h: Histogram, x: Floats, y: Floats, often: Int64, counts: Int64
+) -> tuple[Histogram, Floats]:
+    """The histogram of y = f(x) in `counts`, and where f is least and where it is largest, with its
+    values there: (2, 2)."""
     ends = [int(np.argmin(y)), int(np.argmax(y))]
     low, high = (float(np.float32(value)) + 0.0 for value in y[ends])
     exponent = int(exponents(np.float32(max(-low, high))))
-    counts = np.zeros(2 * BINS, np.int64)
-    np.add.at(counts, codes(y.astype(np.float32), scale_of(exponent)), often)
+    np.add.at(counts.reshape(-1), codes(y.astype(np.float32), scale_of(exponent)), often)
     turns = np.stack([x[ends], y[ends]], axis=1)
-    return Histogram(exponent, counts.reshape(2, BINS), low, high, h.count), turns
+    return Histogram(exponent, counts, low, high, h.count), turns
 
 
 def _extremes(given: Extremes, ends: tuple[Floats, Floats], turns: Floats) -> Extremes:

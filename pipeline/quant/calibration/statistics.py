@@ -47,7 +47,7 @@ class Statistics:
         as `bin` and `bin_count`; the extremes of channels and samples, one tensor behind another.
         """
         found = list(self.tensors.values())
-        bins = [np.flatnonzero(h.counts) for h in found]
+        bins = [np.flatnonzero(h.counts != 0) for h in found]
         columns: dict[str, Any] = {
             "tensor": np.array(list(self.tensors), str),
             "exponent": np.array([h.exponent for h in found], np.int32),
