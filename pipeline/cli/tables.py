@@ -91,7 +91,8 @@ def guilty_lines(comparison: Comparison, project: str = "") -> list[str]:
         return []
     known = ", ".join(name for name in guilty.origin if name != guilty.node)
     where = f" ({known} in the trained model)" if known else ""
-    noise = f"alone adds noise of {guilty.lost:.2%} of the answer's energy"
+    share = f"{guilty.lost:.2%} of" if guilty.lost <= 1.0 else "more than"
+    noise = f"alone adds noise of {share} the answer's energy"
     lines = [f"worst node: {guilty.node}{where} {noise}: {guilty.cause}"]
     if guilty.remedy:
         before, after = guilty.tried

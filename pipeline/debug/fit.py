@@ -227,8 +227,8 @@ def _totals(found: Iterable[list[Seen]]) -> list[Seen]:
 
 def _fit(one: CalibrationNode, total: Seen) -> Fit:
     fresh = holding(one, total.low, total.high)
-    reach = np.reshape(one.scale / fresh.scale, -1).astype(np.float64)
-    step = np.reshape(fresh.scale, -1).astype(np.float64)
+    step = np.reshape(fresh.scale, -1).astype(np.float64)  # of numbers that are all but zero, tiny
+    reach = np.reshape(one.scale, -1) / step
     channels = len(total.low)
     lost, clipped = (float(np.sum(each)) / total.numbers for each in (total.lost, total.clipped))
     # By channel: those that are all but zero lose nothing, however wide their grids.

@@ -76,7 +76,7 @@ class ReferenceSession:
             made = KERNELS[step.op](Call(step, grids, output), *read)
         except MISFITS as error:
             raise GraphError(f"`{step.name}` cannot be computed: {error}") from error
-        return (made.astype(output.dtype, copy=False),)
+        return (np.asarray(made, output.dtype),)  # NumPy makes no array of rank 0 by itself
 
     def checked(self, feeds: Feeds) -> Mapping[str, np.ndarray]:
         """Those of the inputs. Raises GraphError where one is missing or does not fit."""

@@ -101,6 +101,13 @@ def test_where_no_line_is_enough_a_search_is_advised_and_a_look_at_what_is_fed()
     assert len(guilty_lines(compared(outputs=2, guilty=broken), "mobilenet")) == 2
 
 
+def test_noise_beyond_an_answer_that_is_all_but_zero_has_no_share() -> None:
+    """A detector that sees nothing answers next to nothing."""
+    loud = Guilty("conv", 2e8, (), "8 bits are too few here", "")
+    (worst,) = guilty_lines(compared(outputs=2, guilty=loud))
+    assert worst.startswith("worst node: conv alone adds noise of more than the answer's energy:")
+
+
 def test_a_model_that_brings_its_scales_is_advised_neither() -> None:
     brought = Guilty("conv", 0.03, (), "the scale of its bias is 0.25 times", "")
     assert len(guilty_lines(compared(outputs=1, guilty=brought), "mobilenet")) == 1

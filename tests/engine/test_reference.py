@@ -125,6 +125,16 @@ def test_the_roundings_differ_in_ties():
     assert means("half_away") == [1, 2, -1, -2]
 
 
+def test_a_single_number_goes_on_to_the_cpu():
+    graph = parse_text(
+        """a (float[4] x) => (float[4] y, float m) <float s = {0.5}, int8 z = {3}>
+        { m = ReduceMax<keepdims=0>(x)  q = QuantizeLinear(m, s, z)  d = DequantizeLinear(q, s, z)
+          y = Sub(x, d) }"""
+    )
+    made = ReferenceSession(lowered(graph, "half_even")).run(None, {"x": np.float32([1, 2, 3, 4])})
+    assert [each.tolist() for each in made] == [[-3, -2, -1, 0], 4.0]
+
+
 def test_an_instruction_nobody_knows_is_an_error():
     strange = Instruction("fly", "wing", (), ("y",))
     with pytest.raises(GraphError, match="`wing` needs a kernel that does not exist: `fly`"):
