@@ -23,6 +23,8 @@ FRONTENDS: dict[str, Callable[[ModelFile], Graph]] = {
 WITH_WEIGHTS = frozenset({".onnx", ".prototxt"})
 # Every shape follows from those of the inputs, which may be others than the file says.
 RESHAPED = frozenset({".prototxt"})
+# ONNX's operators that compute in codes: the floats are gone, and no range can be chosen.
+IN_CODES = ("ConvInteger", "DynamicQuantize", "MatMulInteger", "MatMulNBits", "QGemm", "QLinear")
 
 
 def read_model(
@@ -41,9 +43,17 @@ def read_model(
         known = ", ".join(sorted(FRONTENDS))
         raise GraphError(f"no frontend reads a `{suffix or name}` file", name, f"known: {known}")
     graph = FRONTENDS[suffix](ModelFile(data, name, weights, shapes or {}))
+    _refuse_codes(graph, name)
     in_single(graph)
     graph.name_origins()
     return graph
+
+
+def _refuse_codes(graph: Graph, name: str) -> None:
+    used = {node.op_type for node in graph.model.graph.all_nodes()}
+    if codes := sorted(op_type for op_type in used if op_type.startswith(IN_CODES)):
+        what = f"the model is quantized by its operators: {', '.join(codes)}"
+        raise GraphError(what, name, "bring the float model, or one quantized by Q/DQ nodes")
 
 
 def suffix_of(name: str) -> str:

@@ -21,6 +21,7 @@ from pipeline.passes.keep_reduced_axes import keep_reduced_axes
 from pipeline.passes.merge_moves import merge_reshapes, merge_transposes
 from pipeline.passes.negate_by_mul import negate_by_mul
 from pipeline.passes.plain_arithmetic import plain_arithmetic
+from pipeline.passes.plain_clamps import plain_clamps
 from pipeline.passes.plain_softmax import plain_softmax
 from pipeline.passes.pool_whole_image import pool_whole_image
 from pipeline.passes.recognize_functions import recognize_functions
@@ -42,6 +43,7 @@ PASSES: tuple[Callable[[Graph], int], ...] = (
     recognize_functions,
     fuse_layer_norm,
     plain_arithmetic,
+    plain_clamps,
     plain_softmax,
     batch_norm_to_conv,
     drop_unused,

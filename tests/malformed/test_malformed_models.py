@@ -118,6 +118,15 @@ ONNX = {
         onnx_file(text("(float[1] x) => (float[1] y) { y = NoSuch(x) }")),
         "not a valid ONNX model",
     ),
+    "operators that compute in codes": (
+        onnx_file(
+            text(
+                """(float[1,1] x) => (int32[1,1] y) <int8[1,1] w = {1}> {
+                q, s, z = DynamicQuantizeLinear(x)  y = MatMulInteger(q, w, z) }"""
+            )
+        ),
+        "the model is quantized by its operators: DynamicQuantizeLinear, MatMulInteger",
+    ),
     "no opset": (onnx_file(edited(lambda m: m.ClearField("opset_import"))), "which ONNX opset"),
     "an opset of the far future": (
         onnx_file(

@@ -52,6 +52,10 @@ GRAPHS = {
         a = Identity(x)
         y = If(when) <then_branch = yes () => (float[1,4] t) { t = Neg(a) },
                       else_branch = no () => (float[1,4] e) { e = Abs(a) }> }""",
+    "a maximum and minima that are clamps": """agraph (float[1,4] x) => (float[1,4] y, float[1,4] z)
+        <float low = {-0.5}, float[1] high = {0.5}, float[1,1,1] more = {0.1}> {
+        a = Max(low, x)  b = Min(a, high)  y = Clip(b)  c = Clip(b, low)  d = Max(c, more)
+        s = Squeeze(d)  z = Add(x, s) }""",
     "branches that are always taken": """agraph (float[2] x) => (float[2] y, float[2] z)
         <bool yes = {1}, bool[1] no = {0}, float[2] c = {1, 2}> {
         a = Neg(x)  n = Not(yes)

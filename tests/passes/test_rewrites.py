@@ -13,6 +13,7 @@ from pipeline.passes.fuse_layer_norm import fuse_layer_norm
 from pipeline.passes.gemm_to_conv import gemm_to_conv
 from pipeline.passes.merge_moves import merge_reshapes, merge_transposes
 from pipeline.passes.plain_arithmetic import plain_arithmetic
+from pipeline.passes.plain_clamps import plain_clamps
 from pipeline.passes.unroll_recurrent import hindrance, unroll_recurrent
 
 NORM = """float[4] g = {0.5, 1, 2, -1}, float[4] b = {1, 2, 3, 4},
@@ -137,6 +138,32 @@ def test_an_integer_times_zero_is_zero_and_a_real_number_may_be_nan(dtype, chang
     body = "z = Mul(x, c) y = Neg(z)"
     text = f"a ({dtype}[2] x) => ({dtype}[2] y) <{dtype} c = {{0}}> {{ {body} }}"
     assert plain_arithmetic(parse_text(text).with_shapes()) == changed
+
+
+# -- clamps ------------------------------------------------------------------------------------
+
+
+def test_a_maximum_and_a_minimum_are_one_clamp(outputs):
+    body = "a = Max(low, x)  b = Min(a, high)  y = Clip(b, more, )"
+    bounds = "float low = {-0.5}, float[1] high = {0.5}, float more = {0.1}"
+    graph = of(body, bounds)
+    assert_kept(graph, plain_clamps, outputs, ["Clip"])
+    assert [array(value) for value in graph.nodes()[0].inputs[1:]] == [np.float32(0.1), 0.5]
+
+
+@pytest.mark.parametrize(
+    ("body", "constants"),
+    [
+        ("y = Max(x, c)", "float[3] c = {0, 1, 2}"),
+        ("y = Max(x, c, c)", "float c = {0}"),
+        ("a = Neg(x)  y = Max(x, a)", ""),
+        ("a = Clip(x, , c)  y = Clip(a, d, )", "float c = {0}, float d = {1}"),
+        ("a = Clip(x, c, )  y = Mul(a, c)  z = Clip(a, , d)", "float c = {0}, float d = {1}"),
+    ],
+    ids=["by channel", "of three", "of two tensors", "to a single number", "read elsewhere"],
+)
+def test_what_is_no_one_clamp_is_left_alone(body, constants):
+    assert plain_clamps(of(body, constants)) == 0
 
 
 # -- layer normalization -----------------------------------------------------------------------
