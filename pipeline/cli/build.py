@@ -3,6 +3,7 @@
 example:
   npumake build digits -n 2       # two nodes at a time
   npumake build --paranoid        # trust no file unread: what CI does
+  npumake build --json | jq '.[] | select(.status == "failed")'
 
 exit codes: 0 all is current, 2 the project, 3 the model, 4 a stage, 5 the cache or disk, 6 a gate
 """
@@ -10,15 +11,18 @@ exit codes: 0 all is current, 2 the project, 3 the model, 4 a stage, 5 the cache
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
+import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
 from pipeline.cli.dodo import doit_config, tasks_of
 from pipeline.cli.projects import NOWHERE, builds, places, project_directories
-from pipeline.cli.reporter import Reporter
+from pipeline.cli.reporter import Outcome, Reporter
 from pipeline.errors import PipelineError, ProjectError, did_you_mean
 from pipeline.make.build import Build
 from pipeline.make.tasks import run_doit
@@ -33,6 +37,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("-n", type=int, default=0, metavar="N", help="nodes to make at a time")
     parser.add_argument("--paranoid", action="store_true", help="read every file again")
+    parser.add_argument(
+        "--json", action="store_true", help="what became of each node, for machines"
+    )
 
 
 def run(given: argparse.Namespace) -> int:
@@ -41,11 +48,27 @@ def run(given: argparse.Namespace) -> int:
     at = places(given.tasks)
     tasks = [name for names in at.values() for name in names]
     _refuse(at)
-    config = {**doit_config(), "dep_file": str(next(iter(at)) / ".doit.db")}
+    told = sys.stderr if given.json else sys.stdout  # to a person meanwhile
+    config = {**doit_config(), "dep_file": str(next(iter(at)) / ".doit.db"), "outfile": told}
     members = {"DOIT_CONFIG": config, "task_npumake": lambda: _tasks(at)}
-    code = run_doit(members, [*(["-n", str(given.n)] if given.n else []), *tasks])
+    with redirect_stdout(told):
+        code = run_doit(members, [*(["-n", str(given.n)] if given.n else []), *tasks])
+    if given.json:
+        print(json.dumps([_document(outcome) for outcome in Reporter.outcomes], indent=1))
     error = Reporter.first_error
     return error.exit_code if error else code
+
+
+def _document(outcome: Outcome) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "node": outcome.node,
+        "status": outcome.status,
+        "seconds": round(outcome.seconds, 3),
+    }
+    if (error := outcome.error) is not None:
+        said = {"what": error.what, "where": str(error.where or ""), "hint": error.hint}
+        found["error"] = {**said, "exit_code": error.exit_code}
+    return found
 
 
 def _refuse(at: Mapping[Path, Sequence[str]]) -> None:

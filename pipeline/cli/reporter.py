@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping
-from typing import Any, ClassVar, TextIO
+from typing import Any, ClassVar, NamedTuple, TextIO
 
 from pipeline.cli.screen import SCREEN
 from pipeline.cli.show import error_text, printable
@@ -20,9 +20,19 @@ INTERRUPTED = 130  # what a shell says of a program that SIGINT ended
 MAX_TABLES = 4  # more would scroll away what they are to show
 
 
+class Outcome(NamedTuple):
+    """What became of a node: made, recalled, current or failed."""
+
+    node: str
+    status: str
+    seconds: float = 0.0
+    error: PipelineError | None = None
+
+
 class Reporter:
     desc = "one line per artifact made or recalled, then a table per target"
     first_error: ClassVar[PipelineError | None] = None  # for `npumake build`, which exits with it
+    outcomes: ClassVar[list[Outcome]] = []  # for its `--json`, in the order they came
 
     def __init__(self, outstream: TextIO, options: Any) -> None:
         SCREEN.use(outstream)
@@ -54,6 +64,7 @@ class Reporter:
         SCREEN.end()
         how, seconds = task.values["how"], task.values["seconds"]
         self._counts[how] += 1
+        Reporter.outcomes.append(Outcome(task.name, how, seconds))
         style = "green" if how == "made" else "cyan"
         SCREEN.line(f"{how:<8}  {task.name:<44}  {seconds:6.2f} s", style)
         node, build = self._about[task.name]["node"], self._about[task.name]["build"]
@@ -71,13 +82,16 @@ class Reporter:
         self._counts["failed"] += 1
         SCREEN.line(f"failed    {task.name}", "bold red")
         error = getattr(fail, "error", None)
+        Reporter.outcomes.append(Outcome(task.name, "failed", error=error))
         self._failed.append(f"failed    {task.name}" + (f": {error.what}" if error else ""))
         SCREEN.line(error_text(error) if error else fail.get_msg())
         if error and Reporter.first_error is None:
             Reporter.first_error = error
 
     def skip_uptodate(self, task: Any) -> None:
-        self._counts["current"] += task.name in self._about
+        if task.name in self._about:
+            self._counts["current"] += 1
+            Reporter.outcomes.append(Outcome(task.name, "current"))
 
     def skip_ignore(self, task: Any) -> None:
         SCREEN.line(f"ignored   {task.name}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import zipfile
 from pathlib import Path
 
@@ -86,6 +87,20 @@ def test_build_of_nothing_is_one_error(here, capsys, name, what) -> None:
     assert main(["build", name]) == 2
     told = capsys.readouterr().err
     assert told.startswith(f"error: {what}\nhint: did you mean `digits")
+
+
+def test_build_says_what_became_of_each_node_for_machines(fresh: Workspace) -> None:
+    nodes = ("digits:original_float", "digits:rdk-x5/quantized")
+    first, again = (fresh.npumake("build", "--json", *nodes) for _ in range(2))
+    assert json.loads(first.stdout)[0]["node"] == "digits:original_float"
+    assert {outcome["status"] for outcome in json.loads(first.stdout)} <= {"made", "recalled"}
+    assert {outcome["status"] for outcome in json.loads(again.stdout)} == {"current"}
+    assert "digits:rdk-x5/quantized" in first.stderr  # what a person reads
+    shutil.rmtree(fresh.project / "samples")
+    run = fresh.npumake("build", "--json", *nodes, check=False)
+    failed = next(outcome for outcome in json.loads(run.stdout) if outcome["status"] == "failed")
+    assert (failed["node"], failed["error"]["exit_code"]) == ("digits:samples", run.returncode)
+    assert failed["error"]["where"].startswith("projects/digits/project.yaml:")
 
 
 def test_list_says_cached_when_the_store_has_it(here: Workspace, capsys: Output) -> None:
