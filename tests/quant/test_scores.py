@@ -1,4 +1,4 @@
-"""What a Sigmoid answers may be surer than in any sample."""
+"""What a Sigmoid answers, or a Softmax makes, may be surer than in any sample."""
 
 import numpy as np
 import pytest
@@ -62,3 +62,24 @@ def test_a_score_of_no_object_is_no_reason_for_more_than_a_sigmoid_tells(body):
 @pytest.mark.parametrize("body", ["g = Sigmoid(r)  y = Mul(g, r)", "y = Tanh(r)"])
 def test_what_is_no_score_is_known_by_the_samples(body):
     assert found(body, -6, 0.2)["c"][1] == pytest.approx(0.2, abs=1e-3)
+
+
+@pytest.mark.parametrize("chip", ["ara240", "rdk-x5", "sl1640", "onnx"])
+@pytest.mark.parametrize("spread", [0.0, 0.4])
+def test_a_softmax_that_is_unsure_of_every_sample_is_what_onnxruntime_makes_of_it(chip, spread):
+    """Its integer kernel makes 0 of the largest where the grid ends near 1 / 16."""
+    model, target = graph("p = Softmax(r)  y = Relu(p)"), read_target(chip)
+    unsure = samples(-spread, spread)
+    said = (unsure, Calibration("max"), target, {"npu": ["*"]} if chip == "rdk-x5" else {})
+    found = recipe(model, observe(model, unsure), *said)
+    made = quantized(calibrated(model, found, unsure, target, {}), target)
+    meant, given = (
+        OrtSession(g.to_bytes()).run(None, next(iter(unsure)))[0] for g in (model, made)
+    )
+    assert meant.max() < 1.5 / 16
+    assert np.abs(given - meant).max() < 0.002
+
+
+def test_a_softmax_may_be_twice_as_sure_as_unsure_ones_are():
+    assert found("y = Softmax(r)", -0.1, 0.1)["y"][1] == pytest.approx(2 / 16)
+    assert found("y = Softmax(r)", -30, 30)["y"][1] > 0.2

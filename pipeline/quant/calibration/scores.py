@@ -1,4 +1,4 @@
-"""Scores: what a Sigmoid answers may be surer than in any sample.
+"""Scores: what a Sigmoid answers, or a Softmax makes, may be surer than in any sample.
 
 Most of what a detector is shown is background. Its samples tell how far below zero x comes, of
 
@@ -12,6 +12,14 @@ come as far above it as it does below, up to FLAT, from where y is 1 but for a P
     range of x    l .. max(h, min(-l, FLAT))        range of y    l .. max(h, 1 - l)
 
 A grid with zero in the middle has these codes for x anyway.
+
+What a Softmax makes of n numbers is 1 / n in the mean. Its grid holds SURE times that, or 1,
+however unsure all samples are:
+
+    range of y    l .. max(h, min(1, SURE / n))
+
+onnxruntime's integer Softmax counts on it: where its grid ends below 1.72 / n, numbers of 32 bits
+overflow in it, and what should be the largest code is 0.
 """
 
 from __future__ import annotations
@@ -19,11 +27,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-from pipeline.graph import Graph
+from pipeline.graph import Graph, attribute, shape
 from pipeline.quant.calibration.saturating import PART, STEPS
 from pipeline.quant.precision.placement import activations, answers, root
 
 FLAT = math.log(STEPS * PART)
+SURE = 2.0
 
 Interval = tuple[float, float]
 
@@ -35,6 +44,11 @@ def surer(graph: Graph, ranges: Mapping[str, Interval]) -> dict[str, Interval]:
         if name in ranges:
             low, high = ranges[name]
             found[name] = low, max(high, min(both - low, most))
+    for node in graph.nodes("Softmax"):
+        made = node.outputs[0]
+        if (name := str(made.name)) in ranges:
+            (low, high), among = ranges[name], shape(made)[attribute(node, "axis", -1)]
+            found[name] = low, max(high, min(1.0, SURE / max(among, 1)))
     return found
 
 
