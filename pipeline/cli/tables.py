@@ -101,7 +101,8 @@ def guilty_lines(comparison: Comparison, project: str = "") -> list[str]:
     if guilty.search:
         lines.append(f"try:  {guilty.search}  # a search of methods and switches, some minutes")
     if project and len(comparison.outputs) == 1 and (guilty.remedy or guilty.search):
-        lines.append(f"see:  npumake debug inputs {project}  # is it fed as it was trained?")
+        node = f"{project}:{comparison.target}"
+        lines.append(f"see:  npumake debug inputs {node}  # is it fed as it was trained?")
     return lines
 
 

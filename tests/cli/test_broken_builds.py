@@ -96,7 +96,7 @@ def test_where_no_line_is_enough_a_search_is_advised_and_a_look_at_what_is_fed()
     assert worst.startswith("worst node: conv alone adds noise of 3.00%")
     assert [line.partition("  #")[0] for line in rest] == [
         "try:  calibration: {recipe: best}",
-        "see:  npumake debug inputs mobilenet",
+        "see:  npumake debug inputs mobilenet:rdk-x5",
     ]
     assert len(guilty_lines(compared(outputs=2, guilty=broken), "mobilenet")) == 2
 
