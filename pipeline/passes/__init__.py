@@ -14,6 +14,7 @@ from pipeline.passes.drop_unused import drop_unused
 from pipeline.passes.explicit_pads import explicit_pads
 from pipeline.passes.fold_constants import fold_constants
 from pipeline.passes.fuse_affine import fuse_affine
+from pipeline.passes.fuse_ahead import fuse_ahead
 from pipeline.passes.fuse_layer_norm import fuse_layer_norm
 from pipeline.passes.fuse_pad import fuse_pad
 from pipeline.passes.gemm_to_conv import gemm_to_conv
@@ -46,6 +47,7 @@ PASSES: tuple[Callable[[Graph], int], ...] = (
     plain_clamps,
     plain_softmax,
     batch_norm_to_conv,
+    fuse_ahead,  # behind what recognizes a function whose last node is a product
     drop_unused,
 )
 

@@ -11,6 +11,7 @@ from pipeline.graph import parse_text
 from pipeline.passes import PASSES, optimized
 from pipeline.passes.batch_norm_to_conv import batch_norm_to_conv
 from pipeline.passes.fuse_affine import fuse_affine
+from pipeline.passes.fuse_ahead import fuse_ahead
 from pipeline.passes.fuse_layer_norm import fuse_layer_norm
 from pipeline.passes.plain_arithmetic import plain_arithmetic
 from pipeline.passes.recognize_functions import recognize_functions
@@ -18,6 +19,7 @@ from pipeline.passes.recognize_functions import recognize_functions
 ROUNDS = (
     batch_norm_to_conv,
     fuse_affine,
+    fuse_ahead,
     fuse_layer_norm,
     plain_arithmetic,
     recognize_functions,
@@ -56,6 +58,12 @@ GRAPHS = {
         <float low = {-0.5}, float[1] high = {0.5}, float[1,1,1] more = {0.1}> {
         a = Max(low, x)  b = Min(a, high)  y = Clip(b)  c = Clip(b, low)  d = Max(c, more)
         s = Squeeze(d)  z = Add(x, s) }""",
+    "products and sums before convolutions": """agraph (float[1,2,3,3] x)
+        => (float[1,2,3,3] y, float[1,2,3,3] z)
+        <float[1,2,1,1] s = {0.5, -1}, float g = {-0.25}, float[2,2,1,1] v = {1, 2, -0.5, 0.3},
+         float[2] b = {0.1, 0.2}, float[2,1,2,2] w = {1, 2, 3, 4, 0.5, 0.6, 0.7, 0.8}> {
+        r = Sigmoid(x)  a = Mul(r, g)  c = Add(a, s)  y = Conv(c, v, b)
+        t = Tanh(x)  d = Mul(t, g)  e = Sub(d, s)  z = Conv<group=2, pads=[1,1,0,0]>(e, w) }""",
     "branches that are always taken": """agraph (float[2] x) => (float[2] y, float[2] z)
         <bool yes = {1}, bool[1] no = {0}, float[2] c = {1, 2}> {
         a = Neg(x)  n = Not(yes)

@@ -9,6 +9,7 @@ from pipeline.graph import array, attribute, origin, parse_text
 from pipeline.passes import optimized
 from pipeline.passes.batch_norm_to_conv import batch_norm_to_conv
 from pipeline.passes.fuse_affine import fuse_affine
+from pipeline.passes.fuse_ahead import fuse_ahead
 from pipeline.passes.fuse_layer_norm import fuse_layer_norm
 from pipeline.passes.gemm_to_conv import gemm_to_conv
 from pipeline.passes.merge_moves import merge_reshapes, merge_transposes
@@ -138,6 +139,42 @@ def test_an_integer_times_zero_is_zero_and_a_real_number_may_be_nan(dtype, chang
     body = "z = Mul(x, c) y = Neg(z)"
     text = f"a ({dtype}[2] x) => ({dtype}[2] y) <{dtype} c = {{0}}> {{ {body} }}"
     assert plain_arithmetic(parse_text(text).with_shapes()) == changed
+
+
+# -- before a convolution ----------------------------------------------------------------------
+
+AHEAD = f"""float g = {{0.5}}, float[1,4,1,1] c = {{1, 2, 3, 4}}, float none = {{0}},
+    float[4,1,1,1] w = {{1, 2, 3, 4}}, float[4,1,3,3] k = {{{", ".join(map(str, range(36)))}}}"""
+
+
+@pytest.mark.parametrize(
+    ("body", "left"),
+    [
+        ("a = Mul(s, g)  b = Add(a, c)  y = Conv<group=4>(b, w)", ["Sigmoid", "Conv"]),
+        ("a = Mul(s, g)  b = Add(a, c)  y = Conv<group=4, pads=[1,1,1,1]>(b, k)",
+         ["Sigmoid", "Add", "Conv"]),
+    ],
+    ids=["not padded", "padded"],
+)  # fmt: skip
+def test_a_product_and_a_sum_are_done_by_the_convolution_behind(body, left, outputs):
+    graph = of(f"s = Sigmoid(x)  {body}", AHEAD)
+    assert_kept(graph, fuse_ahead, outputs, left)
+    assert {"b", "y"} <= set(origin(graph.nodes()[-1]))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "a = Mul(x, g)  b = Add(a, c)  y = Conv<group=4>(b, w)",
+        "s = Sigmoid(x)  a = Mul(s, c)  y = Conv<group=4>(a, w)",
+        "s = Sigmoid(x)  a = Mul(s, g)  b = Conv<group=4>(a, w)  y = Mul(a, b)",
+        "s = Sigmoid(x)  a = Add(s, c)  y = Conv<group=4, pads=[1,1,1,1]>(a, k)",
+        "s = Sigmoid(x)  b = Mul(s, none)  a = Add(b, c)  y = Conv<group=4, pads=[1,1,1,1]>(a, k)",
+    ],
+    ids=["of what is fed", "by channel", "read elsewhere", "a padded sum", "of nothing"],
+)
+def test_what_no_convolution_can_do_is_left_before_it(body):
+    assert fuse_ahead(of(body, AHEAD)) == 0
 
 
 # -- clamps ------------------------------------------------------------------------------------
