@@ -27,8 +27,13 @@ from pipeline.quant.calibration.observe import observe
 from pipeline.quant.calibration.ranges import int16_ranges, ranges
 from pipeline.quant.calibration.statistics import Statistics
 from pipeline.quant.precision.placement import root
+from pipeline.quant.search.methods import PERCENTILE, PERCENTILES
 
-METHODS: tuple[Method, ...] = ("kl", "max", "max_percentile", "mse", "moving_average")
+METHODS: tuple[Calibration, ...] = (
+    *(Calibration("kl"), Calibration("max")),
+    *(Calibration(PERCENTILE, share) for share in PERCENTILES),
+    *(Calibration("mse"), Calibration("moving_average")),
+)
 ODD = 3.0
 DEAD = 64.0  # weights that are all but zero may have any grid, for the sake of their biases
 ALIKE, EXACT = 1.25, 1.02
@@ -68,7 +73,7 @@ def chosen(patient: Patient, names: Collection[str], sure: Collection[str]) -> C
         return None
     statistics = observe(real, patient.samples, patient.operators)
     nodes = [one for one in patient.nodes if roots.get(one.name) in statistics.tensors]
-    tried = [_chosen(method, real, nodes, roots, statistics) for method in METHODS]
+    tried = [_chosen(said, real, nodes, roots, statistics) for said in METHODS]
     for told, allowed in ((names, EXACT), (sure, ALIKE)):
         by = frozenset(one.name for one in nodes).intersection(told)
         best = min(tried, key=lambda one: (one.off(by, EXACT), one.off(by, ALIKE)))
@@ -98,13 +103,13 @@ def _roots(real: Graph, patient: Patient) -> dict[str, str]:
 
 
 def _chosen(
-    method: Method,
+    said: Calibration,
     real: Graph,
     nodes: Sequence[CalibrationNode],
     roots: Mapping[str, str],
     statistics: Statistics,
 ) -> Chosen:
-    found = ranges(real, statistics, Calibration(method), all(map(is_centred, nodes)))
+    found = ranges(real, statistics, said, all(map(is_centred, nodes)))
     wide = int16_ranges(statistics)
     fresh: dict[str, CalibrationNode] = {}
     for one in nodes:
@@ -112,4 +117,4 @@ def _chosen(
         low, high = (wide if is_wide else found)[roots[one.name]]
         fresh[one.name] = holding(one, np.array([low]), np.array([high]))
     ratios = {one.name: float(one.scale.item() / fresh[one.name].scale.item()) for one in nodes}
-    return Chosen(method, fresh, ratios)
+    return Chosen(said.method, fresh, ratios)

@@ -35,7 +35,7 @@ class Calibration:
     percentile: Annotated[
         float,
         Doc("Of max_percentile: the share of values kept.", minimum=0.5, maximum=1.0),
-    ] = 0.99999
+    ] = 0.99995
     bins: Annotated[
         Literal[512, 1024, 2048, 4096, 8192, 16384],
         Doc("Of kl: the bins from zero to the largest magnitude, or half as many."),

@@ -40,7 +40,7 @@ from pipeline.quant.recovery.switches import (
     switched_on,
 )
 from pipeline.quant.search.bench import Bench, ground
-from pipeline.quant.search.methods import candidates, mixed, plain
+from pipeline.quant.search.methods import as_found, candidates, mixed, plain
 from pipeline.quant.search.recipe import Recipe
 from pipeline.quant.search.trials import SYMMETRIC, also_wide, best_method, best_switches, standing
 from pipeline.targets.target import Target
@@ -93,7 +93,7 @@ def _found(
         made = by_method(stood.graph, stood.statistics, calibration, schemes[0])
         return standing(made, switches, stood, bench)
     best = _searched(bench, switches, calibration, schemes)
-    calibration = replace(calibration, method=best.method)  # type: ignore[arg-type]
+    calibration = as_found(calibration, best)
     stood = ground(bench, bench.samples, statistics, best.switches)
     made = plain(stood.graph, stood.statistics, calibration, best.symmetric)
     # The nodes for int16 are those that were tried; the ranges, weights and biases follow more.

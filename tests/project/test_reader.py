@@ -156,7 +156,7 @@ def test_the_smallest_project_has_every_default(tmp_path):
         Model("m.onnx"),
         ("imx93",),
         {},
-        Calibration("kl", 0.99999),
+        Calibration("kl", 0.99995),
         data={"image": Files("s/*.npy")},
     )
 

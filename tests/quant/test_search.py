@@ -12,7 +12,7 @@ from pipeline.quant.calibration.observe import observe
 from pipeline.quant.calibration.ranges import ranges
 from pipeline.quant.qdq.insert import DEFAULT
 from pipeline.quant.search.bench import Bench
-from pipeline.quant.search.methods import candidates, mixed
+from pipeline.quant.search.methods import as_found, candidates, mixed
 from pipeline.quant.search.recipe import Recipe
 from pipeline.quant.search.trials import best_method
 from pipeline.stages.recipe import recipe
@@ -51,14 +51,30 @@ def test_default_keeps_the_closest_and_says_what_lost(tmp_path):
     statistics = observe(GRAPH, samples)
     found = recipe(GRAPH, statistics, samples, Calibration("default"), CHIP, {})
     methods = [trial for trial in found.trials if " + " not in trial.what]
-    assert len(methods) == 4
+    assert sorted(trial.what for trial in methods) == [
+        *("kl", "max", "max_percentile 0.99995", "max_percentile 0.99999", "mse"),
+    ]
     assert any("symmetric" in trial.what.split(" + ") for trial in found.trials)
     (kept,) = [trial for trial in methods if trial.kept]
     assert kept.closeness == max(trial.closeness for trial in methods)
-    assert f"Select {found.method} method." in found.lines
+    assert f"Select {found.named} method." in found.lines
     assert sum("closeness" in line for line in found.lines) == len(found.trials)
     found.save(tmp_path / "r.json")
     assert Recipe.load(tmp_path / "r.json") == found
+
+
+def test_a_percentile_that_is_said_is_tried_too_and_its_ranges_are_kept():
+    samples = fed()
+    statistics = observe(GRAPH, samples)
+    said = Calibration("default", percentile=0.9)
+    tried = {one.named: one for one in candidates(GRAPH, statistics, said, False)}
+    assert {f"max_percentile {share}" for share in (0.9, 0.99995, 0.99999)} <= tried.keys()
+    for share in (0.9, 0.99999):
+        one = tried[f"max_percentile {share}"]
+        alone = Calibration("max_percentile", share)
+        assert as_found(said, one) == alone
+        assert one.ranges == ranges(GRAPH, statistics, alone)
+    assert as_found(said, tried["kl"]) == Calibration("kl", 0.9)
 
 
 def test_the_first_of_equals_is_kept():

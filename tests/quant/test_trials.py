@@ -47,7 +47,7 @@ def test_the_best_recipe_brings_a_collapsed_network_back_and_says_how(hard, foun
     assert top1(calibrated(graph, plain, UNREAD, PER_TENSOR, {})) < 20
     assert top1(calibrated(graph, found, FED, PER_TENSOR, {})) > 98.5
     assert "equalize" in found.switches
-    assert f"Select {found.method} method." in found.lines
+    assert f"Select {found.named} method." in found.lines
     assert any("+ equalize" in line for line in found.lines)
 
 
@@ -63,7 +63,7 @@ def test_biases_are_corrected_where_that_gives_back_anything():
     graph = network("mobilenetv3")
     made = recipe(graph, observe(graph, FED), FED, Calibration("default"), PER_CHANNEL, {})
     tried = {trial.what: trial for trial in made.trials}
-    before, after = tried[made.method], tried[f"{made.method} + bias_correction"]
+    before, after = tried[made.method], tried[f"{made.named} + bias_correction"]
     assert after.kept
     assert (1 - GAIN) * (1 - before.closeness) < 1 - after.closeness < 1 - before.closeness
 
@@ -72,8 +72,8 @@ def test_weights_are_rounded_where_that_gives_back_anything():
     graph = network("repvgg")
     made = recipe(graph, observe(graph, FED), FED, Calibration("default"), PER_CHANNEL, {})
     tried = {trial.what: trial for trial in made.trials}
-    before = tried[f"{made.method} + bias_correction"]
-    after = tried[f"{made.method} + round_weights + bias_correction"]
+    before = tried[f"{made.named} + bias_correction"]
+    after = tried[f"{made.named} + round_weights + bias_correction"]
     assert after.kept
     assert after.closeness > before.closeness
 

@@ -1,7 +1,7 @@
 """Search: the ranges that a method gives, of the whole model or of every tensor.
 
-default   CANDIDATES, and the best of them symmetric, where the chip has the choice; which of these
-          is best is found by trial (search.trials)
+default   CANDIDATES, max_percentile of PERCENTILES and of the calibration's own, and the best of
+          them symmetric, where the chip has the choice; it is found by trial (search.trials)
 mix       for every tensor the method with the least noise, sum (x - q(x))**2 over the bins of its
           statistics: no inference
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 
@@ -28,7 +29,9 @@ from pipeline.quant.qdq.laid import grids_of, grids_of_image
 from pipeline.quant.search.recipe import Recipe
 from pipeline.targets.target import Target
 
-CANDIDATES: tuple[Method, ...] = ("kl", "max", "max_percentile", "mse")
+PERCENTILE: Method = "max_percentile"
+PERCENTILES = (0.99995, 0.99999)
+CANDIDATES: tuple[Method, ...] = ("kl", "max", PERCENTILE, "mse")
 
 
 def calibrated_with(
@@ -64,15 +67,31 @@ def plain(
 ) -> Recipe:
     """What one method says; nothing is run."""
     found = ranges(graph, statistics, calibration, symmetric)
-    return Recipe(calibration.method, symmetric, found, int16_ranges=int16_ranges(statistics))
+    method, share = calibration.method, calibration.percentile
+    return Recipe(
+        method,
+        symmetric,
+        found,
+        int16_ranges=int16_ranges(statistics),
+        percentile=share if method == PERCENTILE else None,
+    )
 
 
 def candidates(
     graph: Graph, statistics: Statistics, calibration: Calibration, symmetric: bool
 ) -> Iterator[Recipe]:
     """The methods that `default` tries."""
+    own = calibration.percentile
     for method in CANDIDATES:
-        yield plain(graph, statistics, replace(calibration, method=method), symmetric)
+        for share in sorted({own, *PERCENTILES}) if method == PERCENTILE else [own]:
+            said = replace(calibration, method=method, percentile=share)
+            yield plain(graph, statistics, said, symmetric)
+
+
+def as_found(calibration: Calibration, found: Recipe) -> Calibration:
+    """`calibration` with the method that a search has found."""
+    share = calibration.percentile if found.percentile is None else found.percentile
+    return replace(calibration, method=cast(Method, found.method), percentile=share)
 
 
 def mixed(

@@ -35,9 +35,9 @@ class Trial:
 class Recipe:
     """The range of every tensor, and whether zero is the middle of its grid.
 
-    `int16_ranges` are those of int16; `wide` the nodes that are int16 where the project says
-    nothing of them (calibration.uneven, search.tail), and `sensitive` the tensors that are
-    (search.sensitive).
+    `percentile` is that of `max_percentile`; `int16_ranges` are those of int16, `wide` the nodes
+    that are int16 where the project says nothing of them (calibration.uneven, search.tail), and
+    `sensitive` the tensors that are (search.sensitive).
     `methods` names for each tensor the method that gave its range, where they differ (`mix`);
     `switches` are those of recovery.switches that are on, `factors` how the channels of the
     float model are rescaled first, whose ranges these then are."""
@@ -52,8 +52,14 @@ class Recipe:
     int16_ranges: Mapping[str, Range] = field(default_factory=dict)
     wide: tuple[str, ...] = ()
     sensitive: tuple[str, ...] = ()
+    percentile: float | None = None
 
     suffix: ClassVar[str] = ".json"
+
+    @property
+    def named(self) -> str:
+        """The method, for a person."""
+        return self.method if self.percentile is None else f"{self.method} {self.percentile}"
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -63,7 +69,7 @@ class Recipe:
         tried = sorted(self.trials, key=lambda trial: (trial.kept, trial.closeness))
         rows = (f"{trial.what:<40} {trial.told}" for trial in tried)
         kept = (f"Keep {', '.join(self.switches)}.",) if self.switches else ()
-        return (*rows, f"Select {self.method} method.", *kept)
+        return (*rows, f"Select {self.named} method.", *kept)
 
     def save(self, path: Path) -> None:
         path.write_text(json.dumps(digest.plain(self), indent=1) + "\n")
@@ -84,6 +90,7 @@ class Recipe:
                 _read(document["int16_ranges"]),
                 tuple(document["wide"]),
                 tuple(document["sensitive"]),
+                document["percentile"],
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise CacheError(f"not a recipe: {error}", str(path)) from error

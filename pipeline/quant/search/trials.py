@@ -41,7 +41,7 @@ from pipeline.quant.recovery.switches import (
 )
 from pipeline.quant.search.bench import Bench, Ground
 from pipeline.quant.search.closeness import Figure
-from pipeline.quant.search.methods import plain
+from pipeline.quant.search.methods import as_found, plain
 from pipeline.quant.search.recipe import Recipe, Trial
 from pipeline.quant.search.sensitive import sensitive
 from pipeline.quant.search.tail import wide_tail
@@ -109,7 +109,7 @@ def best_switches(
 ) -> Recipe:
     """`best` with those of the switches that bring the answers closer, one after the other."""
     found, figure = best
-    calibration = replace(calibration, method=found.method)  # type: ignore[arg-type]
+    calibration = as_found(calibration, found)
     for name in track(names, "recipe", len(names)):
         if name in found.switches:
             continue
@@ -173,7 +173,7 @@ def _with_switch(recipe: Recipe, name: str) -> Recipe:
 
 def _named(recipe: Recipe, bench: Bench) -> str:
     chosen = recipe.symmetric and not bench.target.activations.symmetric
-    named = " + ".join((recipe.method, *((SYMMETRIC,) if chosen else ()), *recipe.switches))
+    named = " + ".join((recipe.named, *((SYMMETRIC,) if chosen else ()), *recipe.switches))
     wide = {"nodes": len(recipe.wide), "tensors": len(recipe.sensitive)}
     told = ", ".join(f"{count} {kind}" for kind, count in wide.items() if count)
     return f"{named} (int16: {told})" if told else named
