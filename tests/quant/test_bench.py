@@ -6,10 +6,10 @@ import pytest
 from pipeline.custom.operators import NO_OPERATORS
 from pipeline.data.samples import Samples
 from pipeline.graph import parse_text
+from pipeline.kernels.measure import cosine
 from pipeline.project.sections import Calibration
 from pipeline.quant.qdq.insert import DEFAULT
-from pipeline.quant.search.bench import SHOWN, Bench, before_softmax, held_out
-from pipeline.quant.search.closeness import divergence
+from pipeline.quant.search.bench import SHOWN, Bench, held_out
 from pipeline.quant.search.methods import plain
 from pipeline.targets.reader import read_target
 
@@ -44,11 +44,22 @@ def test_a_graph_that_was_tried_is_not_run_again():
     assert not read
 
 
-def test_a_distribution_is_judged_before_its_softmax_by_what_that_makes_of_it():
-    text = "a (float[1,4] x) => (float[1,4] y) { r = Relu(x)  y = Softmax(r) }"
-    tried = bench(lambda index: [index, 5, 1, 9 - index / 2], graph=parse_text(text).with_shapes())
-    recipe = plain(tried.graph, tried.ground(()).statistics, Calibration("max"), False)
-    graphs = map(before_softmax, (tried.graph, tried.model(recipe)))
-    pairs = zip(*map(tried.answers, graphs), strict=True)
-    kl = np.mean([divergence(a, b) for (a,), (b,) in pairs])
-    assert tried.figure(recipe).close.all == pytest.approx(1 / (1 + kl), abs=1e-6) != 1.0
+def test_a_distribution_is_judged_before_its_softmax_and_told_behind_it():
+    graph = parse_text("""a (float[1,4] x) => (float[1,4] y, float[1,4] z)
+        { r = Relu(x)  y = Softmax(r)  z = Relu(r) }""").with_shapes()
+    tried = bench(lambda index: [index, 5, 1, 9 - index / 2], graph=graph)
+    recipe = plain(graph, tried.ground(()).statistics, Calibration("max"), False)
+    meant, made = tried.meant, tried.answers(tried.model(recipe))
+    by_output = [
+        cosine(*(np.stack([sample[index] for sample in some]) for some in (meant, made)))
+        for index in range(2)
+    ]
+    figure = tried.figure(recipe)
+    assert figure.distributions.all == pytest.approx(by_output[0], abs=1e-6) != 1.0
+    assert figure.close.all == pytest.approx(by_output[1], abs=1e-6)
+
+
+def test_where_no_softmax_answers_no_distribution_is_told():
+    tried = bench(lambda index: [index, 1, 2, 3])
+    recipe = plain(GRAPH, tried.ground(()).statistics, Calibration("max"), False)
+    assert tried.figure(recipe).distributions.all == 1.0 > tried.figure(recipe).close.all

@@ -1,6 +1,7 @@
 """How close answers are: what a detector means, where a cosine sees what is large."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -121,35 +122,6 @@ def test_an_answer_that_is_one_vector_is_as_close_as_its_cosine():
     )
 
 
-def test_a_distribution_is_as_close_as_what_is_not_told_of_it():
-    rng = np.random.default_rng(4)
-    logits, made = rng.normal(0, 2, (2, SAMPLES, 1, 10))
-    p, q = (np.exp(z) / np.exp(z).sum(2, keepdims=True) for z in (logits, made))
-    kl = np.sum(p * np.log(p / q), (1, 2))
-    figure = Yardstick([[z] for z in logits], frozenset({0})).figure([[z] for z in made])
-    assert figure.close.all == pytest.approx(1 / (1 + kl.mean()), abs=1e-6)
-    assert figure.close.without[3] == pytest.approx(1 / (1 + np.delete(kl, 3).mean()), abs=1e-6)
-
-
-def test_a_leading_class_that_is_cut_off_counts_more_than_noise_of_all_others():
-    logits = np.random.default_rng(5).normal(size=(SAMPLES, 1, 1000))
-    logits[:, 0, 0], logits[:, 0, 1] = 12.0, 9.0
-    cut, noisy = np.minimum(logits, 9.0), logits + 0.3 * np.sin(np.arange(1000))
-    by_cosine, close = (
-        [Yardstick([[z] for z in logits], kind).figure([[z] for z in made]).close.all
-         for made in (cut, noisy)]
-        for kind in (frozenset(), frozenset({0}))
-    )  # fmt: skip
-    assert by_cosine[0] > by_cosine[1]
-    assert close[0] < close[1]
-
-
-def test_a_distribution_of_no_numbers_tells_nothing():
-    logits = np.arange(9.0)[None]
-    figure = Yardstick([[logits]], frozenset({0})).figure([[logits * math.nan]])
-    assert figure.close.all == 0.0
-
-
 def test_the_answer_that_comes_off_worst_decides():
     vector = np.arange(1.0, 9.0)[None]
     yardstick = Yardstick([[answer, vector] for answer in REAL])
@@ -224,6 +196,13 @@ STANDS = Figure(of_all(0.9), of_all(0.99))
 )
 def test_a_gain_that_rests_on_one_sample_is_none_unless_the_cosine_says_so(close, by_cosine, helps):
     assert Figure(close, by_cosine).helps(STANDS, 0.05) == helps
+
+
+@pytest.mark.parametrize(("of_distributions", "helps"), [(0.97, True), (0.95, False)])
+def test_nothing_helps_that_spoils_the_distributions(of_distributions, helps):
+    stands = replace(STANDS, distributions=of_all(0.98))
+    closer = Figure(of_all(0.95), of_all(0.99), of_all(of_distributions))
+    assert closer.helps(stands, 0.05) == helps
 
 
 @pytest.mark.parametrize(

@@ -36,11 +36,10 @@ MIGRATING = {"migrate": STRENGTH, PER_CHANNEL: 1.0}  # how much the weights take
 WIDENING = "widen"
 WIDENING_ANSWERS = "widen_answers"
 WIDENING_SENSITIVE = "widen_sensitive"
-ROUNDING = "round_weights"
 BIAS = "bias_correction"
 SWITCHES = (
     *(*RESCALES, WIDENING, WIDENING_ANSWERS, WIDENING_SENSITIVE),
-    *("clip_weights", ROUNDING, BIAS),
+    *("clip_weights", "round_weights", BIAS),
 )
 
 
@@ -89,7 +88,7 @@ def recovered(
     made = calibrated
     if "clip_weights" in switches:
         made = clipped(made, weights)
-    if ROUNDING in switches:
+    if "round_weights" in switches:
         made = adaptively_rounded(made, feeds, operators)
     if BIAS in switches:
         made = bias_corrected(real, made, feeds, operators)

@@ -1,8 +1,10 @@
 """Bench: where recipes are tried, on the samples held out.
 
 A trial quantizes the model, which is run in float with Q/DQ; its figure is how close the answers
-come to the float model's (search.closeness). An answer that is one distribution is taken before its
-Softmax, and what that makes of it is calculated: 8 bits of it would have nothing below 1/256.
+come to the float model's (search.closeness). An answer that is one distribution is taken
+before its Softmax: of a thousand classes that leaves the few that the model is sure of, and over a
+few samples their cosine is mostly chance. It is told beside the figure, and what loses far more of
+it is not kept.
 
 The figure is taken over the samples held out: every second, of many fewer, MOST of them, evenly
 spaced; of fewer than FEW all. They are new to what is tried: no range, weight or bias follows them,
@@ -16,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -43,6 +45,14 @@ SHOWN = 128
 SOFTMAX = ("Softmax", "LogSoftmax")
 
 
+class Told(NamedTuple):
+    """What a model tells of every sample: its answers, those of a Softmax as that reads them, and
+    what such Softmaxes make."""
+
+    read: Answers
+    distributions: Answers
+
+
 class Ground(NamedTuple):
     """A float model of the same function, its channels rescaled, and what its tensors did."""
 
@@ -66,7 +76,9 @@ class Bench:
         made = self.model(recipe)
         key = digest.of_bytes(made.to_bytes())
         if key not in self._figures:
-            self._figures[key] = self._yardstick.figure(self._told(made))
+            told, (answers, ends) = self._told(made), self._yardsticks
+            figure = answers.figure(told.read)
+            self._figures[key] = replace(figure, distributions=ends.cosine(told.distributions))
         return self._figures[key]
 
     @cached_property
@@ -122,19 +134,19 @@ class Bench:
         return self.answers(self.graph)
 
     @cached_property
-    def _yardstick(self) -> Yardstick:
-        read = [_read_by_softmax(value) is value for value in self.graph.outputs]
-        distributions = frozenset(index for index, is_plain in enumerate(read) if not is_plain)
-        return Yardstick(self._told(self.graph), distributions)
+    def _yardsticks(self) -> tuple[Yardstick, Yardstick]:
+        read, distributions = self._told(self.graph)
+        return Yardstick(read), Yardstick(distributions)
 
-    def _told(self, graph: Graph) -> Answers:
-        """What the model answers, distributions as a Softmax reads them."""
-        read = [str(_read_by_softmax(value).name) for value in graph.outputs]
-        names = list(dict.fromkeys(read))
+    def _told(self, graph: Graph) -> Told:
         watched = graph.copy()
+        ends = [str(value.name) for value in watched.outputs]
+        read = [str(_read_by_softmax(value).name) for value in watched.outputs]
+        behind = [name for name in ends if name not in read]
+        names = list(dict.fromkeys([*read, *behind]))
         watched.expose(names)
         made = [dict(zip(names, sample, strict=True)) for sample in self.answers(watched)]
-        return [[one[name] for name in read] for one in made]
+        return Told(*([[one[name] for name in some] for one in made] for some in (read, behind)))
 
     def answers(self, graph: Graph) -> Answers:
         """Of any graph with the model's inputs, to the samples held out."""
