@@ -15,22 +15,22 @@ for.
 
 Measured on two cores with nothing else to do, 100 samples:
 
-                   cpu x  wall x  with set-up: cpu x  wall x
-    mobilenet       1.97    2.19                1.84    1.88
-    squeezenet      1.30    1.37                1.26    1.29
-    resnet8         2.17    2.78                1.95    2.18
-    vww             3.29    3.95                2.54    2.88
-    yolox           3.02    3.76                2.70    3.06
-    ultraface       2.01    2.19                1.88    1.98
-    fastestdet      2.05    2.14                1.92    1.90
-    yunet           2.11    2.26                2.00    2.11
-    yolov5face      2.93    3.98                2.25    2.60
+                    side by side     with set-up   in a row, with set-up
+                   cpu x  wall x   cpu x  wall x           cpu x  wall x
+    mobilenet       2.31    2.54    1.94    2.22            1.05    1.16
+    squeezenet      1.35    1.43    1.28    1.36            1.15    1.23
+    resnet8         3.03    3.26    2.37    2.48            2.61    3.14
+    vww             4.18    4.08    2.54    2.67            2.21    2.56
+    yolox           2.57    3.05    2.05    2.37            1.57    1.86
+    ultraface       2.12    2.27    1.91    2.02            1.69    1.75
+    fastestdet      2.08    2.25    1.86    1.98            1.42    1.46
+    yunet           2.32    2.41    1.98    2.09            1.79    1.83
+    yolov5face      3.14    4.04    1.81    2.13            1.41    1.83
 
-Twenty minutes before, with set-up, vww took 2.42 (wall 2.52), yolox 2.51 (2.76), yolov5face 2.26
-(2.47). These three miss 2.5: their float pass takes 30 to 350 ms of CPU, and 170 ms of yolox's 860
-are the same for one sample and for a thousand. With 500 samples and set-up they take 2.39 (2.69),
-2.17 (2.31) and 2.27 (2.74). Of vww's 3.2 the run that writes what is watched is 1.3, counting .6,
-setting up .5, extremes .5, picking .3.
+vww misses 2.5; other runs of it with set-up were 2.40 to 2.88 (wall 2.40 to 3.06), of resnet8 1.95
+to 2.50 (2.09 to 2.79). Their float passes take 30 ms of CPU; a fifth of what statistics take is the
+same for one sample and for a thousand. Of vww's 3.2 the run that writes what is watched was 1.3,
+counting .6, setting up .5, extremes .5, picking .3.
 
 NumPy counts a value in 4 ns, a loop that numba compiled in 1. But to import numba and to load that
 loop, compiled before, takes .6 s of CPU: as much as 200 million values save, ten times those that
