@@ -15,13 +15,13 @@ import json
 import os
 import re
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
 from pipeline.cli.dodo import doit_config, tasks_of
-from pipeline.cli.projects import NOWHERE, builds, places, project_directories
+from pipeline.cli.projects import NOWHERE, Found, builds, places, project_directories
 from pipeline.cli.reporter import Outcome, Reporter
 from pipeline.errors import PipelineError, ProjectError, did_you_mean
 from pipeline.make.build import Build
@@ -47,10 +47,10 @@ def run(given: argparse.Namespace) -> int:
         os.environ["NPUMAKE_PARANOID"] = "1"
     at = places(given.tasks)
     tasks = [name for names in at.values() for name in names]
-    _refuse(at)
+    found = _found(at)
     told = sys.stderr if given.json else sys.stdout  # to a person meanwhile
     config = {**doit_config(), "dep_file": str(next(iter(at)) / ".doit.db"), "outfile": told}
-    members = {"DOIT_CONFIG": config, "task_npumake": lambda: _tasks(at)}
+    members = {"DOIT_CONFIG": config, "task_npumake": lambda: tasks_of(found)}
     with redirect_stdout(told):
         code = run_doit(members, [*(["-n", str(given.n)] if given.n else []), *tasks])
     if given.json:
@@ -71,9 +71,10 @@ def _document(outcome: Outcome) -> dict[str, Any]:
     return found
 
 
-def _refuse(at: Mapping[Path, Sequence[str]]) -> None:
-    """Raises PipelineError for a name that is none, where doit would speak of tasks, and where a
-    named node's project is no build. What has a `*` is doit's."""
+def _found(at: Mapping[Path, Sequence[str]]) -> list[Found]:
+    """What there is to build. Raises PipelineError for a name that is none, where doit would speak
+    of tasks, and where a named node's project is no build. What has a `*` is doit's."""
+    found = []
     for here, names in at.items():
         chosen = {name: re.split("[:@]", name, maxsplit=1)[0] for name in names if "*" not in name}
         projects = [directory.name for directory in project_directories(here)]
@@ -81,9 +82,11 @@ def _refuse(at: Mapping[Path, Sequence[str]]) -> None:
             if project not in projects:
                 hint = did_you_mean(name, projects) if projects else NOWHERE
                 raise ProjectError(f"no project and no node `{name}`", hint=hint)
-        inside = {name for name, project in chosen.items() if name != project}
-        for project, found in builds(here) if inside else ():
-            _refuse_unknown({name for name in inside if chosen[name] == project}, found)
+        for project, each in builds(here):
+            inside = {name for name in chosen if chosen[name] == project != name}
+            _refuse_unknown(inside, each)
+            found.append((project, each))
+    return found
 
 
 def _refuse_unknown(names: set[str], found: Build | PipelineError) -> None:
@@ -94,8 +97,3 @@ def _refuse_unknown(names: set[str], found: Build | PipelineError) -> None:
         known = {*(node.name for node in nodes), *(node.group for node in nodes)}
         for name in sorted(names - known):
             raise ProjectError(f"no node `{name}`", hint=did_you_mean(name, known))
-
-
-def _tasks(at: Collection[Path]) -> Iterator[dict[str, Any]]:
-    for here in at:
-        yield from tasks_of(here)

@@ -5,12 +5,12 @@ In a project it builds that project; above `projects/` it builds them all.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from pipeline.cli.blas import one_thread
-from pipeline.cli.projects import builds, project_directories
+from pipeline.cli.projects import Found, builds, project_directories
 from pipeline.cli.reporter import INTERRUPTED, Reporter
 from pipeline.cli.screen import SCREEN
 from pipeline.cli.show import print_error
@@ -36,22 +36,22 @@ def doit_config(but: Collection[str] = ()) -> dict[str, Any]:
 
 
 def task_npumake() -> Iterator[dict[str, Any]]:
-    yield from tasks_of(Path.cwd())
-
-
-def tasks_of(here: Path) -> Iterator[dict[str, Any]]:
-    """The tasks of the project `here`, or of all below it."""
+    """The tasks of the project the dodo file is in, or of all below it."""
     try:
-        for name, found in builds(here):
-            if isinstance(found, Build):
-                yield from tasks(found, _make)
-            else:
-                yield failing_task(name, found)
+        yield from tasks_of(builds(Path.cwd()))
     except PipelineError as error:  # the cache itself cannot be used
         print_error(error)
         raise SystemExit(error.exit_code) from None
     except KeyboardInterrupt:
         raise SystemExit(INTERRUPTED) from None
+
+
+def tasks_of(found: Iterable[Found]) -> Iterator[dict[str, Any]]:
+    for name, each in found:
+        if isinstance(each, Build):
+            yield from tasks(each, _make)
+        else:
+            yield failing_task(name, each)
 
 
 def _make(build: Build, node: Node) -> Any:

@@ -12,7 +12,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -160,12 +160,10 @@ def build(folder: Path, wanted: Callable[[Node], bool] = lambda node: True) -> B
     found = selected(folder, [])[0]
     names = [node.name for node in found.plan.nodes if wanted(node)]
 
-    def task_npumake() -> Iterator[dict[str, Any]]:
-        yield from tasks_of(folder)
-
     config = {**doit_config(), "dep_file": str(folder / ".doit.db"), "default_tasks": names}
     Reporter.first_error = None
-    code = run_doit({"DOIT_CONFIG": config, "task_npumake": task_npumake}, names)
+    members = {"DOIT_CONFIG": config, "task_npumake": lambda: tasks_of([(folder.name, found)])}
+    code = run_doit(members, names)
     if Reporter.first_error:
         raise SystemExit(Reporter.first_error.exit_code)  # the reporter has told it
     if code:

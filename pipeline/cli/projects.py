@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 from pipeline import digest
 from pipeline.cache.publish import replacing
@@ -15,6 +16,9 @@ from pipeline.errors import PipelineError, ProjectError, did_you_mean
 from pipeline.make.build import STAMPS, Build
 from pipeline.make.memory import Memory, cache_directory
 from pipeline.make.node import Plan, plan_from
+
+# A project by name: what it builds, or the error that keeps it from being built.
+Found: TypeAlias = tuple[str, Build | PipelineError]
 
 NOWHERE = "run it in a project, or in the folder that holds projects/; or name a project's folder"
 
@@ -67,8 +71,8 @@ def place(name: str) -> tuple[Path, str]:
     return here, found
 
 
-def builds(here: Path, paranoid: bool | None = None) -> Iterator[tuple[str, Build | PipelineError]]:
-    """Each project here by name, as a build, or as the error that keeps it from being one."""
+def builds(here: Path, paranoid: bool | None = None) -> Iterator[Found]:
+    """Each project here. Raises CacheError when the cache itself cannot be used."""
     memory = Memory(cache_directory(here), paranoid)
     for directory in project_directories(here):
         name = directory.name

@@ -97,10 +97,7 @@ class SourceCode:
     @cached_property
     def everything(self) -> str:
         """The digest of all files of the package: what a plan depends on."""
-        found = {
-            os.path.relpath(path, PACKAGE): self._files.of(Path(path))
-            for path in _package_files(str(PACKAGE))
-        }
+        found = {_in_package(path): self._files.of(path) for path in _package_files(str(PACKAGE))}
         return digest.of_document(found)
 
     def save(self) -> None:
@@ -132,7 +129,7 @@ class SourceCode:
             return {}
         room = PACKAGE.joinpath(*module.split(".")[1:-1])
         files = [file for file in _files(str(room)) if not _is_module(file)]
-        return {os.path.relpath(file, PACKAGE): self._files.of(Path(file)) for file in files}
+        return {_in_package(file): self._files.of(file) for file in files}
 
     def _module(self, name: str) -> Source | None:
         """None for a name that is no module."""
@@ -141,10 +138,10 @@ class SourceCode:
             self._modules[name] = None if path is None else self._source(path)
         return self._modules[name]
 
-    def _source(self, path: Path) -> Source:
+    def _source(self, path: str) -> Source:
         content = self._files.of(path)
         if content not in self._known:
-            source = parsed(path.read_text())
+            source = parsed(Path(path).read_text())
             self._known[content] = [source.digest, *source.imports]
             self._fresh = True
         found, *imports = self._known[content]
@@ -197,20 +194,22 @@ def _is_text(body: list[ast.stmt]) -> bool:
     return isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
 
 
-def _module_file(name: str) -> Path | None:
+def _module_file(name: str) -> str | None:
     """The file of a module of ours; None for a name that is no module."""
-    relative = name.split(".")[1:]
-    path = PACKAGE.joinpath(*relative)
+    path = os.path.join(PACKAGE, *name.split(".")[1:])
     # Of a room that another version had, the folder may be left with what Python cached in it.
-    if (room := path / "__init__.py").is_file():
+    if os.path.isfile(room := os.path.join(path, "__init__.py")):
         return room
-    path = path.with_suffix(".py")
-    return path if relative and path.is_file() else None
+    return module if os.path.isfile(module := f"{path}.py") else None
 
 
 def _package_files(directory: str) -> list[str]:
     """Every source and data file of the package, sorted."""
     return [file for file in _files(directory) if file.endswith((".py", ".yaml"))]
+
+
+def _in_package(file: str) -> str:
+    return file.removeprefix(os.path.join(PACKAGE, ""))
 
 
 def _is_module(file: str) -> bool:
