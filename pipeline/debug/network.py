@@ -10,6 +10,7 @@ or what the last of them makes of it.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from pipeline.debug.calibration_nodes import CalibrationNode
@@ -63,6 +64,17 @@ class Network:
         """Whether a piece from that one on reads it, or the world."""
         read = any(reader >= number for reader, _ in self._readers.get(tensor, ()))
         return read or tensor in self.answers
+
+    def crossing(self) -> list[int]:
+        """How many numbers there are, before each piece, that those before it make and one from it
+        on reads."""
+        more = [0] * (len(self.floats) + 1)
+        for number, piece in enumerate(self.floats):
+            for name in piece.makes:
+                last = max((reader for reader, _ in self._readers.get(name, ())), default=number)
+                more[number + 1] += self.written.size(name)
+                more[last + 1] -= self.written.size(name)
+        return [*accumulate(more)]
 
     def change(self, places: Places) -> Change:
         on = {one.name: one for one in places}

@@ -16,7 +16,8 @@ sessions; and in all m * p * s / 2 borders are crossed. The sum is least at
 
     s = sqrt(p * n / (4 * SESSION + m * p * BORDER))
 
-where a session costs as much as SESSION nodes, and a border as much as a part BORDER of one. Of a
+where a session costs as much as SESSION nodes, and a border as much as a part BORDER of one. Their
+ends are moved to where least crosses, as onnxruntime lays every tensor that does out anew. Of a
 long segment the heads fill several sessions, none of more than about LARGEST nodes: memory and what
 an interrupted run loses so do not grow with the model.
 """
@@ -75,18 +76,24 @@ class _Span(NamedTuple):
         made = {} if self.session is None else _run(self.session, kept, {})
         real = [made[name] if name in made else kept[name] for name in names]
         found = [real]
+        before: Values = {}
+        behind: Values = {}
         for head in self.heads:
-            changed = self._changed(head, made, kept)
+            changed = {name: made[own] for name, own in head.changed.items()}
+            # A pool's answer on the grid of what it pools is that of its maker, already known.
+            if not _is_same(changed, before):
+                before, behind = changed, self._behind(changed, kept)
             each = zip(head.answers, real, strict=True)
-            found.append([changed.get(name, meant) for name, meant in each])
+            found.append([behind.get(name, meant) for name, meant in each])
         return [list(each) for each in zip(*found, strict=True)]
 
-    def _changed(self, head: Head, made: Values, kept: Values) -> dict[str, np.ndarray]:
-        changed = {name: made[own] for name, own in head.changed.items()}
+    def _behind(self, changed: Values, kept: Values) -> Values:
+        """And what that changes."""
+        found = dict(changed)
         for segment in self.behind:
-            if not changed.keys().isdisjoint(segment.input_names):
-                changed |= _run(segment, kept, changed)
-        return changed
+            if not found.keys().isdisjoint(segment.input_names):
+                found |= _run(segment, kept, found)
+        return found
 
 
 class Probing:
@@ -107,7 +114,8 @@ class Probing:
         known = calibration_nodes(calibrated) if nodes is None else nodes
         self._network = Network(calibrated, known)
         pieces = self._network.floats
-        bounds = _bounds(pieces, _segments(len(pieces), len(probes), len(samples)))
+        count = _segments(len(pieces), len(probes), len(samples))
+        bounds = parts(pieces, self._network.crossing(), count)
         self._bounds, self._is_one = bounds, len(bounds) == 1
         self._place = [at for at, one in enumerate(bounds) for _ in range(*one)]
         self._probes = [self._probe(number, places) for number, places in enumerate(probes)]
@@ -240,6 +248,12 @@ def _added(some: Iterable[Sums], more: Iterable[Sums]) -> list[Sums]:
     return [tuple(a + b for a, b in zip(*pair, strict=True)) for pair in each]
 
 
+def _is_same(some: Values, others: Values) -> bool:
+    return some.keys() == others.keys() and all(
+        array.tobytes() == others[name].tobytes() for name, array in some.items()
+    )
+
+
 def _run(session: FloatSession, real: Values, changed: Values) -> dict[str, np.ndarray]:
     feeds = {n: changed[n] if n in changed else real[n] for n in session.input_names}
     return dict(zip(session.output_names, session.run(None, feeds), strict=True))
@@ -251,8 +265,14 @@ def _segments(nodes: int, probes: int, samples: int) -> int:
     return max(1, round(math.sqrt(probes * nodes / crossing)))
 
 
-def _bounds(pieces: Sequence[Piece], count: int) -> list[tuple[int, int]]:
-    """Where parts of the pieces start and stop; a clamp stays with its node."""
+def parts(pieces: Sequence[Piece], crossing: Sequence[int], count: int) -> list[tuple[int, int]]:
+    """Where parts of the pieces start and stop: of all places nearer to the end of an equal part
+    than to that of another, the one where least crosses. A clamp stays with its node."""
     starts = [number for number, piece in enumerate(pieces) if piece.op_type not in CLAMPS]
-    ends = [starts[len(starts) * part // count] for part in range(count)] if starts else []
-    return [(a, b) for a, b in pairwise([*ends, len(pieces)]) if a < b]
+    part = len(starts) / count
+    ends = {0}
+    for end in (part * number for number in range(1, count)):
+        near = range(max(1, math.ceil(end - part / 2)), min(len(starts), int(end + part / 2) + 1))
+        by = {starts[at]: (crossing[starts[at]], abs(at - end)) for at in near}
+        ends |= {min(by, key=by.__getitem__)} if by else set()
+    return [(a, b) for a, b in pairwise([*sorted(ends), len(pieces)]) if a < b]

@@ -7,6 +7,7 @@ nodes, and copies of them under other names.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -69,6 +70,12 @@ class Written:
         """The constant of that name."""
         found = self._constants.get(name)
         return None if found is None else onnx.numpy_helper.to_array(found)
+
+    def size(self, name: str) -> int:
+        """How many numbers a tensor holds; 1 along every axis of unknown length."""
+        of = self._types.get(name)
+        shape = of.tensor_type.shape.dim if of is not None else ()
+        return math.prod(max(axis.dim_value, 1) for axis in shape)
 
     def mark(self) -> str:
         """What is in no name, so that names made with it are new."""

@@ -8,7 +8,7 @@ import pytest
 from pipeline.data.samples import Samples
 from pipeline.debug.calibration_nodes import calibration_nodes
 from pipeline.debug.network import Network
-from pipeline.debug.probing import Probing
+from pipeline.debug.probing import Probing, parts
 from pipeline.engine.mixed import float_session
 from pipeline.graph import Graph, parse_text
 
@@ -77,3 +77,26 @@ def test_pairs_in_a_row_are_a_chain():
     assert [one.tensor for one in chains.chain("a_d", every)] == ["a"]
     assert chains.chain("a_d_d", {}) == []
     assert chains.root("a_d_d") == "a"
+
+
+WAIST = parse_text("""<ir_version: 8, opset_import: ["" : 17]>
+network (float[4, 4] x) => (float[4, 4] y, float[4, 1] s) {
+    wide = Abs(x)
+    s = ReduceMax <axes = [1]> (wide)
+    t = Neg(s)
+    u = Sqrt(t)
+    y = Mul(x, u)
+}""").with_shapes()
+
+
+def test_what_crosses_a_border_is_what_is_made_before_it_and_read_behind_it():
+    network = Network(WAIST, [])
+    assert network.crossing() == [0, 16, 4, 4, 4, 0]
+
+
+def test_a_part_ends_near_its_equal_part_where_least_crosses():
+    network = Network(WAIST, [])
+    assert parts(network.floats, network.crossing(), 1) == [(0, 5)]
+    assert parts(network.floats, network.crossing(), 2) == [(0, 2), (2, 5)]
+    assert parts(network.floats, [0] * 6, 5) == [(n, n + 1) for n in range(5)]
+    assert parts([], [0], 3) == []
