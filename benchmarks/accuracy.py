@@ -1,9 +1,11 @@
 """How good the integers are, on trained classifiers: ours beside onnxruntime's and NNCF's.
 
     python benchmarks/accuracy.py [--models mobilenet vww] [--targets ara240 rdk-x5]
+                                  [--ways default best] [--folds 1 2 3 4 5]
                                   [--nncf /path/to/python]
 
-Calibrated on 100 images of imagenet500 in a fixed shuffle, measured on the other 400. One
+Calibrated on 100 images of imagenet500 in a fixed shuffle, measured on the other 400; with
+`--folds` on each of these hundreds in turn, as the loss on 400 images depends on which. One
 row per way: seconds, the cosine of the answers with the float model's, the share of images with
 its top-1 class and, for classes of ImageNet, top-1, how much of it was lost, and the standard error
 of that loss, which is taken image by image. `--nncf` is a Python that has nncf with its ONNX
@@ -56,7 +58,7 @@ class Reader(CalibrationDataReader):  # type: ignore[misc]
         return next(self._feeds, None)
 
 
-def ours(graph: Graph, feeds: Sequence[Feeds], target: Target) -> Ways:
+def ours(graph: Graph, feeds: Sequence[Feeds], target: Target, ways: Sequence[str]) -> Ways:
     samples = Samples(tuple(map(str, range(len(feeds)))), feeds.__getitem__)
     measured = observe(graph, samples)
 
@@ -65,8 +67,8 @@ def ours(graph: Graph, feeds: Sequence[Feeds], target: Target) -> Ways:
         print("\n".join(f"    {line}" for line in found.lines))
         return quantized(calibrated(graph, found, samples, target, {}), target).to_bytes()
 
-    for name, calibration in OURS.items():
-        yield f"{name}, {target.name}", partial(made, calibration)
+    for name in ways:
+        yield f"{name}, {target.name}", partial(made, OURS[name])
 
 
 def theirs(graph: Graph, feeds: Sequence[Feeds], symmetric: bool, nncf: str | None) -> Ways:
@@ -113,22 +115,24 @@ def row(
     return f"{text} {after.mean():7.2f} {lost.mean():+6.2f} ± {error:.2f}"
 
 
-def measure(name: str, targets: Sequence[Target], nncf: str | None) -> None:
+def measure(name: str, fold: int | None, given: argparse.Namespace) -> None:
     model = MODELS[name]
     graph = model.read()
     feeds, classes = images(model, graph)
-    even = range(0, 200, 2)
-    fed = [feeds[index] for index in even]
-    others = [index for index in range(len(feeds)) if index not in even]
+    chosen = range(0, 200, 2) if fold is None else range(100 * (fold - 1), 100 * fold)
+    fed = [feeds[index] for index in chosen]
+    others = [index for index in range(len(feeds)) if index not in chosen]
     held_out = [feeds[index] for index in others]
     base = model.background
     wanted = [] if base is None else [classes[index] + base for index in others]
     meant = answers(graph, held_out)
-    print(f"{name:<24}{'':>9} {'cosine':>9} {'same %':>7} {'top-1':>7} {'lost':>6}")
+    title = name if fold is None else f"{name}, hundred {fold}"
+    print(f"{title:<24}{'':>9} {'cosine':>9} {'same %':>7} {'top-1':>7} {'lost':>6}")
     print(row("float", 0.0, meant, meant, wanted), flush=True)
-    for target in targets:
+    for target in map(read_target, given.targets):
         symmetric = target.activations.symmetric
-        for ways in (ours(graph, fed, target), theirs(graph, fed, symmetric, nncf)):
+        peers = theirs(graph, fed, symmetric, given.nncf) if given.ways == list(OURS) else iter(())
+        for ways in (ours(graph, fed, target, given.ways), peers):
             for way, make in ways:
                 started = time.perf_counter()
                 made = make()
@@ -140,10 +144,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--models", nargs="*", choices=MODELS, default=list(MODELS))
     parser.add_argument("--targets", nargs="*", default=["ara240", "rdk-x5"])
+    parser.add_argument("--ways", nargs="*", choices=OURS, default=list(OURS))
+    parser.add_argument("--folds", nargs="*", type=int, choices=range(1, 6), default=[None])
     parser.add_argument("--nncf")
     given = parser.parse_args()
     for name in given.models:
-        measure(name, [read_target(target) for target in given.targets], given.nncf)
+        for fold in given.folds:
+            measure(name, fold, given)
 
 
 if __name__ == "__main__":
