@@ -85,6 +85,8 @@ def _list_targets(as_json: bool) -> int:
         print(json.dumps([{"name": t.name, "vendor": t.vendor} for t in targets], indent=1))
         return 0
     for target in targets:
-        kind = "symmetric" if target.activations.symmetric else "asymmetric"
-        print(f"{target.name:<12} {target.vendor:<12} {kind} {target.activations.dtype}")
+        grids = target.activations
+        kind = "symmetric" if grids.symmetric else "asymmetric"
+        also = ", or asymmetric" if grids.symmetric and grids.asymmetric else ""
+        print(f"{target.name:<12} {target.vendor:<12} {kind} {grids.dtype}{also}")
     return 0

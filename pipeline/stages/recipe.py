@@ -124,11 +124,13 @@ def _is_search(calibration: Calibration) -> bool:
 
 
 def _schemes(calibration: Calibration, target: Target) -> tuple[bool, ...]:
-    """Whether grids may be symmetric, the chip's own way first; what `default` chooses from."""
-    own = target.activations.symmetric
+    """Whether grids are symmetric: the chip's own way, of a search what it chooses from, first what
+    has more codes for the output of a ReLU."""
+    chip = target.activations
     if calibration.symmetric is None:
-        return (own,) if own else (own, True)
-    if own and not calibration.symmetric:
+        both = chip.may_be_asymmetric and _is_search(calibration)
+        return (False, True) if both else (chip.symmetric,)
+    if not calibration.symmetric and not chip.may_be_asymmetric:
         what = f"{target.name} has no zero points: its grids are symmetric"
         raise ProjectError(what, Route("calibration.symmetric"))
     return (calibration.symmetric,)

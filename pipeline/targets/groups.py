@@ -107,7 +107,8 @@ def left_out(asked: Asked) -> list[str]:
     named = (*quantization.cpu, *quantization.npu)
     patterns = [f"the pattern `{name}`" for name in named if is_pattern(name)]
     model = [f"model.{key}" for key in ("split",) if asked.sections.model.split != "none"]
-    return [*unknown, *patterns, *model]
+    zero_points = ["calibration.symmetric: false"] if calibration.symmetric is False else []
+    return [*unknown, *zero_points, *patterns, *model]
 
 
 def numbers(values: PerChannel) -> str:

@@ -37,11 +37,18 @@ class Activations:
     """The per-tensor grid of activations. Symmetric: zero point 0, threshold at the top code."""
 
     dtype: Literal["int8", "uint8", "int16"]
-    symmetric: bool
+    symmetric: Annotated[bool, Doc("Whether zero is the middle of every grid unless asked.")]
+    asymmetric: Annotated[
+        bool, Doc("Of a chip of symmetric grids: whether its tool has those with a zero point too.")
+    ] = False
     power_of_two: Annotated[bool, Doc("Whether every scale is a power of two.")] = False
     per_channel: Annotated[
         bool, Doc("Whether the vendor's tool calibrates a feature map channel by channel.")
     ] = False
+
+    @property
+    def may_be_asymmetric(self) -> bool:
+        return self.asymmetric or not self.symmetric
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,11 @@ GRAPH = parse_text(
     """a (float[1,2,8,8] x) => (float[] y) <float[2,2,1,1] w = {1.0,-2.0,0.5,3.0}>
     { c = Conv(x, w)  r = Relu(c)  y = Conv(r, w) }"""
 )
+# All that it reads behind x is zero or above: half of a symmetric grid is never used.
+RELUS = parse_text(
+    """a (float[1,2,8,8] x) => (float[] y) <float[2,2,1,1] w = {1.0,-2.0,0.5,3.0}>
+    { c = Conv(x, w)  r = Relu(c)  d = Conv(r, w)  s = Relu(d)  e = Conv(s, w)  y = Relu(e) }"""
+)
 CHIP = read_target("ara240")
 
 
@@ -92,8 +97,26 @@ def test_mix_takes_each_tensor_s_range_from_the_method_it_names():
         assert found.ranges[name] == ranges(GRAPH, statistics, Calibration(method))[name]
 
 
+@pytest.mark.parametrize(
+    ("asked", "symmetric"),
+    [
+        (Calibration("max"), True),
+        (Calibration("max", symmetric=False), False),
+        (Calibration("default"), False),
+        (Calibration("default", symmetric=True), True),
+    ],
+    ids=["as the chip has it", "as asked", "found", "found as asked"],
+)
+def test_zero_points_where_a_chip_may_have_them_are_asked_for_or_found(asked, symmetric):
+    samples, chip = fed(), read_target("rdk-x5")
+    found = recipe(RELUS, observe(RELUS, samples), samples, asked, chip, {})
+    assert found.symmetric == symmetric
+    tried = {"asymmetric" in trial.what.split(" + ") for trial in found.trials}
+    assert (True in tried) == (asked == Calibration("default"))
+
+
 def test_a_chip_without_zero_points_is_not_given_any():
-    samples, chip, asked = fed(), read_target("rdk-x5"), Calibration(symmetric=False)
+    samples, chip, asked = fed(), read_target("rdk-x3"), Calibration(symmetric=False)
     with pytest.raises(ProjectError, match="its grids are symmetric"):
         recipe(GRAPH, observe(GRAPH, samples), samples, asked, chip, {})
 

@@ -54,7 +54,7 @@ FOUND: dict[str, tuple[dict[str, Any], Json]] = {
     "at most": ({**KL, "num_bin": 9000, "max_num_bin": 1000}, {"method": "kl", "bins": 1024}),
     "bins there are": ({**KL, "num_bin": 10**6}, {"method": "kl", "bins": 16384}),
     "symmetric": ({**KL, "asymmetric": False}, {"method": "kl", "symmetric": True}),
-    "asymmetric": ({**KL, "asymmetric": True}, {"method": "kl"}),
+    "asymmetric": ({**KL, "asymmetric": True}, {"method": "kl", "symmetric": False}),
     "per channel": ({**KL, "per_channel": True}, {"method": "kl", "per_channel": True}),
     "load": ({"calibration_type": "load"}, {"method": "load"}),
     "a list of one": ({"calibration_type": ["max"]}, {"method": "max"}),
@@ -137,14 +137,13 @@ def test_node_info_is_the_last_word():
 
 
 def test_what_has_another_effect_here_is_told():
-    activation = {"asymmetric": True, "per_channel": [True, False], "calibration_type": "kl"}
+    activation = {"per_channel": [True, False], "calibration_type": "kl"}
     model = {"activation": activation, "modelwise_search": {"similarity": 0.9}}
     config = {"model_config": model, "node_config": {"a": {"qtype": "dual-int16"}}}
     said = [note.what for note in notes(document(text(config))) if "ignored: it" not in note.what]
     assert [what.partition(":")[0] for what in said if "working_dir" not in what] == [
         "`similarity` is ignored",
         "`dual-int16` is int16",
-        "`asymmetric` is ignored",
         "a search is over kl, max and max_percentile, whatever it lists",
     ]
 

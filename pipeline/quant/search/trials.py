@@ -48,7 +48,7 @@ FINALISTS = 2
 FAR = 2.0
 GAIN = 0.05  # of what is lost: a switch that gives less back over so few samples may be chance
 PLAIN = "max"
-SYMMETRIC = "symmetric"
+SYMMETRIC, ASYMMETRIC = "symmetric", "asymmetric"
 TRUSTED = (BIAS,)  # kept where it gives back anything
 # With these the ranges are others, or where they hold.
 REMADE = (SYMMETRIC, *RESCALING, WIDENING, WIDENING_ANSWERS, WIDENING_SENSITIVE)
@@ -171,8 +171,9 @@ def _with_switch(recipe: Recipe, name: str) -> Recipe:
 
 
 def _named(recipe: Recipe, bench: Bench) -> str:
-    chosen = recipe.symmetric and not bench.target.activations.symmetric
-    named = " + ".join((recipe.named, *((SYMMETRIC,) if chosen else ()), *recipe.switches))
+    own = recipe.symmetric == bench.target.activations.symmetric
+    scheme = SYMMETRIC if recipe.symmetric else ASYMMETRIC
+    named = " + ".join((recipe.named, *(() if own else (scheme,)), *recipe.switches))
     wide = {"nodes": len(recipe.wide), "tensors": len(recipe.sensitive)}
     told = ", ".join(f"{count} {kind}" for kind, count in wide.items() if count)
     return f"{named} (int16: {told})" if told else named

@@ -3,7 +3,7 @@
     calibration_type    beats that of calibration_parameters; a list is a search
     max_percentile      of max: below 1 it is max_percentile
     num_bin             of kl, at most max_num_bin: the next number of bins there is here
-    asymmetric          False: zero is the middle of every grid
+    asymmetric          whether zero may be anywhere in a grid
     per_channel         True: every channel of a feature map has the whole grid
 
 A list of several values anywhere is a search: of methods here, whatever the list is of.
@@ -24,7 +24,6 @@ KEYS = (
     *("per_channel", "asymmetric"),
 )
 LEAST = 0.5  # of max_percentile: HMCT raises what is lower
-_ASYMMETRIC = "the grids of this chip are symmetric"
 _SEARCH = "a search is over kl, max and max_percentile, whatever it lists"
 
 
@@ -38,8 +37,8 @@ def put_activation(native: Native, model: Entry) -> None:
     _put_bins(native, found)
     if flag := found.get("asymmetric"):
         flags = _flags(flag)
-        if flags == [False]:
-            native.put(("calibration", "symmetric"), True, flag.spot)
+        if len(flags) == 1:
+            native.put(("calibration", "symmetric"), not flags[0], flag.spot)
     flag = found.get("per_channel")
     if flag and _flags(flag) == [True]:
         native.put(("calibration", "per_channel"), True, flag.spot)
@@ -50,9 +49,7 @@ def activation_notes(vendor: Vendor) -> tuple[Note, ...]:
     found = []
     for entry in config.below() if config else ():
         values = entry.value if isinstance(entry.value, list) else [entry.value]
-        if entry.name == "asymmetric" and True in values:
-            found.append((f"`asymmetric` is ignored: {_ASYMMETRIC}", entry))
-        elif entry.name in KEYS and len(values) > 1:
+        if entry.name in KEYS and len(values) > 1:
             found.append((_SEARCH, entry))
     return tuple(Note(what, entry.spot.value) for what, entry in found)
 
