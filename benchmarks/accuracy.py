@@ -130,7 +130,7 @@ def measure(name: str, fold: int | None, given: argparse.Namespace) -> None:
     print(f"{title:<24}{'':>9} {'cosine':>9} {'same %':>7} {'top-1':>7} {'lost':>6}")
     print(row("float", 0.0, meant, meant, wanted), flush=True)
     for target in map(read_target, given.targets):
-        symmetric = target.activations.symmetric
+        symmetric = not target.activations.may_be_asymmetric
         peers = theirs(graph, fed, symmetric, given.nncf) if given.ways == list(OURS) else iter(())
         for ways in (ours(graph, fed, target, given.ways), peers):
             for way, make in ways:

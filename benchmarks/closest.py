@@ -179,7 +179,7 @@ def answers(model: bytes, fed: Sequence[Feeds]) -> list[np.ndarray]:
 def ways(
     graph: Graph, fed: Sequence[Feeds], target: Target, is_best: bool, nncf: str | None
 ) -> Ways:
-    symmetric = target.activations.symmetric
+    symmetric = not target.activations.may_be_asymmetric
     yield "default", partial(ours, graph, fed, target, Calibration("default"))
     if is_best:
         yield "best", partial(ours, graph, fed, target, Calibration(recipe="best"))
