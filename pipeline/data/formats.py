@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from threading import Lock
 from tokenize import TokenError
 from typing import Any
 
@@ -31,6 +32,8 @@ TENSORS = {  # safetensors' name of a type → NumPy's
     **{f"I{bits}": f"<i{bits // 8}" for bits in (8, 16, 32, 64)},
     **{f"F{bits}": f"<f{bits // 8}" for bits in (16, 32, 64)},
 }
+# NumPy has Python parse a header, which before 3.11.8 fails where two threads do (gh-106905).
+_PARSER = Lock()
 MODES = {"rgb": "RGB", "bgr": "RGB", "auto": "RGB", "gray": "L"}
 
 
@@ -65,7 +68,8 @@ def npy(data: bytes, name: str, _how: Files, _taken: Taken) -> np.ndarray:
     file = io.BytesIO(data)
     try:
         read_header = HEADERS[np.lib.format.read_magic(file)]
-        shape, is_fortran, dtype = read_header(file, max_header_size=MAX_HEADER)
+        with _PARSER:
+            shape, is_fortran, dtype = read_header(file, max_header_size=MAX_HEADER)
         if min(shape, default=0) < 0:  # -1 would be as much as there is
             raise ValueError(f"a shape of {shape}")
         flat = np.frombuffer(data[file.tell() :], dtype)  # a ValueError for pickled objects

@@ -2,6 +2,7 @@
 
 import io
 import random
+import time
 import tracemalloc
 import zipfile
 
@@ -12,7 +13,8 @@ import safetensors.numpy
 from PIL import Image
 
 from pipeline.data.files import fed, noise, prepared
-from pipeline.data.formats import MOST_BYTES, Taken, decoded
+from pipeline.data.formats import HEADERS, MOST_BYTES, Taken, decoded
+from pipeline.engine.parallel import side_by_side
 from pipeline.errors import ProjectError
 from pipeline.project.sections import Files
 from pipeline.project.transforms import CenterCrop, PadResize, Resize
@@ -179,6 +181,26 @@ def test_any_damage_is_a_sample_or_one_project_error(name, data):
         except ProjectError:
             refused += 1
     assert refused > 0  # of so much damage some is always found
+
+
+def test_one_header_is_parsed_at_a_time(monkeypatch):
+    """Python 3.11 before .8 now and then fails where two threads parse (gh-106905)."""
+    inside, most = [], []
+
+    def slowly(file, **limits):
+        inside.append(file)
+        time.sleep(0.001)
+        most.append(len(inside))
+        inside.remove(file)
+        return HEADERS[1, 0](file, **limits)
+
+    monkeypatch.setattr("pipeline.data.formats.HEADERS", {(1, 0): slowly})
+    file = io.BytesIO()
+    np.save(file, np.arange(6.0).reshape(2, 3))
+    taken, data = Taken((2, 3), "<f8"), file.getvalue()
+    made = side_by_side(lambda _: decoded(data, "x.npy", Files("x"), taken), range(32), 8)
+    assert all((one == [[0, 1, 2], [3, 4, 5]]).all() for one in made)
+    assert max(most) == 1
 
 
 def test_noise_is_seeded_and_within_its_range():
