@@ -105,11 +105,14 @@ def _methods(making: Making) -> Iterator[_Trial]:
     statistics = making.statistics
     if recipe.factors:  # other tensors than those that were measured
         statistics = observe(real, making.samples, making.operators)
+    # A search chose the grids that a method alone would not have.
+    own = recipe.symmetric == making.target.activations.symmetric
+    grids = {} if own else {"symmetric": recipe.symmetric}
     for method in METHODS:
         asked = replace(making.calibration, method=method)
         made = plain(real, statistics, asked, recipe.symmetric)
         kept = replace(made, factors=recipe.factors, wide=recipe.wide)
-        yield _Trial(_line("calibration", {"method": method}), kept, making.quantization)
+        yield _Trial(_line("calibration", {"method": method, **grids}), kept, making.quantization)
 
 
 def _cosine(making: Making, recipe: Recipe, quantization: Quantization) -> float:
