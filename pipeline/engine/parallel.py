@@ -6,10 +6,13 @@ split over them cannot decide its last bit.
 
 from __future__ import annotations
 
+import math
 import os
+import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -37,3 +40,38 @@ def side_by_side(
                 yield pending.popleft().result()
         for result in pending:
             yield result.result()
+
+
+def shared_out(workers: Sequence[Callable[[T], object]], items: Iterable[T]) -> None:
+    """Has some worker take each item, in a thread of its own: the next one when it is done with its
+    last. So no thread waits for another to hand it something.
+
+    Raises what the first item raises that a worker fails with; none is taken after that.
+    """
+    numbered = enumerate(items)
+    taking = threading.Lock()
+    failures: dict[float, BaseException] = {}
+
+    def work(worker: Callable[[T], object]) -> None:
+        number = math.inf
+        try:
+            while not failures:
+                number = math.inf  # none of the items may be there to take
+                with taking:
+                    taken = next(numbered, None)
+                if taken is None:
+                    return
+                number, item = taken
+                worker(item)
+        except BaseException as error:
+            failures[number] = error
+            raise
+
+    try:
+        with ThreadPoolExecutor(len(workers)) as pool:
+            for worker in workers[1:]:
+                pool.submit(copy_context().run, work, worker)
+            work(workers[0])
+    finally:
+        if failures:
+            raise failures[min(failures)]
