@@ -14,7 +14,7 @@ import numpy as np
 
 from pipeline.custom.compute import compute
 from pipeline.custom.operators import NO_OPERATORS, Operators, require
-from pipeline.engine.ort import Feeds, Fusion, OrtSession, Writer, hasty_session
+from pipeline.engine.ort import Blocks, Feeds, Fusion, OrtSession, Writer, hasty_session
 from pipeline.engine.port import port
 from pipeline.errors import GraphError
 from pipeline.graph import (
@@ -34,7 +34,7 @@ from pipeline.graph import (
 
 Values = Mapping[str, np.ndarray]
 
-# A hasty session gains half a nanosecond a value. It costs some milliseconds and, where the weights
+# A hasty session gains up to a nanosecond a value. It costs milliseconds and, where the weights
 # are written and read, four nanoseconds a byte.
 MANY = 1 << 25
 PER_BYTE = 8
@@ -62,15 +62,16 @@ def watching_session(
     handed: Iterable[str | Made],
     operators: Operators = NO_OPERATORS,
     values: int = 0,
-) -> FloatSession:
-    """The same, whose outputs are these; how many `values` they will have, over all samples, says
-    what setting it up may cost. Raises GraphError."""
+) -> tuple[FloatSession, Blocks]:
+    """The same, whose outputs are these, and which of them it hands out in blocks of channels; how
+    many `values` they will have, over all samples, says what setting it up may cost. Raises
+    GraphError."""
     model = handing_out(graph, handed)
     if _is_plain(graph):
         hasty = values >= MANY + PER_BYTE * len(model) and _is_flat(graph)
-        return hasty_session(model) if hasty else OrtSession(model)
+        return hasty_session(model) if hasty else (OrtSession(model), {})
     require(graph, operators)
-    return MixedSession(Graph.from_bytes(model), operators)
+    return MixedSession(Graph.from_bytes(model), operators), {}
 
 
 def _is_plain(graph: Graph) -> bool:

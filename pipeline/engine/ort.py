@@ -16,7 +16,9 @@ What is fused (Fusion):
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
@@ -25,7 +27,7 @@ import numpy as np
 
 from pipeline.engine.port import Port
 from pipeline.errors import GraphError
-from pipeline.graph import side_paths_first
+from pipeline.graph import PROBED, hasty, probe
 from pipeline.graph.loops import ending, endless, too_long
 from pipeline.late import when_used
 
@@ -36,6 +38,7 @@ Feeds = Mapping[str, np.ndarray]
 Fusion = Literal["integers", "floats", "none", "done"]
 # Runs the model and gives the buffer with all outputs, one behind the other.
 Writer = Callable[[Feeds], np.ndarray]
+Blocks = Mapping[str, int]  # how many channels of an output lie side by side, where some do
 
 # What onnxruntime raises has no common base of its own.
 _REFUSALS = (
@@ -119,17 +122,33 @@ def _failed(error: Exception) -> GraphError:
     return GraphError(f"onnxruntime cannot run the model: {error}")
 
 
-def hasty_session(model: bytes) -> OrtSession:
-    """A session that makes each output as soon as it can be made. Raises GraphError.
+def hasty_session(model: bytes) -> tuple[OrtSession, Blocks]:
+    """A session that makes each output as soon as it can be made, and how many channels lie side by
+    side in those that it hands out in blocks (pipeline.graph.blocked). Raises GraphError.
 
     For a model without branches and loops. onnxruntime makes the longest way through a model first
     and turns to what else is asked for when that has long left the cache; told to write down how
     it would run the model, it runs that in the order it finds, and gives the same bits.
     """
+    block = _channels_of_a_block()
     try:
-        return OrtSession(side_paths_first(_rewritten(model, _options(1, "integers"))), 1, "done")
+        rewritten, blocked = hasty(_rewritten(model, _options(1, "integers")), block)
+        return OrtSession(rewritten, 1, "done"), dict.fromkeys(blocked, block)
     except GraphError:  # what it takes with fewer fusions
-        return OrtSession(model)
+        return OrtSession(model), {}
+
+
+@cache
+def _channels_of_a_block() -> int:
+    """How many onnxruntime's convolutions lay side by side on this processor, 1 where none."""
+    try:
+        session = OrtSession(probe(), fusion="done")
+    except GraphError:
+        return 1
+    counting = np.arange(math.prod(PROBED), dtype=np.float32).reshape(PROBED)
+    (answer,) = session.run(None, {"x": counting})
+    begin = answer[0, :, 0, 0]
+    return int(np.count_nonzero(begin == np.arange(len(begin))))
 
 
 def optimized_by_onnxruntime(model: bytes) -> bytes:

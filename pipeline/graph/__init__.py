@@ -8,6 +8,7 @@ quantizes, runs or stores.
 import pipeline.graph.late  # noqa: F401  # before anything else imports onnx-ir
 
 # isort: split
+from pipeline.graph.blocked import PROBED, probe
 from pipeline.graph.branches import inline
 from pipeline.graph.build import Building, Tensor
 from pipeline.graph.graph import Graph, Node, Value
@@ -28,7 +29,7 @@ from pipeline.graph.match import (
 )
 from pipeline.graph.notes import noted
 from pipeline.graph.opset import allow_int16, is_operator
-from pipeline.graph.order import side_paths_first
+from pipeline.graph.order import hasty
 from pipeline.graph.origin import origin
 from pipeline.graph.outside import Beside, files_beside
 from pipeline.graph.parse import parse, parse_text
@@ -39,6 +40,7 @@ from pipeline.graph.upgrade import upgraded
 from pipeline.graph.written import Piece, Written, needed
 
 __all__ = [
+    "PROBED",
     "Beside",
     "Building",
     "Graph",
@@ -57,6 +59,7 @@ __all__ = [
     "dtype",
     "files_beside",
     "handing_out",
+    "hasty",
     "in_single",
     "inline",
     "inside",
@@ -74,11 +77,11 @@ __all__ = [
     "parse",
     "parse_text",
     "part",
+    "probe",
     "producer",
     "reads",
     "renumber",
     "shape",
-    "side_paths_first",
     "tell",
     "told",
     "type_number",

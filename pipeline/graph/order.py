@@ -6,15 +6,25 @@ import heapq
 
 import onnx
 
+from pipeline.graph.blocked import blocks_handed_out
 
-def side_paths_first(model: bytes) -> bytes:
-    """The model, in which of all nodes that could be next that with the shortest way to an end is:
-    what only looks at a tensor comes right behind its maker, while the tensor is in the cache.
 
-    No node of the model has a branch or a body.
-    """
+def hasty(model: bytes, block: int) -> tuple[bytes, frozenset[str]]:
+    """The model as onnxruntime has rewritten it, its nodes in haste; and the outputs that are
+    handed out in blocks of `block` channels, where that is more than one."""
     proto = onnx.load_from_string(model)
-    nodes = list(proto.graph.node)
+    blocked = blocks_handed_out(proto.graph, block) if block > 1 else frozenset[str]()
+    _side_paths_first(proto.graph)
+    return proto.SerializeToString(deterministic=True), blocked
+
+
+def _side_paths_first(graph: onnx.GraphProto) -> None:
+    """Of all nodes that could be next, that with the shortest way to an end is: what only looks at
+    a tensor comes right behind its maker, while the tensor is in the cache.
+
+    No node has a branch or a body.
+    """
+    nodes = list(graph.node)
     maker = {name: at for at, node in enumerate(nodes) for name in node.output if name}
     read = [{maker[name] for name in node.input if name in maker} for node in nodes]
     readers: list[list[int]] = [[] for _ in nodes]
@@ -26,12 +36,11 @@ def side_paths_first(model: bytes) -> bytes:
     waits = [len(sources) for sources in read]
     ready = [(left[at], at) for at, count in enumerate(waits) if not count]
     heapq.heapify(ready)
-    del proto.graph.node[:]
+    del graph.node[:]
     while ready:
         _, at = heapq.heappop(ready)
-        proto.graph.node.append(nodes[at])
+        graph.node.append(nodes[at])
         for reader in readers[at]:
             waits[reader] -= 1
             if not waits[reader]:
                 heapq.heappush(ready, (left[reader], reader))
-    return proto.SerializeToString(deterministic=True)

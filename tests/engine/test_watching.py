@@ -16,7 +16,7 @@ OFTEN = 1 << 40  # values, for which any set-up is worth its while
 def graph():
     """Wide enough for onnxruntime's blocked layout."""
     found = parse_text(
-        f"a (float[1,16,12,12] x, float[16,16,3,3] w, float[16,16,1,1] v) => (float[] y) {BODY}"
+        f"a (float[1,32,12,12] x, float[32,32,3,3] w, float[20,32,1,1] v) => (float[] y) {BODY}"
     )
     rng = np.random.default_rng(0)
     for value in found.inputs[1:]:
@@ -27,16 +27,27 @@ def graph():
 
 
 def runs(graph: Graph, values: int):
-    session = watching_session(graph, HANDED, values=values)
-    x = np.random.default_rng(1).normal(size=(1, 16, 12, 12)).astype("f")
-    return session.output_names, session.run(None, {"x": x})
+    """By name, laid out as the graph has it, and which were in blocks of channels."""
+    session, blocks = watching_session(graph, HANDED, values=values)
+    x = np.random.default_rng(1).normal(size=(1, 32, 12, 12)).astype("f")
+    made = dict(zip(session.output_names, session.run(None, {"x": x}), strict=True))
+    return {name: laid_out(array, blocks.get(name, 1)) for name, array in made.items()}, blocks
 
 
-def test_the_order_of_its_nodes_changes_no_bit(graph):
-    names, expected = runs(graph, 0)
-    again, found = runs(graph, OFTEN)
-    assert again == names == ("r", "some", "d", "e")
-    assert [a.tobytes() for a in found] == [b.tobytes() for b in expected]
+def laid_out(array, block):
+    images, channels, rows, columns = array.shape
+    apart = array.reshape(images, channels // block, rows, columns, block)
+    return np.moveaxis(apart, -1, 2).reshape(array.shape)
+
+
+def test_neither_the_order_of_its_nodes_nor_blocks_of_channels_change_a_bit(graph):
+    expected, none = runs(graph, 0)
+    found, blocks = runs(graph, OFTEN)
+    assert list(found) == list(expected) == ["r", "some", "d", "e"]
+    assert [a.tobytes() for a in found.values()] == [b.tobytes() for b in expected.values()]
+    assert not none
+    assert not blocks.keys() & {"d", "e"}  # of 20 channels, which fill no number of blocks
+    assert set(blocks.values()) <= {8, 16}  # as wide as the processor's registers
 
 
 def test_a_model_with_branches_runs_as_it_is():
@@ -44,5 +55,5 @@ def test_a_model_with_branches_runs_as_it_is():
         then_branch = t () => (float[4] a) { a = Neg(x) },
         else_branch = e () => (float[4] b) { b = Abs(x) }> }"""
     feeds = {"x": np.array([1, -2, 3, -4], "f"), "c": np.array(True)}
-    session = watching_session(parse_text(text), ["x", "y"], values=OFTEN)
+    session, _ = watching_session(parse_text(text), ["x", "y"], values=OFTEN)
     assert [a.tolist() for a in session.run(None, feeds)] == [[1, -2, 3, -4], [-1, 2, -3, 4]]

@@ -15,8 +15,19 @@ SHAPES = [
     (CACHED + 1,),  # no channels
     (1, 2400, 11, 11),  # small channels in more than one block
     (1, 10),
+    (),
+    (2, 32, 40, 30),  # channels side by side, of two images
+    (1, 16, 40, 30),
+    (1, 8, 3, 5),  # small ones
+    (1, 16, 300, 200),  # of more than a block together
 ]
-LAYOUT = Layout({str(row): View(shape, (shape,)) for row, shape in enumerate(SHAPES)})
+BLOCKS = [1] * 8 + [8] * 4  # how many channels lie side by side
+LAYOUT = Layout(
+    {
+        str(row): View(shape, (shape,), block)
+        for row, (shape, block) in enumerate(zip(SHAPES, BLOCKS, strict=True))
+    }
+)
 
 
 @pytest.fixture(scope="module")
@@ -27,15 +38,32 @@ def buffers():
 
 def tensors(buffer):
     parts = np.split(buffer, LAYOUT.starts[1:-1])
-    return [part.reshape(shape) for part, shape in zip(parts, SHAPES, strict=True)]
+    return [apart(*each) for each in zip(parts, SHAPES, BLOCKS, strict=True)]
+
+
+def apart(part, shape, block):
+    """Laid out as its shape says."""
+    if block == 1:
+        return part.reshape(shape)
+    images, channels, rows, columns = shape
+    blocks = part.reshape(images, channels // block, rows, columns, block)
+    return np.moveaxis(blocks, -1, 2).reshape(shape)
 
 
 def test_every_element_is_in_one_block_and_every_part_begins_in_one():
     ends = [0, *(block.span.stop for block in LAYOUT.blocks)]
     assert [block.span.start for block in LAYOUT.blocks] == ends[:-1]
     assert ends[-1] == LAYOUT.elements
-    assert sum(len(block.parts) for block in LAYOUT.blocks) == LAYOUT.tensor_parts[-1]
-    assert {block.small for block in LAYOUT.blocks} == {False, True}
+    kept = [one for block in LAYOUT.blocks for one in block.kept]
+    assert sum(one.groups * one.block for one in kept) == LAYOUT.tensor_parts[-1]
+    assert sum(one.size * one.depth for one in kept) == LAYOUT.elements
+    assert {block.kind for block in LAYOUT.blocks} == {"small", "large", "side by side"}
+
+
+def test_a_buffer_begins_with_a_line_of_the_cache():
+    buffer = LAYOUT.buffer()
+    assert buffer.shape == (LAYOUT.elements,)
+    assert buffer.ctypes.data % 64 == 0
 
 
 def test_the_extremes_of_a_sample_are_those_of_its_tensors(buffers):

@@ -1,6 +1,7 @@
 """Views: a large tensor that cannot be negative is handed out as little, and known as well."""
 
 import hashlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -63,6 +64,18 @@ def test_the_first_and_the_last_row_are_counted_no_more_often_than_they_are(heig
     at = counted(view, ENOUGH) // columns % rows
     assert len(at) >= ENOUGH
     assert np.mean(at == 0) <= 1.5 / height
+
+
+@pytest.mark.parametrize("text", ["y = Relu(x)", "y = Neg(x)"])
+def test_the_same_elements_are_counted_where_channels_lie_side_by_side(text):
+    graph = parse_text(f"a (float[1,64,65,64] x) => (float[] y) {{ {text} }}")
+    view = view_of(graph.values()["y"])
+    _, channels, rows, columns = view.pieces[-1]
+    values = np.arange(channels * rows * columns)
+    blocks = np.moveaxis(values.reshape(channels // 16, 16, rows, columns), 1, -1)
+    places = counted(replace(view, block=16), ENOUGH)
+    assert np.array_equal(places, np.sort(places))
+    assert np.array_equal(np.sort(blocks.ravel()[places]), counted(view, ENOUGH))
 
 
 def test_infinity_in_a_piece_is_refused_by_the_tensor_s_name(feeds):

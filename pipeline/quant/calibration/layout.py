@@ -1,20 +1,22 @@
 """Layout: how the watched tensors lie one behind the other in one buffer, and how it is read.
 
-It is read in blocks that stay in the cache, each of one of two kinds:
+It is read in blocks that stay in the cache. Of each is kept, in every sample, what the extremes of
+the channels follow from in the end:
 
-    large channels    the extremes of every channel, in every sample
-    small channels    the extremes of every element over the samples, from which those of the
-                      channels follow in the end: a channel of 9 elements costs more to begin
-                      than to read
+    large channels     the extremes of each
+    small channels     every element: a channel of 9 elements costs more to begin than to read
+    channels that lie  the extremes of each column of each channel: rows of an image are folded onto
+    side by side       one another, and nothing is taken apart
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from itertools import groupby
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,9 +26,33 @@ from pipeline.kernels.histogram import BLOCK
 from pipeline.quant.calibration.views import ENOUGH, Shape, View, counted
 
 CACHED = 8 * BLOCK  # elements of a block: 1 MB. Of fewer, calls cost more than misses of the cache
+LINE = 16  # elements of a line of the cache
 SMALL = 128  # elements of a channel, up to which its extremes wait
 
 Buffer = npt.NDArray[np.float32]
+Kind = Literal["small", "large", "side by side"]
+
+
+class Kept(NamedTuple):
+    """What is kept of a stretch: of each group of channels that lie side by side, `length` values
+    of each. It was `depth` times as much."""
+
+    groups: int
+    length: int
+    block: int
+    depth: int
+
+    @property
+    def size(self) -> int:
+        return self.groups * self.length * self.block
+
+
+class Fold(NamedTuple):
+    """Of each group, `depth` rows of `width` values onto one another."""
+
+    groups: int
+    depth: int
+    width: int
 
 
 class Stretch(NamedTuple):
@@ -34,20 +60,22 @@ class Stretch(NamedTuple):
 
     start: int
     size: int
-    parts: int
     row: int
-    small: bool
+    kind: Kind
+    kept: Kept
 
 
 @dataclass(frozen=True)
 class Block:
-    """Some elements of the buffer, and in them where each part starts and where each tensor."""
+    """Some elements of the buffer, all of one kind."""
 
     span: slice
-    parts: Int64
-    tensors: Int64  # places among the elements where the channels are small, else among the parts
+    kind: Kind
+    parts: Int64  # where each starts among the elements, if they are large
+    folds: tuple[Fold, ...]  # how they are folded, if they lie side by side
+    kept: tuple[Kept, ...]
+    tensors: Int64  # where each starts in what is kept
     rows: tuple[int, ...]  # which tensors these are
-    small: bool
 
 
 @dataclass(frozen=True)
@@ -66,13 +94,20 @@ class Layout:
     def elements(self) -> int:
         return int(self.starts[-1])
 
+    def buffer(self) -> Buffer:
+        """Room for them, from the start of a line of the cache on: what is written across two lines
+        takes longer."""
+        room = np.empty(self.elements + LINE, np.float32)
+        start = -room.ctypes.data // room.itemsize % LINE
+        return room[start : start + self.elements]
+
     @cached_property
     def blocks(self) -> list[Block]:
         found: list[list[Stretch]] = []
         for stretch in self._stretches():
             run = found[-1] if found else []
             held = sum(other.size for other in run)
-            if run and run[0].small == stretch.small and held + stretch.size <= CACHED:
+            if run and run[0].kind == stretch.kind and held + stretch.size <= CACHED:
                 run.append(stretch)
             else:
                 found.append([stretch])
@@ -81,14 +116,16 @@ class Layout:
     def _stretches(self) -> Iterator[Stretch]:
         start = 0
         for row, view in enumerate(self.views.values()):
-            small = view.elements <= ENOUGH or _of_part(view.pieces[-1]) <= SMALL
+            kind = _kind(view)
             for piece in view.pieces:
-                each, left = _of_part(piece), _parts(piece)
+                each = view.block * _of_part(piece)
+                left = math.prod(piece) // each
                 while left:
-                    parts = min(left, max(1, CACHED // each))
-                    yield Stretch(start, parts * each, parts, row, small)
-                    start += parts * each
-                    left -= parts
+                    groups = min(left, max(1, CACHED // each))
+                    kept = _kept(kind, groups, piece, view.block)
+                    yield Stretch(start, groups * each, row, kind, kept)
+                    start += groups * each
+                    left -= groups
 
     @cached_property
     def tensor_parts(self) -> list[int]:
@@ -112,15 +149,33 @@ def _of_part(piece: Shape) -> int:
     return math.prod(piece) // _parts(piece)
 
 
+def _kind(view: View) -> Kind:
+    if view.elements <= ENOUGH or _of_part(view.pieces[-1]) <= SMALL:
+        return "small"
+    return "large" if view.block == 1 else "side by side"
+
+
+def _kept(kind: Kind, groups: int, piece: Shape, block: int) -> Kept:
+    each = _of_part(piece)
+    length = piece[-1] if kind == "side by side" else {"small": each, "large": 1}[kind]
+    return Kept(groups, length, block, each // length)
+
+
+def _folds(kept: Iterable[Kept]) -> Iterator[Fold]:
+    """Neighbours that are folded alike are folded together."""
+    for (depth, width), alike in groupby(kept, lambda one: (one.depth, one.length * one.block)):
+        yield Fold(sum(one.groups for one in alike), depth, width)
+
+
 def _block(run: list[Stretch]) -> Block:
     first = run[0].start
-    starts = [s.start - first + s.size // s.parts * np.arange(s.parts) for s in run]
-    in_parts = np.cumsum([0, *(s.parts for s in run)])[:-1]
-    in_elements = np.array([s.start - first for s in run])
+    parts = [s.start - first + s.kept.depth * np.arange(s.kept.groups) for s in run]
     return Block(
         slice(first, run[-1].start + run[-1].size),
-        np.concatenate(starts),
-        in_elements if run[0].small else in_parts,
+        run[0].kind,
+        np.concatenate(parts),
+        tuple(_folds(s.kept for s in run)),
+        tuple(s.kept for s in run),
+        np.cumsum([0, *(s.kept.size for s in run)])[:-1],
         tuple(s.row for s in run),
-        run[0].small,
     )

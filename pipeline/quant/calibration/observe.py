@@ -1,35 +1,30 @@
 """Observe: what each tensor does over all samples, in one pass and bounded memory.
 
-onnxruntime runs the float graph and writes every watched tensor into one buffer, early where there
-is much to write (engine.ort.hasty_session). Values are counted as they come (calibration.tally);
-what follows from a watched tensor is not watched (calibration.derived). Memory is O(tensors * bins)
-and one buffer per thread, and neither the order of the samples nor the number of threads changes a
-byte.
+onnxruntime runs the float graph and writes every watched tensor into one buffer, early and in
+blocks of channels where there is much to write (engine.ort.hasty_session). Values are counted as
+they come (calibration.tally); what follows from a watched tensor is not watched
+(calibration.derived). Memory is O(tensors * bins) and one buffer per thread, and neither the order
+of the samples nor the number of threads changes a byte.
 
 A model whose watched tensors take more than CEILING is watched group by group, in as many passes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from queue import SimpleQueue
+from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
-
-import numpy as np
 
 from pipeline.custom.operators import NO_OPERATORS, Operators
 from pipeline.engine.mixed import watching_session
-from pipeline.engine.ort import Feeds, Writer
-from pipeline.engine.parallel import side_by_side, threads
+from pipeline.engine.ort import Feeds
+from pipeline.engine.parallel import shared_out, threads
 from pipeline.graph import Graph
 from pipeline.progress import track
 from pipeline.quant.calibration.derived import derivations, with_derived
 from pipeline.quant.calibration.layout import Layout
-from pipeline.quant.calibration.reach import Reach
 from pipeline.quant.calibration.statistics import Statistics
 from pipeline.quant.calibration.tally import Tally
-from pipeline.quant.calibration.views import View, handed_out, view_of
+from pipeline.quant.calibration.views import View, handed_out, laid_out, view_of
 from pipeline.quant.precision.placement import observed
 
 CEILING = 1 << 28  # bytes of watched tensors: of one run, and so of all threads at once
@@ -95,29 +90,18 @@ def _observed(
     first: int,
     ceiling: int,
 ) -> Statistics:
-    layout = Layout(views)
-    at_once = max(1, min(threads(), ceiling // (4 * layout.elements)))
-    values = layout.elements * len(feeds)
-    with ThreadPoolExecutor(1) as pool:  # setting up a session leaves Python to others
-        handed = list(handed_out(graph, views))
-        opened = pool.submit(watching_session, graph, handed, operators, values)
-        tally = Tally(layout)
-        reaches = [tally.reach() for _ in range(at_once)]
-        session = opened.result()
-    writers: SimpleQueue[tuple[Writer, Reach]] = SimpleQueue()
+    elements = sum(view.elements for view in views.values())
+    at_once = max(1, min(threads(), ceiling // (4 * elements)))
+    handed = list(handed_out(graph, views))
+    session, blocks = watching_session(graph, handed, operators, elements * len(feeds))
+    layout = Layout(laid_out(views, handed, blocks))
+    tally = Tally(layout)
     starts = layout.starts[:-1].tolist()
-    for reach in reaches:
-        buffer = np.empty(layout.elements, np.float32)
-        writers.put((session.writer(starts, buffer), reach))
 
-    def counted(numbered: tuple[int, Feeds]) -> None:
-        writer, reach = writers.get()
-        try:
-            tally.add(numbered[0], writer(numbered[1]), reach)
-        finally:
-            writers.put((writer, reach))
+    def counting() -> Callable[[tuple[int, Feeds]], None]:
+        write, reach = session.writer(starts, layout.buffer()), tally.reach()
+        return lambda numbered: tally.add(numbered[0], write(numbered[1]), reach)
 
     numbered = enumerate(track(feeds, "statistics", len(feeds)), first)
-    for _ in side_by_side(counted, numbered, at_once):
-        pass
+    shared_out([counting() for _ in range(at_once)], numbered)
     return tally.statistics()

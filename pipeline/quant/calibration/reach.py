@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pipeline.kernels.arrays import Int64
-from pipeline.quant.calibration.layout import Buffer, Layout
+from pipeline.quant.calibration.layout import Block, Buffer, Layout
 from pipeline.quant.calibration.statistics import Extremes
 
 ZERO = np.float32(0)  # added to -0 it makes plain zero
@@ -26,7 +26,7 @@ class Reach:
         ends = np.cumsum([0, *(len(block.rows) for block in self._blocks)]).tolist()
         self._places = [slice(*ends[index : index + 2]) for index in range(len(self._blocks))]
         self._own = Extremes(np.empty(ends[-1], np.float32), np.empty(ends[-1], np.float32))
-        self._seen: list[Extremes] = []  # by block, of its elements or of its parts
+        self._seen: list[Extremes] = []  # by block, of what is kept
 
     @property
     def used(self) -> bool:
@@ -35,10 +35,7 @@ class Reach:
     def add(self, buffer: Buffer) -> Extremes:
         """The extremes of each tensor of a sample, (tensors,); zero may be -0."""
         for index, (block, place) in enumerate(zip(self._blocks, self._places, strict=True)):
-            values = buffer[block.span]
-            each = Extremes(values, values)
-            if not block.small:
-                each = _reduced(each, block.parts)
+            each = _each(block, buffer[block.span])
             np.minimum.reduceat(each.low, block.tensors, out=self._own.low[place])
             np.maximum.reduceat(each.high, block.tensors, out=self._own.high[place])
             self._see(index, each)
@@ -54,9 +51,37 @@ class Reach:
 
     def of_parts(self) -> Extremes:
         """The extremes of every part of the layout, over all samples."""
-        pairs = zip(self._blocks, self._seen, strict=True)
-        found = [_reduced(seen, b.parts) if b.small else seen for b, seen in pairs]
+        found = [_of_parts(b, seen) for b, seen in zip(self._blocks, self._seen, strict=True)]
         return plain(_joined(found))
+
+
+def _each(block: Block, values: Buffer) -> Extremes:
+    """Of the values of a block, what is kept."""
+    if block.kind == "small":
+        return Extremes(values, values)
+    if block.kind == "large":
+        return _reduced(Extremes(values, values), block.parts)
+    size = sum(kept.size for kept in block.kept)
+    found = Extremes(np.empty(size, np.float32), np.empty(size, np.float32))
+    start = end = 0
+    for groups, depth, width in block.folds:
+        whole, own = groups * depth * width, slice(end, end + groups * width)
+        rows = values[start : start + whole].reshape(groups, depth, width)
+        np.minimum.reduce(rows, 1, out=found.low[own].reshape(groups, width))
+        np.maximum.reduce(rows, 1, out=found.high[own].reshape(groups, width))
+        start, end = start + whole, own.stop
+    return found
+
+
+def _of_parts(block: Block, seen: Extremes) -> Extremes:
+    """The extremes of every part of a block, of what is kept of it."""
+    if block.kind == "large":
+        return seen
+    found = []
+    for kept, start in zip(block.kept, block.tensors.tolist(), strict=True):
+        low, high = (side[start : start + kept.size].reshape(kept[:3]) for side in seen)
+        found.append(Extremes(low.min(axis=1).ravel(), high.max(axis=1).ravel()))
+    return _joined(found)
 
 
 def _reduced(x: Extremes, starts: Int64) -> Extremes:

@@ -17,8 +17,10 @@ padding is not like the rest: of their elements those of one channel out of s ar
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
@@ -38,10 +40,12 @@ Shape = tuple[int, ...]
 @dataclass(frozen=True)
 class View:
     """A tensor of `shape`, and what is handed out of it: arrays of the shapes of `pieces`, of
-    which the last shows how its values are spread and all of them together how far."""
+    which the last shows how its values are spread and all of them together how far. `block`
+    channels lie side by side in them: (n, c / block, h, w, block)."""
 
     shape: Shape
     pieces: tuple[Shape, ...]
+    block: int = 1
 
     @property
     def elements(self) -> int:
@@ -78,7 +82,13 @@ def spread(cells: int, k: int) -> Int64:
 
 def counted(view: View, enough: int) -> Int64:
     """Which elements of the last piece are counted, as places in it: `enough` or somewhat more, or
-    all there are."""
+    all there are. They are the same ones however channels lie."""
+    piece = view.pieces[-1]
+    places = _counted(view, enough)
+    return places if view.block == 1 else np.sort(_side_by_side(places, piece, view.block))
+
+
+def _counted(view: View, enough: int) -> Int64:
     piece = view.pieces[-1]
     if len(view.pieces) == 1:
         return _some(math.prod(piece), enough)
@@ -91,7 +101,16 @@ def counted(view: View, enough: int) -> Int64:
     return places[_some(len(places), enough)]
 
 
+def _side_by_side(places: Int64, piece: Shape, block: int) -> Int64:
+    """Where these elements lie in blocks of channels."""
+    channel, pixel = np.divmod(places, piece[2] * piece[3])
+    group, lane = np.divmod(channel, block)  # of all images: blocks are full
+    return (group * piece[2] * piece[3] + pixel) * block + lane
+
+
+@lru_cache
 def _some(elements: int, enough: int) -> Int64:
+    """Many tensors of a model are of one size."""
     k = max(1, elements // enough)
     cells = elements // k
     return np.arange(cells) * k + spread(cells, k)
@@ -112,3 +131,15 @@ def handed_out(graph: Graph, views: Mapping[str, View]) -> Iterator[str | Made]:
         yield Made(graph.free_name(f"{name}.largest"), "GlobalMaxPool", name)
         grid = {"kernel_shape": [1, 1], "strides": [step, step]}
         yield Made(graph.free_name(f"{name}.some"), "MaxPool", name, grid)
+
+
+def laid_out(
+    views: Mapping[str, View], handed: Iterable[str | Made], blocks: Mapping[str, int]
+) -> dict[str, View]:
+    """The views of what is `handed` out, where some of that is in `blocks` of channels."""
+    names = (one if isinstance(one, str) else one.name for one in handed)
+    found = {}
+    for name, view in views.items():
+        *_, last = islice(names, len(view.pieces))  # before it, at most one value a channel
+        found[name] = replace(view, block=blocks.get(last, 1))
+    return found
