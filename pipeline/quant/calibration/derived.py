@@ -14,7 +14,7 @@ function of this kind may have, where l <= t <= h.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -193,19 +193,24 @@ def _images(
     once, for the middles of the bins and for all extremes."""
     middles, often = _middles(h)
     x, often = np.concatenate([middles, [h.low, h.high]]), np.concatenate([often, [0, 0]])
-    given = [samples] if channels is None else [samples, channels]
-    asked = np.concatenate([x, *(side for extremes in given for side in extremes)])
+    given = samples if channels is None else _behind(samples, channels)
+    asked = np.concatenate([x, given.low, given.high])
     answers: dict[Callable[[Floats], Floats], Floats] = {}
     found = {}
     for name, how in hows.items():
         if how.f not in answers:
             answers[how.f] = how.f(asked)
         y = asked * answers[how.f] if how.gated else answers[how.f]
-        at = np.split(y, np.cumsum([len(x), *(len(e.low) for e in given for _ in e)])[:-1])
-        tensor, turns = _image(h, x, at[0], often, tables[name])
-        ends = [_extremes(e, (at[2 * i + 1], at[2 * i + 2]), turns) for i, e in enumerate(given)]
-        found[name] = Image(tensor, ends[0], ends[1] if len(ends) > 1 else None)
+        tensor, turns = _image(h, x, y[: len(x)], often, tables[name])
+        low, high = _extremes(given, np.split(y[len(x) :], 2), turns)
+        own = len(samples.low)
+        of_channels = None if channels is None else Extremes(low[own:], high[own:])
+        found[name] = Image(tensor, Extremes(low[:own], high[:own]), of_channels)
     return found
+
+
+def _behind(a: Extremes, b: Extremes) -> Extremes:
+    return Extremes(np.concatenate([a.low, b.low]), np.concatenate([a.high, b.high]))
 
 
 def _image(
@@ -221,11 +226,11 @@ def _image(
     return Histogram(exponent, counts, low, high, h.count), turns
 
 
-def _extremes(given: Extremes, ends: tuple[Floats, Floats], turns: Floats) -> Extremes:
+def _extremes(given: Extremes, ends: Sequence[Floats], turns: Floats) -> Extremes:
     """Those of f over the intervals `given`, from f at their ends."""
     low, high = np.minimum(*ends), np.maximum(*ends)
     for t, y in turns:
         inside = (given.low <= t) & (t <= given.high)
-        low = np.where(inside, np.minimum(low, y), low)
-        high = np.where(inside, np.maximum(high, y), high)
+        np.minimum(low, y, out=low, where=inside)
+        np.maximum(high, y, out=high, where=inside)
     return Extremes(low.astype(np.float32), high.astype(np.float32))
