@@ -39,8 +39,8 @@ from pipeline.quant.recovery.switches import (
     left_open,
     switched_on,
 )
-from pipeline.quant.search.bench import Bench, ground
-from pipeline.quant.search.methods import as_found, candidates, mixed, plain
+from pipeline.quant.search.bench import Bench, ground, remade
+from pipeline.quant.search.methods import candidates, mixed, plain
 from pipeline.quant.search.recipe import Recipe
 from pipeline.quant.search.trials import SYMMETRIC, also_wide, best_method, best_switches, standing
 from pipeline.targets.target import Target
@@ -79,32 +79,26 @@ def recipe(
         raise ProjectError("no samples to calibrate with", Route("calibration.method"), hint)
     target = with_scheme(target, quantization.scheme)
     operators = declared(custom_operators, sources)
-    bench = Bench(optimized_float, samples, operators, target, quantization)
-    return _found(bench, statistics, calibration, _schemes(calibration, target))
+    bench = Bench(optimized_float, samples, operators, target, quantization, calibration)
+    return _found(bench, statistics, _schemes(calibration, target))
 
 
-def _found(
-    bench: Bench, statistics: Statistics, calibration: Calibration, schemes: Sequence[bool]
-) -> Recipe:
+def _found(bench: Bench, statistics: Statistics, schemes: Sequence[bool]) -> Recipe:
+    calibration = bench.calibration
     switches = switched_on(bench.quantization, calibration)
     if not _is_search(calibration):
         stood = ground(bench, bench.samples, statistics, switches)
         by_method = mixed if calibration.method == "mix" else plain
         made = by_method(stood.graph, stood.statistics, calibration, schemes[0])
         return standing(made, switches, stood, bench)
-    best = _searched(bench, switches, calibration, schemes)
-    calibration = as_found(calibration, best)
+    best = _searched(bench, switches, schemes)
     stood = ground(bench, bench.samples, statistics, best.switches)
-    made = plain(stood.graph, stood.statistics, calibration, best.symmetric)
-    # The nodes for int16 are those that were tried; the ranges, weights and biases follow more.
-    return replace(best, ranges=made.ranges, int16_ranges=made.int16_ranges, factors=stood.factors)
+    return remade(best, stood, calibration)
 
 
-def _searched(
-    bench: Bench, switches: tuple[str, ...], calibration: Calibration, schemes: Sequence[bool]
-) -> Recipe:
+def _searched(bench: Bench, switches: tuple[str, ...], schemes: Sequence[bool]) -> Recipe:
     """The best, of the samples it is shown."""
-    stood = bench.ground(switches)
+    calibration, stood = bench.calibration, bench.ground(switches)
     every = candidates(stood.graph, stood.statistics, calibration, schemes[0])
     tried = [standing(found, switches, stood, bench) for found in every]
     names = left_open(bench.quantization)
@@ -116,7 +110,7 @@ def _searched(
     early = [name for name in EARLY if name in names]
     late = [name for name in names if name not in (WIDENING, *EARLY)]
     rest = [*(SYMMETRIC for _ in schemes[1:]), *early, *late]
-    return best_switches(best_method(tried, bench, first), rest, bench, calibration)
+    return best_switches(best_method(tried, bench, first), rest, bench)
 
 
 def _is_search(calibration: Calibration) -> bool:

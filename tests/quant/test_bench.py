@@ -1,15 +1,19 @@
 """The bench: recipes are judged by samples that nothing follows, each graph once."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from pipeline.custom.operators import NO_OPERATORS
 from pipeline.data.samples import Samples
+from pipeline.engine.mixed import float_session
 from pipeline.graph import parse_text
 from pipeline.kernels.measure import cosine
 from pipeline.project.sections import Calibration
 from pipeline.quant.qdq.insert import DEFAULT
-from pipeline.quant.search.bench import SHOWN, Bench, held_out
+from pipeline.quant.search.bench import SHOWN, Bench, held_out, turns
+from pipeline.quant.search.closeness import Yardstick
 from pipeline.quant.search.methods import plain
 from pipeline.targets.reader import read_target
 
@@ -27,6 +31,52 @@ def test_what_is_tried_follows_no_sample_that_judges_it():
     _, statistics, _ = outlier.ground(())
     assert statistics.tensors["x"].high == 14.0
     assert sorted({*outlier.shown.names, *(NAMES[n] for n in held_out(16))}) == sorted(NAMES)
+
+
+@pytest.mark.parametrize("count", [1, 7, 8, 9, 31, 63, 64, 100, 1000])
+def test_halves_take_turns_where_samples_are_few_but_do_not_all_judge_already(count):
+    first, *others = turns(count)
+    assert first.judges == tuple(held_out(count))
+    assert len(others) == (8 <= count < 64)
+    for shown, judges in (first, *others):
+        assert count < 8 or not {*shown} & {*judges}
+        assert {*shown, *judges} <= {*range(count)}
+    if others:
+        assert sorted(judge for turn in (first, *others) for judge in turn.judges) == [
+            *range(count)
+        ]
+
+
+@pytest.mark.parametrize("switches", [(), ("migrate", "round_weights", "bias_correction")])
+def test_a_figure_over_two_turns_is_that_of_what_either_half_makes(switches):
+    graph = parse_text("""a (float[1,2,4,4] x) => (float[1,2,4,4] y)
+        <float[2,2,1,1] w = {1.0,-2.0,0.5,3.0}, float[2,2,1,1] v = {0.3,-0.2,0.1,0.7}>
+        { c = Conv(x, w)  r = Relu(c)  y = Conv(r, v) }""").with_shapes()
+    rng = np.random.default_rng(0)
+    noise = rng.normal(size=(16, 2, 4, 4)) * np.array([1.0, 9.0]).reshape(2, 1, 1)
+    tried = bench(noise.__getitem__, graph=graph)
+
+    def made_of(turn):
+        stood = tried.ground(switches, turn)
+        found = plain(stood.graph, stood.statistics, Calibration("max"), False)
+        return replace(found, switches=switches, factors=stood.factors)
+
+    def answers(model, numbers):
+        session = float_session(model)
+        return [session.run(None, tried.samples.read(number)) for number in numbers]
+
+    first, second = tried.turns
+    models = [tried.model(made_of(turn), turn) for turn in (first, second)]
+    assert models[0].to_bytes() != models[1].to_bytes()
+    alone = [
+        Yardstick(answers(graph, turn.judges)).figure(answers(model, turn.judges))
+        for turn, model in zip(tried.turns, models, strict=True)
+    ]
+    order = [*first.judges, *second.judges]
+    both = [*answers(models[0], first.judges), *answers(models[1], second.judges)]
+    figure = tried.figure(made_of(first))
+    assert figure == Yardstick(answers(graph, order)).figure(both)
+    assert figure.close.all not in {one.close.all for one in alone}
 
 
 def test_of_many_samples_few_are_shown():
@@ -47,9 +97,11 @@ def test_a_graph_that_was_tried_is_not_run_again():
 def test_a_distribution_is_judged_before_its_softmax_and_told_behind_it():
     graph = parse_text("""a (float[1,4] x) => (float[1,4] y, float[1,4] z)
         { r = Relu(x)  y = Softmax(r)  z = Relu(r) }""").with_shapes()
-    tried = bench(lambda index: [index, 5, 1, 9 - index / 2], graph=graph)
+    names = tuple(map(str, range(64)))
+    tried = bench(lambda index: [index / 4, 5, 1, 9 - index / 8], names, graph)
     recipe = plain(graph, tried.ground(()).statistics, Calibration("max"), False)
     meant, made = tried.meant, tried.answers(tried.model(recipe))
+    assert len(meant) == len(held_out(64))
     by_output = [
         cosine(*(np.stack([sample[index] for sample in some]) for some in (meant, made)))
         for index in range(2)

@@ -12,6 +12,10 @@ but others, at most SHOWN. A range that has seen a sample cuts nothing off it, a
 every channel just fit its range looks the better for that, though what comes later does not fit. Of
 what YuNet loses on ara240 by `max`, `migrate` gives back 28 % where the ranges know the samples,
 and 4 % where they do not. What is chosen is then made of all samples.
+
+Where that are fewer than MOST, the halves take turns: the recipe is made of the samples held out
+too, and judged by the others, and the figure is taken over both turns. Ranges that follow eight
+samples, or sixteen, may be lucky with as many others.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import NamedTuple
 
 from pipeline import digest
@@ -28,14 +33,14 @@ from pipeline.data.samples import Samples
 from pipeline.engine.mixed import float_session
 from pipeline.engine.parallel import side_by_side
 from pipeline.graph import Graph, Value, attribute, producer, shape
-from pipeline.project.sections import Quantization
+from pipeline.project.sections import Calibration, Quantization
 from pipeline.quant.calibration.observe import observe
 from pipeline.quant.calibration.statistics import Statistics
 from pipeline.quant.precision.layers import DQ, Q
 from pipeline.quant.recovery.rescale import Factors, rescaled
 from pipeline.quant.recovery.switches import BIAS, RESCALES, recovered, rescaling
 from pipeline.quant.search.closeness import Answers, Figure, Yardstick
-from pipeline.quant.search.methods import calibrated_with
+from pipeline.quant.search.methods import as_found, calibrated_with, plain
 from pipeline.quant.search.recipe import Recipe
 from pipeline.targets.target import Target
 
@@ -43,6 +48,7 @@ FEW = 8
 MOST = 32
 SHOWN = 128
 SOFTMAX = ("Softmax", "LogSoftmax")
+PLAIN = Calibration()
 
 
 class Told(NamedTuple):
@@ -51,6 +57,14 @@ class Told(NamedTuple):
 
     read: Answers
     distributions: Answers
+
+
+class Turn(NamedTuple):
+    """The numbers of the samples that ranges, weights and biases follow while it is searched, and
+    of those that judge what comes of it."""
+
+    shown: tuple[int, ...]
+    judges: tuple[int, ...]
 
 
 class Ground(NamedTuple):
@@ -63,20 +77,22 @@ class Ground(NamedTuple):
 
 @dataclass(frozen=True)
 class Bench:
-    """What is tried runs here; `target` has the grids of the project's scheme."""
+    """What is tried runs here; `target` has the grids of the project's scheme. Recipes come by the
+    `calibration`, of the samples shown in the first turn."""
 
     graph: Graph
     samples: Samples
     operators: Operators
     target: Target
     quantization: Quantization
+    calibration: Calibration = PLAIN
 
     def figure(self, recipe: Recipe) -> Figure:
-        """Over the samples held out. A graph that was tried before is not run again."""
-        made = self.model(recipe)
-        key = digest.of_bytes(made.to_bytes())
+        """Over the samples held out. What was tried before is not run again."""
+        models = [self.model(self._in_turn(recipe, turn), turn) for turn in self.turns]
+        key = digest.of_document([digest.of_bytes(model.to_bytes()) for model in models])
         if key not in self._figures:
-            told, (answers, ends) = self._told(made), self._yardsticks
+            told, (answers, ends) = self._told(models), self._yardsticks
             figure = answers.figure(told.read)
             self._figures[key] = replace(figure, distributions=ends.cosine(told.distributions))
         return self._figures[key]
@@ -85,74 +101,97 @@ class Bench:
     def _figures(self) -> dict[str, Figure]:
         return {}
 
-    def model(self, recipe: Recipe) -> Graph:
-        """The calibrated graph that the recipe makes."""
+    def _in_turn(self, recipe: Recipe, turn: Turn) -> Recipe:
+        """As it is made of the samples shown there."""
+        if turn == self.turns[0]:
+            return recipe
+        return remade(recipe, self.ground(recipe.switches, turn), self.calibration)
+
+    def model(self, recipe: Recipe, turn: Turn | None = None) -> Graph:
+        """The calibrated graph that the recipe makes, in the first turn where none is said."""
+        turn = turn or self.turns[0]
         real = rescaled(self.graph, recipe.factors)
         made = calibrated_with(real, recipe, self.target, self.quantization)
         weights = tuple(name for name in recipe.switches if name != BIAS)
         key = digest.of_document([digest.of_bytes(made.to_bytes()), weights])
-        if key not in self._latest:  # rounding takes longest: biases go on from its result
-            self._latest.clear()
-            self._latest[key] = self._recovered(real, made, weights)
-        found = self._latest[key]
-        return self._recovered(real, found, (BIAS,)) if BIAS in recipe.switches else found
+        latest, found = self._latest.get(turn, ("", made))
+        if latest != key:  # rounding takes longest: biases go on from its result
+            found = self._recovered(real, made, weights, turn)
+            self._latest[turn] = key, found
+        return self._recovered(real, found, (BIAS,), turn) if BIAS in recipe.switches else found
 
     @cached_property
-    def _latest(self) -> dict[str, Graph]:
+    def _latest(self) -> dict[Turn, tuple[str, Graph]]:
         return {}
 
-    def _recovered(self, real: Graph, made: Graph, switches: Sequence[str]) -> Graph:
-        scheme = self.target.weights
-        return recovered(real, made, switches, self.shown, scheme, self.operators)
+    def _recovered(self, real: Graph, made: Graph, switches: Sequence[str], turn: Turn) -> Graph:
+        shown = self._some(turn.shown)
+        return recovered(real, made, switches, shown, self.target.weights, self.operators)
 
     @cached_property
+    def turns(self) -> tuple[Turn, ...]:
+        return turns(len(self.samples))
+
+    @property
     def shown(self) -> Samples:
-        """Those that ranges, weights and biases follow while it is searched."""
-        count = len(self.samples)
-        judges = held_out(count)
-        others = [n for n in range(count) if n not in judges] or list(judges)
-        return _some(self.samples, others[:: -(-len(others) // SHOWN)])
+        """In the first turn."""
+        return self._some(self.turns[0].shown)
 
-    def ground(self, switches: Sequence[str]) -> Ground:
-        """Of what is shown."""
+    def ground(self, switches: Sequence[str], turn: Turn | None = None) -> Ground:
+        """Of what is shown, in the first turn where none is said."""
+        turn = turn or self.turns[0]
         moved = tuple(name for name in switches if name in RESCALES)
-        if moved not in self._grounds:
-            self._grounds[moved] = ground(self, self.shown, self._statistics, moved)
-        return self._grounds[moved]
+        if (turn, moved) not in self._grounds:
+            shown = self._some(turn.shown)
+            if moved:
+                measured = self.ground((), turn).statistics
+            else:
+                measured = observe(self.graph, shown, self.operators)
+            self._grounds[turn, moved] = ground(self, shown, measured, moved)
+        return self._grounds[turn, moved]
 
     @cached_property
-    def _grounds(self) -> dict[tuple[str, ...], Ground]:
+    def _grounds(self) -> dict[tuple[Turn, tuple[str, ...]], Ground]:
         return {}
-
-    @cached_property
-    def _statistics(self) -> Statistics:
-        return observe(self.graph, self.shown, self.operators)
 
     @cached_property
     def meant(self) -> Answers:
         """Those of the float model."""
         return self.answers(self.graph)
 
+    def answers(self, graph: Graph) -> Answers:
+        """Of any graph with the model's inputs, to the samples held out in the first turn."""
+        return self._answers(graph, self.turns[0])
+
+    def _answers(self, graph: Graph, turn: Turn) -> Answers:
+        session = float_session(graph, self.operators)
+        judges = self._some(turn.judges)
+        return list(side_by_side(lambda feed: session.run(None, feed), judges))
+
     @cached_property
     def _yardsticks(self) -> tuple[Yardstick, Yardstick]:
-        read, distributions = self._told(self.graph)
+        read, distributions = self._told([self.graph] * len(self.turns))
         return Yardstick(read), Yardstick(distributions)
 
-    def _told(self, graph: Graph) -> Told:
+    def _told(self, graphs: Sequence[Graph]) -> Told:
+        """Of a graph for each turn, turn after turn."""
+        by_turn = [self._told_in(*each) for each in zip(graphs, self.turns, strict=True)]
+        read, distributions = zip(*by_turn, strict=True)
+        return Told([*chain(*read)], [*chain(*distributions)])
+
+    def _told_in(self, graph: Graph, turn: Turn) -> Told:
         watched = graph.copy()
         ends = [str(value.name) for value in watched.outputs]
         read = [str(_read_by_softmax(value).name) for value in watched.outputs]
         behind = [name for name in ends if name not in read]
         names = list(dict.fromkeys([*read, *behind]))
         watched.expose(names)
-        made = [dict(zip(names, sample, strict=True)) for sample in self.answers(watched)]
+        made = [dict(zip(names, each, strict=True)) for each in self._answers(watched, turn)]
         return Told(*([[one[name] for name in some] for one in made] for some in (read, behind)))
 
-    def answers(self, graph: Graph) -> Answers:
-        """Of any graph with the model's inputs, to the samples held out."""
-        session = float_session(graph, self.operators)
-        judges = _some(self.samples, held_out(len(self.samples)))
-        return list(side_by_side(lambda feed: session.run(None, feed), judges))
+    def _some(self, numbers: Sequence[int]) -> Samples:
+        names = tuple(self.samples.names[number] for number in numbers)
+        return Samples(names, lambda index: self.samples.read(numbers[index]))
 
 
 def ground(
@@ -165,6 +204,25 @@ def ground(
         return Ground(bench.graph, statistics, {})
     graph = rescaled(bench.graph, factors)
     return Ground(graph, observe(graph, samples, operators), factors)
+
+
+def remade(recipe: Recipe, stood: Ground, calibration: Calibration) -> Recipe:
+    """The same on other ground. The nodes and tensors for int16 stay those that were tried; the
+    ranges follow the samples there."""
+    said = as_found(calibration, recipe)
+    made = plain(stood.graph, stood.statistics, said, recipe.symmetric)
+    return replace(
+        recipe, ranges=made.ranges, int16_ranges=made.int16_ranges, factors=stood.factors
+    )
+
+
+def turns(count: int) -> tuple[Turn, ...]:
+    """Of so many samples."""
+    judges = tuple(held_out(count))
+    others = tuple(n for n in range(count) if n not in judges) or judges
+    shown = others[:: -(-len(others) // SHOWN)]
+    first = Turn(shown, judges)
+    return (first, Turn(judges, others)) if FEW <= count < 2 * MOST else (first,)
 
 
 def held_out(count: int) -> range:
@@ -192,8 +250,3 @@ def _read_by_softmax(answer: Value) -> Value:
     dims = shape(answer)
     is_one = math.prod(dims) == dims[attribute(maker, "axis", -1)]
     return maker.inputs[0] if is_one else answer
-
-
-def _some(samples: Samples, numbers: Sequence[int]) -> Samples:
-    names = tuple(samples.names[number] for number in numbers)
-    return Samples(names, lambda index: samples.read(numbers[index]))

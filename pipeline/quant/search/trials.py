@@ -26,7 +26,6 @@ from itertools import product
 from typing import NamedTuple
 
 from pipeline.progress import track
-from pipeline.project.sections import Calibration
 from pipeline.quant.calibration.uneven import proposed
 from pipeline.quant.recovery.rescale import Factors
 from pipeline.quant.recovery.switches import (
@@ -37,9 +36,8 @@ from pipeline.quant.recovery.switches import (
     WIDENING_ANSWERS,
     WIDENING_SENSITIVE,
 )
-from pipeline.quant.search.bench import Bench, Ground
+from pipeline.quant.search.bench import Bench, Ground, remade
 from pipeline.quant.search.closeness import Figure
-from pipeline.quant.search.methods import as_found, plain
 from pipeline.quant.search.recipe import Recipe, Trial
 from pipeline.quant.search.sensitive import sensitive
 from pipeline.quant.search.tail import wide_tail
@@ -102,19 +100,16 @@ def best_method(candidates: Sequence[Recipe], bench: Bench, then: Sequence[str] 
     return Best(replace(best.recipe, trials=tuple(trials)), best.figure)
 
 
-def best_switches(
-    best: Best, names: Sequence[str], bench: Bench, calibration: Calibration
-) -> Recipe:
+def best_switches(best: Best, names: Sequence[str], bench: Bench) -> Recipe:
     """`best` with those of the switches that bring the answers closer, one after the other."""
     found, figure = best
-    calibration = as_found(calibration, found)
     for name in track(names, "recipe", len(names)):
         if name in found.switches:
             continue
         tried = _with_switch(found, name)
         if name in REMADE:
             stood = bench.ground(tried.switches)
-            plainly = plain(stood.graph, stood.statistics, calibration, tried.symmetric)
+            plainly = remade(replace(tried, wide=(), sensitive=()), stood, bench.calibration)
             tried = standing(plainly, tried.switches, stood, bench)
             if _laid(tried) == _laid(found):
                 continue  # no channels can be rescaled, or are that uneven
