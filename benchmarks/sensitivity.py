@@ -21,6 +21,8 @@ two cores with nothing else to do:
     resnet8      4.7 (71)  6.9 5.6      3.3 (10)  4.7 3.8      3.8 (5.7)  6.4 4.5
     mobilenet    8.7 (47)   10 7.8      5.4 (9.2) 6.6 5.1      4.6 (5.0)  5.4 4.4
     squeezenet   6.9 (16)  8.9 7.9      3.9 (4.6) 4.6 3.9
+    ultraface     17 (65)   20  15
+    yolox         38 (105)  52  36
 
 (of 100 before the borders lay where least crosses). On the clock it changes from run to run:
 resnet8 of 16 samples 3.6 to 5.8 beside a plain script, squeezenet 4.3 to 4.6.
