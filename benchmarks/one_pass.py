@@ -30,8 +30,9 @@ Measured on two cores with nothing else to do, 100 samples:
 Other runs with set-up: vww 2.36 and 2.47 (wall 2.45 and 2.42), yolox 2.41 and 2.45 (2.80 and 2.89),
 yunet 2.34 and 2.40 (2.55 and 2.57); resnet8 in a row on the clock 2.15 and 2.47. vww's float passes
 take 30 ms of CPU; a fifth of what statistics take is the same for one sample and for a thousand.
-What yolox waits for beyond its CPU is what one thread does alone: the session that hands out blocks
-of channels is rewritten and read, .12 of .84 s, and what its SiLUs and Concats make is derived, .12.
+What yolox waits for beyond its CPU is what one thread does alone: the session that hands out
+blocks of channels is rewritten and read, .12 of .84 s, and what SiLUs and Concats make is derived,
+.12.
 
 NumPy counts a value in 4 ns, a loop that numba compiled in 1. But to import numba and to load that
 loop, compiled before, takes .6 s of CPU: as much as 200 million values save, ten times those that
