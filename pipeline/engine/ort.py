@@ -27,7 +27,7 @@ import numpy as np
 
 from pipeline.engine.port import Port
 from pipeline.errors import GraphError
-from pipeline.graph import PROBED, hasty, probe
+from pipeline.graph import REORDERED, hasty, reordering
 from pipeline.graph.loops import ending, endless, too_long
 from pipeline.late import when_used
 
@@ -142,10 +142,10 @@ def hasty_session(model: bytes) -> tuple[OrtSession, Blocks]:
 def _channels_of_a_block() -> int:
     """How many onnxruntime's convolutions lay side by side on this processor, 1 where none."""
     try:
-        session = OrtSession(probe(), fusion="done")
+        session = OrtSession(reordering(), fusion="done")
     except GraphError:
         return 1
-    counting = np.arange(math.prod(PROBED), dtype=np.float32).reshape(PROBED)
+    counting = np.arange(math.prod(REORDERED), dtype=np.float32).reshape(REORDERED)
     (answer,) = session.run(None, {"x": counting})
     begin = answer[0, :, 0, 0]
     return int(np.count_nonzero(begin == np.arange(len(begin))))

@@ -8,7 +8,7 @@ quantizes, runs or stores.
 import pipeline.graph.late  # noqa: F401  # before anything else imports onnx-ir
 
 # isort: split
-from pipeline.graph.blocked import PROBED, probe
+from pipeline.graph.blocked import REORDERED, reordering
 from pipeline.graph.branches import inline
 from pipeline.graph.build import Building, Tensor
 from pipeline.graph.graph import Graph, Node, Value
@@ -40,7 +40,7 @@ from pipeline.graph.upgrade import upgraded
 from pipeline.graph.written import Piece, Written, needed
 
 __all__ = [
-    "PROBED",
+    "REORDERED",
     "Beside",
     "Building",
     "Graph",
@@ -77,10 +77,10 @@ __all__ = [
     "parse",
     "parse_text",
     "part",
-    "probe",
     "producer",
     "reads",
     "renumber",
+    "reordering",
     "shape",
     "tell",
     "told",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import onnx
 
 DOMAIN = "com.microsoft.nchwc"
-PROBED = (1, 64, 1, 2)  # channels enough for more than one block of any processor
+REORDERED = (1, 64, 1, 2)  # channels enough for more than one block of any processor
 
 
 def blocks_handed_out(graph: onnx.GraphProto, block: int) -> frozenset[str]:
@@ -38,14 +38,14 @@ def _fills(node: onnx.NodeProto, block: int) -> bool:
     return given["channels"] % block == 0 and not given.get("channels_last", 0)
 
 
-def probe() -> bytes:
-    """A model that lays out anew x, float32 of the shape PROBED. Fed 0, 1, 2 ... it answers with
+def reordering() -> bytes:
+    """A model that lays out anew x, float32 of the shape REORDERED. Fed 0, 1, 2 ... it answers with
     rows, of which as many begin with their own number as there are channels in a block."""
     kind = onnx.TensorProto.FLOAT
     node = onnx.helper.make_node(
-        "ReorderOutput", ["x"], ["y"], domain=DOMAIN, channels=PROBED[1], channels_last=0
+        "ReorderOutput", ["x"], ["y"], domain=DOMAIN, channels=REORDERED[1], channels_last=0
     )
-    x, y = (onnx.helper.make_tensor_value_info(name, kind, PROBED) for name in "xy")
+    x, y = (onnx.helper.make_tensor_value_info(name, kind, REORDERED) for name in "xy")
     opsets = [onnx.helper.make_opsetid("", 13), onnx.helper.make_opsetid(DOMAIN, 1)]
-    graph = onnx.helper.make_graph([node], "probe", [x], [y])
+    graph = onnx.helper.make_graph([node], "reordering", [x], [y])
     return onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()

@@ -1,5 +1,7 @@
 """A session that hands out what it makes on the way, whichever way it is set up."""
 
+import platform
+
 import numpy as np
 import pytest
 
@@ -46,7 +48,8 @@ def test_neither_the_order_of_its_nodes_nor_blocks_of_channels_change_a_bit(grap
     assert list(found) == list(expected) == ["r", "some", "d", "e"]
     assert [a.tobytes() for a in found.values()] == [b.tobytes() for b in expected.values()]
     assert not none
-    assert not blocks.keys() & {"d", "e"}  # of 20 channels, which fill no number of blocks
+    # d and e have 20 channels, which fill no number of blocks.
+    assert blocks.keys() == ({"r", "some"} if blocks or platform.machine() == "x86_64" else set())
     assert set(blocks.values()) <= {8, 16}  # as wide as the processor's registers
 
 

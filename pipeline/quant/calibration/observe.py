@@ -18,6 +18,7 @@ from pipeline.custom.operators import NO_OPERATORS, Operators
 from pipeline.engine.mixed import watching_session
 from pipeline.engine.ort import Feeds
 from pipeline.engine.parallel import shared_out, threads
+from pipeline.errors import StageError
 from pipeline.graph import Graph
 from pipeline.progress import track
 from pipeline.quant.calibration.derived import derivations, with_derived
@@ -49,12 +50,18 @@ def observe(
     """The statistics of every observed tensor of `graph` over `feeds`, samples from number
     `first` on.
 
-    Raises StageError when the model makes NaN or infinity, which no range can hold.
+    Raises StageError when the model makes NaN or infinity, which no range can hold, or a tensor
+    without a value, which has none.
     """
     names = observed(graph)
     derived = derivations(graph, names)
     values = graph.values()
     views = {name: view_of(values[name]) for name in names if name not in derived}
+    for name, view in views.items():
+        if not view.elements:
+            shape = list(view.shape)
+            hint = "cut it out of the model: nothing is computed with it"
+            raise StageError(f"`{name}` holds no value, its shape is {shape}", hint=hint)
     found = Statistics({})
     for group in _groups(views, ceiling):
         part = _observed(graph, group, feeds, operators, first, ceiling)

@@ -13,7 +13,7 @@ every channel just fit its range looks the better for that, though what comes la
 what YuNet loses on ara240 by `max`, `migrate` gives back 28 % where the ranges know the samples,
 and 4 % where they do not. What is chosen is then made of all samples.
 
-Where that are fewer than MOST, the halves take turns: the recipe is made of the samples held out
+Where those are fewer than MOST, the halves take turns: the recipe is made of the samples held out
 too, and judged by the others, and the figure is taken over both turns. Ranges that follow eight
 samples, or sixteen, may be lucky with as many others.
 """
@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from typing import NamedTuple
@@ -48,7 +48,6 @@ FEW = 8
 MOST = 32
 SHOWN = 128
 SOFTMAX = ("Softmax", "LogSoftmax")
-PLAIN = Calibration()
 
 
 class Told(NamedTuple):
@@ -85,7 +84,7 @@ class Bench:
     operators: Operators
     target: Target
     quantization: Quantization
-    calibration: Calibration = PLAIN
+    calibration: Calibration = field(default_factory=Calibration)
 
     def figure(self, recipe: Recipe) -> Figure:
         """Over the samples held out. What was tried before is not run again."""
