@@ -1,13 +1,15 @@
 """Runs commands of npumake, each in a fork with limits; see runner.py.
 
-A line of JSON in is a request, a line out the answer. Nothing here starts a thread before the
-fork: the libraries make theirs in the child.
+A line of JSON in is a request, a line out the answer. All that a command would load first is
+loaded before the fork, but for what starts a thread: such libraries start theirs in the child.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
+import pkgutil
 import resource
 import signal
 import sys
@@ -17,8 +19,19 @@ from typing import Any
 
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
+import pipeline
 import pipeline.cli.main
-import pipeline.make.maker  # what a build imports when there is something to do
+
+ADAPTERS = "pipeline.compilers.adapters.scripts"  # other interpreters run them
+
+
+def loaded() -> None:
+    for module in pkgutil.walk_packages(pipeline.__path__, "pipeline."):
+        if not module.name.startswith(ADAPTERS):
+            importlib.import_module(module.name)
+    for late in ("jsonschema", "sympy", "pipeline.bundle.secure"):
+        dir(sys.modules[late])  # pipeline.late: executed when something is looked up
+    assert len(os.listdir("/proc/self/task")) == 1, "a fork has none of its parent's threads"
 
 
 def answered(request: dict[str, Any]) -> dict[str, Any]:
@@ -53,6 +66,7 @@ def _run(request: dict[str, Any], told: int) -> int:
 
 
 if __name__ == "__main__":
+    loaded()
     answers = os.dup(1)
     with os.fdopen(answers, "w") as stream:
         for line in sys.stdin:
