@@ -24,9 +24,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def keys_of(given: argparse.Namespace) -> Keys | None:
     """None where nothing is said of keys. Raises ProjectError."""
-    from pipeline.bundle.secure import Keys
-
     if given.vendor_certificate:
+        from pipeline.bundle.secure import Keys  # it brings the cryptography along
+
         files = (given.vendor_certificate, given.encryption_key, given.revocation_list)
         return Keys.read(*files)
     alone = {
