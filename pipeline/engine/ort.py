@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
@@ -68,10 +69,9 @@ class OrtSession:
 
     def __init__(self, model: bytes, threads: int = 1, fusion: Fusion = "integers") -> None:
         """More threads only for a model whose sums are exact, or where the last bit is nothing."""
-        options = _options(threads, fusion)
         model = ending(model)
         try:
-            self._session = _session(model, options)
+            self._session = _session(model, threads, fusion)
         except _refusals() as error:
             raise GraphError(f"onnxruntime refuses the model: {error}") from error
         self.inputs = tuple(Port(i.name, i.shape, i.type) for i in self._session.get_inputs())
@@ -175,26 +175,36 @@ def _rewritten(model: bytes, options: onnxruntime.SessionOptions) -> bytes:
         return file.read_bytes()
 
 
-def _options(threads: int, fusion: Fusion) -> onnxruntime.SessionOptions:
+def _options(
+    threads: int,
+    fusion: Fusion,
+    level: str = "ORT_ENABLE_ALL",
+    more: Mapping[str, str] = MappingProxyType({}),
+) -> onnxruntime.SessionOptions:
+    """With `more` entries than those of the fusion."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
-    # A thread that spins while it waits takes the core of whatever runs next.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    # int8 by int8 without VNNI: pairs of products would be cut off at 16 bits.
-    options.add_session_config_entry("session.x64quantprecision", "1")
-    if fusion == "floats":
-        options.add_session_config_entry("session.disable_quant_qdq", "1")
-    if fusion in ("none", "done"):
-        level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-        options.graph_optimization_level = level
+    entries = {
+        # A thread that spins while it waits takes the core of whatever runs next.
+        "session.intra_op.allow_spinning": "0",
+        # int8 by int8 without VNNI: pairs of products would be cut off at 16 bits.
+        "session.x64quantprecision": "1",
+        **({"session.disable_quant_qdq": "1"} if fusion == "floats" else {}),
+        **more,
+    }
+    for key, value in entries.items():
+        options.add_session_config_entry(key, value)
+    levels = onnxruntime.GraphOptimizationLevel
+    options.graph_optimization_level = getattr(levels, level)
     options.log_severity_level = 4  # what matters is raised, the rest is noise
     if fusion == "done":
         options.execution_order = onnxruntime.ExecutionOrder.PRIORITY_BASED
     return options
 
 
-# What a session is tried with, one way after the other: how far it is optimized, and its entries.
+# What a session is tried with, one way after the other: how far it is optimized, and its entries,
+# with those of the ways before.
 _WAYS: tuple[tuple[str, Mapping[str, str]], ...] = (
     ("ORT_ENABLE_ALL", {}),
     # Laying convolutions out in blocks, it loses an answer that an Add behind reads too.
@@ -206,21 +216,20 @@ _WAYS: tuple[tuple[str, Mapping[str, str]], ...] = (
 )
 
 
-def _session(model: bytes, options: onnxruntime.SessionOptions) -> onnxruntime.InferenceSession:
-    def opened() -> onnxruntime.InferenceSession:
+def _session(model: bytes, threads: int, fusion: Fusion) -> onnxruntime.InferenceSession:
+    def opened(level: str, entries: Mapping[str, str]) -> onnxruntime.InferenceSession:
+        options = _options(threads, fusion, level, entries)
         cpu = ["CPUExecutionProvider"]
         return onnxruntime.InferenceSession(model, options, providers=cpu, enable_fallback=0)
 
-    levels = onnxruntime.GraphOptimizationLevel
-    if options.graph_optimization_level != levels.ORT_ENABLE_ALL:
-        return opened()
+    if fusion in ("none", "done"):
+        return opened("ORT_DISABLE_ALL", {})
     refused: list[Exception] = []
-    for level, entries in _WAYS:
-        options.graph_optimization_level = getattr(levels, level)
-        for key, value in entries.items():
-            options.add_session_config_entry(key, value)
+    entries: dict[str, str] = {}
+    for level, more in _WAYS:
+        entries |= more
         try:
-            return opened()
+            return opened(level, entries)
         except _trouble() as error:
             refused.append(error)
     raise refused[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx
 import onnx_ir as ir
 
 from pipeline.errors import GraphError
@@ -71,7 +72,7 @@ def is_float(value: ir.Value | None) -> bool:
     return value is not None and value.dtype == ir.DataType.FLOAT
 
 
-def is_foreign(node: ir.Node) -> bool:
+def is_foreign(node: ir.Node | onnx.NodeProto) -> bool:
     """Whether the operator is none of those that ONNX or onnxruntime define."""
     return node.domain not in KNOWN_DOMAINS
 

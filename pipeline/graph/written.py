@@ -16,6 +16,7 @@ import onnx
 import onnx_ir as ir
 
 from pipeline.graph.graph import Graph
+from pipeline.graph.match import is_foreign
 from pipeline.graph.proto import bodies
 
 
@@ -103,7 +104,9 @@ class Written:
             output=[self._info(name, like.get(name, name)) for name in made],
         )
         graph.initializer.extend(_tensors(own))
-        graph.value_info.extend(self._info(name, of) for name, of in like.items())
+        # Of all others whoever reads the model finds the types as fast as it reads them.
+        foreign = (name for p in pieces if is_foreign(p.proto) for name in p.makes)
+        graph.value_info.extend(self._info(name, like[name]) for name in foreign)
         model = onnx.ModelProto(
             ir_version=self._model.ir_version, opset_import=self._model.opset_import, graph=graph
         )

@@ -22,6 +22,14 @@ def test_what_is_no_model_is_refused():
         OrtSession(b"no model")
 
 
+@pytest.mark.parametrize("fusion", ["integers", "floats"])
+def test_a_model_tried_in_every_way_prints_nothing(fusion, capfd):
+    unheard_of = parse_text("a (float[2] x) => (float[2] y) { y = Unheard(x) }").to_bytes()
+    with pytest.raises(GraphError, match="onnxruntime refuses the model"):
+        OrtSession(unheard_of, fusion=fusion)
+    assert capfd.readouterr() == ("", "")
+
+
 @pytest.mark.parametrize(
     "feeds", [{}, {"x": np.zeros(3, np.float32)}, {"x": np.zeros(2)}, {"w": np.zeros(2)}]
 )
