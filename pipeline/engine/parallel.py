@@ -29,9 +29,13 @@ def side_by_side(
 ) -> Iterator[R]:
     """compute(item) for each item, in order, `at_once` at a time, by default `threads()`.
 
-    At most twice as many results as threads are held: memory does not grow with the items.
+    At most twice as many results as threads are held: memory does not grow with the items. One at
+    a time needs no other thread.
     """
     workers = at_once or threads()
+    if workers == 1:
+        yield from map(compute, items)
+        return
     pending: deque[Future[R]] = deque()
     with ThreadPoolExecutor(workers) as pool:
         for item in items:

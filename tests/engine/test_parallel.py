@@ -19,6 +19,11 @@ def test_results_come_in_the_order_of_the_items_on_any_number_of_threads(workers
     ]
 
 
+def test_one_at_a_time_needs_no_other_thread():
+    here = [threading.current_thread()]
+    assert list(side_by_side(lambda _: threading.current_thread(), range(3), 1)) == here * 3
+
+
 def test_memory_does_not_grow_with_the_items(monkeypatch):
     monkeypatch.setenv("NPUMAKE_THREADS", "2")
     taken = []
