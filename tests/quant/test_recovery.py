@@ -173,6 +173,17 @@ def test_no_layer_is_shifted_any_more_however_many_lie_before_it(name):
         assert np.abs(mean - float_mean).max() < 0.05 * np.abs(float_mean).max(), layer.node.name
 
 
+@pytest.mark.parametrize(
+    "body", ["y = MatMul(x, w)", "y = Relu(x)", "c = Greater(x, x)  y = Where(c, x, x)"]
+)
+def test_where_nothing_has_a_bias_there_is_none_to_correct(body):
+    """A search tries it of every model."""
+    text = f"a (float[1,2] x) => (float[] y) <float[2,2] w = {{1.0,-2.0,0.5,3.0}}> {{ {body} }}"
+    graph = parse_text(f'<ir_version: 9, opset_import: ["" : 17]> {text}')
+    feeds = [{"x": np.array([[1.0, -0.5]], np.float32)}]
+    assert bias_corrected(graph, graph, feeds).to_bytes() == graph.copy().to_bytes()
+
+
 def means(graph, names):
     """Of each channel of the tensors named, over the samples."""
     watched = graph.copy()
