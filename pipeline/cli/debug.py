@@ -247,6 +247,7 @@ def _of_project(given: argparse.Namespace) -> Patient:
     from pipeline.custom.operators import declared
     from pipeline.data.samples import Samples
     from pipeline.debug.fed import fed
+    from pipeline.debug.functions import examined
     from pipeline.debug.sensitivity import Patient
     from pipeline.graph import Graph
 
@@ -259,7 +260,8 @@ def _of_project(given: argparse.Namespace) -> Patient:
     operators = declared(said, build.sources(place.comparison))
     data = given.data or Samples.load(build.artifact(build.plan.node(samples)))
     chosen = fed(data, graph, getattr(given, "data_num", None))
-    return _remembering(Patient(graph, chosen, operators), build.memory, given.jobs)
+    patient = examined(Patient(graph, chosen, operators))
+    return _remembering(patient, build.memory, given.jobs)
 
 
 def _remembering(patient: Patient, memory: Memory, jobs: int | None) -> Patient:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
@@ -50,9 +51,12 @@ def curves(
 
 
 def averaged(curve: Mapping[str, float]) -> dict[str, float]:
-    """The n-th figure is the mean of the first n."""
-    sums = accumulate(curve.values())
-    return {name: total / (n + 1) for n, (name, total) in enumerate(zip(curve, sums, strict=True))}
+    """The n-th figure is the mean of the first n; of the finite ones, as the SQNR of nodes without
+    an error is none. NaN before the first."""
+    finite = [math.isfinite(figure) for figure in curve.values()]
+    sums = accumulate(v if known else 0.0 for v, known in zip(curve.values(), finite, strict=True))
+    means = (t / n if n else math.nan for t, n in zip(sums, accumulate(finite), strict=True))
+    return dict(zip(curve, means, strict=True))
 
 
 def _watching(

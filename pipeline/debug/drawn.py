@@ -45,10 +45,10 @@ def lines(title: str, curves: Mapping[str, Mapping[str, float]]) -> str:
     panel = Panel((0.0, low - margin), (max(count - 1.0, 1.0), high + margin))
     body = [*_frame(panel, title, "node, in the order of the graph"), *_legend(list(curves))]
     for color, (name, curve) in zip(_colors(len(curves)), curves.items(), strict=True):
-        known = [(i, v) for i, v in enumerate(curve.values()) if math.isfinite(v)]
-        points = panel.points([i for i, _ in known], [v for _, v in known])
+        known = [(i, *one) for i, one in enumerate(curve.items()) if math.isfinite(one[1])]
+        points = panel.points([i for i, _, _ in known], [v for _, _, v in known])
         body.append(f'<polyline points="{points}" fill="none" stroke="{color}" stroke-width="2"/>')
-        for (index, value), node in zip(known, curve, strict=False):
+        for index, node, value in known:
             at = f'cx="{panel.x(index):.1f}" cy="{panel.y(value):.1f}"'
             told = escape(f"{name}: {node} {value:.6g}")
             body.append(f'<circle {at} r="3" fill="{color}"><title>{told}</title></circle>')

@@ -57,7 +57,7 @@ def get_sensitivity_of_nodes(
     for a name or a number that fits nothing, GraphError for a model that does not run.
     """
     patient = examined(model_or_file, calibrated_data, data_num)
-    chosen = listed(metrics)
+    chosen = listed(metrics, "metrics")
     for name in chosen:
         metric(name)
     if interested_nodes is not None:
@@ -141,12 +141,12 @@ def examined(model: Model, data: Data | None = None, count: int | None = None) -
     if isinstance(model, Patient):
         samples = fed(model.samples, model.calibrated, count)
         if len(samples) == len(model.samples):
-            return model
+            return _quantizing(model)
         return Patient(model.calibrated, samples, model.operators, {}, model.at_once)
     if data is None:
         raise ProjectError("calibrated_data is to be given")
     graph = model if isinstance(model, Graph) else _read(Path(model))
-    return Patient(graph, fed(data, graph, count))
+    return _quantizing(Patient(graph, fed(data, graph, count)))
 
 
 def sensitivity_text(
@@ -170,6 +170,13 @@ def _shortened(name: str, most: int) -> str:
     return name if len(name) <= most else "..." + name[3 - most :]
 
 
+def _quantizing(patient: Patient) -> Patient:
+    if not patient.nodes:
+        hint = "the functions look at a calibrated model, one with Q/DQ"
+        raise ProjectError("nothing in this model is quantized", hint=hint)
+    return patient
+
+
 def _read(path: Path) -> Graph:
     try:
         return parse(path.read_bytes(), path.name)
@@ -177,8 +184,14 @@ def _read(path: Path) -> Graph:
         raise ProjectError(f"cannot be read: {error.strerror}", str(path)) from error
 
 
-def listed(names: Names) -> list[str]:
-    return [names] if isinstance(names, str) else list(names)
+def listed(names: Names, of: str = "nodes") -> list[str]:
+    """Raises ProjectError for no names, and for lists of them."""
+    found = [names] if isinstance(names, str) else list(names)
+    if not found:
+        raise ProjectError(f"a list without {of}")
+    if not all(isinstance(name, str) for name in found):
+        raise ProjectError(f"{of} are names, not lists of names", hint="[A,B]")
+    return found
 
 
 def _groups(asked: Groups | str, is_partial: bool) -> dict[str, list[str]]:
@@ -188,7 +201,7 @@ def _groups(asked: Groups | str, is_partial: bool) -> dict[str, list[str]]:
     else:
         lists = [listed(one) for one in asked]
         groups = {f"partial_qmodel_{number}": group for number, group in enumerate(lists)}
-    if not groups or not all(groups.values()):
+    if not groups:
         raise ProjectError("a list without nodes")
     if is_partial and any(name in KINDS for group in groups.values() for name in group):
         raise ProjectError("weight and activation are for quantize_node, not non_quantize_node")

@@ -64,6 +64,8 @@ def suspects(patient: Patient, seen: Samples | None = None) -> list[Suspect]:
     """Every node that quantizes, the guiltiest first, of equals the one nearer the input. Whether
     grids fit is told by all that was `seen`, of which the patient's samples may be a few. Raises
     GraphError."""
+    if not patient.nodes:
+        return []
     factors, patient = convicted(patient), as_meant(patient)
     watched = patient if seen is None else replace(patient, samples=seen)
     every = fits(watched)

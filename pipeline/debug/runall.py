@@ -58,17 +58,24 @@ def runall(
     }
     _write(folder / "node_sensitivity", found)
     worst = _worst(patient, found.values())
-    plotted = worst if dis_nodes_list is None else dis_nodes_list
-    plot_distribution(folder / "data_distribution", patient, None, plotted)
-    boxed, save = cw_nodes_list, folder / "channelwise_distribution"
-    get_channelwise_data_distribution(save, patient, None, worst if boxed is None else boxed, axis)
-    if quantize_node is None and non_quantize_node is None:
-        quantize_node = ["weight", "activation"]
+    if plotted := worst if dis_nodes_list is None else dis_nodes_list:
+        plot_distribution(folder / "data_distribution", patient, None, plotted)
+    save = folder / "channelwise_distribution"
+    if boxed := worst if cw_nodes_list is None else cw_nodes_list:
+        get_channelwise_data_distribution(save, patient, None, boxed, axis)
     save = folder / "accumulate_error"
-    for only, all_but in ((quantize_node, None), (None, non_quantize_node)):
-        if only is not None or all_but is not None:
-            plot_acc_error(save, None, patient, only, all_but, ae_metric, average_mode)
+    for only, all_but in _accumulated(quantize_node, non_quantize_node):
+        plot_acc_error(save, None, patient, only, all_but, ae_metric, average_mode)
     return {str(kind): table for kind, table in found.items()}
+
+
+def _accumulated(
+    only: Groups | str | None, all_but: Groups | str | None
+) -> list[tuple[Groups | str | None, Groups | str | None]]:
+    """What the curves are of, one plot each."""
+    if only is None and all_but is None:
+        return [(["weight", "activation"], None)]
+    return [asked for asked in ((only, None), (None, all_but)) if asked != (None, None)]
 
 
 def _types(node_type: NodeType | None, interested_nodes: Names | None) -> tuple[NodeType, ...]:

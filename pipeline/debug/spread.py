@@ -61,9 +61,9 @@ def bars(total: Histogram) -> Bars:
     return Bars(edges, counts.astype(np.float64), max(-total.low, total.high))
 
 
-def boxes(arrays: Callable[[], Iterator[np.ndarray]], axis: int) -> Boxes:
-    """Channel by channel along `axis`; `arrays` is gone through twice. Raises GraphError for an
-    axis that there is not."""
+def boxes(arrays: Callable[[], Iterator[np.ndarray]], axis: int | None = None) -> Boxes:
+    """Channel by channel along `axis`, by default the second, or the only one; a single number is
+    one channel. `arrays` is gone through twice. Raises GraphError for an axis that there is not."""
     low = high = total = np.zeros(0)
     count = 0
     for number, rows in enumerate(_channels(arrays(), axis)):
@@ -89,12 +89,13 @@ def boxes(arrays: Callable[[], Iterator[np.ndarray]], axis: int) -> Boxes:
     return Boxes(low, quantile(0.25), quantile(0.5), quantile(0.75), high, total / max(count, 1))
 
 
-def _channels(arrays: Iterable[np.ndarray], axis: int) -> Iterator[Floats]:
+def _channels(arrays: Iterable[np.ndarray], axis: int | None) -> Iterator[Floats]:
     """(channels, numbers) of each."""
-    for array in arrays:
-        if not -array.ndim <= axis < array.ndim:
+    for array in map(np.atleast_1d, arrays):
+        at = min(1, array.ndim - 1) if axis is None else axis
+        if not -array.ndim <= at < array.ndim:
             raise GraphError(f"no axis {axis} in a tensor of shape {list(array.shape)}")
-        rows = np.moveaxis(array, axis, 0)
+        rows = np.moveaxis(array, at, 0)
         yield rows.reshape(len(rows), -1).astype(np.float64)
 
 

@@ -39,7 +39,7 @@ def tensor_boxes(patient: Patient, one: CalibrationNode, axis: int | None) -> Bo
     if one.kind == "weight":
         values = weight(patient.calibrated, one)
         return boxes(lambda: iter([values]), (one.axis or 0) if axis is None else axis)
-    return boxes(lambda: _tensor(patient, one.tensor), 1 if axis is None else axis)
+    return boxes(lambda: _tensor(patient, one.tensor), axis)
 
 
 def weight(calibrated: Graph, one: CalibrationNode) -> np.ndarray:

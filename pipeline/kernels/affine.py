@@ -48,7 +48,8 @@ def quantize(
 def dequantize(q: Ints, scale: npt.ArrayLike, zero_point: npt.ArrayLike) -> npt.NDArray[np.float32]:
     """scale * (q - zero_point) in float32: ONNX DequantizeLinear."""
     steps = np.subtract(q, zero_point, dtype=np.int32)
-    return steps.astype(np.float32) * np.asarray(scale, np.float32)
+    real = steps.astype(np.float32) * np.asarray(scale, np.float32)
+    return np.asarray(real)  # NumPy makes no array of rank 0 by itself
 
 
 def saturate(q: Ints, low: int, high: int) -> npt.NDArray[np.int32]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -10,10 +11,20 @@ import pytest
 from debug.test_sensitivity import calibrated, patient
 
 from pipeline import debug
+from pipeline.data.samples import Samples
+from pipeline.debug.calibration_nodes import without
 from pipeline.debug.curves import averaged, curves
 from pipeline.debug.functions import sensitivity_text
+from pipeline.debug.guilt import suspects
+from pipeline.debug.sensitivity import Patient
 from pipeline.debug.spread import bars, boxes, counted
 from pipeline.errors import GraphError, ProjectError
+from pipeline.graph import parse_text
+from pipeline.project.sections import Calibration
+from pipeline.quant.calibration.observe import observe
+from pipeline.quant.qdq.insert import DEFAULT
+from pipeline.quant.search.methods import calibrated_with, plain
+from pipeline.targets.reader import read_target
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -159,3 +170,70 @@ def test_on_a_terminal_long_names_of_a_table_give_way_and_keep_their_ends():
         ["Conv_2", "0.9991234", "0.25"],
     ]
     assert "..." not in sensitivity_text("node", table, 80)
+
+
+def test_a_point_of_a_curve_is_called_after_its_node_where_those_before_have_no_error(tmp_path):
+    examined = patient("repvgg", 2)
+    last = examined.nodes[-1]
+    curve = curves(examined, {"last": [last]}, "sqnr")["last"]
+    finite = [name for name, figure in curve.items() if math.isfinite(figure)]
+    plot = debug.plot_acc_error(tmp_path, None, examined, last.name, metric="sqnr")
+    told = [one.text.split()[1] for one in ElementTree.parse(plot).iter(f"{SVG}title")]
+    assert told == finite == list(last.owners)
+
+
+def test_an_average_leaves_out_what_has_no_error():
+    curve = dict(zip("abcd", [math.inf, 40.0, math.inf, 20.0], strict=True))
+    nan, *known = averaged(curve).values()
+    assert math.isnan(nan)
+    assert known == [40.0, 40.0, 30.0]
+
+
+@pytest.mark.parametrize(
+    ("asked", "what"),
+    [
+        ({"metrics": []}, "a list without metrics"),
+        ({"interested_nodes": []}, "a list without nodes"),
+        ({"interested_nodes": [["a"]]}, "nodes are names, not lists of names"),
+    ],
+)
+def test_lists_of_nothing_and_nested_ones_are_refused(asked, what):
+    with pytest.raises(ProjectError) as caught:
+        debug.get_sensitivity_of_nodes(patient("repvgg", 1), **asked)
+    assert caught.value.what == what
+
+
+VECTOR = """
+<ir_version: 8, opset_import: ["" : 17]>
+network (float[4] x) => (float[2] y, float s)
+<float[4, 2] w = {0.5, -0.25, 1.0, 0.125, -0.5, 0.75, 0.25, 0.3}>
+{
+   [mm] y = MatMul (x, w)
+   [total] s = ReduceSum <keepdims = 0> (y)
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def vector() -> Patient:
+    """Tensors of rank 1 and 0."""
+    graph, rng = parse_text(VECTOR).with_shapes(), np.random.default_rng(0)
+    feeds = [{"x": rng.normal(size=4).astype(np.float32)} for _ in range(3)]
+    recipe = plain(graph, observe(graph, feeds), Calibration("max"), True)
+    made = calibrated_with(graph, recipe, read_target("ara240"), DEFAULT)
+    return Patient(made, Samples(("0", "1", "2"), feeds.__getitem__))
+
+
+def test_all_is_run_of_tensors_without_a_second_axis(vector, tmp_path):
+    debug.runall(vector, save_dir=tmp_path)
+    boxed = {path.stem for path in tmp_path.glob("channelwise_distribution/*")}
+    assert {"x_quantized", "s_quantized"} <= boxed
+
+
+def test_a_model_that_quantizes_nothing_is_told_so(vector):
+    examined = Patient(without(vector.calibrated), vector.samples)
+    assert suspects(examined) == []
+    for function in (debug.get_sensitivity_of_nodes, debug.runall):
+        with pytest.raises(ProjectError) as caught:
+            function(examined)
+        assert caught.value.what == "nothing in this model is quantized"

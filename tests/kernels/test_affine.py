@@ -48,3 +48,10 @@ def test_a_scale_per_channel_lies_along_its_axis():
 
 def test_saturate_holds_the_grid():
     assert saturate(np.array([-(2**40), 5, 2**40]), -8, 7).tolist() == [-8, 5, 7]
+
+
+def test_what_a_scalar_stands_for_is_an_array():
+    made = dequantize(np.array(3, np.int8), np.float32(0.5), 1)
+    assert isinstance(made, np.ndarray)
+    assert made.shape == ()
+    assert made == 1.0
