@@ -164,6 +164,16 @@ OPERATORS = {
     "Sub": ("1,3,5,7", "z = Sigmoid(x) y = Sub(x, z)"),
     "Mul": ("1,3,5,7", "z = Sigmoid(x) y = Mul(x, z)"),
     "Concat": ("1,6,5,7", "z = Sigmoid(x) y = Concat <axis: int = 1>(x, z)"),
+    "Concat of a constant": (
+        "3,1,36",
+        "r = Reshape(x, row) t = Transpose <perm: ints = [1, 0, 2]>(r) "
+        "y = Concat <axis: int = 2>(t, c)",
+    ),
+    "Concat of a constant that is added too": (
+        "3,1,36",
+        "r = Reshape(x, row) t = Transpose <perm: ints = [1, 0, 2]>(r) u = Add(t, c) "
+        "y = Concat <axis: int = 2>(u, c)",
+    ),
     "mean of all": ("1,3,1,1", "y = GlobalAveragePool(x)"),
     "AveragePool": ("1,3,4,6", "y = AveragePool <kernel_shape: ints = [2, 2]>(x)"),
     "AveragePool of counted pads": (
@@ -261,6 +271,19 @@ def test_every_operator_is_the_same_bit_for_bit(name, largest):
         compared, wrong = differences(made_of(graph, {"a": values.astype(np.float32)}, asked))
         assert wrong == {}
         assert compared >= 2
+
+
+def test_a_constant_of_codes_in_a_concat_of_another_grid_is_the_same_bit_for_bit():
+    graph = parse_text(
+        f"""{HEADER} (float[1,3] a) => (float[1,5] y) <float s = {{0.1}}, int8 z = {{3}},
+            int8[1,2] held = {{50,-7}}, float s2 = {{0.2}}> {{
+            q = QuantizeLinear(a, s, z) d = DequantizeLinear(q, s, z)
+            k = DequantizeLinear(held, s, z) c = Concat <axis: int = 1>(d, k)
+            q2 = QuantizeLinear(c, s2, z) y = DequantizeLinear(q2, s2, z) }}"""
+    ).with_shapes()
+    compared, wrong = differences(made_of(graph, {"a": np.float32([[0.3, -1, 7]])}))
+    assert wrong == {}
+    assert compared
 
 
 @pytest.mark.parametrize("types", [{}, ALL_WIDE], ids=["int8", "int16"])

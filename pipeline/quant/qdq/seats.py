@@ -16,6 +16,7 @@ import numpy as np
 from pipeline.engine.fusion import result
 from pipeline.engine.twice import SEATS, slope_codes
 from pipeline.graph import Graph, Node, Value, array, only_consumer, producer
+from pipeline.kernels.affine import dequantize
 from pipeline.quant.precision.grids import Grid, grid
 from pipeline.quant.precision.placement import ALIKE
 from pipeline.quant.qdq.pairs import DQ, Q, pair
@@ -55,8 +56,26 @@ def _bring_together(graph: Graph, node: Node, own: Grid) -> None:
         read = _read(value)
         if value is None or read is None or _same(read, own):
             continue
-        real = pair(graph, value, own, f"{value.name}_{node.name}", before=node).real
+        name = f"{value.name}_{node.name}"
+        real = pair(graph, _unrounded(graph, value), own, name, before=node).real
         graph.set_inputs(node, {index: real})
+
+
+def _unrounded(graph: Graph, value: Value) -> Value:
+    """Of a constant behind its grid what it was before, else the value: a constant is rounded
+    once, and nothing computes it."""
+    dequantizer = producer(value)
+    assert dequantizer is not None
+    codes = dequantizer.inputs[0]
+    quantizer = None if codes is None else producer(codes)
+    source = codes if quantizer is None else quantizer.inputs[0]
+    held = array(source)
+    if source is None or held is None:
+        return value
+    if quantizer is not None:
+        return source
+    own = _grid(dequantizer)
+    return graph.constant(f"{value.name}_held", dequantize(held, own.scale, own.zero_point))
 
 
 def _move(graph: Graph, quantizer: Node, moved: Grid) -> None:
