@@ -172,6 +172,17 @@ def test_float16_is_a_rounding_of_all_a_node_reads_and_makes():
     assert np.array_equal(exact, again)
 
 
+def test_a_layer_with_a_bias_reads_what_float16_made():
+    target = read_target("sl1680")
+    model = graph("c = Conv(x, w, b)  m = Mul(c, c)  y = Conv(m, w, b)")
+    made = quantized(model, target, Quantization({"m": "float16"}))
+    assert of(made, "c y", target) == "uint8 uint8"
+    (meant,), (exact,) = (
+        s.run(None, feeds()[0]) for s in (ort(model), ReferenceSession(lowered(made, "half_even")))
+    )
+    assert agreement(meant, exact).cosine > 0.999
+
+
 def test_float32_and_cpu_are_one():
     for asked in (Quantization({"m": "float32"}), Quantization(cpu=("m",))):
         program = lowered(quantized(graph(), NPU, asked), "half_even")

@@ -11,7 +11,17 @@ from collections.abc import Collection
 import numpy as np
 
 from pipeline.engine.fusion import result
-from pipeline.graph import Graph, Node, Value, array, is_float, producer, type_number
+from pipeline.graph import (
+    Graph,
+    Node,
+    Value,
+    array,
+    declare,
+    is_float,
+    producer,
+    shape,
+    type_number,
+)
 
 LARGEST = float(np.finfo(np.float16).max)
 
@@ -43,4 +53,7 @@ def _rounded(graph: Graph, value: Value, before: Node | None = None) -> Value:
     first = {"to": type_number("float16")}
     half = graph.insert("Cast", [value], f"{name}_half", maker, before=before, **first)
     back = type_number("float32")
-    return graph.insert("Cast", [half], f"{name}_rounded", producer(half), to=back)
+    real = graph.insert("Cast", [half], f"{name}_rounded", producer(half), to=back)
+    if value.shape is not None:
+        declare(real, shape(value), value)  # a layer that reads it is asked what it reads
+    return real
