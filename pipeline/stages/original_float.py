@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pipeline.borders.cut import end_at, remove_node, remove_types
 from pipeline.borders.images import mark_batch, mark_images, mark_trained
 from pipeline.borders.preprocess import put_in_front
-from pipeline.custom.operators import declared, require
+from pipeline.custom.operators import Operators, declared, require
 from pipeline.custom.shapes import with_shapes
 from pipeline.detection.head import with_head
 from pipeline.detection.metadata import Metadata, read_metadata
@@ -23,6 +23,7 @@ from pipeline.detection.notes import carried, metadata_of
 from pipeline.errors import GraphError, ProjectError, Route, did_you_mean
 from pipeline.frontends import RESHAPED, WITH_WEIGHTS, read_model, suffix_of
 from pipeline.graph import Graph, Value, open_dimensions, shape, upgraded
+from pipeline.passes.fold_constants import fold_constants
 from pipeline.project.feeding import feeding
 from pipeline.project.files import SourceFile, SourceFiles
 from pipeline.project.names import entries, strangers
@@ -67,6 +68,8 @@ def _made(
     facts, metadata = carried(graph), _metadata(graph, sources)
     graph = with_shapes(upgraded(_with_fixed_shapes(graph, inputs)), operators)
     graph.set_metadata(facts)
+    if metadata is not None:
+        graph = _with_known_anchors(graph, operators)
     graph = with_head(graph, model, metadata)
     if remove_types(graph, model.remove_types):
         graph = graph.with_shapes()
@@ -77,6 +80,16 @@ def _made(
     mark_batch(graph, _batch(graph, inputs))
     _put_preprocessing_in_front(graph, inputs)
     return graph.with_shapes()
+
+
+def _with_known_anchors(graph: Graph, operators: Operators) -> Graph:
+    """A head exported for pictures of any size computes its anchors from the shapes of its maps:
+    now that they are fixed, these are constants."""
+    while any(open_dimensions(value) for value in graph.values().values()):
+        if not fold_constants(graph):
+            break
+        graph = with_shapes(graph, operators)
+    return graph
 
 
 def _put_preprocessing_in_front(graph: Graph, inputs: Mapping[str, Input]) -> None:

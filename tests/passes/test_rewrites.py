@@ -48,6 +48,15 @@ def test_a_lone_normalization_of_a_matrix_is_a_product_and_a_sum(outputs):
     assert [origin(node) for node in graph.nodes()] == [("y",), ("y",)]
 
 
+def test_a_normalization_of_what_a_pass_has_just_made_is_told_its_rank(outputs):
+    graph = of(
+        "c, d = Split<axis=2>(x)  e = BatchNormalization(c, g, b, m, v)  y = Add(e, d)",
+        x="1,4,6,4",
+        y="1,4,3,4",
+    )
+    assert_kept_by_all(graph, outputs, ["Slice", "Slice", "Conv", "Add"])
+
+
 def test_a_normalization_that_moves_behind_a_convolution_later_is_still_fused(outputs):
     graph = of(
         "c = Conv<group=4>(x, w)  r = Transpose<perm=[0,1,3,2]>(c)"
