@@ -2,7 +2,8 @@
 has not.
 
 y = gain * x + shift per channel is a depthwise 1x1 Conv of weight gain and bias shift; for a
-matrix, which no Conv takes, it is a Mul and an Add.
+matrix, which no Conv takes, it is a Mul and an Add. What another pass has just made has no shape
+yet, and is left for the next round: these two would broadcast along the last axis.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from pipeline.passes.affine import Affine, affine
 
 
 def batch_norm_to_conv(graph: Graph) -> int:
-    found = [norm for node in graph.nodes("BatchNormalization") if (norm := affine(node))]
+    norms = [norm for node in graph.nodes("BatchNormalization") if (norm := affine(node))]
+    found = [norm for norm in norms if norm.x.shape is not None]
     for norm in found:
         _rewrite(graph, norm)
     return len(found)
@@ -22,7 +24,7 @@ def batch_norm_to_conv(graph: Graph) -> int:
 
 def _rewrite(graph: Graph, norm: Affine) -> None:
     node, x = norm.node, norm.x
-    rank = 2 if x.shape is None else len(x.shape)
+    rank = len(x.shape or ())
     dtype = np.float32 if x.dtype is None else x.dtype.numpy()
     gain, shift = norm.gain.astype(dtype), norm.shift.astype(dtype)
     added = graph.constant(f"{node.name}_shift", shift)
