@@ -46,7 +46,17 @@ class Head:
                   (("start", start), ("end", end), ("axis", 1))]  # fmt: skip
         return self.add("Slice", name, x, *limits)
 
-    def decoded(self, box: str, bins: int, normalized: bool) -> str:
+    def for_any_size(self, anchors: str, map_: str) -> str:
+        """The anchors, as many as the map has places: a range to a float, which nobody infers."""
+        shape = self.add("Shape", "shape", map_)
+        places = self.add("Gather", "places", shape, self.constant("last", np.array(2)))
+        real = self.add("Cast", "real", places, to=TensorProto.FLOAT)
+        zero, one = (self.constant(f"start{n}", np.array(n, np.float32)) for n in (0, 1))
+        numbers = self.add("Range", "numbers", zero, real, one)
+        whole = self.add("Cast", "whole", numbers, to=TensorProto.INT64)
+        return self.add("Gather", "grid", anchors, whole, axis=2)
+
+    def decoded(self, box: str, bins: int, normalized: bool, any_size: bool) -> str:
         """Boxes of raw ones: the DFL projection, then distances to boxes."""
         if bins > 1:
             shape = self.integers("dfl.shape", 1, 4, bins, BOXES)
@@ -61,6 +71,7 @@ class Head:
             factor = self.constant("factor", strides / SIDE)
             box, centres = self.add("Mul", "/scaled", box, factor), centres * strides / SIDE
         anchor = self.constant("anchors", centres[None])
+        anchor = self.for_any_size(anchor, box) if any_size else anchor
         lt, rb = self.slice("/Slice", box, 0, 2), self.slice("/Slice_1", box, 2, 4)
         low, high = self.add("Sub", "/Sub", anchor, lt), self.add("Add", "/Add", anchor, rb)
         total = self.add("Add", "/Add_1", low, high)
@@ -86,7 +97,13 @@ def anchors() -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate(centres, 1).astype(np.float32), strides.astype(np.float32)
 
 
-def head(masks: bool = True, bins: int = BINS, normalized: bool = False, **metadata: str) -> bytes:
+def head(
+    masks: bool = True,
+    bins: int = BINS,
+    normalized: bool = False,
+    any_size: bool = False,
+    **metadata: str,
+) -> bytes:
     """A model of one picture: `output0` [1, 4 + classes (+ coefficients), boxes], and `output1`."""
     made = Head()
     scales, coefficients = [], []
@@ -104,7 +121,7 @@ def head(masks: bool = True, bins: int = BINS, normalized: bool = False, **metad
     joined = made.add("Concat", "/Concat_3", *scales, axis=2)
     box = made.slice("/split_box", joined, 0, 4 * bins)
     score = made.slice("/split_cls", joined, 4 * bins, 4 * bins + CLASSES)
-    box = made.decoded(box, bins, normalized)
+    box = made.decoded(box, bins, normalized, any_size)
     score = made.add("Sigmoid", "/Sigmoid", score)
     parts = [box, score]
     if masks:

@@ -66,6 +66,16 @@ def test_the_metadata_of_the_model_says_where_it_is_cut(tmp_path, strides):
     assert json.loads(graph.metadata["labels"]) == ["disc", "box", "star"]
 
 
+@pytest.mark.parametrize("keys", [{}, {"split": "hints"}])
+def test_anchors_that_are_computed_of_shapes_are_as_good_as_given_ones(tmp_path, keys):
+    computed, given = (
+        made(tmp_path, head(any_size=any_size, edgefirst=props()), **keys)
+        for any_size in (True, False)
+    )
+    assert told(computed) == told(given)
+    assert names(computed) == names(given)
+
+
 def test_a_file_beside_the_model_counts_before_its_own(tmp_path):
     model = head(edgefirst=props(split_hints=[]))
     assert names(made(tmp_path, model, props(), split="hints"))[0] == "_Mul_2_xy"
