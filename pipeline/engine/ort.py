@@ -29,7 +29,7 @@ import numpy as np
 from pipeline.engine.port import Port
 from pipeline.errors import GraphError
 from pipeline.graph import REORDERED, hasty, reordering
-from pipeline.graph.loops import ending, endless, too_long
+from pipeline.graph.loops import ending, endless, has_grids_and_branches, too_long
 from pipeline.late import when_used
 
 with when_used("onnxruntime"):  # who changes the method of a calibration runs nothing
@@ -169,7 +169,9 @@ def _rewritten(model: bytes, options: onnxruntime.SessionOptions) -> bytes:
         options.optimized_model_filepath = str(file)
         options.add_session_config_entry("session.disable_prepacking", "1")  # it runs nothing
         try:
-            onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+            onnxruntime.InferenceSession(
+                model, options, ["CPUExecutionProvider"], disabled_optimizers=_left_out(model)
+            )
         except _refusals() as error:
             raise GraphError(f"onnxruntime refuses the model: {error}") from error
         return file.read_bytes()
@@ -216,11 +218,21 @@ _WAYS: tuple[tuple[str, Mapping[str, str]], ...] = (
 )
 
 
+def _left_out(model: bytes) -> set[str] | None:
+    """Of its rewritings: it moves Q/DQ past a node whose result a branch reads, and ends the
+    process there."""
+    return {"QDQPropagationTransformer"} if has_grids_and_branches(model) else None
+
+
 def _session(model: bytes, threads: int, fusion: Fusion) -> onnxruntime.InferenceSession:
+    left_out = _left_out(model)
+
     def opened(level: str, entries: Mapping[str, str]) -> onnxruntime.InferenceSession:
         options = _options(threads, fusion, level, entries)
         cpu = ["CPUExecutionProvider"]
-        return onnxruntime.InferenceSession(model, options, providers=cpu, enable_fallback=0)
+        return onnxruntime.InferenceSession(
+            model, options, providers=cpu, enable_fallback=0, disabled_optimizers=left_out
+        )
 
     if fusion in ("none", "done"):
         return opened("ORT_DISABLE_ALL", {})

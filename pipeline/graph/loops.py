@@ -20,6 +20,8 @@ from pipeline.errors import GraphError
 MOST_TURNS = 1 << 20
 GUARD = "npumake turns of "  # and the loop's name: what a runtime says it failed at
 _LOOP = b"Loop"
+_GRIDS = b"DequantizeLinear"
+_BRANCHES = (b'"\x02If', b'"\x04Loop', b'"\x04Scan')  # as a file has a node's operator
 
 Constants = Mapping[str, np.ndarray]
 
@@ -35,6 +37,17 @@ def ending(model: bytes) -> bytes:
         return model
     guarded = [_bound(node, known) for node, known in _loops(proto.graph, {})]
     return proto.SerializeToString(deterministic=True) if any(guarded) else model
+
+
+def has_grids_and_branches(model: bytes) -> bool:
+    """Whether there are Q/DQ, and nodes with graphs inside, which may read tensors around them."""
+    if _GRIDS not in model or not any(written in model for written in _BRANCHES):
+        return False  # most often, and nothing had to be parsed
+    try:
+        graph = onnx.load_from_string(model).graph
+    except (google.protobuf.message.DecodeError, ValueError):
+        return False
+    return any(True for node in graph.node for _ in _bodies(node))
 
 
 def endless(message: str) -> str | None:

@@ -4,7 +4,7 @@ import numpy as np
 import onnx
 import pytest
 
-from pipeline.engine.ort import OrtSession
+from pipeline.engine.ort import OrtSession, optimized_by_onnxruntime
 from pipeline.errors import GraphError
 from pipeline.graph import parse_text
 
@@ -38,6 +38,23 @@ def test_a_model_tried_in_every_way_prints_nothing(fusion, capfd):
 def test_feeds_that_do_not_fit_are_refused(feeds):
     with pytest.raises(GraphError, match="onnxruntime cannot run the model"):
         OrtSession(MODEL).run(None, feeds)
+
+
+@pytest.mark.parametrize("fusion", ["integers", "floats", "none"])
+def test_a_branch_that_reads_what_was_moved_behind_a_grid_is_run(fusion):
+    """onnxruntime's own rewriting ended the process here."""
+    model = parse_text(
+        """<ir_version: 8, opset_import: ["" : 17]> a (float[1,4] x) => (float[] y)
+        <float s = {0.5}, uint8 z = {8}, int64[1] b = {1}, int64[1] e = {3}, float zero = {0}> {
+            q = QuantizeLinear(x, s, z)  d = DequantizeLinear(q, s, z)
+            m = Slice(d, b, e, b)  t = ReduceMean<keepdims = 0>(m)  c = Greater(t, zero)
+            y = If(c) <then_branch = t () => (float[] u) { u = Relu(m) },
+                       else_branch = e () => (float[] v) { v = Neg(m) }>
+        }"""
+    ).to_bytes()
+    (y,) = OrtSession(model, fusion=fusion).run(None, {"x": np.float32([[9, 1.4, 0.1, 9]])})
+    assert y.tolist() == [[1.5, 0.0]]
+    assert b"Slice" in optimized_by_onnxruntime(model)
 
 
 def listed(values: np.ndarray) -> str:
