@@ -31,6 +31,7 @@ from pipeline.quant.precision.widening import WIDE, operands
 from pipeline.quant.qdq.answers import answer_grids, answer_in_codes
 from pipeline.quant.qdq.half import compute_in_half
 from pipeline.quant.qdq.laid import Grids, Laid, laid, type_of
+from pipeline.quant.qdq.moved import keep_moved_on_grids
 from pipeline.quant.qdq.pairs import pair
 from pipeline.quant.qdq.seams import check_seams
 from pipeline.targets.target import Target
@@ -64,6 +65,7 @@ def with_qdq(
     for value in (*graph.inputs, *(v for node in graph.nodes() for v in node.outputs)):
         _quantize(graph, value, lies, plan.chip)
     answer_in_codes(graph, answers)
+    keep_moved_on_grids(graph)
     for node in plan.kept:
         keep_float(node)
     tell(graph, plan.notes)
