@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,15 @@ from workspaces import Workspace, add_evaluation, add_report, copied, lay_out
 # How fast a machine is, and how busy, is no property of what it computes.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
+
+# Looking for garbage took a tenth of the time of a test process: thousands of tests are in its way.
+gc.set_threshold(20_000, 20, 10)
+
+
+def pytest_collection_finish() -> None:
+    """The tests stay: nobody looks through them again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
