@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from pipeline.cli.blas import one_thread
+from pipeline.cli.process import set_up
 from pipeline.cli.projects import Found, builds, project_directories
 from pipeline.cli.reporter import INTERRUPTED, Reporter
 from pipeline.cli.screen import SCREEN
@@ -24,7 +24,7 @@ from pipeline.progress import hearing, listening
 def doit_config(but: Collection[str] = ()) -> dict[str, Any]:
     """For the directory the dodo file is in, which doit has made the current one. Projects in
     `but` are built only when they are named."""
-    one_thread()
+    set_up()
     names = (directory.name for directory in project_directories(Path.cwd()))
     return {
         "reporter": Reporter,

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType
 
-from pipeline.cli.blas import one_thread
+from pipeline.cli.process import set_up
 from pipeline.cli.show import print_error
 from pipeline.errors import PipelineError
 
@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     names = typed[:1] if typed and typed[0] in VERBS else [*VERBS]
     modules = {name: import_module(f"{__package__}.{VERBS[name]}") for name in names}
     given = _parser(modules).parse_args(typed)
-    one_thread()
+    set_up()
     try:
         return int(modules[given.verb].run(given))
     except PipelineError as error:
