@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 from pipeline.errors import ProjectError, did_you_mean
@@ -25,8 +26,12 @@ def target_file(name: str) -> Path:
     raise ProjectError(f"unknown target `{name}`", hint=did_you_mean(name, target_names()))
 
 
+@cache
 def read_target(name: str) -> Target:
-    """Raises ProjectError for an unknown name, or a file that does not fit the schema."""
+    """Once in a process: it is part of our code.
+
+    Raises ProjectError for an unknown name, or a file that does not fit the schema.
+    """
     document = read_document(target_file(name))
     check(document, schema_of(Target))
     return built(Target, document.data)
