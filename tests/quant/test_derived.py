@@ -66,6 +66,20 @@ def test_its_extremes_are_those_it_had_and_its_histogram_is_close():
         assert np.abs(np.cumsum(whole.counts) - exact).max() <= 0.02 * values.size
 
 
+@pytest.mark.parametrize("part", ["h", "s"])
+def test_channels_in_a_row_of_images_below_each_other_are_not_known(part):
+    graph = parse_text(
+        f"""a (float[1,2,8,8] x) => (float[] y) {{ n = Neg(x)  h = Concat<axis=2>(x, n)
+        s = Sigmoid(h)  c = Sin(h)  y = Concat<axis=1>(c, {part}) }}"""
+    ).with_shapes()
+    found = observe(graph, fed(graph))
+    assert {"x", "n", "c"} <= found.channels.keys()
+    assert not {"h", "s", "y"} & found.channels.keys()
+    for name, values in every_value(graph, fed(graph)).items():
+        whole = found.tensors[name]
+        assert [whole.low, whole.high] == pytest.approx([values.min(), values.max()], abs=1e-3)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("file", FILES)
 def test_thresholds_of_real_models_are_those_of_every_value(file):

@@ -40,7 +40,7 @@ SAME_VALUES = frozenset({"Flatten", "Reshape", "Squeeze", "Transpose", "Unsqueez
 @dataclass(frozen=True)
 class Joined:
     """Concat: the tensors whose values it holds; `channels` where it puts their channels in a
-    row."""
+    row, as far as they are known: not those of images that were joined below each other."""
 
     parts: tuple[str, ...]
     channels: bool
@@ -130,7 +130,7 @@ def with_derived(
         for part in how.parts[1:]:
             tensors[name] = merged(tensors[name], tensors[part])
             samples[name] |= samples[part]
-        if how.channels:
+        if how.channels and all(part in channels for part in how.parts):
             rows = [channels[part] for part in how.parts]
             low, high = (np.concatenate(side) for side in zip(*rows, strict=True))
             channels[name] = Extremes(low, high)
