@@ -17,7 +17,7 @@ has the grid of what it pools, moves or joins, that is not its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -134,13 +134,14 @@ class Fit(NamedTuple):
 def fits(patient: Patient) -> dict[str, Fit]:
     """Of every calibration node with a grid of its own, over all samples in float, by its name.
     Raises GraphError."""
-    nodes = [one for one in patient.nodes if not is_handed_on(patient.calibrated, one)]
+    values = patient.calibrated.values()
+    nodes = [one for one in patient.nodes if not is_handed_on(values, one)]
     found = {
         one.name: _fit(one, seen(one, weight(patient.calibrated, one)))
         for one in nodes
         if one.kind == "weight"
     }
-    plain, values = without(patient.calibrated), patient.calibrated.values()
+    plain = without(patient.calibrated)
     watched = [n for n in nodes if n.kind == "activation" and is_float(values[n.tensor])]
     real = plain.copy()
     real.expose(dict.fromkeys(one.tensor for one in watched))
@@ -189,10 +190,9 @@ def seen(one: CalibrationNode, values: np.ndarray) -> Seen:
     return Seen(rows.min(axis=1), rows.max(axis=1), lost2, clipped2, outside, rows.shape[1])
 
 
-def is_handed_on(graph: Graph, one: CalibrationNode) -> bool:
+def is_handed_on(values: Mapping[str, Value], one: CalibrationNode) -> bool:
     """Whether the grid is that of what is pooled, moved or joined here, or of what it is joined
-    to."""
-    values = graph.values()
+    to; of a graph of these values."""
     joined = [use.node for use in values[one.real].uses() if use.node.op_type == "Concat"]
     around = [use.node for join in joined for use in join.outputs[0].uses()]
     around += _before(values[one.tensor])

@@ -98,7 +98,7 @@ def shifted(graph: Graph, nodes: Iterable[CalibrationNode]) -> dict[str, str]:
             continue
         low, high = (float(np.reshape(limit, -1)[0]) for limit in one.limits)
         is_symmetric = abs(low + high) <= 2 * float(one.scale.item())
-        if low < 0.0 and not is_symmetric and not is_handed_on(graph, one):
+        if low < 0.0 and not is_symmetric and not is_handed_on(values, one):
             unused = f"{-low / (high - low):.0%} of its codes are for less"
             found |= dict.fromkeys(one.owners, f"nothing below zero is made, {unused}")
     return found
