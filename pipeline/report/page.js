@@ -415,12 +415,13 @@ function nodes() {
 
 // A class has the same colour everywhere: that of its name.
 const hue = (name) => `hsl(${[...name].reduce((sum, letter) => (sum * 31 + letter.charCodeAt(0)) % 360, 200)} 85% 55%)`;
-const areas = (seen) => (seen.painted && !seen.boxes.length ? seen.painted.areas : []);
+const boxed = (seen) => seen.boxes ?? []; // null where the model is no detector
+const areas = (seen) => (seen.painted && !boxed(seen).length ? seen.painted.areas : []);
 const names = (seen) => (seen.best.length ? [seen.best[0][0]] : [...areas(seen).filter(([, share]) => share >= 0.01).map(([name]) => name),
-  ...seen.boxes.map((box) => box[5])].sort()).join("\n");
+  ...boxed(seen).map((box) => box[5])].sort()).join("\n");
 
 function side(title, sample, seen) {
-  const made = element("div", {}, seen.best.length || areas(seen).length ? title : `${title}: ${many(seen.boxes.length, "box").replace("boxs", "boxes")}`);
+  const made = element("div", {}, seen.boxes ? `${title}: ${many(seen.boxes.length, "box").replace("boxs", "boxes")}` : title);
   const picture = data.pictures[sample.picture];
   if (picture) {
     const image = drawn("image", { href: picture, width: 100, height: 100, preserveAspectRatio: "none" });
@@ -429,15 +430,15 @@ function side(title, sample, seen) {
     shape.addEventListener("load", () => { svg.style.aspectRatio = `${shape.naturalWidth} / ${shape.naturalHeight}`; });
     shape.src = picture;
     if (seen.painted) svg.append(drawn("image", { href: seen.painted.map, width: 100, height: 100, preserveAspectRatio: "none", class: "map" }));
-    for (const [x1, y1, x2, y2, certain, name] of seen.boxes) {
+    for (const [x1, y1, x2, y2, certain, name] of boxed(seen)) {
       svg.append(drawn("rect", { x: 100 * x1, y: 100 * y1, width: 100 * (x2 - x1), height: 100 * (y2 - y1), stroke: hue(name) },
         drawn("title", {}, `${name} ${certain}`)));
     }
     made.append(svg);
   }
-  const rows = seen.best.length ? seen.best : seen.boxes.length ? seen.boxes.map((box) => [box[5], box[4]])
+  const rows = seen.best.length ? seen.best : boxed(seen).length ? seen.boxes.map((box) => [box[5], box[4]])
     : areas(seen).map(([name, share]) => [name, share]);
-  const swatch = (name) => (seen.boxes.length || seen.painted ? [element("i", { style: `--mark: ${hue(name)}` })] : []);
+  const swatch = (name) => (boxed(seen).length || seen.painted ? [element("i", { style: `--mark: ${hue(name)}` })] : []);
   made.append(element("ol", {}, ...rows.slice(0, 8).map(([name, certain]) => element("li", {}, ...swatch(name), `${name}  ${figure(certain)}`))));
   return made;
 }

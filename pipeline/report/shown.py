@@ -42,10 +42,10 @@ Box = tuple[float, float, float, float, float, str]
 @dataclass(frozen=True)
 class Seen:
     """`best` are (class, value), the largest first; `boxes` are (x1, y1, x2, y2, score, class) in
-    0..1 of the picture; `painted` lies over it."""
+    0..1 of the picture, None of a model that finds none; `painted` lies over it."""
 
     best: tuple[tuple[str, float], ...] = ()
-    boxes: tuple[Box, ...] = ()
+    boxes: tuple[Box, ...] | None = None
     painted: Painted | None = None
 
 

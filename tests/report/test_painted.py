@@ -15,7 +15,7 @@ from pipeline import digest
 from pipeline.report.findings import Findings
 from pipeline.report.page import page
 from pipeline.report.painted import class_map, hue, mask_map, painted
-from pipeline.report.shown import Seen, Shown
+from pipeline.report.shown import Seen, Shown, seen
 
 CODES = np.array([[0, 0, 1], [0, 2, 1]])
 SCORES = np.eye(4, dtype=np.float32)[CODES]  # (2, 3, 4): the last class is nowhere
@@ -88,3 +88,19 @@ def test_both_maps_lie_on_the_page_in_the_colours_of_their_names(tmp_path):
     assert [row.split()[0] for row in rows] == ["road", "sky", "Bäume", "road"]
     assert apart == 1
     assert hues == [f"hsl({hue(name)} 85% 55%)" for name in ("road", "Bäume 🌳")]
+
+
+def test_boxes_are_counted_of_a_detector_and_of_no_other_model(tmp_path):
+    one = Seen(boxes=((0.0, 0.0, 1.0, 1.0, 0.5, "disc"),))
+    pairs = ((Seen(boxes=()), one), (Seen(), Seen()))
+    samples = [Shown(str(n), None, {"y": 0.5}, *pair) for n, pair in enumerate(pairs)]
+    found = Findings({**findings_of(chain(10)).document, "samples": digest.plain(samples)})
+    script = """return [...document.querySelectorAll('.card .sides > div')]
+        .map((each) => each.firstChild.textContent);"""
+    told, console = opened(page({"n": found}, {}).text, tmp_path, script)
+    assert console == []
+    assert told == ["float: 0 boxes", "int8: 1 box", "float", "int8"]
+
+
+def test_only_what_decodes_to_boxes_has_a_list_of_them():
+    assert seen({"y": np.zeros((1, 4, 6, 6), np.float32)}, None, (), (1, 1)).boxes is None
