@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 Json = Any  # what json.loads gives: dict, list, str, int, float, bool or None
+_SCALARS = (str, int, float, bool, type(None))
 
 
 def plain(value: Any) -> Json:
@@ -16,14 +17,14 @@ def plain(value: Any) -> Json:
 
     Python says ("a",) != ["a"]; JSON cannot tell them apart. Keys pass through here first.
     """
+    if isinstance(value, _SCALARS):  # most of a document
+        return value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
-    if value is None or isinstance(value, str | int | float | bool):
-        return value
     raise TypeError(f"{type(value).__name__} has no place in a document: {value!r}")
 
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from html import escape
 from typing import NamedTuple
-from xml.sax.saxutils import escape
 
 import numpy as np
 
@@ -50,7 +50,7 @@ def lines(title: str, curves: Mapping[str, Mapping[str, float]]) -> str:
         body.append(f'<polyline points="{points}" fill="none" stroke="{color}" stroke-width="2"/>')
         for index, node, value in known:
             at = f'cx="{panel.x(index):.1f}" cy="{panel.y(value):.1f}"'
-            told = escape(f"{name}: {node} {value:.6g}")
+            told = escape(f"{name}: {node} {value:.6g}", quote=False)
             body.append(f'<circle {at} r="3" fill="{color}"><title>{told}</title></circle>')
     return _document([body])
 
@@ -141,7 +141,7 @@ def _share(value: float, low: float, high: float) -> float:
 
 def _text(x: float, y: float, text: str, anchor: str, size: int = 12) -> str:
     at = f'x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size}"'
-    return f'<text {at} fill="{INK}">{escape(text)}</text>'
+    return f'<text {at} fill="{INK}">{escape(text, quote=False)}</text>'
 
 
 def _line(x1: float, y1: float, x2: float, y2: float, color: str, width: float) -> str:
