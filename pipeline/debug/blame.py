@@ -3,9 +3,7 @@
     loss of a node = 1 - cosine between  f(x)  and  what the integers make of x
 
 where x is what the node is really given by the integers before it, in real numbers, and f the node
-in float. What was lost before a node is so not counted against it, nor what it averages away. What
-only functions read that may saturate (pipeline.quant.calibration.saturating) is looked at behind
-them: its grid may cut off what becomes 0 anyway. Of several readers the worst counts.
+in float. What was lost before a node is so not counted against it, nor what it averages away.
 """
 
 from __future__ import annotations
@@ -25,7 +23,6 @@ from pipeline.engine.parallel import side_by_side
 from pipeline.engine.reference import ReferenceSession
 from pipeline.graph import Graph, Node, origin, part
 from pipeline.kernels.measure import Alignment, alignments
-from pipeline.quant.calibration.saturating import Function, seen_of
 from pipeline.quant.search.bench import held_out
 from pipeline.targets.target import Target
 
@@ -45,7 +42,6 @@ class _Alone(NamedTuple):
 
     made: str  # the tensor
     session: FloatSession
-    seen: tuple[Function, ...]  # what its readers make of each number
 
 
 def local_losses(
@@ -63,34 +59,28 @@ def local_losses(
     views = views_of(optimized_float, calibrated, nodes, program)
     exact = ReferenceSession(program, operators)
     known = {*views, *exact.input_names}
-    seen = seen_of(optimized_float)
-    alone = {node: _alone(optimized_float, node, operators, seen) for node in nodes}
+    alone = {node: _alone(optimized_float, node, operators) for node in nodes}
     alone = {node: one for node, one in alone.items() if known.issuperset(one.session.input_names)}
 
-    def compared(index: int) -> list[list[Alignment]]:
+    def compared(index: int) -> list[Alignment]:
         values = _values(exact, views, samples.read(index))
         return [_against_float(one, values) for one in alone.values()]
 
-    sums = [[Alignment()] * len(one.seen) for one in alone.values()]
+    sums = [Alignment()] * len(alone)
     for found in side_by_side(compared, held_out(len(samples))):
-        each = zip(sums, found, strict=True)
-        sums = [[a + b for a, b in zip(*pair, strict=True)] for pair in each]
-    cosines = [min(total.cosine for total in totals) for totals in sums]
+        sums = [total + one for total, one in zip(sums, found, strict=True)]
     losses = [
-        Loss(str(node.name), round(1.0 - cosine, DIGITS), _origins(node))
-        for node, cosine in zip(alone, cosines, strict=True)
+        Loss(str(node.name), round(1.0 - total.cosine, DIGITS), _origins(node))
+        for node, total in zip(alone, sums, strict=True)
     ]
     return tuple(sorted(losses, key=lambda loss: -loss.lost))
 
 
-def _alone(
-    graph: Graph, node: Node, operators: Operators, seen: Mapping[str, tuple[Function, ...]]
-) -> _Alone:
+def _alone(graph: Graph, node: Node, operators: Operators) -> _Alone:
     clamp = absorbed(node)
     nodes = [node] if clamp is None else [node, clamp]
     made = result(node)
-    session = float_session(part(graph, nodes, [made]), operators)
-    return _Alone(str(made.name), session, seen.get(str(made.name), (np.asarray,)))
+    return _Alone(str(made.name), float_session(part(graph, nodes, [made]), operators))
 
 
 def _origins(node: Node) -> tuple[str, ...]:
@@ -108,9 +98,8 @@ def _values(
     return {**feed, **dict(zip(views, made, strict=True))}
 
 
-def _against_float(one: _Alone, values: Mapping[str, np.ndarray]) -> list[Alignment]:
-    """As each reader sees it."""
+def _against_float(one: _Alone, values: Mapping[str, np.ndarray]) -> Alignment:
     feeds = {name: values[name] for name in one.session.input_names}
     (meant,) = one.session.run(None, feeds)
-    made = values[one.made].reshape(meant.shape)
-    return [alignments(see(meant), [see(made)])[0] for see in one.seen]
+    (found,) = alignments(meant, [values[one.made].reshape(meant.shape)])
+    return found

@@ -61,11 +61,6 @@ def saturated(graph: Graph) -> frozenset[str]:
     return frozenset(_images(graph))
 
 
-def seen_of(graph: Graph) -> dict[str, tuple[Function, ...]]:
-    """What becomes of the values of these tensors, all that anybody reads of them."""
-    return {name: tuple(image.g for image in found) for name, found in _images(graph).items()}
-
-
 def _images(graph: Graph) -> dict[str, list[Image]]:
     """By observed tensor what is made of it, where that is a function of each of its values."""
     readers: dict[Value, list[Node]] = {}
