@@ -7,7 +7,7 @@ transposes them first, and given as they lie.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -43,8 +43,11 @@ def tflite_file(program: Program, graph: Graph) -> bytes:
             refusals += _drawn(draft, step)
     if refusals:
         raise _all_of(refusals)
-    outputs = [_given(draft, name, shown.get(name, name)) for name in program.outputs]
-    return written(draft.tensors, draft.operators, [border.tensor for border in borders], outputs)
+    inputs, outputs = [border.tensor for border in borders], list[int]()
+    for name in program.outputs:
+        others = outputs if name in program.inputs else [*inputs, *outputs]
+        outputs.append(_given(draft, name, shown.get(name, name), others))
+    return written(draft.tensors, draft.operators, inputs, outputs)
 
 
 def _drawn(draft: Draft, step: Instruction) -> list[GraphError]:
@@ -79,9 +82,9 @@ class _Border(NamedTuple):
 
 def _fed(draft: Draft, name: str) -> _Border:
     """Codes, where all that reads the input is a quantizer, perhaps behind a Transpose."""
-    steps, last = [], name
+    steps, last, outputs = [], name, draft.program.outputs
     perms = []
-    while len(readers := _readers(draft.program, last)) == 1:
+    while last not in outputs and len(readers := _readers(draft.program, last)) == 1:
         (reader,) = readers
         node = draft.nodes[reader.name]
         if reader.op != "quantize" and (reader.op != "onnx" or node.op_type != "Transpose"):
@@ -108,9 +111,15 @@ def _readers(program: Program, name: str) -> list[Instruction]:
     return [step for step in program.instructions if name in step.inputs]
 
 
-def _given(draft: Draft, output: str, name: str) -> int:
-    """The tensor of the file an output is, called after it: NHWC or as the program has it."""
+def _given(draft: Draft, output: str, name: str, others: Collection[int]) -> int:
+    """The tensor of the file an output is, called after it: NHWC or as the program has it. One that
+    is among the `others` has a name already, and is copied."""
     rank, order = len(draft.grid(name).shape), draft.order(name)
-    index = draft.read(name, order if order in (plain(rank), NHWC) else plain(rank))
+    order = order if order in (plain(rank), NHWC) else plain(rank)
+    index = draft.read(name, order)
+    if index in others:
+        copy = draft.hidden(name, order, output)
+        draft.reshape(index, copy)
+        return copy
     draft.tensors[index] = replace(draft.tensors[index], name=output)
     return index

@@ -19,6 +19,7 @@ from pipeline.passes import optimized
 from pipeline.passes.unroll_recurrent import unroll_recurrent
 from pipeline.project.sections import Quantization
 from pipeline.quant.qdq.insert import DEFAULT
+from pipeline.runtime.litert import LiteRtSession
 
 # Of each model: the tensors of codes in its file, and how many TRANSPOSE are in it.
 REAL = {
@@ -271,6 +272,31 @@ def test_every_operator_is_the_same_bit_for_bit(name, largest):
         compared, wrong = differences(made_of(graph, {"a": values.astype(np.float32)}, asked))
         assert wrong == {}
         assert compared >= 2
+
+
+GIVEN = {
+    "one tensor, three times": "c = Conv(x, w)  y = Relu(c)  z = Identity(y)  v = Identity(y)",
+    "what is fed": "y = Conv(x, w)  v = Relu(y)  z = Identity(x)",
+    "what is fed, transposed": "z = Transpose <perm: ints = [0, 2, 3, 1]>(x)  c = Relu(z)"
+    "  y = Transpose <perm: ints = [0, 3, 1, 2]>(c)  v = Conv(y, w)",
+}
+
+
+@pytest.mark.parametrize("body", GIVEN.values(), ids=GIVEN)
+def test_every_output_has_its_name(body):
+    text = f"{HEADER} (float[1,2,3,3] x) => (float[] y, float[] z, float[] v) "
+    weight = "<float[2,2,1,1] w = {1.0,-2.0,0.5,3.0}>"
+    graph = optimized(parse_text(f"{text} {weight} {{ {body} }}"))
+    fed = {"x": np.random.default_rng(0).normal(size=(1, 2, 3, 3)).astype(np.float32)}
+    found = made_of(graph, fed)
+    compared, wrong = differences(found)
+    assert wrong == {}
+    assert compared
+    session = LiteRtSession(found.data, "made.tflite")
+    assert session.output_names == ("y", "z", "v")
+    (port,) = session.inputs
+    x = np.moveaxis(fed["x"], 1, -1) if list(port.shape) == [1, 3, 3, 2] else fed["x"]
+    assert all(np.isfinite(answer).all() for answer in session.run(None, {"x": x}))
 
 
 def test_a_constant_of_codes_in_a_concat_of_another_grid_is_the_same_bit_for_bit():
