@@ -17,6 +17,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
+MOST_KNOWN = 48  # names in a hint
+
 
 @dataclass(frozen=True)
 class Place:
@@ -71,7 +73,8 @@ class GateError(PipelineError):
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A hint for a name nobody knows: the nearest known one, else all of them.
+    """A hint for a name nobody knows: the nearest known one, else all of them, or of many those
+    that are most like it.
 
     >>> did_you_mean("quantised", ["quantized", "compiled"])
     'did you mean `quantized`?'
@@ -82,4 +85,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     if near:
         return f"did you mean `{near[0]}`?"
-    return "known: " + ", ".join(names)
+    if len(names) <= MOST_KNOWN:
+        return "known: " + ", ".join(names)
+    some = sorted(difflib.get_close_matches(name, names, n=MOST_KNOWN, cutoff=0.0))
+    return f"known: {', '.join(some)} and {len(names) - MOST_KNOWN} more"

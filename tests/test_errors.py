@@ -1,0 +1,17 @@
+"""Hints: what a name that nobody knows may have meant."""
+
+from __future__ import annotations
+
+from pipeline.errors import MOST_KNOWN, did_you_mean
+
+
+def test_of_many_names_those_most_alike_are_told_and_the_others_counted():
+    names = [f"net{number}:rdk-x5/calibrated" for number in range(500)]
+    hint = did_you_mean("projects/nope", [*names, "projects/else/where"])
+    told = hint.removeprefix("known: ").removesuffix(f" and {501 - MOST_KNOWN} more").split(", ")
+    assert len(told) == MOST_KNOWN
+    assert "projects/else/where" in told
+
+
+def test_of_few_names_all_are_told():
+    assert did_you_mean("zzz", ["b", "a"]) == "known: a, b"
