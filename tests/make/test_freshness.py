@@ -181,9 +181,7 @@ def weights(workspace: Workspace) -> None:
 def code(workspace: Workspace, file: str, pattern: str, replacement: str) -> dict[str, str]:
     """The package beside the workspace, with one file edited."""
     site = workspace.root / "site"
-    shutil.copytree(
-        REPO / "pipeline", site / "pipeline", ignore=shutil.ignore_patterns("__pycache__")
-    )
+    shutil.copytree(REPO / "pipeline", site / "pipeline")  # and what is compiled of it
     edit(site / "pipeline" / file, pattern, replacement)
     return {"PYTHONPATH": str(site)}
 
