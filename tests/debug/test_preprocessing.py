@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from pipeline import digest
 from pipeline.data.samples import Samples
 from pipeline.debug.preprocessing import FEWEST, distance, preprocessing_mistake
 from pipeline.errors import ProjectError
-from pipeline.graph import parse_text
+from pipeline.graph import Graph, parse_text
 from pipeline.project.files import SourceFile
 from pipeline.project.sections import FileGlob, FilePath, Files, Input, Model
 from pipeline.project.transforms import Resize, Scale, Transform
@@ -35,9 +36,14 @@ def source(path: Path) -> SourceFile:
     return SourceFile(path.name, str(path), digest.of_file(path))
 
 
+@cache
+def read(model: Path, name: str, fed: Input) -> Graph:
+    """Nobody here writes into it."""
+    return original_float(Model(FilePath("m")), {name: fed}, {"model.path": (source(model),)})
+
+
 def made(model: Path, files: list[Path], name: str, fed: Input, how: Files = PICTURE) -> Samples:
-    model_files = {"model.path": (source(model),)}
-    graph = original_float(Model(FilePath("m")), {name: fed}, model_files)
+    graph = read(model, name, fed)
     found = {f"data.{name}.files": tuple(map(source, files))}
     return samples(graph, {name: fed}, {name: how}, found)
 
