@@ -17,9 +17,12 @@ import numpy as np
 from pipeline.bundle.program import Instruction
 from pipeline.compilers.clamps import refused, regrid
 from pipeline.compilers.draft import NHWC, Draft
-from pipeline.graph import Node, attribute
+from pipeline.graph import Node, array, attribute
 from pipeline.kernels import resize
 
+# What else ONNX has, and TensorFlow Lite has not.
+PLAIN = {"antialias": 0, "exclude_outside": 0, "keep_aspect_ratio_policy": "stretch"}
+SAME = 1e-6  # of two scales, one of them in float32
 ALIGNED, HALF_PIXEL, NEITHER = (True, False), (False, True), (False, False)
 LINEAR = {
     "align_corners": ALIGNED,
@@ -35,10 +38,17 @@ def resized(draft: Draft, step: Instruction) -> None:
     before, after = (draft.grid(step.inputs[0]).shape, draft.grid(name).shape)
     if len(after) != 4 or before[:2] != after[:2]:
         raise refused(step, "it resizes more than height and width")
-    linear = attribute(node, "mode", "nearest") == "linear"
+    mode = attribute(node, "mode", "nearest")
+    if mode not in ("linear", "nearest"):
+        raise refused(step, f"its mode is {mode}")
+    if odd := [name for name, plain in PLAIN.items() if attribute(node, name, plain) != plain]:
+        raise refused(step, f"it has {odd[0]}")
+    linear = mode == "linear"
     coordinates = attribute(node, "coordinate_transformation_mode", "half_pixel")
     flags = LINEAR.get(coordinates) if linear else _nearest(node, coordinates, before, after)
-    if flags is None:
+    in_float = draft.grid(name).scale is None
+    elsewhere = linear and in_float and _is_elsewhere(node, coordinates, before, after)
+    if flags is None or elsewhere:
         raise refused(step, f"it reads at {coordinates} coordinates")
     aligned, half = flags
     size = draft.constant(f"{name}_size", np.array(after[2:], np.int32))
@@ -46,10 +56,32 @@ def resized(draft: Draft, step: Instruction) -> None:
     made = draft.hidden(step.inputs[0], NHWC, name, after)
     options = {first: ("?", aligned), first + 1: ("?", half)}
     draft.draw(kind, [draft.read(step.inputs[0], NHWC), size], [made], options)
-    if draft.grid(name).scale is None:
+    if in_float:
         draft.hold(name, NHWC, made)
     else:
         regrid(draft, step, made, NHWC)
+
+
+def _scales(node: Node, before: tuple[int, ...], after: tuple[int, ...]) -> list[float]:
+    """Of height and width, as given: n times that is rounded down to m; else m / n."""
+    scales = [m / n for n, m in zip(before, after, strict=True)]
+    given = array(node.inputs[2]) if len(node.inputs) > 2 else None
+    if given is not None and given.size:
+        for axis, scale in zip(attribute(node, "axes", range(given.size)), given, strict=True):
+            scales[axis] = float(scale)
+    return scales[2:]
+
+
+def _is_elsewhere(
+    node: Node, coordinates: resize.Coordinates, before: tuple[int, ...], after: tuple[int, ...]
+) -> bool:
+    """Whether ONNX reads a linear one at other places than TensorFlow Lite, which knows the sizes
+    alone. On codes our engine reads where the file does, and the comparison tells what it costs."""
+    sizes = list(zip(before[2:], after[2:], _scales(node, before, after), strict=True))
+    if coordinates == "pytorch_half_pixel" and any(m == 1 != n for n, m, _ in sizes):
+        return True
+    stretched = any(abs(m / n / scale - 1) > SAME for n, m, scale in sizes)
+    return stretched and coordinates != "align_corners"
 
 
 def _nearest(
@@ -57,7 +89,8 @@ def _nearest(
 ) -> tuple[bool, bool] | None:
     rule = attribute(node, "nearest_mode", "round_prefer_floor")
     sizes = list(zip(before[2:], after[2:], strict=True))
-    wanted = [resize.nearest_indices(n, m, m / n, coordinates, rule).tolist() for n, m in sizes]
+    spread = zip(sizes, _scales(node, before, after), strict=True)
+    wanted = [resize.nearest_indices(n, m, k, coordinates, rule).tolist() for (n, m), k in spread]
     for flags, read in READ.items():
         if [read(n, m) for n, m in sizes] == wanted:
             return flags
