@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -153,7 +154,7 @@ def run(given: argparse.Namespace) -> int:
             lines = FUNCTIONS[given.function](patient, parameters, given)
     except KeyboardInterrupt:
         SCREEN.end()
-        print("interrupted: the probes made are kept, the next run goes on")
+        print("interrupted: the probes made are kept, the next run goes on", file=sys.stderr)
         return INTERRUPTED
     finally:
         SCREEN.end()

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -92,7 +93,8 @@ def run(given: argparse.Namespace) -> int:
             found = chosen(trials, wish)
     except KeyboardInterrupt:
         SCREEN.end()
-        print(f"interrupted: {trials.made + trials.recalled} trials are kept, the next run goes on")
+        kept = trials.made + trials.recalled
+        print(f"interrupted: {kept} trials are kept, the next run goes on", file=sys.stderr)
         return INTERRUPTED
     finally:
         SCREEN.end()

@@ -7,6 +7,7 @@ what it makes, as those of custom operators are.
 from __future__ import annotations
 
 import math
+import reprlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -37,7 +38,12 @@ def hooked(metric: str, sources: SourceFiles) -> tuple[str, Summed]:
 
     def summed(answers: Iterable[Any]) -> Mapping[str, float]:
         with blamed(f"the metric `{name}`", [file.name]):
-            value = float(names[name](iter(answers)))
+            made = names[name](iter(answers))
+        try:
+            value = float(made)
+        except (TypeError, ValueError, OverflowError) as error:
+            what = f"the metric `{name}` returns {reprlib.repr(made)}"
+            raise StageError(what, file.name, "one number is asked for") from error
         if not math.isfinite(value):
             raise StageError(f"the metric `{name}` is {value}", file.name)
         return {name: value}
