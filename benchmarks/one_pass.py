@@ -17,18 +17,18 @@ Measured on two cores with nothing else to do, 100 samples:
 
                     side by side     with set-up   in a row, with set-up
                    cpu x  wall x   cpu x  wall x           cpu x  wall x
-    mobilenet       2.23    2.34    1.98    2.08            1.66    1.82
-    squeezenet      1.41    1.51    1.33    1.41            1.09    1.15
-    resnet8         3.06    3.34    2.19    2.28            2.42    2.53
-    vww             3.63    3.75    2.29    2.42            2.06    2.31
-    yolox           2.72    3.27    2.25    2.63            1.49    1.79
-    ultraface       2.40    2.60    2.17    2.28            1.60    1.74
-    fastestdet      2.16    2.35    1.94    2.09            1.37    1.48
-    yunet           2.46    2.65    2.27    2.47            1.80    1.95
-    yolov5face      2.95    3.53    1.86    2.00            1.44    1.58
+    mobilenet       2.29    2.42    1.86    1.95            1.56    1.68
+    squeezenet      1.32    1.38    1.26    1.32            1.22    1.28
+    resnet8         2.91    2.99    2.21    2.25            2.40    2.48
+    vww             3.97    3.98    2.51    2.61            2.18    2.21
+    yolox           3.13    3.94    2.42    3.08            1.68    2.05
+    ultraface       2.13    2.33    1.89    2.11            1.74    1.90
+    fastestdet      2.26    2.39    2.01    2.16            1.58    1.74
+    yunet           2.24    2.38    1.98    2.10            1.78    1.93
+    yolov5face      2.90    3.30    1.80    2.09            1.45    1.71
 
-Other runs with set-up: vww 2.36 and 2.47 (wall 2.45 and 2.42), yolox 2.41 and 2.45 (2.80 and 2.89),
-yunet 2.34 and 2.40 (2.55 and 2.57); resnet8 in a row on the clock 2.15 and 2.47. vww's float passes
+Other runs with set-up: vww 2.29 and 2.36 (wall 2.42 and 2.50), yolox 2.25 to 2.45 (2.63 to 3.09),
+yunet 2.01 to 2.40 (2.10 to 2.57); resnet8 in a row on the clock 2.15 to 2.53. vww's float passes
 take 30 ms of CPU; a fifth of what statistics take is the same for one sample and for a thousand.
 What yolox waits for beyond its CPU is what one thread does alone: the session that hands out
 blocks of channels is rewritten and read, .12 of .84 s, and what SiLUs and Concats make is derived,

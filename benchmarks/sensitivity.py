@@ -18,14 +18,15 @@ order is less than TIE apart.
 two cores with nothing else to do:
 
     samples                  1                      16                     100
-    resnet8      4.7 (71)  6.9 5.6      3.3 (10)  4.7 3.8      3.8 (5.7)  6.4 4.5
-    mobilenet    8.7 (47)   10 7.8      5.4 (9.2) 6.6 5.1      4.6 (5.0)  5.4 4.4
-    squeezenet   6.9 (16)  8.9 7.9      3.9 (4.6) 4.6 3.9
+    resnet8      3.8 (53)  5.2 4.8      3.8 (9.4) 4.3 3.9      3.8 (5.7)  6.4 4.5
+    mobilenet    8.7 (48)   12  11      6.2 (10)  5.1 5.2      4.6 (5.0)  5.4 4.4
+    squeezenet   8.1 (15)  6.9 8.2      3.9 (4.1) 4.7 4.1
     ultraface     17 (65)   20  15
     yolox         38 (105)  52  36
 
-(of 100 before the borders lay where least crosses). On the clock it changes from run to run:
-resnet8 of 16 samples 3.6 to 5.8 beside a plain script, squeezenet 4.3 to 4.6.
+(of 100 before the borders lay where least crosses). It changes from run to run, most on the clock:
+resnet8 of one sample 3.7 to 4.7 of CPU, of 16 3.3 to 4.9, and 3.6 to 5.8 beside a plain script;
+squeezenet of 16 there 4.3 to 4.7.
 
 What lies behind a node is half of the model in the mean, so that of many samples `limit` comes down
 to about four, and to about two where the float answers are kept: each run of a convolution has its
