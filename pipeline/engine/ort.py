@@ -29,7 +29,8 @@ import numpy as np
 from pipeline.engine.port import Port
 from pipeline.errors import GraphError
 from pipeline.graph import REORDERED, hasty, reordering
-from pipeline.graph.loops import ending, endless, has_grids_and_branches, too_long
+from pipeline.graph.loops import ending, endless, too_long
+from pipeline.graph.proto import has_grids_and_branches
 from pipeline.late import when_used
 
 with when_used("onnxruntime"):  # who changes the method of a calibration runs nothing

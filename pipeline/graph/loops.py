@@ -16,12 +16,11 @@ import numpy as np
 import onnx
 
 from pipeline.errors import GraphError
+from pipeline.graph.proto import bodies
 
 MOST_TURNS = 1 << 20
 GUARD = "npumake turns of "  # and the loop's name: what a runtime says it failed at
 _LOOP = b"Loop"
-_GRIDS = b"DequantizeLinear"
-_BRANCHES = (b'"\x02If', b'"\x04Loop', b'"\x04Scan')  # as a file has a node's operator
 
 Constants = Mapping[str, np.ndarray]
 
@@ -39,17 +38,6 @@ def ending(model: bytes) -> bytes:
     return proto.SerializeToString(deterministic=True) if any(guarded) else model
 
 
-def has_grids_and_branches(model: bytes) -> bool:
-    """Whether there are Q/DQ, and nodes with graphs inside, which may read tensors around them."""
-    if _GRIDS not in model or not any(written in model for written in _BRANCHES):
-        return False  # most often, and nothing had to be parsed
-    try:
-        graph = onnx.load_from_string(model).graph
-    except (google.protobuf.message.DecodeError, ValueError):
-        return False
-    return any(True for node in graph.node for _ in _bodies(node))
-
-
 def endless(message: str) -> str | None:
     """The loop that a runtime says it failed in, where it failed at its bound."""
     _, found, rest = message.partition(GUARD)
@@ -64,15 +52,8 @@ def _loops(
     for node in graph.node:
         if node.op_type == "Loop" and not node.domain:
             yield node, known
-        for body in _bodies(node):
+        for body in bodies(node):
             yield from _loops(body, known)
-
-
-def _bodies(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
-    for attribute in node.attribute:
-        if attribute.HasField("g"):
-            yield attribute.g
-        yield from attribute.graphs
 
 
 def _constants(graph: onnx.GraphProto) -> dict[str, np.ndarray]:
@@ -94,7 +75,7 @@ def _bound(node: onnx.NodeProto, known: Constants) -> bool:
     turns = _number(node.input[:1], known)
     if turns is not None and turns <= MOST_TURNS:
         return False
-    (body,) = _bodies(node)
+    (body,) = bodies(node)
     if _goes_on(node, body, known) and (turns is not None or not any(node.input[:1])):
         told = "never ends" if turns is None else f"runs {turns:,} times"
         raise too_long(node.name or node.output[0], told)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from math import prod
 
+import google.protobuf.message
 import numpy as np
 import onnx
 
@@ -17,6 +18,9 @@ from pipeline.errors import GraphError
 MAX_DENSE = 1 << 28  # bytes that sparse weights may become
 MAX_INLINED = 100_000  # nodes that calls of functions may become
 MAX_CALLS = 50  # of one function within another
+
+_GRIDS = b"DequantizeLinear"
+_BRANCHES = (b'"\x02If', b'"\x04Loop', b'"\x04Scan')  # as a file has a node's operator
 
 FunctionId = tuple[str, str, str]
 
@@ -135,6 +139,17 @@ def bodies(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
         if held.HasField("g"):
             yield held.g
         yield from held.graphs
+
+
+def has_grids_and_branches(model: bytes) -> bool:
+    """Whether there are Q/DQ, and nodes with graphs inside, which may read tensors around them."""
+    if _GRIDS not in model or not any(written in model for written in _BRANCHES):
+        return False  # most often, and nothing had to be parsed
+    try:
+        graph = onnx.load_from_string(model).graph
+    except (google.protobuf.message.DecodeError, ValueError):
+        return False
+    return any(True for node in graph.node for _ in bodies(node))
 
 
 def _room(sparse: onnx.SparseTensorProto, room: int) -> int:
