@@ -76,12 +76,13 @@ METRICS = {"type": nested, "default": "cosine-similarity", "metavar": LIST}
 SAVE = Flag(("-s", "--save_dir"), {"type": Path, "default": Path("debug_result")})
 OUTPUT = Flag(("-o", "--output_node"), {"metavar": "NODE", "help": "stop here"})
 INTERESTED = Flag(("-i", "--interested_nodes"), {"type": nested, "metavar": LIST})
+PROBED = "samples that are run a node; all unless. Whether grids fit is told by all"
 SHOWN = {**TRUE, "default": True}
 NODES = Flag(("-n", "--nodes_list"), {"type": nested, "required": True, "metavar": LIST})
 # sub-verb: its flags as the vendors have them
 FLAGS: dict[str, tuple[Flag, ...]] = {
     "blame": (
-        Flag(("-d", "--data_num"), {"type": int, "metavar": "N", "help": "samples; all unless"}),
+        Flag(("-d", "--data_num"), {"type": int, "metavar": "N", "help": PROBED}),
         Flag(("--json",), {"action": "store_true", "help": "for machines"}),
     ),
     "inputs": (Flag(("--json",), {"action": "store_true", "help": "for machines"}),),
@@ -89,7 +90,7 @@ FLAGS: dict[str, tuple[Flag, ...]] = {
         Flag(("-m", "--metrics"), {**METRICS, "help": f"{', '.join(NAMES)}; the first sorts"}),
         OUTPUT,
         Flag(("-n", "--node_type"), {"choices": TYPES, "default": "node"}),
-        Flag(("-d", "--data_num"), {"type": int, "metavar": "N", "help": "samples; all unless"}),
+        Flag(("-d", "--data_num"), {"type": int, "metavar": "N", "help": PROBED}),
         Flag(("-v", "--verbose"), {**SHOWN, "help": "print the table (default)"}),
         INTERESTED,
         Flag(("--json",), {"action": "store_true", "help": "for machines"}),
@@ -237,8 +238,7 @@ def _of_file(given: argparse.Namespace, memory: Memory) -> Patient:
     if given.data is None:
         hint = "npumake debug ... calibrated.onnx calibration_data"
         raise ProjectError("which calibration data?", given.model, hint)
-    count = getattr(given, "data_num", None)
-    patient = examined(given.model, given.data, count)
+    patient = examined(given.model, given.data, getattr(given, "data_num", None))
     return _remembering(patient, memory, given.jobs)
 
 
@@ -260,8 +260,8 @@ def _of_project(given: argparse.Namespace) -> Patient:
     said = place.comparison.params["custom_operators"]
     operators = declared(said, build.sources(place.comparison))
     data = given.data or Samples.load(build.artifact(build.plan.node(samples)))
-    chosen = fed(data, graph, getattr(given, "data_num", None))
-    patient = examined(Patient(graph, chosen, operators))
+    found = Patient(graph, fed(data, graph), operators)
+    patient = examined(found, count=getattr(given, "data_num", None))
     return _remembering(patient, build.memory, given.jobs)
 
 
@@ -274,7 +274,7 @@ def _remembering(patient: Patient, memory: Memory, jobs: int | None) -> Patient:
 
     inputs = {
         "calibrated": digest.of_bytes(patient.calibrated.to_bytes()),
-        "samples": digest_of(patient.samples),
+        "samples": digest_of(patient.probed),
     }
     for name, data in patient.operators.sources.items():
         inputs[f"operators/{name}"] = digest.of_bytes(data)

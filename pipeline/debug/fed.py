@@ -18,15 +18,13 @@ from pipeline.project.sections import Files
 Data = str | Path | Samples | Sequence[Feed]
 
 
-def fed(data: Data, graph: Graph, count: int | None = None) -> Samples:
-    """The first `count` samples for `graph`, all by default. Raises ProjectError for what does not
-    fit the inputs, and for a count that there is not; CacheError for a damaged samples file."""
+def fed(data: Data, graph: Graph) -> Samples:
+    """The samples for `graph`. Raises ProjectError for what does not fit the inputs and where there
+    are none; CacheError for a damaged samples file."""
     found = _samples(data, graph)
-    if count is not None and not 1 <= count <= len(found):
-        raise ProjectError(f"data_num is {count}, of {len(found)} samples")
     if not len(found):
         raise ProjectError("no samples to look at", str(data) if isinstance(data, str) else "")
-    return Samples(found.names[:count], found.read)
+    return found
 
 
 def digest_of(samples: Samples) -> str:

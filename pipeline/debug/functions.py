@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from pipeline.cache.publish import replacing
@@ -137,16 +138,24 @@ def get_channelwise_data_distribution(
 
 
 def examined(model: Model, data: Data | None = None, count: int | None = None) -> Patient:
-    """The model with its data, of which the first `count`. Raises ProjectError, GraphError."""
+    """The model with its data, of which the probes run the first `count`. Raises ProjectError,
+    GraphError."""
     if isinstance(model, Patient):
-        samples = fed(model.samples, model.calibrated, count)
-        if len(samples) == len(model.samples):
-            return _quantizing(model)
-        return Patient(model.calibrated, samples, model.operators, {}, model.at_once)
+        return _quantizing(_probing(model, count))
     if data is None:
         raise ProjectError("calibrated_data is to be given")
     graph = model if isinstance(model, Graph) else _read(Path(model))
-    return _quantizing(Patient(graph, fed(data, graph, count)))
+    return _quantizing(_probing(Patient(graph, fed(data, graph)), count))
+
+
+def _probing(patient: Patient, count: int | None) -> Patient:
+    """Raises ProjectError for a count of samples that there is not."""
+    if count is None:
+        return patient
+    if not 1 <= count <= len(patient.samples):
+        raise ProjectError(f"data_num is {count}, of {len(patient.samples)} samples")
+    known = patient.remembered if count == len(patient.probed) else {}
+    return replace(patient, remembered=known, data_num=count)
 
 
 def sensitivity_text(

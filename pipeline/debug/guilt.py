@@ -17,10 +17,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import NamedTuple
 
-from pipeline.data.samples import Samples
 from pipeline.debug.calibration_nodes import without
 from pipeline.debug.compared import Comparison, Guilty, rounded
 from pipeline.debug.contradictions import contradictions
@@ -60,16 +58,14 @@ class _Misfit(NamedTuple):
     fit: Fit
 
 
-def suspects(patient: Patient, seen: Samples | None = None) -> list[Suspect]:
-    """Every node that quantizes, the guiltiest first, of equals the one nearer the input. Whether
-    grids fit is told by all that was `seen`, of which the patient's samples may be a few. Raises
+def suspects(patient: Patient) -> list[Suspect]:
+    """Every node that quantizes, the guiltiest first, of equals the one nearer the input. Raises
     GraphError."""
     if not patient.nodes:
         return []
     factors, patient = convicted(patient), as_meant(patient)
-    watched = patient if seen is None else replace(patient, samples=seen)
-    every = fits(watched)
-    method = chosen(watched, every, _before_clipping(patient, every))
+    every = fits(patient)
+    method = chosen(patient, every, _before_clipping(patient, every))
     every |= {} if method is None else _odd(every, method)
     every |= {n: every[n]._replace(odd="max", is_exact=True) for n in odd_weights(every)}
     groups = groups_of(patient, "node")
@@ -195,7 +191,7 @@ def guilty(comparison: Comparison, patient: Patient, making: Making) -> Guilty |
     """The first suspect of a build that is broken, None of another. Raises GraphError."""
     if not comparison.samples or not _is_broken(comparison, patient, making):
         return None
-    first = next(iter(suspects(patient, making.samples)), None)
+    first = next(iter(suspects(patient)), None)
     if first is None:
         return None
     (node,) = (n for n in patient.calibrated.nodes() if n.name == first.node)
@@ -251,6 +247,6 @@ def _saved(
         [one.fit.fresh if n == one.name else by_name[n] for n in groups[one.node]]
         for one in clipped
     ]
-    probing = Probing(patient.calibrated, places, patient.samples, patient.operators)
+    probing = Probing(patient.calibrated, places, patient.probed, patient.operators)
     for number, sums in probing.sums(patient.at_once):
         yield clipped[number], losses[clipped[number].node] - _lost(sums)

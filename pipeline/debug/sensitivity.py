@@ -54,13 +54,19 @@ class Remembered(Protocol):
 
 @dataclass(frozen=True)
 class Patient:
-    """A calibrated graph under examination; `remembered` speaks of it and of these samples only."""
+    """A calibrated graph under examination. Grids are judged by all samples; the probes run the
+    first `data_num` of them, by default all, and `remembered` speaks of these only."""
 
     calibrated: Graph
     samples: Samples
     operators: Operators = NO_OPERATORS
     remembered: Remembered = field(default_factory=dict[Question, Sums])
     at_once: int | None = None
+    data_num: int | None = None
+
+    @property
+    def probed(self) -> Samples:
+        return Samples(self.samples.names[: self.data_num], self.samples.read)
 
     @cached_property
     def nodes(self) -> tuple[CalibrationNode, ...]:
@@ -85,7 +91,7 @@ def sensitivities(
             nodes = calibration_nodes(graph)
         by_name = {one.name: one for one in nodes}
         probes = [[by_name[n] for n in groups[name] if n in by_name] for name in open_]
-        probing = Probing(graph, probes, patient.samples, patient.operators, nodes)
+        probing = Probing(graph, probes, patient.probed, patient.operators, nodes)
 
         def remembered(made: tuple[int, Sums]) -> tuple[str, Sums]:
             name, sums = open_[made[0]], made[1]

@@ -48,7 +48,7 @@ def comparison(
     feeds = track(samples, "comparison", len(samples))
     real = rescaled(optimized_float, recipe.factors)  # its tensors are those that have the grids
     found = compare(real, calibrated, quantized, feeds, target, operators)
-    patient = Patient(calibrated, Samples(samples.names[:WITNESSES], samples.read), operators)
+    patient = Patient(calibrated, samples, operators, data_num=WITNESSES)
     made_of = (optimized_float, statistics, recipe, samples, target, operators)
     making = Making(*made_of, calibration, quantization)
     return replace(found, guilty=guilty(found, patient, making))

@@ -79,8 +79,8 @@ def verdict(
 def _unlike(graph: Graph, samples: Samples, dataset: Ground, operators: Operators) -> str:
     """What is cut off of what is evaluated and not of the data to calibrate with; empty where
     nothing is."""
-    few = Samples(samples.names[:LOOKS], samples.read)
-    known = {one.node for one in suspects(Patient(graph, few, operators)) if one.is_fault}
+    calibrated = Patient(graph, samples, operators, data_num=LOOKS)
+    known = {one.node for one in suspects(calibrated) if one.is_fault}
     first = suspects(Patient(graph, dataset.samples(LOOKS), operators))[:1]
     return "".join(
         f"{one.node}: of what is evaluated {one.cause}, of the calibration data they are not"

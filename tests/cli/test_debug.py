@@ -26,6 +26,8 @@ def test_a_probe_is_made_once(built: Workspace) -> None:
 def test_blame_and_json(built: Workspace) -> None:
     found = json.loads(built.npumake("debug", "blame", "digits:rdk-x5", "--json").stdout)
     assert found[0]["lost"] == max(one["lost"] for one in found)
+    few = json.loads(built.npumake("debug", "blame", "digits:rdk-x5", "-d", "1", "--json").stdout)
+    assert not any(one["is_fault"] for one in (*found, *few))
 
 
 @pytest.mark.slow

@@ -52,9 +52,9 @@ def test_nobody_is_guilty_of_a_right_build(path: str, chip: str) -> None:
     graph = FAULTS.float_graph(path)
     feeds = FAULTS.feeds(path, graph)
     names = tuple(map(str, range(len(feeds))))
-    every, few = (Samples(some, feeds.__getitem__) for some in (names, names[:2]))
-    examined = Patient(FAULTS.calibrated(graph, feeds, chip), few)
-    assert [one for one in suspects(examined, every) if one.is_fault] == []
+    samples = Samples(names, feeds.__getitem__)
+    examined = Patient(FAULTS.calibrated(graph, feeds, chip), samples, data_num=2)
+    assert [one for one in suspects(examined) if one.is_fault] == []
 
 
 @pytest.mark.parametrize("path", RIGHT)

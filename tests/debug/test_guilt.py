@@ -10,6 +10,7 @@ import pytest
 import trained
 from debug.test_sensitivity import patient
 
+from pipeline.data.samples import Samples
 from pipeline.debug.calibration_nodes import CalibrationNode, without
 from pipeline.debug.guilt import suspects
 from pipeline.debug.sensitivity import Patient
@@ -179,3 +180,15 @@ def test_who_alone_contradicts_the_tensor_it_reads_may_be_wrong_itself(number, a
     first = suspects(replace(examined, calibrated=wrong, remembered={}))[0]
     assert first.node == fault.name
     assert first.cause.startswith("the scale of its bias is ")
+
+
+def test_grids_are_judged_by_all_samples_however_few_are_probed():
+    """One that is all but dark makes every grid look too wide."""
+    examined = patient("repvgg")
+    dark = {name: array * np.float32(0.01) for name, array in examined.samples.read(0).items()}
+    feeds = [dark, *examined.samples]
+    samples = Samples(tuple(map(str, range(5))), feeds.__getitem__)
+    alone = replace(examined, samples=Samples(samples.names[:1], samples.read), remembered={})
+    assert any(one.is_fault for one in suspects(alone))
+    few = replace(examined, samples=samples, remembered={}, data_num=1)
+    assert not any(one.is_fault for one in suspects(few))

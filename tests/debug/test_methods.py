@@ -69,9 +69,8 @@ def reaches_little_more(examined: Patient) -> str:
 def test_a_grid_four_times_too_wide_for_kl_is_named_though_it_holds_little_more_than_its_numbers():
     examined = by("kl", "repvgg")
     (fault,) = (one for one in examined.nodes if one.name == reaches_little_more(examined))
-    few = Samples(examined.samples.names[:2], examined.samples.read)
-    wrong = Patient(scaled(examined.calibrated, fault.name, 4.0), few)
-    first = suspects(wrong, examined.samples)[0]
+    wrong = Patient(scaled(examined.calibrated, fault.name, 4.0), examined.samples, data_num=2)
+    first = suspects(wrong)[0]
     assert first.node in fault.owners
     assert first.is_fault
     assert "kl, as for the others, " in first.cause
@@ -84,8 +83,7 @@ def test_numbers_cut_off_behind_a_wrong_weight_are_no_fault_where_grids_before_i
     layers = [node for node in integers.nodes("MatMul") if producer(node.inputs[1]) is not None]
     fault = [node for node in layers if not producer(node.inputs[1]).inputs[0].uses()[1:]][1]
     wrong = scaled(integers, str(producer(fault.inputs[1]).name), 4.0)
-    few = Samples(examined.samples.names[:2], examined.samples.read)
-    first = suspects(Patient(wrong, few), examined.samples)[0]
+    first = suspects(Patient(wrong, examined.samples, data_num=2))[0]
     assert first.node == fault.name
 
 
