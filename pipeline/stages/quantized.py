@@ -1,7 +1,7 @@
 """quantized: integer weights and biases in standard ONNX Q/DQ.
 
 a grid that the chip fixes → in its place, where its arithmetic is TensorFlow Lite's
-Gemm → Conv, for a chip that has only the Conv
+Gemm → Conv, for a chip that has only the Conv; int16 GlobalAveragePool → ReduceMean likewise
 float weight behind Q/DQ → int8 codes behind DQ      bias → int32 on the accumulator's grid
 grid of an output → the `outputs` of a detector's metadata
 """
@@ -13,6 +13,7 @@ from pipeline.graph import Graph
 from pipeline.quant.qdq.described import describe_outputs
 from pipeline.quant.qdq.gemm_as_conv import gemm_as_conv
 from pipeline.quant.qdq.integers import with_integer_weights
+from pipeline.quant.qdq.pool_as_mean import pool_as_mean
 from pipeline.quant.qdq.seats import seated
 from pipeline.targets.target import Target
 
@@ -23,5 +24,6 @@ def quantized(calibrated: Graph, target: Target) -> Graph:
         graph = graph.copy()
         gemm_as_conv(graph)
     graph = with_integer_weights(graph)
+    pool_as_mean(graph, target)
     describe_outputs(graph)
     return graph

@@ -16,6 +16,8 @@ SPELLED_OUT = {
     "LayerNormalization": ("Add", "Div", "Mul", "ReduceMean", "Sqrt", "Sub"),
     "Mish": ("Mul", "Softplus", "Tanh"),
 }
+# One computation by two names, of which a list may say int16 of the second alone.
+INT16_AS = {"GlobalAveragePool": "ReduceMean"}
 
 
 # Of the compiled file, by what makes it.
@@ -257,7 +259,14 @@ class Target:
 
     def takes_int16(self, op_type: str) -> bool:
         """Whether the unit is known, or not known not, to run the operator on int16."""
-        return self.int16 is None or op_type in _spelled(*self.int16)
+        if self.int16 is None:
+            return True
+        return op_type in _spelled(*self.int16) or self.int16_as(op_type) is not None
+
+    def int16_as(self, op_type: str) -> str | None:
+        """The other operator as which the unit runs it on int16."""
+        other, known = INT16_AS.get(op_type), self.int16
+        return other if known is not None and op_type not in known and other in known else None
 
 
 def _spelled(*operators: str) -> tuple[str, ...]:

@@ -93,7 +93,8 @@ class Bench:
         if key not in self._figures:
             told, (answers, ends) = self._told(models), self._yardsticks
             figure = answers.figure(told.read)
-            self._figures[key] = replace(figure, distributions=ends.cosine(told.distributions))
+            cosine, ties = ends.cosine(told.distributions), ends.ties(told.distributions)
+            self._figures[key] = replace(figure, distributions=cosine, ties=figure.ties + ties)
         return self._figures[key]
 
     @cached_property

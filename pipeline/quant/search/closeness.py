@@ -51,6 +51,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.kernels.measure import Agreement, agreement
+from pipeline.quant.search.ties import ties
 
 SPOILT = 2.0  # times as much lost of the distributions: over few samples less may be chance
 DIGITS = 6  # no last bit of a float engine decides
@@ -110,11 +111,13 @@ class Measured:
 
 @dataclass(frozen=True)
 class Figure:
-    """How close the answers come, by their cosine alone, and the cosine of distributions."""
+    """How close the answers come, by their cosine alone, and the cosine of distributions; the
+    ties among the largest numbers of answers that are one vector."""
 
     close: Measured
     cosine: Measured
     distributions: Measured = Measured(1.0)
+    ties: int = 0
 
     @property
     def lost(self) -> float:
@@ -126,8 +129,15 @@ class Figure:
         share, error = self.close.gain(other.close)
         by_cosine = self.cosine.gain(other.cosine)
         alike = share > -least and by_cosine.share - by_cosine.error > least
-        spoils = 1.0 - self.distributions.all > SPOILT * (1.0 - other.distributions.all)
-        return (share - error > least or alike) and not spoils
+        return (share - error > least or alike) and not self._spoils(other)
+
+    def unties(self, other: Figure, most: float) -> bool:
+        """Whether half of the ties are gone, and no more than this share is lost otherwise."""
+        is_as_close = self.close.gain(other.close).share > -most and not self._spoils(other)
+        return 2 * self.ties <= other.ties != 0 and is_as_close
+
+    def _spoils(self, other: Figure) -> bool:
+        return 1.0 - self.distributions.all > SPOILT * (1.0 - other.distributions.all)
 
     def gains(self, other: Figure) -> bool:
         """Whether anything is given back, by both."""
@@ -145,12 +155,18 @@ class Yardstick:
         """Of other answers to the same samples. Raises ValueError if the shapes differ."""
         apart = self._apart(made)
         vectors = [lost for index, lost in enumerate(apart) if index not in self._fields]
-        return Figure(_measured([*vectors, *self._fields_lost(made)]), _measured(apart))
+        close = _measured([*vectors, *self._fields_lost(made)])
+        return Figure(close, _measured(apart), ties=self.ties(made))
 
     def cosine(self, made: Answers) -> Measured:
         """That of the figure; 1 where there are no answers."""
         apart = self._apart(made)
         return _measured(apart) if apart else Measured(1.0)
+
+    def ties(self, made: Answers) -> int:
+        """Of all answers that are vectors."""
+        vectors = [i for i in range(len(self.real[0])) if i not in self._fields]
+        return sum(ties([a[i] for a in self.real], [b[i] for b in made]) for i in vectors)
 
     def _apart(self, made: Answers) -> list[Floats]:
         """What is lost of the cosine of each answer."""

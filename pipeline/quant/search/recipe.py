@@ -17,18 +17,20 @@ from pipeline.quant.recovery.rescale import Factors
 @dataclass(frozen=True)
 class Trial:
     """Something that was tried: how close the answers came, by their cosine alone too, and
-    whether it was kept."""
+    whether it was kept. `ties` are those among the largest numbers of the answers."""
 
     what: str
     closeness: float
     cosine: float
     kept: bool
+    ties: int = 0
 
     @property
     def told(self) -> str:
         """For a person; of vectors both are one."""
-        also = f", cosine {self.cosine:.6f}" if self.cosine != self.closeness else ""
-        return f"closeness {self.closeness:.6f}{also}"
+        cosine = f", cosine {self.cosine:.6f}" if self.cosine != self.closeness else ""
+        ties = f", {self.ties} ties" if self.ties else ""
+        return f"closeness {self.closeness:.6f}{cosine}{ties}"
 
 
 @dataclass(frozen=True)
