@@ -93,7 +93,7 @@ def test_machines_read_the_front(here: Workspace, capsys: Output) -> None:
             "digits:rdk-x5 --cosine 1",
             6,
             "no promotion to int16 within the limits reaches cosine 1.0\n  --> digits:rdk-x5\n"
-            "hint: the best tried has 0.999824; weights stay int8: try --to cpu",
+            "hint: the best tried has 0.999839; weights stay int8: try --to cpu",
         ),
     ],
 )

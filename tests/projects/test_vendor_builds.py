@@ -235,7 +235,7 @@ def test_the_full_metafile_is_built(built: Workspace):
 DOES: dict[str, dict[str, str]] = {
     "mapper-node-info": {"conv1": "int16", "conv2": "int16", "add1": "int16", "softmax": "CPU"},
     "mapper-units": {"pool": "CPU", "fc6": "CPU", "conv2": "int8", "softmax": "CPU"},
-    "mapper-data-type": {"conv1": "int16", "add1": "int16", "pool": "int8", "softmax": "CPU"},
+    "mapper-data-type": {"conv1": "int16", "add1": "int16", "pool": "int16", "softmax": "CPU"},
     "mapper-all-int16": {"preprocess_data": "int16", "add1": "int16", "softmax": "CPU"},
     "mapper-skip": {"conv1": "int8", "softmax": "CPU"},
     "mapper-custom": {"c": "int8", "s": "CPU", "y": "int8"},
