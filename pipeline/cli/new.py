@@ -93,7 +93,8 @@ def _read(held: Held) -> Graph:
 def _inputs(held: Held, graph: Graph) -> Sequence[Fed]:
     """What the model is fed. An open size is the first of SIZES with which the model runs.
 
-    Raises GraphError when there is none, or where an input does not even tell its rank.
+    Raises GraphError when there is none, and where an input does not even tell its rank, or can
+    hold no number.
     """
     from pipeline.cli.template import Fed
     from pipeline.graph import dtype, open_dimensions
@@ -103,6 +104,10 @@ def _inputs(held: Held, graph: Graph) -> Sequence[Fed]:
         if value.shape is None:
             hint = "write a project.yaml by hand, with its shape"
             raise GraphError(f"input `{value.name}` does not tell its shape", held.model.path, hint)
+        if dtype(value) == "object":
+            raise GraphError(f"input `{value.name}` holds strings, not numbers", held.model.path)
+        if 0 in value.shape:
+            raise GraphError(f"input `{value.name}` has a size of 0", held.model.path)
         dims[str(value.name)] = tuple(d if isinstance(d, int) else d.value for d in value.shape)
     shapes = _fitting(held, dims)
     return [

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import jsonschema
 import numpy as np
+import onnx
 import pytest
 from workspaces import REPO, Workspace, remember_code, shared_data
 
@@ -193,3 +194,22 @@ def test_it_refuses_and_writes_nothing(
     assert new(tmp_path / directory, model, target) == code
     assert what in capsys.readouterr().err
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "full", "notes.txt"]
+
+
+@pytest.mark.parametrize(
+    ("given", "what"),
+    [
+        ("string[3]", "input `x` holds strings, not numbers"),
+        ("float[1,0,4]", "input `x` has a size of 0"),
+    ],
+)
+def test_what_holds_no_number_is_fed_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], given: str, what: str
+) -> None:
+    """A file of objects is one that no build would read."""
+    text = f'<ir_version: 8, opset_import: ["" : 17]> g ({given} x) => ({given} y)'
+    model = tmp_path / "m.onnx"
+    onnx.save(onnx.parser.parse_model(f"{text} {{ y = Identity(x) }}"), model)
+    assert new(tmp_path / "net", model, "rdk-x5") == 3
+    assert what in capsys.readouterr().err
+    assert not (tmp_path / "net").exists()
