@@ -211,3 +211,19 @@ def test_nothing_helps_that_spoils_the_distributions(of_distributions, helps):
 )
 def test_anything_is_gained_only_where_no_measure_says_otherwise(close, by_cosine, gains):
     assert Figure(of_all(close), of_all(by_cosine)).gains(STANDS) == gains
+
+
+@pytest.mark.parametrize(
+    ("close", "by_cosine", "of_distributions", "gives"),
+    [
+        (ONE_TELLS, of_all(0.992), 1.0, True),
+        (ONE_TELLS, of_all(0.9904), 1.0, False),
+        (of_all(0.904), of_all(0.992), 1.0, False),
+        (ONE_TELLS, of_all(0.992), 0.95, False),
+    ],
+    ids=["by both", "too little by the cosine", "too little", "spoilt"],
+)
+def test_what_follows_no_sample_may_rest_on_one(close, by_cosine, of_distributions, gives):
+    stands = replace(STANDS, distributions=of_all(0.98))
+    finer = Figure(close, by_cosine, of_all(of_distributions))
+    assert finer.gives_back(stands, 0.05) == gives

@@ -131,6 +131,11 @@ class Figure:
         alike = share > -least and by_cosine.share - by_cosine.error > least
         return (share - error > least or alike) and not self._spoils(other)
 
+    def gives_back(self, other: Figure, least: float) -> bool:
+        """Whether it is more than this share by both, whatever the error."""
+        shares = self.close.gain(other.close).share, self.cosine.gain(other.cosine).share
+        return min(shares) > least and not self._spoils(other)
+
     def unties(self, other: Figure, most: float) -> bool:
         """Whether half of the ties are gone, and no more than this share is lost otherwise."""
         is_as_close = self.close.gain(other.close).share > -most and not self._spoils(other)
