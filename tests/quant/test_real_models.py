@@ -8,6 +8,7 @@ from __future__ import annotations
 import onnx
 import pytest
 from frontends.test_every_real_model import FILES, feeds, graphs
+from quant.test_openvino import IN_FLOAT32
 from workspaces import few
 
 from pipeline.engine.ort import OrtSession
@@ -52,5 +53,4 @@ def test_it_is_valid_runs_and_loads_everywhere(file, chip):
     core = openvino.Core()
     model = core.read_model(data)
     assert len(model.outputs) == len(wanted)
-    if chip == "rdk-x5":  # OpenVINO's CPU has no Conv of int8 with a zero point
-        core.compile_model(model, "CPU")
+    core.compile_model(model, "CPU", IN_FLOAT32)
