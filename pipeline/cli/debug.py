@@ -76,13 +76,13 @@ METRICS = {"type": nested, "default": "cosine-similarity", "metavar": LIST}
 SAVE = Flag(("-s", "--save_dir"), {"type": Path, "default": Path("debug_result")})
 OUTPUT = Flag(("-o", "--output_node"), {"metavar": "NODE", "help": "stop here"})
 INTERESTED = Flag(("-i", "--interested_nodes"), {"type": nested, "metavar": LIST})
-PROBED = "samples that are run a node; all unless. Whether grids fit is told by all"
+COUNT = {"type": int, "metavar": "N"}
 SHOWN = {**TRUE, "default": True}
 NODES = Flag(("-n", "--nodes_list"), {"type": nested, "required": True, "metavar": LIST})
 # sub-verb: its flags as the vendors have them
 FLAGS: dict[str, tuple[Flag, ...]] = {
     "blame": (
-        Flag(("-d", "--data_num"), {"type": int, "metavar": "N", "help": PROBED}),
+        Flag(("-d", "--data_num"), {**COUNT, "help": "samples to run; all judge the grids"}),
         Flag(("--json",), {"action": "store_true", "help": "for machines"}),
     ),
     "inputs": (Flag(("--json",), {"action": "store_true", "help": "for machines"}),),
@@ -90,7 +90,7 @@ FLAGS: dict[str, tuple[Flag, ...]] = {
         Flag(("-m", "--metrics"), {**METRICS, "help": f"{', '.join(NAMES)}; the first sorts"}),
         OUTPUT,
         Flag(("-n", "--node_type"), {"choices": TYPES, "default": "node"}),
-        Flag(("-d", "--data_num"), {"type": int, "metavar": "N", "help": PROBED}),
+        Flag(("-d", "--data_num"), {**COUNT, "help": "samples; all unless"}),
         Flag(("-v", "--verbose"), {**SHOWN, "help": "print the table (default)"}),
         INTERESTED,
         Flag(("--json",), {"action": "store_true", "help": "for machines"}),
@@ -113,7 +113,7 @@ FLAGS: dict[str, tuple[Flag, ...]] = {
         Flag(("-nm", "--ns_metrics"), METRICS),
         OUTPUT,
         Flag(("-nt", "--node_type"), {"choices": TYPES}),
-        Flag(("-dn", "--data_num"), {"type": int, "metavar": "N"}),
+        Flag(("-dn", "--data_num"), COUNT),
         Flag(("-v", "--verbose"), SHOWN),
         INTERESTED,
         Flag(("-dnl", "--dis_nodes_list"), {"type": nested, "metavar": LIST}),
