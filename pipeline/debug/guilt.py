@@ -19,7 +19,9 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from pipeline.debug.calibration_nodes import without
+import numpy as np
+
+from pipeline.debug.calibration_nodes import CalibrationNode, without
 from pipeline.debug.compared import Comparison, Guilty, rounded
 from pipeline.debug.contradictions import contradictions
 from pipeline.debug.convicted import convicted
@@ -31,7 +33,7 @@ from pipeline.debug.sensitivity import Patient, groups_of, sensitivities
 from pipeline.debug.witnesses import as_meant, shifted, witnesses
 from pipeline.engine.lower import DQ, Q
 from pipeline.graph import Graph, Node, Value, origin, reads
-from pipeline.quant.calibration.saturating import saturated
+from pipeline.quant.calibration.saturating import Interval, moved, saturated
 from pipeline.quant.precision.placement import ALIKE
 from pipeline.quant.qdq.loaded import LOAD
 
@@ -65,6 +67,7 @@ def suspects(patient: Patient) -> list[Suspect]:
         return []
     factors, patient = convicted(patient), as_meant(patient)
     every = fits(patient)
+    every |= {name: every[name]._replace(clipped=0.0) for name in _meant(patient, every)}
     method = chosen(patient, every, _before_clipping(patient, every))
     every |= {} if method is None else _odd(every, method)
     every |= {n: every[n]._replace(odd="max", is_exact=True) for n in odd_weights(every)}
@@ -95,6 +98,27 @@ def suspects(patient: Patient) -> list[Suspect]:
         for name, lost in losses.items()
     ]
     return sorted(found, key=lambda s: (s.node not in known, not s.is_fault, _rank(s)))
+
+
+def _meant(patient: Patient, every: Mapping[str, Fit]) -> list[str]:
+    """The calibration nodes in front of what saturates that cut off nothing to be seen behind it:
+    nothing made of it moves by a step of its own grid."""
+    made = {one.tensor: one for one in patient.nodes if one.kind == "activation"}
+    ends = {
+        tensor: (_interval(every[one.name].fresh), _interval(one))
+        for tensor, one in made.items()
+        if one.name in every and every[one.name].is_clipped and one.axis is None
+    }
+    return [
+        made[tensor].name
+        for tensor, behind in moved(without(patient.calibrated), ends).items()
+        if all(name in made and by < np.min(made[name].scale) for name, by in behind.items())
+    ]
+
+
+def _interval(one: CalibrationNode) -> Interval:
+    low, high = one.limits
+    return float(np.min(low)), float(np.max(high))
 
 
 def _before_clipping(patient: Patient, every: Mapping[str, Fit]) -> list[str]:

@@ -29,9 +29,11 @@ from pipeline.quant.precision.placement import activations, moves, root
 
 PART = 16.0
 STEPS = 255.0
+POINTS = 256
 
 Function = Callable[[Floats], Floats]
 Interval = tuple[float, float]
+Moved = dict[str, float]
 
 
 class Image(NamedTuple):
@@ -59,6 +61,20 @@ def narrowed(
 def saturated(graph: Graph) -> frozenset[str]:
     """The tensors of the float `graph` that may lose what does not matter."""
     return frozenset(_images(graph))
+
+
+def moved(graph: Graph, cuts: Mapping[str, tuple[Interval, Interval]]) -> dict[str, Moved]:
+    """Of those of these tensors that are saturated, whose numbers reach so far and are cut off so:
+    max |g_i(v) - g_i(min(max(v, l), h))| by the observed tensor g_i makes."""
+    found = {}
+    for name, images in _images(graph).items():
+        if name in cuts:
+            reached, kept = cuts[name]
+            ends = zip(reached, kept, strict=True)
+            cut = np.concatenate([np.linspace(*end, POINTS) for end in ends])
+            each = {image.name: image.g(cut) - image.g(np.clip(cut, *kept)) for image in images}
+            found[name] = {made: float(np.max(np.abs(by))) for made, by in each.items()}
+    return found
 
 
 def _images(graph: Graph) -> dict[str, list[Image]]:
