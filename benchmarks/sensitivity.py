@@ -26,9 +26,12 @@ two cores with nothing else to do:
 
 (of 100 before the borders lay where least crosses). It changes from run to run, most on the clock:
 resnet8 of one sample 3.7 to 4.7 of CPU, of 16 3.3 to 4.9, and 3.6 to 5.8 beside a plain script;
-squeezenet of 16 there 4.3 to 4.7. On cores with AMX, of 1 and of 16 samples: resnet8 4.8 (79) 3.8 3.4
-and 3.7 (10) 3.0 2.6, mobilenet 9.6 (59) 7.7 7.9 and 5.7 (9.6) 6.3 5.3, squeezenet 9.2 (19) 7.6 9.4
-and 3.9 (5.1) 4.4 3.9, ultraface 18 (57) 19 15 and 8.8 (18) 9.0 6.9.
+squeezenet of 16 there 4.3 to 4.7. On cores with AMX, of 1 and of 16 samples:
+
+    resnet8      4.8 (79)  3.8 3.4      3.7 (10)  3.0 2.6
+    mobilenet    9.6 (59)  7.7 7.9      5.7 (9.6) 6.3 5.3
+    squeezenet   9.2 (19)  7.6 9.4      3.9 (5.1) 4.4 3.9
+    ultraface     18 (57)   19  15      8.8 (18)  9.0 6.9
 
 What lies behind a node is half of the model in the mean, so that of many samples `limit` comes down
 to about four, and to about two where the float answers are kept: each run of a convolution has its
