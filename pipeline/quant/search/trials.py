@@ -15,9 +15,10 @@ held out (search.bench), less the standard error that the choice of these sample
 
 Biases are TRUSTED: of what is best they are corrected wherever that gives back anything by both
 measures. Of 11 builds of six trained models where it does, it did so on hundreds of other samples
-in 10; in 7 of these by less than GAIN where it was tried. What is FINER follows no sample, so that
-its gain may rest on one of them: only what is chosen by samples can have been lucky with one. And
-answers are int16 wherever that parts what was tied (search.ties), which no closeness tells.
+in 10; in 7 of these by less than GAIN where it was tried. What is FINER rounds nothing more
+coarsely, whatever samples named the tensors, so that its gain may rest on one of them: a range or a
+rounding that was lucky with one costs elsewhere, this does not. And answers are int16 wherever that
+parts what was tied (search.ties), which no closeness tells.
 """
 
 from __future__ import annotations
