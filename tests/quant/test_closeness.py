@@ -223,7 +223,9 @@ def test_anything_is_gained_only_where_no_measure_says_otherwise(close, by_cosin
     ],
     ids=["by both", "too little by the cosine", "too little", "spoilt"],
 )
-def test_what_only_makes_grids_finer_may_rest_on_one_sample(close, by_cosine, of_distributions, gives):
+def test_what_only_makes_grids_finer_may_rest_on_one_sample(
+    close, by_cosine, of_distributions, gives
+):
     stands = replace(STANDS, distributions=of_all(0.98))
     finer = Figure(close, by_cosine, of_all(of_distributions))
     assert finer.gives_back(stands, 0.05) == gives
