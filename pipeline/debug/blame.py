@@ -16,11 +16,11 @@ import numpy as np
 from pipeline.custom.operators import NO_OPERATORS, Operators
 from pipeline.data.samples import Feed, Samples
 from pipeline.debug.compare import View, compared_nodes, real_numbers, views_of
+from pipeline.engine.exact import ExactSession
 from pipeline.engine.fusion import absorbed, result
 from pipeline.engine.lower import lowered
 from pipeline.engine.mixed import FloatSession, float_session
 from pipeline.engine.parallel import side_by_side
-from pipeline.engine.reference import ReferenceSession
 from pipeline.graph import Graph, Node, origin, part
 from pipeline.kernels.measure import Alignment, alignments
 from pipeline.quant.search.bench import held_out
@@ -57,7 +57,7 @@ def local_losses(
     program = lowered(quantized, target.rounding, target.runnable)
     nodes = compared_nodes(optimized_float)
     views = views_of(optimized_float, calibrated, nodes, program)
-    exact = ReferenceSession(program, operators)
+    exact = ExactSession(program, operators, 1, [view.program for view in views.values()])
     known = {*views, *exact.input_names}
     alone = {node: _alone(optimized_float, node, operators) for node in nodes}
     alone = {node: one for node, one in alone.items() if known.issuperset(one.session.input_names)}
@@ -88,9 +88,7 @@ def _origins(node: Node) -> tuple[str, ...]:
     return origin(node) if clamp is None else (*origin(node), *origin(clamp))
 
 
-def _values(
-    exact: ReferenceSession, views: Mapping[str, View], feed: Feed
-) -> Mapping[str, np.ndarray]:
+def _values(exact: ExactSession, views: Mapping[str, View], feed: Feed) -> Mapping[str, np.ndarray]:
     """What the integers make of the feed, in real numbers, by the float graph's names."""
     codes = exact.run([view.program for view in views.values()], feed)
     grids = (exact.program.tensors[view.program] for view in views.values())

@@ -14,12 +14,12 @@ import numpy as np
 from pipeline.bundle.program import Program, Tensor
 from pipeline.custom.operators import NO_OPERATORS, Operators
 from pipeline.debug.compared import DIGITS, Comparison, Output, Row, distance
+from pipeline.engine.exact import ExactSession
 from pipeline.engine.fusion import absorbed, result
 from pipeline.engine.lower import DQ, Q, lowered
 from pipeline.engine.mixed import FloatSession, float_session
 from pipeline.engine.ort import Feeds
-from pipeline.engine.parallel import side_by_side
-from pipeline.engine.reference import ReferenceSession
+from pipeline.engine.parallel import NUMPY, side_by_side
 from pipeline.graph import Graph, Node, Value, is_float, origin, producer, told
 from pipeline.kernels import affine
 from pipeline.kernels.measure import Agreement, agreements
@@ -44,7 +44,7 @@ class _Engines(NamedTuple):
 
     real: FloatSession
     fake: FloatSession
-    exact: ReferenceSession
+    exact: ExactSession
 
 
 def compare(
@@ -62,7 +62,7 @@ def compare(
     engines = _Engines(
         _watching(optimized_float, list(views), operators),
         _watching(calibrated, [view.calibrated for view in views.values()], operators),
-        ReferenceSession(program, operators),
+        ExactSession(program, operators, 1, [view.program for view in views.values()]),
     )
     answers = [str(value.name) for value in optimized_float.outputs]
     sums, count = _summed(engines, views, feeds)
@@ -143,10 +143,11 @@ def _summed(
 
     def compared(feed: Feeds) -> list[_Sums]:
         made = zip(real.run(None, feed), fake.run(None, feed), exact.run(codes, feed), strict=True)
-        return [
-            _Sums(*agreements(a, (real_numbers(b, grid), real_numbers(c, grid))))
-            for (a, b, c), grid in zip(made, grids, strict=True)
-        ]
+        with NUMPY:
+            return [
+                _Sums(*agreements(a, (real_numbers(b, grid), real_numbers(c, grid))))
+                for (a, b, c), grid in zip(made, grids, strict=True)
+            ]
 
     sums = [_Sums()] * len(views)
     count = 0

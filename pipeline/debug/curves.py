@@ -14,7 +14,7 @@ from pipeline.debug.metrics import metric
 from pipeline.debug.sensitivity import Patient
 from pipeline.engine.fusion import result
 from pipeline.engine.mixed import FloatSession, float_session
-from pipeline.engine.parallel import side_by_side
+from pipeline.engine.parallel import NUMPY, side_by_side
 from pipeline.graph import Graph
 from pipeline.kernels.measure import Agreement, agreements
 
@@ -33,7 +33,8 @@ def curves(
     def compared(feed: Feed) -> list[list[Agreement]]:
         meant = float_model.run(None, feed)
         made = zip(*(model.run(None, feed) for model in models), strict=True)
-        return [agreements(a, each) for a, each in zip(meant, made, strict=True)]
+        with NUMPY:
+            return [agreements(a, each) for a, each in zip(meant, made, strict=True)]
 
     sums = [[Agreement()] * len(models) for _ in nodes]
     for found in side_by_side(compared, patient.samples):

@@ -24,11 +24,12 @@ import numpy as np
 
 from pipeline.debug.calibration_nodes import CalibrationNode, without
 from pipeline.debug.finite import source_of_infinite
+from pipeline.debug.seen import Seen, seen
 from pipeline.debug.sensitivity import Patient
 from pipeline.debug.tensors import weight
 from pipeline.engine.lower import DQ, Q
 from pipeline.engine.mixed import float_session
-from pipeline.engine.parallel import side_by_side
+from pipeline.engine.parallel import NUMPY, side_by_side
 from pipeline.errors import GraphError
 from pipeline.graph import Graph, Node, Value, array, is_float, producer
 from pipeline.quant.calibration.scores import surer
@@ -44,28 +45,6 @@ SPARED = 1 - 1 / WIDE**2  # of the noise
 GRID = frozenset({Q, DQ})
 # What may well keep the grid that it reads; some files demand it.
 KEEPING = ALIKE | {"AveragePool", "Concat", "GlobalAveragePool", "ReduceMean"}
-
-
-class Seen(NamedTuple):
-    """Of each channel: the extremes, what is lost and what of it is clipped, squared and summed,
-    how many numbers lie outside; and how many there are."""
-
-    low: np.ndarray
-    high: np.ndarray
-    lost: np.ndarray
-    clipped: np.ndarray
-    outside: np.ndarray
-    numbers: int
-
-    def plus(self, other: Seen) -> Seen:
-        return Seen(
-            np.minimum(self.low, other.low),
-            np.maximum(self.high, other.high),
-            self.lost + other.lost,
-            self.clipped + other.clipped,
-            self.outside + other.outside,
-            self.numbers + other.numbers,
-        )
 
 
 class Fit(NamedTuple):
@@ -149,7 +128,8 @@ def fits(patient: Patient) -> dict[str, Fit]:
 
     def looked(feed: object) -> list[Seen]:
         made = dict(zip(session.output_names, session.run(None, feed), strict=True))  # type: ignore[arg-type]
-        return [seen(one, made[one.tensor]) for one in watched]
+        with NUMPY:
+            return [seen(one, made[one.tensor]) for one in watched]
 
     totals = _totals(side_by_side(looked, patient.samples))
     if not all(np.isfinite([*all_.low, *all_.high]).all() for all_ in totals):
@@ -175,19 +155,6 @@ def _as_sure(graph: Graph, nodes: Sequence[CalibrationNode], totals: Sequence[Se
         return total._replace(high=np.maximum(total.high, top))
 
     return list(map(sure, nodes, names, totals))
-
-
-def seen(one: CalibrationNode, values: np.ndarray) -> Seen:
-    """By channel where there is a scale for each."""
-    rows = values[None] if one.axis is None else np.moveaxis(values, one.axis, 0)
-    rows = rows.reshape(len(rows), -1).astype(np.float64)
-    low, high = (np.reshape(limit, (-1, 1)) for limit in one.limits)
-    step = np.reshape(one.scale, (-1, 1)).astype(np.float64)
-    inside = np.clip(rows, low, high)
-    lost = rows - np.rint(inside / step) * step  # the zero point is whole: it changes nothing here
-    lost2, clipped2 = ((each**2).sum(axis=1) for each in (lost, rows - inside))
-    outside = (np.abs(rows - inside) > step / 2).sum(axis=1)
-    return Seen(rows.min(axis=1), rows.max(axis=1), lost2, clipped2, outside, rows.shape[1])
 
 
 def is_handed_on(values: Mapping[str, Value], one: CalibrationNode) -> bool:

@@ -8,7 +8,7 @@ rounding is left to the order of a sum, so any number of threads gives the same 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 import numpy as np
@@ -32,9 +32,14 @@ class ExactSession:
     """
 
     def __init__(
-        self, program: Program, operators: Operators = NO_OPERATORS, at_once: int | None = None
+        self,
+        program: Program,
+        operators: Operators = NO_OPERATORS,
+        at_once: int | None = None,
+        watched: Iterable[str] = (),
     ) -> None:
-        """`at_once` is the number of threads, by default one per core."""
+        """`at_once` is the number of threads, by default one per core; `watched` are tensors inside
+        that will be asked for, at this speed."""
         self._reference = ReferenceSession(program, operators)
         self.program = program
         self.inputs, self.outputs = (
@@ -44,14 +49,15 @@ class ExactSession:
         self.input_names = program.inputs
         self.output_names = program.outputs
         self._threads = at_once or threads()
-        self._last = _last_readers(program)
+        self._kept = {*self.output_names, *self.input_names, *watched}
+        self._last = _last_readers(program) | dict.fromkeys(self._kept, len(program.instructions))
         self.in_floats = tuple(self._is_exact(step) for step in program.instructions)
         self._branches = Branches(tuple(self._planned()), self._threads)
 
     def run(self, names: Sequence[str] | None, feeds: Feeds) -> list[np.ndarray]:
         """As ReferenceSession.run: the named tensors, outputs or any other."""
-        if not set(names or ()) <= {*self.output_names, *self.input_names}:
-            return self._reference.run(names, feeds)  # a tensor inside: only it keeps them
+        if not self._kept.issuperset(names or ()):
+            return self._reference.run(names, feeds)  # it keeps every tensor inside
         values = self._branches.run(self._reference.checked(feeds))
         return [values[name] for name in names or self.output_names]
 
@@ -112,12 +118,12 @@ def _chains(steps: Sequence[Instruction]) -> Iterator[list[Instruction]]:
     yield chain
 
 
-def _last_readers(program: Program) -> Mapping[str, int]:
-    """By tensor, the last instruction that reads it; beyond them all for an output."""
+def _last_readers(program: Program) -> dict[str, int]:
+    """By tensor, the last instruction that reads it."""
     last = {name: -1 for step in program.instructions for name in step.outputs}
     for index, step in enumerate(program.instructions):
         last |= dict.fromkeys(step.inputs, index)
-    return last | dict.fromkeys(program.outputs, len(program.instructions))
+    return last
 
 
 def _graph(program: Program, steps: Sequence[Instruction], made: Sequence[str]) -> Graph:

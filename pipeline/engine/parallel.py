@@ -18,6 +18,11 @@ from typing import TypeVar
 T = TypeVar("T")
 R = TypeVar("R")
 
+# Held by a thread that computes with NumPy for long while others run onnxruntime. NumPy gives up
+# Python's lock in every call, and takes it again: where calls take microseconds, two threads of
+# them take twice as long as one.
+NUMPY = threading.Lock()
+
 
 def threads() -> int:
     """How many samples are computed at once: NPUMAKE_THREADS, by default one per core."""

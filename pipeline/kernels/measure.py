@@ -115,19 +115,27 @@ def agreements(a: Numbers, others: Sequence[Numbers]) -> list[Agreement]:
     """The sums of `a`, the reference, with each of the others, which have its shape; what is of
     `a` alone is summed once."""
     flat, parts = np.ravel(a), [np.ravel(other) for other in others]
-    sums = [Agreement()] * len(parts)
+    x, y = np.empty((2, min(BLOCK, flat.size)))
+    aa = magnitude = 0.0
+    sums = [(0.0, 0.0, 0.0, 0.0, 0.0) for _ in parts]
     for start in range(0, flat.size, BLOCK):
-        block = slice(start, start + BLOCK)
-        x = flat[block].astype(np.float64)
-        aa, magnitude = _dot(x, x), float(np.sum(np.abs(x)))
+        block = slice(start, min(start + BLOCK, flat.size))
+        u, v = x[: block.stop - start], y[: block.stop - start]
+        u[...] = flat[block]
+        aa += _dot(u, u)
         for index, part in enumerate(parts):
-            y = part[block].astype(np.float64)
-            ab, bb = _dot(x, y), _dot(y, y)
-            error = np.abs(np.subtract(x, y, out=y), out=y)
-            squared, absolute = _dot(error, error), float(np.sum(error))
-            largest = float(np.max(error))
-            sums[index] += Agreement(ab, aa, bb, squared, absolute, largest, magnitude, x.size)
-    return sums
+            v[...] = part[block]
+            ab, bb, squared, absolute, largest = sums[index]
+            ab, bb = ab + _dot(u, v), bb + _dot(v, v)
+            error = np.abs(np.subtract(u, v, out=v), out=v)
+            squared, absolute = squared + _dot(error, error), absolute + _sum(error)
+            largest = float(np.maximum(largest, np.maximum.reduce(error)))  # which keeps a NaN
+            sums[index] = ab, bb, squared, absolute, largest
+        magnitude += _sum(np.abs(u, out=u))
+    return [
+        Agreement(ab, aa, bb, squared, absolute, largest, magnitude, flat.size)
+        for ab, bb, squared, absolute, largest in sums
+    ]
 
 
 def alignments(a: Numbers, others: Sequence[Numbers]) -> list[Alignment]:
@@ -147,6 +155,10 @@ def alignments(a: Numbers, others: Sequence[Numbers]) -> list[Alignment]:
 
 def _dot(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> float:
     return float(np.dot(a, b))
+
+
+def _sum(a: npt.NDArray[np.float64]) -> float:
+    return float(np.add.reduce(a))  # np.sum takes longer to begin
 
 
 def cosine(a: Numbers, b: Numbers) -> float:
