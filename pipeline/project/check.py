@@ -106,7 +106,8 @@ def _wrong_value(error: Violation) -> tuple[str, str]:
     value, limit = error.instance, error.validator_value
     match error.validator:
         case "type":
-            return f"must be {_wanted(error.schema)}, not {_given(value)}", _remedy(value, limit)
+            hint = _remedy(value, limit) or _written_out(error.schema)
+            return f"must be {_wanted(error.schema)}, not {_given(value)}", hint
         case "enum":
             return f"cannot be {_quoted(value)}", "allowed: " + ", ".join(_nearest(value, limit))
         case "minimum":
@@ -159,6 +160,14 @@ def _remedy(value: Json, wanted: str | list[str]) -> str:
     if isinstance(value, str) and {"integer", "number"} & set(kinds):
         return "a number has no quotes, underscores, units or leading zeros: 1000, 0.5, 1e-3"
     return ""
+
+
+def _written_out(schema: Json) -> str:
+    """The keys of a mapping: those that it needs, or may have."""
+    needed, known = schema.get("required", []), schema.get("properties", {})
+    if needed:
+        return f"write {{{', '.join(f'{key}: ...' for key in needed)}}}"
+    return f"known: {', '.join(sorted(known))}" if known else ""
 
 
 def _nearest(value: Json, allowed: list[Json]) -> list[str]:

@@ -86,6 +86,14 @@ WRONG = {
         network(fed=T(IMAGE, "int16", scale=[1.0])),
         "is quantized to int16",
     ),
+    "a spectrum": (
+        network(fed=T(IMAGE, "complex numbers")),
+        "tensor `t0` is of complex numbers: only real numbers can be read",
+    ),
+    "an unknown type": (
+        network(fed=T(IMAGE, "nothing")),
+        "tensor `t0` is of type 99, which the format does not have",
+    ),
     "a size left open": (
         network(fed=T((1, 6, 1, 2), signature=(-1, 6, -1, 2))),
         "input `t0` leaves its size open: [-1, 6, -1, 2]",

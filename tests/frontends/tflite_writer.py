@@ -9,9 +9,9 @@ from typing import Any
 import flatbuffers
 import numpy as np
 
-from pipeline.frontends.tflite.schema import NAMES, TYPES
+from pipeline.frontends.tflite.schema import NAMES, OTHERS, TYPES
 
-NUMBERS = {dtype: number for number, dtype in TYPES.items()}
+NUMBERS = {dtype: number for number, dtype in (TYPES | OTHERS).items()} | {"nothing": 99}
 ADD_FIELD = {
     "b": "PrependInt8Slot",
     "i": "PrependInt32Slot",

@@ -17,7 +17,7 @@ from pipeline.frontends.tflite.sparse import filled
 IDENTIFIER = b"TFL3"
 MAX_ELEMENTS = 2**31  # of one tensor: more does not fit an NPU, nor a 32-bit index
 
-# By the schema's number of the type; what is not here (text, complex, resources) has no numbers.
+# By the schema's number of the type.
 TYPES = {
     0: "float32",
     1: "float16",
@@ -32,6 +32,8 @@ TYPES = {
     15: "uint32",
     16: "uint16",
 }
+# What nothing here computes with.
+OTHERS = {5: "text", 8: "complex numbers", 11: "complex numbers", 13: "a resource", 14: "a variant"}
 
 # The operators in the order of the schema's numbers, from 0.
 _NAMED = """
@@ -160,7 +162,8 @@ def _tensor(table: Table, buffers: Sequence[Table]) -> Tensor:
     name, shape = table.text(3), tuple(table.numbers(0, "<i4").tolist())
     number = table.scalar(1, "b", 0)
     if number not in TYPES:
-        raise MalformedError(f"tensor `{name}` is of type {number}, which holds no numbers")
+        what = OTHERS.get(number, f"type {number}, which the format does not have")
+        raise MalformedError(f"tensor `{name}` is of {what}: only real numbers can be read")
     if min(shape, default=1) < 0 or math.prod(shape) > MAX_ELEMENTS:
         raise MalformedError(f"tensor `{name}` has the shape {list(shape)}")
     index, dtype = table.scalar(2, "I", 0), TYPES[number]
