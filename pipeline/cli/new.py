@@ -14,7 +14,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -117,18 +118,13 @@ def _inputs(held: Held, graph: Graph) -> Sequence[Fed]:
 
 def _fitting(held: Held, dims: Mapping[str, tuple[Any, ...]]) -> Mapping[str, tuple[int, ...]]:
     """A shape for each input. An open dimension is a batch of 1 in front, or called as one that
-    is; else one of SIZES."""
+    is; else one of SIZES, or in the middle of three a batch too: of the state of a recurrent layer.
+    """
     batch = {given[0] for given in dims.values() if given and isinstance(given[0], str)}
     is_open = any(not isinstance(dim, int) for given in dims.values() for dim in given)
     refusals: list[GraphError] = []
-    for size in SIZES if is_open else SIZES[:1]:
-        shapes = {
-            name: tuple(
-                dim if isinstance(dim, int) else 1 if axis == 0 or dim in batch else size
-                for axis, dim in enumerate(given)
-            )
-            for name, given in dims.items()
-        }
+    for size, middle in [(n, m) for n in SIZES for m in (n, 1)] if is_open else [(1, 1)]:
+        shapes = {name: _closed(given, batch, size, middle) for name, given in dims.items()}
         try:
             _try(held, shapes)
         except GraphError as error:
@@ -136,6 +132,12 @@ def _fitting(held: Held, dims: Mapping[str, tuple[Any, ...]]) -> Mapping[str, tu
         else:
             return shapes
     raise refusals[0]
+
+
+def _closed(dims: Sequence[Any], batch: Container[Any], size: int, middle: int) -> tuple[int, ...]:
+    sizes = 1, middle if len(dims) == 3 else size, *repeat(size, len(dims))
+    pairs = zip(dims, sizes, strict=False)
+    return tuple(dim if isinstance(dim, int) else 1 if dim in batch else n for dim, n in pairs)
 
 
 def _try(held: Held, shapes: Mapping[str, tuple[int, ...]]) -> None:

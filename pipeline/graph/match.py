@@ -39,11 +39,21 @@ def shape(value: ir.Value) -> tuple[int, ...]:
     """The static shape. Raises GraphError when a dimension is not known."""
     dims = None if value.shape is None else tuple(value.shape)
     if dims is None or not all(isinstance(dim, int) for dim in dims):
+        known = [str(dim) if isinstance(dim, int) else "?" for dim in dims or ()]
+        said = "unknown" if dims is None else f"[{', '.join(known)}]"
         raise GraphError(
-            f"the shape of `{value.name}` is not static: {'unknown' if dims is None else dims}",
-            hint="give every input a fixed shape under `inputs:`",
+            f"the shape of `{value.name}` is not static: {said}", hint=_how_to_know(value)
         )
     return tuple(int(dim) for dim in dims if isinstance(dim, int))
+
+
+def _how_to_know(value: ir.Value) -> str:
+    maker = value.producer()
+    fed = () if maker is None or maker.graph is None else maker.graph.inputs
+    shapes = [x.shape for x in fed]
+    if fed and all(dims is not None and dims.is_static() for dims in shapes):
+        return "the numbers that are fed decide it: end the model before it, by `model.outputs`"
+    return "give every input a fixed shape under `inputs:`"
 
 
 def dtype(value: ir.Value) -> str:

@@ -121,6 +121,16 @@ def test_an_open_size_is_one_with_which_the_model_runs(tmp_path: Path) -> None:
     assert read_project(tmp_path / "net").sections.inputs["x"].shape == (1, 3, 32, 32)
 
 
+def test_the_open_batch_of_a_state_is_one(tmp_path: Path) -> None:
+    """A picture's edges are open beside it: they are not one."""
+    text = "agraph (float[N,4,S,S] x, float[2,M,8] h) => (float[1,4,32,32] z, float[2,1,8] g)"
+    text += "<int64[4] s = {1, 4, 32, 32}, int64[3] t = {2, 1, 8}>"
+    text += "{ z = Reshape(x, s) g = Reshape(h, t) }"
+    assert new(tmp_path / "net", model_of(tmp_path, text)) == 0
+    inputs = read_project(tmp_path / "net").sections.inputs
+    assert [given.shape for given in inputs.values()] == [(1, 4, 32, 32), (2, 1, 8)]
+
+
 @pytest.mark.parametrize(
     "name", ["input.1", "yes", "0", "a: b", "x/y:0", '"', "#", "é", "- x", "~"]
 )

@@ -65,3 +65,16 @@ def test_an_average_that_counts_padding_and_needs_both_is_refused():
             (4, 5),
             "kernel_shape=[2,2], strides=[2,2], pads=[0,0,1,0], count_include_pad=1",
         )
+
+
+@pytest.mark.parametrize(
+    ("size", "hint"),
+    [("4", "end the model before it, by `model.outputs`"), ("N", "give every input a fixed shape")],
+)
+def test_a_size_left_open_is_told_with_what_decides_it(size, hint):
+    """The places of what is not zero are as many as the numbers say."""
+    graph = parse_text(f"agraph (float[{size}] x) => (int64[1, M] y) {{ y = NonZero(x) }}")
+    with pytest.raises(GraphError) as caught:
+        shape(graph.with_shapes().outputs[0])
+    assert caught.value.what == "the shape of `y` is not static: [1, ?]"
+    assert hint in caught.value.hint
