@@ -29,11 +29,11 @@ Measured on two cores with nothing else to do, 100 samples:
 
 Other runs with set-up: vww 2.29 and 2.36 (wall 2.42 and 2.50), yolox 2.25 to 2.45 (2.63 to 3.09),
 yunet 2.01 to 2.40 (2.10 to 2.57); resnet8 in a row on the clock 2.15 to 2.53. On cores with AMX,
-whose floor is lower, resnet8 in a row 2.55 to 2.98 (2.58 to 2.96), all of it 34 ms; of 400 samples
-1.90 (2.14). vww's float passes take 30 ms of CPU; a fifth of what statistics take is the same for
-one sample and for a thousand. What yolox waits for beyond its CPU is what one thread does alone:
-the session that hands out blocks of channels is rewritten and read, .12 of .84 s, and what SiLUs
-and Concats make is derived, .12.
+whose floor is lower, resnet8 in a row 2.53 to 3.13 (2.58 to 3.45), all of it 34 to 50 ms; of 400
+samples 1.90 (2.14). vww's float passes take 30 ms of CPU; a fifth of what statistics take is the
+same for one sample and for a thousand. What yolox waits for beyond its CPU is what one thread does
+alone: the session that hands out blocks of channels is rewritten and read, .12 of .84 s, and what
+SiLUs and Concats make is derived, .12.
 
 NumPy counts a value in 4 ns, a loop that numba compiled in 1. But to import numba and to load that
 loop, compiled before, takes .6 s of CPU: as much as 200 million values save, ten times those that
