@@ -31,17 +31,12 @@ import argparse
 import time
 from collections.abc import Callable
 
-import numpy as np
-from one_pass import FILES, SHARED, plain_passes
+from one_pass import FILES, noise, plain_passes
 
 from pipeline.data.samples import Samples
 from pipeline.debug.compare import compare
 from pipeline.debug.fit import fits
 from pipeline.debug.sensitivity import Patient
-from pipeline.engine.ort import Feeds
-from pipeline.frontends import read_model
-from pipeline.graph import dtype, shape, upgraded
-from pipeline.passes import optimized
 from pipeline.project.sections import Calibration
 from pipeline.quant.calibration.observe import observe
 from pipeline.stages.calibrated import calibrated
@@ -62,13 +57,7 @@ def seconds(what: Callable[[], object]) -> float:
 
 
 def measure(name: str, count: int) -> None:
-    path = SHARED / "models" / FILES[name]
-    graph = optimized(upgraded(read_model(path.read_bytes(), path.name)).with_shapes())
-    rng = np.random.default_rng(0)
-    feeds: list[Feeds] = [
-        {str(v.name): rng.normal(size=shape(v)).astype(dtype(v)) for v in graph.inputs}
-        for _ in range(count)
-    ]
+    graph, feeds = noise(name, count)
     samples = Samples(tuple(map(str, range(count))), feeds.__getitem__)
     target = read_target("ara240")
     found = recipe(graph, observe(graph, samples), samples, Calibration("kl"), target, {})

@@ -81,6 +81,17 @@ def spent(what: Callable[[], object]) -> np.ndarray:
     return np.subtract((time.process_time(), time.perf_counter()), before)
 
 
+def noise(name: str, samples: int) -> tuple[Graph, list[Feeds]]:
+    """The model, and what it is fed."""
+    path = SHARED / "models" / FILES[name]
+    graph = optimized(upgraded(read_model(path.read_bytes(), path.name)).with_shapes())
+    rng = np.random.default_rng(0)
+    return graph, [
+        {str(v.name): rng.normal(size=shape(v)).astype(dtype(v)) for v in graph.inputs}
+        for _ in range(samples)
+    ]
+
+
 def plain_passes(graph: Graph, feeds: list[Feeds]) -> list[Callable[[], object]]:
     """Side by side, and in a row."""
     session = OrtSession(graph.to_bytes())
@@ -125,13 +136,7 @@ def main() -> None:
     print(f"{'':<12}{'side by side':>16}{'with set-up':>16}{'in a row, with set-up':>24}")
     print(f"{'':<12}" + f"{'cpu x':>8}{'wall x':>8}" * 2 + f"{'cpu x':>16}{'wall x':>8}")
     for name in given.models:
-        path = SHARED / "models" / FILES[name]
-        graph = optimized(upgraded(read_model(path.read_bytes(), path.name)).with_shapes())
-        rng = np.random.default_rng(0)
-        feeds: list[Feeds] = [
-            {str(v.name): rng.normal(size=shape(v)).astype(dtype(v)) for v in graph.inputs}
-            for _ in range(given.samples)
-        ]
+        graph, feeds = noise(name, given.samples)
         row = zip(ratios(graph, feeds), WIDTHS, strict=True)
         cells = "".join(f"{ratio:{width}.2f}" for ratio, width in row)
         print(f"{name:<12}{cells}", flush=True)
