@@ -167,7 +167,7 @@ def _written_out(schema: Json) -> str:
     needed, known = schema.get("required", []), schema.get("properties", {})
     if needed:
         return f"write {{{', '.join(f'{key}: ...' for key in needed)}}}"
-    return f"known: {', '.join(sorted(known))}" if known else ""
+    return did_you_mean("", known) if known else ""
 
 
 def _nearest(value: Json, allowed: list[Json]) -> list[str]:
