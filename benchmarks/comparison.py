@@ -11,21 +11,19 @@ Measured on two cores, 30 samples; before, the integers ran in NumPy, and two th
 
                                                         before:
                float        compared            fits   compared  fits
-    mobilenet       0.03    0.66 (25.8x)    0.27 (10.6x)       1.51  0.46
-    squeezenet      0.08    1.73 (20.8x)    0.59 ( 7.1x)       3.66  0.99
-    resnet8         0.01    0.17 (28.0x)    0.07 (11.9x)       0.26  0.07
-    vww             0.01    0.57 (63.6x)    0.15 (16.9x)       0.70  0.18
-    yolox           0.05    3.60 (69.1x)    1.78 (34.1x)       6.23  2.75
-    ultraface       0.03    1.29 (37.8x)    0.65 (19.0x)       3.17  1.00
-    fastestdet      0.07    2.76 (38.1x)    0.97 (13.4x)       6.36  1.53
-    yunet           0.05    2.03 (38.2x)    1.03 (19.3x)       4.68  1.34
-    yolov5face      0.02    1.07 (55.5x)    0.33 (17.5x)       1.26  0.42
+    mobilenet       0.03    0.59 (21.5x)    0.27 ( 9.9x)       1.51  0.46
+    squeezenet      0.09    1.59 (18.4x)    0.57 ( 6.6x)       3.66  0.99
+    resnet8         0.01    0.13 (18.5x)    0.07 ( 9.4x)       0.26  0.07
+    vww             0.01    0.37 (28.7x)    0.13 (10.2x)       0.70  0.18
+    yolox           0.05    2.89 (62.6x)    1.74 (37.6x)       6.23  2.75
+    ultraface       0.03    1.18 (34.8x)    0.65 (19.2x)       3.17  1.00
+    fastestdet      0.07    2.51 (35.4x)    1.03 (14.6x)       6.36  1.53
+    yunet           0.05    1.99 (37.2x)    1.08 (20.2x)       4.68  1.34
+    yolov5face      0.02    0.81 (43.6x)    0.34 (18.2x)       1.26  0.42
 
-Of yunet's 2.03 s the sums of 5.6 million elements a sample take 1.2, in one thread at a time; the
-three engines .7 on two. Setting up the engines takes .36 s of vww's, 1.4 of yolox's and .2 of
-mobilenet's, whatever the number of samples, half of it to find out twice which instructions floats
-compute exactly. It took .08, .6 and .1 before: of fewer than some 20, 8 and 3 samples comparison
-takes longer than it did.
+Of yunet's 1.99 s the sums of 5.6 million elements a sample take 1.2, in one thread at a time.
+Setting up the three engines takes .20 s of vww's, .78 of yolox's and .10 of mobilenet's, whatever
+the number of samples.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ rounding is left to the order of a sum, so any number of threads gives the same 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 import numpy as np
@@ -50,9 +50,9 @@ class ExactSession:
         self.output_names = program.outputs
         self._threads = at_once or threads()
         self._kept = {*self.output_names, *self.input_names, *watched}
-        self._last = _last_readers(program) | dict.fromkeys(self._kept, len(program.instructions))
-        self.in_floats = tuple(self._is_exact(step) for step in program.instructions)
-        self._branches = Branches(tuple(self._planned()), self._threads)
+        stretches = list(_stretches(program))
+        self.in_floats = tuple(floats is not None for floats, steps in stretches for _ in steps)
+        self._branches = Branches(tuple(self._planned(stretches)), self._threads)
 
     def run(self, names: Sequence[str] | None, feeds: Feeds) -> list[np.ndarray]:
         """As ReferenceSession.run: the named tensors, outputs or any other."""
@@ -61,30 +61,22 @@ class ExactSession:
         values = self._branches.run(self._reference.checked(feeds))
         return [values[name] for name in names or self.output_names]
 
-    def _planned(self) -> Iterator[Turn]:
-        steps = list(enumerate(self.program.instructions))
-        for fast, group in groupby(steps, lambda s: self.in_floats[s[0]]):
-            indices, run = zip(*group, strict=True)
-            if fast:
-                yield self._fast(indices[-1], run)
+    def _planned(self, stretches: Sequence[_Stretch]) -> Iterator[Turn]:
+        last = _last_readers(self.program) | dict.fromkeys(
+            self._kept, len(self.program.instructions)
+        )
+        end = 0
+        for floats, steps in stretches:
+            end += len(steps)
+            if floats is None:
+                yield from map(self._slow, _chains(steps))
             else:
-                yield from map(self._slow, _chains(run))
+                inside = (name for step in steps for name in step.outputs)
+                yield self._fast(floats, steps, tuple(n for n in inside if last[n] >= end))
 
-    def _is_exact(self, step: Instruction) -> bool:
-        """Whether the instruction alone has a translation that keeps its bounds."""
-        if not is_translatable(step, self.program):
-            return False
-        try:
-            _translated(self.program, (step,))
-        except (InexactError, *MISFITS):
-            return False
-        return True
-
-    def _fast(self, last: int, steps: Sequence[Instruction]) -> Turn:
-        inside = [name for step in steps for name in step.outputs]
-        made = tuple(name for name in inside if self._last[name] > last)
-        graph = _graph(self.program, steps, made)
-        session, exactly = OrtSession(graph.to_bytes(), self._threads), self._slow(steps)
+    def _fast(self, floats: _Floats, steps: Sequence[Instruction], made: tuple[str, ...]) -> Turn:
+        session = OrtSession(floats.graph(made).to_bytes(), self._threads)
+        exactly = self._slow(steps)
 
         def run(fed: Values) -> Values:
             if any(x.dtype.kind == "f" and np.isnan(x).any() for x in fed.values()):
@@ -126,26 +118,61 @@ def _last_readers(program: Program) -> dict[str, int]:
     return last
 
 
-def _graph(program: Program, steps: Sequence[Instruction], made: Sequence[str]) -> Graph:
-    """Codes in, codes out. Raises GraphError where shapes do not fit."""
-    building, held = _translated(program, steps)
-    return building.finished(
-        {name: given_back(building, held[name], name, program.tensors[name]) for name in made}
-    )
+class _Floats:
+    """Instructions that follow each other, as one graph on floats that hold their integers."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._building = Building((), reserved=program.tensors)
+        self._held: dict[str, Value] = {}
+
+    def takes(self, step: Instruction) -> bool:
+        """Whether the instruction is one more of them: it has a translation that keeps its bounds.
+        The one that has none ends them."""
+        if not is_translatable(step, self._program):
+            return False
+        try:
+            self._read(step.inputs)
+            self._held[step.outputs[0]] = translated(
+                self._building, step, self._program, self._held
+            )
+        except (InexactError, *MISFITS):
+            return False
+        return True
+
+    def _read(self, names: Iterable[str]) -> None:
+        for name in names:
+            if name not in self._held:
+                grid = self._program.tensors[name]
+                given = self._building.input(Tensor(name, grid.shape, grid.dtype))
+                self._held[name] = held_of(self._building, given, grid)
+
+    def graph(self, made: Iterable[str]) -> Graph:
+        """Codes in, codes out."""
+        tensors = self._program.tensors
+        graph = self._building.drawn(
+            {n: given_back(self._building, self._held[n], n, tensors[n]) for n in made}
+        )
+        for value in graph.inputs:
+            if not value.uses():  # only what ended them would have read it
+                graph.drop_input(value)
+        return graph
 
 
-def _translated(
-    program: Program, steps: Sequence[Instruction]
-) -> tuple[Building, Mapping[str, Value]]:
-    """What holds each tensor of the instructions, by name. Raises InexactError."""
-    own = {name for step in steps for name in step.outputs}
-    read = dict.fromkeys(name for step in steps for name in step.inputs if name not in own)
-    tensors = program.tensors
-    building = Building(Tensor(name, tensors[name].shape, tensors[name].dtype) for name in read)
-    held = {
-        name: held_of(building, given, tensors[name])
-        for name, given in zip(read, building.inputs, strict=True)
-    }
-    for step in steps:
-        held[step.outputs[0]] = translated(building, step, program, held)
-    return building, held
+_Stretch = tuple[_Floats | None, Sequence[Instruction]]
+
+
+def _stretches(program: Program) -> Iterator[_Stretch]:
+    """The instructions in order, those together that floats compute in one graph, and those
+    together, with None, that are left to NumPy."""
+    floats = _Floats(program)
+
+    def taken(step: Instruction) -> _Floats | None:
+        nonlocal floats
+        if floats.takes(step):
+            return floats
+        floats = _Floats(program)
+        return None
+
+    for home, steps in groupby(program.instructions, taken):
+        yield home, list(steps)

@@ -32,15 +32,25 @@ class Building:
     def __init__(
         self, inputs: Iterable[Tensor], name: str = "graph", reserved: Iterable[str] = ()
     ) -> None:
-        """`reserved` are names for `rename` to give; no other tensor gets them."""
+        """`reserved` are names for `input` and `rename` to give; no other tensor gets them."""
         self._values = dict.fromkeys(reserved, 1)
         self._nodes: dict[str, int] = {}
-        self.inputs = tuple(self._made(tensor) for tensor in inputs)
-        self._graph = ir.Graph(self.inputs, [], nodes=[], opset_imports={"": OPSET}, name=name)
+        given = [self._made(tensor) for tensor in inputs]
+        self._graph = ir.Graph(given, [], nodes=[], opset_imports={"": OPSET}, name=name)
+
+    @property
+    def inputs(self) -> tuple[ir.Value, ...]:
+        return tuple(self._graph.inputs)
+
+    def input(self, tensor: Tensor) -> ir.Value:
+        """One more input, behind those there are; its name is `reserved` for it."""
+        value = _typed(ir.Value(name=tensor.name), tensor)
+        self._graph.inputs.append(value)
+        return value
 
     def constant(self, name: str, array: np.ndarray) -> ir.Value:
         value = self._made(Tensor(name, array.shape, array.dtype.name))
-        value.const_value = ir.tensor(np.asarray(array, order="C"), name=value.name)
+        value.const_value = ir.Tensor(np.asarray(array, order="C"), name=value.name)
         self._graph.register_initializer(value)
         return value
 
@@ -69,8 +79,12 @@ class Building:
         value.name = name if reserved else _free(name, self._values)
 
     def finished(self, outputs: Mapping[str, ir.Value]) -> Graph:
+        """As `drawn`, with every shape. Raises GraphError where shapes do not fit."""
+        return self.drawn(outputs).with_shapes()
+
+    def drawn(self, outputs: Mapping[str, ir.Value]) -> Graph:
         """The graph of what these outputs depend on, each under its name; who had that name gets
-        another. Raises GraphError where shapes do not fit.
+        another.
 
         An input, a constant or a tensor that is an output already passes through an Identity.
         """
@@ -79,34 +93,37 @@ class Building:
             is_made = value.producer() is not None and value not in given
             given.append(value if is_made else self.add("Identity", [value], [name])[0])
         public = {str(value.name) for value in self.inputs}
+        holders = {str(value.name): value for node in self._graph for value in node.outputs}
+        holders |= self._graph.initializers
         for name, value in zip(outputs, given, strict=True):
             if value.name != name and name not in public:
-                self._give_up(name)
+                if (holder := holders.get(name)) is not None and holder.name == name:
+                    self._give_up(holder)
                 value.name = name
         self._graph.outputs[:] = given
         graph = Graph(ir.Model(self._graph, ir_version=IR_VERSION))
         graph.drop_unused()
-        return graph.with_shapes()
+        return graph
 
-    def _give_up(self, name: str) -> None:
-        """Whoever has this name gets another."""
+    def _give_up(self, value: ir.Value) -> None:
+        """It gets another name."""
         constants = self._graph.initializers
-        if name in constants:
-            holder = constants.pop(name)
-            holder.name = _free(name, self._values)
-            self._graph.register_initializer(holder)
-        for value in (value for node in self._graph for value in node.outputs):
-            if value.name == name:
-                value.name = _free(name, self._values)
+        held = constants.pop(str(value.name), None)
+        value.name = _free(str(value.name), self._values)
+        if held is not None:
+            self._graph.register_initializer(value)
 
     def _made(self, tensor: Tensor) -> ir.Value:
-        value = self._named(tensor.name)
-        value.type = ir.TensorType(ir.DataType.from_numpy(np.dtype(tensor.dtype)))
-        value.shape = ir.Shape(tensor.shape)
-        return value
+        return _typed(self._named(tensor.name), tensor)
 
     def _named(self, name: str) -> ir.Value:
         return ir.Value(name=_free(name, self._values))
+
+
+def _typed(value: ir.Value, tensor: Tensor) -> ir.Value:
+    value.type = ir.TensorType(ir.DataType.from_numpy(np.dtype(tensor.dtype)))
+    value.shape = ir.Shape(tensor.shape)
+    return value
 
 
 def _free(name: str, taken: dict[str, int]) -> str:

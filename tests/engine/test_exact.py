@@ -95,6 +95,21 @@ def test_a_sum_that_float32_does_not_hold_is_left_to_the_reference():
     assert session.in_floats == (False,)
 
 
+@pytest.mark.parametrize("name", ["steps", "zero_point", "y/Cast", "y/Mul", "y/constant", "moved"])
+def test_a_tensor_called_as_one_that_the_translation_makes_is_itself(name):
+    grid, limits = Tensor((1, 256), "int8", 1.0, 3), {"low": -128, "high": 127}
+    halved = {**limits, "rounding": "half_even"}
+    both = {"mantissa": np.array([1 << 30] * 2), "shift": np.array(31)}
+    steps = (
+        Instruction("rescale", "first", ("x",), ("y",), factor(0.5), halved),
+        Instruction("add", "last", ("y", name), ("z",), both, halved),
+    )
+    tensors = dict.fromkeys(("x", name, "y", "z"), grid)
+    made = Program(("x", name), ("z",), tensors, steps)
+    same(made, {"x": CODES, name: CODES[:, ::-1]})
+    assert ExactSession(made).in_floats == (True, True)
+
+
 def test_a_tensor_inside_is_given_too(chip, samples, quantized):
     graph = parse_text(CASES["Conv"][next(iter(CASES["Conv"]))])
     made = lowered(quantized(graph, feeds := samples(graph), chip()), "half_even")
