@@ -24,12 +24,13 @@ The scale of X does not matter, so it holds the codes of the input, whose produc
 exactly: H does not depend on the number of threads.
 
 Memory: H of POSITIONS per sample, BUDGET bytes of them at a time; the rest waits for another pass.
+As much again holds the codes of the samples that are multiplied at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import count, product
+from collections.abc import Iterator, Sequence
+from itertools import count, islice, product
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,8 @@ from pipeline.quant.precision.layers import (
     set_weight,
 )
 
-POSITIONS = 128  # at most 256: sums of as many products of two 8-bit codes are exact in float32
+POSITIONS = 128
+TOGETHER = 16  # samples
 BUDGET = 256 << 20
 BLOCK = 128  # weights rounded before the others are told, in one matrix product
 DAMPING = 0.01
@@ -162,16 +164,24 @@ def moments(
     watched.drop_unused()
     session = float_session(watched, operators)
 
-    def measured(numbered: tuple[int, Feeds]) -> list[np.ndarray]:
+    def seen(numbered: tuple[int, Feeds]) -> list[np.ndarray]:
         number, feed = numbered
         made = dict(zip(session.output_names, session.run(None, feed), strict=True))
-        return [_products(layer, made[str(layer.x.name)], number) for layer in layers]
+        return [_codes(layer, made[str(layer.x.name)], number) for layer in layers]
 
     total = [np.zeros(_shape(made)) for made in layers]
-    for parts in side_by_side(measured, zip(count(), feeds)):
-        for whole, part in zip(total, parts, strict=True):
-            whole += part
+    samples = side_by_side(seen, zip(count(), feeds))
+    while some := list(islice(samples, _together(layers))):
+        for whole, parts in zip(total, zip(*some, strict=True), strict=True):
+            rows = np.concatenate(parts, axis=1, dtype=np.float64)
+            whole += rows.swapaxes(1, 2) @ rows
     return total
+
+
+def _together(layers: Sequence[Layer]) -> int:
+    """How many samples' positions are multiplied at once: each product adds to all of H."""
+    elements = POSITIONS * sum(int(np.prod(_shape(made)[:2])) for made in layers)
+    return max(1, min(TOGETHER, BUDGET // (4 * elements)))
 
 
 def about_mean(seen: np.ndarray, has_bias: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -192,13 +202,12 @@ def _upper(h: np.ndarray) -> np.ndarray:
     return np.linalg.cholesky(np.linalg.inv(damped)).swapaxes(1, 2)
 
 
-def _products(layer: Layer, x: np.ndarray, seed: int) -> np.ndarray:
-    """[X, 1]' [X, 1] of the codes of x at some positions, exact."""
+def _codes(layer: Layer, x: np.ndarray, seed: int) -> np.ndarray:
+    """[X, 1], the codes of x at some positions, (groups, positions, n + 1)."""
     grid = grid_of(layer.x)
     assert grid is not None
-    rows = _rows(layer, np.rint(x / grid.scale), np.random.default_rng(seed))
-    rows = np.concatenate([rows, np.ones((*rows.shape[:2], 1), rows.dtype)], axis=2)
-    return rows.swapaxes(1, 2) @ rows
+    rows = np.rint(_rows(layer, x, np.random.default_rng(seed)) / grid.scale)
+    return np.concatenate([rows, np.ones((*rows.shape[:2], 1), rows.dtype)], axis=2)
 
 
 def _rows(layer: Layer, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
