@@ -61,7 +61,7 @@ def planned(
     wanted = {*given.npu, *moving}
     chip = on_chip(graph, target, off, wanted)
     apart = [node for node in _apart(graph, quantization, given, steps) if node in chip]
-    chip = on_chip(graph, target, off.union(apart), wanted)
+    chip = on_chip(graph, target, off.union(apart), wanted) if apart else chip
     nodes = _computed(graph, chip)
     found = widened(graph, nodes, given.wishes, target)
 

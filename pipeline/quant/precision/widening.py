@@ -72,7 +72,7 @@ def widened(graph: Graph, nodes: Sequence[Node], wishes: Wishes, target: Target)
     used = {
         made
         for node in nodes
-        for read, made in widening.given(node).items()
+        for read, made in widening.given[node].items()
         if read in widening.wide
     }
     unused = {value for value in graph.inputs if value not in used}  # no need to feed it so
@@ -88,9 +88,11 @@ class _Widening:
         self.overruled: dict[Node, None] = {}
         self._makers: dict[Value, Spot] = {value: value for value in graph.inputs}
         self._makers |= {result(node): (node, OUT) for node in nodes}
+        self._spots = {node: spots(node) for node in nodes}
+        self.given = {node: self._makes(node) for node in nodes}
 
     def extend(self, node: Node) -> None:
-        own, given = spots(node), self.given(node)
+        own, given = self._spots[node], self.given[node]
         follows = node.op_type in MOVING and self.narrow.isdisjoint(own)
         if follows and not self.wide.isdisjoint(given.values()):
             self.widen(own)
@@ -104,7 +106,7 @@ class _Widening:
                 [there for here, there in both if here in self.wide and self._is_free(there)]
             )
 
-    def given(self, node: Node) -> dict[Spot, Spot]:
+    def _makes(self, node: Node) -> dict[Spot, Spot]:
         """Who makes each operand on the chip, or that it is an input."""
         read = ((index, node.inputs[index]) for index in operands(node))
         return {(node, i): self._makers[v] for i, v in read if v is not None and v in self._makers}

@@ -38,11 +38,13 @@ from pipeline.engine.legs import changed
 from pipeline.engine.mixed import float_session
 from pipeline.engine.parallel import side_by_side
 from pipeline.graph import Graph, Node, Value
+from pipeline.project.sections import Quantization
 from pipeline.quant.calibration.uneven import with_wide
+from pipeline.quant.precision.asked import asked
 from pipeline.quant.precision.grids import Grid
 from pipeline.quant.precision.plan import Plan, planned
 from pipeline.quant.precision.promotion import operations, readers, with_tensors
-from pipeline.quant.precision.widening import MOVING, WIDE, operands
+from pipeline.quant.precision.widening import MOVING, WIDE, operands, widened
 from pipeline.quant.qdq.laid import grids_of
 from pipeline.quant.qdq.pairs import pair
 from pipeline.quant.search.bench import Bench, Ground, before_softmax
@@ -63,9 +65,9 @@ def sensitive(found: Recipe, stood: Ground, bench: Bench) -> tuple[str, ...]:
     Raises ProjectError for a name in the project's `quantization` that means nothing.
     """
     graph, target = stood.graph, bench.target
-    asked = with_wide(bench.quantization, found.wide)
-    plan = planned(graph, asked, target)
-    free = planned(graph, with_wide(asked, [str(node.name) for node in plan.nodes]), target)
+    wished = with_wide(bench.quantization, found.wide)
+    plan = planned(graph, wished, target)
+    free = planned(graph, with_wide(wished, [str(node.name) for node in plan.nodes]), target)
     read = {name: nodes for name, nodes in _read(plan, free).items() if name in found.ranges}
     if not read:
         return ()
@@ -76,8 +78,7 @@ def sensitive(found: Recipe, stood: Ground, bench: Bench) -> tuple[str, ...]:
     def affordable(order: Sequence[str]) -> set[str]:
         chosen: set[str] = set()
         for name in order:
-            wished = with_tensors(graph, asked, chosen | {name})
-            if _share(planned(graph, wished, target)) <= MOST:
+            if _share(plan, graph, with_tensors(graph, wished, chosen | {name}), target) <= MOST:
                 chosen.add(name)
         return chosen
 
@@ -164,7 +165,9 @@ def _grid(name: str, found: Recipe, target: Target) -> Grid:
     return grids_of(*found.ranges[name], lies).narrow
 
 
-def _share(plan: Plan) -> float:
-    """Of the operations of the chip's nodes, that of those that read int16."""
-    wide = (n for n in plan.nodes if WIDE in {plan.reads[n, index] for index in operands(n)})
-    return sum(map(operations, wide)) / sum(map(operations, plan.nodes))
+def _share(plan: Plan, graph: Graph, wished: Quantization, target: Target) -> float:
+    """Of the operations of the plan's nodes, that of those that read int16 with these wishes: which
+    nodes are the chip's, no type of a tensor decides."""
+    wide = widened(graph, plan.nodes, asked(graph, wished).wishes, target).wide
+    reading = (n for n in plan.nodes if any((n, index) in wide for index in operands(n)))
+    return sum(map(operations, reading)) / sum(map(operations, plan.nodes))
