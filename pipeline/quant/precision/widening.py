@@ -116,6 +116,8 @@ class _Widening:
 
     def widen(self, wanted: Sequence[Spot]) -> None:
         for spot in wanted:
+            if spot in self.wide:
+                continue
             if isinstance(spot, tuple) and not self.target.takes_int16(spot[0].op_type):
                 self.refused[spot[0]] = None
             else:
