@@ -17,6 +17,7 @@ import onnx
 
 from pipeline.errors import GraphError
 from pipeline.graph.proto import bodies
+from pipeline.graph.wire import but_weights
 
 MOST_TURNS = 1 << 20
 GUARD = "npumake turns of "  # and the loop's name: what a runtime says it failed at
@@ -28,7 +29,7 @@ Constants = Mapping[str, np.ndarray]
 def ending(model: bytes) -> bytes:
     """The model with every loop bounded, most often as it was given. Raises GraphError for a loop
     that says itself that it does not end; what is no model is left to whoever reads it."""
-    if _LOOP not in model:
+    if _LOOP not in but_weights(model):
         return model
     try:
         proto = onnx.load_from_string(model)

@@ -14,6 +14,7 @@ import numpy as np
 import onnx
 
 from pipeline.errors import GraphError
+from pipeline.graph.wire import but_weights
 
 MAX_DENSE = 1 << 28  # bytes that sparse weights may become
 MAX_INLINED = 100_000  # nodes that calls of functions may become
@@ -143,7 +144,8 @@ def bodies(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
 
 def has_grids_and_branches(model: bytes) -> bool:
     """Whether there are Q/DQ, and nodes with graphs inside, which may read tensors around them."""
-    if _GRIDS not in model or not any(written in model for written in _BRANCHES):
+    words = but_weights(model)
+    if _GRIDS not in words or not any(written in words for written in _BRANCHES):
         return False  # most often, and nothing had to be parsed
     try:
         graph = onnx.load_from_string(model).graph
