@@ -18,8 +18,7 @@ import numpy as np
 from pipeline.engine.fusion import absorbed
 from pipeline.engine.lower import DQ, Q
 from pipeline.graph import Graph, Node, Value, array, attribute, producer
-from pipeline.kernels import affine
-from pipeline.quant.precision.grids import Grid
+from pipeline.quant.precision.grids import Grid, on_grid
 from pipeline.quant.qdq.pairs import pair
 
 Kind = Literal["weight", "activation"]
@@ -53,12 +52,7 @@ class CalibrationNode(NamedTuple):
 
     def on_grid(self, values: np.ndarray) -> np.ndarray:
         """The values as it holds them. Raises ValueError on NaN."""
-        scale, zero = self.scale, self.zero_point
-        if self.axis is not None:
-            scale, zero = (affine.per_axis(one, values.ndim, self.axis) for one in (scale, zero))
-        limits = np.iinfo(zero.dtype)
-        codes = affine.quantize(values, scale, zero, limits.min, limits.max)
-        return affine.dequantize(codes, scale, zero)
+        return on_grid(values, Grid(self.scale, self.zero_point), self.axis)
 
 
 def calibration_nodes(calibrated: Graph) -> tuple[CalibrationNode, ...]:

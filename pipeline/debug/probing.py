@@ -40,10 +40,9 @@ from pipeline.debug.heads import Head, heads
 from pipeline.debug.kept import Kept
 from pipeline.debug.network import Change, Network, Places
 from pipeline.engine.fusion import CLAMPS
-from pipeline.engine.mixed import FloatSession, float_session
-from pipeline.engine.ort import OrtSession
+from pipeline.engine.mixed import FloatSession, written_session
 from pipeline.engine.parallel import side_by_side
-from pipeline.graph import Graph, Piece, is_foreign
+from pipeline.graph import Graph, Piece
 from pipeline.kernels.measure import BLOCK, Agreement, agreements
 
 SESSION, BORDER = 10.0, 0.2
@@ -110,7 +109,6 @@ class Probing:
         """`nodes` are all that the graph has, where the caller knows them already."""
         self._operators = operators
         self._samples = samples
-        self._is_mixed = any(is_foreign(node) for node in calibrated.model.graph.all_nodes())
         known = calibration_nodes(calibrated) if nodes is None else nodes
         self._network = Network(calibrated, known)
         pieces = self._network.floats
@@ -138,9 +136,7 @@ class Probing:
             yield from zip((probe.number for probe in probes), sums, strict=True)
 
     def _session(self, model: bytes) -> FloatSession:
-        if not self._is_mixed:
-            return OrtSession(model, fusion="floats")
-        return float_session(Graph.from_bytes(model), self._operators, fusion="floats")
+        return written_session(self._network.written, model, self._operators, "floats")
 
     def _segment(self, start: int, stop: int) -> FloatSession:
         pieces, network = self._network.floats[start:stop], self._network

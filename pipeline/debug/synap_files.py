@@ -25,8 +25,8 @@ from pipeline.digest import Json
 from pipeline.engine.fusion import absorbed, result
 from pipeline.engine.lower import DQ, Q
 from pipeline.graph import Graph, Node, Value, array, attribute, producer
-from pipeline.kernels import affine
 from pipeline.kernels.measure import cosine
+from pipeline.quant.precision.grids import Grid, on_grid
 
 RULE = "=" * 100
 QTYPES = {"uint8": "u8", "int8": "i8", "int16": "i16", "int32": "i32"}
@@ -93,7 +93,7 @@ def quantization_entropy(calibrated: Graph, comparison: Comparison) -> str:
         f"@{row.node}:out0": row.cosine for row in comparison.rows if row.subgraph is not None
     }
     weights = {
-        f"@{held.layer}:weight": cosine(held.values, _rounded(held, held.values))
+        f"@{held.layer}:weight": _cosine(held, held.values)
         for held in _grids(calibrated)
         if held.role == "weight" and held.values is not None
     }
@@ -191,11 +191,6 @@ def _scheme(held: Held) -> str:
     return FIXED if is_signed and np.frexp(held.scale)[0] == 0.5 else "asymmetric_affine"
 
 
-def _rounded(held: Held, values: np.ndarray) -> np.ndarray:
-    """The values as their grid holds them."""
-    limits = np.iinfo(held.zero_point.dtype)
-    scale, zero = (
-        affine.per_axis(part, values.ndim, held.axis) for part in (held.scale, held.zero_point)
-    )
-    codes = affine.quantize(values, scale, zero, limits.min, limits.max)
-    return affine.dequantize(codes, scale, zero)
+def _cosine(held: Held, values: np.ndarray) -> float:
+    """Between these values and what their grid holds of them."""
+    return cosine(values, on_grid(values, Grid(held.scale, held.zero_point), held.axis))

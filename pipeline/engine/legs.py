@@ -11,48 +11,45 @@ takes half the graph in the mean, not all of it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from pipeline.custom.operators import Operators
-from pipeline.engine.mixed import Values, float_session
+from pipeline.engine.mixed import FloatSession, Values, written_session
 from pipeline.engine.ort import Feeds
 from pipeline.engine.parallel import side_by_side
-from pipeline.graph import Graph, Node, Value, is_given, part, reads, shape
+from pipeline.graph import Graph, Piece, Written
 
 BUDGET = 256 << 20
-Change = Callable[[Graph, Value], object]  # edits a graph in place at this value of it
+Change = Callable[[str, np.ndarray], np.ndarray]  # what becomes of the tensor of this name
 Answers = list[list[np.ndarray]]
 
 
 class Leg(NamedTuple):
-    """A tensor, the nodes behind it, in order, and what they are fed."""
+    """A tensor by name, the pieces behind it, in order, and what they are fed."""
 
-    value: Value
-    nodes: list[Node]
-    cut: list[Value]
-
-
-def legs(graph: Graph, names: Sequence[str]) -> list[Leg]:
-    """One of each tensor by name that some node reads."""
-    order = [(node, [v for v in reads(node) if not is_given(v)]) for node in graph.nodes()]
-    values = graph.values()
-    return [leg for name in names if (leg := _leg(values[name], order)).nodes]
+    name: str
+    pieces: list[Piece]
+    cut: list[str]
 
 
-def _leg(value: Value, order: Sequence[tuple[Node, list[Value]]]) -> Leg:
-    reached = {value}
-    nodes: list[Node] = []
-    cut: dict[Value, None] = {value: None}
-    for node, read in order:
-        if not reached.isdisjoint(read):
-            nodes.append(node)
-            reached.update(node.outputs)
-            cut |= {other: None for other in read if other not in reached}
-    return Leg(value, nodes, list(cut))
+def legs(written: Written, names: Sequence[str]) -> list[Leg]:
+    """One of each tensor by name that some node reads or that is an answer."""
+    found = (_leg(written, name) for name in names)
+    return [leg for leg in found if leg.pieces or leg.name in written.outputs]
+
+
+def _leg(written: Written, name: str) -> Leg:
+    reached, pieces, cut = {name}, [], {name: None}
+    for piece in written.pieces:
+        if not reached.isdisjoint(piece.reads):
+            pieces.append(piece)
+            reached.update(piece.makes)
+            cut |= {n: None for n in piece.reads if n not in reached and not written.is_constant(n)}
+    return Leg(name, pieces, list(cut))
 
 
 def changed(
@@ -63,21 +60,24 @@ def changed(
     operators: Operators,
     budget: int = BUDGET,
 ) -> Iterator[tuple[str, Answers]]:
-    """Each of these tensors by name that some node reads, with the answers of the graph to `feeds`
-    where that one is changed."""
-    for group in _together(legs(graph, names), len(feeds), budget):
-        held = _held(graph, group, feeds, operators)
-        for leg in group:
-            yield str(leg.value.name), _answers(graph, leg, change, held, operators)
+    """Each of these tensors by name that some node reads or that is an answer, with the answers of
+    the graph to `feeds` where that one is changed."""
+    written = Written(graph)
+    for group in _together(written, legs(written, names), len(feeds), budget):
+        held = _held(written, group, feeds, operators)
+        answers = partial(_answers, written, change=change, held=held, operators=operators)
+        yield from zip((leg.name for leg in group), side_by_side(answers, group), strict=True)
 
 
-def _together(found: Sequence[Leg], samples: int, budget: int) -> Iterator[list[Leg]]:
+def _together(
+    written: Written, found: Sequence[Leg], samples: int, budget: int
+) -> Iterator[list[Leg]]:
     """Groups of legs, in order, whose cuts fit into the budget; one at least."""
     group: list[Leg] = []
-    cuts: set[Value] = set()
+    cuts: set[str] = set()
     for leg in found:
         wider = cuts.union(leg.cut)
-        if group and samples * sum(map(_size, wider)) > budget:
+        if group and 4 * samples * sum(map(written.size, wider)) > budget:
             yield group
             group, wider = [], set(leg.cut)
         group, cuts = [*group, leg], wider
@@ -85,42 +85,33 @@ def _together(found: Sequence[Leg], samples: int, budget: int) -> Iterator[list[
         yield group
 
 
-def _size(value: Value) -> int:
-    return 4 * math.prod(shape(value))
-
-
 def _held(
-    graph: Graph, group: Sequence[Leg], feeds: Sequence[Feeds], operators: Operators
+    written: Written, group: Sequence[Leg], feeds: Sequence[Feeds], operators: Operators
 ) -> list[Values]:
     """Of each sample what the legs are fed, and the answers of the graph as it is."""
-    watch = (*graph.outputs, *(value for leg in group for value in leg.cut))
-    fed = {str(value.name) for value in graph.inputs}
-    names = [name for name in dict.fromkeys(str(v.name) for v in watch) if name not in fed]
-    watched = graph.copy()
-    watched.expose(names)
-    watched.drop_unused()
-    session = float_session(watched, operators)
-
-    def ran(feed: Feeds) -> Values:
-        return {**feed, **dict(zip(names, session.run(names, feed), strict=True))}
-
-    return list(side_by_side(ran, feeds))
+    watched = dict.fromkeys([*written.outputs, *(name for leg in group for name in leg.cut)])
+    made = [name for name in watched if name not in written.inputs]
+    session = written_session(written, written.model(written.pieces, made), operators)
+    return list(side_by_side(lambda feed: {**feed, **_run(session, feed)}, feeds))
 
 
 def _answers(
-    graph: Graph, leg: Leg, change: Change, held: Sequence[Values], operators: Operators
+    written: Written, leg: Leg, change: Change, held: Sequence[Values], operators: Operators
 ) -> Answers:
-    inside = {value for node in leg.nodes for value in node.outputs}
-    made = [value for value in graph.outputs if value in inside]
-    model = part(graph, leg.nodes, made)
-    change(model, model.values()[str(leg.value.name)])
-    model.drop_unused()
-    session = float_session(model, operators)
-    names = [str(value.name) for value in made]
-    fed = list(session.input_names)
+    inside = {name for piece in leg.pieces for name in piece.makes}
+    made = [name for name in written.outputs if name in inside]
+    model = written.model(leg.pieces, made) if made else b""
+    session = written_session(written, model, operators) if made else None
 
     def ran(values: Values) -> list[np.ndarray]:
-        new = dict(zip(names, session.run(names, {n: values[n] for n in fed}), strict=True))
-        return [new.get(str(v.name), values[str(v.name)]) for v in graph.outputs]
+        new = {**values, leg.name: change(leg.name, values[leg.name])}
+        if session is not None:
+            new |= _run(session, new)
+        return [new[name] for name in written.outputs]
 
-    return list(side_by_side(ran, held))
+    return [*map(ran, held)]
+
+
+def _run(session: FloatSession, values: Values) -> dict[str, np.ndarray]:
+    feeds = {name: values[name] for name in session.input_names}
+    return dict(zip(session.output_names, session.run(None, feeds), strict=True))

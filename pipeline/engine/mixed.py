@@ -22,6 +22,7 @@ from pipeline.graph import (
     Made,
     Node,
     Value,
+    Written,
     array,
     dtype,
     handing_out,
@@ -55,6 +56,18 @@ def float_session(
         return OrtSession(graph.to_bytes(), fusion=fusion)
     require(graph, operators)
     return MixedSession(graph, operators, fusion)
+
+
+def written_session(
+    written: Written,
+    model: bytes,
+    operators: Operators = NO_OPERATORS,
+    fusion: Fusion = "integers",
+) -> FloatSession:
+    """A model put together of what is written, ready to run. Raises GraphError."""
+    if not written.is_mixed:
+        return OrtSession(model, fusion=fusion)
+    return float_session(Graph.from_bytes(model), operators, fusion)
 
 
 def watching_session(

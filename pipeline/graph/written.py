@@ -17,7 +17,7 @@ import onnx_ir as ir
 
 from pipeline.graph.graph import Graph
 from pipeline.graph.match import is_foreign
-from pipeline.graph.proto import bodies
+from pipeline.graph.proto import bodies, nodes
 
 
 class Piece(NamedTuple):
@@ -50,7 +50,8 @@ class Piece(NamedTuple):
 
 
 class Written:
-    """The pieces of a graph in topological order, and its constants."""
+    """The pieces of a graph in topological order, and its constants; `is_mixed` where some are
+    operators that only the project knows."""
 
     def __init__(self, graph: Graph) -> None:
         self._model = ir.to_proto(graph.model)
@@ -58,6 +59,7 @@ class Written:
         self.pieces = tuple(_piece(node) for node in given.node)
         self.inputs = tuple(value.name for value in given.input)
         self.outputs = tuple(value.name for value in given.output)
+        self.is_mixed = any(map(is_foreign, nodes(self._model)))
         self._constants = {tensor.name: tensor for tensor in given.initializer}
         infos = (*given.input, *given.output, *given.value_info)
         self._types = {value.name: value.type for value in infos}

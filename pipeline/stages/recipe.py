@@ -39,7 +39,7 @@ from pipeline.quant.recovery.switches import (
     left_open,
     switched_on,
 )
-from pipeline.quant.search.bench import Bench, ground, remade
+from pipeline.quant.search.bench import Bench, Ground, ground, remade
 from pipeline.quant.search.methods import candidates, mixed, plain
 from pipeline.quant.search.recipe import Recipe
 from pipeline.quant.search.trials import SYMMETRIC, also_wide, best_method, best_switches, standing
@@ -84,15 +84,15 @@ def recipe(
 
 
 def _found(bench: Bench, statistics: Statistics, schemes: Sequence[bool]) -> Recipe:
-    calibration = bench.calibration
+    calibration, as_it_is = bench.calibration, Ground(bench.graph, statistics, {})
     switches = switched_on(bench.quantization, calibration)
     if not _is_search(calibration):
-        stood = ground(bench, bench.samples, statistics, switches)
+        stood = ground(bench, bench.samples, as_it_is, switches)
         by_method = mixed if calibration.method == "mix" else plain
         made = by_method(stood.graph, stood.statistics, calibration, schemes[0])
         return standing(made, switches, stood, bench)
     best = _searched(bench, switches, schemes)
-    stood = ground(bench, bench.samples, statistics, best.switches)
+    stood = ground(bench, bench.samples, as_it_is, best.switches)
     return remade(best, stood, calibration)
 
 

@@ -8,26 +8,29 @@ import pytest
 from pipeline.custom.operators import NO_OPERATORS
 from pipeline.engine.legs import BUDGET, changed, legs
 from pipeline.engine.ort import OrtSession
-from pipeline.graph import Graph, Value, parse_text
+from pipeline.graph import Written, parse_text
 
 RNG = np.random.default_rng(0)
 FEEDS = [{"x": RNG.normal(size=(1, 4)).astype(np.float32)} for _ in range(3)]
-# Two answers, one of which `b` does not reach; `a` is read behind `b` too.
-MODEL = """m (float[1,4] x) => (float[1,4] y, float[1,4] z) <float[4] k = {1, 2, 3, 4}>
-{ a = Mul(x, k)  b = Tanh(a)  c = Add(a, b)  y = Sigmoid(c)  z = Neg(a) }"""
+# Three answers: `b` does not reach `z`, and `c` is read behind it. `a` is read behind `b` too.
+MODEL = """m (float[1,4] x) => (float[1,4] y, float[1,4] z, float[1,4] c)
+<float[4] k = {1, 2, 3, 4}> { a = Mul(x, k)  b = Tanh(a)  c = Add(a, b)  y = Sigmoid(c)  z = Neg(a) }"""
 
 
-def halved(graph: Graph, value: Value) -> None:
-    """What reads the value reads half of it."""
+def halved(name: str, values: np.ndarray) -> np.ndarray:
+    return values * np.float32(0.5)
+
+
+def whole(name: str) -> list[list[np.ndarray]]:
+    """With a node that halves, for all who read the tensor and for the world."""
+    graph = parse_text(MODEL).with_shapes()
+    value = graph.values()[name]
     nodes = [use.node for use in tuple(value.uses())]
     half = graph.constant("half", np.float32(0.5))
     made = graph.insert("Mul", [value, half], "halved", value.producer())
     graph.replace_readers(value, made, nodes)
-
-
-def whole(name: str) -> list[list[np.ndarray]]:
-    graph = parse_text(MODEL).with_shapes()
-    halved(graph, graph.values()[name])
+    if value.is_graph_output():
+        graph.replace_output(value, made)
     session = OrtSession(graph.to_bytes())
     return [session.run(None, feed) for feed in FEEDS]
 
@@ -35,7 +38,7 @@ def whole(name: str) -> list[list[np.ndarray]]:
 @pytest.mark.parametrize("budget", [1, 100, BUDGET])
 def test_the_answers_are_those_of_the_whole_graph(budget: int) -> None:
     graph = parse_text(MODEL).with_shapes()
-    names = ["a", "b", "c"]
+    names = ["x", "a", "b", "c", "y", "z"]
     found = dict(changed(graph, names, halved, FEEDS, NO_OPERATORS, budget))
     assert list(found) == names
     for name, answers in found.items():
@@ -44,12 +47,18 @@ def test_the_answers_are_those_of_the_whole_graph(budget: int) -> None:
 
 
 def test_a_leg_is_what_lies_behind_and_what_that_is_fed() -> None:
-    graph = parse_text(MODEL).with_shapes()
-    found = {str(leg.value.name): leg for leg in legs(graph, ["a", "b", "c", "y"])}
-    assert list(found) == ["a", "b", "c"]  # nobody reads `y`
-    assert [node.op_type for node in found["b"].nodes] == ["Add", "Sigmoid"]
-    assert [value.name for value in found["b"].cut] == ["b", "a"]
-    assert [node.op_type for node in found["c"].nodes] == ["Sigmoid"]
+    written = Written(parse_text(MODEL).with_shapes())
+    found = {leg.name: leg for leg in legs(written, ["a", "b", "c", "y"])}
+    assert list(found) == ["a", "b", "c", "y"]
+    assert [piece.op_type for piece in found["b"].pieces] == ["Add", "Sigmoid"]
+    assert found["b"].cut == ["b", "a"]
+    assert [piece.op_type for piece in found["c"].pieces] == ["Sigmoid"]
+    assert found["y"].pieces == []  # nobody reads it but the world
+
+
+def test_nothing_comes_of_a_tensor_that_nobody_reads() -> None:
+    graph = parse_text(MODEL.replace("z = Neg(a)", "z = Neg(a)  d = Abs(a)")).with_shapes()
+    assert [name for name, _ in changed(graph, ["d", "a"], halved, FEEDS, NO_OPERATORS)] == ["a"]
 
 
 def test_the_graph_itself_stays_as_it_was() -> None:

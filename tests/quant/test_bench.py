@@ -28,7 +28,7 @@ def bench(read, names=NAMES, graph=GRAPH):
 
 def test_what_is_tried_follows_no_sample_that_judges_it():
     outlier = bench(lambda index: [index, 1, 2, 1000.0 if index in held_out(16) else 3])
-    _, statistics, _ = outlier.ground(())
+    statistics = outlier.ground(()).statistics
     assert statistics.tensors["x"].high == 14.0
     assert sorted({*outlier.shown.names, *(NAMES[n] for n in held_out(16))}) == sorted(NAMES)
 
@@ -86,7 +86,8 @@ def test_of_many_samples_few_are_shown():
 def test_a_graph_that_was_tried_is_not_run_again():
     read = []
     counted = bench(lambda index: read.append(index) or [index, 1, 2, 3])
-    graph, statistics, _ = counted.ground(())
+    stood = counted.ground(())
+    graph, statistics = stood.graph, stood.statistics
     recipe = plain(graph, statistics, Calibration("max"), False)
     figure = counted.figure(recipe)
     read.clear()

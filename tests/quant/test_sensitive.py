@@ -1,8 +1,11 @@
 """Sensitive tensors: those that make most of the noise become int16, within a limit of cost."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from pipeline.custom.operators import NO_OPERATORS
 from pipeline.data.samples import Samples
 from pipeline.engine.lower import lowered
 from pipeline.engine.ort import OrtSession
@@ -10,8 +13,10 @@ from pipeline.engine.reference import ReferenceSession
 from pipeline.graph import parse_text, upgraded
 from pipeline.project.sections import Calibration, Quantization
 from pipeline.quant.calibration.observe import observe
+from pipeline.quant.search.bench import Bench
+from pipeline.quant.search.methods import plain
 from pipeline.quant.search.recipe import Recipe
-from pipeline.quant.search.sensitive import MOST
+from pipeline.quant.search.sensitive import MOST, sensitive
 from pipeline.stages.calibrated import calibrated
 from pipeline.stages.quantized import quantized
 from pipeline.stages.recipe import recipe
@@ -127,6 +132,21 @@ def test_what_costs_half_of_the_model_may_be_int16():
     model = upgraded(parse_text(text + "{ c = Conv(x, w)  y = Conv(c, w) }")).with_shapes()
     made = recipe(model, observe(model, FED), FED, MAX, NPU, {}, (), ON)
     assert made.sensitive == ("c",)
+
+
+def test_what_is_known_of_a_tensor_on_its_grid_is_not_probed_again():
+    read = []
+    counted = Samples(FED.names, lambda index: read.append(index) or FEEDS[index])
+    bench = Bench(graph(), counted, NO_OPERATORS, NPU, Quantization(), MAX)
+    stood = bench.ground(())
+    made = plain(stood.graph, stood.statistics, MAX, False)
+    assert sensitive(made, stood, bench) == ("c",)
+    read.clear()
+    assert sensitive(made, stood, bench) == ("c",)
+    assert not read
+    wider = replace(made, ranges={**made.ranges, "c": (-300.0, 300.0)})
+    assert sensitive(wider, stood, bench) == ("c",)
+    assert read
 
 
 def test_a_recipe_with_sensitive_tensors_is_read_back_as_written(tmp_path):

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.kernels.affine import other_axes
+from pipeline.kernels.affine import dequantize, other_axes, per_axis, quantize
 from pipeline.targets.target import Activations, Weights
 
 SMALLEST = 2.0**-100  # a range below it is zero; its scale would leave float32's normal numbers
@@ -28,6 +28,17 @@ MAX_BIAS = 2**30  # half of int32: the accumulator needs room beside its bias
 class Grid(NamedTuple):
     scale: np.ndarray  # float32, () or (channels,)
     zero_point: np.ndarray  # of the grid's dtype, the same shape
+
+
+def on_grid(values: np.ndarray, grid: Grid, axis: int | None = None) -> np.ndarray:
+    """The real values, float32, of the codes that these get, per channel along `axis` where that is
+    given. Raises ValueError on NaN."""
+    scale, zero_point = grid
+    if axis is not None:
+        scale, zero_point = (per_axis(each, values.ndim, axis) for each in grid)
+    limits = np.iinfo(zero_point.dtype)
+    codes = quantize(values, scale, zero_point, limits.min, limits.max)
+    return dequantize(codes, scale, zero_point)
 
 
 def activation_grid(low: float, high: float, scheme: Activations) -> Grid:

@@ -21,7 +21,7 @@ samples, or sixteen, may be lucky with as many others.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -66,12 +66,15 @@ class Turn(NamedTuple):
     judges: tuple[int, ...]
 
 
-class Ground(NamedTuple):
-    """A float model of the same function, its channels rescaled, and what its tensors did."""
+@dataclass(frozen=True)
+class Ground:
+    """A float model of the same function, its channels rescaled, and what its tensors did; `noise`
+    is what search.sensitive has found of them."""
 
     graph: Graph
     statistics: Statistics
     factors: Factors
+    noise: dict[Hashable, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -144,10 +147,10 @@ class Bench:
         if (turn, moved) not in self._grounds:
             shown = self._some(turn.shown)
             if moved:
-                measured = self.ground((), turn).statistics
+                found = ground(self, shown, self.ground((), turn), moved)
             else:
-                measured = observe(self.graph, shown, self.operators)
-            self._grounds[turn, moved] = ground(self, shown, measured, moved)
+                found = Ground(self.graph, observe(self.graph, shown, self.operators), {})
+            self._grounds[turn, moved] = found
         return self._grounds[turn, moved]
 
     @cached_property
@@ -194,15 +197,13 @@ class Bench:
         return Samples(names, lambda index: self.samples.read(numbers[index]))
 
 
-def ground(
-    bench: Bench, samples: Samples, statistics: Statistics, switches: Sequence[str]
-) -> Ground:
-    """`statistics` are those of the graph as it is; another needs its own, one pass more."""
+def ground(bench: Bench, samples: Samples, stood: Ground, switches: Sequence[str]) -> Ground:
+    """`stood` is the graph as it is; another needs statistics of its own, one pass more."""
     weights, operators = bench.target.weights, bench.operators
-    factors = rescaling(bench.graph, switches, samples, weights, operators, statistics)
+    factors = rescaling(stood.graph, switches, samples, weights, operators, stood.statistics)
     if not factors:
-        return Ground(bench.graph, statistics, {})
-    graph = rescaled(bench.graph, factors)
+        return stood
+    graph = rescaled(stood.graph, factors)
     return Ground(graph, observe(graph, samples, operators), factors)
 
 

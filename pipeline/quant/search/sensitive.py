@@ -27,9 +27,8 @@ needs fewer samples than a verdict, and those held out are left to that.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
@@ -37,18 +36,17 @@ from pipeline.engine.fusion import result
 from pipeline.engine.legs import changed
 from pipeline.engine.mixed import float_session
 from pipeline.engine.parallel import side_by_side
-from pipeline.graph import Graph, Node, Value
+from pipeline.graph import Graph, Node
 from pipeline.project.sections import Quantization
 from pipeline.quant.calibration.uneven import with_wide
 from pipeline.quant.precision.asked import asked
-from pipeline.quant.precision.grids import Grid
+from pipeline.quant.precision.grids import Grid, on_grid
 from pipeline.quant.precision.plan import Plan, planned
 from pipeline.quant.precision.promotion import operations, readers, with_tensors
 from pipeline.quant.precision.widening import MOVING, WIDE, operands, widened
 from pipeline.quant.qdq.laid import grids_of
-from pipeline.quant.qdq.pairs import pair
 from pipeline.quant.search.bench import Bench, Ground, before_softmax
-from pipeline.quant.search.closeness import Answers, Yardstick
+from pipeline.quant.search.closeness import Yardstick
 from pipeline.quant.search.recipe import Recipe
 from pipeline.targets.target import Target
 
@@ -71,7 +69,7 @@ def sensitive(found: Recipe, stood: Ground, bench: Bench) -> tuple[str, ...]:
     read = {name: nodes for name, nodes in _read(plan, free).items() if name in found.ranges}
     if not read:
         return ()
-    noise = _noise(graph, {name: _grid(name, found, target) for name in read}, bench)
+    noise = _noise(stood, {name: _grid(name, found, target) for name in read}, bench)
     noisy = _noisiest(noise)
     worthy = sorted(noisy, key=lambda name: -noise[name] / sum(map(operations, read[name])))
 
@@ -104,29 +102,33 @@ def _read(plan: Plan, free: Plan) -> dict[str, list[Node]]:
     return found
 
 
-def _noise(graph: Graph, grids: Mapping[str, Grid], bench: Bench) -> dict[str, float]:
-    """Of each tensor that an answer depends on before its Softmax."""
-    real = before_softmax(graph)
+def _noise(stood: Ground, grids: Mapping[str, Grid], bench: Bench) -> dict[str, float]:
+    """Of each tensor that an answer depends on before its Softmax. What is known there of some is
+    not probed again."""
     count = min(FEW, max(2, RUNS // len(grids)))
+    keys = {name: (count, name, float(g.scale), int(g.zero_point)) for name, g in grids.items()}
+    new = {name: grid for name, grid in grids.items() if keys[name] not in stood.noise}
+    if new:
+        stood.noise.update((keys[name], lost) for name, lost in _probed(stood, new, count, bench))
+    return {name: stood.noise[key] for name, key in keys.items() if key in stood.noise}
+
+
+def _probed(
+    stood: Ground, grids: Mapping[str, Grid], count: int, bench: Bench
+) -> Iterator[tuple[str, float]]:
+    """By so many of the samples."""
+    real = before_softmax(stood.graph)
     few = [bench.shown.read(n) for n in np.linspace(0, len(bench.shown) - 1, count, dtype=int)]
+    session = float_session(real, bench.operators)
+    yardstick = Yardstick(list(side_by_side(lambda feed: session.run(None, feed), few)))
 
-    def answers(model: Graph) -> Answers:
-        session = float_session(model, bench.operators)
-        return list(side_by_side(lambda feed: session.run(None, feed), few))
+    def change(name: str, values: np.ndarray) -> np.ndarray:
+        return on_grid(values, grids[name])
 
-    yardstick = Yardstick(answers(real))
     values = real.values()
-    told = [name for name in grids if name in values and values[name].is_graph_output()]
-    deep = [name for name in grids if name in values and values[name].uses() and name not in told]
-
-    def lost(made: Answers) -> float:
-        return 1.0 - yardstick.figure(made).close.all
-
-    noise = {name: lost(answers(_probe(real, name, grids[name]))) for name in told}
-    change = partial(_round, grids)
-    for name, made in changed(real, deep, change, few, bench.operators):
-        noise[name] = lost(made)
-    return {name: noise[name] for name in grids if name in noise}
+    names = [name for name in grids if name in values]
+    for name, made in changed(real, names, change, few, bench.operators):
+        yield name, 1.0 - yardstick.figure(made).close.all
 
 
 def _left(noise: Mapping[str, float], chosen: Collection[str]) -> float:
@@ -140,24 +142,6 @@ def _noisiest(noise: Mapping[str, float]) -> list[str]:
     bearable = min((1.0 - SHARE) * _left(noise, ()), ENOUGH)
     counts = range(len(order) + 1)
     return order[: next(n for n in counts if _left(noise, order[:n]) <= bearable)]
-
-
-def _probe(real: Graph, name: str, grid: Grid) -> Graph:
-    """A copy that has this answer on this grid."""
-    made = real.copy()
-    value = made.values()[name]
-    rounded = _round({name: grid}, made, value)
-    made.replace_output(value, rounded)
-    return made
-
-
-def _round(grids: Mapping[str, Grid], graph: Graph, value: Value) -> Value:
-    """What reads this tensor reads it as its grid has it."""
-    name = str(value.name)
-    nodes = [use.node for use in tuple(value.uses())]
-    rounded = pair(graph, value, grids[name], name).real
-    graph.replace_readers(value, rounded, nodes)
-    return rounded
 
 
 def _grid(name: str, found: Recipe, target: Target) -> Grid:
