@@ -14,7 +14,8 @@ RNG = np.random.default_rng(0)
 FEEDS = [{"x": RNG.normal(size=(1, 4)).astype(np.float32)} for _ in range(3)]
 # Three answers: `b` does not reach `z`, and `c` is read behind it. `a` is read behind `b` too.
 MODEL = """m (float[1,4] x) => (float[1,4] y, float[1,4] z, float[1,4] c)
-<float[4] k = {1, 2, 3, 4}> { a = Mul(x, k)  b = Tanh(a)  c = Add(a, b)  y = Sigmoid(c)  z = Neg(a) }"""
+<float[4] k = {1, 2, 3, 4}>
+{ a = Mul(x, k)  b = Tanh(a)  c = Add(a, b)  y = Sigmoid(c)  z = Neg(a) }"""
 
 
 def halved(name: str, values: np.ndarray) -> np.ndarray:
