@@ -6,6 +6,7 @@
     average    of the codes themselves, half away from zero: one grid for what is read and made
     mean       the division is worked into the mantissa (pipeline.kernels.gemmlowp)
     softmax    gemmlowp's fixed point, onto the grid 1/256, -128
+    sigmoid, tanh   of float32, whose last bit decides where a code is as near as the next
 
 Where int16 is read, which is symmetric, it is otherwise in these:
 
@@ -19,7 +20,7 @@ Source: tensorflow/lite/kernels, the reference ones.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +29,7 @@ from pipeline.engine import resizing, rules
 from pipeline.engine.site import Rule, Site, Step, factor
 from pipeline.errors import GraphError
 from pipeline.graph import Node, array, attribute
-from pipeline.kernels import gemmlowp, interpolated
+from pipeline.kernels import gemmlowp, interpolated, rounding
 from pipeline.kernels.rounding import FixedPoint, fixed_point, rescale, shortened
 
 TWICE = "twice"
@@ -116,12 +117,31 @@ def _softmax(site: Site) -> Step:
 
 
 def _sigmoid(site: Site) -> Step:
-    """Of int8 the nearest code, of int16 what its short table gives."""
+    """Of int8 the code nearest in float32, of int16 what its short table gives."""
     if site.operands[0].grid.dtype != WIDE:
-        return rules.RULES[site.node.op_type].lower(site)
+        real = np.float32(site.operands[0].scale) * _steps(site).astype(np.float32)
+        made = IN_FLOAT32[site.node.op_type](real) * (np.float32(1) / np.float32(site.scale))
+        return _table(site, rounding.ROUNDED["half_away"](made.astype(np.float64)).astype(np.int64))
     _refuse_other_seat(site)
     function = {"Sigmoid": interpolated.sigmoid, "Tanh": interpolated.tanh}[site.node.op_type]
     return _table(site, function(_steps(site), site.operands[0].scale))
+
+
+def _sigmoid_in_float32(x: np.ndarray) -> np.ndarray:
+    """exp is rounded to float32 once, as the C library's all but is."""
+    with np.errstate(over="ignore"):
+        e = np.exp(-x.astype(np.float64)).astype(np.float32)
+    return np.float32(1) / (np.float32(1) + e)
+
+
+def _tanh_in_float32(x: np.ndarray) -> np.ndarray:
+    return np.tanh(x.astype(np.float64)).astype(np.float32)
+
+
+IN_FLOAT32: Mapping[str, Callable[[np.ndarray], np.ndarray]] = {
+    "Sigmoid": _sigmoid_in_float32,
+    "Tanh": _tanh_in_float32,
+}
 
 
 def _refuse_other_seat(site: Site) -> None:
