@@ -41,6 +41,11 @@ def back(x, grid):
         ("uint8", False, -1.0, 1.55, 0.01, 100),
         ("uint8", False, 1.0, 2.55, 0.01, 0),  # zero is in range though no value is
         ("int8", False, -2.55, -1.0, 0.01, 127),
+        ("int8", False, -1.0, 1.0, 1 / 127, 0),  # 255 steps have no middle
+        ("uint8", False, -1.0, 1.0, 1 / 127, 128),
+        ("int8", False, -1.49, 253.0, 1.0, -126),  # one step below zero would be 1.49 long
+        ("int8", False, -0.4, 255.0, 1.0, -128),
+        ("int8", False, -255.0, 0.4, 1.0, 127),
         ("int8", False, 0.0, 0.0, 1.0, 0),
         ("uint8", True, 0.0, 0.0, 1.0, 128),
         ("int8", False, -(2.0**-120), 2.0**-120, 1.0, 0),  # too small for a float32 scale
@@ -67,6 +72,15 @@ def test_a_value_in_range_is_half_a_step_from_a_code_and_zero_is_one(scheme, spa
     assert abs(float(back(x, grid)) - float(x)) <= float(grid.scale) * 0.50002
     assert np.isfinite(grid.scale)
     assert grid.scale >= np.finfo(np.float32).tiny
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("mean", [0, 100, 127.5, 128])
+def test_pixels_fed_as_reals_do_not_fall_halfway_between_two_codes(dtype, mean):
+    x = (np.arange(256) - mean) / 127.5
+    grid = activation_grid(x.min(), x.max(), Activations(dtype, symmetric=False))
+    steps = (back(x, grid) - x) / grid.scale
+    assert np.mean(steps**2) <= 1.1 / 12  # as of values that fall anywhere
 
 
 @every_scheme

@@ -1,9 +1,14 @@
 """Grids: where the codes of a tensor lie. real = scale * (code - zero_point).
 
     symmetric    T = max(|low|, |high|)      scale = T / max code          zero point 0 (128)
-    asymmetric   low <= 0 <= high            scale = (high - low) / 255    zero point = code of 0
+    asymmetric   low <= 0 <= high            n codes below zero, 255 - n above
+                                             scale = max(high / (255 - n), -low / n)
 
-Zero is always a code, exactly: padding and ReLU depend on it. A tensor that is always zero gets
+Zero is always a code, exactly: padding and ReLU depend on it. Of the two n beside 255 times the
+share of the range that is below zero, the one of the smaller scale is taken, which reaches both
+ends. (high - low) / 255 stops half a step short of one, wherever the range has no code for zero: of
+pixels fed as p / 127.5 - 1 every value then falls halfway between two codes, so that half of the
+codes stay empty and each pixel has the largest error there is. A tensor that is always zero gets
 scale 1. Scales are float32, as ONNX stores them; a power of two is the next one above. int16 is
 symmetric:
 
@@ -13,6 +18,7 @@ symmetric:
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,9 +57,26 @@ def activation_grid(low: float, high: float, scheme: Activations) -> Grid:
     if scheme.symmetric:
         scale = max(-low, high) / limits.max * _halves(dtype)
         return grid(_power(scale) if scheme.power_of_two else scale, _middle(dtype), dtype)
-    step = np.float32((high - low) / (limits.max - limits.min))
-    zero_point = round(limits.min - low / float(step))
-    return grid(float(step), min(max(zero_point, limits.min), limits.max), dtype)
+    below = _codes_below(low, high, limits.max - limits.min)
+    scale = _reaching(low, high, below, limits.max - limits.min - below)
+    return grid(scale, limits.min + below, dtype)
+
+
+def _codes_below(low: float, high: float, codes: int) -> int:
+    """How many of the codes are for what is below zero; an end within half a step of zero is it."""
+    share = codes * -low / (high - low)
+    if min(share, codes - share) < 0.5:
+        return round(share)
+    near = (math.ceil(share), math.floor(share))
+    return min(
+        (below for below in near if 0 < below < codes),
+        key=lambda below: _reaching(low, high, below, codes - below),
+    )
+
+
+def _reaching(low: float, high: float, below: int, above: int) -> float:
+    """The least scale that takes codes to both ends; an end without codes is zero."""
+    return max(-low / below if below else 0.0, high / above if above else 0.0)
 
 
 def image_grid(scheme: Activations) -> Grid:
