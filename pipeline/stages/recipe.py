@@ -2,7 +2,8 @@
 
 a method      statistics → ranges, nothing is run
 default       the best of several methods, by the outputs of the samples held out, and weights
-              rounded adaptively and biases corrected where that helps
+              rounded adaptively and biases corrected where that helps; the answers in int16 where 8
+              bits leave to chance which of them is first
 mix           for every tensor the method that leaves the least noise
 load          nothing to decide: the model carries its scales, or runs in floats alone
 recipe: best  the best method, and of the switches of `quantization` those that help
@@ -45,7 +46,8 @@ from pipeline.quant.search.recipe import Recipe
 from pipeline.quant.search.trials import SYMMETRIC, also_wide, best_method, best_switches, standing
 from pipeline.targets.target import Target
 
-ADJUSTING = ("round_weights", "bias_correction")  # of the switches, those that `default` tries
+# Of the switches, those that `default` tries; the answers in int16 for their ties alone.
+ADJUSTING = (WIDENING_ANSWERS, "round_weights", "bias_correction")
 # With the finalists among the methods, for it gives most and costs least; and, where it did not
 # help, once more in the end: what is left of other errors may be a shift.
 FIRST = "bias_correction"

@@ -83,6 +83,12 @@ def test_the_best_recipe_finds_out_by_itself():
     assert "widen_answers" in off(PLAIN, Calibration(recipe="best"))[1].switches
 
 
+def test_the_default_method_leaves_boxes_in_8_bits():
+    made = off(PLAIN, Calibration("default"))[1]
+    assert made.trials
+    assert "widen_answers" not in made.switches
+
+
 def test_answers_hidden_by_the_noise_of_a_tensor_are_tried_again_without_it():
     """u is 127 a + 2 b and 127 a, c their difference: until u has more than 8 bits, nobody sees
     that the answer has too few."""

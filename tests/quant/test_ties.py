@@ -35,11 +35,14 @@ def numbers(rng):
     return ",".join(f"{value:.4f}" for value in rng.normal(size=8 * CLASSES))
 
 
-def searched(classifier, target, asked=Quantization()):  # noqa: B008
+BEST, DEFAULT = Calibration(recipe="best"), Calibration("default")
+
+
+def searched(classifier, target, asked=Quantization(), calibration=BEST):  # noqa: B008
     graph, feeds = classifier
     fed = Samples(tuple(map(str, range(SAMPLES))), feeds.__getitem__)
     measured = observe(graph, fed)
-    found = recipe(graph, measured, fed, Calibration(recipe="best"), target, {}, (), asked)
+    found = recipe(graph, measured, fed, calibration, target, {}, (), asked)
     made = quantized(calibrated(graph, found, fed, target, {}, (), asked), target)
     return found, answers(made, feeds[SAMPLES:])
 
@@ -50,12 +53,13 @@ def answers(graph, feeds):
 
 
 @pytest.mark.parametrize("chip", ["ara240", "rdk-x5"])
-def test_the_best_recipe_parts_what_8_bits_leave_to_chance(classifier, chip):
+@pytest.mark.parametrize("search", [BEST, DEFAULT], ids=["best", "default"])
+def test_a_search_parts_what_8_bits_leave_to_chance(classifier, chip, search):
     """Of samples that it has not seen, too."""
     target, (graph, feeds) = read_target(chip), classifier
     meant = answers(graph, feeds[SAMPLES:])
-    best, made = searched(classifier, target)
-    narrow, coarse = searched(classifier, target, Quantization(widen_answers=False))
+    best, made = searched(classifier, target, calibration=search)
+    narrow, coarse = searched(classifier, target, Quantization(widen_answers=False), search)
     assert "widen_answers" in best.switches
     assert "widen_answers" not in narrow.switches
     assert ties(meant, coarse) > 20
