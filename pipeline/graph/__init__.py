@@ -28,7 +28,7 @@ from pipeline.graph.match import (
     type_number,
 )
 from pipeline.graph.notes import noted
-from pipeline.graph.opset import allow_int16, is_operator
+from pipeline.graph.opset import allow_int16, is_operator, may_have_int16
 from pipeline.graph.order import hasty
 from pipeline.graph.origin import origin
 from pipeline.graph.outside import Beside, files_beside
@@ -69,6 +69,7 @@ __all__ = [
     "is_kept_float",
     "is_operator",
     "keep_float",
+    "may_have_int16",
     "needed",
     "noted",
     "only_consumer",

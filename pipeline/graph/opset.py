@@ -26,9 +26,15 @@ def allow_int16(graph: Graph) -> None:
     change what an operator means."""
     if graph.opset >= INT16_OPSET:
         return
-    if graph.opset < SAME_MEANING_SINCE or graph.nodes(CHANGED_MEANING):
+    if not may_have_int16(graph):
         changed = CHANGED_MEANING if graph.nodes(CHANGED_MEANING) else f"opset {graph.opset}"
         what = f"int16 needs opset {INT16_OPSET}, where {changed} means something else"
         raise GraphError(what, hint="leave int16 out for this model")
     graph.model.graph.opset_imports[""] = INT16_OPSET
     graph.model.ir_version = max(graph.model.ir_version, INT16_IR_VERSION)
+
+
+def may_have_int16(graph: Graph) -> bool:
+    """Whether it means the same at an opset whose Q/DQ takes int16."""
+    is_old = graph.opset < SAME_MEANING_SINCE or graph.nodes(CHANGED_MEANING)
+    return graph.opset >= INT16_OPSET or not is_old

@@ -20,7 +20,7 @@ from dataclasses import replace
 from pipeline.custom.operators import declared
 from pipeline.data.samples import Samples, made_up
 from pipeline.errors import ProjectError, Route
-from pipeline.graph import Graph
+from pipeline.graph import Graph, may_have_int16
 from pipeline.project.files import SourceFiles
 from pipeline.project.sections import Calibration, Quantization
 from pipeline.quant.calibration.statistics import Statistics
@@ -106,6 +106,8 @@ def _searched(bench: Bench, switches: tuple[str, ...], schemes: Sequence[bool]) 
     names = left_open(bench.quantization)
     if calibration.recipe == "plain":
         names = tuple(name for name in names if name in ADJUSTING)
+    if not may_have_int16(stood.graph):
+        names = tuple(name for name in names if name not in (WIDENING, *EARLY))
     if WIDENING in names:
         tried = also_wide(tried, stood, bench)
     first = tuple(name for name in names if name == FIRST)

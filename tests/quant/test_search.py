@@ -68,6 +68,15 @@ def test_default_keeps_the_closest_and_says_what_lost(tmp_path):
     assert Recipe.load(tmp_path / "r.json") == found
 
 
+@pytest.mark.parametrize("search", [Calibration("default"), Calibration(recipe="best")])
+def test_a_model_that_cannot_have_int16_is_searched_in_8_bits(search):
+    """An opset that int16 is not in, and from which later ones differ."""
+    samples = fed()
+    found = recipe(GRAPH, observe(GRAPH, samples), samples, search, CHIP, {})
+    assert len(found.trials) > 3
+    assert found.wide == found.sensitive == ()
+
+
 def test_a_percentile_that_is_said_is_tried_too_and_its_ranges_are_kept():
     samples = fed()
     statistics = observe(GRAPH, samples)
