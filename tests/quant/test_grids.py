@@ -43,9 +43,7 @@ def back(x, grid):
         ("int8", False, -2.55, -1.0, 0.01, 127),
         ("int8", False, -1.0, 1.0, 1 / 127, 0),  # 255 steps have no middle
         ("uint8", False, -1.0, 1.0, 1 / 127, 128),
-        ("int8", False, -1.49, 253.0, 1.0, -126),  # one step below zero would be 1.49 long
-        ("int8", False, -0.4, 255.0, 1.0, -128),
-        ("int8", False, -255.0, 0.4, 1.0, 127),
+        ("int8", False, -1.5, 253.5, 253.5 / 253, -126),
         ("int8", False, 0.0, 0.0, 1.0, 0),
         ("uint8", True, 0.0, 0.0, 1.0, 128),
         ("int8", False, -(2.0**-120), 2.0**-120, 1.0, 0),  # too small for a float32 scale

@@ -1,16 +1,16 @@
 """Grids: where the codes of a tensor lie. real = scale * (code - zero_point).
 
     symmetric    T = max(|low|, |high|)      scale = T / max code          zero point 0 (128)
-    asymmetric   low <= 0 <= high            n codes below zero, 255 - n above
-                                             scale = max(high / (255 - n), -low / n)
+    asymmetric   low <= 0 <= high            scale = (high - low) / 255    zero point = code of 0
+    halfway      0 between two codes there   scale = max(high / (255 - n), -low / n)
 
-Zero is always a code, exactly: padding and ReLU depend on it. Of the two n beside 255 times the
-share of the range that is below zero, the one of the smaller scale is taken, which reaches both
-ends. (high - low) / 255 stops half a step short of one, wherever the range has no code for zero: of
-pixels fed as p / 127.5 - 1 every value then falls halfway between two codes, so that half of the
-codes stay empty and each pixel has the largest error there is. A tensor that is always zero gets
-scale 1. Scales are float32, as ONNX stores them; a power of two is the next one above. int16 is
-symmetric:
+Zero is always a code, exactly: padding and ReLU depend on it. Values of a lattice of 256, such as
+pixels, are then all as far from their codes as zero was, which is a shift and nothing else. But
+halfway between two codes, as pixels fed as p / 127.5 - 1, one is rounded up and the next one down:
+half of the codes stay empty and each pixel has the largest error there is. There the grid, with n
+codes below zero, reaches both ends, and values fall anywhere between its codes. A tensor that is
+always zero gets scale 1. Scales are float32, as ONNX stores them; a power of two is the next one
+above. int16 is symmetric:
 
     made as int16        scale = T / 32767
     int8 read as int16   scale = scale of the int8 / 128       q16 = 128 * (q8 - zero point), exact
@@ -28,6 +28,7 @@ from pipeline.kernels.affine import dequantize, other_axes, per_axis, quantize
 from pipeline.targets.target import Activations, Weights
 
 SMALLEST = 2.0**-100  # a range below it is zero; its scale would leave float32's normal numbers
+HALFWAY = 0.001  # of a step: nearer to the middle between two codes, float32 decides on either
 MAX_BIAS = 2**30  # half of int32: the accumulator needs room beside its bias
 
 
@@ -57,26 +58,20 @@ def activation_grid(low: float, high: float, scheme: Activations) -> Grid:
     if scheme.symmetric:
         scale = max(-low, high) / limits.max * _halves(dtype)
         return grid(_power(scale) if scheme.power_of_two else scale, _middle(dtype), dtype)
-    below = _codes_below(low, high, limits.max - limits.min)
-    scale = _reaching(low, high, below, limits.max - limits.min - below)
-    return grid(scale, limits.min + below, dtype)
+    codes = limits.max - limits.min
+    step = np.float32((high - low) / codes)
+    below = -low / float(step)
+    if abs(below % 1.0 - 0.5) < HALFWAY:
+        return _reaching(low, high, math.ceil(below), dtype)
+    zero_point = round(limits.min + below)
+    return grid(float(step), min(max(zero_point, limits.min), limits.max), dtype)
 
 
-def _codes_below(low: float, high: float, codes: int) -> int:
-    """How many of the codes are for what is below zero; an end within half a step of zero is it."""
-    share = codes * -low / (high - low)
-    if min(share, codes - share) < 0.5:
-        return round(share)
-    near = (math.ceil(share), math.floor(share))
-    return min(
-        (below for below in near if 0 < below < codes),
-        key=lambda below: _reaching(low, high, below, codes - below),
-    )
-
-
-def _reaching(low: float, high: float, below: int, above: int) -> float:
-    """The least scale that takes codes to both ends; an end without codes is zero."""
-    return max(-low / below if below else 0.0, high / above if above else 0.0)
+def _reaching(low: float, high: float, below: int, dtype: np.dtype) -> Grid:
+    """The grid with so many codes below zero, and the least scale that takes codes to both ends."""
+    limits = np.iinfo(dtype)
+    above = limits.max - limits.min - below
+    return grid(max(-low / below, high / above if above else 0.0), limits.min + below, dtype)
 
 
 def image_grid(scheme: Activations) -> Grid:
