@@ -12,6 +12,7 @@ from workspaces import few
 
 from pipeline.compilers.tflite import tflite_file
 from pipeline.engine.exact import ExactSession
+from pipeline.engine.lower import lowered
 from pipeline.engine.ort import OrtSession
 from pipeline.frontends.tflite.schema import read_network
 from pipeline.graph import parse, parse_text
@@ -360,3 +361,15 @@ def test_an_unrolled_recurrent_node_is_the_same_bit_for_bit(kind, gates):
     compared, wrong = differences(found)
     assert wrong == {}
     assert compared > 4 * gates
+
+
+def test_a_sigmoid_is_rounded_as_float32_has_it():
+    """Code -52 is 76.49999577 in float64, and 76.5, so 77, in float32, as LiteRT has it."""
+    text = """a (float[1,4] x) => (float[1,4] y)
+        <float s = {0.022444330155849457}, int8 z = {-14}, float t = {0.00390625},
+         int8 e = {-128}>
+        { q = QuantizeLinear(x, s, z)  r = DequantizeLinear(q, s, z)  m = Sigmoid(r)
+          n = QuantizeLinear(m, t, e)  y = DequantizeLinear(n, t, e) }"""
+    steps = lowered(parse_text(text).with_shapes(), "twice").instructions
+    (table,) = [step.constants["table"] for step in steps if step.op == "lookup"]
+    assert table[-52 + 128] == 77 - 128
