@@ -8,8 +8,8 @@ behind it suffer from most. It is measured, per channel over all samples and pos
 before the activation (empirical bias correction: M. Nagel et al., arXiv 1906.04721, section 4.2).
 A layer must see what those before it have been corrected to: of two in a row that are corrected at
 once, the second takes off again what the first no longer adds, and in a deep model such doubles
-grow until nothing is left. So the graph is run in steps: step k is all nodes with k layers before
-them. What a step makes is carried to the next ones, with d taken off already:
+grow until nothing is left. So the graph is run in steps (recovery.steps), and what a layer makes is
+carried on with d taken off already:
 
     y_q' = y_q - d
 
@@ -21,16 +21,14 @@ YOLOX at 8 bits throughout, whose stem has starved channels (calibration.uneven)
 hundred is then 1.8 too small, not 1.0, and no object is sure any more. With int16 at the stem the
 noise is gone, and correction helps.
 
-Every node runs once per sample, however deep the model. Memory is what is carried, at most BUDGET
-bytes; where all samples need more, evenly spaced ones of them are used.
+Memory is what is carried, at most BUDGET bytes; where all samples need more, evenly spaced ones of
+them are used.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
-from typing import NamedTuple
 
 import numpy as np
 
@@ -38,10 +36,11 @@ from pipeline.custom.operators import NO_OPERATORS, Operators
 from pipeline.engine.mixed import float_session
 from pipeline.engine.ort import Feeds
 from pipeline.engine.parallel import side_by_side
-from pipeline.graph import Graph, Node, Value, is_given, part, producer, reads, shape
+from pipeline.graph import Graph
 from pipeline.kernels.affine import other_axes, per_axis
 from pipeline.quant.calibration.observe import Series
 from pipeline.quant.precision.layers import Layer, quantized_layers, set_bias
+from pipeline.quant.recovery.steps import Held, Step, kept, run, steps
 
 BUDGET = 256 << 20
 
@@ -66,98 +65,44 @@ def bias_corrected(
     ]
     if not layers:  # onnxruntime takes no model that makes nothing
         return graph
-    steps = _steps(graph, layers)
-    some = _some(feeds, steps, budget)
+    cut = steps(graph, {made.node for made in layers})
+    some = _some(feeds, cut, budget)
     names = [str(twins[str(made.node.name)].name) for made in layers]
     meant = dict(zip(layers, _means(optimized_float, names, layers, some, operators), strict=True))
-    for made, shift in _shifts(graph, steps, meant, some, operators).items():
+    for made, shift in _shifts(graph, cut, meant, some, operators).items():
         set_bias(graph, made, made.bias() - shift)
     graph.drop_unused()
     return graph.with_shapes()
 
 
-class _Step(NamedTuple):
-    """Nodes with equally many layers before them, and what of all made so far is read later."""
-
-    nodes: list[Node]
-    layers: list[Layer]
-    carried: list[Value]
-
-
-def _steps(graph: Graph, layers: Sequence[Layer]) -> list[_Step]:
-    """Up to the last layer."""
-    counted = {made.node for made in layers}
-    depth: dict[Node, int] = {}
-    last: dict[Value, int] = {}  # the step that reads it last; its layer's is read in its own
-    for node in graph.nodes():
-        makers = [maker for value in reads(node) if (maker := producer(value)) is not None]
-        depth[node] = max((depth[maker] + (maker in counted) for maker in makers), default=0)
-        last |= {value: max(last.get(value, 0), depth[node]) for value in reads(node)}
-    steps = [_Step([], [], []) for _ in range(1 + max((depth[m.node] for m in layers), default=-1))]
-    for node, at in depth.items():
-        for step in steps[at : at + 1]:
-            step.nodes.append(node)
-    for made in layers:
-        steps[depth[made.node]].layers.append(made)
-    alive = [value for value in last if not is_given(value)]
-    for at, step in enumerate(steps):
-        step.carried.extend(v for v in alive if _made_at(v, depth) <= at < last[v])
-    return steps
-
-
-def _made_at(value: Value, depth: Mapping[Node, int]) -> int:
-    """The step that makes it; what is fed is there before the first."""
-    maker = producer(value)
-    return -1 if maker is None else depth[maker]
-
-
-def _some(feeds: Series, steps: Sequence[_Step], budget: int) -> list[Feeds]:
+def _some(feeds: Series, cut: Sequence[Step], budget: int) -> list[Feeds]:
     """As many of `feeds` as can be carried, evenly spaced; one at least."""
-    sizes = (sum(4 * math.prod(shape(v)) for v in step.carried) for step in steps)
-    fitting = max(budget // max(1, 1, *sizes), 1)
+    fitting = max(budget // max(1, *(step.bytes for step in cut)), 1)
     return list(islice(feeds, 0, None, -(-len(feeds) // fitting) or None))
 
 
 def _shifts(
     graph: Graph,
-    steps: Sequence[_Step],
+    cut: Sequence[Step],
     meant: Mapping[Layer, np.ndarray],
     feeds: Iterable[Feeds],
     operators: Operators,
 ) -> dict[Layer, np.ndarray]:
     """d of every layer, shape (channels,)."""
-    held: list[dict[str, np.ndarray]] = [dict(feed) for feed in feeds]
+    held: list[Held] = [dict(feed) for feed in feeds]
     found: dict[Layer, np.ndarray] = {}
-    for step in steps:
-        held = _run(graph, step, held, operators)
-        for made in step.layers:
+    for step in cut:
+        layers = [made for made in meant if made.node in step.nodes]
+        held = run(graph, step.nodes, [made.y for made in layers] + step.carried, held, operators)
+        for made in layers:
             name, axis = str(made.y.name), made.axis(made.y)
             mean = sum(_mean(made, values[name]) for values in held) / max(len(held), 1)
             found[made] = mean - meant[made]
             for values in held:
                 y = values[name]
                 values[name] = y - per_axis(found[made], y.ndim, axis).astype(y.dtype)
-        kept = {str(value.name) for value in step.carried}
-        held = [{name: values[name] for name in kept & values.keys()} for values in held]
+        held = kept(step, held)
     return found
-
-
-def _run(
-    graph: Graph, step: _Step, held: Sequence[dict[str, np.ndarray]], operators: Operators
-) -> list[dict[str, np.ndarray]]:
-    """What is held of each sample, with what the step makes."""
-    inside = {value for node in step.nodes for value in node.outputs}
-    made = [made.y for made in step.layers]
-    made += [value for value in step.carried if value in inside and value not in made]
-    session = float_session(part(graph, step.nodes, made), operators)
-    names = [str(value.name) for value in made]
-    fed = list(session.input_names)
-
-    def ran(values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        new = session.run(names, {name: values[name] for name in fed})
-        return values | dict(zip(names, new, strict=True))
-
-    return list(side_by_side(ran, held))
 
 
 def _means(

@@ -1,0 +1,109 @@
+"""Steps: a graph cut at its layers, so that each can be changed before what it makes is read.
+
+Step k is all nodes with k layers before them. What one step makes and a later one reads is carried,
+sample by sample, so that every node runs once per sample, however deep the model. Q/DQ of constants
+are run wherever they are read, and never carried.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from pipeline.custom.operators import Operators
+from pipeline.engine.mixed import float_session
+from pipeline.engine.parallel import side_by_side
+from pipeline.graph import Graph, Node, Value, is_given, part, producer, reads, shape
+from pipeline.quant.precision.layers import DQ, Q
+
+Held = dict[str, np.ndarray]  # what is carried of a sample, by name
+
+
+class Step(NamedTuple):
+    """Nodes with equally many layers before them, and what of all made so far is read later."""
+
+    nodes: list[Node]
+    carried: list[Value]
+
+    @property
+    def bytes(self) -> int:
+        """What a sample carries on."""
+        return sum(4 * math.prod(shape(value)) for value in self.carried)
+
+
+def steps(graph: Graph, layers: Collection[Node], *, first: bool = False) -> list[Step]:
+    """Up to the step of the last layer. A layer is the last of its step, or with `first` it begins
+    one, which all that reads it belongs to."""
+    constant = _of_constants(graph)
+    depth: dict[Node, int] = {}
+    last: dict[Value, int] = {}  # the step that reads it last; a layer's own is none that reads it
+    for node in graph.nodes():
+        if node in constant:
+            continue
+        read = [value for value in reads(node) if producer(value) not in constant]
+        makers = [maker for value in read if (maker := producer(value)) is not None]
+        before = max((depth[m] + (not first and m in layers) for m in makers), default=0)
+        depth[node] = before + (first and node in layers)
+        last |= {value: max(last.get(value, 0), depth[node]) for value in read}
+    found = [Step([], []) for _ in range(1 + max((depth[node] for node in layers), default=-1))]
+    for node, at in depth.items():
+        for step in found[at : at + 1]:
+            step.nodes.extend(n for n in _needed(node, constant) if n not in step.nodes)
+            step.nodes.append(node)
+    alive = [value for value in last if not is_given(value)]
+    for at, step in enumerate(found):
+        step.carried.extend(v for v in alive if _made_at(v, depth) <= at < last[v])
+    return found
+
+
+def _of_constants(graph: Graph) -> set[Node]:
+    """Q/DQ whose results are known before anything is run."""
+    found: set[Node] = set()
+    for node in graph.nodes():
+        known = (is_given(value) or producer(value) in found for value in reads(node))
+        if node.op_type in (Q, DQ) and all(known):
+            found.add(node)
+    return found
+
+
+def _needed(node: Node, constant: Collection[Node]) -> list[Node]:
+    """Q/DQ of constants that it reads, in order."""
+    makers = [m for value in reads(node) if (m := producer(value)) in constant and m is not None]
+    return [needed for maker in makers for needed in (*_needed(maker, constant), maker)]
+
+
+def _made_at(value: Value, depth: Mapping[Node, int]) -> int:
+    """The step that makes it; what is fed is there before the first."""
+    maker = producer(value)
+    return -1 if maker is None else depth[maker]
+
+
+def run(
+    graph: Graph,
+    nodes: Sequence[Node],
+    asked: Sequence[Value],
+    held: Sequence[Held],
+    operators: Operators,
+) -> list[Held]:
+    """What is held of each sample, with what of `asked` these nodes of `graph` make."""
+    inside = {value for node in nodes for value in node.outputs}
+    made = [value for value in dict.fromkeys(asked) if value in inside]
+    if not made:  # onnxruntime takes no model that makes nothing
+        return list(held)
+    session = float_session(part(graph, nodes, made), operators)
+    names = [str(value.name) for value in made]
+
+    def ran(values: Held) -> Held:
+        new = session.run(names, {name: values[name] for name in session.input_names})
+        return values | dict(zip(names, new, strict=True))
+
+    return list(side_by_side(ran, held))
+
+
+def kept(step: Step, held: Sequence[Held]) -> list[Held]:
+    """Of what is held, what later steps read."""
+    names = {str(value.name) for value in step.carried}
+    return [{name: values[name] for name in names & values.keys()} for values in held]
