@@ -112,7 +112,7 @@ def quantized(
     if "clip" in switches:
         made = clipped(made, target.weights)
     if "round" in switches:
-        made = adaptively_rounded(made, feeds)
+        made = adaptively_rounded(graph, made, feeds)
     if "bias" in switches:
         made = bias_corrected(graph, made, feeds)
     return with_integer_weights(made)

@@ -143,7 +143,7 @@ class Quantization:
     ] = None
     round_weights: Annotated[
         Literal["nearest", "adaptive"] | None,
-        Doc("adaptive: each weight's rounding error is made up for by those not yet rounded."),
+        Doc("adaptive: weights make up for those rounded before them, in other layers too."),
     ] = None
     bias_correction: Annotated[
         bool | None,

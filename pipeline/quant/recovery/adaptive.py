@@ -1,45 +1,41 @@
-"""Adaptive rounding of weights: each error made up for by the weights not yet rounded.
+"""Adaptive rounding of weights, layer after layer: each makes up for its own error and for those
+before it.
 
-Rounding every weight to the nearest code is best for the weights, not for what the layer makes.
-With X the inputs of a layer, one row per position and one column per weight of a channel, and t
-what its bias may make up for, which needs no rounding,
+Rounding every weight to the nearest code is best for the weights, not for what the layer makes of
+what it is fed (recovery.rounding). And what it is fed is not what the float model feeds it: its
+grid and the layers before it, rounded already, have left their noise. With X the inputs in codes
+and F those of the float layer, both about their means, the weights that make of X what the float
+layer makes of F are by least squares
 
-    || X w - X q - t ||^2 = (w - q)' H (w - q)        H = X' X - n m m'        t = m' (w - q)
+    w' = w + (X' X + R)^-1 X' (F - X) w        R = RIDGE * mean of the diagonal of X' X
 
-where m is the mean of the n rows of X. A layer without a bias that could change, a MatMul, has
-H = X' X and t = 0. Then, for each channel,
+and these are what is rounded, for X. The ridge keeps w' to what many samples agree on: without it
+the weights follow noise, and ranges grow. What the means differ by, the bias takes. (Without the
+ridge, and rounding both terms at once: Y. Li et al., GPTAQ, ICML 2025, arXiv 2504.02692.)
 
-few weights    the best of all ways to round each of them down or up: those of a depthwise Conv
-many           one after the other, the one with the largest H[i, i] first. w[i] rounded to q[i]
-               leaves an error that the others can cancel at best by (optimal brain surgery)
+A layer without a bias that could change, a MatMul, is seen about zero. Each weight of a scale of
+its own has that stretched as the range of its channel is, and where a channel has few weights, all
+smaller RATIOS of it are tried, no further than the bias allows, and the one of least loss is taken.
 
-    w[j] -= (w[i] - q[i]) / U[i, i] * U[i, j]  for j > i        U' U = inverse of H, U upper
+X holds codes and F sixteenths of them, whose products are summed exactly: what is found does not
+depend on the number of threads.
 
-(E. Frantar, S. Ashkboos, T. Hoefler, D. Alistarh: GPTQ, ICLR 2023, arXiv 2210.17323; all rows of a
-layer share H, each group of a Conv has its own). H gets DAMPING of its mean diagonal, so that it
-has an inverse. Where there are few, and each channel has a scale of its own, it is tried as it is
-and as all smaller RATIOS, no further than the bias allows, and the one with the least loss taken.
-
-The scale of X does not matter, so it holds the codes of the input, whose products are summed
-exactly: H does not depend on the number of threads.
-
-Memory: H of POSITIONS per sample, BUDGET bytes of them at a time; the rest waits for another pass.
-As much again holds the codes of the samples that are multiplied at once.
+Memory: BUDGET for what is carried (recovery.walk), as much for the positions that are multiplied at
+once, POSITIONS of each sample or, where not all samples are on the way, of as many more; and the
+moments of one layer, at most LARGEST. A layer of more inputs keeps the nearest codes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import count, islice, product
-from typing import Any
+from collections.abc import Mapping
+from itertools import islice
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pipeline.custom.operators import NO_OPERATORS, Operators
-from pipeline.engine.mixed import float_session
-from pipeline.engine.ort import Feeds
 from pipeline.engine.parallel import side_by_side
-from pipeline.graph import Graph, attribute
+from pipeline.graph import Graph, Node, Value, attribute
 from pipeline.kernels.window import padded, windows
 from pipeline.quant.calibration.observe import Series
 from pipeline.quant.precision.grids import MAX_BIAS
@@ -51,207 +47,184 @@ from pipeline.quant.precision.layers import (
     set_scale,
     set_weight,
 )
+from pipeline.quant.recovery.rounding import FEW, best, best_scale, rounded
+from pipeline.quant.recovery.steps import steps
+from pipeline.quant.recovery.walk import Route, Walk
 
-POSITIONS = 128
+POSITIONS = 128  # at most, EACH for each of a channel's weights
+EACH, AT_LEAST = 4, 32
 TOGETHER = 16  # samples
 BUDGET = 256 << 20
-BLOCK = 128  # weights rounded before the others are told, in one matrix product
-DAMPING = 0.01
-FEW = 9  # weights of a channel, whose 2^FEW ways to round them are all tried
-RATIOS = np.linspace(1.0, 0.8, 11)
+LARGEST = 2 << 30
+RIDGE = 1.0
+FINER = 16  # parts of a code that the inputs of the float layer are told in
+
+
+class Moments(NamedTuple):
+    """What a layer is fed, X, and what the float layer is, F, in codes of X: sums over positions,
+    about the means x and f, each of shape (groups, n)."""
+
+    h: np.ndarray  # X' X, (groups, n, n)
+    drift: np.ndarray  # (F - X)' X, likewise
+    x: np.ndarray
+    f: np.ndarray
 
 
 def adaptively_rounded(
-    calibrated: Graph, feeds: Series, operators: Operators = NO_OPERATORS
+    optimized_float: Graph,
+    calibrated: Graph,
+    feeds: Series,
+    operators: Operators = NO_OPERATORS,
+    budget: int = BUDGET,
 ) -> Graph:
-    """A copy of a graph with Q/DQ on float weights, whose weights lie on the codes chosen.
+    """A copy of `calibrated` with float weights on the codes chosen, other scales of these, and
+    biases for what the means differ by.
 
-    Left to the nearest code: ConvTranspose, and what is not on the chip.
+    Both graphs have nodes of the same names. Left to the nearest code: ConvTranspose, and what is
+    not on the chip.
     """
     graph = calibrated.copy()
-    layers = [made for made in quantized_layers(graph) if made.node.op_type != "ConvTranspose"]
-    for some in _portions(layers):
-        for made, seen in zip(some, moments(calibrated, some, feeds, operators), strict=True):
-            _round(graph, made, *about_mean(seen, made.node.op_type != "MatMul"))
+    twins = {str(node.name): node for node in optimized_float.nodes()}
+    layers = [made for made in quantized_layers(graph) if _is_rounded(made, twins)]
+    nodes = [made.node for made in layers]
+    cut = steps(graph, nodes, first=True)
+    as_meant = steps(optimized_float, [twins[str(node.name)] for node in nodes], first=True)
+    walk = Walk([Route(graph, cut), Route(optimized_float, as_meant)], feeds, operators, budget)
+    for at, step in enumerate(cut):
+        for made in layers:
+            if made.node in step.nodes:
+                fed = twins[str(made.node.name)].inputs[0]
+                _round(graph, made, about_means(_summed(made, fed, walk, budget), made))
+        walk.step(at)
     graph.drop_unused()
     return graph.with_shapes()
 
 
-def _round(graph: Graph, made: Layer, h: np.ndarray, mean: np.ndarray) -> None:
-    """Edit in place: its weights, its scales and what its bias makes up for."""
+def _is_rounded(made: Layer, twins: Mapping[str, Node]) -> bool:
+    groups, n, wide = _shape(made)
+    if made.node.op_type == "ConvTranspose" or 8 * groups * n * wide > LARGEST:
+        return False
+    return str(made.node.name) in twins
+
+
+def _round(graph: Graph, made: Layer, seen: Moments) -> None:
+    """Edit in place: its weights, their scales, and what its bias makes up for."""
     weights, fed = grid_of(made.node.inputs[1]), grid_of(made.x)
     assert weights is not None
     assert fed is not None
-    kernel = made.kernel()
+    kernel, step = made.kernel(), float(fed.scale[0])
     rows = kernel.reshape(*kernel.shape[:2], -1)
+    wanted = rows + towards(rows, seen)
     limits = np.iinfo(weights.zero_point.dtype)
     scale = np.broadcast_to(weights.scale.astype(np.float64), made.channels)
     scale = scale.reshape(*rows.shape[:2], 1)
+    free = weights.scale.size == made.channels and not _powers(weights.scale)
+    if free:
+        smallest = np.abs(made.bias()).reshape(scale.shape) / (step * MAX_BIAS)
+        scale = np.maximum(scale * _stretched(rows, wanted), smallest)
+        scale = scale.astype(np.float32).astype(np.float64)
     if rows.shape[2] <= FEW:
-        if weights.scale.size == made.channels and not _powers(weights.scale):
-            smallest = np.abs(made.bias()).reshape(scale.shape) / (float(fed.scale[0]) * MAX_BIAS)
-            scale = best_scale(rows, h, scale, smallest, limits)
-            set_scale(graph, made, scale.reshape(-1))
-        codes = best(rows / scale, h, limits.min, limits.max)
+        if free:
+            scale = best_scale(wanted, seen.h, scale, smallest, limits)
+        codes = best(wanted / scale, seen.h, limits.min, limits.max)
     else:
-        codes = rounded(rows / scale, h, limits.min, limits.max)
-    shift = ((rows - codes * scale) @ mean[..., None])[..., 0] * float(fed.scale[0])
+        codes = rounded(wanted / scale, seen.h, limits.min, limits.max)
+    if free:
+        set_scale(graph, made, scale.reshape(-1))
+    shift = (rows @ seen.f[..., None] - (codes * scale) @ seen.x[..., None]) * step
     if shift.any():
         set_bias(graph, made, made.bias() + shift.reshape(-1))
     set_weight(graph, made, (codes * scale).reshape(kernel.shape))
 
 
-def best_scale(
-    rows: np.ndarray, h: np.ndarray, scale: np.ndarray, smallest: np.ndarray, limits: np.iinfo
-) -> np.ndarray:
-    """For each row, that of RATIOS * scale with the least loss, as float32 has it."""
-    found, least = scale, np.full(scale.shape, np.inf)
-    for ratio in RATIOS:
-        tried = (ratio * scale).astype(np.float32).astype(np.float64)
-        d = rows / tried - best(rows / tried, h, limits.min, limits.max)
-        loss = ((d @ h) * d).sum(axis=2, keepdims=True) * tried**2
-        better = (loss < least) & ((tried >= smallest) | (ratio == 1.0))
-        found, least = np.where(better, tried, found), np.where(better, loss, least)
-    return found
+def towards(rows: np.ndarray, seen: Moments) -> np.ndarray:
+    """What is added to weights of shape (groups, rows, n), so that of X they make what they made
+    of F."""
+    if not seen.drift.any():
+        return np.zeros_like(rows)
+    diagonal = np.diagonal(seen.h, axis1=1, axis2=2)
+    ridge = RIDGE * diagonal.mean(axis=1)[:, None] + (diagonal == 0)
+    damped = seen.h + ridge[:, None] * np.eye(ridge.shape[1])
+    return np.linalg.solve(damped, (rows @ seen.drift).swapaxes(1, 2)).swapaxes(1, 2)
 
 
-def best(w: np.ndarray, h: np.ndarray, low: int, high: int) -> np.ndarray:
-    """The codes of least loss (w - q)' H (w - q) among all floors and ceilings, of equals the
-    first; to nearest in a row that leaves [low, high]. Shapes as in `rounded`.
-
-    With e = w - floor(w) and v in {0, 1}^n the loss is e'He - 2 e'Hv + v'Hv.
-    """
-    ways = np.array(list(product((0.0, 1.0), repeat=w.shape[2])))  # (2^n, n)
-    down = np.floor(w)
-    own = ((ways @ h) * ways).sum(axis=2)  # (groups, 2^n)
-    loss = own[:, None] - 2.0 * ((w - down) @ h @ ways.T)
-    codes = down + ways[np.argmin(loss, axis=2)]
-    fits = ((codes >= low) & (codes <= high)).all(axis=2, keepdims=True)
-    return np.where(fits, codes, np.clip(np.rint(w), low, high))
+def _stretched(rows: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """How much wider the range of each row has become, (groups, rows, 1)."""
+    before, now = (np.abs(w).max(axis=2, keepdims=True) for w in (rows, wanted))
+    return np.divide(now, before, out=np.ones_like(now), where=(before > 0) & (now > 0))
 
 
-def rounded(w: np.ndarray, h: np.ndarray, low: int, high: int) -> np.ndarray:
-    """Codes within [low, high] for weights in steps of their grid.
-
-    w (groups, rows, n), h (groups, n, n), both float64; the result has the shape of w.
-    """
-    n = w.shape[2]
-    order = np.argsort(-np.diagonal(h, axis1=1, axis2=2), axis=1, kind="stable")
-    w = np.take_along_axis(w, order[:, None], axis=2)
-    u = _upper(np.take_along_axis(np.take_along_axis(h, order[:, None], 2), order[..., None], 1))
-    for start in range(0, n, BLOCK):
-        stop = min(start + BLOCK, n)
-        errors = np.empty((*w.shape[:2], stop - start))
-        for i in range(start, stop):
-            codes = np.clip(np.rint(w[:, :, i]), low, high)
-            error = (w[:, :, i] - codes) / u[:, i, i, None]
-            w[:, :, i + 1 : stop] -= error[..., None] * u[:, i, None, i + 1 : stop]
-            w[:, :, i] = codes
-            errors[:, :, i - start] = error
-        w[:, :, stop:] -= errors @ u[:, start:stop, stop:]
-    codes = np.empty_like(w)
-    np.put_along_axis(codes, order[:, None], w, axis=2)
-    return codes
+def about_means(seen: np.ndarray, made: Layer) -> Moments:
+    """Of [X, 1]' [X, 1, F], shape (groups, n + 1, 2 n + 1)."""
+    n = seen.shape[1] - 1
+    h, total, drift = seen[:, :n, :n], seen[:, :n, n], seen[:, :n, n + 1 :].swapaxes(1, 2)
+    if made.node.op_type == "MatMul":
+        return Moments(h, drift - h, np.zeros_like(total), np.zeros_like(total))
+    count = np.maximum(seen[:, n, n], 1.0)[:, None]
+    x, f = total / count, seen[:, n, n + 1 :] / count
+    h = h - total[:, :, None] * x[:, None]
+    return Moments(h, drift - f[:, :, None] * total[:, None] - h, x, f)
 
 
-def moments(
-    graph: Graph, layers: list[Layer], feeds: Series, operators: Operators
-) -> list[np.ndarray]:
-    """[X, 1]' [X, 1] of each layer, shape (groups, n + 1, n + 1), over some positions of every
-    feed."""
-    watched = graph.copy()
-    watched.expose(dict.fromkeys(str(made.x.name) for made in layers))
-    watched.drop_unused()
-    session = float_session(watched, operators)
+def _summed(made: Layer, twin: Value | None, walk: Walk, budget: int) -> np.ndarray:
+    """[X, 1]' [X, 1, F] over some positions of every sample on the way."""
+    names = str(made.x.name), str(twin.name)  # type: ignore[union-attr]
+    groups, inputs, _ = _shape(made)
+    positions = min(max(AT_LEAST, EACH * inputs), POSITIONS)
+    positions = positions * walk.samples // max(len(walk.numbers), 1)
 
-    def seen(numbered: tuple[int, Feeds]) -> list[np.ndarray]:
-        number, feed = numbered
-        made = dict(zip(session.output_names, session.run(None, feed), strict=True))
-        return [_codes(layer, made[str(layer.x.name)], number) for layer in layers]
+    def seen(place: int) -> np.ndarray:
+        fed = np.stack([held[place][name] for held, name in zip(walk.held, names, strict=True)])
+        return _codes(made, _rows(made, fed, positions, walk.numbers[place]))
 
-    total = [np.zeros(_shape(made)) for made in layers]
-    samples = side_by_side(seen, zip(count(), feeds))
-    while some := list(islice(samples, _together(layers))):
-        for whole, parts in zip(total, zip(*some, strict=True), strict=True):
-            rows = np.concatenate(parts, axis=1, dtype=np.float64)
-            whole += rows.swapaxes(1, 2) @ rows
+    total = np.zeros(_shape(made))
+    together = max(1, min(TOGETHER, budget // (16 * positions * groups * inputs)))
+    every = side_by_side(seen, range(len(walk.numbers)))
+    while some := list(islice(every, together)):
+        rows = np.concatenate(some, axis=1, dtype=np.float64)
+        total += rows[..., :inputs].swapaxes(1, 2) @ rows
     return total
 
 
-def _together(layers: Sequence[Layer]) -> int:
-    """How many samples' positions are multiplied at once: each product adds to all of H."""
-    elements = POSITIONS * sum(int(np.prod(_shape(made)[:2])) for made in layers)
-    return max(1, min(TOGETHER, BUDGET // (4 * elements)))
-
-
-def about_mean(seen: np.ndarray, has_bias: bool) -> tuple[np.ndarray, np.ndarray]:
-    """H, shape (groups, n, n), and the mean m that the bias makes up for, (groups, n)."""
-    h, total = seen[:, :-1, :-1], seen[:, :-1, -1]
-    if not has_bias:
-        return h, np.zeros_like(total)
-    mean = total / np.maximum(seen[:, -1:, -1], 1.0)
-    return h - total[:, :, None] * mean[:, None], mean
-
-
-def _upper(h: np.ndarray) -> np.ndarray:
-    """U with U' U = inverse of h, damped; what never is fed (h[i, i] = 0) stands alone."""
-    n = h.shape[1]
-    diagonal = np.diagonal(h, axis1=1, axis2=2)
-    damping = DAMPING * diagonal.mean(axis=1, keepdims=True) + (diagonal == 0)
-    damped = h + damping[:, None] * np.eye(n)
-    return np.linalg.cholesky(np.linalg.inv(damped)).swapaxes(1, 2)
-
-
-def _codes(layer: Layer, x: np.ndarray, seed: int) -> np.ndarray:
-    """[X, 1], the codes of x at some positions, (groups, positions, n + 1)."""
-    grid = grid_of(layer.x)
+def _codes(made: Layer, fed: np.ndarray) -> np.ndarray:
+    """[X, 1, F] of what is fed, (2, groups, positions, n): (groups, positions, 2 n + 1)."""
+    grid = grid_of(made.x)
     assert grid is not None
-    rows = np.rint(_rows(layer, x, np.random.default_rng(seed)) / grid.scale)
-    return np.concatenate([rows, np.ones((*rows.shape[:2], 1), rows.dtype)], axis=2)
+    x, f = fed / grid.scale
+    one = np.ones((*x.shape[:2], 1), x.dtype)
+    return np.concatenate([np.rint(x), one, np.rint(f * FINER) / FINER], axis=2)
 
 
-def _rows(layer: Layer, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """What the weights of each group meet at some positions, (groups, positions, n)."""
-    groups, n = _shape(layer)[0], _shape(layer)[1] - 1
-    if layer.node.op_type != "Conv":
-        flat = x.reshape(-1, x.shape[-1])
-        return flat[_chosen(len(flat), rng)][None]
-    node, kernel = layer.node, layer.values.shape[2:]
+def _rows(made: Layer, fed: np.ndarray, positions: int, seed: int) -> np.ndarray:
+    """What the weights of each group meet at some positions, twice: (2, groups, positions, n)."""
+    groups, inputs, _ = _shape(made)
+    rng = np.random.default_rng(seed)
+    if made.node.op_type != "Conv":
+        flat = fed.reshape(2, 1, -1, fed.shape[-1])
+        return flat[:, :, _chosen(flat.shape[2], positions, rng)]
+    node, kernel = made.node, made.values.shape[2:]
     rank = len(kernel)
     pads = attribute(node, "pads", (0,) * 2 * rank)
-    steps = (attribute(node, name, (1,) * rank) for name in ("strides", "dilations"))
-    view = windows(padded(x, pads, 0, np.float32), kernel, *steps)  # (N, C, *kernel, *out)
-    where = (len(x), *view.shape[2 + rank :])
-    sample, *place = np.unravel_index(_chosen(int(np.prod(where)), rng), where)
+    strides = (attribute(node, name, (1,) * rank) for name in ("strides", "dilations"))
+    view = windows(padded(fed, pads, 0, np.float32), kernel, *strides)  # (2, N, C, *kernel, *out)
+    where = (view.shape[1], *view.shape[3 + rank :])
+    sample, *place = np.unravel_index(_chosen(int(np.prod(where)), positions, rng), where)
     every: tuple[Any, ...] = (slice(None),) * (1 + rank)
-    rows = view[(sample, *every, *place)]  # (positions, C, *kernel)
-    return rows.reshape(len(sample), groups, n).swapaxes(0, 1)
+    rows = np.stack([one[(sample, *every, *place)] for one in view])  # (2, positions, C, *kernel)
+    return rows.reshape(2, len(sample), groups, inputs - 1).swapaxes(1, 2)
 
 
-def _chosen(positions: int, rng: np.random.Generator) -> np.ndarray:
-    if positions <= POSITIONS:
-        return np.arange(positions)
-    return np.sort(rng.choice(positions, POSITIONS, replace=False))
+def _chosen(every: int, positions: int, rng: np.random.Generator) -> np.ndarray:
+    if every <= positions:
+        return np.arange(every)
+    return np.sort(rng.choice(every, positions, replace=False))
 
 
-def _shape(layer: Layer) -> tuple[int, int, int]:
-    groups, _, inputs, taps = layer.kernel().shape
-    return groups, inputs * taps + 1, inputs * taps + 1
-
-
-def _portions(layers: list[Layer]) -> Iterator[list[Layer]]:
-    """The layers in order, as many at once as their H fit into BUDGET; one at least."""
-    some: list[Layer] = []
-    held = 0
-    for made in layers:
-        size = int(np.prod(_shape(made))) * 8
-        if some and held + size > BUDGET:
-            yield some
-            some, held = [], 0
-        some.append(made)
-        held += size
-    if some:
-        yield some
+def _shape(made: Layer) -> tuple[int, int, int]:
+    """That of [X, 1]' [X, 1, F]."""
+    groups, _, inputs, taps = made.kernel().shape
+    n = inputs * taps
+    return groups, n + 1, 2 * n + 1
 
 
 def _powers(scale: np.ndarray) -> bool:

@@ -40,7 +40,7 @@ from pipeline.graph import Graph
 from pipeline.kernels.affine import other_axes, per_axis
 from pipeline.quant.calibration.observe import Series
 from pipeline.quant.precision.layers import Layer, quantized_layers, set_bias
-from pipeline.quant.recovery.steps import Held, Step, kept, run, steps
+from pipeline.quant.recovery.steps import Held, Step, run, steps
 
 BUDGET = 256 << 20
 
@@ -93,7 +93,8 @@ def _shifts(
     found: dict[Layer, np.ndarray] = {}
     for step in cut:
         layers = [made for made in meant if made.node in step.nodes]
-        held = run(graph, step.nodes, [made.y for made in layers] + step.carried, held, operators)
+        asked = dict.fromkeys([*(made.y for made in layers), *step.carried])
+        held = run(graph, step.nodes, list(asked), held, operators)
         for made in layers:
             name, axis = str(made.y.name), made.axis(made.y)
             mean = sum(_mean(made, values[name]) for values in held) / max(len(held), 1)
@@ -101,7 +102,8 @@ def _shifts(
             for values in held:
                 y = values[name]
                 values[name] = y - per_axis(found[made], y.ndim, axis).astype(y.dtype)
-        held = kept(step, held)
+        names = [str(value.name) for value in step.carried]
+        held = [{name: values[name] for name in names} for values in held]
     return found
 
 

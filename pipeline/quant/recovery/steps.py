@@ -8,7 +8,7 @@ are run wherever they are read, and never carried.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -85,25 +85,19 @@ def run(
     graph: Graph,
     nodes: Sequence[Node],
     asked: Sequence[Value],
-    held: Sequence[Held],
+    held: Iterable[Held],
     operators: Operators,
 ) -> list[Held]:
-    """What is held of each sample, with what of `asked` these nodes of `graph` make."""
+    """Of each sample what is asked, made by these nodes of `graph` or held before."""
     inside = {value for node in nodes for value in node.outputs}
-    made = [value for value in dict.fromkeys(asked) if value in inside]
+    made = [str(value.name) for value in asked if value in inside]
+    passed = [str(value.name) for value in asked if value not in inside]
     if not made:  # onnxruntime takes no model that makes nothing
-        return list(held)
-    session = float_session(part(graph, nodes, made), operators)
-    names = [str(value.name) for value in made]
+        return [{name: values[name] for name in passed} for values in held]
+    session = float_session(part(graph, nodes, [v for v in asked if v in inside]), operators)
 
     def ran(values: Held) -> Held:
-        new = session.run(names, {name: values[name] for name in session.input_names})
-        return values | dict(zip(names, new, strict=True))
+        new = session.run(made, {name: values[name] for name in session.input_names})
+        return {name: values[name] for name in passed} | dict(zip(made, new, strict=True))
 
     return list(side_by_side(ran, held))
-
-
-def kept(step: Step, held: Sequence[Held]) -> list[Held]:
-    """Of what is held, what later steps read."""
-    names = {str(value.name) for value in step.carried}
-    return [{name: values[name] for name in names & values.keys()} for values in held]

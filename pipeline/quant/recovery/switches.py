@@ -89,7 +89,7 @@ def recovered(
     if "clip_weights" in switches:
         made = clipped(made, weights)
     if "round_weights" in switches:
-        made = adaptively_rounded(made, feeds, operators)
+        made = adaptively_rounded(real, made, feeds, operators)
     if BIAS in switches:
         made = bias_corrected(real, made, feeds, operators)
     return made

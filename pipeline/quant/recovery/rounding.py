@@ -1,0 +1,94 @@
+"""Rounding: codes for the weights of a layer, given what the layer is fed.
+
+With X the inputs of a layer, one row per position and one column per weight of a channel, and t
+what its bias makes up for, which needs no rounding,
+
+    || X w - X q - t ||^2 = (w - q)' H (w - q)        H = X' X - n m m'        t = m' (w - q)
+
+where m is the mean of the n rows of X. Then, for each channel,
+
+few weights    the best of all ways to round each of them down or up: those of a depthwise Conv
+many           one after the other, the one with the largest H[i, i] first. w[i] rounded to q[i]
+               leaves an error that the others can cancel at best by (optimal brain surgery)
+
+    w[j] -= (w[i] - q[i]) / U[i, i] * U[i, j]  for j > i        U' U = inverse of H, U upper
+
+(E. Frantar, S. Ashkboos, T. Hoefler, D. Alistarh: GPTQ, ICLR 2023, arXiv 2210.17323; all rows of a
+layer share H, each group of a Conv has its own). H gets DAMPING of its mean diagonal, so that it
+has an inverse.
+
+Shapes: weights (groups, rows, n), H (groups, n, n), scales (groups, rows, 1), all float64.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+
+BLOCK = 128  # weights rounded before the others are told, in one matrix product
+DAMPING = 0.01
+FEW = 9  # weights of a channel, whose 2^FEW ways to round them are all tried
+RATIOS = np.linspace(1.0, 0.8, 11)
+
+
+def best_scale(
+    rows: np.ndarray, h: np.ndarray, scale: np.ndarray, smallest: np.ndarray, limits: np.iinfo
+) -> np.ndarray:
+    """For each row, that of RATIOS * scale with the least loss, as float32 has it."""
+    found, least = scale, np.full(scale.shape, np.inf)
+    for ratio in RATIOS:
+        tried = (ratio * scale).astype(np.float32).astype(np.float64)
+        d = rows / tried - best(rows / tried, h, limits.min, limits.max)
+        loss = ((d @ h) * d).sum(axis=2, keepdims=True) * tried**2
+        better = (loss < least) & ((tried >= smallest) | (ratio == 1.0))
+        found, least = np.where(better, tried, found), np.where(better, loss, least)
+    return found
+
+
+def best(w: np.ndarray, h: np.ndarray, low: int, high: int) -> np.ndarray:
+    """The codes of least loss (w - q)' H (w - q) among all floors and ceilings, of equals the
+    first; to nearest in a row that leaves [low, high]. Shapes as in `rounded`.
+
+    With e = w - floor(w) and v in {0, 1}^n the loss is e'He - 2 e'Hv + v'Hv.
+    """
+    ways = np.array(list(product((0.0, 1.0), repeat=w.shape[2])))  # (2^n, n)
+    down = np.floor(w)
+    own = ((ways @ h) * ways).sum(axis=2)  # (groups, 2^n)
+    loss = own[:, None] - 2.0 * ((w - down) @ h @ ways.T)
+    codes = down + ways[np.argmin(loss, axis=2)]
+    fits = ((codes >= low) & (codes <= high)).all(axis=2, keepdims=True)
+    return np.where(fits, codes, np.clip(np.rint(w), low, high))
+
+
+def rounded(w: np.ndarray, h: np.ndarray, low: int, high: int) -> np.ndarray:
+    """Codes within [low, high] for weights in steps of their grid.
+
+    w (groups, rows, n), h (groups, n, n), both float64; the result has the shape of w.
+    """
+    n = w.shape[2]
+    order = np.argsort(-np.diagonal(h, axis1=1, axis2=2), axis=1, kind="stable")
+    w = np.take_along_axis(w, order[:, None], axis=2)
+    u = _upper(np.take_along_axis(np.take_along_axis(h, order[:, None], 2), order[..., None], 1))
+    for start in range(0, n, BLOCK):
+        stop = min(start + BLOCK, n)
+        errors = np.empty((*w.shape[:2], stop - start))
+        for i in range(start, stop):
+            codes = np.clip(np.rint(w[:, :, i]), low, high)
+            error = (w[:, :, i] - codes) / u[:, i, i, None]
+            w[:, :, i + 1 : stop] -= error[..., None] * u[:, i, None, i + 1 : stop]
+            w[:, :, i] = codes
+            errors[:, :, i - start] = error
+        w[:, :, stop:] -= errors @ u[:, start:stop, stop:]
+    codes = np.empty_like(w)
+    np.put_along_axis(codes, order[:, None], w, axis=2)
+    return codes
+
+
+def _upper(h: np.ndarray) -> np.ndarray:
+    """U with U' U = inverse of h, damped; what never is fed (h[i, i] = 0) stands alone."""
+    n = h.shape[1]
+    diagonal = np.diagonal(h, axis1=1, axis2=2)
+    damping = DAMPING * diagonal.mean(axis=1, keepdims=True) + (diagonal == 0)
+    damped = h + damping[:, None] * np.eye(n)
+    return np.linalg.cholesky(np.linalg.inv(damped)).swapaxes(1, 2)

@@ -1,0 +1,67 @@
+"""Walk: graphs of the same layers over the same samples, step after step (recovery.steps).
+
+As many samples are on the way as what they carry fits into a budget, evenly spread. Where a model
+carries less, behind its large first layers, others join them, through all that is behind. So every
+node still runs once per sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pipeline.custom.operators import Operators
+from pipeline.graph import Graph
+from pipeline.quant.calibration.observe import Series
+from pipeline.quant.recovery.steps import Held, Step, run
+
+
+class Route(NamedTuple):
+    """A graph, and the steps it is walked in."""
+
+    graph: Graph
+    cut: list[Step]
+
+
+class Walk:
+    """`held[k][i]` is what route k carries of sample `numbers[i]`."""
+
+    def __init__(
+        self, routes: Sequence[Route], feeds: Series, operators: Operators, budget: int
+    ) -> None:
+        self._routes, self._feeds, self._operators = routes, feeds, operators
+        together = zip(*(route.cut for route in routes), strict=True)
+        each = [sum(step.bytes for step in steps) for steps in together]
+        self._rooms = [max(1, budget // max(1, *each[at:])) for at in range(len(each))]
+        self._order = sorted(range(len(feeds)), key=_spread)
+        self.samples = len(feeds)
+        self.numbers: list[int] = []
+        self.held: list[list[Held]] = [[] for _ in routes]
+
+    def step(self, at: int) -> None:
+        """Run step `at`, behind that before it."""
+        for held, route in zip(self.held, self._routes, strict=True):
+            step = route.cut[at]
+            if held:
+                held[:] = run(route.graph, step.nodes, step.carried, held, self._operators)
+        room, there = min(self._rooms[at], self.samples), len(self.numbers)
+        # A pass over the samples is worth it where it brings all, or as many again.
+        if room == self.samples or room >= 2 * there:
+            self._join(at, sorted(self._order[there:room]))
+
+    def _join(self, at: int, numbers: Sequence[int]) -> None:
+        """Samples that have not been on the way, up to the end of step `at`."""
+        if not numbers or not self._routes[0].cut[at].carried:
+            return
+        wanted = set(numbers)
+        for held, route in zip(self.held, self._routes, strict=True):
+            nodes = list(dict.fromkeys(node for step in route.cut[: at + 1] for node in step.nodes))
+            feeds = (dict(feed) for number, feed in enumerate(self._feeds) if number in wanted)
+            held += run(route.graph, nodes, route.cut[at].carried, feeds, self._operators)
+        self.numbers += numbers
+
+
+def _spread(number: int) -> int:
+    """The first numbers in this order are evenly spread over all: its bits, read backwards (the
+    sequence of van der Corput)."""
+    return int(f"{number:032b}"[::-1], 2)
