@@ -248,7 +248,7 @@ def test_weights_go_towards_what_the_float_layer_makes_of_its_own_inputs():
     f = x + 0.1 * x @ rng.normal(size=(2, 6, 6)) + 0.02 * rng.normal(size=x.shape)
     w, xt = rng.normal(size=(2, 3, 6)), x.swapaxes(1, 2)
     mean = np.zeros((2, 6))
-    near = w + towards(w, Moments(xt @ x, (f - x).swapaxes(1, 2) @ x, mean, mean))
+    near = w + towards(Moments(xt @ x, w @ (f - x).swapaxes(1, 2) @ x, mean, mean))
     meant = w @ f.swapaxes(1, 2)
     lost, untouched = (np.square(each @ xt - meant).sum() for each in (near, w))
     assert lost < 0.5 * untouched

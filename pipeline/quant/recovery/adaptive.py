@@ -17,12 +17,12 @@ A layer without a bias that could change, a MatMul, is seen about zero. Each wei
 its own has that stretched as the range of its channel is, and where a channel has few weights, all
 smaller RATIOS of it are tried, no further than the bias allows, and the one of least loss is taken.
 
-X holds codes and F sixteenths of them, whose products are summed exactly: what is found does not
-depend on the number of threads.
+X holds codes, whose products are summed exactly, and F sixteenths of them. Samples are summed in
+their order, whatever the number of threads.
 
 Memory: BUDGET for what is carried (recovery.walk), as much for the positions that are multiplied at
-once, POSITIONS of each sample or, where not all samples are on the way, of as many more; and the
-moments of one layer, at most LARGEST. A layer of more inputs keeps the nearest codes.
+once, POSITIONS of each sample or, where not all samples are on the way, of as many more; and H of
+one layer, at most LARGEST. A layer of more inputs keeps the nearest codes.
 """
 
 from __future__ import annotations
@@ -55,17 +55,17 @@ POSITIONS = 128  # at most, EACH for each of a channel's weights
 EACH, AT_LEAST = 4, 32
 TOGETHER = 16  # samples
 BUDGET = 256 << 20
-LARGEST = 2 << 30
+LARGEST = 1 << 30
 RIDGE = 1.0
 FINER = 16  # parts of a code that the inputs of the float layer are told in
 
 
 class Moments(NamedTuple):
-    """What a layer is fed, X, and what the float layer is, F, in codes of X: sums over positions,
-    about the means x and f, each of shape (groups, n)."""
+    """Of what a layer is fed, X, and what the float layer is, F, in codes of X: sums over
+    positions, about the means x and f, each of shape (groups, n)."""
 
     h: np.ndarray  # X' X, (groups, n, n)
-    drift: np.ndarray  # (F - X)' X, likewise
+    drift: np.ndarray  # w' (F - X)' X, a row for each channel: (groups, rows, n)
     x: np.ndarray
     f: np.ndarray
 
@@ -94,15 +94,15 @@ def adaptively_rounded(
         for made in layers:
             if made.node in step.nodes:
                 fed = twins[str(made.node.name)].inputs[0]
-                _round(graph, made, about_means(_summed(made, fed, walk, budget), made))
+                _round(graph, made, _moments(made, fed, walk, budget))
         walk.step(at)
     graph.drop_unused()
     return graph.with_shapes()
 
 
 def _is_rounded(made: Layer, twins: Mapping[str, Node]) -> bool:
-    groups, n, wide = _shape(made)
-    if made.node.op_type == "ConvTranspose" or 8 * groups * n * wide > LARGEST:
+    groups, n = _shape(made)
+    if made.node.op_type == "ConvTranspose" or 8 * groups * n * n > LARGEST:
         return False
     return str(made.node.name) in twins
 
@@ -112,9 +112,8 @@ def _round(graph: Graph, made: Layer, seen: Moments) -> None:
     weights, fed = grid_of(made.node.inputs[1]), grid_of(made.x)
     assert weights is not None
     assert fed is not None
-    kernel, step = made.kernel(), float(fed.scale[0])
-    rows = kernel.reshape(*kernel.shape[:2], -1)
-    wanted = rows + towards(rows, seen)
+    rows, step = _weights(made), float(fed.scale[0])
+    wanted = rows + towards(seen)
     limits = np.iinfo(weights.zero_point.dtype)
     scale = np.broadcast_to(weights.scale.astype(np.float64), made.channels)
     scale = scale.reshape(*rows.shape[:2], 1)
@@ -134,18 +133,17 @@ def _round(graph: Graph, made: Layer, seen: Moments) -> None:
     shift = (rows @ seen.f[..., None] - (codes * scale) @ seen.x[..., None]) * step
     if shift.any():
         set_bias(graph, made, made.bias() + shift.reshape(-1))
-    set_weight(graph, made, (codes * scale).reshape(kernel.shape))
+    set_weight(graph, made, (codes * scale).reshape(made.kernel().shape))
 
 
-def towards(rows: np.ndarray, seen: Moments) -> np.ndarray:
-    """What is added to weights of shape (groups, rows, n), so that of X they make what they made
-    of F."""
+def towards(seen: Moments) -> np.ndarray:
+    """What weights gain, (groups, rows, n), so that of X they make what they made of F."""
     if not seen.drift.any():
-        return np.zeros_like(rows)
+        return np.zeros_like(seen.drift)
     diagonal = np.diagonal(seen.h, axis1=1, axis2=2)
     ridge = RIDGE * diagonal.mean(axis=1)[:, None] + (diagonal == 0)
     damped = seen.h + ridge[:, None] * np.eye(ridge.shape[1])
-    return np.linalg.solve(damped, (rows @ seen.drift).swapaxes(1, 2)).swapaxes(1, 2)
+    return np.linalg.solve(damped, seen.drift.swapaxes(1, 2)).swapaxes(1, 2)
 
 
 def _stretched(rows: np.ndarray, wanted: np.ndarray) -> np.ndarray:
@@ -154,50 +152,53 @@ def _stretched(rows: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     return np.divide(now, before, out=np.ones_like(now), where=(before > 0) & (now > 0))
 
 
-def about_means(seen: np.ndarray, made: Layer) -> Moments:
-    """Of [X, 1]' [X, 1, F], shape (groups, n + 1, 2 n + 1)."""
-    n = seen.shape[1] - 1
-    h, total, drift = seen[:, :n, :n], seen[:, :n, n], seen[:, :n, n + 1 :].swapaxes(1, 2)
-    if made.node.op_type == "MatMul":
-        return Moments(h, drift - h, np.zeros_like(total), np.zeros_like(total))
-    count = np.maximum(seen[:, n, n], 1.0)[:, None]
-    x, f = total / count, seen[:, n, n + 1 :] / count
-    h = h - total[:, :, None] * x[:, None]
-    return Moments(h, drift - f[:, :, None] * total[:, None] - h, x, f)
-
-
-def _summed(made: Layer, twin: Value | None, walk: Walk, budget: int) -> np.ndarray:
-    """[X, 1]' [X, 1, F] over some positions of every sample on the way."""
+def _moments(made: Layer, twin: Value | None, walk: Walk, budget: int) -> Moments:
+    """Over some positions of every sample on the way."""
     names = str(made.x.name), str(twin.name)  # type: ignore[union-attr]
-    groups, inputs, _ = _shape(made)
-    positions = min(max(AT_LEAST, EACH * inputs), POSITIONS)
+    weights, (groups, n) = _weights(made), _shape(made)
+    positions = min(max(AT_LEAST, EACH * n), POSITIONS)
     positions = positions * walk.samples // max(len(walk.numbers), 1)
 
     def seen(place: int) -> np.ndarray:
         fed = np.stack([held[place][name] for held, name in zip(walk.held, names, strict=True)])
         return _codes(made, _rows(made, fed, positions, walk.numbers[place]))
 
-    total = np.zeros(_shape(made))
-    together = max(1, min(TOGETHER, budget // (16 * positions * groups * inputs)))
+    count, sums = 0, np.zeros((2, groups, n))
+    few = weights.shape[1] < n  # channels: the products of each are fewer than those of all inputs
+    h, drift = np.zeros((groups, n, n)), np.zeros(weights.shape if few else (groups, n, n))
+    together = max(1, min(TOGETHER, budget // (16 * positions * groups * n)))
     every = side_by_side(seen, range(len(walk.numbers)))
     while some := list(islice(every, together)):
-        rows = np.concatenate(some, axis=1, dtype=np.float64)
-        total += rows[..., :inputs].swapaxes(1, 2) @ rows
-    return total
+        x, f = np.concatenate(some, axis=2, dtype=np.float64)
+        count += x.shape[1]
+        sums += x.sum(axis=1), f.sum(axis=1)
+        h += x.swapaxes(1, 2) @ x
+        d = (f - x).swapaxes(1, 2)
+        drift += (weights @ d if few else d) @ x
+    drift = drift if few else weights @ drift
+    if made.node.op_type == "MatMul":
+        return Moments(h, drift, *np.zeros_like(sums))
+    return about_means(weights, Moments(h, drift, *sums / max(count, 1)), count)
+
+
+def about_means(weights: np.ndarray, seen: Moments, count: int) -> Moments:
+    """Of what is summed over `count` positions about zero."""
+    total = count * seen.x[:, None]
+    drift = weights @ (seen.f - seen.x)[..., None] * total
+    return seen._replace(h=seen.h - seen.x[..., None] * total, drift=seen.drift - drift)
 
 
 def _codes(made: Layer, fed: np.ndarray) -> np.ndarray:
-    """[X, 1, F] of what is fed, (2, groups, positions, n): (groups, positions, 2 n + 1)."""
+    """X and F of what is fed, in the same shape."""
     grid = grid_of(made.x)
     assert grid is not None
     x, f = fed / grid.scale
-    one = np.ones((*x.shape[:2], 1), x.dtype)
-    return np.concatenate([np.rint(x), one, np.rint(f * FINER) / FINER], axis=2)
+    return np.stack([np.rint(x), np.rint(f * FINER) / FINER])
 
 
 def _rows(made: Layer, fed: np.ndarray, positions: int, seed: int) -> np.ndarray:
     """What the weights of each group meet at some positions, twice: (2, groups, positions, n)."""
-    groups, inputs, _ = _shape(made)
+    groups, n = _shape(made)
     rng = np.random.default_rng(seed)
     if made.node.op_type != "Conv":
         flat = fed.reshape(2, 1, -1, fed.shape[-1])
@@ -211,7 +212,7 @@ def _rows(made: Layer, fed: np.ndarray, positions: int, seed: int) -> np.ndarray
     sample, *place = np.unravel_index(_chosen(int(np.prod(where)), positions, rng), where)
     every: tuple[Any, ...] = (slice(None),) * (1 + rank)
     rows = np.stack([one[(sample, *every, *place)] for one in view])  # (2, positions, C, *kernel)
-    return rows.reshape(2, len(sample), groups, inputs - 1).swapaxes(1, 2)
+    return rows.reshape(2, len(sample), groups, n).swapaxes(1, 2)
 
 
 def _chosen(every: int, positions: int, rng: np.random.Generator) -> np.ndarray:
@@ -220,11 +221,16 @@ def _chosen(every: int, positions: int, rng: np.random.Generator) -> np.ndarray:
     return np.sort(rng.choice(every, positions, replace=False))
 
 
-def _shape(made: Layer) -> tuple[int, int, int]:
-    """That of [X, 1]' [X, 1, F]."""
-    groups, _, inputs, taps = made.kernel().shape
-    n = inputs * taps
-    return groups, n + 1, 2 * n + 1
+def _weights(made: Layer) -> np.ndarray:
+    """(groups, rows, n), n weights of each channel."""
+    kernel = made.kernel()
+    return kernel.reshape(*kernel.shape[:2], -1)
+
+
+def _shape(made: Layer) -> tuple[int, int]:
+    """Groups, and n."""
+    groups, _, n = _weights(made).shape
+    return groups, n
 
 
 def _powers(scale: np.ndarray) -> bool:
