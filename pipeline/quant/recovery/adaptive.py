@@ -1,5 +1,4 @@
-"""Adaptive rounding of weights, layer after layer: each makes up for its own error and for those
-before it.
+"""Adaptive rounding of weights, layer after layer: each makes up for what those before it lost.
 
 Rounding every weight to the nearest code is best for the weights, not for what the layer makes of
 what it is fed (recovery.rounding). And what it is fed is not what the float model feeds it: its
@@ -9,12 +8,12 @@ layer makes of F are by least squares
 
     w' = w + (X' X + R)^-1 X' (F - X) w        R = RIDGE * mean of the diagonal of X' X
 
-and these are what is rounded, for X. The ridge keeps w' to what many samples agree on: without it
-the weights follow noise, and ranges grow. What the means differ by, the bias takes. (Without the
-ridge, and rounding both terms at once: Y. Li et al., GPTAQ, ICML 2025, arXiv 2504.02692.)
+and these are what is rounded, for X. The ridge keeps w' to what many samples agree on: with a tenth
+of it the weights follow noise. What the means differ by, the bias takes. (Without the ridge, and
+rounding both terms at once: Y. Li et al., GPTAQ, ICML 2025, arXiv 2504.02692.)
 
-A layer without a bias that could change, a MatMul, is seen about zero. Each weight of a scale of
-its own has that stretched as the range of its channel is, and where a channel has few weights, all
+A layer without a bias that could change, a MatMul, is seen about zero. A channel with a scale of
+its own has that stretched as its range is, and where it has few weights, all
 smaller RATIOS of it are tried, no further than the bias allows, and the one of least loss is taken.
 
 X holds codes, whose products are summed exactly, and F sixteenths of them. Samples are summed in
@@ -56,7 +55,7 @@ EACH, AT_LEAST = 4, 32
 TOGETHER = 16  # samples
 BUDGET = 256 << 20
 LARGEST = 1 << 30
-RIDGE = 1.0
+RIDGE = 3.0
 FINER = 16  # parts of a code that the inputs of the float layer are told in
 
 
