@@ -55,8 +55,14 @@ def stressed(graph: Graph, spread: float) -> Graph:
     return graph.with_shapes()
 
 
-def calibrated(graph: Graph, chip: Target, method: str = "max") -> Graph:
-    measured, symmetric = observe(graph, samples()), chip.activations.symmetric
+def calibrated(
+    graph: Graph,
+    chip: Target,
+    method: str = "max",
+    feeds: list[dict[str, np.ndarray]] | None = None,
+) -> Graph:
+    """By the images to calibrate with, or by `feeds`."""
+    measured, symmetric = observe(graph, feeds or samples()), chip.activations.symmetric
     recipe = plain(graph, measured, Calibration(method), symmetric)
     return calibrated_with(graph, recipe, chip, DEFAULT)
 

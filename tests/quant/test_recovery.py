@@ -233,6 +233,22 @@ def test_weights_are_rounded_by_fewer_samples_where_memory_is_small(hard):
     assert closeness(graph, few) > closeness(graph, plain) + 0.08
 
 
+def test_a_layer_of_very_many_inputs_keeps_the_nearest_codes():
+    """The moments of its inputs would take more than a gigabyte."""
+    rng = np.random.default_rng(0)
+    numbers = ",".join(f"{number:.3f}" for number in rng.normal(size=12000))
+    graph = parse_text(
+        '<ir_version: 9, opset_import: ["" : 17]> a (float[1,12000] x) => (float[1,1] y) '
+        f"<float[12000,1] w = {{{numbers}}}> {{ y = MatMul(x, w) }}"
+    )
+    feeds = [{"x": rng.normal(size=(1, 12000)).astype(np.float32)} for _ in range(4)]
+    plain = calibrated(graph, PER_CHANNEL, feeds=feeds)
+    (before,), (after,) = (
+        quantized_layers(made) for made in (plain, adaptively_rounded(graph, plain, feeds))
+    )
+    assert np.array_equal(before.values, after.values)
+
+
 def test_adaptively_rounded_weights_are_the_codes_that_integers_will_store(hard):
     graph, plain = hard
     for made in quantized_layers(adaptively_rounded(graph, plain, samples())):

@@ -9,12 +9,12 @@ layer makes of F are by least squares
     w' = w + (X' X + R)^-1 X' (F - X) w        R = RIDGE * mean of the diagonal of X' X
 
 and these are what is rounded, for X. The ridge keeps w' to what many samples agree on: with a tenth
-of it the weights follow noise. What the means differ by, the bias takes. (Without the ridge, and
-rounding both terms at once: Y. Li et al., GPTAQ, ICML 2025, arXiv 2504.02692.)
+of it the weights follow noise. What the means differ by, the bias takes. (Rounding and drift at
+once, without so wide a ridge: Y. Li et al., GPTAQ, ICML 2025, arXiv 2504.02692.)
 
 A layer without a bias that could change, a MatMul, is seen about zero. A channel with a scale of
-its own has that stretched as its range is, and where it has few weights, all
-smaller RATIOS of it are tried, no further than the bias allows, and the one of least loss is taken.
+its own has that stretched as its range is, and where it has few weights, all smaller RATIOS of it
+are tried, no further than the bias allows, and the one of least loss is taken.
 
 X holds codes, whose products are summed exactly, and F sixteenths of them. Samples are summed in
 their order, whatever the number of threads.
