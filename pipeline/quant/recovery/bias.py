@@ -21,8 +21,8 @@ YOLOX at 8 bits throughout, whose stem has starved channels (calibration.uneven)
 hundred is then 1.8 too small, not 1.0, and no object is sure any more. With int16 at the stem the
 noise is gone, and correction helps.
 
-Memory is what is carried, at most BUDGET bytes; where all samples need more, evenly spaced ones of
-them are used.
+Memory is what is carried, at most BUDGET bytes; where all samples need more, or are more than MOST,
+evenly spaced ones of them are used.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from pipeline.graph import Graph
 from pipeline.kernels.affine import other_axes, per_axis
 from pipeline.quant.calibration.observe import Series
 from pipeline.quant.precision.layers import Layer, quantized_layers, set_bias
-from pipeline.quant.recovery.steps import Held, Step, run, steps
+from pipeline.quant.recovery.steps import MOST, Held, Step, run, steps
 
 BUDGET = 256 << 20
 
@@ -77,7 +77,7 @@ def bias_corrected(
 
 def _some(feeds: Series, cut: Sequence[Step], budget: int) -> list[Feeds]:
     """As many of `feeds` as can be carried, evenly spaced; one at least."""
-    fitting = max(budget // max(1, *(step.bytes for step in cut)), 1)
+    fitting = min(max(budget // max(1, *(step.bytes for step in cut)), 1), MOST)
     return list(islice(feeds, 0, None, -(-len(feeds) // fitting) or None))
 
 
@@ -94,7 +94,8 @@ def _shifts(
     for step in cut:
         layers = [made for made in meant if made.node in step.nodes]
         asked = dict.fromkeys([*(made.y for made in layers), *step.carried])
-        held = run(graph, step.nodes, list(asked), held, operators)
+        for index, values in enumerate(run(graph, step.nodes, list(asked), held, operators)):
+            held[index] = values
         for made in layers:
             name, axis = str(made.y.name), made.axis(made.y)
             mean = sum(_mean(made, values[name]) for values in held) / max(len(held), 1)

@@ -8,7 +8,7 @@ are run wherever they are read, and never carried.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +18,8 @@ from pipeline.engine.mixed import float_session
 from pipeline.engine.parallel import side_by_side
 from pipeline.graph import Graph, Node, Value, is_given, part, producer, reads, shape
 from pipeline.quant.precision.layers import DQ, Q
+
+MOST = 128  # samples: what a hundred tell of a network, a thousand tell too
 
 Held = dict[str, np.ndarray]  # what is carried of a sample, by name
 
@@ -87,17 +89,20 @@ def run(
     asked: Sequence[Value],
     held: Iterable[Held],
     operators: Operators,
-) -> list[Held]:
-    """Of each sample what is asked, made by these nodes of `graph` or held before."""
+) -> Iterator[Held]:
+    """Of each sample what is asked, made by these nodes of `graph` or held before; one by one, so
+    that each may take the place of what it was made from."""
     inside = {value for node in nodes for value in node.outputs}
-    made = [str(value.name) for value in asked if value in inside]
+    made = [value for value in asked if value in inside]
     passed = [str(value.name) for value in asked if value not in inside]
     if not made:  # onnxruntime takes no model that makes nothing
-        return [{name: values[name] for name in passed} for values in held]
-    session = float_session(part(graph, nodes, [v for v in asked if v in inside]), operators)
+        yield from ({name: values[name] for name in passed} for values in held)
+        return
+    session = float_session(part(graph, nodes, made), operators)
+    names = [str(value.name) for value in made]
 
     def ran(values: Held) -> Held:
-        new = session.run(made, {name: values[name] for name in session.input_names})
-        return {name: values[name] for name in passed} | dict(zip(made, new, strict=True))
+        new = session.run(names, {name: values[name] for name in session.input_names})
+        return {name: values[name] for name in passed} | dict(zip(names, new, strict=True))
 
-    return list(side_by_side(ran, held))
+    yield from side_by_side(ran, held)

@@ -1,19 +1,19 @@
 """Walk: graphs of the same layers over the same samples, step after step (recovery.steps).
 
-As many samples are on the way as what they carry fits into a budget, evenly spread. Where a model
-carries less, behind its large first layers, others join them, through all that is behind. So every
-node still runs once per sample.
+As many samples are on the way as what they carry fits into a budget, MOST at most, evenly spread.
+Where a model carries less, behind its large first layers, others join them, through all that is
+behind. So every node still runs once per sample.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from pipeline.custom.operators import Operators
-from pipeline.graph import Graph
+from pipeline.graph import Graph, Node, Value
 from pipeline.quant.calibration.observe import Series
-from pipeline.quant.recovery.steps import Held, Step, run
+from pipeline.quant.recovery.steps import MOST, Held, Step, run
 
 
 class Route(NamedTuple):
@@ -33,8 +33,8 @@ class Walk:
         together = zip(*(route.cut for route in routes), strict=True)
         each = [sum(step.bytes for step in steps) for steps in together]
         self._rooms = [max(1, budget // max(1, *each[at:])) for at in range(len(each))]
-        self._order = sorted(range(len(feeds)), key=_spread)
-        self.samples = len(feeds)
+        self._order = sorted(range(len(feeds)), key=_spread)[:MOST]
+        self.samples = len(self._order)
         self.numbers: list[int] = []
         self.held: list[list[Held]] = [[] for _ in routes]
 
@@ -42,8 +42,8 @@ class Walk:
         """Run step `at`, behind that before it."""
         for held, route in zip(self.held, self._routes, strict=True):
             step = route.cut[at]
-            if held:
-                held[:] = run(route.graph, step.nodes, step.carried, held, self._operators)
+            for index, made in enumerate(self._run(route, step.nodes, step.carried, held)):
+                held[index] = made
         room, there = min(self._rooms[at], self.samples), len(self.numbers)
         # A pass over the samples is worth it where it brings all, or as many again.
         if room == self.samples or room >= 2 * there:
@@ -57,8 +57,13 @@ class Walk:
         for held, route in zip(self.held, self._routes, strict=True):
             nodes = list(dict.fromkeys(node for step in route.cut[: at + 1] for node in step.nodes))
             feeds = (dict(feed) for number, feed in enumerate(self._feeds) if number in wanted)
-            held += run(route.graph, nodes, route.cut[at].carried, feeds, self._operators)
+            held += self._run(route, nodes, route.cut[at].carried, feeds)
         self.numbers += numbers
+
+    def _run(
+        self, route: Route, nodes: list[Node], asked: list[Value], held: Iterable[Held]
+    ) -> Iterator[Held]:
+        return run(route.graph, nodes, asked, held, self._operators)
 
 
 def _spread(number: int) -> int:
