@@ -25,6 +25,7 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _UNPRINTABLE = re.compile(
     "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
 )
+_TOO_DEEP = "maximum nesting depth"  # newer parsers have a limit of their own, above DEEPEST
 _HINTS = {
     "mapping values are not allowed": "check the indentation; quote a value that holds a colon",
     "cannot start any token": "quote a value that starts with a special character",
@@ -74,7 +75,11 @@ def scan(source: bytes, path: str) -> Scan:
 
 def refuse_depth(depth: int, place: Place) -> None:
     if depth > DEEPEST:
-        raise ProjectError(f"nested more than {DEEPEST} deep", place)
+        raise _too_deep(place)
+
+
+def _too_deep(place: Place) -> ProjectError:
+    return ProjectError(f"nested more than {DEEPEST} deep", place)
 
 
 def _refuse_escapes(event: Event, place: Place) -> None:
@@ -130,6 +135,8 @@ def _syntax_error(error: yaml.MarkedYAMLError, text: str, path: str) -> ProjectE
     if mark is None:
         return ProjectError(f"not YAML: {error.problem}", Place(path))
     place = Place(path, mark.line + 1, mark.column + 1)
+    if _TOO_DEEP in str(error.problem):  # the scanner is far ahead of the events
+        return _too_deep(place)
     line = [*text.split("\n"), ""][mark.line]
     if line[mark.column : mark.column + 1] == "\t":
         return ProjectError("a tab cannot indent", place, "indent with spaces")
