@@ -9,8 +9,9 @@ layer makes of F are by least squares
     w' = w + (X' X + R)^-1 X' (F - X) w        R = RIDGE * mean of the diagonal of X' X
 
 and these are what is rounded, for X. The ridge keeps w' to what many samples agree on: with a tenth
-of it the weights follow noise. What the means differ by, the bias takes. (Rounding and drift at
-once, without so wide a ridge: Y. Li et al., GPTAQ, ICML 2025, arXiv 2504.02692.)
+of it the weights follow noise. What the means differ by, the bias takes. Fewer positions than a
+channel has weights tell noise alone: there F is X. (Rounding and drift at once, without so wide a
+ridge: Y. Li et al., GPTAQ, ICML 2025, arXiv 2504.02692.)
 
 A layer without a bias that could change, a MatMul, is seen about zero. A channel with a scale of
 its own has that stretched as its range is, and where it has few weights, all smaller RATIOS of it
@@ -175,6 +176,8 @@ def _moments(made: Layer, twin: Value | None, walk: Walk, budget: int) -> Moment
         d = (f - x).swapaxes(1, 2)
         drift += (weights @ d if few else d) @ x
     drift = drift if few else weights @ drift
+    if count < n:
+        drift, sums[1] = np.zeros_like(drift), sums[0]
     if made.node.op_type == "MatMul":
         return Moments(h, drift, *np.zeros_like(sums))
     return about_means(weights, Moments(h, drift, *sums / max(count, 1)), count)
