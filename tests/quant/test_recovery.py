@@ -249,6 +249,25 @@ def test_a_layer_of_very_many_inputs_keeps_the_nearest_codes():
     assert np.array_equal(before.values, after.values)
 
 
+@pytest.mark.parametrize(("samples", "moves"), [(30, False), (400, True)])
+def test_fewer_positions_than_weights_tell_nothing_of_the_layers_before(samples, moves):
+    """Then a channel keeps its range, and so its scale."""
+    rng = np.random.default_rng(0)
+    v, w = (",".join(f"{n:.3f}" for n in rng.normal(size=40 * 40)) for _ in range(2))
+    graph = parse_text(
+        '<ir_version: 9, opset_import: ["" : 17]> a (float[1,40] x) => (float[1,40] y) '
+        f"<float[40,40] v = {{{v}}}, float[40,40] w = {{{w}}}> "
+        "{ h = Gemm(x, v)  r = Relu(h)  y = Gemm(r, w) }"
+    )
+    feeds = [{"x": rng.normal(size=(1, 40)).astype(np.float32)} for _ in range(samples)]
+    plain = calibrated(graph, PER_CHANNEL, feeds=feeds)
+    before, after = (
+        array(quantized_layers(made)[-1].pair[0].inputs[1])
+        for made in (plain, adaptively_rounded(graph, plain, feeds))
+    )
+    assert np.array_equal(before, after) != moves
+
+
 def test_adaptively_rounded_weights_are_the_codes_that_integers_will_store(hard):
     graph, plain = hard
     for made in quantized_layers(adaptively_rounded(graph, plain, samples())):
