@@ -120,9 +120,10 @@ def test_any_bytes_are_a_document_or_a_mistake_with_a_place(source):
     assert (found.path if isinstance(found, Document) else found.where.path) == "p.yaml"
 
 
-@given(yaml_like.filter(lambda text: "?" not in text))
+@given(yaml_like.filter(lambda text: "?" not in text and "---" not in text))
 def test_both_parsers_of_pyyaml_find_the_same_places(text):
-    """But for a `? key` without a value, which one of them ends on the line below."""
+    """But for a `? key` without a value and a `---` with nothing behind it, which one of them ends
+    on the line below."""
     fast = outcome(text, yaml.CSafeLoader)
     plain = outcome(text, yaml.SafeLoader)
     assert fast is None or plain is None or fast == plain
