@@ -117,10 +117,13 @@ def _decoded(source: bytes, path: str) -> str:
 
 def _parsed(text: str, path: str) -> Iterator[Event]:
     """Starts and ends of values; the stream and its one document go without saying."""
-    documents = 0
+    documents, before = 0, None
     try:
         for event in yaml.parse(text, Loader=_LOADER):
             documents += isinstance(event, yaml.DocumentStartEvent)
+            if isinstance(before, yaml.DocumentStartEvent) and _is_nothing(event):
+                event.start_mark = before.end_mark  # the C parser has it on the line below
+            before = event
             if documents > 1:
                 hint = "one document per file: remove the `---`"
                 raise ProjectError("a second YAML document", _place(path, event), hint)
@@ -128,6 +131,13 @@ def _parsed(text: str, path: str) -> Iterator[Event]:
                 yield event
     except yaml.MarkedYAMLError as error:
         raise _syntax_error(error, text, path) from None
+
+
+def _is_nothing(event: Event) -> bool:
+    """Whether it is a value that nobody wrote, not even its anchor or tag."""
+    named = isinstance(event, yaml.ScalarEvent) and (event.anchor or event.tag)
+    is_empty = isinstance(event, yaml.ScalarEvent) and not event.value and not event.style
+    return is_empty and not named
 
 
 def _syntax_error(error: yaml.MarkedYAMLError, text: str, path: str) -> ProjectError:

@@ -83,7 +83,7 @@ class Quantization:
     """What is asked of single nodes, of all, and of weights and biases to bring accuracy back.
 
     Switches for that are off unless true, or left open and found to help: by `recipe: best` each,
-    by `method: default` round_weights and bias_correction.
+    by `method: default` round_weights, bias_correction and, for ties alone, widen_answers.
 
     Nodes are called by a name of theirs or of a tensor they make, trained or optimized; `x...`
     is all that follows x, `a, b -> c` what lies between, `Add(*)` an operator, `*` everything."""

@@ -120,13 +120,21 @@ def test_any_bytes_are_a_document_or_a_mistake_with_a_place(source):
     assert (found.path if isinstance(found, Document) else found.where.path) == "p.yaml"
 
 
-@given(yaml_like.filter(lambda text: "?" not in text and "---" not in text))
+@given(yaml_like.filter(lambda text: "?" not in text))
 def test_both_parsers_of_pyyaml_find_the_same_places(text):
-    """But for a `? key` without a value and a `---` with nothing behind it, which one of them ends
-    on the line below."""
+    """But for a `? key` without a value, which one of them ends on the line below."""
     fast = outcome(text, yaml.CSafeLoader)
     plain = outcome(text, yaml.SafeLoader)
     assert fast is None or plain is None or fast == plain
+
+
+@pytest.mark.parametrize("text", ["---", "---\n", "--- # nothing\n\n", "# before\n---"])
+@pytest.mark.parametrize("loader", [yaml.CSafeLoader, yaml.SafeLoader])
+def test_nothing_stands_where_its_dashes_end(text, loader):
+    """One of the parsers has it on the line below, which may not be there."""
+    _, places = outcome(text, loader)
+    row = text[: text.index("---")].count("\n") + 1
+    assert places[()].value == Place("p.yaml", row, 4)
 
 
 def outcome(text: str, loader: type) -> object:

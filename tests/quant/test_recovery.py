@@ -249,8 +249,8 @@ def test_a_layer_of_very_many_inputs_keeps_the_nearest_codes():
     assert np.array_equal(before.values, after.values)
 
 
-@pytest.mark.parametrize(("samples", "moves"), [(30, False), (400, True)])
-def test_fewer_positions_than_weights_tell_nothing_of_the_layers_before(samples, moves):
+@pytest.mark.parametrize(("count", "moves"), [(30, False), (400, True)])
+def test_fewer_positions_than_weights_tell_nothing_of_the_layers_before(count, moves):
     """Then a channel keeps its range, and so its scale."""
     rng = np.random.default_rng(0)
     v, w = (",".join(f"{n:.3f}" for n in rng.normal(size=40 * 40)) for _ in range(2))
@@ -259,7 +259,7 @@ def test_fewer_positions_than_weights_tell_nothing_of_the_layers_before(samples,
         f"<float[40,40] v = {{{v}}}, float[40,40] w = {{{w}}}> "
         "{ h = Gemm(x, v)  r = Relu(h)  y = Gemm(r, w) }"
     )
-    feeds = [{"x": rng.normal(size=(1, 40)).astype(np.float32)} for _ in range(samples)]
+    feeds = [{"x": rng.normal(size=(1, 40)).astype(np.float32)} for _ in range(count)]
     plain = calibrated(graph, PER_CHANNEL, feeds=feeds)
     before, after = (
         array(quantized_layers(made)[-1].pair[0].inputs[1])

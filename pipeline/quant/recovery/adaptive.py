@@ -48,13 +48,12 @@ from pipeline.quant.precision.layers import (
     set_weight,
 )
 from pipeline.quant.recovery.rounding import FEW, best, best_scale, rounded
-from pipeline.quant.recovery.steps import steps
+from pipeline.quant.recovery.steps import BUDGET, steps
 from pipeline.quant.recovery.walk import Route, Walk
 
 POSITIONS = 128  # at most, EACH for each of a channel's weights
 EACH, AT_LEAST = 4, 32
 TOGETHER = 16  # samples
-BUDGET = 256 << 20
 LARGEST = 1 << 30
 RIDGE = 3.0
 FINER = 16  # parts of a code that the inputs of the float layer are told in
@@ -180,10 +179,10 @@ def _moments(made: Layer, twin: Value | None, walk: Walk, budget: int) -> Moment
         drift, sums[1] = np.zeros_like(drift), sums[0]
     if made.node.op_type == "MatMul":
         return Moments(h, drift, *np.zeros_like(sums))
-    return about_means(weights, Moments(h, drift, *sums / max(count, 1)), count)
+    return _about_means(weights, Moments(h, drift, *sums / max(count, 1)), count)
 
 
-def about_means(weights: np.ndarray, seen: Moments, count: int) -> Moments:
+def _about_means(weights: np.ndarray, seen: Moments, count: int) -> Moments:
     """Of what is summed over `count` positions about zero."""
     total = count * seen.x[:, None]
     drift = weights @ (seen.f - seen.x)[..., None] * total

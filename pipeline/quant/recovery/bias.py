@@ -40,9 +40,7 @@ from pipeline.graph import Graph
 from pipeline.kernels.affine import other_axes, per_axis
 from pipeline.quant.calibration.observe import Series
 from pipeline.quant.precision.layers import Layer, quantized_layers, set_bias
-from pipeline.quant.recovery.steps import MOST, Held, Step, run, steps
-
-BUDGET = 256 << 20
+from pipeline.quant.recovery.steps import BUDGET, MOST, Held, Step, run, steps
 
 
 def bias_corrected(

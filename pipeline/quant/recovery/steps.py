@@ -19,7 +19,8 @@ from pipeline.engine.parallel import side_by_side
 from pipeline.graph import Graph, Node, Value, is_given, part, producer, reads, shape
 from pipeline.quant.precision.layers import DQ, Q
 
-MOST = 128  # samples: what a hundred tell of a network, a thousand tell too
+BUDGET = 256 << 20  # bytes that are carried
+MOST = 128  # samples, however many there are: time does not grow with them
 
 Held = dict[str, np.ndarray]  # what is carried of a sample, by name
 
