@@ -123,7 +123,8 @@ def ours(folder: Path, method: str) -> dict[str, float]:
     start, busy = time.perf_counter(), time.process_time()
     statistics = observe(graph, samples)
     measured, worked = time.perf_counter(), time.process_time() - busy
-    found = recipe(graph, statistics, samples, Calibration(method), target, {})  # type: ignore[arg-type]
+    asked = Calibration(recipe="best") if method == "best" else Calibration(method)  # type: ignore[arg-type]
+    found = recipe(graph, statistics, samples, asked, target, {})
     quantized(calibrated(graph, found, samples, target, {}), target).save(folder / "quantized.onnx")
     end = time.perf_counter()
     return {
@@ -165,8 +166,9 @@ def closeness(folder: Path) -> dict[str, float]:
     return {"cosine": min(cosines), "top1": float(np.mean(same))}
 
 
+METHODS = ("max", "max_percentile", "kl", "mse", "mix", "default", "best")
 CONTENDERS: dict[str, tuple[Callable[[Path, str], dict[str, float]], str]] = {
-    **{f"npumake {m}": (ours, m) for m in ("max", "max_percentile", "kl", "mse", "mix", "default")},
+    **{f"npumake {m}": (ours, m) for m in METHODS},
     **{f"onnxruntime {m}": (theirs, m) for m in ("MinMax", "Percentile", "Entropy")},
 }
 

@@ -19,7 +19,7 @@ from pipeline.engine.parallel import side_by_side
 from pipeline.graph import Graph, Node, Value, is_given, part, producer, reads, shape
 from pipeline.quant.precision.layers import DQ, Q
 
-BUDGET = 256 << 20  # bytes that are carried
+BUDGET = 64 << 20  # bytes that are carried
 MOST = 128  # samples, however many there are: time does not grow with them
 
 Held = dict[str, np.ndarray]  # what is carried of a sample, by name
