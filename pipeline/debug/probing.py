@@ -41,13 +41,14 @@ from pipeline.debug.kept import Kept
 from pipeline.debug.network import Change, Network, Places
 from pipeline.engine.fusion import CLAMPS
 from pipeline.engine.mixed import FloatSession, written_session
-from pipeline.engine.parallel import side_by_side
+from pipeline.engine.parallel import side_by_side, threads
 from pipeline.graph import Graph, Piece
 from pipeline.kernels.measure import BLOCK, Agreement, agreements
 
 SESSION, BORDER = 10.0, 0.2
 LARGEST = 400
 SHARES = 32  # of the samples: threads end together, and soon where they are stopped
+SMALL = 4  # samples that a thread takes at once, where each takes as often
 
 Sums = tuple[Agreement, ...]  # by output, over all samples
 Values = Mapping[str, np.ndarray]
@@ -124,7 +125,7 @@ class Probing:
         bounds = [] if self._is_one else self._bounds
         segments = [*side_by_side(lambda one: self._segment(*one), bounds, at_once)]
         kept = self._float_run(segments, at_once)
-        spans, share = self._spans(), max(1, math.ceil(len(kept) / SHARES))
+        spans, share = self._spans(), _share(len(kept), at_once or threads())
         shares = [range(len(kept))[at : at + share] for at in range(0, len(kept), share)]
         setups = (_once(partial(self._span, probes, segments)) for probes in spans)
         work = ((setup, share) for setup in setups for share in shares)
@@ -223,6 +224,11 @@ def _joined(some: Sequence[Answers]) -> Answers:
         [np.concatenate([*map(np.ravel, each)]) for each in zip(*output, strict=True)]
         for output in outputs
     ]
+
+
+def _share(samples: int, workers: int) -> int:
+    """How many samples a thread takes at once: each may take SMALL times."""
+    return max(1, math.ceil(samples / SHARES), min(SMALL, samples // (SMALL * workers)))
 
 
 def _once(make: Callable[[], _Span]) -> Callable[[], _Span]:

@@ -33,7 +33,7 @@ from pipeline.graph import Graph, producer
 from pipeline.progress import track
 
 NodeType = Literal["node", "weight", "activation"]
-FILES = 8  # answers asked or told at once
+FILES = 8  # that are read or written at once
 SUFFIXES = ("", "_quantized", "_HzCalibration")  # of a calibration node, behind its tensor's name
 
 
@@ -68,6 +68,11 @@ class Patient:
     def probed(self) -> Samples:
         return Samples(self.samples.names[: self.data_num], self.samples.read)
 
+    @property
+    def files(self) -> int:
+        """Answers that are asked or told at once: of those in memory none has to wait."""
+        return 1 if isinstance(self.remembered, dict) else FILES
+
     @cached_property
     def nodes(self) -> tuple[CalibrationNode, ...]:
         return calibration_nodes(self.calibrated)
@@ -81,7 +86,7 @@ def sensitivities(
     """Of each group of calibration nodes, quantized alone. Raises GraphError, and ProjectError for
     an output that nobody knows."""
     questions = {name: Question(tuple(sorted(group)), output) for name, group in groups.items()}
-    known = side_by_side(patient.remembered.get, questions.values(), FILES)
+    known = side_by_side(patient.remembered.get, questions.values(), patient.files)
     found = dict(zip(questions, known, strict=True))
     open_ = [name for name, sums in found.items() if sums is None]
     if open_:
@@ -99,7 +104,7 @@ def sensitivities(
             return name, sums
 
         made = track(probing.sums(patient.at_once), "probes", len(open_))
-        found |= side_by_side(remembered, made, FILES)
+        found |= side_by_side(remembered, made, patient.files)
     return {name: sums for name, sums in found.items() if sums is not None}
 
 

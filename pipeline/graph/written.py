@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import starmap
 from typing import NamedTuple
 
 import numpy as np
 import onnx
-import onnx_ir as ir
+from onnx_ir.serde import serialize_node, serialize_tensor, serialize_value
 
-from pipeline.graph.graph import Graph
+from pipeline.graph.graph import Graph, Value
 from pipeline.graph.match import is_foreign
-from pipeline.graph.proto import bodies, nodes
+from pipeline.graph.proto import bodies
 
 
 class Piece(NamedTuple):
@@ -51,39 +52,45 @@ class Piece(NamedTuple):
 
 class Written:
     """The pieces of a graph in topological order, and its constants; `is_mixed` where some are
-    operators that only the project knows."""
+    operators that only the project knows. The graph is not to change: types and constants are
+    written when a model needs them."""
 
     def __init__(self, graph: Graph) -> None:
-        self._model = ir.to_proto(graph.model)
-        given = self._model.graph
-        self.pieces = tuple(_piece(node) for node in given.node)
-        self.inputs = tuple(value.name for value in given.input)
-        self.outputs = tuple(value.name for value in given.output)
-        self.is_mixed = any(map(is_foreign, nodes(self._model)))
-        self._constants = {tensor.name: tensor for tensor in given.initializer}
-        infos = (*given.input, *given.output, *given.value_info)
-        self._types = {value.name: value.type for value in infos}
-        made = (name for piece in self.pieces for name in piece.makes)
-        self._names = {*self._types, *self._constants, *made, *(p.name for p in self.pieces)}
+        model, given = graph.model, graph.model.graph
+        self._ir_version = model.ir_version
+        self._opsets = [*starmap(onnx.helper.make_opsetid, model.opset_imports.items())]
+        self._values = graph.values()
+        self._types: dict[str, onnx.TypeProto | None] = {}  # as they are asked for
+        self._tensors: dict[str, onnx.TensorProto] = {}
+        self._arrays = {
+            str(name): value.const_value
+            for name, value in given.initializers.items()
+            if value.const_value is not None
+        }
+        self.pieces = tuple(_piece(serialize_node(node)) for node in given)
+        self.inputs = tuple(str(value.name) for value in given.inputs)
+        self.outputs = tuple(str(value.name) for value in given.outputs)
+        self.is_mixed = any(map(is_foreign, given.all_nodes()))
 
     def is_constant(self, name: str) -> bool:
-        return name in self._constants
+        return name in self._arrays
 
     def array(self, name: str) -> np.ndarray | None:
         """The constant of that name."""
-        found = self._constants.get(name)
-        return None if found is None else onnx.numpy_helper.to_array(found)
+        found = self._arrays.get(name)
+        return None if found is None else found.numpy()
 
     def size(self, name: str) -> int:
         """How many numbers a tensor holds; 1 along every axis of unknown length."""
-        of = self._types.get(name)
-        shape = of.tensor_type.shape.dim if of is not None else ()
-        return math.prod(max(axis.dim_value, 1) for axis in shape)
+        found = self._values.get(name)
+        sides = found.shape if found is not None and found.shape is not None else ()
+        return math.prod(max(side, 1) if isinstance(side, int) else 1 for side in sides)
 
     def mark(self) -> str:
         """What is in no name, so that names made with it are new."""
         mark = "@"
-        while any(mark in name for name in self._names):
+        names = {*self._values, *(piece.name for piece in self.pieces)}
+        while any(mark in name for name in names):
             mark += "@"
         return mark
 
@@ -101,21 +108,28 @@ class Written:
         graph = onnx.GraphProto(
             name="part",
             node=[piece.proto for piece in pieces],
-            initializer=[self._constants[name] for name in read if name in self._constants],
-            input=[self._info(name, name) for name in read if name not in self._constants],
+            initializer=[self._tensor(name) for name in read if name in self._arrays],
+            input=[self._info(name, name) for name in read if name not in self._arrays],
             output=[self._info(name, like.get(name, name)) for name in made],
         )
         graph.initializer.extend(_tensors(own))
         # Of all others whoever reads the model finds the types as fast as it reads them.
         foreign = (name for p in pieces if is_foreign(p.proto) for name in p.makes)
         graph.value_info.extend(self._info(name, like[name]) for name in foreign)
-        model = onnx.ModelProto(
-            ir_version=self._model.ir_version, opset_import=self._model.opset_import, graph=graph
-        )
+        model = onnx.ModelProto(ir_version=self._ir_version, opset_import=self._opsets, graph=graph)
         return model.SerializeToString(deterministic=True)
 
     def _info(self, name: str, like: str) -> onnx.ValueInfoProto:
-        return onnx.ValueInfoProto(name=name, type=self._types.get(like))
+        if like not in self._types:
+            self._types[like] = _type(self._values.get(like))
+        return onnx.ValueInfoProto(name=name, type=self._types[like])
+
+    def _tensor(self, name: str) -> onnx.TensorProto:
+        if name not in self._tensors:
+            tensor = serialize_tensor(self._arrays[name])
+            tensor.name = name
+            self._tensors[name] = tensor
+        return self._tensors[name]
 
 
 def needed(pieces: Sequence[Piece], names: Iterable[str]) -> list[Piece]:
@@ -126,6 +140,11 @@ def needed(pieces: Sequence[Piece], names: Iterable[str]) -> list[Piece]:
             wanted.update(piece.reads)
             found.append(piece)
     return found[::-1]
+
+
+def _type(value: Value | None) -> onnx.TypeProto | None:
+    written = None if value is None else serialize_value(value)
+    return written.type if written is not None and written.HasField("type") else None
 
 
 def _tensors(constants: Mapping[str, np.ndarray]) -> Iterator[onnx.TensorProto]:
