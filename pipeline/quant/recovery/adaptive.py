@@ -156,7 +156,7 @@ def _moments(made: Layer, twin: Value | None, walk: Walk, budget: int) -> Moment
     names = str(made.x.name), str(twin.name)  # type: ignore[union-attr]
     weights, (groups, n) = _weights(made), _shape(made)
     positions = min(max(AT_LEAST, EACH * n), POSITIONS)
-    positions = positions * walk.samples // max(len(walk.numbers), 1)
+    positions = positions * len(walk.chosen) // max(len(walk.numbers), 1)
 
     def seen(place: int) -> np.ndarray:
         fed = np.stack([held[place][name] for held, name in zip(walk.held, names, strict=True)])

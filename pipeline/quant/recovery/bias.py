@@ -21,14 +21,12 @@ YOLOX at 8 bits throughout, whose stem has starved channels (calibration.uneven)
 hundred is then 1.8 too small, not 1.0, and no object is sure any more. With int16 at the stem the
 noise is gone, and correction helps.
 
-Memory is what is carried, at most BUDGET bytes; where all samples need more, or are more than MOST,
-evenly spaced ones of them are used.
+Memory is what is carried (recovery.walk).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import islice
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -40,7 +38,8 @@ from pipeline.graph import Graph
 from pipeline.kernels.affine import other_axes, per_axis
 from pipeline.quant.calibration.observe import Series
 from pipeline.quant.precision.layers import Layer, quantized_layers, set_bias
-from pipeline.quant.recovery.steps import BUDGET, MOST, Held, Step, run, steps
+from pipeline.quant.recovery.steps import BUDGET, steps
+from pipeline.quant.recovery.walk import Route, Walk
 
 
 def bias_corrected(
@@ -50,7 +49,7 @@ def bias_corrected(
     operators: Operators = NO_OPERATORS,
     budget: int = BUDGET,
 ) -> Graph:
-    """A copy of `calibrated` with other biases, in two passes over `feeds`.
+    """A copy of `calibrated` with other biases, in a pass of either graph over `feeds`.
 
     Both graphs have nodes of the same names. A MatMul has no bias, and is left.
     """
@@ -64,56 +63,38 @@ def bias_corrected(
     if not layers:  # onnxruntime takes no model that makes nothing
         return graph
     cut = steps(graph, {made.node for made in layers})
-    some = _some(feeds, cut, budget)
-    names = [str(twins[str(made.node.name)].name) for made in layers]
-    meant = dict(zip(layers, _means(optimized_float, names, layers, some, operators), strict=True))
-    for made, shift in _shifts(graph, cut, meant, some, operators).items():
-        set_bias(graph, made, made.bias() - shift)
+    walk = Walk([Route(graph, cut)], feeds, operators, budget)
+    named = {made: str(twins[str(made.node.name)].name) for made in layers}
+    meant = _means(optimized_float, named, walk, operators)
+    for at, step in enumerate(cut):
+        made_here = [made for made in layers if made.node in step.nodes]
+        walk.advance(at, [made.y for made in made_here])
+        for made in made_here:
+            _correct(graph, made, meant[made], walk)
+        walk.join(at)
     graph.drop_unused()
     return graph.with_shapes()
 
 
-def _some(feeds: Series, cut: Sequence[Step], budget: int) -> list[Feeds]:
-    """As many of `feeds` as can be carried, evenly spaced; one at least."""
-    fitting = min(max(budget // max(1, *(step.bytes for step in cut)), 1), MOST)
-    return list(islice(feeds, 0, None, -(-len(feeds) // fitting) or None))
-
-
-def _shifts(
-    graph: Graph,
-    cut: Sequence[Step],
-    meant: Mapping[Layer, np.ndarray],
-    feeds: Iterable[Feeds],
-    operators: Operators,
-) -> dict[Layer, np.ndarray]:
-    """d of every layer, shape (channels,)."""
-    held: list[Held] = [dict(feed) for feed in feeds]
-    found: dict[Layer, np.ndarray] = {}
-    for step in cut:
-        layers = [made for made in meant if made.node in step.nodes]
-        asked = dict.fromkeys([*(made.y for made in layers), *step.carried])
-        for index, values in enumerate(run(graph, step.nodes, list(asked), held, operators)):
-            held[index] = values
-        for made in layers:
-            name, axis = str(made.y.name), made.axis(made.y)
-            mean = sum(_mean(made, values[name]) for values in held) / max(len(held), 1)
-            found[made] = mean - meant[made]
-            for values in held:
-                y = values[name]
-                values[name] = y - per_axis(found[made], y.ndim, axis).astype(y.dtype)
-        names = [str(value.name) for value in step.carried]
-        held = [{name: values[name] for name in names} for values in held]
-    return found
+def _correct(graph: Graph, made: Layer, meant: Mapping[int, np.ndarray], walk: Walk) -> None:
+    """Edit in place: its bias, and what it has made of the samples on the way."""
+    (held,), name = walk.held, str(made.y.name)
+    shifts = [
+        _mean(made, values[name]) - meant[number]
+        for number, values in zip(walk.numbers, held, strict=True)
+    ]
+    shift = np.sum(shifts, axis=0) / max(len(shifts), 1)
+    set_bias(graph, made, made.bias() - shift)
+    for values in held:
+        y = values[name]
+        values[name] = y - per_axis(shift, y.ndim, made.axis(made.y)).astype(y.dtype)
 
 
 def _means(
-    graph: Graph,
-    names: Sequence[str],
-    layers: Sequence[Layer],
-    feeds: Sequence[Feeds],
-    operators: Operators,
-) -> list[np.ndarray]:
-    """E[y] per channel of each named tensor, which the layer beside it makes."""
+    graph: Graph, named: Mapping[Layer, str], walk: Walk, operators: Operators
+) -> dict[Layer, dict[int, np.ndarray]]:
+    """E[y] per channel, of each sample by its number, of the tensor named for each layer."""
+    names = list(named.values())
     watched = graph.copy()
     watched.expose(names)
     watched.drop_unused()
@@ -121,13 +102,14 @@ def _means(
 
     def measured(feed: Feeds) -> list[np.ndarray]:
         made = session.run(names, feed)
-        return [_mean(layer, y) for layer, y in zip(layers, made, strict=True)]
+        return [_mean(layer, y) for layer, y in zip(named, made, strict=True)]
 
-    sums = [np.zeros(made.channels) for made in layers]
-    for means in side_by_side(measured, feeds):
-        for total, mean in zip(sums, means, strict=True):
-            total += mean
-    return [total / max(len(feeds), 1) for total in sums]
+    found: dict[Layer, dict[int, np.ndarray]] = {layer: {} for layer in named}
+    means = side_by_side(measured, walk.fed(walk.chosen))
+    for number, of_sample in zip(walk.chosen, means, strict=True):
+        for layer, mean in zip(named, of_sample, strict=True):
+            found[layer][number] = mean
+    return found
 
 
 def _mean(layer: Layer, y: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ behind. So every node still runs once per sample.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from pipeline.custom.operators import Operators
@@ -34,30 +34,55 @@ class Walk:
         each = [sum(step.bytes for step in steps) for steps in together]
         self._rooms = [max(1, budget // max(1, *each[at:])) for at in range(len(each))]
         self._order = sorted(range(len(feeds)), key=_spread)[:MOST]
-        self.samples = len(self._order)
         self.numbers: list[int] = []
         self.held: list[list[Held]] = [[] for _ in routes]
 
-    def step(self, at: int) -> None:
-        """Run step `at`, behind that before it."""
-        for held, route in zip(self.held, self._routes, strict=True):
-            step = route.cut[at]
-            for index, made in enumerate(self._run(route, step.nodes, step.carried, held)):
-                held[index] = made
-        room, there = min(self._rooms[at], self.samples), len(self.numbers)
-        # A pass over the samples is worth it where it brings all, or as many again.
-        if room == self.samples or room >= 2 * there:
-            self._join(at, sorted(self._order[there:room]))
+    @property
+    def chosen(self) -> list[int]:
+        """The numbers of all samples that may ever be on the way."""
+        return sorted(self._order)
 
-    def _join(self, at: int, numbers: Sequence[int]) -> None:
+    def fed(self, numbers: Collection[int]) -> Iterator[Held]:
+        """What samples of these numbers are fed, in the order of all."""
+        wanted = set(numbers)
+        return (dict(feed) for number, feed in enumerate(self._feeds) if number in wanted)
+
+    def step(self, at: int) -> None:
+        """Step `at`, behind that before it, for as many samples as there is room for."""
+        self.advance(at)
+        self.join(at)
+
+    def advance(self, at: int, also: Sequence[Value] = ()) -> None:
+        """Run step `at` for the samples on the way, and hold what of it is `also` asked, of every
+        route."""
+        if at == 0:
+            self.numbers = sorted(self._order[: self._rooms[0]])
+        for place, route in enumerate(self._routes):
+            step, held = route.cut[at], self.held[place]
+            asked = [*dict.fromkeys([*step.carried, *also])]
+            if at == 0:
+                held += self._run(route, step.nodes, asked, self.fed(self.numbers))
+                continue
+            for index, made in enumerate(self._run(route, step.nodes, asked, held)):
+                held[index] = made
+
+    def join(self, at: int) -> None:
+        """Hold what step `at` carries alone, of more samples where there is room for them."""
+        for held, route in zip(self.held, self._routes, strict=True):
+            names = [str(value.name) for value in route.cut[at].carried]
+            held[:] = [{name: values[name] for name in names} for values in held]
+        room, there = min(self._rooms[at], len(self._order)), len(self.numbers)
+        # A pass over the samples is worth it where it brings all, or as many again.
+        if room == len(self._order) or room >= 2 * there:
+            self._begin(at, sorted(self._order[there:room]))
+
+    def _begin(self, at: int, numbers: Sequence[int]) -> None:
         """Samples that have not been on the way, up to the end of step `at`."""
         if not numbers or not self._routes[0].cut[at].carried:
             return
-        wanted = set(numbers)
         for held, route in zip(self.held, self._routes, strict=True):
             nodes = list(dict.fromkeys(node for step in route.cut[: at + 1] for node in step.nodes))
-            feeds = (dict(feed) for number, feed in enumerate(self._feeds) if number in wanted)
-            held += self._run(route, nodes, route.cut[at].carried, feeds)
+            held += self._run(route, nodes, route.cut[at].carried, self.fed(numbers))
         self.numbers += numbers
 
     def _run(
