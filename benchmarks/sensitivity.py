@@ -18,15 +18,16 @@ order is less than TIE apart.
 two cores with nothing else to do:
 
     samples                  1                      16                     100
-    resnet8      3.8 (53)  5.2 4.8      3.8 (9.4) 4.3 3.9      3.8 (5.7)  6.4 4.5
-    mobilenet    8.7 (48)   12  11      6.2 (10)  5.1 5.2      4.6 (5.0)  5.4 4.4
-    squeezenet   8.1 (15)  6.9 8.2      3.9 (4.1) 4.7 4.1
-    ultraface     17 (65)   20  15
+    resnet8      5.7 (64)  6.3 5.0      4.5 (8.0) 4.6 3.9      3.8 (5.7)  6.4 4.5
+    mobilenet     11 (53)   14  11      5.3 (5.3) 7.7 8.2      4.6 (5.0)  5.4 4.4
+    squeezenet   8.0 (13)   11  10      3.9 (4.0) 4.1 3.9
+    ultraface     19 (62)   19  20      8.8 (20)  8.7 5.8
     yolox         38 (105)  52  36
 
-(of 100 before the borders lay where least crosses). It changes from run to run, most on the clock:
-resnet8 of one sample 3.7 to 4.7 of CPU, of 16 3.3 to 4.9, and 3.6 to 5.8 beside a plain script;
-squeezenet of 16 there 4.3 to 4.7. On cores with AMX, of 1 and of 16 samples:
+(of 100, and yolox, before the borders lay where least crosses and a graph was written only as far
+as models are made of it). It changes from run to run, most on the clock: resnet8 of one sample 3.6
+to 5.7 of CPU in three measurements one behind the other, of 16 4.4 to 4.5. On cores with AMX,
+before, of 1 and of 16 samples:
 
     resnet8      4.8 (79)  3.8 3.4      3.7 (10)  3.0 2.6
     mobilenet    9.6 (59)  7.7 7.9      5.7 (9.6) 6.3 5.3

@@ -77,3 +77,18 @@ def test_samples_join_where_there_is_room_for_them(graph, feeds):
     assert walk.numbers == [0, 8, 16]
     walk.step(2)
     assert sorted(walk.numbers) == list(range(20))
+
+
+def test_what_is_asked_besides_is_held_until_others_join(graph, feeds):
+    cut = steps(graph, layers(graph), first=False)
+    budget = 3 * cut[0].bytes
+    walk = Walk([Route(graph, cut)], feeds, NO_OPERATORS, budget)
+    relu = next(node for node in graph.nodes() if node.op_type == "Relu").outputs[0]
+    walk.advance(0)
+    walk.join(0)
+    walk.advance(1, [relu])
+    assert all({"r", "second"} == held.keys() for held in walk.held[0])
+    walk.join(1)
+    assert all({"second"} == held.keys() for held in walk.held[0])
+    assert sum(array.nbytes for held in walk.held[0] for array in held.values()) <= budget
+    assert sorted(walk.numbers) == walk.chosen == list(range(20))

@@ -54,6 +54,7 @@ from pipeline.quant.recovery.walk import Route, Walk
 POSITIONS = 128  # at most, EACH for each of a channel's weights
 EACH, AT_LEAST = 4, 32
 TOGETHER = 16  # samples
+HELD = 64  # bytes for an input at a position, with what it is made from and what is made of it
 LARGEST = 1 << 30
 RIDGE = 3.0
 FINER = 16  # parts of a code that the inputs of the float layer are told in
@@ -165,7 +166,7 @@ def _moments(made: Layer, twin: Value | None, walk: Walk, budget: int) -> Moment
     count, sums = 0, np.zeros((2, groups, n))
     few = weights.shape[1] < n  # channels: the products of each are fewer than those of all inputs
     h, drift = np.zeros((groups, n, n)), np.zeros(weights.shape if few else (groups, n, n))
-    together = max(1, min(TOGETHER, budget // (16 * positions * groups * n)))
+    together = max(1, min(TOGETHER, budget // (HELD * positions * groups * n)))
     every = side_by_side(seen, range(len(walk.numbers)))
     while some := list(islice(every, together)):
         x, f = np.concatenate(some, axis=2, dtype=np.float64)
