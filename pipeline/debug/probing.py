@@ -48,7 +48,7 @@ from pipeline.kernels.measure import BLOCK, Agreement, agreements
 SESSION, BORDER = 10.0, 0.2
 LARGEST = 400
 SHARES = 32  # of the samples: threads end together, and soon where they are stopped
-SMALL = 4  # samples that a thread takes at once, where each takes as often
+SMALL = 4  # samples at once, and as often: neither long to wait for, nor too short to be worth it
 
 Sums = tuple[Agreement, ...]  # by output, over all samples
 Values = Mapping[str, np.ndarray]
@@ -227,7 +227,7 @@ def _joined(some: Sequence[Answers]) -> Answers:
 
 
 def _share(samples: int, workers: int) -> int:
-    """How many samples a thread takes at once: each may take SMALL times."""
+    """How many samples a thread takes at once: of few up to SMALL, where all take as often."""
     return max(1, math.ceil(samples / SHARES), min(SMALL, samples // (SMALL * workers)))
 
 

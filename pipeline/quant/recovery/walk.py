@@ -57,13 +57,12 @@ class Walk:
         route."""
         if at == 0:
             self.numbers = sorted(self._order[: self._rooms[0]])
-        for place, route in enumerate(self._routes):
-            step, held = route.cut[at], self.held[place]
+            self.held = [[{} for _ in self.numbers] for _ in self._routes]
+        for held, route in zip(self.held, self._routes, strict=True):
+            step = route.cut[at]
+            given = self.fed(self.numbers) if at == 0 else held
             asked = [*dict.fromkeys([*step.carried, *also])]
-            if at == 0:
-                held += self._run(route, step.nodes, asked, self.fed(self.numbers))
-                continue
-            for index, made in enumerate(self._run(route, step.nodes, asked, held)):
+            for index, made in enumerate(self._run(route, step.nodes, asked, given)):
                 held[index] = made
 
     def join(self, at: int) -> None:
