@@ -87,7 +87,7 @@ def _correct(graph: Graph, made: Layer, meant: Mapping[int, np.ndarray], walk: W
     set_bias(graph, made, made.bias() - shift)
     for values in held:
         y = values[name]
-        values[name] = y - per_axis(shift, y.ndim, made.axis(made.y)).astype(y.dtype)
+        y -= per_axis(shift, y.ndim, made.axis(made.y)).astype(y.dtype)  # nobody else's
 
 
 def _means(
