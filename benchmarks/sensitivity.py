@@ -25,9 +25,8 @@ two cores with nothing else to do:
     yolox         38 (105)  52  36
 
 (of 100, and yolox, before the borders lay where least crosses and a graph was written only as far
-as models are made of it). It changes from run to run, most on the clock: resnet8 of one sample 3.6
-to 5.7 of CPU in three measurements one behind the other, of 16 4.4 to 4.5. On cores with AMX,
-before, of 1 and of 16 samples:
+as models are made of it). It changes from run to run, most on the clock: resnet8 of one sample was
+5.7 and 7.4 of CPU, of 16 4.5 and 4.4. On cores with AMX, before that too, of 1 and of 16 samples:
 
     resnet8      4.8 (79)  3.8 3.4      3.7 (10)  3.0 2.6
     mobilenet    9.6 (59)  7.7 7.9      5.7 (9.6) 6.3 5.3
