@@ -41,14 +41,14 @@ from pipeline.debug.kept import Kept
 from pipeline.debug.network import Change, Network, Places
 from pipeline.engine.fusion import CLAMPS
 from pipeline.engine.mixed import FloatSession, written_session
-from pipeline.engine.parallel import side_by_side, threads
+from pipeline.engine.parallel import side_by_side
 from pipeline.graph import Graph, Piece
 from pipeline.kernels.measure import BLOCK, Agreement, agreements
 
 SESSION, BORDER = 10.0, 0.2
 LARGEST = 400
-SHARES = 32  # of the samples: threads end together, and soon where they are stopped
-SMALL = 4  # samples at once, and as often: neither long to wait for, nor too short to be worth it
+FEW, SHARES = 8, 32  # of the samples: threads end together, and soon where they are stopped
+SMALL = 4  # samples, for which it is worth it to have fewer shares
 
 Sums = tuple[Agreement, ...]  # by output, over all samples
 Values = Mapping[str, np.ndarray]
@@ -125,7 +125,7 @@ class Probing:
         bounds = [] if self._is_one else self._bounds
         segments = [*side_by_side(lambda one: self._segment(*one), bounds, at_once)]
         kept = self._float_run(segments, at_once)
-        spans, share = self._spans(), _share(len(kept), at_once or threads())
+        spans, share = self._spans(), _share(len(kept))
         shares = [range(len(kept))[at : at + share] for at in range(0, len(kept), share)]
         setups = (_once(partial(self._span, probes, segments)) for probes in spans)
         work = ((setup, share) for setup in setups for share in shares)
@@ -226,9 +226,10 @@ def _joined(some: Sequence[Answers]) -> Answers:
     ]
 
 
-def _share(samples: int, workers: int) -> int:
-    """How many samples a thread takes at once: of few up to SMALL, where all take as often."""
-    return max(1, math.ceil(samples / SHARES), min(SMALL, samples // (SMALL * workers)))
+def _share(samples: int) -> int:
+    """How many samples a thread takes at once, however many threads there are: sums of other
+    shares would have other last bits."""
+    return max(1, math.ceil(samples / SHARES), min(SMALL, samples // FEW))
 
 
 def _once(make: Callable[[], _Span]) -> Callable[[], _Span]:

@@ -69,8 +69,8 @@ class Patient:
         return Samples(self.samples.names[: self.data_num], self.samples.read)
 
     @property
-    def files(self) -> int:
-        """Answers that are asked or told at once: of those in memory none has to wait."""
+    def told_at_once(self) -> int:
+        """Threads that ask and tell: in memory no answer has to wait for a disk."""
         return 1 if isinstance(self.remembered, dict) else FILES
 
     @cached_property
@@ -86,7 +86,7 @@ def sensitivities(
     """Of each group of calibration nodes, quantized alone. Raises GraphError, and ProjectError for
     an output that nobody knows."""
     questions = {name: Question(tuple(sorted(group)), output) for name, group in groups.items()}
-    known = side_by_side(patient.remembered.get, questions.values(), patient.files)
+    known = side_by_side(patient.remembered.get, questions.values(), patient.told_at_once)
     found = dict(zip(questions, known, strict=True))
     open_ = [name for name, sums in found.items() if sums is None]
     if open_:
@@ -104,7 +104,7 @@ def sensitivities(
             return name, sums
 
         made = track(probing.sums(patient.at_once), "probes", len(open_))
-        found |= side_by_side(remembered, made, patient.files)
+        found |= side_by_side(remembered, made, patient.told_at_once)
     return {name: sums for name, sums in found.items() if sums is not None}
 
 

@@ -62,7 +62,7 @@ class Written:
         self._values = graph.values()
         self._types: dict[str, onnx.TypeProto | None] = {}  # as they are asked for
         self._tensors: dict[str, onnx.TensorProto] = {}
-        self._arrays = {
+        self._constants = {
             str(name): value.const_value
             for name, value in given.initializers.items()
             if value.const_value is not None
@@ -73,11 +73,11 @@ class Written:
         self.is_mixed = any(map(is_foreign, given.all_nodes()))
 
     def is_constant(self, name: str) -> bool:
-        return name in self._arrays
+        return name in self._constants
 
     def array(self, name: str) -> np.ndarray | None:
         """The constant of that name."""
-        found = self._arrays.get(name)
+        found = self._constants.get(name)
         return None if found is None else found.numpy()
 
     def size(self, name: str) -> int:
@@ -108,8 +108,8 @@ class Written:
         graph = onnx.GraphProto(
             name="part",
             node=[piece.proto for piece in pieces],
-            initializer=[self._tensor(name) for name in read if name in self._arrays],
-            input=[self._info(name, name) for name in read if name not in self._arrays],
+            initializer=[self._tensor(name) for name in read if name in self._constants],
+            input=[self._info(name, name) for name in read if name not in self._constants],
             output=[self._info(name, like.get(name, name)) for name in made],
         )
         graph.initializer.extend(_tensors(own))
@@ -126,7 +126,7 @@ class Written:
 
     def _tensor(self, name: str) -> onnx.TensorProto:
         if name not in self._tensors:
-            tensor = serialize_tensor(self._arrays[name])
+            tensor = serialize_tensor(self._constants[name])
             tensor.name = name
             self._tensors[name] = tensor
         return self._tensors[name]

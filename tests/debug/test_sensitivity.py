@@ -192,6 +192,17 @@ def test_how_many_probes_run_at_a_time_changes_nothing():
     assert one == four
 
 
+@pytest.mark.parametrize("samples", [5, 16, 40])
+def test_no_bit_of_a_sum_depends_on_how_many_run_at_a_time(samples):
+    examined = patient("repvgg", samples)
+    groups = groups_of(examined, "node")
+    one, *others = (
+        sensitivities(Patient(examined.calibrated, examined.samples, at_once=count), groups)
+        for count in (1, 2, 3, 8)
+    )
+    assert all(other == one for other in others)
+
+
 def test_many_samples_say_what_each_says():
     examined = patient("repvgg", 63)  # more than there are shares, and no multiple of them
     groups = groups_of(examined, "node")

@@ -218,12 +218,17 @@ def test_rounding_makes_up_for_what_the_layers_before_have_lost(hard):
     assert closeness(graph, made) > closeness(graph, bias_corrected(graph, plain, samples())) + 0.03
 
 
-def test_rounding_is_the_same_on_any_number_of_threads(hard, monkeypatch):
+@pytest.mark.parametrize("budget", [1 << 18, 1 << 26])
+@pytest.mark.parametrize("recovered", [adaptively_rounded, bias_corrected])
+def test_what_is_recovered_is_the_same_on_any_number_of_threads(
+    hard, recovered, budget, monkeypatch
+):
     graph, plain = hard
-    made = [adaptively_rounded(graph, plain, samples()).to_bytes()]
-    monkeypatch.setenv("NPUMAKE_THREADS", "1")
-    made.append(adaptively_rounded(graph, plain, samples()).to_bytes())
-    assert made[0] == made[1]
+    made = []
+    for threads in "123":
+        monkeypatch.setenv("NPUMAKE_THREADS", threads)
+        made.append(recovered(graph, plain, samples(), budget=budget).to_bytes())
+    assert made[0] == made[1] == made[2]
 
 
 def test_weights_are_rounded_by_fewer_samples_where_memory_is_small(hard):

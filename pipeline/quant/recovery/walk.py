@@ -56,8 +56,8 @@ class Walk:
         self.join(at)
 
     def advance(self, at: int, also: Sequence[Value] = ()) -> None:
-        """Run step `at` for the samples on the way, and hold what of it is `also` asked, of every
-        route."""
+        """Run step `at` for the samples on the way, and hold what it carries, and what of it is
+        `also` asked of a walk of one route, until others join."""
         if at == 0:
             self.numbers = sorted(self._order[: self._rooms[0]])
             self.held = [[{} for _ in self.numbers] for _ in self._routes]
