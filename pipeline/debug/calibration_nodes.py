@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from pipeline.engine.fusion import absorbed
-from pipeline.engine.lower import DQ, Q
+from pipeline.engine.grids import DQ, Q
 from pipeline.graph import Graph, Node, Value, array, attribute, producer
 from pipeline.quant.precision.grids import Grid, on_grid
 from pipeline.quant.qdq.pairs import pair

@@ -16,11 +16,21 @@ from pipeline.custom.operators import NO_OPERATORS, Operators
 from pipeline.debug.compared import DIGITS, Comparison, Output, Row, distance
 from pipeline.engine.exact import ExactSession
 from pipeline.engine.fusion import absorbed, result
-from pipeline.engine.lower import DQ, Q, lowered
+from pipeline.engine.grids import DQ, Q
+from pipeline.engine.lower import lowered
 from pipeline.engine.mixed import FloatSession, float_session
 from pipeline.engine.ort import Feeds
 from pipeline.engine.parallel import NUMPY, side_by_side
-from pipeline.graph import Graph, Node, Value, is_float, origin, producer, told
+from pipeline.graph import (
+    Graph,
+    Node,
+    Value,
+    hands_out_sums,
+    is_float,
+    origin,
+    producer,
+    told,
+)
 from pipeline.kernels import affine
 from pipeline.kernels.measure import Agreement, agreements
 from pipeline.quant.precision.placement import activations, subgraphs
@@ -100,6 +110,7 @@ class View(NamedTuple):
     calibrated: str
     program: str
     read: tuple[str, ...]  # in the program, what the node that makes it reads
+    sums: bool = False  # whether the program has it in int32 before
 
 
 def views_of(
@@ -117,7 +128,8 @@ def views_of(
         seen = made if dequantizer is None else dequantizer.outputs[0]
         known = str(codes.name) in program.tensors
         read = tuple(str(_codes(value).name) for value in activations(twin))
-        views[_name(node)] = View(str(seen.name), str((codes if known else made).name), read)
+        shown = str((codes if known else made).name)
+        views[_name(node)] = View(str(seen.name), shown, read, hands_out_sums(twin))
     return views
 
 
@@ -177,7 +189,8 @@ def _row(
     read = (program.tensors.get(name) for name in view.read)
     grids = [tensor for tensor in read if tensor is not None and tensor.scale is not None]
     made = program.tensors[view.program]
-    on_the_chip = subgraph is not None and made.scale is not None
+    on_the_chip = subgraph is not None and (view.sums or made.scale is not None)
+    gives = "int32" if view.sums else made.dtype
     return Row(
         str(node.name),
         target.unit if on_the_chip else "CPU",
@@ -186,7 +199,7 @@ def _row(
         round(sums.quantized.cosine, DIGITS),
         round(sums.calibrated.cosine, DIGITS),
         round(max(_threshold(t) for t in grids), DIGITS) if on_the_chip and grids else None,
-        f"{grids[0].dtype}/{made.dtype}" if on_the_chip and grids else "float/float",
+        f"{grids[0].dtype}/{gives}" if on_the_chip and grids else "float/float",
         distance(sums.calibrated),
         distance(sums.quantized),
         origin(node) if clamp is None else (*origin(node), *origin(clamp)),

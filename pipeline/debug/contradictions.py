@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from pipeline.debug.calibration_nodes import CalibrationNode, whole
-from pipeline.engine.lower import DQ
+from pipeline.engine.grids import DQ
 from pipeline.engine.rules import RULES
 from pipeline.graph import Graph, Node, Value, array, producer
 from pipeline.quant.precision.placement import ALIKE

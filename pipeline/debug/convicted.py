@@ -21,7 +21,7 @@ from pipeline.debug.contradictions import is_one
 from pipeline.debug.fit import Fit, fits
 from pipeline.debug.sensitivity import Patient
 from pipeline.debug.witnesses import Repair, Witness, as_meant, witnesses
-from pipeline.engine.lower import DQ, Q
+from pipeline.engine.grids import DQ, Q
 from pipeline.graph import Node, array
 
 MOST = 6.0  # a grid that is further off tells no more

@@ -27,7 +27,7 @@ from pipeline.debug.finite import source_of_infinite
 from pipeline.debug.seen import Seen, seen
 from pipeline.debug.sensitivity import Patient
 from pipeline.debug.tensors import weight
-from pipeline.engine.lower import DQ, Q
+from pipeline.engine.grids import DQ, Q
 from pipeline.engine.mixed import float_session
 from pipeline.engine.parallel import NUMPY, side_by_side
 from pipeline.errors import GraphError

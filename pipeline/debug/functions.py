@@ -29,7 +29,7 @@ from pipeline.debug.sensitivity import (
     sensitivities,
 )
 from pipeline.debug.tensors import node_bars, tensor_boxes
-from pipeline.engine.lower import DQ, Q
+from pipeline.engine.grids import DQ, Q
 from pipeline.errors import ProjectError
 from pipeline.graph import Graph, parse
 

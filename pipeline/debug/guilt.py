@@ -32,7 +32,7 @@ from pipeline.debug.probing import Probing, Sums
 from pipeline.debug.remedy import Making, remedied
 from pipeline.debug.sensitivity import Patient, groups_of, sensitivities
 from pipeline.debug.witnesses import as_meant, shifted, witnesses
-from pipeline.engine.lower import DQ, Q
+from pipeline.engine.grids import DQ, Q
 from pipeline.graph import Graph, Node, Value, origin, reads
 from pipeline.quant.calibration.saturating import Interval, moved, saturated
 from pipeline.quant.precision.placement import ALIKE

@@ -14,7 +14,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from pipeline.debug.calibration_nodes import CalibrationNode
-from pipeline.engine.lower import DQ, Q
+from pipeline.engine.grids import DQ, Q
 from pipeline.graph import Graph, Piece, Written
 
 Places = Sequence[CalibrationNode]  # the pairs that are on

@@ -26,7 +26,7 @@ from pipeline.debug.calibration_nodes import (
 )
 from pipeline.debug.metrics import metric
 from pipeline.debug.probing import Probing, Sums
-from pipeline.engine.lower import DQ, Q
+from pipeline.engine.grids import DQ, Q
 from pipeline.engine.parallel import side_by_side
 from pipeline.errors import ProjectError, did_you_mean
 from pipeline.graph import Graph, producer

@@ -23,7 +23,7 @@ from pipeline.bundle.program import Tensor
 from pipeline.debug.compared import Comparison
 from pipeline.digest import Json
 from pipeline.engine.fusion import absorbed, result
-from pipeline.engine.lower import DQ, Q
+from pipeline.engine.grids import DQ, Q
 from pipeline.graph import Graph, Node, Value, array, attribute, producer
 from pipeline.kernels.measure import cosine
 from pipeline.quant.precision.grids import Grid, on_grid

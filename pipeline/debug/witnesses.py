@@ -22,7 +22,7 @@ from pipeline.debug.contradictions import bias_factors, dequantizer, is_one
 from pipeline.debug.fit import KEEPING, is_handed_on
 from pipeline.debug.sensitivity import Patient
 from pipeline.engine.fusion import ABSORBING, Bounds, absorbed, bounds, is_clamp
-from pipeline.engine.lower import Q
+from pipeline.engine.grids import Q
 from pipeline.graph import Graph, Node, declare, only_consumer, producer, shape
 from pipeline.quant.qdq.loaded import EXACT
 

@@ -48,6 +48,11 @@ class Call(NamedTuple):
     def bias(self) -> np.ndarray:
         return self.step.constants.get("bias", np.zeros((), np.int32))
 
+    @property
+    def real_scale(self) -> np.ndarray:
+        """Of what is dequantized: that of its grid, or of each channel of sums, laid along them."""
+        return self.step.constants.get("scale", np.array(self.inputs[0].scale, np.float32))
+
     def clamped(self, codes: np.ndarray) -> np.ndarray:
         """Steps → codes, in place: they are the caller's own."""
         shifted = np.asarray(codes)

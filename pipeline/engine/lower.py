@@ -2,20 +2,23 @@
 
 In Q/DQ form an integer operator is written as: dequantize its inputs, compute in float, perhaps
 clamp, quantize the result. Read backwards that is one instruction on integers. What does not
-have that shape stays float and is an `onnx` instruction: a model of one node, for the CPU.
+have that shape stays float and is an `onnx` instruction: a model of one node, for the CPU. A layer
+that hands out its int32 sums has no quantizer: it is one instruction, and dequantizing is another.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import cached_property
 
 import numpy as np
 
 from pipeline.bundle.program import Instruction, Program, Tensor
 from pipeline.digest import Json
 from pipeline.engine.fusion import absorbed, bounds, is_clamp
-from pipeline.engine.rules import CONSTANT_OPERANDS, PLACES, RULES, has_kernel
-from pipeline.engine.site import Operand, Site, Step, Weights
+from pipeline.engine.grids import DQ, Q, code_of, dequantizer, grid_of, on_grids, weights_of
+from pipeline.engine.rules import PLACES, RULES, has_kernel
+from pipeline.engine.site import Operand, Site, Step, factor
 from pipeline.engine.twice import rules_of
 from pipeline.errors import GraphError
 from pipeline.graph import (
@@ -23,8 +26,7 @@ from pipeline.graph import (
     Node,
     Value,
     array,
-    attribute,
-    is_float,
+    hands_out_sums,
     is_kept_float,
     only_consumer,
     origin,
@@ -32,10 +34,9 @@ from pipeline.graph import (
     reads,
     shape,
 )
-from pipeline.graph import producer as producer_of
 from pipeline.kernels import affine
 
-Q, DQ = "QuantizeLinear", "DequantizeLinear"
+SUMMING = ("Conv", "Gemm")  # layers whose weights are constants, by their rules
 
 
 def lowered(graph: Graph, rounding: str, operators: Collection[str] | None = None) -> Program:
@@ -68,11 +69,13 @@ class _Lowering:
         if node in self.done:
             return
         if node.op_type == Q:
-            self._requantize(node) if _dequantizer(node.inputs[0]) else self._quantize(node)
+            self._requantize(node) if dequantizer(node.inputs[0]) else self._quantize(node)
         elif node.op_type == DQ:
             self._dequantize_where_read_as_float(node)
         elif quantizer := self._integer_result(node):
             self._lower(node, quantizer)
+        elif self._makes_sums(node):
+            self._sum(node)
         elif self._makes_places(node):
             self._find(node)
         else:
@@ -98,57 +101,93 @@ class _Lowering:
     def _runs(self, node: Node) -> bool:
         if node.op_type not in self.operators or is_kept_float(node):
             return False
-        return has_kernel(node) and _on_grids(node)
+        return has_kernel(node) and on_grids(node)
 
     def _makes_places(self, node: Node) -> bool:
         return node.op_type in PLACES and self._runs(node)
 
     def _find(self, node: Node) -> None:
         """Places among codes are whole numbers: nothing quantizes them."""
-        maker = _dequantizer(node.inputs[0])
+        maker = dequantizer(node.inputs[0])
         assert maker is not None
         operand, made = self._operand(maker.inputs[0]), node.outputs[0]
         output = self._float(made)
         step = RULES[node.op_type].lower(Site(node, (operand,), (), output))
-        self._emit(node, step, (operand.name,), made, output)
+        self._emit(node, step, (operand.name,), str(made.name), output)
         self.done.add(node)
+
+    def _makes_sums(self, node: Node) -> bool:
+        return hands_out_sums(node) and node.op_type in SUMMING and self._runs(node)
+
+    def _sum(self, node: Node) -> None:
+        """The sums as they are, and what makes real numbers of them: s_x * s_w of each channel."""
+        made = node.outputs[0]
+        output = Tensor(shape(made), "int32", 1.0)
+        site = self._site(node, output)
+        step = RULES[node.op_type].lower(site)
+        step.constants.update(factor(1.0))
+        step.attributes.update(self._clamped(node, output))
+        codes, name = (self._free(f"{node.name}_{what}") for what in ("sums", "dequantized"))
+        self._emit(node, step, _names(site), codes, output)
+        scale = (site.operands[0].scale * site.weights[0].scale).astype(np.float32)
+        axis = 1 if node.op_type == "Conv" else len(output.shape) - 1
+        scales = {"scale": affine.per_axis(scale, len(output.shape), axis)}
+        self._float(made)
+        self.instructions.append(
+            Instruction(
+                "dequantize", name, (codes,), (str(made.name),), scales, origin=origin(node)
+            )
+        )
+
+    def _free(self, name: str) -> str:
+        """`name`, longer where a value or a node has it: the graph is read, no more."""
+        while name in self._taken:
+            name += "_"
+        return name
+
+    @cached_property
+    def _taken(self) -> set[str]:
+        return {*self.graph.values(), *(str(node.name) for node in self.graph.nodes())}
 
     def _lower(self, node: Node, quantizer: Node) -> None:
         clamp, rule = absorbed(node), rules_of(self.rounding)[node.op_type]
+        site = self._site(node, grid_of(quantizer, quantizer.outputs[0]))
+        step = rule.lower(site)
+        step.attributes.update(self._clamped(clamp or node, site.output) | step.attributes)
+        made = str(quantizer.outputs[0].name)
+        self._emit(node, step, _names(site), made, site.output, clamp)
+        self.done.update({quantizer} if clamp is None else {clamp, quantizer})
+
+    def _site(self, node: Node, output: Tensor) -> Site:
         operands, weights = [], []
         for index, value in enumerate(node.inputs):
-            maker = _dequantizer(value)
+            maker = dequantizer(value)
             if maker is None:
                 continue
             if array(maker.inputs[0]) is None:
                 operands.append(self._operand(maker.inputs[0]))
-            elif index in rule.weights:
-                weights.append(_weights(maker))
+            elif index in rules_of(self.rounding)[node.op_type].weights:
+                weights.append(weights_of(maker))
             else:
                 operands.append(self._constant(maker))
-        output = _grid(quantizer, quantizer.outputs[0])
-        step = rule.lower(Site(node, tuple(operands), tuple(weights), output))
-        names = tuple(operand.name for operand in operands)
-        step.attributes.update(self._clamped(clamp or node, output) | step.attributes)
-        self._emit(node, step, names, quantizer.outputs[0], output, clamp)
-        self.done.update({quantizer} if clamp is None else {clamp, quantizer})
+        return Site(node, tuple(operands), tuple(weights), output)
 
     def _clamped(self, node: Node, grid: Tensor) -> dict[str, Json]:
         """The clamp in codes of the output grid: rounding is monotonic, so it may come first."""
         limits, real = np.iinfo(grid.dtype), bounds(node if is_clamp(node) else None)
-        low = limits.min if real.low is None else _code(real.low, grid)
-        high = limits.max if real.high is None else _code(real.high, grid)
+        low = limits.min if real.low is None else code_of(real.low, grid)
+        high = limits.max if real.high is None else code_of(real.high, grid)
         return {"low": int(low), "high": int(high), "rounding": self.rounding}
 
     def _requantize(self, node: Node) -> None:
         """From one grid straight to another."""
-        maker = _dequantizer(node.inputs[0])
+        maker = dequantizer(node.inputs[0])
         assert maker is not None
         operand = self._operand(maker.inputs[0])
-        output = _grid(node, node.outputs[0])
+        output = grid_of(node, node.outputs[0])
         step = RULES["Relu"].lower(Site(node, (operand,), (), output))
         step.attributes.update(self._clamped(node, output))
-        self._emit(node, step, (operand.name,), node.outputs[0], output)
+        self._emit(node, step, (operand.name,), str(node.outputs[0].name), output)
 
     def _operand(self, value: Value | None) -> Operand:
         assert value is not None
@@ -163,17 +202,17 @@ class _Lowering:
         values = array(value)
         assert value is not None
         assert values is not None
-        grid = _grid(maker, value)
+        grid = grid_of(maker, value)
         if str(value.name) not in self.tensors:
-            self._emit(maker, Step("constant", {"values": values}, {}), (), value, grid)
+            self._emit(maker, Step("constant", {"values": values}, {}), (), str(value.name), grid)
         return Operand(str(value.name), grid)
 
     # -- at the borders --------------------------------------------------------------------
 
     def _quantize(self, node: Node) -> None:
         source = str(node.inputs[0].name) if node.inputs[0] is not None else ""
-        grid = _grid(node, node.outputs[0])
-        self._emit(node, Step("quantize", {}, {}), (source,), node.outputs[0], grid)
+        grid = grid_of(node, node.outputs[0])
+        self._emit(node, Step("quantize", {}, {}), (source,), str(node.outputs[0].name), grid)
 
     def _dequantize_where_read_as_float(self, node: Node) -> None:
         value = node.outputs[0]
@@ -184,10 +223,13 @@ class _Lowering:
             self._leave_to_the_cpu(node)
         else:
             source = str(node.inputs[0].name) if node.inputs[0] is not None else ""
-            self._emit(node, Step("dequantize", {}, {}), (source,), value, self._float(value))
+            made = self._float(value)
+            self._emit(node, Step("dequantize", {}, {}), (source,), str(value.name), made)
 
     def _is_integer(self, node: Node) -> bool:
-        if node.op_type == Q or node in self.done or self._makes_places(node):
+        if node.op_type == Q or node in self.done:
+            return True
+        if self._makes_places(node) or self._makes_sums(node):
             return True
         return self._integer_result(node) is not None
 
@@ -210,17 +252,17 @@ class _Lowering:
         node: Node,
         step: Step,
         inputs: tuple[str, ...],
-        made: Value,
+        made: str,
         grid: Tensor,
         clamp: Node | None = None,
     ) -> None:
-        self.tensors[str(made.name)] = grid
+        self.tensors[made] = grid
         self.instructions.append(
             Instruction(
                 step.op,
                 str(node.name),
                 inputs,
-                (str(made.name),),
+                (made,),
                 step.constants,
                 step.attributes,
                 origin(node) if clamp is None else (*origin(node), *origin(clamp)),
@@ -228,58 +270,5 @@ class _Lowering:
         )
 
 
-def _dequantizer(value: Value | None) -> Node | None:
-    maker = None if value is None else producer_of(value)
-    return maker if maker is not None and maker.op_type == DQ else None
-
-
-def _on_grids(node: Node) -> bool:
-    """Whether all that the node computes with has a grid. A parameter, such as a bound of a Clip
-    or the scales of a Resize, needs none."""
-    weights = RULES[node.op_type].weights
-    for index, value in enumerate(node.inputs):
-        computed_with = index == 0 or index in weights or node.op_type in CONSTANT_OPERANDS
-        if not is_float(value) or (array(value) is not None and not computed_with):
-            continue
-        if _dequantizer(value) is None:
-            return False
-    return True
-
-
-def _parameters(node: Node) -> tuple[np.ndarray, np.ndarray]:
-    """Scale and zero point of a Q or DQ node. Raises GraphError when they are computed."""
-    scale = array(node.inputs[1])
-    if scale is None:
-        raise GraphError(f"the scale of `{node.name}` is computed; only constants can be compiled")
-    zero_point = array(node.inputs[2]) if len(node.inputs) > 2 else None
-    return scale, np.zeros_like(scale, np.uint8) if zero_point is None else zero_point
-
-
-def _grid(node: Node, value: Value) -> Tensor:
-    """The per-tensor grid a Q or DQ node puts `value` on."""
-    scale, zero_point = _parameters(node)
-    if scale.size != 1:
-        raise GraphError(f"`{node.name}` is per channel; an activation has one scale")
-    dtype = str(value.dtype.numpy()) if value.dtype else str(zero_point.dtype)
-    return Tensor(shape(value), dtype, float(scale.reshape(-1)[0]), int(zero_point.reshape(-1)[0]))
-
-
-def _weights(maker: Node) -> Weights:
-    """The integers behind a DQ of a constant; a zero point, per channel or not, taken off."""
-    values = array(maker.inputs[0])
-    assert values is not None
-    scale, zero_point = _parameters(maker)
-    if not zero_point.any():
-        return Weights(values, scale)
-    axis = attribute(maker, "axis", 1)
-    per_axis = [-1 if index == axis else 1 for index in range(values.ndim)]
-    offset = zero_point.astype(np.int16).reshape(per_axis if zero_point.size > 1 else ())
-    return Weights(values.astype(np.int16) - offset, scale)
-
-
-def _code(real: float, grid: Tensor) -> int:
-    """A real bound as QuantizeLinear would write it, saturation included."""
-    limits = np.iinfo(grid.dtype)
-    scale = np.float32(grid.scale or 1.0)
-    bound = np.asarray(real, np.float32)
-    return int(affine.quantize(bound, scale, grid.zero_point, limits.min, limits.max))
+def _names(site: Site) -> tuple[str, ...]:
+    return tuple(operand.name for operand in site.operands)

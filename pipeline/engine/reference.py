@@ -99,7 +99,7 @@ def _quantize(call: Call, x: np.ndarray) -> np.ndarray:
 
 
 def _dequantize(call: Call, q: np.ndarray) -> np.ndarray:
-    return affine.dequantize(q, np.float32(call.inputs[0].scale), call.inputs[0].zero_point)
+    return affine.dequantize(q, call.real_scale, call.inputs[0].zero_point)
 
 
 def _conv(call: Call, q: np.ndarray) -> np.ndarray:

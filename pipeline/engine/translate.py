@@ -17,6 +17,7 @@ from pipeline.engine.floats import (
     FLOAT64,
     INT32,
     SINGLE,
+    SUMS,
     Call,
     InexactError,
     clamped,
@@ -61,7 +62,10 @@ def _biased(
         return finished(call, total, reach, trailing)
     middle = bias.astype(np.int64)
     given = bias.reshape(*bias.shape, *(1,) * trailing)
-    if int((reach + np.abs(middle)).max(initial=0)) <= SINGLE:
+    most = int((reach + np.abs(middle)).max(initial=0))
+    if call.output.dtype == SUMS:
+        held_by(most, SINGLE)  # no clamp brings them to what float32 holds
+    if most <= SINGLE:
         total = call.add("Add", total, call.constant(given, np.float32))
     else:
         wide = call.add("Cast", total, to=FLOAT64)
@@ -193,7 +197,8 @@ def _quantize(call: Call) -> Value:
 
 
 def _dequantize(call: Call) -> Value:
-    return call.add("Mul", call.read[0], call.constant(np.array(call.inputs[0].scale), np.float32))
+    scale = call.step.constants.get("scale", np.array(call.inputs[0].scale))
+    return call.add("Mul", call.read[0], call.constant(scale, np.float32))
 
 
 TRANSLATIONS: dict[str, Callable[[Call], Value]] = {

@@ -13,7 +13,14 @@ from pipeline.graph.branches import inline
 from pipeline.graph.build import Building, Tensor
 from pipeline.graph.graph import Graph, Node, Value
 from pipeline.graph.handout import Made, handing_out
-from pipeline.graph.marks import is_kept_float, keep_float, tell, told
+from pipeline.graph.marks import (
+    hand_out_sums,
+    hands_out_sums,
+    is_kept_float,
+    keep_float,
+    tell,
+    told,
+)
 from pipeline.graph.match import (
     array,
     attribute,
@@ -58,7 +65,9 @@ __all__ = [
     "derived",
     "dtype",
     "files_beside",
+    "hand_out_sums",
     "handing_out",
+    "hands_out_sums",
     "hasty",
     "in_single",
     "inline",

@@ -1,5 +1,5 @@
 """What one stage tells the next about a graph, in its metadata: which nodes stay float though all
-around them is on grids, and what a person should know."""
+around them is on grids, which hand out their int32 sums, and what a person should know."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import onnx_ir as ir
 from pipeline.graph.graph import Graph
 
 FLOAT = "npumake.float"
+SUMS = "npumake.sums"
 NOTES = "npumake.notes"
 
 
@@ -21,6 +22,15 @@ def keep_float(node: ir.Node) -> None:
 
 def is_kept_float(node: ir.Node) -> bool:
     return FLOAT in node.metadata_props
+
+
+def hand_out_sums(node: ir.Node) -> None:
+    """What the node makes lies on no grid of codes: its sums are dequantized."""
+    node.metadata_props[SUMS] = "1"
+
+
+def hands_out_sums(node: ir.Node) -> bool:
+    return SUMS in node.metadata_props
 
 
 def tell(graph: Graph, notes: Sequence[str]) -> None:

@@ -199,6 +199,13 @@ class Target:
     gemm_as_conv: Annotated[
         bool, Doc("Whether a Gemm is computed as a Conv over an image of one pixel.")
     ] = False
+    sums: Annotated[
+        tuple[str, ...],
+        Doc(
+            "ONNX operators that hand out their int32 sums where only the CPU reads them and the "
+            "project does not ask for less."
+        ),
+    ] = ()
     float16: Annotated[bool, Doc("Whether a node may compute in float16.")] = False
     listings: Annotated[
         bool, Doc("Whether a build leaves what SyNAP's converter tells beside a model.")

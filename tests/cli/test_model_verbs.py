@@ -257,22 +257,27 @@ def test_a_pack_runs_and_is_told_by_its_names(out: Path, capsys: Output) -> None
 
 def test_modify_lists_then_deletes_and_info_remembers(out: Path, capsys: Output) -> None:
     assert main(["modify", BUNDLE]) == 0
-    assert lines(capsys) == ["Nodes that can be deleted: ['image_quantized', 'logits_dequantized']"]
-    assert main(["modify", BUNDLE, "-r", "image_quantized", "-a", "Dequantize"]) == 0
+    assert lines(capsys) == ["Nodes that can be deleted: ['image_quantized', 'logits_matrix']"]
+    assert (
+        main(["modify", BUNDLE, "-r", "image_quantized", "-a", "Reshape", "-a", "Dequantize"]) == 0
+    )
     assert lines(capsys) == [
         "Node 'image_quantized' found, its OP type is 'Quantize'",
         "Node 'image_quantized' is removed",
+        "Node 'logits_matrix' found, its OP type is 'Reshape'",
+        "Node 'logits_matrix' is removed",
         "Node 'logits_dequantized' found, its OP type is 'Dequantize'",
         "Node 'logits_dequantized' is removed",
         "modified model saved as digits.rdk-x5_modified.hybrid",
     ]
     assert main(["info", "digits.rdk-x5_modified.hybrid"]) == 0
-    assert lines(capsys)[-3:] == [
+    assert lines(capsys)[-4:] == [
         "--------- deleted nodes -",
         "deleted nodes: image_quantized",
+        "deleted nodes: logits_matrix",
         "deleted nodes: logits_dequantized",
     ]
-    assert len(Path("deleted_nodes_info.txt").read_text().splitlines()) == 2
+    assert len(Path("deleted_nodes_info.txt").read_text().splitlines()) == 3
 
 
 def test_preprocess_writes_a_file_per_picture_with_its_sizes(

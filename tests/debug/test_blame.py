@@ -34,8 +34,12 @@ FAULTY = (
 )
 
 
-@pytest.mark.parametrize("name", FAULTY)
-@pytest.mark.parametrize("chip", ["rdk-x5", "ara240"])
+# The logits of rdk-x5 are sums, which have no range.
+PLACES = [(chip, name) for chip in ("rdk-x5", "ara240") for name in FAULTY]
+PLACES.remove(("rdk-x5", "logits"))
+
+
+@pytest.mark.parametrize(("chip", "name"), PLACES)
 def test_a_range_four_times_too_large_is_blamed_first(
     built_once: Workspace, chip: str, name: str
 ) -> None:

@@ -15,7 +15,7 @@ from pipeline.debug.calibration_nodes import CalibrationNode, without
 from pipeline.debug.guilt import suspects
 from pipeline.debug.sensitivity import Patient
 from pipeline.debug.witnesses import as_meant
-from pipeline.engine.lower import DQ, Q
+from pipeline.engine.grids import DQ, Q
 from pipeline.engine.mixed import float_session
 from pipeline.graph import Graph, array, producer
 from pipeline.quant.qdq.integers import with_integer_weights

@@ -284,8 +284,8 @@ def test_a_node_beyond_a_documented_limit_is_the_cpus_in_every_stage():
     body = """c = Conv(x, w, b)  m = MaxPool<kernel_shape=[2,2], dilations=[{0},{0}]>(c)
         y = Conv(m, w)"""
     inside, outside = (quantized(graph(body.format(step)), X3, Quantization()) for step in (1, 2))
-    assert of(inside, "c m y", X3) == "int8 int8 int8"
-    assert of(outside, "c m y", X3) == "int8 float32 int8"
+    assert of(inside, "c m y", X3) == "int8 int8 int32"
+    assert of(outside, "c m y", X3) == "int32 float32 int32"
     assert told(inside) == ()
     assert told(outside) == (
         "CPU, beyond a limit of rdk-x3 that `npumake check` names: m (MaxPool)",

@@ -5,6 +5,7 @@ from pathlib import Path
 import onnx
 import pytest
 
+from pipeline.engine.lower import SUMMING
 from pipeline.errors import ProjectError
 from pipeline.targets import TARGETS
 from pipeline.targets.reader import read_target, target_file, target_names
@@ -85,3 +86,8 @@ def test_an_unknown_target_is_refused_with_the_nearest():
 def test_a_path_is_no_name(name):
     with pytest.raises(ProjectError):
         target_file(name)
+
+
+@every_target
+def test_only_layers_hand_out_sums(name):
+    assert set(read_target(name).sums) <= set(SUMMING)

@@ -166,8 +166,7 @@ def _kept(kind: Kind, groups: int, piece: Shape, block: int) -> Kept:
 
 @lru_cache
 def _depth(pixels: int, block: int) -> int:
-    """How often an image is folded onto itself: what reads it, and what is kept, in the least time.
-    """
+    """How often an image is folded onto itself, for the least time to read it and what is kept."""
     divisors = [d for d in range(1, pixels + 1) if pixels % d == 0]
     return min(divisors, key=lambda d: BEGUN * d / (pixels * block) + KEPT / d)
 

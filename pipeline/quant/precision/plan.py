@@ -16,6 +16,7 @@ from pipeline.project.sections import Quantization
 from pipeline.quant.precision.asked import Asked, asked
 from pipeline.quant.precision.pieced import uneven_joins
 from pipeline.quant.precision.placement import PASSIVE, on_chip
+from pipeline.quant.precision.sums import handed_out
 from pipeline.quant.precision.widening import OUT, WIDE, Spot, operands, widened
 from pipeline.targets.limits import beyond
 from pipeline.targets.target import Target
@@ -32,7 +33,8 @@ class Plan:
     chip: Collection[Node]
     nodes: Sequence[Node]
     reads: Mapping[tuple[Node, int], str]  # the type of every operand of `nodes`
-    makes: Mapping[Value, str]  # of what they make, and of the inputs, which are fed as codes
+    makes: Mapping[Value, str]  # of what they make but sums, and of the inputs fed as codes
+    sums: Collection[Node]  # of `nodes`, those that hand out their int32 sums
     half: Sequence[Node]  # compute in float16
     kept: Sequence[Node]  # float, though the chip could run them
     notes: Sequence[str]
@@ -46,29 +48,28 @@ UNKNOWN: Mapping[str, float] = {}
 
 
 def planned(
-    graph: Graph,
-    quantization: Quantization,
-    target: Target,
-    steps: Mapping[str, float] = UNKNOWN,
+    graph: Graph, quantization: Quantization, target: Target, steps: Mapping[str, float] = UNKNOWN
 ) -> Plan:
     """The plan for the float `graph`, whose observed tensors have these scales at 8 bits, as far
     as they are known. Raises ProjectError for a name that means nothing."""
     given = asked(graph, quantization)
     halves = [node for node in given.of_type("float16") if is_float(result(node))]
     half = halves if target.float16 else []
-    moving = graph.nodes(*sorted(PASSIVE)) if quantization.mode == "full" else []
     off = {*given.cpu, *half, *given.of_type("float32")}
-    wanted = {*given.npu, *moving}
+    wanted = {*given.npu, *(graph.nodes(*PASSIVE) if quantization.mode == "full" else ())}
     chip = on_chip(graph, target, off, wanted)
     apart = [node for node in _apart(graph, quantization, given, steps) if node in chip]
     chip = on_chip(graph, target, off.union(apart), wanted) if apart else chip
     nodes = _computed(graph, chip)
     found = widened(graph, nodes, given.wishes, target)
+    sums = handed_out(nodes, chip, found.wide, {*wanted, *given.wishes.spoken}, target)
+    chip, nodes = chip - sums.moves, [node for node in nodes if node not in sums.moves]
+    fed = [value for value in graph.inputs if value not in given.fed]
+    made = [node for node in nodes if is_float(result(node)) and node not in sums.layers]
 
     def type_at(spot: Spot) -> str:
         return WIDE if spot in found.wide else NARROW
 
-    fed = {value: type_at(value) for value in graph.inputs if value not in given.fed}
     reasons: Mapping[str, Collection[Node]] = {
         f"8 bits, {target.name} has no float16": [n for n in halves if n in chip],
         f"8 bits, {target.name} has no int16 for this operator": found.refused,
@@ -80,7 +81,8 @@ def planned(
         chip,
         nodes,
         {(node, index): type_at((node, index)) for node in nodes for index in operands(node)},
-        fed | {result(node): type_at((node, OUT)) for node in nodes if is_float(result(node))},
+        {value: type_at(value) for value in fed} | {result(n): type_at((n, OUT)) for n in made},
+        sums.layers,
         half,
         [node for node in graph.nodes() if node not in chip and _could_run(node, target)],
         (*given.notes, *_notes(reasons)),

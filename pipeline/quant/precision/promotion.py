@@ -22,7 +22,7 @@ from pipeline.graph import Graph, Node, Value, producer, shape
 from pipeline.project.precision import Layer, Type, Types
 from pipeline.project.sections import Quantization
 from pipeline.quant.precision.placement import activations, root
-from pipeline.quant.precision.plan import planned
+from pipeline.quant.precision.plan import Plan, planned
 from pipeline.quant.precision.widening import MOVING, OUT, WIDE, operands
 from pipeline.targets.target import Target
 
@@ -41,13 +41,18 @@ def candidates(
     found = {
         str(node.name): operations(node)
         for node in plan.nodes
-        if has_it and node.op_type not in MOVING and plan.makes.get(result(node), WIDE) != WIDE
+        if has_it and node.op_type not in MOVING and _is_narrow(node, plan)
         if to != "int16" or target.takes_int16(node.op_type)
     }
     if not found:
         others = "--to cpu" if to != "cpu" else ""
         raise ProjectError(f"{target.name} has no 8-bit node to promote to {to}", hint=others)
     return found
+
+
+def _is_narrow(node: Node, plan: Plan) -> bool:
+    """Whether it makes 8 bits, or sums of products of them."""
+    return node in plan.sums or plan.makes.get(result(node), WIDE) != WIDE
 
 
 def operations(node: Node) -> int:

@@ -3,8 +3,8 @@
     (N, C) -> Reshape (N, C, 1, 1) -> Conv with weight (O, C, 1, 1) -> Reshape (N, O)
 
 Both Reshapes keep the grid of what they read, so every code stays what it was. The Conv keeps the
-name of the Gemm, and the codes behind the second Reshape that of the Gemm's. A Gemm on the CPU
-stays one.
+name of the Gemm, and the codes behind the second Reshape that of the Gemm's. Of sums that are
+handed out, that Reshape is the CPU's. A Gemm on the CPU stays one.
 """
 
 from __future__ import annotations
@@ -12,7 +12,18 @@ from __future__ import annotations
 import numpy as np
 
 from pipeline.engine.fusion import result
-from pipeline.graph import Graph, Node, Value, array, declare, open_dimensions, producer, shape
+from pipeline.graph import (
+    Graph,
+    Node,
+    Value,
+    array,
+    declare,
+    hands_out_sums,
+    keep_float,
+    open_dimensions,
+    producer,
+    shape,
+)
 from pipeline.quant.precision.grids import Grid
 from pipeline.quant.precision.layers import Layer, Q, quantized_layers
 from pipeline.quant.qdq.pairs import pair
@@ -22,11 +33,14 @@ def gemm_as_conv(graph: Graph) -> int:
     """Edit a calibrated graph in place, whose weights are floats behind Q/DQ."""
     layers = [layer for layer in quantized_layers(graph) if layer.node.op_type == "Gemm"]
     found = [(layer, q) for layer in layers if (q := _quantizer(layer.node)) is not None]
+    sums = [layer for layer in layers if hands_out_sums(layer.node)]
+    for gemm in sums:
+        _rewrite_sums(graph, gemm)
     for gemm, quantizer in found:
         _rewrite(graph, gemm, quantizer)
-    if found:
+    if found or sums:
         graph.drop_unused()
-    return len(found)
+    return len(found) + len(sums)
 
 
 def _quantizer(gemm: Node) -> Node | None:
@@ -38,15 +52,42 @@ def _quantizer(gemm: Node) -> Node | None:
 
 
 def _rewrite(graph: Graph, gemm: Layer, quantizer: Node) -> None:
-    node, name, made = gemm.node, str(gemm.node.name), result(gemm.node)
-    dims = shape(made)
+    made = _as_conv(graph, gemm)
+    pixel = pair(graph, made, _grid(quantizer), f"{gemm.node.name}_pixel").real
+    graph.set_inputs(quantizer, {0: _matrix(graph, gemm, pixel)})
+
+
+def _rewrite_sums(graph: Graph, gemm: Layer) -> None:
+    readers = [use.node for use in tuple(gemm.y.uses())]
+    made = _as_conv(graph, gemm)
+    matrix = _matrix(graph, gemm, made)
+    reshape = producer(matrix)
+    assert reshape is not None
+    keep_float(reshape)
+    graph.replace_readers(made, matrix, readers)
+    if made.is_graph_output():
+        graph.replace_output(made, matrix)
+    else:
+        graph.rename(matrix, str(made.name), holder=made)
+
+
+def _as_conv(graph: Graph, gemm: Layer) -> Value:
+    """What it makes then, with the clamp it absorbs: (N, O, 1, 1)."""
+    node, made = gemm.node, result(gemm.node)
+    dims = (*shape(made), 1, 1)
     graph.become(node, "Conv", [_image(graph, gemm), _kernel(graph, gemm), *node.inputs[2:3]])
     for value in (node.outputs[0], made):
-        declare(value, (*dims, 1, 1), made)
-    pixel = pair(graph, made, _grid(quantizer), f"{name}_pixel").real
-    flat = graph.constant(f"{name}_matrix_shape", np.array(dims, np.int64))
-    matrix = graph.insert("Reshape", [pixel, flat], f"{name}_matrix", producer(pixel))
-    graph.set_inputs(quantizer, {0: matrix})
+        declare(value, dims, made)
+    return made
+
+
+def _matrix(graph: Graph, gemm: Layer, pixel: Value) -> Value:
+    """(N, O) of (N, O, 1, 1)."""
+    name, dims = f"{gemm.node.name}_matrix", shape(pixel)[:2]
+    flat = graph.constant(f"{name}_shape", np.array(dims, np.int64))
+    matrix = graph.insert("Reshape", [pixel, flat], name, producer(pixel))
+    declare(matrix, dims, pixel)
+    return matrix
 
 
 def _image(graph: Graph, gemm: Layer) -> Value:

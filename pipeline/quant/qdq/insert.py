@@ -19,6 +19,7 @@ from pipeline.graph import (
     array,
     attribute,
     complete,
+    hand_out_sums,
     is_float,
     keep_float,
     producer,
@@ -68,6 +69,8 @@ def with_qdq(
     keep_moved_on_grids(graph)
     for node in plan.kept:
         keep_float(node)
+    for node in plan.sums:
+        hand_out_sums(node)
     tell(graph, plan.notes)
     check_seams(graph, plan, target)
     return complete(graph)

@@ -4,7 +4,8 @@ What a box is decoded with has few operations and no sums over channels that wou
 rounding error away: 8 bits of a picture 320 pixels wide are more than a pixel, a tenth of a small
 face. Where the box is decoded on the host, the last layer's own 8 bits do the same to it.
 
-Proposed for int16 is the tail as far as the target has int16 for it. Nothing is run.
+Proposed for int16 is the tail as far as the target has int16 for it, and does not hand out int32
+already. Nothing is run.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ def wide_tail(graph: Graph, target: Target, quantization: Quantization) -> tuple
     Raises ProjectError for a name in `quantization` that means nothing.
     """
     found = tail(graph)
-    nodes = [n for n in planned(graph, quantization, target).nodes if n in found]
+    plan = planned(graph, quantization, target)
+    nodes = [n for n in plan.nodes if n in found and n not in plan.sums]
     names = [str(n.name) for n in nodes if target.takes_int16(n.op_type)]
     types = planned(graph, with_wide(quantization, names), target).makes
     return tuple(str(n.name) for n in nodes if types.get(result(n)) == WIDE)

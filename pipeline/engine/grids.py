@@ -1,0 +1,71 @@
+"""What Q and DQ nodes say of the tensors around a node."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pipeline.bundle.program import Tensor
+from pipeline.engine.rules import CONSTANT_OPERANDS, RULES
+from pipeline.engine.site import Weights
+from pipeline.errors import GraphError
+from pipeline.graph import Node, Value, array, attribute, is_float, producer, shape
+from pipeline.kernels import affine
+
+Q, DQ = "QuantizeLinear", "DequantizeLinear"
+
+
+def dequantizer(value: Value | None) -> Node | None:
+    maker = None if value is None else producer(value)
+    return maker if maker is not None and maker.op_type == DQ else None
+
+
+def on_grids(node: Node) -> bool:
+    """Whether all that the node computes with has a grid. A parameter, such as a bound of a Clip
+    or the scales of a Resize, needs none."""
+    weights = RULES[node.op_type].weights
+    for index, value in enumerate(node.inputs):
+        computed_with = index == 0 or index in weights or node.op_type in CONSTANT_OPERANDS
+        if not is_float(value) or (array(value) is not None and not computed_with):
+            continue
+        if dequantizer(value) is None:
+            return False
+    return True
+
+
+def _parameters(node: Node) -> tuple[np.ndarray, np.ndarray]:
+    """Scale and zero point of a Q or DQ node. Raises GraphError when they are computed."""
+    scale = array(node.inputs[1])
+    if scale is None:
+        raise GraphError(f"the scale of `{node.name}` is computed; only constants can be compiled")
+    zero_point = array(node.inputs[2]) if len(node.inputs) > 2 else None
+    return scale, np.zeros_like(scale, np.uint8) if zero_point is None else zero_point
+
+
+def grid_of(node: Node, value: Value) -> Tensor:
+    """The per-tensor grid a Q or DQ node puts `value` on."""
+    scale, zero_point = _parameters(node)
+    if scale.size != 1:
+        raise GraphError(f"`{node.name}` is per channel; an activation has one scale")
+    dtype = str(value.dtype.numpy()) if value.dtype else str(zero_point.dtype)
+    return Tensor(shape(value), dtype, float(scale.reshape(-1)[0]), int(zero_point.reshape(-1)[0]))
+
+
+def weights_of(maker: Node) -> Weights:
+    """The integers behind a DQ of a constant; a zero point, per channel or not, taken off."""
+    values = array(maker.inputs[0])
+    assert values is not None
+    scale, zero_point = _parameters(maker)
+    if not zero_point.any():
+        return Weights(values, scale)
+    axis = attribute(maker, "axis", 1)
+    per_axis = [-1 if index == axis else 1 for index in range(values.ndim)]
+    offset = zero_point.astype(np.int16).reshape(per_axis if zero_point.size > 1 else ())
+    return Weights(values.astype(np.int16) - offset, scale)
+
+
+def code_of(real: float, grid: Tensor) -> int:
+    """A real bound as QuantizeLinear would write it, saturation included."""
+    limits = np.iinfo(grid.dtype)
+    scale = np.float32(grid.scale or 1.0)
+    bound = np.asarray(real, np.float32)
+    return int(affine.quantize(bound, scale, grid.zero_point, limits.min, limits.max))
