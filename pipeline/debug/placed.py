@@ -78,7 +78,7 @@ def _reasons(node: Node, target: Target, asked: bool) -> Iterator[str]:
     if not has_kernel(node):
         yield f"no integer kernel here for this {op_type}; the vendor's tool may place it otherwise"
     if op_type in PASSIVE:
-        yield "it only moves values, which no node before it has on the unit"
+        yield "it only moves values, which no node before it has as codes on the unit"
     yield "it computes no float tensors, or the project leaves it in float"
 
 

@@ -16,11 +16,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import NamedTuple
 
 import numpy as np
 
 from pipeline.engine.functions import FUNCTIONS
+from pipeline.engine.parallel import side_by_side
 from pipeline.graph import Graph, Node, Value, attribute, producer, shape
 from pipeline.kernels.arrays import Floats, Int64
 from pipeline.kernels.histogram import (
@@ -56,6 +59,14 @@ class Mapped:
 
 
 Derivation = Joined | Mapped
+
+
+class Followed(NamedTuple):
+    """The statistics of a tensor, watched or derived."""
+
+    tensor: Histogram
+    samples: Extremes
+    channels: Extremes | None
 
 
 def derivations(graph: Graph, names: Collection[str]) -> dict[str, Derivation]:
@@ -111,34 +122,42 @@ def with_derived(
     statistics: Statistics, derived: Mapping[str, Derivation], names: Collection[str]
 ) -> Statistics:
     """The statistics of all `names`, in that order, from those of the watched ones."""
-    tensors, channels = dict(statistics.tensors), dict(statistics.channels)
-    samples = dict(statistics.samples)
-    images: dict[str, Image] = {}
+    known = {
+        name: Followed(tensor, statistics.samples[name], statistics.channels.get(name))
+        for name, tensor in statistics.tensors.items()
+    }
     readers, tables = _by_source(derived), _tables(derived)
+
+    def images_of(source: str) -> dict[str, Followed]:
+        """All that follow from one source at once."""
+        return _images(readers[source], known[source], tables)
+
+    images: dict[str, Followed] = {}
+    for found in side_by_side(images_of, [source for source in readers if source in known]):
+        images |= found
     for name, how in derived.items():
-        if isinstance(how, Mapped):
-            source = how.source
-            if name not in images:  # all that follow from one source at once
-                given = tensors[source], samples[source], channels.get(source)
-                images |= _images(readers[source], *given, tables)
-            image = images[name]
-            tensors[name], samples[name] = image.tensor, image.samples
-            if image.channels is not None:
-                channels[name] = image.channels
+        if isinstance(how, Joined):
+            known[name] = _join(how, [known[part] for part in how.parts])
             continue
-        tensors[name], samples[name] = tensors[how.parts[0]], samples[how.parts[0]]
-        for part in how.parts[1:]:
-            tensors[name] = merged(tensors[name], tensors[part])
-            samples[name] |= samples[part]
-        if how.channels and all(part in channels for part in how.parts):
-            rows = [channels[part] for part in how.parts]
-            low, high = (np.concatenate(side) for side in zip(*rows, strict=True))
-            channels[name] = Extremes(low, high)
+        if name not in images:  # of what is derived itself
+            images |= images_of(how.source)
+        known[name] = images[name]
+    channels = {name: known[name].channels for name in names}
     return Statistics(
-        {name: tensors[name] for name in names},
-        {name: channels[name] for name in names if name in channels},
-        {name: samples[name] for name in names},
+        {name: known[name].tensor for name in names},
+        {name: extremes for name, extremes in channels.items() if extremes is not None},
+        {name: known[name].samples for name in names},
         statistics.numbers,
+    )
+
+
+def _join(how: Joined, parts: Sequence[Followed]) -> Followed:
+    channels = [part.channels for part in parts]
+    of_all = [extremes for extremes in channels if extremes is not None]
+    return Followed(
+        reduce(merged, (part.tensor for part in parts)),
+        reduce(or_, (part.samples for part in parts)),
+        reduce(_behind, of_all) if how.channels and len(of_all) == len(parts) else None,
     )
 
 
@@ -169,28 +188,17 @@ def _middles(h: Histogram) -> tuple[Floats, Int64]:
     flat = h.counts.reshape(-1)
     at = np.flatnonzero(flat != 0)  # of booleans it is three times as fast
     below = int(np.searchsorted(at, BINS))
-    x = np.ldexp((at & BINS - 1) + 0.5, h.exponent)
+    x = ((at & BINS - 1) + 0.5) * 2.0**h.exponent
     np.negative(x[:below], out=x[:below])
     return np.clip(x, h.low, h.high, out=x), flat[at]
 
 
-class Image(NamedTuple):
-    """The statistics of a tensor that another is mapped to."""
-
-    tensor: Histogram
-    samples: Extremes
-    channels: Extremes | None
-
-
 def _images(
-    hows: Mapping[str, Mapped],
-    h: Histogram,
-    samples: Extremes,
-    channels: Extremes | None,
-    tables: Mapping[str, Int64],
-) -> dict[str, Image]:
+    hows: Mapping[str, Mapped], source: Followed, tables: Mapping[str, Int64]
+) -> dict[str, Followed]:
     """What the values of one tensor are mapped to, counted in `tables`: every function is asked
     once, for the middles of the bins and for all extremes."""
+    h, samples, channels = source
     middles, often = _middles(h)
     x, often = np.concatenate([middles, [h.low, h.high]]), np.concatenate([often, [0, 0]])
     given = samples if channels is None else _behind(samples, channels)
@@ -205,7 +213,7 @@ def _images(
         low, high = _extremes(given, np.split(y[len(x) :], 2), turns)
         own = len(samples.low)
         of_channels = None if channels is None else Extremes(low[own:], high[own:])
-        found[name] = Image(tensor, Extremes(low[:own], high[:own]), of_channels)
+        found[name] = Followed(tensor, Extremes(low[:own], high[:own]), of_channels)
     return found
 
 
