@@ -128,6 +128,7 @@ KEPT = {  # the project or the model asks for codes
     "a layer": (CONV, "y", Quantization(layers={"y": Layer(output="int8")})),
     "a name": (CONV, "y", Quantization({"y": "int8"})),
     "int16": (CONV, "y", Quantization({"*": "int16"})),
+    "a dilation": ("y = Conv<dilations=[2,2]>(x, w)", "y", Quantization()),
     "the CPU": (CONV, "y", Quantization(cpu=("y",))),
     "another reader": (f"{CONV}  z = Abs(y)", "y z", Quantization()),
     "moved by the chip": ("c = Conv(x, w)  y = Reshape(c, flat)", "y", Quantization(mode="full")),

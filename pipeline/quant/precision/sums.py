@@ -4,6 +4,8 @@ The sum of x * w + b is on the grid s_x * s_w of each channel. Brought to 8 bits
 nobody on the chip asks it to lose: so where only the CPU reads a layer, and no clamp is computed
 with it, the CPU dequantizes the sums. What only moves them goes to the CPU with them, unless it is
 asked to run on the chip.
+
+A dilated Conv gives 8 bits and no more. Source: the operator lists of D-Robotics' Bayes chips.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from pipeline.engine.fusion import absorbed, result
-from pipeline.graph import Node, producer
+from pipeline.graph import Node, attribute, producer
 from pipeline.quant.precision.placement import PASSIVE, activations
 from pipeline.quant.precision.widening import OUT, Spot, spots
 from pipeline.targets.target import Target
@@ -35,7 +37,8 @@ def handed_out(
 
     def is_sum(node: Node) -> bool:
         asked = (node, OUT) in spoken or any(spot in wide for spot in spots(node))
-        return node.op_type in target.sums and absorbed(node) is None and not asked
+        alone = absorbed(node) is None and max(attribute(node, "dilations", (1,))) == 1
+        return node.op_type in target.sums and alone and not asked
 
     def is_move(node: Node) -> bool:
         return node.op_type in PASSIVE and not any(one in spoken for one in (node, *spots(node)))
