@@ -3,10 +3,11 @@
     NPUMAKE_SHARED=../shared python benchmarks/calibration.py [--models squeezenet] [--samples 100]
 
 Every contender takes the same optimized float model and the same images, in a process of its own,
-and gives an int8 model in Q/DQ. The floor is a float pass over the samples: on two threads, or one
-sample on each, whichever is faster. What the statistics pass takes is told in floors, of wall and
-of CPU seconds. Cosine (of the worst output) and top-1 agreement with the float model are those of
-onnxruntime on as many other images.
+and gives an int8 model in Q/DQ. The floor is a float pass over the samples, read from their file as
+each contender reads them: on two threads, or one sample on each, whichever is faster; its session
+is there already. What the statistics pass takes is told in floors, of wall and of CPU seconds.
+Cosine (of the worst output) and top-1 agreement with the float model are those of onnxruntime on as
+many other images.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ def prepared(name: str, folder: Path, count: int) -> None:
 
 
 def floor(folder: Path) -> dict[str, float]:
-    graph, feeds = Graph.load(folder / "float.onnx"), list(Samples.load(folder / "calibrate.npz"))
+    graph, samples = Graph.load(folder / "float.onnx"), Samples.load(folder / "calibrate.npz")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 2
     both = onnxruntime.InferenceSession(
@@ -110,8 +111,8 @@ def floor(folder: Path) -> dict[str, float]:
     )
     one = OrtSession(graph.to_bytes())
     ways = (
-        lambda: [both.run(None, dict(feed)) for feed in feeds],
-        lambda: [*side_by_side(lambda feed: len(one.run(None, feed)), feeds)],
+        lambda: [len(both.run(None, dict(feed))) for feed in samples],
+        lambda: [*side_by_side(lambda feed: len(one.run(None, feed)), samples)],
     )
     spent = [_spent(way) for way in ways for _ in range(3)]
     return dict(zip(("floor", "floor cpu"), map(min, zip(*spent, strict=True)), strict=True))
