@@ -155,6 +155,19 @@ def test_only_the_operators_that_are_documented_hand_out_sums():
     }
 
 
+def test_a_layer_that_reads_int16_makes_int16():
+    model = graph("a = Abs(x)  c = Conv(a, w)  t = Transpose<perm=[0,2,3,1]>(c)", "t")
+    asked = Quantization(layers={"c": Layer(input="int16")})
+    plan = planned(model, asked, X5)
+    assert not plan.sums
+    assert {value.name: type for value, type in plan.makes.items()} == dict.fromkeys(
+        "xact", "int16"
+    )
+    found = ExactSession(program(model, X5, asked)).run(None, feeds()[0])[0]
+    meant = OrtSession(model.to_bytes()).run(None, feeds()[0])[0]
+    assert np.abs(found - meant).max() < np.abs(meant).max() / 100
+
+
 MOVED = "c = Conv(x, w)  t = Transpose<perm=[0,2,3,1]>(c)  y = Reshape(t, flat)"
 
 

@@ -16,8 +16,8 @@ from pipeline.project.sections import Quantization
 from pipeline.quant.precision.asked import Asked, asked
 from pipeline.quant.precision.pieced import uneven_joins
 from pipeline.quant.precision.placement import PASSIVE, on_chip
-from pipeline.quant.precision.sums import handed_out
-from pipeline.quant.precision.widening import OUT, WIDE, Spot, operands, widened
+from pipeline.quant.precision.sums import typed
+from pipeline.quant.precision.widening import OUT, WIDE, Spot, operands
 from pipeline.targets.limits import beyond
 from pipeline.targets.target import Target
 
@@ -61,8 +61,7 @@ def planned(
     apart = [node for node in _apart(graph, quantization, given, steps) if node in chip]
     chip = on_chip(graph, target, off.union(apart), wanted) if apart else chip
     nodes = _computed(graph, chip)
-    found = widened(graph, nodes, given.wishes, target)
-    sums = handed_out(nodes, chip, found.wide, {*wanted, *given.wishes.spoken}, target)
+    found, sums = typed(graph, nodes, chip, wanted, given.wishes, target)
     chip, nodes = chip - sums.moves, [node for node in nodes if node not in sums.moves]
     fed = [value for value in graph.inputs if value not in given.fed]
     made = [node for node in nodes if is_float(result(node)) and node not in sums.layers]

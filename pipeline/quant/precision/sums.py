@@ -5,18 +5,19 @@ nobody on the chip asks it to lose: so where only the CPU reads a layer, and no 
 with it, the CPU dequantizes the sums. What only moves them goes to the CPU with them, unless it is
 asked to run on the chip.
 
-A dilated Conv gives 8 bits and no more. Source: the operator lists of D-Robotics' Bayes chips.
+A dilated Conv gives 8 bits and no more (the operator lists of D-Robotics' Bayes chips). Of int16
+nothing is documented, and its sums may be beyond int32: a layer that reads it makes int16 instead.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from pipeline.engine.fusion import absorbed, result
-from pipeline.graph import Node, attribute, producer
+from pipeline.graph import Graph, Node, attribute, producer
 from pipeline.quant.precision.placement import PASSIVE, activations
-from pipeline.quant.precision.widening import OUT, Spot, spots
+from pipeline.quant.precision.widening import OUT, Spot, Widened, Wishes, spots, widened
 from pipeline.targets.target import Target
 
 
@@ -25,20 +26,36 @@ class Sums(NamedTuple):
     moves: set[Node]  # of the chip's nodes, those that move what is dequantized
 
 
-def handed_out(
-    nodes: Collection[Node],
+def typed(
+    graph: Graph,
+    nodes: Sequence[Node],
     chip: Collection[Node],
-    wide: Collection[Spot],
+    wanted: Collection[Node],
+    wishes: Wishes,
+    target: Target,
+) -> tuple[Widened, Sums]:
+    """What of the `nodes` on the `chip` is int16, and what they hand out as sums; the project
+    wants those in `wanted` on the chip."""
+    found = widened(graph, nodes, wishes, target)
+    sums = _handed_out(nodes, chip, {*wanted, *wishes.narrow, *found.wide}, target)
+    reading = [node for node in sums.layers if not found.wide.isdisjoint(spots(node))]
+    if not reading:
+        return found, sums
+    wide = wishes.wide.union((node, OUT) for node in reading)
+    return typed(graph, nodes, chip, wanted, Wishes(wide, wishes.narrow), target)
+
+
+def _handed_out(
+    nodes: Sequence[Node],
+    chip: Collection[Node],
     spoken: Collection[Node | Spot],
     target: Target,
 ) -> Sums:
-    """Of the `nodes` on the `chip`, given what is int16, and the nodes and the spots that are
-    spoken of: those are what the project says."""
+    """Given the nodes, operands and results of which a type or a place is settled."""
 
     def is_sum(node: Node) -> bool:
-        asked = (node, OUT) in spoken or any(spot in wide for spot in spots(node))
         alone = absorbed(node) is None and max(attribute(node, "dilations", (1,))) == 1
-        return node.op_type in target.sums and alone and not asked
+        return node.op_type in target.sums and alone and (node, OUT) not in spoken
 
     def is_move(node: Node) -> bool:
         return node.op_type in PASSIVE and not any(one in spoken for one in (node, *spots(node)))

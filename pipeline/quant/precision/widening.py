@@ -38,11 +38,6 @@ class Wishes:
     wide: set[Spot] = field(default_factory=set)
     narrow: set[Spot] = field(default_factory=set)
 
-    @property
-    def spoken(self) -> set[Spot]:
-        """The spots of which something was asked."""
-        return self.wide | self.narrow
-
 
 class Widened(NamedTuple):
     wide: set[Spot]
