@@ -19,6 +19,7 @@ from pipeline.project.sections import Calibration, Layer, Quantization
 from pipeline.quant.calibration.observe import observe
 from pipeline.quant.calibration.ranges import ranges
 from pipeline.quant.precision.plan import planned
+from pipeline.quant.precision.promotion import all_but, candidates
 from pipeline.quant.qdq.insert import with_qdq
 from pipeline.quant.qdq.laid import grids_of
 from pipeline.stages.quantized import quantized
@@ -166,6 +167,18 @@ def test_a_layer_that_reads_int16_makes_int16():
     found = ExactSession(program(model, X5, asked)).run(None, feeds()[0])[0]
     meant = OrtSession(model.to_bytes()).run(None, feeds()[0])[0]
     assert np.abs(found - meant).max() < np.abs(meant).max() / 100
+
+
+def test_of_all_promoted_but_one_a_layer_with_sums_keeps_them():
+    model = graph("a = Abs(x)  c = Conv(a, w)  r = Relu(c)  y = Conv(r, u)")
+    assert set(candidates(model, X5, Quantization(), "int16")) == {"a", "c", "y"}
+    plan = planned(model, all_but(model, X5, Quantization(), "y", "int16"), X5)
+    assert {node.name for node in plan.sums} == {"y"}
+    (layer,) = plan.sums
+    assert plan.reads[layer, 0] == "int8"
+    assert {plan.makes[value] for value in plan.makes} == {"int16"}
+    others = planned(model, all_but(model, X5, Quantization(), "c", "int16"), X5)
+    assert {value.name: type for value, type in others.makes.items()}["r"] == "int8"
 
 
 MOVED = "c = Conv(x, w)  t = Transpose<perm=[0,2,3,1]>(c)  y = Reshape(t, flat)"

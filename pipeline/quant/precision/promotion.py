@@ -121,11 +121,14 @@ def section(asked: Quantization) -> Json:
 def all_but(
     graph: Graph, target: Target, quantization: Quantization, name: str, to: Promoted
 ) -> Quantization:
-    """Every candidate promoted, and all that this one reads and makes left in 8 bits."""
+    """Every candidate promoted, and all that this one reads and makes left as it is."""
     others = [other for other in candidates(graph, target, quantization, to) if other != name]
     asked = promoted(graph, target, quantization, others, to)
     if to != "int16":
         return asked
+    if name in (node.name for node in planned(graph, quantization, target).sums):
+        layers = {name: Layer(input="int8"), **quantization.layers}  # it makes no 8 bits
+        return replace(asked, layers=layers)
     types = _followed(asked.types, {name: "int8"})  # its neighbours would have it int16
     return replace(asked, types=types, layers=quantization.layers)
 
