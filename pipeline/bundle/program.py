@@ -9,10 +9,14 @@ import numpy as np
 
 from pipeline.digest import Json
 
+SUMS = "int32"
+
 
 @dataclass(frozen=True)
 class Tensor:
     """A tensor a program computes. Real value = scale * (integer - zero_point).
+
+    One of SUMS is what a layer accumulated: its scale is 1, and `dequantize` has each channel's.
 
     `scale` is None for a float tensor: what the program is fed, gives back, or leaves to the CPU.
     """

@@ -22,6 +22,7 @@ from pipeline.errors import GraphError
 
 if TYPE_CHECKING:
     from pipeline.bundle.archive import Bundle
+    from pipeline.bundle.program import Tensor
 
 LISTING = Path("deleted_nodes_info.txt")
 
@@ -52,6 +53,16 @@ def run(given: argparse.Namespace) -> int:
     return 0
 
 
+def _grid(tensor: Tensor) -> str:
+    from pipeline.bundle.program import SUMS
+
+    if not tensor.scale:
+        return ""
+    if tensor.dtype == SUMS:
+        return f" sums, the scale of each channel is in {LISTING}"
+    return f" scale {tensor.scale:g} zero point {tensor.zero_point}"
+
+
 def _lines(name: str, bundle: Bundle) -> Iterator[str]:
     from pipeline.bundle.memory import planned
     from pipeline.runtime.border import DELETED, deleted_nodes
@@ -77,8 +88,7 @@ def _lines(name: str, bundle: Bundle) -> Iterator[str]:
     for role, names in (("input", program.inputs), ("output", program.outputs)):
         for each in names:
             tensor = program.tensors[each]
-            grid = f" scale {tensor.scale:g} zero point {tensor.zero_point}" if tensor.scale else ""
-            yield f"model {role}: {each} {tensor.dtype}{list(tensor.shape)}{grid}"
+            yield f"model {role}: {each} {tensor.dtype}{list(tensor.shape)}{_grid(tensor)}"
     if deleted := deleted_nodes(bundle):
         yield "--------- deleted nodes -"
         yield from (f"deleted nodes: {node['name']}" for node in deleted)

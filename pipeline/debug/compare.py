@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.bundle.program import Program, Tensor
+from pipeline.bundle.program import SUMS, Program, Tensor
 from pipeline.custom.operators import NO_OPERATORS, Operators
 from pipeline.debug.compared import DIGITS, Comparison, Output, Row, distance
 from pipeline.engine.exact import ExactSession
@@ -190,7 +190,7 @@ def _row(
     grids = [tensor for tensor in read if tensor is not None and tensor.scale is not None]
     made = program.tensors[view.program]
     on_the_chip = subgraph is not None and (view.sums or made.scale is not None)
-    gives = "int32" if view.sums else made.dtype
+    gives = SUMS if view.sums else made.dtype
     return Row(
         str(node.name),
         target.unit if on_the_chip else "CPU",

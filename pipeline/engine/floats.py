@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.bundle.program import Instruction, Tensor
+from pipeline.bundle.program import SUMS, Instruction, Tensor
 from pipeline.graph import Building, Value
 from pipeline.graph import Tensor as Made
 from pipeline.kernels import rounding
@@ -30,7 +30,6 @@ from pipeline.kernels.rounding import FixedPoint, Real, Rounding, Whole
 
 SINGLE, DOUBLE = 1 << 24, 1 << 53  # integers that float32 and float64 hold
 FLOAT, INT32, FLOAT64 = 1, 6, 11  # of ONNX's element types
-SUMS = "int32"  # what a layer hands out for the CPU
 CODES = {"uint8": 2, "int8": 3, "uint16": 4, "int16": 5, SUMS: INT32}
 MOST_TRIED = 1 << 22  # thresholds of one instruction
 IDENTITY = (1 << 30, 30)  # mantissa and shift of the factor 1

@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from pipeline.bundle.program import Instruction, Program, Tensor
+from pipeline.bundle.program import SUMS, Instruction, Program, Tensor
 from pipeline.digest import Json
 from pipeline.engine.fusion import absorbed, bounds, is_clamp
 from pipeline.engine.grids import DQ, Q, code_of, dequantizer, grid_of, on_grids, weights_of
@@ -122,7 +122,7 @@ class _Lowering:
     def _sum(self, node: Node) -> None:
         """The sums as they are, and what makes real numbers of them: s_x * s_w of each channel."""
         made = node.outputs[0]
-        output = Tensor(shape(made), "int32", 1.0)
+        output = Tensor(shape(made), SUMS, 1.0)
         site = self._site(node, output)
         step = RULES[node.op_type].lower(site)
         step.constants.update(factor(1.0))

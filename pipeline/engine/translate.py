@@ -10,14 +10,13 @@ from math import prod
 
 import numpy as np
 
-from pipeline.bundle.program import Instruction, Program
+from pipeline.bundle.program import SUMS, Instruction, Program
 from pipeline.engine.floats import (
     CODES,
     DOUBLE,
     FLOAT64,
     INT32,
     SINGLE,
-    SUMS,
     Call,
     InexactError,
     clamped,

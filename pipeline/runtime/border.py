@@ -77,12 +77,15 @@ def without(bundle: Bundle, found: Removable) -> Bundle:
     )
     grids = {name: digest.plain(program.tensors[name]) for name in (read, made)}
     record = {"name": found.step.name, "type": found.kind, "side": found.side, "tensors": grids}
+    if "scale" in found.step.constants:  # of sums: one a channel
+        record["scales"] = found.step.constants["scale"].ravel().tolist()
     deleted = [*deleted_nodes(bundle), record]
     return replace(bundle, program=joined(less), provenance={**bundle.provenance, DELETED: deleted})
 
 
 def deleted_nodes(bundle: Bundle) -> Sequence[Mapping[str, digest.Json]]:
-    """What was taken away before, in order: name, type, side, and the tensors around it."""
+    """What was taken away before, in order: name, type, side, and the tensors around it; of a
+    Dequantize of sums the scale of each channel."""
     found: Sequence[Mapping[str, digest.Json]] = bundle.provenance.get(DELETED, ())
     return found
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from quant.test_sums import CONV, feeds, graph, program
 
 from pipeline.bundle.archive import Bundle
 from pipeline.engine.lower import lowered
@@ -41,6 +42,17 @@ def test_what_comes_to_be_at_the_border_can_go_then():
     less, gone = modified(bundle(), [("type", "Softmax"), ("type", "Transpose")])
     assert [one.kind for one in gone] == ["Softmax", "Transpose"]
     assert kinds(less) == [("Quantize", "input"), ("Dequantize", "output")]
+
+
+def test_the_scales_of_sums_are_kept_for_whoever_dequantizes_them():
+    whole = Bundle("rdk-x5", program(graph(CONV)), {})
+    less, (gone,) = modified(whole, [("type", "Dequantize")])
+    feed = feeds()[0]
+    (sums,) = ReferenceSession(less.program).run(None, feed)
+    (record,) = deleted_nodes(less)
+    real = sums.astype(np.float32) * np.float32(record["scales"]).reshape(1, -1, 1, 1)
+    assert gone.kind == record["type"] == "Dequantize"
+    assert real.tolist() == ReferenceSession(whole.program).run(None, feed)[0].tolist()
 
 
 def test_the_order_is_that_of_the_wishes():
