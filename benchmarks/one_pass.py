@@ -17,23 +17,22 @@ Measured on two cores with nothing else to do, 100 samples:
 
                     side by side     with set-up   in a row, with set-up
                    cpu x  wall x   cpu x  wall x           cpu x  wall x
-    mobilenet       2.29    2.42    1.86    1.95            1.56    1.68
-    squeezenet      1.32    1.38    1.26    1.32            1.22    1.28
-    resnet8         2.91    2.99    2.21    2.25            2.40    2.48
-    vww             3.97    3.98    2.51    2.61            2.18    2.21
-    yolox           3.13    3.94    2.42    3.08            1.68    2.05
-    ultraface       2.13    2.33    1.89    2.11            1.74    1.90
-    fastestdet      2.26    2.39    2.01    2.16            1.58    1.74
-    yunet           2.24    2.38    1.98    2.10            1.78    1.93
-    yolov5face      2.90    3.30    1.80    2.09            1.45    1.71
+    mobilenet       2.46    2.54    2.14    2.23            1.89    1.99
+    squeezenet      1.38    1.42    1.33    1.37            1.03    1.07
+    resnet8         2.64    2.58    2.19    2.06            1.83    1.92
+    vww             3.47    3.55    2.38    2.39            1.64    1.79
+    yolox           2.60    3.00    2.17    2.42            1.55    1.88
+    ultraface       2.10    2.17    1.88    1.97            1.75    1.88
+    fastestdet      2.39    2.58    2.12    2.31            1.63    1.78
+    yunet           2.14    2.24    1.91    2.03            1.65    1.76
+    yolov5face      3.17    3.63    1.99    2.20            1.34    1.47
 
-Other runs with set-up: vww 2.29 and 2.36 (wall 2.42 and 2.50), yolox 2.25 to 2.45 (2.63 to 3.09),
-yunet 2.01 to 2.40 (2.10 to 2.57); resnet8 in a row on the clock 2.15 to 2.53. On cores with AMX,
-whose floor is lower, resnet8 in a row 2.53 to 3.13 (2.58 to 3.45), all of it 34 to 50 ms; of 400
-samples 1.90 (2.14). vww's float passes take 30 ms of CPU; a fifth of what statistics take is the
-same for one sample and for a thousand. What yolox waits for beyond its CPU is what one thread does
-alone: the session that hands out blocks of channels is rewritten and read, .12 of .84 s, and what
-SiLUs and Concats make is derived, .12.
+On cores with AMX, whose floor is lower, resnet8 in a row took 2.53 to 3.13 (2.58 to 3.45), all of it
+34 to 50 ms; of 400 samples 1.90 (2.14). Where the set-up of the floor is left out, small models
+show their own: yolov5face's session takes half as long to open as a float pass of 100 samples. vww's
+float passes take 30 ms of CPU; a fifth of what statistics take is the same for one sample and for a
+thousand. What yolox waits for beyond its CPU is what one thread does alone: the session that hands
+out blocks of channels is rewritten and read, .1 of .9 s.
 
 NumPy counts a value in 4 ns, a loop that numba compiled in 1. But to import numba and to load that
 loop, compiled before, takes .6 s of CPU: as much as 200 million values save, ten times those that
