@@ -27,12 +27,14 @@ Measured on two cores with nothing else to do, 100 samples:
     yunet           2.14    2.24    1.91    2.03            1.65    1.76
     yolov5face      3.17    3.63    1.99    2.20            1.34    1.47
 
-On cores with AMX, whose floor is lower, resnet8 in a row took 2.53 to 3.13 (2.58 to 3.45), all of
-it 34 to 50 ms; of 400 samples 1.90 (2.14). Where the set-up of the floor is left out, small models
-show their own: yolov5face's session takes half as long to open as a float pass of 100 samples.
-vww's float passes take 30 ms of CPU; a fifth of what statistics take is the same for one sample and
-for a thousand. What yolox waits for beyond its CPU is what one thread does alone: the session that
-hands out blocks of channels is rewritten and read, .1 of .9 s.
+That is one run; others, some of code before, had on the clock and with set-up vww at 2.01 to 2.61,
+yolox at 2.37 to 3.09 and yunet at 2.03 to 2.57. On cores with AMX, whose floor is lower, resnet8 in
+a row took 2.53 to 3.13 (2.58 to 3.45), all of it 34 to 50 ms; of 400 samples 1.90 (2.14). Where the
+set-up of the floor is left out, small models show their own: yolov5face's session takes half as
+long to open as a float pass of 100 samples. vww's float passes take 30 ms of CPU; a fifth of what
+statistics take is the same for one sample and for a thousand. What yolox waits for beyond its CPU
+is what one thread does alone: the session that hands out blocks of channels is rewritten and read,
+.1 of .9 s.
 
 NumPy counts a value in 4 ns, a loop that numba compiled in 1. But to import numba and to load that
 loop, compiled before, takes .6 s of CPU: as much as 200 million values save, ten times those that

@@ -9,7 +9,7 @@ import numpy as np
 
 from pipeline.digest import Json
 
-SUMS = "int32"
+SUMS = "int32"  # the type of what a layer hands out as it accumulated it
 
 
 @dataclass(frozen=True)

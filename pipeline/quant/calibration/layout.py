@@ -167,8 +167,11 @@ def _kept(kind: Kind, groups: int, piece: Shape, block: int) -> Kept:
 @lru_cache
 def _depth(pixels: int, block: int) -> int:
     """How often an image is folded onto itself, for the least time to read it and what is kept."""
-    divisors = [d for d in range(1, pixels + 1) if pixels % d == 0]
-    return min(divisors, key=lambda d: BEGUN * d / (pixels * block) + KEPT / d)
+    small = [d for d in range(1, math.isqrt(pixels) + 1) if pixels % d == 0]
+    return min(
+        [*small, *(pixels // d for d in reversed(small))],
+        key=lambda d: BEGUN * d / (pixels * block) + KEPT / d,
+    )
 
 
 def _folds(kept: Iterable[Kept]) -> Iterator[Fold]:
