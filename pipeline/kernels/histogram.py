@@ -96,16 +96,6 @@ def codes(
     return found
 
 
-def count(counts: Int64, places: npt.NDArray[np.signedinteger], weight: int) -> None:
-    """Add `weight` to `counts`, (bins,), for each of the places."""
-    if 2 * len(places) < len(counts):
-        np.add.at(counts, places, weight)
-    else:  # a table that is small enough for the cache, and read through once
-        found = np.bincount(places, minlength=len(counts))
-        found *= weight
-        counts += found
-
-
 def _counts(flat: npt.NDArray[np.float32], exponent: int) -> Int64:
     table = np.zeros(2 * BINS, np.int64)
     for start in range(0, flat.size, BLOCK):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from pipeline.quant.calibration.layout import CACHED, Layout
-from pipeline.quant.calibration.reach import Reach
-from pipeline.quant.calibration.views import View
+from pipeline.quant.calibration.reach import Reach, by_channel
+from pipeline.quant.calibration.views import SIDES, Piece, View
 
 SHAPES = [
     (1, 8, 40, 30),  # large channels
@@ -22,23 +22,47 @@ SHAPES = [
     (1, 16, 300, 200),  # of more than a block together
 ]
 BLOCKS = [1] * 8 + [8] * 4  # how many channels lie side by side
-LAYOUT = Layout(
-    {
-        str(row): View(shape, (shape,), block)
-        for row, (shape, block) in enumerate(zip(SHAPES, BLOCKS, strict=True))
-    }
-)
+FLOOR = -9  # what no number fed here is below
+UNREAD = Piece((1, 2, 3, 4), ())
 
 
-@pytest.fixture(scope="module")
-def buffers():
+def layout(clamped):
+    """Of each shape a tensor that is told on both sides, and where some are clamped one of which
+    only the largest values are; behind the first lies what tells nothing."""
+    views = {}
+    for row, (shape, block) in enumerate(zip(SHAPES, BLOCKS, strict=True)):
+        views[str(row)] = View(shape, (Piece(shape, SIDES),), block)
+        if clamped:
+            pieces = (Piece(shape, ("high",)), *([] if row else [UNREAD]))
+            views[f"{row} clamped"] = View(shape, pieces, block, FLOOR)
+    return Layout(views)
+
+
+LAYOUTS = [layout(False), layout(True)]
+both = pytest.mark.parametrize("layout", LAYOUTS, ids=["both sides", "clamped"])
+
+
+def filled(layout, count=3):
     rng = np.random.default_rng(0)
-    return rng.normal(size=(3, LAYOUT.elements)).astype(np.float32)
+    samples = rng.normal(size=(count, layout.elements)).astype(np.float32)
+    assert samples.min() > FLOOR
+    return samples
 
 
-def tensors(buffer):
-    parts = np.split(buffer, LAYOUT.starts[1:-1])
-    return [apart(*each) for each in zip(parts, SHAPES, BLOCKS, strict=True)]
+def tensors(layout, buffer):
+    """Each as its shape says; and which extremes of it are told."""
+    first = {}
+    for placed in layout.placed:
+        first.setdefault(placed.row, placed)
+    for row, view in enumerate(layout.views.values()):
+        start, _, piece, _ = first[row]
+        whole = apart(buffer[start : start + piece.elements], view.shape, view.block)
+        yield whole, piece.tells
+
+
+def extremes(whole, tells, axis=None):
+    least = whole.min(axis=axis)
+    return (least if "low" in tells else np.full_like(least, FLOOR)), whole.max(axis=axis)
 
 
 def apart(part, shape, block):
@@ -50,47 +74,79 @@ def apart(part, shape, block):
     return np.moveaxis(blocks, -1, 2).reshape(shape)
 
 
-def test_every_element_is_in_one_block_and_every_part_begins_in_one():
-    ends = [0, *(block.span.stop for block in LAYOUT.blocks)]
-    assert [block.span.start for block in LAYOUT.blocks] == ends[:-1]
-    assert ends[-1] == LAYOUT.elements
-    kept = [one for block in LAYOUT.blocks for one in block.kept]
-    assert sum(one.groups * one.block for one in kept) == LAYOUT.tensor_parts[-1]
-    assert sum(one.size * one.depth for one in kept) == LAYOUT.elements
-    assert {block.kind for block in LAYOUT.blocks} == {"small", "large", "side by side"}
+@both
+def test_every_element_that_tells_something_is_in_one_block(layout):
+    read = np.zeros(layout.elements, int)
+    for block in layout.blocks:
+        read[block.span] += 1
+        assert sum(one.size * one.depth for one in block.kept) == block.span.stop - block.span.start
+    for placed in layout.placed:
+        own = read[placed.start : placed.start + placed.piece.elements]
+        assert (own == bool(placed.piece.tells)).all()
+    assert {block.way.kind for block in layout.blocks} == {"small", "large", "side by side"}
 
 
-def test_a_buffer_begins_with_a_line_of_the_cache():
-    buffer = LAYOUT.buffer()
-    assert buffer.shape == (LAYOUT.elements,)
+@both
+def test_pieces_that_are_read_alike_lie_together(layout):
+    ways = [block.way for block in layout.blocks]
+    assert ways == sorted(ways)
+    assert len(ways) <= len(set(ways)) + sum(p.elements for p in pieces(layout)) // (CACHED // 2)
+
+
+def pieces(layout):
+    return [placed.piece for placed in layout.placed]
+
+
+@both
+def test_a_buffer_begins_with_a_line_of_the_cache(layout):
+    buffer = layout.buffer()
+    assert buffer.shape == (layout.elements,)
     assert buffer.ctypes.data % 64 == 0
 
 
-def test_the_extremes_of_a_sample_are_those_of_its_tensors(buffers):
-    for buffer in buffers:
-        found = Reach(LAYOUT).add(buffer)
-        assert found.low.tolist() == [t.min() for t in tensors(buffer)]
-        assert found.high.tolist() == [t.max() for t in tensors(buffer)]
+@both
+def test_the_extremes_of_a_sample_are_those_of_its_tensors(layout):
+    for buffer in filled(layout):
+        found = Reach(layout).add(buffer)
+        low, high = zip(*(extremes(*each) for each in tensors(layout, buffer)), strict=True)
+        assert found.low.tolist() == list(low)
+        assert found.high.tolist() == list(high)
 
 
-def test_the_extremes_of_parts_are_those_of_all_samples_however_they_are_shared_out(buffers):
-    one, other = Reach(LAYOUT), Reach(LAYOUT)
+@both
+def test_the_extremes_of_channels_are_those_of_all_samples_however_they_are_shared_out(layout):
+    one, other = Reach(layout), Reach(layout)
+    buffers = filled(layout)
     for reach, buffer in zip((one, other, one), buffers, strict=True):
         scratch = buffer.copy()
         reach.add(scratch)
         scratch[:] = np.nan  # what was seen is not looked up again
-    found = one.of_parts() | other.of_parts()
-    together = (np.stack(some, axis=-1) for some in zip(*map(tensors, buffers), strict=True))
-    rows = [t.reshape(t.shape[0] * t.shape[1] if t.ndim == 5 else 1, -1) for t in together]
-    assert found.low.tolist() == np.concatenate([r.min(axis=1) for r in rows]).tolist()
-    assert found.high.tolist() == np.concatenate([r.max(axis=1) for r in rows]).tolist()
+    found = by_channel(layout, one.of_parts() | other.of_parts())
+    told = zip(*(tensors(layout, buffer) for buffer in buffers), strict=True)
+    for name, samples in zip(layout.views, told, strict=True):
+        whole, tells = np.stack([sample for sample, _ in samples]), samples[0][1]
+        if whole.ndim != 5:
+            assert name not in found
+            continue
+        low, high = extremes(whole, tells, axis=(0, 1, 3, 4))
+        assert np.array_equal(found[name].low, low)
+        assert np.array_equal(found[name].high, high)
 
 
-@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
+@both
+@pytest.mark.parametrize("number", [np.nan, np.inf])
 @pytest.mark.parametrize("row", range(len(SHAPES)))
-def test_what_is_no_number_shows_in_its_tensor_and_in_no_other(buffers, row, number):
-    buffer = buffers[0].copy()
-    buffer[(LAYOUT.starts[row] + LAYOUT.starts[row + 1]) // 2] = number
-    found = Reach(LAYOUT).add(buffer)
+def test_what_is_no_number_shows_in_its_tensor_and_in_no_other(layout, row, number):
+    (buffer,) = filled(layout, 1)
+    placed = next(each for each in layout.placed if each.row == row and each.piece.tells)
+    buffer[placed.start + placed.piece.elements // 2] = number
+    found = Reach(layout).add(buffer)
     bad = ~np.isfinite(found.low) | ~np.isfinite(found.high)
     assert np.flatnonzero(bad).tolist() == [row]
+
+
+def test_minus_infinity_shows_where_least_values_are_looked_at():
+    layout = LAYOUTS[0]
+    (buffer,) = filled(layout, 1)
+    buffer[layout.starts[3] + 5] = -np.inf
+    assert np.flatnonzero(~np.isfinite(Reach(layout).add(buffer).low)).tolist() == [3]

@@ -12,7 +12,7 @@ from pipeline.kernels.histogram import histogram
 from pipeline.quant.calibration.observe import observe
 from pipeline.quant.calibration.statistics import merged_statistics
 from pipeline.quant.calibration.tally import EARLY
-from pipeline.quant.calibration.views import ENOUGH, counted, view_of
+from pipeline.quant.calibration.views import ENOUGH, Piece, counted, view_of
 
 SIZE = (1, 16, 97, 80)
 GRAPH = parse_text(
@@ -31,8 +31,39 @@ def feeds():
 
 def test_only_a_large_tensor_clamped_at_zero_is_handed_out_in_pieces():
     views = {name: view_of(value) for name, value in GRAPH.values().items()}
-    assert views["r"].pieces == ((1, 16, 1, 1), (1, 16, 33, 27))
+    assert views["r"].pieces == (Piece((1, 16, 1, 1), ("high",)), Piece((1, 16, 33, 27), ()))
     assert [name for name, view in views.items() if len(view.pieces) > 1] == ["r"]
+
+
+@pytest.mark.parametrize(
+    ("clamp", "floor"),
+    [
+        ("y = Relu(x)", 0),
+        ("y = Clip(x, one, two)", 1),
+        ("y = Clip(x, two, one)", 1),  # crossed bounds: all of it is the upper one
+        ("y = Clip(x, two)", 2),
+    ],
+)
+def test_what_a_clamp_keeps_from_being_negative_is_said_to_reach_down_to_it(clamp, floor):
+    rng = np.random.default_rng(0)
+    graph = parse_text(
+        f"a (float[1,3,4,5] x) => (float[] y) <float one = {{1}}, float two = {{2}}> {{ {clamp} }}"
+    )
+    view = view_of(graph.values()["y"])
+    assert (view.pieces, view.floor) == ((Piece((1, 3, 4, 5), ("high",)),), floor)
+    found = observe(graph, [{"x": rng.normal(8, 1, (1, 3, 4, 5)).astype("f")} for _ in range(3)])
+    assert found.tensors["y"].low == floor
+    assert found.samples["y"].low.tolist() == [floor] * 3
+    assert found.channels["y"].low.tolist() == [floor] * 3
+
+
+@pytest.mark.parametrize(
+    "clamp", ["y = Clip(x, low)", "y = Clip(x, low, low)", "y = Clip(x, x1)", "y = Neg(x)"]
+)
+def test_what_may_be_negative_is_looked_at_on_both_sides(clamp):
+    text = f"a (float[2] x, float x1) => (float[] y) <float low = {{-1}}> {{ {clamp} }}"
+    view = view_of(parse_text(text).values()["y"])
+    assert view.pieces == (Piece((2,), ("low", "high")),)
 
 
 def test_its_largest_values_are_exact_and_its_histogram_is_close(feeds):
@@ -60,7 +91,7 @@ def test_shards_of_early_and_late_samples_merge_to_the_same_bytes(feeds, tmp_pat
 def test_the_first_and_the_last_row_are_counted_no_more_often_than_they_are(height):
     text = f"a (float[1,64,{height},64] x) => (float[] y) {{ y = Relu(x) }}"
     view = view_of(parse_text(text).values()["y"])
-    _, _, rows, columns = view.pieces[-1]
+    _, _, rows, columns = view.pieces[-1].shape
     at = counted(view, ENOUGH) // columns % rows
     assert len(at) >= ENOUGH
     assert np.mean(at == 0) <= 1.5 / height
@@ -70,7 +101,7 @@ def test_the_first_and_the_last_row_are_counted_no_more_often_than_they_are(heig
 def test_the_same_elements_are_counted_where_channels_lie_side_by_side(text):
     graph = parse_text(f"a (float[1,64,65,64] x) => (float[] y) {{ {text} }}")
     view = view_of(graph.values()["y"])
-    _, channels, rows, columns = view.pieces[-1]
+    _, channels, rows, columns = view.pieces[-1].shape
     values = np.arange(channels * rows * columns)
     blocks = np.moveaxis(values.reshape(channels // 16, 16, rows, columns), 1, -1)
     places = counted(replace(view, block=16), ENOUGH)

@@ -23,7 +23,6 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.engine.functions import FUNCTIONS
-from pipeline.engine.parallel import side_by_side
 from pipeline.graph import Graph, Node, Value, attribute, producer, shape
 from pipeline.kernels.arrays import Floats, Int64
 from pipeline.kernels.histogram import (
@@ -133,7 +132,7 @@ def with_derived(
         return _images(readers[source], known[source], tables)
 
     images: dict[str, Followed] = {}
-    for found in side_by_side(images_of, [source for source in readers if source in known]):
+    for found in map(images_of, [source for source in readers if source in known]):
         images |= found
     for name, how in derived.items():
         if isinstance(how, Joined):

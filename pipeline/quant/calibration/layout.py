@@ -1,12 +1,15 @@
 """Layout: how the watched tensors lie one behind the other in one buffer, and how it is read.
 
-It is read in blocks that stay in the cache. Of each is kept, in every sample, what the extremes of
-the channels follow from in the end:
+Pieces that are read alike lie together. They are read in blocks that stay in the cache. Of each is
+kept, in every sample, what the extremes of the channels follow from in the end:
 
     large channels     the extremes of each
     small channels     every element: a channel of 9 elements costs more to begin than to read
     channels that lie  the extremes of each of some stretches of pixels of each channel: an image is
     side by side       folded onto itself, and nothing is taken apart
+
+Where a piece tells one side only, least or largest values, it is read for this side only; one that
+tells none is not read.
 """
 
 from __future__ import annotations
@@ -15,7 +18,8 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import groupby
+from itertools import accumulate, groupby
+from operator import attrgetter
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -23,7 +27,7 @@ import numpy.typing as npt
 
 from pipeline.kernels.arrays import Int64
 from pipeline.kernels.histogram import BLOCK
-from pipeline.quant.calibration.views import ENOUGH, Shape, View, counted
+from pipeline.quant.calibration.views import ENOUGH, Piece, Shape, Side, View, counted
 
 CACHED = 8 * BLOCK  # elements of a block: 1 MB. Of fewer, calls cost more than misses of the cache
 LINE = 16  # elements of a line of the cache
@@ -58,27 +62,44 @@ class Fold(NamedTuple):
     width: int
 
 
+class Way(NamedTuple):
+    """How a piece is read."""
+
+    tells: tuple[Side, ...]
+    kind: Kind
+    depth: int = 1  # how often an image is folded onto itself
+
+
 class Stretch(NamedTuple):
     """Some parts, one behind the other, of tensor number `row`."""
 
     start: int
     size: int
     row: int
-    kind: Kind
+    way: Way
     kept: Kept
 
 
 @dataclass(frozen=True)
 class Block:
-    """Some elements of the buffer, all of one kind."""
+    """Some elements of the buffer, all read in one way."""
 
     span: slice
-    kind: Kind
+    way: Way
     parts: Int64  # where each starts among the elements, if they are large
     folds: tuple[Fold, ...]  # how they are folded, if they lie side by side
     kept: tuple[Kept, ...]
     tensors: Int64  # where each starts in what is kept
     rows: tuple[int, ...]  # which tensors these are
+
+
+class Placed(NamedTuple):
+    """A piece of tensor number `row`, from `start` on in the buffer."""
+
+    start: int
+    row: int
+    piece: Piece
+    way: Way
 
 
 @dataclass(frozen=True)
@@ -88,14 +109,24 @@ class Layout:
     views: Mapping[str, View]
 
     @cached_property
-    def starts(self) -> Int64:
-        """Where each piece starts, and where the last one ends."""
-        pieces = (piece for view in self.views.values() for piece in view.pieces)
-        return np.cumsum([0, *map(math.prod, pieces)])
+    def placed(self) -> list[Placed]:
+        """The pieces, in the order of the tensors; in the buffer those lie together that are read
+        in one way."""
+        views = self.views.values()
+        found = [(row, p, _way(p, v.block)) for row, v in enumerate(views) for p in v.pieces]
+        order = sorted(range(len(found)), key=lambda index: found[index][2])
+        ends = accumulate(found[index][1].elements for index in order)
+        starts = dict(zip(order, [0, *ends], strict=False))
+        return [Placed(starts[index], *each) for index, each in enumerate(found)]
+
+    @property
+    def starts(self) -> list[int]:
+        """Where each piece starts."""
+        return [each.start for each in self.placed]
 
     @property
     def elements(self) -> int:
-        return int(self.starts[-1])
+        return sum(view.elements for view in self.views.values())
 
     def buffer(self) -> Buffer:
         """Room for them, from the start of a line of the cache on: what is written across two lines
@@ -106,41 +137,49 @@ class Layout:
 
     @cached_property
     def blocks(self) -> list[Block]:
+        """Those that are read."""
         found: list[list[Stretch]] = []
         for stretch in self._stretches():
             run = found[-1] if found else []
             held = sum(other.size for other in run)
-            if run and run[0].kind == stretch.kind and held + stretch.size <= CACHED:
+            if run and run[0].way == stretch.way and held + stretch.size <= CACHED:
                 run.append(stretch)
             else:
                 found.append([stretch])
         return [_block(run) for run in found]
 
     def _stretches(self) -> Iterator[Stretch]:
-        start = 0
-        for row, view in enumerate(self.views.values()):
-            kind = _kind(view)
-            for piece in view.pieces:
-                each = view.block * _of_part(piece)
-                left = math.prod(piece) // each
-                while left:
-                    groups = min(left, max(1, CACHED // each))
-                    kept = _kept(kind, groups, piece, view.block)
-                    yield Stretch(start, groups * each, row, kind, kept)
-                    start += groups * each
-                    left -= groups
+        views = list(self.views.values())
+        for start, row, piece, way in sorted(self.placed, key=attrgetter("start")):
+            if not way.tells:
+                continue
+            block = views[row].block
+            each = block * _of_part(piece.shape)
+            left = piece.elements // each
+            while left:
+                groups = min(left, max(1, CACHED // each))
+                kept = _kept(way, groups, piece, block)
+                yield Stretch(start, groups * each, row, way, kept)
+                start += groups * each
+                left -= groups
 
-    @cached_property
-    def tensor_parts(self) -> list[int]:
-        """The first part of each tensor, and the end of the last one's."""
-        counts = [sum(map(_parts, view.pieces)) for view in self.views.values()]
-        return np.cumsum([0, *counts]).tolist()
+    def parts_of(self, side: Side) -> dict[int, slice]:
+        """Where the parts of each tensor that tells this side are, of all that do."""
+        found: dict[int, slice] = {}
+        end = 0
+        for block in self.blocks:
+            if side in block.way.tells:
+                for row, kept in zip(block.rows, block.kept, strict=True):
+                    start = found[row].start if row in found else end
+                    end += kept.groups * kept.block
+                    found[row] = slice(start, end)
+        return found
 
     def counted(self, enough: int) -> list[Int64]:
         """The elements of each tensor that are counted, as places in the buffer."""
-        last = np.cumsum([len(view.pieces) for view in self.views.values()]) - 1
-        rows = zip(self.starts[last], self.views.values(), strict=True)
-        return [start + counted(view, enough) for start, view in rows]
+        last = {each.row: each.start for each in self.placed}
+        views = self.views.values()
+        return [last[row] + counted(view, enough) for row, view in enumerate(views)]
 
 
 def _parts(piece: Shape) -> int:
@@ -152,16 +191,19 @@ def _of_part(piece: Shape) -> int:
     return math.prod(piece) // _parts(piece)
 
 
-def _kind(view: View) -> Kind:
-    if view.elements <= ENOUGH or _of_part(view.pieces[-1]) <= SMALL:
-        return "small"
-    return "large" if view.block == 1 else "side by side"
+def _way(piece: Piece, block: int) -> Way:
+    each = _of_part(piece.shape)
+    if piece.elements <= ENOUGH or each <= SMALL:
+        return Way(piece.tells, "small")
+    if block == 1:
+        return Way(piece.tells, "large")
+    return Way(piece.tells, "side by side", _depth(each, block))
 
 
-def _kept(kind: Kind, groups: int, piece: Shape, block: int) -> Kept:
-    each = _of_part(piece)
-    lengths = {"small": each, "large": 1, "side by side": each // _depth(each, block)}
-    return Kept(groups, lengths[kind], block, each // lengths[kind])
+def _kept(way: Way, groups: int, piece: Piece, block: int) -> Kept:
+    each = _of_part(piece.shape)
+    lengths = {"small": each, "large": 1, "side by side": each // way.depth}
+    return Kept(groups, lengths[way.kind], block, each // lengths[way.kind])
 
 
 @lru_cache
@@ -185,7 +227,7 @@ def _block(run: list[Stretch]) -> Block:
     parts = [s.start - first + s.kept.depth * np.arange(s.kept.groups) for s in run]
     return Block(
         slice(first, run[-1].start + run[-1].size),
-        run[0].kind,
+        run[0].way,
         np.concatenate(parts),
         tuple(_folds(s.kept for s in run)),
         tuple(s.kept for s in run),

@@ -103,10 +103,9 @@ def _observed(
     session, blocks = watching_session(graph, handed, operators, elements * len(feeds))
     layout = Layout(laid_out(views, handed, blocks))
     tally = Tally(layout)
-    starts = layout.starts[:-1].tolist()
 
     def counting() -> Callable[[tuple[int, Feeds]], None]:
-        write, reach = session.writer(starts, layout.buffer()), tally.reach()
+        write, reach = session.writer(layout.starts, layout.buffer()), tally.reach()
         return lambda numbered: tally.add(numbered[0], write(numbered[1]), reach)
 
     numbered = enumerate(track(feeds, "statistics", len(feeds)), first)

@@ -5,28 +5,43 @@ Extremes of extremes are extremes, so it decides nothing which thread has seen w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from pipeline.kernels.arrays import Int64
 from pipeline.quant.calibration.layout import Block, Buffer, Layout
 from pipeline.quant.calibration.statistics import Extremes
+from pipeline.quant.calibration.views import SIDES, Side
 
 ZERO = np.float32(0)  # added to -0 it makes plain zero
+FURTHER: Mapping[Side, np.ufunc] = {"low": np.minimum, "high": np.maximum}
+
+Found = npt.NDArray[np.float32]  # extremes of one side
+
+
+class Told(NamedTuple):
+    """What is told of one side: of the `rows`, in order, by the blocks of these numbers, each in
+    its own place of what all of them tell; where that of each tensor starts there."""
+
+    rows: Int64
+    firsts: Int64
+    blocks: dict[int, slice]
+    size: int
 
 
 class Reach:
     """Filled sample by sample, by one thread."""
 
     def __init__(self, layout: Layout) -> None:
+        self._layout = layout
         self._blocks = layout.blocks
-        rows = [row for block in self._blocks for row in block.rows]
-        self._firsts = np.flatnonzero(np.diff(rows, prepend=-1))
-        ends = np.cumsum([0, *(len(block.rows) for block in self._blocks)]).tolist()
-        self._places = [slice(*ends[index : index + 2]) for index in range(len(self._blocks))]
-        self._own = Extremes(np.empty(ends[-1], np.float32), np.empty(ends[-1], np.float32))
-        self._seen: list[Extremes] = []  # by block, of what is kept
+        self._told = {side: _told(self._blocks, side) for side in SIDES}
+        self._own = {side: np.empty(told.size, np.float32) for side, told in self._told.items()}
+        self._floors = np.array([view.floor for view in layout.views.values()], np.float32)
+        self._seen: dict[tuple[int, Side], Found] = {}  # by block, of what is kept
 
     @property
     def used(self) -> bool:
@@ -34,63 +49,87 @@ class Reach:
 
     def add(self, buffer: Buffer) -> Extremes:
         """The extremes of each tensor of a sample, (tensors,); zero may be -0."""
-        for index, (block, place) in enumerate(zip(self._blocks, self._places, strict=True)):
-            each = _each(block, buffer[block.span])
-            np.minimum.reduceat(each.low, block.tensors, out=self._own.low[place])
-            np.maximum.reduceat(each.high, block.tensors, out=self._own.high[place])
-            self._see(index, each)
-        return _reduced(self._own, self._firsts)
+        for index, block in enumerate(self._blocks):
+            values = buffer[block.span]
+            for side in block.way.tells:
+                each = _each(block, values, FURTHER[side])
+                own = self._own[side][self._told[side].blocks[index]]
+                FURTHER[side].reduceat(each, block.tensors, out=own)
+                self._see((index, side), each)
+        return Extremes(*map(self._of_tensors, SIDES))
 
-    def _see(self, index: int, each: Extremes) -> None:
-        if index == len(self._seen):
-            self._seen.append(Extremes(each.low.copy(), each.high.copy()))
-            return
-        seen = self._seen[index]
-        np.minimum(seen.low, each.low, out=seen.low)
-        np.maximum(seen.high, each.high, out=seen.high)
+    def _of_tensors(self, side: Side) -> Found:
+        found, told = self._floors.copy(), self._told[side]
+        if told.size:
+            found[told.rows] = FURTHER[side].reduceat(self._own[side], told.firsts)
+        return found
+
+    def _see(self, place: tuple[int, Side], each: Found) -> None:
+        seen = self._seen.get(place)
+        if seen is None:
+            self._seen[place] = each.copy()
+        else:
+            FURTHER[place[1]](seen, each, out=seen)
 
     def of_parts(self) -> Extremes:
-        """The extremes of every part of the layout, over all samples."""
-        found = [_of_parts(b, seen) for b, seen in zip(self._blocks, self._seen, strict=True)]
-        return plain(_joined(found))
+        """The extremes of every part of the layout that tells them, over all samples."""
+        return plain(Extremes(*map(self._of_parts, SIDES)))
+
+    def _of_parts(self, side: Side) -> Found:
+        places = self._told[side].blocks
+        found = [_of_parts(self._blocks[i], self._seen[i, side], FURTHER[side]) for i in places]
+        return np.concatenate([np.empty(0, np.float32), *found])
 
 
-def _each(block: Block, values: Buffer) -> Extremes:
+def _told(blocks: Sequence[Block], side: Side) -> Told:
+    telling = {index: block for index, block in enumerate(blocks) if side in block.way.tells}
+    rows = np.array([row for block in telling.values() for row in block.rows], np.int64)
+    firsts = np.flatnonzero(np.diff(rows, prepend=-1))
+    ends = np.cumsum([0, *(len(block.rows) for block in telling.values())]).tolist()
+    places = [slice(*ends[index : index + 2]) for index in range(len(telling))]
+    return Told(rows[firsts], firsts, dict(zip(telling, places, strict=True)), len(rows))
+
+
+def _each(block: Block, values: Buffer, further: np.ufunc) -> Found:
     """Of the values of a block, what is kept."""
-    if block.kind == "small":
-        return Extremes(values, values)
-    if block.kind == "large":
-        return _reduced(Extremes(values, values), block.parts)
-    size = sum(kept.size for kept in block.kept)
-    found = Extremes(np.empty(size, np.float32), np.empty(size, np.float32))
+    if block.way.kind == "small":
+        return values
+    if block.way.kind == "large":
+        return further.reduceat(values, block.parts)
+    found = np.empty(sum(kept.size for kept in block.kept), np.float32)
     start = end = 0
     for groups, depth, width in block.folds:
         whole, own = groups * depth * width, slice(end, end + groups * width)
         rows = values[start : start + whole].reshape(groups, depth, width)
-        np.minimum.reduce(rows, 1, out=found.low[own].reshape(groups, width))
-        np.maximum.reduce(rows, 1, out=found.high[own].reshape(groups, width))
+        further.reduce(rows, 1, out=found[own].reshape(groups, width))
         start, end = start + whole, own.stop
     return found
 
 
-def _of_parts(block: Block, seen: Extremes) -> Extremes:
+def _of_parts(block: Block, seen: Found, further: np.ufunc) -> Found:
     """The extremes of every part of a block, of what is kept of it."""
-    if block.kind == "large":
+    if block.way.kind == "large":
         return seen
     found = []
     for kept, start in zip(block.kept, block.tensors.tolist(), strict=True):
-        low, high = (side[start : start + kept.size].reshape(kept[:3]) for side in seen)
-        found.append(Extremes(low.min(axis=1).ravel(), high.max(axis=1).ravel()))
-    return _joined(found)
+        whole = seen[start : start + kept.size].reshape(kept[:3])
+        found.append(further.reduce(whole, 1).ravel())
+    return np.concatenate(found)
 
 
-def _reduced(x: Extremes, starts: Int64) -> Extremes:
-    return Extremes(np.minimum.reduceat(x.low, starts), np.maximum.reduceat(x.high, starts))
-
-
-def _joined(some: Sequence[Extremes]) -> Extremes:
-    low, high = (np.concatenate(side) for side in zip(*some, strict=True))
-    return Extremes(low, high)
+def by_channel(layout: Layout, parts: Extremes) -> dict[str, Extremes]:
+    """The extremes of the channels of each tensor that has some, (channels,)."""
+    own = {side: layout.parts_of(side) for side in SIDES}
+    found = {}
+    for row, (name, view) in enumerate(layout.views.items()):
+        if len(view.shape) == 4:
+            sides = [np.full(view.shape[1], view.floor, np.float32)] * 2
+            for index, side in enumerate(SIDES):
+                if row in own[side]:
+                    each = parts[index][own[side][row]].reshape(-1, view.shape[1])
+                    sides[index] = FURTHER[side].reduce(each, 0)
+            found[name] = plain(Extremes(*sides))
+    return found
 
 
 def plain(x: Extremes) -> Extremes:

@@ -21,12 +21,10 @@ import threading
 from collections.abc import Sequence
 from functools import reduce
 from operator import or_
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.engine.parallel import side_by_side, threads
 from pipeline.errors import StageError
 from pipeline.kernels.arrays import Int64
 from pipeline.kernels.histogram import (
@@ -35,12 +33,11 @@ from pipeline.kernels.histogram import (
     Histogram,
     coarse,
     codes,
-    count,
     exponents,
     scale_of,
 )
 from pipeline.quant.calibration.layout import Buffer, Layout
-from pipeline.quant.calibration.reach import Reach, plain
+from pipeline.quant.calibration.reach import Reach, by_channel, plain
 from pipeline.quant.calibration.statistics import Extremes, Statistics
 from pipeline.quant.calibration.views import ENOUGH
 
@@ -68,23 +65,6 @@ class Picked:
         ]
         self.room = HELD // enough  # samples that wait
         self.held: list[Buffer] = []
-
-
-class Row(NamedTuple):
-    """A tensor of which values are counted, in bins of one width."""
-
-    own: slice  # of what is held of a sample
-    weight: int
-    counts: Int64  # (2, BINS)
-    scale: np.float32
-    positive: bool
-
-    def fill(self, held: list[Buffer]) -> None:
-        values = np.concatenate([sample[self.own] for sample in held])
-        if self.positive:
-            count(self.counts[1], (values * self.scale).astype(np.intp), self.weight)
-        else:
-            count(self.counts.reshape(-1), codes(values, self.scale), self.weight)
 
 
 class Tally:
@@ -134,26 +114,11 @@ class Tally:
     def _count(self, picked: Picked, held: list[Buffer], known: Extremes) -> None:
         """The held values into their bins, tensor by tensor: its bins serve all samples while they
         are in the cache. `known` are extremes of the tensors, of these samples and others."""
-        for row in self._rows(picked, known):
-            row.fill(held)
-
-    def _rows(self, picked: Picked, known: Extremes) -> list[Row]:
-        """The tensors, with bins that are wide enough for what is known."""
         self._widen(exponents(np.maximum(-known.low, known.high)))
         scales = scale_of(self._exponents)
         columns = picked.tensors, picked.weights, self._counts, scales, known.low >= 0
-        return [Row(*row) for row in zip(*columns, strict=True)]
-
-    def _count_the_rest(self, picked: Picked, known: Extremes) -> None:
-        """No thread adds samples any more: each takes some of the tensors."""
-        rows, among = self._rows(picked, known), threads()
-
-        def count_some(first: int) -> None:
-            for row in rows[first::among]:
-                row.fill(picked.held)
-
-        for _ in side_by_side(count_some, range(among)):
-            pass
+        for row in zip(*columns, strict=True):
+            _fill(held, *row)
 
     def statistics(self) -> Statistics:
         """Raises StageError for NaN and infinity."""
@@ -163,10 +128,10 @@ class Tally:
         known = self._known()
         for picked in (self._early, self._late):
             if picked.held:
-                self._count_the_rest(picked, known)
+                self._count(picked, picked.held, known)
         low, high = plain(_stacked([self._samples[number] for number in numbers]))
         parts = reduce(or_, (reach.of_parts() for reach in self._reaches if reach.used))
-        tensors, channels, samples = {}, {}, {}
+        tensors, samples = {}, {}
         for row, (name, view) in enumerate(self._layout.views.items()):
             size = math.prod(view.shape)
             tensors[name] = Histogram(
@@ -177,10 +142,7 @@ class Tally:
                 size * len(numbers),
             )
             samples[name] = Extremes(low[:, row], high[:, row])
-            if len(view.shape) == 4:
-                own = slice(*self._layout.tensor_parts[row : row + 2])
-                sides = (side[own].reshape(-1, view.shape[1]) for side in parts)
-                channels[name] = Extremes(next(sides).min(axis=0), next(sides).max(axis=0))
+        channels = by_channel(self._layout, parts)
         return Statistics(tensors, channels, samples, tuple(numbers))
 
     def _refuse_infinite(self, known: Extremes) -> None:
@@ -196,6 +158,17 @@ class Tally:
             self._counts[row] = coarse(self._counts[row], k)
         self._exponents = np.maximum(self._exponents, needed)
         self._empty = False
+
+
+def _fill(
+    held: list[Buffer], own: slice, weight: int, counts: Int64, scale: np.float32, positive: bool
+) -> None:
+    """Count in `counts`, (2, BINS), what is held of one tensor, its `own` of every sample."""
+    values = np.concatenate([sample[own] for sample in held])
+    if positive:
+        np.add.at(counts[1], (values * scale).astype(np.intp), weight)
+    else:
+        np.add.at(counts.reshape(-1), codes(values, scale), weight)
 
 
 def _stacked(some: Sequence[Extremes]) -> Extremes:

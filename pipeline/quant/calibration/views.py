@@ -7,8 +7,10 @@ are, made in the graph:
     every s-th element of every s-th row        MaxPool of kernel 1 and stride s
 
 onnxruntime pools in the blocked layout that its convolutions write, while the tensor is in the
-cache: nothing is laid out anew, copied, or read again. The least value is that of the elements
-seen. No grid asks for it: it holds 0, and the tensor has nothing below.
+cache: nothing is laid out anew, copied, or read again.
+
+What a clamp keeps from being negative has no least value looked up, large or small: it is said to
+be the clamp's. No grid asks for it: it holds 0, and the tensor has nothing below.
 
 A grid of stride s sees the first row, and at times the last, s times too often, and what is next to
 padding is not like the rest: of their elements those of one channel out of s are counted.
@@ -21,6 +23,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -35,39 +38,55 @@ LEFT = 3 * ENOUGH  # of a tensor that is thinned out; with fewer, percentiles st
 GOLDEN = 2654435769  # 2**32 / the golden ratio
 
 Shape = tuple[int, ...]
+Side = Literal["low", "high"]
+SIDES: tuple[Side, ...] = ("low", "high")
+
+
+class Piece(NamedTuple):
+    """An array of this shape, and which extremes of its tensor, and of every channel of it, are
+    its own."""
+
+    shape: Shape
+    tells: tuple[Side, ...]
+
+    @property
+    def elements(self) -> int:
+        return math.prod(self.shape)
 
 
 @dataclass(frozen=True)
 class View:
-    """A tensor of `shape`, and what is handed out of it: arrays of the shapes of `pieces`, of
-    which the last shows how its values are spread and all of them together how far. `block`
-    channels lie side by side in them: (n, c / block, h, w, block)."""
+    """A tensor of `shape`, and the `pieces` that are handed out of it, of which the last shows how
+    its values are spread. `block` channels lie side by side in them: (n, c / block, h, w, block).
+    No value is below `floor`, which is its least where no piece tells it."""
 
     shape: Shape
-    pieces: tuple[Shape, ...]
+    pieces: tuple[Piece, ...]
     block: int = 1
+    floor: float = -math.inf
 
     @property
     def elements(self) -> int:
-        return sum(math.prod(piece) for piece in self.pieces)
+        return sum(piece.elements for piece in self.pieces)
 
 
 def view_of(value: Value) -> View:
-    size = shape(value)
-    if len(size) != 4 or math.prod(size) <= LARGE or not _is_kept_from_below_zero(value):
-        return View(size, (size,))
-    batch, channels, height, width = size
-    step = _step(size)
+    size, floor = shape(value), _floor(value)
+    if not floor >= 0:
+        return View(size, (Piece(size, SIDES),))
+    step = _step(size) if len(size) == 4 and math.prod(size) > LARGE else 1
     if step == 1:
-        return View(size, (size,))
+        return View(size, (Piece(size, ("high",)),), floor=floor)
+    batch, channels, height, width = size
     some = (batch, channels, -(-height // step), -(-width // step))
-    return View(size, ((batch, channels, 1, 1), some))
+    return View(size, (Piece((batch, channels, 1, 1), ("high",)), Piece(some, ())), floor=floor)
 
 
-def _is_kept_from_below_zero(value: Value) -> bool:
+def _floor(value: Value) -> float:
+    """What a clamp keeps it from being below; one whose bounds are crossed gives the upper one."""
     maker = producer(value)
-    low = bounds(maker).low if is_clamp(maker) else None
-    return low is not None and low >= 0
+    low, high = bounds(maker if is_clamp(maker) else None)
+    return -math.inf if low is None else low if high is None else min(low, high)
 
 
 def _step(size: Shape) -> int:
@@ -83,13 +102,13 @@ def spread(cells: int, k: int) -> Int64:
 def counted(view: View, enough: int) -> Int64:
     """Which elements of the last piece are counted, as places in it: `enough` or somewhat more, or
     all there are. They are the same ones however channels lie."""
-    piece = view.pieces[-1]
+    piece = view.pieces[-1].shape
     places = _counted(view, enough)
     return places if view.block == 1 else np.sort(_side_by_side(places, piece, view.block))
 
 
 def _counted(view: View, enough: int) -> Int64:
-    piece = view.pieces[-1]
+    piece = view.pieces[-1].shape
     if len(view.pieces) == 1:
         return _some(math.prod(piece), enough)
     _, channels, rows, columns = piece
