@@ -99,9 +99,11 @@ def spread(cells: int, k: int) -> Int64:
     return (np.arange(cells) * GOLDEN & 2**32 - 1) * k >> 32
 
 
+@lru_cache
 def counted(view: View, enough: int) -> Int64:
     """Which elements of the last piece are counted, as places in it: `enough` or somewhat more, or
-    all there are. They are the same ones however channels lie."""
+    all there are. They are the same ones however channels lie. (Many tensors of a model are of one
+    size.)"""
     piece = view.pieces[-1].shape
     places = _counted(view, enough)
     return places if view.block == 1 else np.sort(_side_by_side(places, piece, view.block))
@@ -127,9 +129,7 @@ def _side_by_side(places: Int64, piece: Shape, block: int) -> Int64:
     return (group * piece[2] * piece[3] + pixel) * block + lane
 
 
-@lru_cache
 def _some(elements: int, enough: int) -> Int64:
-    """Many tensors of a model are of one size."""
     k = max(1, elements // enough)
     cells = elements // k
     return np.arange(cells) * k + spread(cells, k)
