@@ -58,6 +58,7 @@ class Mapped:
 
 
 Derivation = Joined | Mapped
+Turns = list[tuple[float, float]]  # a function turns at x, and is y there
 
 
 class Followed(NamedTuple):
@@ -222,19 +223,19 @@ def _behind(a: Extremes, b: Extremes) -> Extremes:
 
 def _image(
     h: Histogram, x: Floats, y: Floats, often: Int64, counts: Int64
-) -> tuple[Histogram, Floats]:
-    """The histogram of y = f(x) in `counts`, and where f is least and where it is largest, with its
-    values there: (2, 2)."""
+) -> tuple[Histogram, Turns]:
+    """The histogram of y = f(x) in `counts`, and where f turns: where it is least or largest, but
+    not at an end of x."""
     ends = [int(np.argmin(y)), int(np.argmax(y))]
     low, high = (float(np.float32(value)) + 0.0 for value in y[ends])
     exponent = int(exponents(np.float32(max(-low, high))))
     np.add.at(counts.reshape(-1), codes(y.astype(np.float32), scale_of(exponent)), often)
-    turns = np.stack([x[ends], y[ends]], axis=1)
+    turns = [(x[end], y[end]) for end in ends if h.low < x[end] < h.high]
     return Histogram(exponent, counts, low, high, h.count), turns
 
 
-def _extremes(given: Extremes, ends: Sequence[Floats], turns: Floats) -> Extremes:
-    """Those of f over the intervals `given`, from f at their ends."""
+def _extremes(given: Extremes, ends: Sequence[Floats], turns: Turns) -> Extremes:
+    """Those of f over the intervals `given`, from f at their ends and where it turns."""
     low, high = np.minimum(*ends), np.maximum(*ends)
     for t, y in turns:
         inside = (given.low <= t) & (t <= given.high)
