@@ -21,15 +21,15 @@ def blocks_handed_out(graph: onnx.GraphProto, block: int) -> frozenset[str]:
     for node in graph.node:
         if node.op_type == "ReorderOutput" and node.domain == DOMAIN and _fills(node, block):
             blocks, laid_out = node.input[0], node.output[0]
-            if laid_out in outputs and blocks not in outputs | swapped.keys():
+            if laid_out in outputs and blocks not in outputs and blocks not in swapped:
                 swapped |= {blocks: laid_out, laid_out: blocks}
     for node in graph.node:
         for names in (node.input, node.output):
             names[:] = [swapped.get(name, name) for name in names]
-    read = {name for node in graph.node for name in node.input}
-    for node in [node for node in graph.node if node.op_type == "ReorderOutput"]:
-        if node.output[0] not in read | outputs:
-            graph.node.remove(node)
+    asked = outputs.union(*(node.input for node in graph.node))
+    left = [n for n in graph.node if n.op_type != "ReorderOutput" or n.output[0] in asked]
+    del graph.node[:]  # to remove one by one takes as long as all the rest
+    graph.node.extend(left)
     return frozenset(outputs & swapped.keys())
 
 
