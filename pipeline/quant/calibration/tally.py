@@ -43,7 +43,7 @@ from pipeline.quant.calibration.views import ENOUGH
 
 EARLY = 16  # samples that are looked at closely: of later ones FEWER times fewer values are counted
 FEWER = 4
-HELD = 8 * ENOUGH  # values of a tensor that wait to be counted together, while its bins are near
+HELD = 16 * ENOUGH  # values of a tensor that are counted together, while its bins are in the cache
 
 
 class NotFiniteError(StageError):
