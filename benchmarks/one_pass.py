@@ -13,32 +13,40 @@ Setting up `observe` always counts; that of the float pass, its session, does in
 `with set-up`. CPU seconds say what is computed, whatever else the machine does; wall what is waited
 for.
 
-Measured on two cores with nothing else to do, 100 samples:
+Measured on two cores with AVX-512 and nothing else to do, 100 samples: one run of three, and on the
+clock and with set-up how far the three go:
 
-                    side by side     with set-up   in a row, with set-up
-                   cpu x  wall x   cpu x  wall x           cpu x  wall x
-    mobilenet       2.46    2.54    2.14    2.23            1.89    1.99
-    squeezenet      1.38    1.42    1.33    1.37            1.03    1.07
-    resnet8         2.64    2.58    2.19    2.06            1.83    1.92
-    vww             3.47    3.55    2.38    2.39            1.64    1.79
-    yolox           2.60    3.00    2.17    2.42            1.55    1.88
-    ultraface       2.10    2.17    1.88    1.97            1.75    1.88
-    fastestdet      2.39    2.58    2.12    2.31            1.63    1.78
-    yunet           2.14    2.24    1.91    2.03            1.65    1.76
-    yolov5face      3.17    3.63    1.99    2.20            1.34    1.47
+                    side by side     with set-up             in a row, with set-up
+                   cpu x  wall x   cpu x  wall x             cpu x  wall x
+    mobilenet       2.19    2.27    1.82    1.93  1.89-2.07    1.82    1.91  1.18-2.01
+    squeezenet      1.34    1.33    1.28    1.27  1.27-1.33    1.06    1.07  1.07-1.33
+    resnet8         2.20    2.07    1.76    1.76  1.76-2.23    2.22    2.49  2.25-2.94
+    vww             4.03    4.01    2.37    2.55  2.34-2.55    1.72    1.74  1.74-2.86
+    yolox           3.28    3.78    2.24    2.83  2.83-3.16    1.63    2.15  1.55-2.59
+    ultraface       1.98    2.08    1.66    1.62  1.62-1.88    1.03    1.07  1.07-1.83
+    fastestdet      2.43    2.59    2.16    2.30  2.30-2.47    1.01    1.14  1.14-2.00
+    yunet           2.24    2.34    1.98    2.09  2.00-2.40    1.21    1.31  1.25-2.25
+    yolov5face      2.99    3.34    1.75    2.01  1.96-2.01    1.04    1.21  1.16-1.66
 
-That is one run; others, some of code before, had on the clock and with set-up vww at 2.01 to 2.61,
-yolox at 2.37 to 3.09 and yunet at 2.03 to 2.57. On cores with AMX, whose floor is lower, resnet8 in
-a row took 2.53 to 3.13 (2.58 to 3.45), all of it 34 to 50 ms; of 400 samples 1.90 (2.14). Where the
-set-up of the floor is left out, small models show their own: yolov5face's session takes half as
-long to open as a float pass of 100 samples. vww's float passes take 30 ms of CPU; a fifth of what
-statistics take is the same for one sample and for a thousand. What yolox waits for beyond its CPU
-is what one thread does alone: the session that hands out blocks of channels is rewritten and read,
-.1 of .9 s.
+A script's two threads, which wait for one another at every node, now and then take turns of their
+own there: its column says least. On two cores with AVX2 alone, where a float pass takes twice as
+long, code before (a fifth more for what ends in ReLUs) took 2.42 or less of side by side with
+set-up for all nine.
 
-NumPy counts a value in 4 ns, a loop that numba compiled in 1. But to import numba and to load that
-loop, compiled before, takes .6 s of CPU: as much as 200 million values save, ten times those that
-100 samples of yolox have, and forty times those of vww.
+What is left of yolox is memory: a sample is 9 MB of signed answers of convolutions, written once
+and read for the least and the largest of each channel, in .54 ms where they lie in the cache, .9
+behind the convolutions, and 1.2 with another sample beside it; a float pass, whose answers never
+leave the cache, takes 1.5, on each of two threads as on one. Where the set-up of the floor is left
+out, small models show their own: yolov5face's session takes about as long to open as a float pass
+of 100 samples, and vww's float passes take 12 ms of CPU.
+
+Tried, and slower: a thread of its own for NumPy behind two that run onnxruntime (1.2 times as long:
+answers change cores), samples of small models read four and eight at a time (1.1 to 1.25), and a
+lock that keeps all but one thread from NumPy (as long).
+
+NumPy counts a value in 2.6 ns, a loop that numba compiled in 1. But to import numba and to load
+that loop, compiled before, takes .6 s of CPU: as much as 375 million values save, twenty times
+those that are counted of 100 samples of yolox, and eighty times those of vww.
 """
 
 from __future__ import annotations
