@@ -127,20 +127,13 @@ def with_derived(
         for name, tensor in statistics.tensors.items()
     }
     readers, tables = _by_source(derived), _tables(derived)
-
-    def images_of(source: str) -> dict[str, Followed]:
-        """All that follow from one source at once."""
-        return _images(readers[source], known[source], tables)
-
     images: dict[str, Followed] = {}
-    for found in map(images_of, [source for source in readers if source in known]):
-        images |= found
     for name, how in derived.items():
         if isinstance(how, Joined):
             known[name] = _join(how, [known[part] for part in how.parts])
             continue
-        if name not in images:  # of what is derived itself
-            images |= images_of(how.source)
+        if name not in images:  # nor any other that follows from its source
+            images |= _images(readers[how.source], known[how.source], tables)
         known[name] = images[name]
     channels = {name: known[name].channels for name in names}
     return Statistics(

@@ -23,12 +23,11 @@ Found = npt.NDArray[np.float32]  # extremes of one side
 
 
 class Told(NamedTuple):
-    """What is told of one side: of the `rows`, in order, by the blocks of these numbers, each in
-    its own place of what all of them tell; where that of each tensor starts there."""
+    """What the blocks tell of one side, in a row: `size` extremes, of a stretch each."""
 
-    rows: Int64
-    firsts: Int64
-    blocks: dict[int, slice]
+    rows: Int64  # of which tensors
+    firsts: Int64  # where those of each tensor start
+    blocks: dict[int, slice]  # which are those of a block, by its number
     size: int
 
 
@@ -36,7 +35,6 @@ class Reach:
     """Filled sample by sample, by one thread."""
 
     def __init__(self, layout: Layout) -> None:
-        self._layout = layout
         self._blocks = layout.blocks
         self._told = {side: _told(self._blocks, side) for side in SIDES}
         self._own = {side: np.empty(told.size, np.float32) for side, told in self._told.items()}
