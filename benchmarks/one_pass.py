@@ -31,7 +31,9 @@ clock and with set-up how far the three go:
 A script's two threads, which wait for one another at every node, now and then take turns of their
 own there: its column says least. On two cores with AVX2 alone, where a float pass takes twice as
 long, code before (a fifth more for what ends in ReLUs) took 2.42 or less of side by side with
-set-up for all nine.
+set-up for all nine. To have every tensor handed out as an array, and do nothing with it, takes 5.4
+of side by side for yolox on these cores, with its least and largest value 8.2, and with NumPy's
+histogram 56; for vww 1.4, 1.7 and 18.
 
 What is left of yolox is memory: a sample is 9 MB of signed answers of convolutions, written once
 and read for the least and the largest of each channel, in .54 ms where they lie in the cache, .9
