@@ -31,7 +31,7 @@ def feeds():
 
 def test_only_a_large_tensor_clamped_at_zero_is_handed_out_in_pieces():
     views = {name: view_of(value) for name, value in GRAPH.values().items()}
-    assert views["r"].pieces == (Piece((1, 16, 1, 1), ("high",)), Piece((1, 16, 33, 27), ()))
+    assert views["r"].pieces == tuple(Piece((1, 16, *of), ("high",)) for of in [(1, 1), (33, 27)])
     assert [name for name, view in views.items() if len(view.pieces) > 1] == ["r"]
 
 
@@ -114,3 +114,14 @@ def test_infinity_in_a_piece_is_refused_by_the_tensor_s_name(feeds):
     x[0, 3, 1, 1] = np.inf
     with pytest.raises(StageError, match="no finite number"):
         observe(GRAPH, [{"x": x}])
+
+
+def test_what_is_no_number_in_the_grid_is_refused_though_the_pooling_passes_over_it(feeds):
+    graph = parse_text(
+        """a (float[1,16,97,80] x, float[1,16,97,80] z) => (float[] s)
+        { d = Div(x, z) r = Relu(d) p = MaxPool<kernel_shape=[97,80]>(r) s = Relu(p) }"""
+    )
+    x, z = feeds[0]["x"].copy(), np.ones(SIZE, np.float32)
+    x[0, 5, 3, 6] = z[0, 5, 3, 6] = 0
+    with pytest.raises(StageError, match=r"no finite number.*nan \(r\)"):
+        observe(graph, [{"x": x, "z": z}] * 20)

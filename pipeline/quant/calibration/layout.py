@@ -8,13 +8,13 @@ kept, in every sample, what the extremes of the channels follow from in the end:
     channels that lie  the extremes of each of some stretches of pixels of each channel: an image is
     side by side       folded onto itself, and nothing is taken apart
 
-Where a piece tells one side only, least or largest values, it is read for this side only; one that
-tells none is not read.
+Where a piece tells one side only, least or largest values, it is read for this side only.
 """
 
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -137,7 +137,6 @@ class Layout:
 
     @cached_property
     def blocks(self) -> list[Block]:
-        """Those that are read."""
         found: list[list[Stretch]] = []
         for stretch in self._stretches():
             run = found[-1] if found else []
@@ -151,8 +150,6 @@ class Layout:
     def _stretches(self) -> Iterator[Stretch]:
         views = list(self.views.values())
         for start, row, piece, way in sorted(self.placed, key=attrgetter("start")):
-            if not way.tells:
-                continue
             block = views[row].block
             each = block * _of_part(piece.shape)
             left = piece.elements // each
@@ -163,16 +160,15 @@ class Layout:
                 start += groups * each
                 left -= groups
 
-    def parts_of(self, side: Side) -> dict[int, slice]:
+    def parts_of(self, side: Side) -> dict[int, list[slice]]:
         """Where the parts of each tensor that tells this side are, of all that do."""
-        found: dict[int, slice] = {}
+        found: dict[int, list[slice]] = defaultdict(list)
         end = 0
         for block in self.blocks:
             if side in block.way.tells:
                 for row, kept in zip(block.rows, block.kept, strict=True):
-                    start = found[row].start if row in found else end
-                    end += kept.groups * kept.block
-                    found[row] = slice(start, end)
+                    start, end = end, end + kept.groups * kept.block
+                    found[row].append(slice(start, end))
         return found
 
     def counted(self, enough: int) -> list[Int64]:

@@ -5,7 +5,7 @@ Extremes of extremes are extremes, so it decides nothing which thread has seen w
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -18,17 +18,17 @@ from pipeline.quant.calibration.views import SIDES, Side
 
 ZERO = np.float32(0)  # added to -0 it makes plain zero
 FURTHER: Mapping[Side, np.ufunc] = {"low": np.minimum, "high": np.maximum}
+NEAREST: Mapping[Side, float] = {"low": np.inf, "high": -np.inf}  # every number is further
 
 Found = npt.NDArray[np.float32]  # extremes of one side
 
 
 class Told(NamedTuple):
-    """What the blocks tell of one side, in a row: `size` extremes, of a stretch each."""
+    """What the blocks tell of one side, in a row: the extremes of a stretch each."""
 
     rows: Int64  # of which tensors
-    firsts: Int64  # where those of each tensor start
     blocks: dict[int, slice]  # which are those of a block, by its number
-    size: int
+    before: Found  # of each tensor, before it is looked at
 
 
 class Reach:
@@ -36,9 +36,8 @@ class Reach:
 
     def __init__(self, layout: Layout) -> None:
         self._blocks = layout.blocks
-        self._told = {side: _told(self._blocks, side) for side in SIDES}
-        self._own = {side: np.empty(told.size, np.float32) for side, told in self._told.items()}
-        self._floors = np.array([view.floor for view in layout.views.values()], np.float32)
+        self._told = {side: _told(layout, side) for side in SIDES}
+        self._own = {side: np.empty(len(t.rows), np.float32) for side, t in self._told.items()}
         self._seen: dict[tuple[int, Side], Found] = {}  # by block, of what is kept
 
     @property
@@ -57,9 +56,9 @@ class Reach:
         return Extremes(*map(self._of_tensors, SIDES))
 
     def _of_tensors(self, side: Side) -> Found:
-        found, told = self._floors.copy(), self._told[side]
-        if told.size:
-            found[told.rows] = FURTHER[side].reduceat(self._own[side], told.firsts)
+        found = self._told[side].before.copy()
+        with np.errstate(invalid="ignore"):  # of NaN it warns, which Tally refuses
+            FURTHER[side].at(found, self._told[side].rows, self._own[side])
         return found
 
     def _see(self, place: tuple[int, Side], each: Found) -> None:
@@ -79,13 +78,14 @@ class Reach:
         return np.concatenate([np.empty(0, np.float32), *found])
 
 
-def _told(blocks: Sequence[Block], side: Side) -> Told:
-    telling = {index: block for index, block in enumerate(blocks) if side in block.way.tells}
+def _told(layout: Layout, side: Side) -> Told:
+    telling = {at: block for at, block in enumerate(layout.blocks) if side in block.way.tells}
     rows = np.array([row for block in telling.values() for row in block.rows], np.int64)
-    firsts = np.flatnonzero(np.diff(rows, prepend=-1))
     ends = np.cumsum([0, *(len(block.rows) for block in telling.values())]).tolist()
     places = [slice(*ends[index : index + 2]) for index in range(len(telling))]
-    return Told(rows[firsts], firsts, dict(zip(telling, places, strict=True)), len(rows))
+    before = np.array([view.floor for view in layout.views.values()], np.float32)
+    before[rows] = NEAREST[side]
+    return Told(rows, dict(zip(telling, places, strict=True)), before)
 
 
 def _each(block: Block, values: Buffer, further: np.ufunc) -> Found:
@@ -124,8 +124,8 @@ def by_channel(layout: Layout, parts: Extremes) -> dict[str, Extremes]:
             sides = [np.full(view.shape[1], view.floor, np.float32)] * 2
             for index, side in enumerate(SIDES):
                 if row in own[side]:
-                    each = parts[index][own[side][row]].reshape(-1, view.shape[1])
-                    sides[index] = FURTHER[side].reduce(each, 0)
+                    each = np.concatenate([parts[index][place] for place in own[side][row]])
+                    sides[index] = FURTHER[side].reduce(each.reshape(-1, view.shape[1]), 0)
             found[name] = plain(Extremes(*sides))
     return found
 

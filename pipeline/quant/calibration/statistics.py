@@ -33,7 +33,8 @@ class Extremes(NamedTuple):
 class Statistics:
     """By tensor of the float graph: a histogram; where it has channels (its second axis of four)
     the extremes of each, (channels,); and those of each sample, (samples,) in the order of
-    `numbers`, which says which samples these are."""
+    `numbers`, which says which samples these are. Of what a clamp keeps from being negative the
+    least value is the clamp's, seen or not."""
 
     tensors: Mapping[str, Histogram]
     channels: Mapping[str, Extremes] = field(default_factory=dict)

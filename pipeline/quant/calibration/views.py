@@ -7,7 +7,8 @@ are, made in the graph:
     every s-th element of every s-th row        MaxPool of kernel 1 and stride s
 
 onnxruntime pools in the blocked layout that its convolutions write, while the tensor is in the
-cache: nothing is laid out anew, copied, or read again.
+cache: nothing is laid out anew, copied, or read again. GlobalMaxPool passes over NaN, so the grid
+is looked at as well.
 
 What a clamp keeps from being negative has no least value looked up, large or small: it is said to
 be the clamp's. No grid asks for it: it holds 0, and the tensor has nothing below.
@@ -43,8 +44,8 @@ SIDES: tuple[Side, ...] = ("low", "high")
 
 
 class Piece(NamedTuple):
-    """An array of this shape, and which extremes of its tensor, and of every channel of it, are
-    its own."""
+    """An array of this shape, and for which extremes of its tensor, and of every channel of it, it
+    is read."""
 
     shape: Shape
     tells: tuple[Side, ...]
@@ -79,14 +80,17 @@ def view_of(value: Value) -> View:
         return View(size, (Piece(size, ("high",)),), floor=floor)
     batch, channels, height, width = size
     some = (batch, channels, -(-height // step), -(-width // step))
-    return View(size, (Piece((batch, channels, 1, 1), ("high",)), Piece(some, ())), floor=floor)
+    shapes = (batch, channels, 1, 1), some
+    return View(size, tuple(Piece(one, ("high",)) for one in shapes), floor=floor)
 
 
 def _floor(value: Value) -> float:
     """What a clamp keeps it from being below; one whose bounds are crossed gives the upper one."""
     maker = producer(value)
     low, high = bounds(maker if is_clamp(maker) else None)
-    return -math.inf if low is None else low if high is None else min(low, high)
+    if low is None:
+        return -math.inf
+    return low if high is None else min(low, high)
 
 
 def _step(size: Shape) -> int:
