@@ -6,7 +6,7 @@ wait for the same custom nodes are one onnxruntime session. The others stay one 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -14,18 +14,16 @@ import numpy as np
 
 from pipeline.custom.compute import compute
 from pipeline.custom.operators import NO_OPERATORS, Operators, require
-from pipeline.engine.ort import Blocks, Feeds, Fusion, OrtSession, Writer, hasty_session
+from pipeline.engine.ort import Feeds, Fusion, OrtSession
 from pipeline.engine.port import port
 from pipeline.errors import GraphError
 from pipeline.graph import (
     Graph,
-    Made,
     Node,
     Value,
     Written,
     array,
     dtype,
-    handing_out,
     is_foreign,
     part,
     producer,
@@ -34,11 +32,6 @@ from pipeline.graph import (
 )
 
 Values = Mapping[str, np.ndarray]
-
-# A hasty session gains up to a nanosecond a value. It costs milliseconds and, where the weights
-# are written and read, four nanoseconds a byte.
-MANY = 1 << 25
-PER_BYTE = 8
 
 
 class Turn(NamedTuple):
@@ -52,7 +45,7 @@ def float_session(
     graph: Graph, operators: Operators = NO_OPERATORS, fusion: Fusion = "integers"
 ) -> FloatSession:
     """The graph ready to run. Raises GraphError for an operator that nobody implements."""
-    if _is_plain(graph):
+    if is_plain(graph):
         return OrtSession(graph.to_bytes(), fusion=fusion)
     require(graph, operators)
     return MixedSession(graph, operators, fusion)
@@ -70,29 +63,8 @@ def written_session(
     return float_session(Graph.from_bytes(model), operators, fusion)
 
 
-def watching_session(
-    graph: Graph,
-    handed: Iterable[str | Made],
-    operators: Operators = NO_OPERATORS,
-    values: int = 0,
-) -> tuple[FloatSession, Blocks]:
-    """The same, whose outputs are these, and which of them it hands out in blocks of channels; how
-    many `values` they will have, over all samples, says what setting it up may cost. Raises
-    GraphError."""
-    model = handing_out(graph, handed)
-    if _is_plain(graph):
-        hasty = values >= MANY + PER_BYTE * len(model) and _is_flat(graph)
-        return hasty_session(model) if hasty else (OrtSession(model), {})
-    require(graph, operators)
-    return MixedSession(Graph.from_bytes(model), operators), {}
-
-
-def _is_plain(graph: Graph) -> bool:
+def is_plain(graph: Graph) -> bool:
     return not any(is_foreign(node) for node in graph.model.graph.all_nodes())
-
-
-def _is_flat(graph: Graph) -> bool:
-    return all(node.graph is graph.model.graph for node in graph.model.graph.all_nodes())
 
 
 class MixedSession:
@@ -125,16 +97,6 @@ class MixedSession:
         for turn in self._turns:
             values |= turn.run({name: values[name] for name in turn.reads})
         return [values[name] for name in names or self.output_names]
-
-    def writer(self, starts: Sequence[int], buffer: np.ndarray) -> Writer:
-        """As that of an OrtSession, whatever its outputs' types: they are copied."""
-
-        def write(feeds: Feeds) -> np.ndarray:
-            for start, made in zip(starts, self.run(None, feeds), strict=True):
-                buffer[start : start + made.size] = made.ravel()
-            return buffer
-
-        return write
 
     def _refuse_misfits(self, feeds: Feeds) -> None:
         given = {name: (str(array.dtype), array.shape) for name, array in feeds.items()}

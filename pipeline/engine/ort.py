@@ -16,19 +16,16 @@ What is fused (Fusion):
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from pipeline.engine.port import Port
 from pipeline.errors import GraphError
-from pipeline.graph import REORDERED, hasty, reordering
 from pipeline.graph.loops import ending, endless, too_long
 from pipeline.graph.proto import has_grids_and_branches
 from pipeline.late import when_used
@@ -36,11 +33,9 @@ from pipeline.late import when_used
 with when_used("onnxruntime"):  # who changes the method of a calibration runs nothing
     import onnxruntime
 
-Feeds = Mapping[str, np.ndarray]
+Arrays = Mapping[str, np.ndarray]
+Feeds = Arrays
 Fusion = Literal["integers", "floats", "none", "done"]
-# Runs the model and gives the buffer with all outputs, one behind the other.
-Writer = Callable[[Feeds], np.ndarray]
-Blocks = Mapping[str, int]  # how many channels of an output lie side by side, where some do
 
 # What onnxruntime raises has no common base of its own.
 _REFUSALS = (
@@ -87,32 +82,41 @@ class OrtSession:
         except _refusals() as error:
             raise _failed(error) from error
 
-    def writer(self, starts: Sequence[int], buffer: np.ndarray) -> Writer:
-        """Writes every output into `buffer`, float32, from its start on; no copies. The outputs
-        are float32 and of static shape. One thread at a time may use it; it raises GraphError."""
-        binding = self._session.io_binding()
-        own: dict[str, int] = {}  # an input that is an output too, onnxruntime does not write
-        for output, start in zip(self._session.get_outputs(), starts, strict=True):
-            if output.name in self.input_names:
-                own[output.name] = int(start)
-                continue
-            place = buffer[start:].ctypes.data
-            binding.bind_output(output.name, "cpu", 0, np.float32, output.shape, place)
+    def bound(self, made: Arrays, read: Arrays = MappingProxyType({})) -> Bound:
+        """The session that writes its outputs, but those that it was fed, into the arrays `made`,
+        and whose inputs that are among `read` are these arrays. No copies. They are of the types
+        and shapes of outputs and inputs."""
+        return Bound(self._session, made, read)
 
-        def write(feeds: Feeds) -> np.ndarray:
-            try:
-                for name, values in feeds.items():
-                    # np.ascontiguousarray would make a scalar a list of one.
-                    binding.bind_cpu_input(name, np.asarray(values, order="C"))
-                    if name in own:
-                        buffer[own[name] : own[name] + values.size] = values.ravel()
-                if len(own) < len(starts):
-                    self._session.run_with_iobinding(binding)
-            except _refusals() as error:
-                raise _failed(error) from error
-            return buffer
 
-        return write
+class Bound:
+    """A session with its arrays. One thread at a time may run it."""
+
+    def __init__(self, session: onnxruntime.InferenceSession, made: Arrays, read: Arrays) -> None:
+        self._session, self._binding = session, session.io_binding()
+        self._arrays = made, read  # held: the binding knows nothing but where they are
+        inputs = [given.name for given in session.get_inputs()]
+        self._fed = [name for name in inputs if name not in read]
+        self._written = [o.name for o in session.get_outputs() if o.name not in inputs]
+        for name in self._written:
+            self._binding.bind_output(name, "cpu", 0, *_address(made[name]))
+        for name in read:
+            self._binding.bind_input(name, "cpu", 0, *_address(read[name]))
+
+    def run(self, feeds: Feeds) -> None:
+        """Raises GraphError."""
+        try:
+            for name in self._fed:
+                # np.ascontiguousarray would make a scalar a list of one.
+                self._binding.bind_cpu_input(name, np.asarray(feeds[name], order="C"))
+            if self._written:
+                self._session.run_with_iobinding(self._binding)
+        except _refusals() as error:
+            raise _failed(error) from error
+
+
+def _address(array: np.ndarray) -> tuple[np.dtype[Any], tuple[int, ...], int]:
+    return array.dtype, array.shape, array.ctypes.data
 
 
 def _failed(error: Exception) -> GraphError:
@@ -123,35 +127,6 @@ def _failed(error: Exception) -> GraphError:
     return GraphError(f"onnxruntime cannot run the model: {error}")
 
 
-def hasty_session(model: bytes) -> tuple[OrtSession, Blocks]:
-    """A session that makes each output as soon as it can be made, and how many channels lie side by
-    side in those that it hands out in blocks (pipeline.graph.blocked). Raises GraphError.
-
-    For a model without branches and loops. onnxruntime makes the longest way through a model first
-    and turns to what else is asked for when that has long left the cache; told to write down how
-    it would run the model, it runs that in the order it finds, and gives the same bits.
-    """
-    block = _channels_of_a_block()
-    try:
-        rewritten, blocked = hasty(_rewritten(model, _options(1, "integers")), block)
-        return OrtSession(rewritten, 1, "done"), dict.fromkeys(blocked, block)
-    except GraphError:  # what it takes with fewer fusions
-        return OrtSession(model), {}
-
-
-@cache
-def _channels_of_a_block() -> int:
-    """How many onnxruntime's convolutions lay side by side on this processor, 1 where none."""
-    try:
-        session = OrtSession(reordering(), fusion="done")
-    except GraphError:
-        return 1
-    counting = np.arange(math.prod(REORDERED), dtype=np.float32).reshape(REORDERED)
-    (answer,) = session.run(None, {"x": counting})
-    begin = answer[0, :, 0, 0]
-    return int(np.count_nonzero(begin == np.arange(len(begin))))
-
-
 def optimized_by_onnxruntime(model: bytes) -> bytes:
     """The model as onnxruntime rewrites it before it runs it, as far as no layout of this machine's
     processor is in it. Raises GraphError when it will not take the model."""
@@ -160,11 +135,15 @@ def optimized_by_onnxruntime(model: bytes) -> bytes:
     options.log_severity_level = 4
     # int8 stays int8: else some processors have it shifted to uint8, and others not.
     options.add_session_config_entry("session.qdqisint8allowed", "1")
-    return _rewritten(model, options)
+    return _written_down(model, options)
 
 
-def _rewritten(model: bytes, options: onnxruntime.SessionOptions) -> bytes:
-    """As onnxruntime would run it with these options. Raises GraphError."""
+def rewritten(model: bytes) -> bytes:
+    """The model as a session would run it on this machine's processor. Raises GraphError."""
+    return _written_down(model, _options(1, "integers"))
+
+
+def _written_down(model: bytes, options: onnxruntime.SessionOptions) -> bytes:
     with TemporaryDirectory() as folder:
         file = Path(folder) / "optimized.onnx"
         options.optimized_model_filepath = str(file)

@@ -26,6 +26,9 @@ class Made:
     of: str
     attributes: Mapping[str, int | Sequence[int]] = field(default_factory=dict)
 
+    def __str__(self) -> str:
+        return self.name
+
 
 def handing_out(graph: Graph, handed: Iterable[str | Made]) -> bytes:
     """The model, whose outputs are these: tensors that it has, and new ones."""

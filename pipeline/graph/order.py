@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import heapq
+import sys
 
 import onnx
 
 from pipeline.graph.blocked import blocks_handed_out
+from pipeline.graph.segments import Groups, Segment, segments
 
 
-def hasty(model: bytes, block: int) -> tuple[bytes, frozenset[str]]:
-    """The model as onnxruntime has rewritten it, its nodes in haste; and the outputs that are
-    handed out in blocks of `block` channels, where that is more than one."""
+def hasty(
+    model: bytes, block: int, together: Groups = (), most: int = sys.maxsize
+) -> tuple[list[Segment], frozenset[str]]:
+    """The model as onnxruntime has rewritten it, its nodes in haste, in segments that hand out
+    `most` elements each (pipeline.graph.segments); and the outputs that are handed out in blocks of
+    `block` channels, where that is more than one."""
     proto = onnx.load_from_string(model)
     blocked = blocks_handed_out(proto.graph, block) if block > 1 else frozenset[str]()
     _side_paths_first(proto.graph)
-    return proto.SerializeToString(deterministic=True), blocked
+    return segments(proto, together, most), blocked
 
 
 def _side_paths_first(graph: onnx.GraphProto) -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pipeline.quant.calibration.layout import CACHED, Layout
+from pipeline.quant.calibration.layout import CACHED, Layout, room_for
 from pipeline.quant.calibration.reach import Reach, by_channel
 from pipeline.quant.calibration.views import SIDES, Piece, View
 
@@ -103,10 +103,10 @@ def pieces(layout):
     return [placed.piece for placed in layout.placed]
 
 
-@both
-def test_a_buffer_begins_with_a_line_of_the_cache(layout):
-    buffer = layout.buffer()
-    assert buffer.shape == (layout.elements,)
+@pytest.mark.parametrize("elements", [1, 17, 1 << 20])
+def test_a_buffer_begins_with_a_line_of_the_cache(elements):
+    buffer = room_for(elements)
+    assert buffer.shape == (elements,)
     assert buffer.ctypes.data % 64 == 0
 
 

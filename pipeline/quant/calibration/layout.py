@@ -128,13 +128,6 @@ class Layout:
     def elements(self) -> int:
         return sum(view.elements for view in self.views.values())
 
-    def buffer(self) -> Buffer:
-        """Room for them, from the start of a line of the cache on: what is written across two lines
-        takes longer."""
-        room = np.empty(self.elements + LINE, np.float32)
-        start = -room.ctypes.data // room.itemsize % LINE
-        return room[start : start + self.elements]
-
     @cached_property
     def blocks(self) -> list[Block]:
         found: list[list[Stretch]] = []
@@ -176,6 +169,14 @@ class Layout:
         last = {each.row: each.start for each in self.placed}
         views = self.views.values()
         return [last[row] + counted(view, enough) for row, view in enumerate(views)]
+
+
+def room_for(elements: int) -> Buffer:
+    """Room for them, from the start of a line of the cache on: what is written across two lines
+    takes longer."""
+    room = np.empty(elements + LINE, np.float32)
+    start = -room.ctypes.data // room.itemsize % LINE
+    return room[start : start + elements]
 
 
 def _parts(piece: Shape) -> int:

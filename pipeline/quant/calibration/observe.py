@@ -1,32 +1,35 @@
 """Observe: what each tensor does over all samples, in one pass and bounded memory.
 
-onnxruntime runs the float graph and writes every watched tensor into one buffer, early and in
-blocks of channels where there is much to write (engine.ort.hasty_session). Values are counted as
-they come (calibration.tally); what follows from a watched tensor is not watched
-(calibration.derived). Memory is O(tensors * bins) and one buffer per thread, and neither the order
-of the samples nor the number of threads changes a byte.
+onnxruntime runs the float graph and writes every watched tensor into a buffer, segment by segment
+where there is much to write (engine.watching): what one segment made is read, and its values
+counted (calibration.tally), before the next is written over it. What follows from a watched tensor
+is not watched (calibration.derived). Memory is O(tensors * bins) and a buffer per thread, and
+neither the order of the samples nor the number of threads changes a byte.
 
 A model whose watched tensors take more than CEILING is watched group by group, in as many passes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from pipeline.custom.operators import NO_OPERATORS, Operators
-from pipeline.engine.mixed import watching_session
 from pipeline.engine.ort import Feeds
 from pipeline.engine.parallel import shared_out, threads
+from pipeline.engine.watching import watching
 from pipeline.errors import StageError
 from pipeline.graph import Graph
 from pipeline.progress import track
 from pipeline.quant.calibration.derived import derivations, with_derived
-from pipeline.quant.calibration.layout import Layout
+from pipeline.quant.calibration.layout import Layout, room_for
 from pipeline.quant.calibration.statistics import Statistics
 from pipeline.quant.calibration.tally import Tally
-from pipeline.quant.calibration.views import View, handed_out, laid_out, view_of
+from pipeline.quant.calibration.views import View, handed_out, view_of
 from pipeline.quant.precision.placement import observed
+
+Names = Mapping[str, Sequence[str]]  # those of the pieces of a tensor, by its own
 
 CEILING = 1 << 28  # bytes of watched tensors: of one run, and so of all threads at once
 
@@ -64,13 +67,13 @@ def observe(
             raise StageError(f"`{name}` holds no value, its shape is {shape}", hint=hint)
     found = Statistics({})
     for group in _groups(views, ceiling):
-        part = _observed(graph, group, feeds, operators, first, ceiling)
-        found = Statistics(
-            {**found.tensors, **part.tensors},
-            {**found.channels, **part.channels},
-            {**found.samples, **part.samples},
-            part.numbers,
-        )
+        for part in _observed(graph, group, feeds, operators, first, ceiling):
+            found = Statistics(
+                {**found.tensors, **part.tensors},
+                {**found.channels, **part.channels},
+                {**found.samples, **part.samples},
+                part.numbers,
+            )
     return with_derived(found, derived, names) if found.numbers else found
 
 
@@ -96,18 +99,41 @@ def _observed(
     operators: Operators,
     first: int,
     ceiling: int,
-) -> Statistics:
+) -> Iterator[Statistics]:
     elements = sum(view.elements for view in views.values())
     at_once = max(1, min(threads(), ceiling // (4 * elements)))
-    handed = list(handed_out(graph, views))
-    session, blocks = watching_session(graph, handed, operators, elements * len(feeds))
-    layout = Layout(laid_out(views, handed, blocks))
-    tally = Tally(layout)
+    pieces = {name: handed_out(graph, name, view) for name, view in views.items()}
+    watched = watching(graph, [*pieces.values()], operators, elements * len(feeds))
+    names = {name: [str(piece) for piece in some] for name, some in pieces.items()}
+    layouts = [_layout(views, names, made, watched.blocks) for made in watched.segments]
+    starts = {name: at for layout in layouts for name, at in _starts(layout, names)}
+    most = max(layout.elements for layout in layouts)
+    tallies = [Tally(layout) for layout in layouts]
 
     def counting() -> Callable[[tuple[int, Feeds]], None]:
-        write, reach = session.writer(layout.starts, layout.buffer()), tally.reach()
-        return lambda numbered: tally.add(numbered[0], write(numbered[1]), reach)
+        write, shares = watched.writer(starts, room_for(most)), [tally.share() for tally in tallies]
+
+        def count(numbered: tuple[int, Feeds]) -> None:
+            number, feeds = numbered
+            for tally, share, written in zip(tallies, shares, write(feeds), strict=True):
+                tally.add(number, written, share)
+
+        return count
 
     numbered = enumerate(track(feeds, "statistics", len(feeds)), first)
     shared_out([counting() for _ in range(at_once)], numbered)
-    return tally.statistics()
+    return (tally.statistics() for tally in tallies)
+
+
+def _layout(
+    views: Mapping[str, View], names: Names, made: Collection[str], blocks: Mapping[str, int]
+) -> Layout:
+    """Of the tensors whose pieces one segment makes."""
+    own = {name: view for name, view in views.items() if names[name][-1] in made}
+    return Layout({n: replace(view, block=blocks.get(names[n][-1], 1)) for n, view in own.items()})
+
+
+def _starts(layout: Layout, names: Names) -> Iterator[tuple[str, int]]:
+    """Where each piece starts, by its name."""
+    pieces = (piece for name in layout.views for piece in names[name])
+    return zip(pieces, layout.starts, strict=True)

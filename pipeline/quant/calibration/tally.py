@@ -37,34 +37,17 @@ from pipeline.kernels.histogram import (
     scale_of,
 )
 from pipeline.quant.calibration.layout import Buffer, Layout
-from pipeline.quant.calibration.reach import Reach, by_channel, plain
+from pipeline.quant.calibration.reach import by_channel, plain
+from pipeline.quant.calibration.share import Picked, Rows, Share
 from pipeline.quant.calibration.statistics import Extremes, Statistics
 from pipeline.quant.calibration.views import ENOUGH
 
 EARLY = 16  # samples that are looked at closely: of later ones FEWER times fewer values are counted
 FEWER = 4
-HELD = 16 * ENOUGH  # values of a tensor that are counted together, while its bins are in the cache
 
 
 class NotFiniteError(StageError):
     """NaN or infinity in a tensor that is observed."""
-
-
-class Picked:
-    """The elements of a sample that are counted, and what waits of them to be counted together."""
-
-    def __init__(self, layout: Layout, enough: int) -> None:
-        found = layout.counted(enough)
-        ends = np.cumsum([len(places) for places in found]).tolist()
-        self.places = np.concatenate(found)
-        self.tensors = [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
-        # Each element counts for as many as it stands for.
-        self.weights = [
-            round(math.prod(view.shape) / len(places))
-            for view, places in zip(layout.views.values(), found, strict=True)
-        ]
-        self.room = HELD // enough  # samples that wait
-        self.held: list[Buffer] = []
 
 
 class Tally:
@@ -78,31 +61,28 @@ class Tally:
         self._counts = np.zeros((count, 2, BINS), np.int64)
         self._empty = True  # nothing is counted yet
         self._early, self._late = Picked(layout, ENOUGH), Picked(layout, ENOUGH // FEWER)
-        self._reaches: list[Reach] = []
+        self._shares: list[Share] = []
         self._samples: dict[int, Extremes] = {}
         self._new: list[Extremes] = []  # of samples that _all does not know yet
         self._all = Extremes(np.full(count, np.inf, "f"), np.full(count, -np.inf, "f"))
 
-    def reach(self) -> Reach:
-        """What one thread hands in with its samples."""
-        self._reaches.append(Reach(self._layout))
-        return self._reaches[-1]
+    def share(self) -> Share:
+        """What one thread hands in its samples with."""
+        self._shares.append(Share(self._layout, (self._early, self._late)))
+        return self._shares[-1]
 
-    def add(self, number: int, buffer: Buffer, reach: Reach) -> None:
+    def add(self, number: int, buffer: Buffer, share: Share) -> None:
         """The tensors of sample `number`. Raises StageError for NaN and infinity, at times that of
         a sample before."""
-        own = reach.add(buffer)
         picked = self._early if number < EARLY else self._late
-        values = buffer.take(picked.places)
+        if share.is_full or share.picked is not picked:
+            self._count(share)
+            share.picked = picked
+        own = share.reach.add(buffer)
+        share.hold(buffer)
         with self._lock:
             self._samples[number] = own
             self._new.append(own)
-            picked.held.append(values)
-            if len(picked.held) < picked.room:
-                return
-            held, picked.held, known = picked.held, [], self._known()
-        with self._counting:  # the other threads go on meanwhile
-            self._count(picked, held, known)
 
     def _known(self) -> Extremes:
         """The extremes of each tensor so far. Raises StageError for NaN and infinity."""
@@ -111,26 +91,29 @@ class Tally:
         self._refuse_infinite(self._all)
         return self._all
 
-    def _count(self, picked: Picked, held: list[Buffer], known: Extremes) -> None:
-        """The held values into their bins, tensor by tensor: its bins serve all samples while they
-        are in the cache. `known` are extremes of the tensors, of these samples and others."""
-        self._widen(exponents(np.maximum(-known.low, known.high)))
-        scales = scale_of(self._exponents)
-        columns = picked.tensors, picked.weights, self._counts, scales, known.low >= 0
-        for row in zip(*columns, strict=True):
-            _fill(held, *row)
+    def _count(self, share: Share) -> None:
+        """What waits there into its bins, tensor by tensor: its bins serve all samples while they
+        are in the cache."""
+        picked, held = share.picked, share.let_go()
+        with self._lock:
+            known = self._known()
+        with self._counting:  # the other threads go on meanwhile
+            self._widen(exponents(np.maximum(-known.low, known.high)))
+            scales = scale_of(self._exponents)
+            columns = picked.tensors, picked.weights, self._counts, scales, known.low >= 0
+            for own, *row in zip(*columns, strict=True):
+                _fill(held[:, own], *row)
 
     def statistics(self) -> Statistics:
         """Raises StageError for NaN and infinity."""
         numbers = sorted(self._samples)
         if not numbers:
             return Statistics({})
+        for share in self._shares:
+            self._count(share)
         known = self._known()
-        for picked in (self._early, self._late):
-            if picked.held:
-                self._count(picked, picked.held, known)
         low, high = plain(_stacked([self._samples[number] for number in numbers]))
-        parts = reduce(or_, (reach.of_parts() for reach in self._reaches if reach.used))
+        parts = reduce(or_, (s.reach.of_parts() for s in self._shares if s.reach.used))
         tensors, samples = {}, {}
         for row, (name, view) in enumerate(self._layout.views.items()):
             size = math.prod(view.shape)
@@ -160,15 +143,12 @@ class Tally:
         self._empty = False
 
 
-def _fill(
-    held: list[Buffer], own: slice, weight: int, counts: Int64, scale: np.float32, positive: bool
-) -> None:
-    """Count in `counts`, (2, BINS), what is held of one tensor, its `own` of every sample."""
-    values = np.concatenate([sample[own] for sample in held])
+def _fill(x: Rows, weight: int, counts: Int64, scale: np.float32, positive: bool) -> None:
+    """Count in `counts`, (2, BINS), the values of one tensor."""
     if positive:
-        np.add.at(counts[1], (values * scale).astype(np.intp), weight)
+        np.add.at(counts[1], (x * scale).astype(np.intp), weight)
     else:
-        np.add.at(counts.reshape(-1), codes(values, scale), weight)
+        np.add.at(counts.reshape(-1), codes(x, scale), weight)
 
 
 def _stacked(some: Sequence[Extremes]) -> Extremes:

@@ -20,10 +20,8 @@ padding is not like the rest: of their elements those of one channel out of s ar
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -144,25 +142,13 @@ def _on_edge(length: int, seen: int, step: int) -> npt.NDArray[np.bool_]:
     return (at == 0) | (at == length - 1)
 
 
-def handed_out(graph: Graph, views: Mapping[str, View]) -> Iterator[str | Made]:
-    """The pieces of the tensors of `graph`, by name, one behind the other."""
-    for name, view in views.items():
-        if len(view.pieces) == 1:
-            yield name
-            continue
-        step = _step(view.shape)
-        yield Made(graph.free_name(f"{name}.largest"), "GlobalMaxPool", name)
-        grid = {"kernel_shape": [1, 1], "strides": [step, step]}
-        yield Made(graph.free_name(f"{name}.some"), "MaxPool", name, grid)
-
-
-def laid_out(
-    views: Mapping[str, View], handed: Iterable[str | Made], blocks: Mapping[str, int]
-) -> dict[str, View]:
-    """The views of what is `handed` out, where some of that is in `blocks` of channels."""
-    names = (one if isinstance(one, str) else one.name for one in handed)
-    found = {}
-    for name, view in views.items():
-        *_, last = islice(names, len(view.pieces))  # before it, at most one value a channel
-        found[name] = replace(view, block=blocks.get(last, 1))
-    return found
+def handed_out(graph: Graph, name: str, view: View) -> list[str | Made]:
+    """The pieces of this tensor of `graph`."""
+    if len(view.pieces) == 1:
+        return [name]
+    step = _step(view.shape)
+    grid = {"kernel_shape": [1, 1], "strides": [step, step]}
+    return [
+        Made(graph.free_name(f"{name}.largest"), "GlobalMaxPool", name),
+        Made(graph.free_name(f"{name}.some"), "MaxPool", name, grid),
+    ]
