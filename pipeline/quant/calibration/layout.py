@@ -29,7 +29,7 @@ from pipeline.kernels.arrays import Int64
 from pipeline.kernels.histogram import BLOCK
 from pipeline.quant.calibration.views import ENOUGH, Piece, Shape, Side, View, counted
 
-CACHED = 8 * BLOCK  # elements of a block: 1 MB. Of fewer, calls cost more than misses of the cache
+CACHED = 32 * BLOCK  # elements of a block: 4 MB. Of fewer, calls cost more than they save
 LINE = 16  # elements of a line of the cache
 SMALL = 128  # elements of a channel, up to which its extremes wait
 # What reading takes of a value, in thousandths of a nanosecond: BEGUN to begin a stretch of pixels,

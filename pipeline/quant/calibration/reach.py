@@ -18,16 +18,18 @@ from pipeline.quant.calibration.views import SIDES, Side
 
 ZERO = np.float32(0)  # added to -0 it makes plain zero
 FURTHER: Mapping[Side, np.ufunc] = {"low": np.minimum, "high": np.maximum}
-NEAREST: Mapping[Side, float] = {"low": np.inf, "high": -np.inf}  # every number is further
 
 Found = npt.NDArray[np.float32]  # extremes of one side
 
 
 class Told(NamedTuple):
-    """What the blocks tell of one side, in a row: the extremes of a stretch each."""
+    """What the blocks tell of one side, in a row: the extremes of a stretch each. Sorted by tensor
+    they are runs, which begin at `starts`."""
 
-    rows: Int64  # of which tensors
     blocks: dict[int, slice]  # which are those of a block, by its number
+    order: Int64
+    starts: Int64
+    rows: Int64  # of which tensor each run is
     before: Found  # of each tensor, before it is looked at
 
 
@@ -37,7 +39,7 @@ class Reach:
     def __init__(self, layout: Layout) -> None:
         self._blocks = layout.blocks
         self._told = {side: _told(layout, side) for side in SIDES}
-        self._own = {side: np.empty(len(t.rows), np.float32) for side, t in self._told.items()}
+        self._own = {side: np.empty(len(t.order), np.float32) for side, t in self._told.items()}
         self._seen: dict[tuple[int, Side], Found] = {}  # by block, of what is kept
 
     @property
@@ -56,9 +58,10 @@ class Reach:
         return Extremes(*map(self._of_tensors, SIDES))
 
     def _of_tensors(self, side: Side) -> Found:
-        found = self._told[side].before.copy()
-        with np.errstate(invalid="ignore"):  # of NaN it warns, which Tally refuses
-            FURTHER[side].at(found, self._told[side].rows, self._own[side])
+        told = self._told[side]
+        found = told.before.copy()
+        if len(told.rows):
+            found[told.rows] = FURTHER[side].reduceat(self._own[side][told.order], told.starts)
         return found
 
     def _see(self, place: tuple[int, Side], each: Found) -> None:
@@ -83,9 +86,10 @@ def _told(layout: Layout, side: Side) -> Told:
     rows = np.array([row for block in telling.values() for row in block.rows], np.int64)
     ends = np.cumsum([0, *(len(block.rows) for block in telling.values())]).tolist()
     places = [slice(*ends[index : index + 2]) for index in range(len(telling))]
-    before = np.array([view.floor for view in layout.views.values()], np.float32)
-    before[rows] = NEAREST[side]
-    return Told(rows, dict(zip(telling, places, strict=True)), before)
+    order = np.argsort(rows, kind="stable")
+    tensors, starts = np.unique(rows[order], return_index=True)
+    floors = np.array([view.floor for view in layout.views.values()], np.float32)
+    return Told(dict(zip(telling, places, strict=True)), order, starts, tensors, floors)
 
 
 def _each(block: Block, values: Buffer, further: np.ufunc) -> Found:
