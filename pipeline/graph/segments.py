@@ -31,13 +31,13 @@ class Segment(NamedTuple):
 
     def to_bytes(self, types: Types) -> bytes:
         """The model, what it is fed being of these types and shapes."""
-        model = onnx.ModelProto()
-        model.CopyFrom(self.model)
+        fed = onnx.ModelProto()
         for name in self.fed:
             dtype, shape = types[name]
             kind = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-            model.graph.input.append(onnx.helper.make_tensor_value_info(name, kind, shape))
-        return model.SerializeToString(deterministic=True)
+            fed.graph.input.append(onnx.helper.make_tensor_value_info(name, kind, shape))
+        # Two messages, one behind the other, are read as what both say: no weight is copied.
+        return self.model.SerializeToString() + fed.SerializeToString()
 
 
 def segments(model: onnx.ModelProto, together: Groups, most: int) -> list[Segment]:
@@ -47,8 +47,10 @@ def segments(model: onnx.ModelProto, together: Groups, most: int) -> list[Segmen
     made = {name: at for at, node in enumerate(graph.node) for name in node.output if name}
     read = {name: at for at, node in enumerate(graph.node) for name in node.input}
     ways = {name: (at, read.get(name, at)) for name, at in made.items()}
-    ends = [0, *_cuts(graph, ways, together, most), max(1, len(graph.node))]
-    return [_segment(model, ways, span) for span in pairwise(ends)]
+    cuts = _cuts(graph, ways, together, most)
+    if not cuts:
+        return [Segment(model, (), tuple(output.name for output in graph.output), ())]
+    return [_segment(model, ways, span) for span in pairwise([0, *cuts, len(graph.node)])]
 
 
 def _cuts(
