@@ -80,20 +80,18 @@ def scale_of(exponent: npt.ArrayLike) -> npt.NDArray[np.float32]:
     return np.ldexp(np.float32(1), -np.asarray(exponent, np.int32))
 
 
-def codes(
-    x: npt.NDArray[np.float32], scale: npt.NDArray[np.float32] | np.float32
-) -> npt.NDArray[np.int32]:
+def codes(x: npt.NDArray[np.float32], scale: npt.NDArray[np.float32] | np.float32) -> Int64:
     """For each value the place of its bin in `counts`, laid out flat."""
-    y = x * scale
+    rows = x + np.float32(0)  # -0, which is no negative number, becomes 0
+    y = rows * scale
     np.abs(y, out=y)
     found = y.astype(np.int32)
-    np.add(x, np.float32(0), out=y)  # -0, which is no negative number, becomes 0
-    rows = y.view(np.int32)
-    rows >>= 31 - BIN_BITS
-    rows &= BINS
-    rows ^= BINS  # BINS where x >= 0
-    found |= rows
-    return found
+    bits = rows.view(np.int32)
+    bits >>= 31 - BIN_BITS
+    bits &= BINS
+    bits ^= BINS  # BINS where x >= 0
+    found |= bits
+    return found.astype(np.int64)  # what counts takes places as they are
 
 
 def _counts(flat: npt.NDArray[np.float32], exponent: int) -> Int64:

@@ -91,26 +91,25 @@ class Tally:
         self._refuse_infinite(self._all)
         return self._all
 
-    def _count(self, share: Share) -> None:
+    def _count(self, *shares: Share) -> None:
         """What waits there into its bins, tensor by tensor: its bins serve all samples while they
         are in the cache."""
-        picked, held = share.picked, share.let_go()
+        held = [(share.picked, share.let_go()) for share in shares]
         with self._lock:
             known = self._known()
         with self._counting:  # the other threads go on meanwhile
             self._widen(exponents(np.maximum(-known.low, known.high)))
-            scales = scale_of(self._exponents)
-            columns = picked.tensors, picked.weights, self._counts, scales, known.low >= 0
-            for own, *row in zip(*columns, strict=True):
-                _fill(held[:, own], *row)
+            columns = self._counts, scale_of(self._exponents), known.low >= 0
+            for row, bins in enumerate(zip(*columns, strict=True)):
+                for picked, x in held:
+                    _fill(x[:, picked.tensors[row]], picked.weights[row], *bins)
 
     def statistics(self) -> Statistics:
         """Raises StageError for NaN and infinity."""
         numbers = sorted(self._samples)
         if not numbers:
             return Statistics({})
-        for share in self._shares:
-            self._count(share)
+        self._count(*self._shares)
         known = self._known()
         low, high = plain(_stacked([self._samples[number] for number in numbers]))
         parts = reduce(or_, (s.reach.of_parts() for s in self._shares if s.reach.used))
