@@ -14,8 +14,10 @@ import numpy.typing as npt
 
 from pipeline.quant.calibration.layout import Buffer, Layout
 from pipeline.quant.calibration.reach import Reach
+from pipeline.quant.calibration.views import ENOUGH
 
-HELD = 1 << 22  # values that wait, unless those of one sample are more: 16 MB
+HELD = 16 * ENOUGH  # values of a tensor that are counted together, while its bins are in the cache
+ROOM = 1 << 22  # values of all tensors that wait, unless those of one sample are more: 16 MB
 
 Rows = npt.NDArray[np.float32]  # (samples, values)
 
@@ -34,7 +36,7 @@ class Picked:
             round(math.prod(view.shape) / len(places))
             for view, places in zip(layout.views.values(), found, strict=True)
         ]
-        self.samples = max(1, HELD // len(self.places))
+        self.samples = max(1, min(HELD // enough, ROOM // len(self.places)))
 
 
 class Share:
