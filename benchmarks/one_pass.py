@@ -13,42 +13,45 @@ Setting up `observe` always counts; that of the float pass, its session, does in
 `with set-up`. CPU seconds say what is computed, whatever else the machine does; wall what is waited
 for.
 
-Measured on two cores with AVX-512 and nothing else to do, 100 samples: one run of three, and on the
-clock and with set-up how far the three go:
+Measured on two cores with AVX-512 and nothing else to do, 100 samples: one run of five, and on the
+clock and with set-up how far the five go:
 
                     side by side     with set-up             in a row, with set-up
                    cpu x  wall x   cpu x  wall x             cpu x  wall x
-    mobilenet       2.19    2.27    1.82    1.93  1.89-2.07    1.82    1.91  1.18-2.01
-    squeezenet      1.34    1.33    1.28    1.27  1.27-1.33    1.06    1.07  1.07-1.33
-    resnet8         2.20    2.07    1.76    1.76  1.76-2.23    2.22    2.49  2.25-2.94
-    vww             4.03    4.01    2.37    2.55  2.34-2.55    1.72    1.74  1.74-2.86
-    yolox           3.28    3.78    2.24    2.83  2.83-3.16    1.63    2.15  1.55-2.59
-    ultraface       1.98    2.08    1.66    1.62  1.62-1.88    1.03    1.07  1.07-1.83
-    fastestdet      2.43    2.59    2.16    2.30  2.30-2.47    1.01    1.14  1.14-2.00
-    yunet           2.24    2.34    1.98    2.09  2.00-2.40    1.21    1.31  1.25-2.25
-    yolov5face      2.99    3.34    1.75    2.01  1.96-2.01    1.04    1.21  1.16-1.66
+    mobilenet       2.15    2.28    1.72    1.84  1.84-1.90    1.72    1.77  1.14-1.93
+    squeezenet      1.36    1.38    1.29    1.32  1.25-1.32    1.24    1.30   .95-1.30
+    resnet8         2.21    1.94    1.75    1.69  1.49-1.86    2.86    2.81  1.96-2.91
+    vww             3.55    3.84    2.20    2.09  2.09-2.76    2.69    2.64  1.62-2.69
+    yolox           2.53    3.24    1.71    2.29  2.25-2.43    1.52    2.01  1.24-2.01
+    ultraface       2.04    2.13    1.77    1.82  1.69-1.86    1.69    1.72  1.07-1.75
+    fastestdet      2.14    2.32    1.86    2.03  1.78-2.16    1.53    1.75   .93-1.78
+    yunet           2.21    2.19    1.94    1.98  1.86-2.05    1.79    1.97  1.24-1.97
+    yolov5face      2.81    3.49    1.62    2.07  1.98-2.11    1.34    1.70  1.10-1.70
 
 A script's two threads, which wait for one another at every node, now and then take turns of their
 own there: its column says least. On two cores with AVX2 alone, where a float pass takes twice as
-long, code before (a fifth more for what ends in ReLUs) took 2.42 or less of side by side with
-set-up for all nine. To have every tensor handed out as an array, and do nothing with it, takes 5.4
-of side by side for yolox on these cores, with its least and largest value 8.2, and with NumPy's
-histogram 56; for vww 1.4, 1.7 and 18.
+long, code before, which was slower, took 2.42 or less of side by side with set-up for all nine. To
+have every tensor handed out as an array, and do nothing with it, takes 5.4 of side by side for
+yolox on these cores, with its least and largest value 8.2, and with NumPy's histogram 56; for vww
+1.4, 1.7 and 18.
 
-What is left of yolox is memory: a sample is 9 MB of signed answers of convolutions, written once
-and read for the least and the largest of each channel, in .54 ms where they lie in the cache, .9
-behind the convolutions, and 1.2 with another sample beside it; a float pass, whose answers never
-leave the cache, takes 1.5, on each of two threads as on one. Where the set-up of the floor is left
-out, small models show their own: yolov5face's session takes about as long to open as a float pass
-of 100 samples, and vww's float passes take 12 ms of CPU.
+What is left of small models is set-up and counting: of the 25 ms of vww 5 open the session, which
+takes 4 of a float pass, and 6 count what waits at the end, under Python's lock, while its 100 float
+passes take 6 on two threads. Of the 240 ms of yolox 35 open sessions, 25 count at the end and 23
+find what follows from its tensors, all on one thread. Where the set-up of the floor is left out,
+small models show their own: yolov5face's session takes about as long to open as a float pass of
+100 samples.
 
-Tried, and slower: a thread of its own for NumPy behind two that run onnxruntime (1.2 times as long:
-answers change cores), samples of small models read four and eight at a time (1.1 to 1.25), and a
-lock that keeps all but one thread from NumPy (as long).
+Tried, and slower or no faster: a thread of its own for NumPy behind two that run onnxruntime (1.2
+times as long: answers change cores), samples of small models read four and eight at a time (1.1 to
+1.25), a lock that keeps all but one thread from NumPy, two threads that count at the end, and
+segments of 1 and 2 MB instead of 4 (each has its own costs; of 8 and more, two samples at once
+leave the cache before they are read: yunet takes 1.2 times as long in one piece).
 
-NumPy counts a value in 2.6 ns, a loop that numba compiled in 1. But to import numba and to load
-that loop, compiled before, takes .24 s here (.6 on slower cores): as much as 150 million values
-save, eight times those that are counted of 100 samples of yolox, and thirty times those of vww.
+NumPy counts a value in 2.1 to 2.6 ns, a loop that numba compiled in 1. But to import numba and to
+load that loop, compiled before, takes .24 s here (.6 on slower cores): as much as 150 million
+values save, eight times those that are counted of 100 samples of yolox, and thirty times those of
+vww.
 """
 
 from __future__ import annotations
