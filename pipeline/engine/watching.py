@@ -143,7 +143,8 @@ def _writing(segments: Sequence[Opened], starts: Mapping[str, int], buffer: np.n
         written = {name: _part(buffer, starts[name], ports[name]) for name in handed}
         read = {name: carried[name] for name in fed}
         for name in on:
-            carried[name] = np.empty(*reversed(_type(ports[name])))
+            dtype, sizes = _type(ports[name])
+            carried[name] = np.empty(sizes, dtype)
         bound = session.bound(carried | written, read)
         given = {name: written[name] for name in handed if name in session.input_names}
         copied = [(carried[name], written[name]) for name in on if name in written]
