@@ -3,6 +3,7 @@
 import hashlib
 import platform
 from functools import reduce
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from pipeline.engine.ort import OrtSession
 from pipeline.errors import CacheError, StageError
 from pipeline.graph import parse_text
 from pipeline.kernels.histogram import histogram
+from pipeline.quant.calibration import share
 from pipeline.quant.calibration.observe import observe
 from pipeline.quant.calibration.statistics import Statistics, merged_statistics
 from pipeline.quant.precision.placement import observed
@@ -69,6 +71,29 @@ def test_neither_order_nor_threads_nor_batches_change_a_byte(feeds, tmp_path, mo
     batched = parse_text(f"a (float[3,2,4,4] x) => (float[] y) {BODY}")
     batches = [{"x": np.concatenate([f["x"] for f in feeds[i::3]])} for i in range(3)]
     assert counts(observe(batched, batches)) == counts(observe(GRAPH, feeds[::-1]))
+
+
+def many(feeds):
+    """More than are looked at closely."""
+    return [{"x": feed["x"] * np.float32(1 + i)} for i in range(3) for feed in feeds]
+
+
+@pytest.mark.parametrize("cuts", [[0, 16, 27], [0, 5, 20, 27], [0, 26, 27]])
+def test_a_shard_may_begin_behind_what_is_looked_at_closely(feeds, cuts, tmp_path):
+    feeds, path = many(feeds), tmp_path / "s.npz"
+    expected = saved(observe(GRAPH, feeds), path)
+    parts = [observe(GRAPH, feeds[a:b], first=a) for a, b in pairwise(cuts)]
+    assert saved(reduce(merged_statistics, parts), path) == expected
+
+
+@pytest.mark.parametrize("threads", [1, 3, 27])
+@pytest.mark.parametrize("held", [1, 1 << 13, 1 << 60])
+def test_how_many_values_wait_changes_no_byte(feeds, threads, held, tmp_path, monkeypatch):
+    feeds, path = many(feeds), tmp_path / "s.npz"
+    expected = saved(observe(GRAPH, feeds), path)
+    monkeypatch.setattr(share, "HELD", held)
+    monkeypatch.setenv("NPUMAKE_THREADS", str(threads))
+    assert saved(observe(GRAPH, feeds), path) == expected
 
 
 def test_saving_and_loading_changes_nothing(feeds, tmp_path):

@@ -1,14 +1,20 @@
 """Reach: extremes of every channel and every tensor, whichever thread has seen which sample."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 
-from pipeline.quant.calibration.layout import CACHED, Layout, room_for
+from pipeline.quant.calibration import layout as module
+from pipeline.quant.calibration.layout import Layout, room_for
 from pipeline.quant.calibration.reach import Reach, by_channel
 from pipeline.quant.calibration.views import SIDES, Piece, View
 
+CACHED = 1 << 18  # elements of a block here, so that small tensors are in several
+
 SHAPES = [
     (1, 8, 40, 30),  # large channels
+    (1, 6, 32, 32),
     (2, 5, 3, 3),  # small ones, of two images
     (1, 3, 600, 500),  # channels of more than a block
     (1, 40, 96, 96),  # in more than one block together
@@ -21,7 +27,7 @@ SHAPES = [
     (1, 8, 3, 5),  # small ones
     (1, 16, 300, 200),  # of more than a block together
 ]
-BLOCKS = [1] * 8 + [8] * 4  # how many channels lie side by side
+BLOCKS = [1] * 9 + [8] * 4  # how many channels lie side by side
 FLOOR = -9  # what no number fed here is below
 LARGEST = (1, 8, 1, 1)  # of the first tensor, as onnxruntime pools it
 
@@ -41,6 +47,13 @@ def layout(clamped):
 
 LAYOUTS = [layout(False), layout(True)]
 both = pytest.mark.parametrize("layout", LAYOUTS, ids=["both sides", "clamped"])
+
+
+@pytest.fixture(autouse=True, scope="module")
+def small_blocks():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "CACHED", CACHED)
+        yield
 
 
 def filled(layout, count=3):
@@ -90,6 +103,17 @@ def test_every_element_is_in_one_block(layout):
         assert sum(one.size * one.depth for one in block.kept) == block.span.stop - block.span.start
     assert (read == 1).all()
     assert {block.way.kind for block in layout.blocks} == {"small", "large", "side by side"}
+
+
+@both
+def test_tensors_of_every_kind_are_in_several_blocks_and_blocks_of_several_tensors(layout):
+    kinds = {"small", "large", "side by side"}
+    sizes = [(block.way.kind, block.span.stop - block.span.start) for block in layout.blocks]
+    # Channels of more than a block are one.
+    assert {kind for kind, size in sizes if size > CACHED} == {"large", "side by side"}
+    met = Counter((block.way.kind, row) for block in layout.blocks for row in block.rows)
+    assert {kind for (kind, _), blocks in met.items() if blocks > 1} == kinds
+    assert {block.way.kind for block in layout.blocks if len(block.rows) > 1} == kinds
 
 
 @both

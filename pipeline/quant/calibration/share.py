@@ -49,6 +49,10 @@ class Share:
         self._held = 0
 
     @property
+    def is_empty(self) -> bool:
+        return not self._held
+
+    @property
     def is_full(self) -> bool:
         return self._held == self.picked.samples
 

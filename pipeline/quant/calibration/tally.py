@@ -94,7 +94,9 @@ class Tally:
     def _count(self, *shares: Share) -> None:
         """What waits there into its bins, tensor by tensor: its bins serve all samples while they
         are in the cache."""
-        held = [(share.picked, share.let_go()) for share in shares]
+        held = [(share.picked, share.let_go()) for share in shares if not share.is_empty]
+        if not held:  # before the first sample nothing is known
+            return
         with self._lock:
             known = self._known()
         with self._counting:  # the other threads go on meanwhile
