@@ -25,11 +25,11 @@ from pipeline.graph import (
     REORDERED,
     Graph,
     Made,
-    Segment,
     handing_out,
     hasty,
     reordering,
 )
+from pipeline.graph.segments import Segment, Type
 
 # To run in haste gains up to a nanosecond a value. It costs milliseconds and, where the weights
 # are written and read, four nanoseconds a byte.
@@ -114,7 +114,7 @@ def _in_haste(model: bytes, together: Sequence[Sequence[str]]) -> Watching:
 
 def _opened(segments: Iterable[Segment]) -> list[Opened]:
     """Raises GraphError, also where a segment hands on what has no static shape."""
-    types: dict[str, tuple[np.dtype[np.generic], Sequence[int]]] = {}
+    types: dict[str, Type] = {}
     found = []
     for segment in segments:
         session = OrtSession(segment.to_bytes(types), fusion="done")
@@ -125,7 +125,7 @@ def _opened(segments: Iterable[Segment]) -> list[Opened]:
     return found
 
 
-def _type(port: Port) -> tuple[np.dtype[np.generic], Sequence[int]]:
+def _type(port: Port) -> Type:
     sizes = [size for size in port.shape if isinstance(size, int)]
     if len(sizes) < len(port.shape):
         raise GraphError(f"`{port.name}` has no static shape")

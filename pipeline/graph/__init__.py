@@ -42,7 +42,6 @@ from pipeline.graph.outside import Beside, files_beside
 from pipeline.graph.parse import parse, parse_text
 from pipeline.graph.part import complete, declare, derived, inside, part, reads
 from pipeline.graph.renumber import renumber
-from pipeline.graph.segments import Segment
 from pipeline.graph.single import in_single
 from pipeline.graph.upgrade import upgraded
 from pipeline.graph.written import Piece, Written, needed
@@ -55,7 +54,6 @@ __all__ = [
     "Made",
     "Node",
     "Piece",
-    "Segment",
     "Tensor",
     "Value",
     "Written",

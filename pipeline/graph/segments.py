@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 
 Groups = Sequence[Sequence[str]]
-Types = Mapping[str, tuple[np.dtype[np.generic], Sequence[int]]]  # dtype and shape, by name
+Type = tuple[np.dtype[np.generic], Sequence[int]]  # and shape
 Span = tuple[int, int]  # numbers of nodes: of the one that makes a tensor, of its last reader
 
 
@@ -29,12 +29,12 @@ class Segment(NamedTuple):
     handed: tuple[str, ...]
     carried: tuple[str, ...]
 
-    def to_bytes(self, types: Types) -> bytes:
-        """The model, what it is fed being of these types and shapes."""
+    def to_bytes(self, types: Mapping[str, Type]) -> bytes:
+        """The model, what it is fed being of these types."""
         fed = onnx.ModelProto()
         for name in self.fed:
             dtype, shape = types[name]
-            kind = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+            kind = onnx.helper.np_dtype_to_tensor_dtype(dtype)
             fed.graph.input.append(onnx.helper.make_tensor_value_info(name, kind, shape))
         # Two messages, one behind the other, are read as what both say: no weight is copied.
         return self.model.SerializeToString() + fed.SerializeToString()

@@ -108,7 +108,7 @@ def _observed(
     layouts = [_layout(views, names, made, watched.blocks) for made in watched.segments]
     starts = {name: at for layout in layouts for name, at in _starts(layout, names)}
     most = max(layout.elements for layout in layouts)
-    tallies = [Tally(layout) for layout in layouts]
+    tallies = [Tally(layout, at_once) for layout in layouts]
 
     def counting() -> Callable[[tuple[int, Feeds]], None]:
         write, shares = watched.writer(starts, room_for(most)), [tally.share() for tally in tallies]

@@ -16,17 +16,18 @@ from pipeline.quant.calibration.layout import Buffer, Layout
 from pipeline.quant.calibration.reach import Reach
 from pipeline.quant.calibration.views import ENOUGH
 
-HELD = 16 * ENOUGH  # values of a tensor that are counted together, while its bins are in the cache
-ROOM = 1 << 22  # values of all tensors that wait, unless those of one sample are more: 16 MB
+# Values that wait in all threads, unless those of a sample in each are more.
+HELD = 32 * ENOUGH  # of a tensor: twice as much memory as its bins
+ROOM = 1 << 23  # of all tensors of a layout: 32 MB
 
 Rows = npt.NDArray[np.float32]  # (samples, values)
 
 
 class Picked:
     """The elements of a sample that are counted, `enough` of each tensor or somewhat more, and of
-    how many samples they are counted together."""
+    how many samples each of so many threads counts them together."""
 
-    def __init__(self, layout: Layout, enough: int) -> None:
+    def __init__(self, layout: Layout, enough: int, threads: int) -> None:
         found = layout.counted(enough)
         ends = np.cumsum([len(places) for places in found]).tolist()
         self.places = np.concatenate(found)
@@ -36,7 +37,7 @@ class Picked:
             round(math.prod(view.shape) / len(places))
             for view, places in zip(layout.views.values(), found, strict=True)
         ]
-        self.samples = max(1, min(HELD // enough, ROOM // len(self.places)))
+        self.samples = max(1, min(HELD // enough, ROOM // len(self.places)) // threads)
 
 
 class Share:

@@ -51,16 +51,17 @@ class NotFiniteError(StageError):
 
 
 class Tally:
-    """Filled sample by sample, from several threads at once; the order decides nothing."""
+    """Filled sample by sample, from so many threads at once; the order decides nothing."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: Layout, at_once: int) -> None:
         self._layout = layout
         count = len(layout.views)
         self._lock, self._counting = threading.Lock(), threading.Lock()
         self._exponents = np.full(count, FINEST, np.int32)
         self._counts = np.zeros((count, 2, BINS), np.int64)
         self._empty = True  # nothing is counted yet
-        self._early, self._late = Picked(layout, ENOUGH), Picked(layout, ENOUGH // FEWER)
+        self._early = Picked(layout, ENOUGH, at_once)
+        self._late = Picked(layout, ENOUGH // FEWER, at_once)
         self._shares: list[Share] = []
         self._samples: dict[int, Extremes] = {}
         self._new: list[Extremes] = []  # of samples that _all does not know yet
