@@ -107,8 +107,8 @@ def _inputs(held: Held, graph: Graph) -> Sequence[Fed]:
             raise GraphError(f"input `{value.name}` does not tell its shape", held.model.path, hint)
         if dtype(value) == "object":
             raise GraphError(f"input `{value.name}` holds strings, not numbers", held.model.path)
-        if 0 in value.shape:
-            raise GraphError(f"input `{value.name}` has a size of 0", held.model.path)
+        if sizes := [d for d in value.shape if isinstance(d, int) and d < 1]:
+            raise GraphError(f"input `{value.name}` has a size of {sizes[0]}", held.model.path)
         dims[str(value.name)] = tuple(d if isinstance(d, int) else d.value for d in value.shape)
     shapes = _fitting(held, dims)
     return [

@@ -19,7 +19,13 @@ from pipeline.graph.graph import Graph
 from pipeline.graph.match import array
 from pipeline.graph.origin import originate
 from pipeline.graph.outside import Beside, bring_inside
-from pipeline.graph.proto import at_one_opset, densify, nodes, refuse_endless_calls
+from pipeline.graph.proto import (
+    at_one_opset,
+    densify,
+    nodes,
+    open_unknown_sizes,
+    refuse_endless_calls,
+)
 
 ONNX_DOMAINS = ("", "ai.onnx")  # two spellings of one
 
@@ -58,6 +64,7 @@ def _checked(proto: onnx.ModelProto, beside: Sequence[Beside]) -> Graph:
     """Raises GraphError, and what onnx, onnx-ir and NumPy raise for what is none."""
     bring_inside(proto, beside)
     densify(proto)
+    open_unknown_sizes(proto)
     refuse_endless_calls(proto)
     at_one_opset(proto)
     _import_domains(proto)

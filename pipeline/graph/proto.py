@@ -68,6 +68,15 @@ def densify(proto: onnx.ModelProto) -> None:
                 held.CopyFrom(onnx.helper.make_attribute("value", dense))
 
 
+def open_unknown_sizes(proto: onnx.ModelProto) -> None:
+    """A size of -1, as some exporters write one that is not known, becomes open, in place."""
+    for graph in graphs(proto):
+        for value in (*graph.input, *graph.output, *graph.value_info):
+            for dim in value.type.tensor_type.shape.dim:
+                if dim.dim_value == -1:
+                    dim.ClearField("dim_value")
+
+
 def refuse_endless_calls(proto: onnx.ModelProto) -> None:
     """Raises GraphError for functions that call each other in a circle, or that would be written
     out into more than MAX_INLINED nodes: each may call the one before it twice."""

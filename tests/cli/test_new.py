@@ -223,3 +223,21 @@ def test_what_holds_no_number_is_fed_none(
     assert new(tmp_path / "net", model, "rdk-x5") == 3
     assert what in capsys.readouterr().err
     assert not (tmp_path / "net").exists()
+
+
+@pytest.mark.parametrize("size", [-1, -4])
+def test_a_size_of_minus_one_is_open_any_other_below_zero_is_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], size: int
+) -> None:
+    text = '<ir_version: 8, opset_import: ["" : 17]> g (float[N,3] x) => (float[N,3] y)'
+    model = onnx.parser.parse_model(f"{text} {{ y = Relu(x) }}")
+    for value in (*model.graph.input, *model.graph.output):
+        value.type.tensor_type.shape.dim[0].dim_value = size
+    onnx.save(model, tmp_path / "m.onnx")
+    code = new(tmp_path / "net", tmp_path / "m.onnx", "rdk-x5")
+    if size == -1:
+        assert code == 0
+        assert "    shape: [1, 3]\n" in (tmp_path / "net" / "project.yaml").read_text()
+    else:
+        assert code == 3
+        assert "input `x` has a size of -4" in capsys.readouterr().err

@@ -7,7 +7,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from pipeline.errors import GraphError
-from pipeline.graph import array, attribute, parse, parse_text, upgraded
+from pipeline.graph import array, attribute, open_dimensions, parse, parse_text, upgraded
 
 TEXT = """<ir_version: 8, opset_import: ["" : 10]>
 agraph (float[1,2,8,8] x) => (float[1,2] y)
@@ -41,6 +41,14 @@ def test_a_good_model_is_read():
     assert [node.op_type for node in parse(proto().SerializeToString(), "m.onnx").nodes()] == [
         "Conv", "BatchNormalization", "Resize", "GlobalAveragePool", "Flatten", "MatMul", "Softmax",
     ]  # fmt: skip
+
+
+def test_a_size_of_minus_one_is_one_that_is_not_known():
+    made = model("(float[N,2,8,M] x) => (float[N,2,8,M] y) { y = Relu(x) }")
+    for value in (*made.graph.input, *made.graph.output):
+        value.type.tensor_type.shape.dim[0].dim_value = -1
+    (x,) = parse(made.SerializeToString(), "m.onnx").inputs
+    assert open_dimensions(x) == "[?, 2, 8, M]"
 
 
 @pytest.mark.parametrize(
