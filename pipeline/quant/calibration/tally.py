@@ -147,10 +147,11 @@ class Tally:
 
 def _fill(x: Rows, weight: int, counts: Int64, scale: np.float32, positive: bool) -> None:
     """Count in `counts`, (2, BINS), the values of one tensor."""
-    if positive:
-        np.add.at(counts[1], (x * scale).astype(np.intp), weight)
-    else:
-        np.add.at(counts.reshape(-1), codes(x, scale), weight)
+    bins = counts[1] if positive else counts.reshape(-1)
+    places = (x * scale).astype(np.intp) if positive else codes(x, scale)
+    found = np.bincount(places.ravel())
+    found *= weight
+    bins[: len(found)] += found
 
 
 def _stacked(some: Sequence[Extremes]) -> Extremes:
