@@ -29,11 +29,23 @@ clock and with set-up how far the five go:
     yolov5face      2.81    3.49    1.62    2.07  1.98-2.11    1.34    1.70  1.10-1.70
 
 A script's two threads, which wait for one another at every node, now and then take turns of their
-own there: its column says least. On two cores with AVX2 alone, where a float pass takes twice as
-long, code before, which was slower, took 2.42 or less of side by side with set-up for all nine. To
-have every tensor handed out as an array, and do nothing with it, takes 5.4 of side by side for
-yolox on these cores, with its least and largest value 8.2, and with NumPy's histogram 56; for vww
-1.4, 1.7 and 18.
+own there: its column says least. To have every tensor handed out as an array, and do nothing with
+it, takes 5.4 of side by side for yolox on these cores, with its least and largest value 8.2, and
+with NumPy's histogram 56; for vww 1.4, 1.7 and 18.
+
+On two cores with AVX2 alone, where a float pass takes two to four times as long, four runs, wall
+with set-up: one of them and how far the four go.
+
+                 side by side          in a row
+    mobilenet   1.91  1.74-2.01    1.74  1.65-1.81
+    squeezenet  1.37  1.25-1.38    1.23  1.06-1.26
+    resnet8     1.93  1.93-2.38    1.98  1.98-2.42
+    vww         2.08  2.08-2.23    1.98  1.88-1.98
+    yolox       2.56  2.14-2.56    1.80  1.31-1.80
+    ultraface   1.75  1.73-1.88    1.60  1.40-1.64
+    fastestdet  1.88  1.69-2.00    1.50  1.31-1.50
+    yunet       1.97  1.90-2.09    1.73  1.48-1.86
+    yolov5face  1.89  1.88-2.12    1.55  1.52-1.79
 
 What is left of small models is set-up and counting: of the 25 ms of vww 5 open the session, which
 takes 4 of a float pass, and 6 count what waits at the end, under Python's lock, while its 100 float
@@ -48,10 +60,10 @@ times as long: answers change cores), samples of small models read four and eigh
 segments of 1 and 2 MB instead of 4 (each has its own costs; of 8 and more, two samples at once
 leave the cache before they are read: yunet takes 1.2 times as long in one piece).
 
-NumPy counts a value in 2.1 to 2.6 ns, a loop that numba compiled in 1. But to import numba and to
-load that loop, compiled before, takes .24 s here (.6 on slower cores): as much as 150 million
-values save, eight times those that are counted of 100 samples of yolox, and thirty times those of
-vww.
+NumPy counts a value in 2.1 to 2.6 ns (4 to 5 with AVX2), a loop that numba compiled in 1. But to
+import numba and to load that loop, compiled before, takes .24 s here (.6 on slower cores): as much
+as 150 million values save, eight times those that are counted of 100 samples of yolox, and thirty
+times those of vww.
 """
 
 from __future__ import annotations
