@@ -1,0 +1,194 @@
+"""Verdicts: what a target makes of a case, once its file was built, run and compared.
+
+    int8, int16     the operator computes in integers
+    partly float    some of its nodes do
+    float           none does: it is the CPU's, or float in the file
+    refused: why    one error, which names a node of the case and has a hint
+    WRONG: figures  anything else
+
+A file must give the shape and type of the model, finite numbers, and
+
+    |file - float|   <= SLACK * D + CODES * s       D: what one code at every tensor does (Noise)
+    cosine           >= COSINE
+    |file - engine|  <= what the target states, in codes s of the output
+
+where s is the scale of the output, 0 for one in float.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import onnx
+from operators.builds import Built, Model, Width, hybrid, laid
+
+from pipeline.bundle.archive import Bundle
+from pipeline.compilers.onnx_file import onnx_file
+from pipeline.engine.exact import ExactSession
+from pipeline.engine.ort import OrtSession
+from pipeline.engine.subgraphs import joined
+from pipeline.errors import PipelineError
+from pipeline.kernels.measure import agreement
+from pipeline.runtime.litert import LiteRtSession
+from pipeline.targets.reader import read_target
+from pipeline.targets.target import Target
+
+SLACK, CODES, COSINE = 1.25, 2.0, 0.99
+FLOAT = 1e-4  # of the largest value: what the order of float32 sums may change
+DRAWS = 8
+REFUSED, WRONG = "refused", "WRONG"
+NHWC_TARGETS = ("tflite", "vela", "iree")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A target at a width. `codes`: how far its file may be from the integer engine."""
+
+    name: str
+    target: Callable[[], Target]
+    width: Width = "int8"
+    codes: float = 0.0
+
+
+COLUMNS: Mapping[str, Column] = {
+    column.name: column
+    for column in (
+        *(
+            Column(f"hybrid {rounding}", lambda rounding=rounding: hybrid(rounding))
+            for rounding in ("half_even", "half_up", "half_away", "twice")
+        ),
+        Column("hybrid int16", lambda: hybrid("half_away"), "int16"),
+        Column("tflite", lambda: read_target("tflite")),
+        Column("tflite int16", lambda: read_target("tflite"), "int16"),
+        Column("ethos-u55-128", lambda: read_target("ethos-u55-128")),
+        Column("ethos-u55-128 int16", lambda: read_target("ethos-u55-128"), "int16"),
+        Column("iree-cpu", lambda: read_target("iree-cpu"), codes=1.0),
+        Column("onnx", lambda: read_target("onnx"), codes=1.0),
+        Column("openvino-cpu", lambda: read_target("openvino-cpu"), codes=1.0),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What held one column to float and to the engine."""
+
+    model: Model
+    built: Built
+    column: Column
+
+    @cached_property
+    def draws(self) -> list[np.ndarray]:
+        count = DRAWS if self.model.meant.dtype.kind == "f" else 4 * DRAWS
+        return self.model.noisy(self.built, count)
+
+    @cached_property
+    def allowed(self) -> float:
+        """D, the largest that one code at every tensor does to the output."""
+        meant = self.model.meant
+        return max(float(np.abs(np.subtract(draw, meant)).max(initial=0)) for draw in self.draws)
+
+    def wrong(self, found: np.ndarray) -> str | None:
+        """Why the output of a file is not right; None where it is."""
+        meant = self.model.meant
+        if found.shape != meant.shape:
+            return f"shape {list(found.shape)}, not {list(meant.shape)}"
+        if found.dtype.kind != meant.dtype.kind:
+            return f"type {found.dtype}, not {meant.dtype}"
+        if meant.dtype.kind != "f":
+            known = np.any([found == each for each in (meant, *self.draws)], axis=0)
+            return None if known.all() else f"{(~known).sum()} of {known.size} places are others"
+        if not np.isfinite(found).all():
+            return "not finite"
+        return self._far_from_float(found) or self._far_from_engine(found)
+
+    def _far_from_float(self, found: np.ndarray) -> str | None:
+        meant = self.model.meant
+        off = float(np.abs(np.subtract(found, meant)).max(initial=0))
+        step = self.built.scale or 0.0
+        bound = SLACK * self.allowed + CODES * step + FLOAT * float(np.abs(meant).max(initial=0))
+        cosine = agreement(meant, found).cosine
+        if off > bound or cosine < COSINE:
+            return f"cosine {cosine:.4f}, off by {off:.4g} where {bound:.4g} is allowed"
+        return None
+
+    def _far_from_engine(self, found: np.ndarray) -> str | None:
+        (engine,) = self.built.engine(self.model.feeds[0])
+        off = float(np.abs(np.subtract(found, engine)).max(initial=0))
+        step, codes = self.built.scale or 0.0, self.column.codes
+        rest = FLOAT * float(np.abs(engine).max(initial=0)) if not step else 0.01 * step
+        bound = codes * max(step, 2 * self.allowed) + rest
+        if off > bound:
+            unit = f"{off / step:.1f} codes" if step else f"{off:.4g}"
+            return f"{unit} beside the integer engine, off by {off:.4g} of {bound:.4g}"
+        return None
+
+
+def placement(built: Built) -> str:
+    """Where the program computes the operator, and in which type at the narrowest."""
+    on_cpu = [step.op == "onnx" for step in built.steps()]
+    if all(on_cpu) and on_cpu:
+        return "float"
+    if any(on_cpu):
+        return "partly float"
+    types = {built.program.tensors[name].dtype for step in built.steps() for name in step.outputs}
+    return "int16" if "int16" in types and "int8" not in types else "int8"
+
+
+def refusal(error: PipelineError, built: Built | None, model: Model) -> str:
+    """WRONG for one that names no node of the case or has no hint."""
+    nodes = model.case.proto().graph.node
+    names = {name for node in nodes for name in (node.name, *node.output) if name}
+    what = " ".join(error.what.split())
+    named = any(f"`{name}`" in error.what for name in names) or model.case.operator in error.what
+    if not named:
+        return f"{WRONG}: the error names no node: {what[:160]}"
+    if not error.hint:
+        return f"{WRONG}: the error has no hint: {what[:160]}"
+    return f"{REFUSED}: {what[:160]}"
+
+
+def run_hybrid(built: Built, model: Model) -> np.ndarray:
+    bundle = Bundle(built.target.name, joined(built.program), {})
+    program = Bundle.from_bytes(bundle.to_bytes()).program
+    (found,) = ExactSession(program, at_once=1).run(None, model.feeds[0])
+    return found
+
+
+def run_tflite(built: Built, model: Model) -> np.ndarray:
+    session = LiteRtSession(built.tflite, "model.tflite")
+    (found,) = session.run(None, as_fed(session, model))
+    return as_meant(found, model)
+
+
+def run_onnx(built: Built, model: Model) -> np.ndarray:
+    (found,) = OrtSession(onnx_file(built.graph, "onnx")).run(None, model.feeds[0])
+    return found
+
+
+def as_fed(session, model: Model, prefix: str = "") -> dict[str, np.ndarray]:
+    """The feeds as the file lays them, by their names behind the `prefix`."""
+    sizes = {port.name: port.shape for port in session.inputs if port.name.startswith(prefix)}
+    given = {name: model.feeds[0][name.removeprefix(prefix)] for name in sizes}
+    return {name: laid(x, sizes[name]) for name, x in given.items()}
+
+
+def as_meant(found: np.ndarray, model: Model) -> np.ndarray:
+    """What a file gives NHWC as NCHW."""
+    shape = model.meant.shape
+    if found.shape == shape or found.ndim != 4:
+        return found
+    turned = np.moveaxis(found, -1, 1)
+    return turned if turned.shape == shape else found
+
+
+def in_float(data: bytes, built: Built) -> bool:
+    """Whether the file still has one of the operator's nodes on float32."""
+    graph = onnx.shape_inference.infer_shapes(onnx.load_from_string(data)).graph
+    values = (*graph.value_info, *graph.input, *graph.output)
+    floats = {v.name for v in values if v.type.tensor_type.elem_type == onnx.TensorProto.FLOAT}
+    own = {node.op_type for node in built.nodes()}
+    return any(node.op_type in own and not floats.isdisjoint(node.input) for node in graph.node)
