@@ -105,3 +105,18 @@ def swept(
     finally:
         for child in free:
             child.close()
+
+
+def main() -> None:
+    """The whole table into VERDICTS, and the page from it."""
+    from operators import page, verdicts
+    from operators.cases import CASES
+    from operators.truth import COLUMNS
+
+    os.environ.setdefault("NPUMAKE_OPENVINO_PYTHON", sys.executable)
+    verdicts.save(swept(list(CASES), list(COLUMNS)))
+    page.FILE.write_text(page.page(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
