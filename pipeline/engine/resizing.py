@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import get_args
 
-import numpy as np
-
 from pipeline.engine.site import Site, Step, constant_parameters, factor
 from pipeline.graph import Node, array, attribute, shape
 from pipeline.kernels import resize
