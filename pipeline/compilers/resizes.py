@@ -17,6 +17,7 @@ import numpy as np
 from pipeline.bundle.program import Instruction
 from pipeline.compilers.clamps import refused, regrid
 from pipeline.compilers.draft import NHWC, Draft
+from pipeline.engine import resizing
 from pipeline.graph import Node, array, attribute
 from pipeline.kernels import resize
 
@@ -45,7 +46,7 @@ def resized(draft: Draft, step: Instruction) -> None:
         raise refused(step, f"it has {odd[0]}")
     linear = mode == "linear"
     coordinates = attribute(node, "coordinate_transformation_mode", "half_pixel")
-    flags = LINEAR.get(coordinates) if linear else _nearest(node, coordinates, before, after)
+    flags = LINEAR.get(coordinates) if linear else _nearest(node, before, after)
     in_float = draft.grid(name).scale is None
     elsewhere = linear and in_float and _is_elsewhere(node, coordinates, before, after)
     if flags is None or elsewhere:
@@ -85,14 +86,23 @@ def _is_elsewhere(
 
 
 def _nearest(
-    node: Node, coordinates: resize.Coordinates, before: tuple[int, ...], after: tuple[int, ...]
+    node: Node, before: tuple[int, ...], after: tuple[int, ...]
 ) -> tuple[bool, bool] | None:
+    if not resizing.is_known(node):
+        return None
     rule = attribute(node, "nearest_mode", "round_prefer_floor")
-    sizes = list(zip(before[2:], after[2:], strict=True))
-    spread = zip(sizes, _scales(node, before, after), strict=True)
-    wanted = [resize.nearest_indices(n, m, k, coordinates, rule).tolist() for (n, m), k in spread]
+    mode, scales = resizing.coordinates(node), resizing.changed(node)
+    sizes = list(zip(before, after, strict=True))
+    wanted = {
+        axis: resize.nearest_indices(*sizes[axis], scale, mode, rule).tolist()
+        for axis, scale in scales.items()
+    }
     for flags, read in READ.items():
-        if [read(n, m) for n, m in sizes] == wanted:
+        if all(
+            read(n, m) == wanted.get(axis, [*range(m)])
+            for axis, (n, m) in enumerate(sizes)
+            if axis > 1
+        ):
             return flags
     return None
 

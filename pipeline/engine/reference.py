@@ -13,6 +13,7 @@ import numpy as np
 
 from pipeline.bundle.program import Instruction, Program
 from pipeline.custom.operators import NO_OPERATORS, Operators
+from pipeline.engine import moving_kernels
 from pipeline.engine.call import Call, steps_of
 from pipeline.engine.mixed import float_session
 from pipeline.engine.ort import Feeds
@@ -178,11 +179,17 @@ def _max(call: Call, q: np.ndarray) -> np.ndarray:
     return call.finished(steps_of(q.max(axis=axes, keepdims=keep), call.inputs[0]))
 
 
+def _min(call: Call, q: np.ndarray) -> np.ndarray:
+    axes, keep = tuple(call.attribute("axes")), call.attribute("keepdims")
+    return call.finished(steps_of(q.min(axis=axes, keepdims=keep), call.inputs[0]))
+
+
 def _arg_max(call: Call, q: np.ndarray) -> np.ndarray:
+    place = np.argmax if call.step.op == "arg_max" else np.argmin
     axis, keep = call.attribute("axis"), call.attribute("keepdims")
     if not call.attribute("last"):
-        return q.argmax(axis=axis, keepdims=keep)
-    return q.shape[axis] - 1 - np.flip(q, axis).argmax(axis=axis, keepdims=keep)
+        return place(q, axis=axis, keepdims=keep)
+    return q.shape[axis] - 1 - place(np.flip(q, axis), axis=axis, keepdims=keep)
 
 
 def _layer_norm(call: Call, q: np.ndarray) -> np.ndarray:
@@ -192,37 +199,10 @@ def _layer_norm(call: Call, q: np.ndarray) -> np.ndarray:
     return call.clamped(shift_right(total, call.constant("shift"), call.attribute("rounding")))
 
 
-def _concat(call: Call, *read: np.ndarray) -> np.ndarray:
-    parts = []
-    for index, (q, grid) in enumerate(zip(read, call.inputs, strict=True)):
-        factor = FixedPoint(call.constant("mantissa")[index], call.constant("shift")[index])
-        parts.append(rescale(steps_of(q, grid), factor, call.attribute("rounding")))
-    return call.clamped(np.concatenate(parts, axis=call.attribute("axis")))
-
-
-def _reshape(call: Call, q: np.ndarray) -> np.ndarray:
-    return _rescale(call, q.reshape(call.attribute("shape")))
-
-
-def _transpose(call: Call, q: np.ndarray) -> np.ndarray:
-    return _rescale(call, q.transpose(call.attribute("perm")))
-
-
 def _pad(call: Call, q: np.ndarray) -> np.ndarray:
     """A constant pad is zero, which is no step from zero."""
     steps, around = steps_of(q, call.inputs[0]), call.attribute("around")
     return call.finished(np.pad(steps, around, mode=call.attribute("mode")))
-
-
-def _gather(call: Call, q: np.ndarray) -> np.ndarray:
-    return _rescale(call, np.take(q, call.constant("indices"), axis=call.attribute("axis")))
-
-
-def _slice(call: Call, q: np.ndarray) -> np.ndarray:
-    index = [slice(None)] * q.ndim
-    for axis, *span in call.attribute("spans"):
-        index[axis] = slice(*span)
-    return _rescale(call, q[tuple(index)])
 
 
 def _resized(
@@ -254,36 +234,44 @@ def _resize_linear(call: Call, q: np.ndarray) -> np.ndarray:
 KERNELS: dict[str, Callable[..., np.ndarray]] = {
     "add": _add,
     "arg_max": _arg_max,
+    "arg_min": _arg_max,
     "add_twice": add_twice,
     "average_pool": _average_pool,
     "average_twice": average_twice,
-    "concat": _concat,
+    "concat": moving_kernels.concat,
     "constant": lambda call: call.constant("values"),
     "conv": _conv,
     "conv_transpose": _conv,
+    "depth_to_space": moving_kernels.depth_to_space,
     "dequantize": _dequantize,
     "div": _div,
     "fully_connected_twice": fully_connected,
-    "gather": _gather,
+    "gather": moving_kernels.gather,
     "layer_norm": _layer_norm,
     "lookup": _lookup,
     "matmul": _matmul,
     "max": _max,
     "max_pool": _max_pool,
+    "maximum": moving_kernels.selected,
     "mean": _sum,
+    "min": _min,
+    "minimum": moving_kernels.selected,
     "mul": _mul,
     "pad": _pad,
     "prelu": _prelu,
     "prelu_twice": prelu_twice,
     "quantize": _quantize,
     "rescale": _rescale,
-    "reshape": _reshape,
+    "reshape": moving_kernels.reshape,
     "resize_linear": _resize_linear,
     "resize_nearest": _resize_nearest,
     "resize_twice": resize_twice,
-    "slice": _slice,
+    "slice": moving_kernels.sliced,
     "softmax": _softmax,
-    "sum": _sum,
     "softmax_twice": softmax_twice,
-    "transpose": _transpose,
+    "space_to_depth": moving_kernels.space_to_depth,
+    "sum": _sum,
+    "take": moving_kernels.take,
+    "tile": moving_kernels.tile,
+    "transpose": moving_kernels.transpose,
 }

@@ -130,6 +130,26 @@ def _gather(call: Call) -> Value:
     return finished(call, found, call.largest())
 
 
+def _take(call: Call) -> Value:
+    flat = call.add("Reshape", call.read[0], call.constant(np.array([-1]), np.int64))
+    return finished(call, _taken(call, flat, call.step.constants["indices"], 0), call.largest())
+
+
+def _tile(call: Call) -> Value:
+    after = call.output.shape
+    before = (1,) * (len(after) - len(call.inputs[0].shape)) + call.inputs[0].shape
+    repeats = call.constant(np.array(after) // np.array(before), np.int64)
+    whole = call.add("Reshape", call.read[0], call.constant(np.array(before), np.int64))
+    return finished(call, call.add("Tile", whole, repeats), call.largest())
+
+
+def _blocks(op: str) -> Callable[[Call], Value]:
+    def move(call: Call) -> Value:
+        return finished(call, call.add(op, call.read[0], **call.step.attributes), call.largest())
+
+    return move
+
+
 def _resize_nearest(call: Call) -> Value:
     found = call.read[0]
     for axis in call.step.attributes["axes"]:
@@ -146,12 +166,20 @@ def _both(bound: int) -> tuple[Int64, Int64]:
 
 
 def _concat(call: Call) -> Value:
+    joined = call.add("Concat", *_on_one_grid(call), axis=call.step.attributes["axis"])
+    return clamped(call, joined)
+
+
+def _selected(op: str) -> Callable[[Call], Value]:
+    return lambda call: clamped(call, call.add(op, *_on_one_grid(call)))
+
+
+def _on_one_grid(call: Call) -> list[Value]:
     mantissa, shift = call.step.constants["mantissa"], call.step.constants["shift"]
-    parts = [
+    return [
         rescaled(call, x, _both(call.largest(index)), (mantissa[index], shift[index]))
         for index, x in enumerate(call.read)
     ]
-    return clamped(call, call.add("Concat", *parts, axis=call.step.attributes["axis"]))
 
 
 def _lookup(call: Call) -> Value:
@@ -186,6 +214,14 @@ def _mean(call: Call) -> Value:
     return finished(call, total, held_by(bound, SINGLE))
 
 
+def _extreme(op: str) -> Callable[[Call], Value]:
+    def reduce(call: Call) -> Value:
+        axes, keep = call.step.attributes["axes"], int(call.step.attributes["keepdims"])
+        return finished(call, call.add(op, call.read[0], axes=axes, keepdims=keep), call.largest())
+
+    return reduce
+
+
 def _quantize(call: Call) -> Value:
     """As ONNX divides and rounds. NaN is refused before."""
     scale = call.constant(np.array(call.output.scale), np.float32)
@@ -205,16 +241,24 @@ TRANSLATIONS: dict[str, Callable[[Call], Value]] = {
     "average_pool": _average_pool,
     "concat": _concat,
     "conv": _conv,
+    "depth_to_space": _blocks("DepthToSpace"),
     "dequantize": _dequantize,
     "gather": _gather,
     "lookup": _lookup,
     "matmul": _matmul,
+    "max": _extreme("ReduceMax"),
     "max_pool": _max_pool,
+    "maximum": _selected("Max"),
     "mean": _mean,
+    "min": _extreme("ReduceMin"),
+    "minimum": _selected("Min"),
     "mul": _mul,
     "quantize": _quantize,
     "resize_nearest": _resize_nearest,
     "rescale": lambda call: finished(call, call.read[0], call.largest()),
     "reshape": _reshape,
+    "space_to_depth": _blocks("SpaceToDepth"),
+    "take": _take,
+    "tile": _tile,
     "transpose": _moved("Transpose", "perm"),
 }

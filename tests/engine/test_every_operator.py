@@ -25,15 +25,21 @@ FEW_OF_INT16 = 0.1  # a step is 30 times what float32 loses
 CLOSE = 0.995  # the least cosine of eight bits with the floats
 EXACT = {
     "arg_max",
+    "arg_min",
+    "depth_to_space",
     "dequantize",
     "gather",
     "max",
     "max_pool",
+    "min",
     "pad",
     "quantize",
     "reshape",
     "resize_nearest",
     "slice",
+    "space_to_depth",
+    "take",
+    "tile",
     "transpose",
 }
 SCHEMES = [("int8", True), ("int8", False), ("uint8", False)]

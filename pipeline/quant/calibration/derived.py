@@ -36,7 +36,17 @@ from pipeline.kernels.histogram import (
 from pipeline.quant.calibration.statistics import Extremes, Statistics
 
 # The output holds the values of the input, every one and no other.
-SAME_VALUES = frozenset({"Flatten", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
+SAME_VALUES = frozenset(
+    {
+        "DepthToSpace",
+        "Flatten",
+        "Reshape",
+        "SpaceToDepth",
+        "Squeeze",
+        "Transpose",
+        "Unsqueeze",
+    }
+)
 
 
 @dataclass(frozen=True)

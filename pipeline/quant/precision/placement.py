@@ -20,18 +20,26 @@ from pipeline.targets.target import Target
 PASSIVE = frozenset(
     {
         "Concat",
+        "DepthToSpace",
+        "Expand",
         "Flatten",
         "Gather",
+        "GatherElements",
+        "GatherND",
         "Pad",
         "Reshape",
         "Slice",
+        "SpaceToDepth",
         "Squeeze",
+        "Tile",
         "Transpose",
         "Unsqueeze",
     }
 )
 # The output holds values of the input, and zeros, so it takes the input's range and grid.
-ALIKE = frozenset({*PASSIVE, "GlobalMaxPool", "MaxPool", "ReduceMax", "Resize"} - {"Concat"})
+ALIKE = frozenset(
+    {*PASSIVE, "GlobalMaxPool", "MaxPool", "ReduceMax", "ReduceMin", "Resize"} - {"Concat"}
+)
 
 
 def on_chip(
