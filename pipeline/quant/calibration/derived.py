@@ -151,6 +151,7 @@ def with_derived(
         {name: extremes for name, extremes in channels.items() if extremes is not None},
         {name: known[name].samples for name in names},
         statistics.numbers,
+        statistics.peaks,
     )
 
 

@@ -9,7 +9,7 @@ pixels, are then all as far from their codes as zero was, which is a shift and n
 halfway between two codes, as pixels fed as p / 127.5 - 1, one is rounded up and the next one down:
 half of the codes stay empty and each pixel has the largest error there is. There the grid, with n
 codes below zero, reaches both ends, and values fall anywhere between its codes. A tensor that is
-always zero gets scale 1. Scales are float32, as ONNX stores them; a power of two is the next one
+always zero, and has no neighbour that says which (calibration.empty), gets scale 1. Scales are float32, as ONNX stores them; a power of two is the next one
 above. int16 is symmetric:
 
     made as int16        scale = T / 32767
@@ -37,6 +37,13 @@ class Grid(NamedTuple):
     zero_point: np.ndarray  # of the grid's dtype, the same shape
 
 
+class Grids(NamedTuple):
+    """The grids of an observed tensor, of 8 bits and of int16."""
+
+    narrow: Grid
+    wide: Grid
+
+
 def on_grid(values: np.ndarray, grid: Grid, axis: int | None = None) -> np.ndarray:
     """The real values, float32, of the codes that these get, per channel along `axis` where that is
     given. Raises ValueError on NaN."""
@@ -57,7 +64,7 @@ def activation_grid(low: float, high: float, scheme: Activations) -> Grid:
         return grid(1.0, _middle(dtype), dtype)
     if scheme.symmetric:
         scale = max(-low, high) / limits.max * _halves(dtype)
-        return grid(_power(scale) if scheme.power_of_two else scale, _middle(dtype), dtype)
+        return grid(power_of_two(scale) if scheme.power_of_two else scale, _middle(dtype), dtype)
     codes = limits.max - limits.min
     step = np.float32((high - low) / codes)
     below = -low / float(step)
@@ -98,12 +105,12 @@ def weight_grid(weight: np.ndarray, axis: int, scheme: Weights, smallest: np.nda
         scale = np.full_like(scale, scale.max())
     scale = np.where(scale < SMALLEST, 1.0, scale)
     if scheme.power_of_two:
-        scale = _power(scale)
+        scale = power_of_two(scale)
     return Grid(scale.astype(np.float32), np.zeros(scale.shape, dtype))
 
 
 def constant_grid(values: np.ndarray, scheme: Activations) -> Grid:
-    """The grid of a constant that is added or multiplied like an activation."""
+    """The grid of a constant by its values alone."""
     return activation_grid(float(values.min()), float(values.max()), scheme)
 
 
@@ -111,7 +118,7 @@ def grid(scale: float, zero_point: int, dtype: np.dtype) -> Grid:
     return Grid(np.array(scale, np.float32), np.array(zero_point, dtype))
 
 
-def _power(scale: npt.ArrayLike) -> Any:
+def power_of_two(scale: npt.ArrayLike) -> Any:
     """The smallest power of two that is not below `scale`."""
     fraction, exponent = np.frexp(np.asarray(scale, np.float64))
     return np.ldexp(1.0, exponent - (fraction == 0.5))

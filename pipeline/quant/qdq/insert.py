@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
 
+from pipeline.engine.fusion import result
 from pipeline.engine.rules import CONSTANT_OPERANDS, RULES
 from pipeline.graph import (
     Graph,
@@ -26,12 +27,14 @@ from pipeline.graph import (
     tell,
 )
 from pipeline.project.sections import Quantization
-from pipeline.quant.precision.grids import MAX_BIAS, Grid, constant_grid, weight_grid
+from pipeline.quant.precision.constants import operand_grid
+from pipeline.quant.precision.fitting import fitting
+from pipeline.quant.precision.grids import MAX_BIAS, Grid, Grids, weight_grid
 from pipeline.quant.precision.plan import planned
 from pipeline.quant.precision.widening import WIDE, operands
 from pipeline.quant.qdq.answers import answer_grids, answer_in_codes
 from pipeline.quant.qdq.half import compute_in_half
-from pipeline.quant.qdq.laid import Grids, Laid, laid, type_of
+from pipeline.quant.qdq.laid import Laid, laid, type_of
 from pipeline.quant.qdq.moved import keep_moved_on_grids
 from pipeline.quant.qdq.pairs import pair
 from pipeline.quant.qdq.seams import check_seams
@@ -54,6 +57,8 @@ def with_qdq(
     graph = graph.copy()
     steps = {name: float(found.narrow.scale) for name, found in grids.items()}
     plan = planned(graph, quantization, target, steps)
+    powers = (target.activations.power_of_two, target.wide.power_of_two)
+    grids = fitting(plan.nodes, grids, powers)
     lies = laid(graph, plan, grids)
     answers = answer_grids(graph, quantization.outputs, lies, grids)
     if plan.is_wide or WIDE in map(type_of, answers.values()):
@@ -62,7 +67,7 @@ def with_qdq(
     for node in plan.nodes:
         read = {i: lies.read[node, i] for i in operands(node) if (node, i) in lies.read}
         wide = {i for i in operands(node) if plan.reads[node, i] == WIDE}
-        quantize_constants(graph, node, read, target, wide)
+        quantize_constants(graph, node, read, target, wide, lies.made.get(result(node)))
     for value in (*graph.inputs, *(v for node in graph.nodes() for v in node.outputs)):
         _quantize(graph, value, lies, plan.chip)
     answer_in_codes(graph, answers)
@@ -128,10 +133,12 @@ def quantize_constants(
     read: Mapping[int, Grid],
     target: Target,
     wide: Collection[int] = (),
+    made: Grid | None = None,
 ) -> None:
     """Weights per channel; a constant operand like an activation; a bias later, as int32.
 
-    `read` holds the grids of the activations by input, `wide` the inputs that are int16.
+    `read` holds the grids of the activations by input, `wide` the inputs that are int16, `made` is
+    the grid of the result, if known.
     """
     weights = RULES[node.op_type].weights if node.op_type in RULES else ()
     for index, value in enumerate(tuple(node.inputs)):
@@ -145,7 +152,7 @@ def quantize_constants(
             grid = weight_grid(values, axis, target.weights, smallest)
         elif node.op_type in CONSTANT_OPERANDS:
             scheme = target.wide if index in wide else target.activations
-            grid = constant_grid(values, scheme)
+            grid = operand_grid(node, index, values, read, made, scheme)
         else:
             continue
         name = str(value.name)

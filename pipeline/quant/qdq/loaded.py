@@ -88,7 +88,7 @@ def with_own_grids(graph: Graph, target: Target, quantization: Quantization = DE
             quantize_activation(graph, made, lies_on[activations(node)[0]], {node})
         if _is_quantized(made):
             read = {i: lies_on[v] for i, v in enumerate(node.inputs) if v in lies_on}
-            quantize_constants(graph, node, read, target)
+            quantize_constants(graph, node, read, target, made=_grid_behind(made))
     return graph.with_shapes()
 
 
@@ -96,12 +96,22 @@ def _is_quantized(value: Value) -> bool:
     return any(use.node.op_type == Q for use in value.uses())
 
 
+def _grid_behind(value: Value) -> Grid | None:
+    """The grid that a value is quantized to."""
+    makers = (use.node for use in value.uses() if use.node.op_type == Q)
+    return next((grid for node in makers if (grid := _parameters(node))), None)
+
+
 def _grid(value: Value) -> Grid | None:
     """The grid of a dequantized value, if it is one for all of it."""
     maker: Node | None = producer(value)
-    if maker is None or maker.op_type != DQ or len(maker.inputs) < 3:
+    return _parameters(maker) if maker is not None and maker.op_type == DQ else None
+
+
+def _parameters(node: Node) -> Grid | None:
+    if len(node.inputs) < 3:
         return None
-    scale, zero_point = (array(given) for given in maker.inputs[1:])
+    scale, zero_point = (array(given) for given in node.inputs[1:])
     if scale is None or zero_point is None or scale.size != 1:
         return None
     return Grid(scale.reshape(()), zero_point.reshape(()))

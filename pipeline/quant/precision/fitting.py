@@ -1,0 +1,176 @@
+"""Scales that fit each other: what no fixed point holds, a tiny scale is widened to.
+
+With u the real number that one unit of an accumulator stands for, and R the largest that an
+accumulator may reach,
+
+    Add, Sub            u = max(s_a, s_b), constants aside, which are cut (precision.constants)
+    Conv, Gemm, MatMul  u = s_x * s_w           R = max|x| * sum|w| + |b|
+    Mul                 u = s_a * s_b           R = max|a| * max|b|
+    one that passes on  u = s_x                 R = max|x|
+
+the scale s of what is made is at least
+
+    s >= u / 2**8     or u / 2**13 as int16: a finer grid has room for no second unit
+    s >= R / 2**30    so that R / s fits int32 on the way
+
+and that of a tensor that is only ever added, at least 2**-20 of every sum's: less of it is nothing.
+Each bound is inside of what LiteRT (2 * s_a < 2**20 * s for Add, 2**15 as int16; s_x < 2**7 * s for
+HardSwish), TOSA (a shift of at most 62) and our own kernels take. Ordinary scales are far from it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from pipeline.engine.fusion import result
+from pipeline.engine.rules import RULES
+from pipeline.graph import Node, Value, array, attribute, shape
+from pipeline.quant.precision.grids import Grid, Grids, power_of_two
+from pipeline.quant.precision.placement import activations, moves, root
+
+NARROW_BITS, WIDE_BITS = 8, 13
+REACH_BITS = 30
+ADDED_BITS = 20
+HARD_SWISH_BITS = 6
+ADDITIVE = ("Add", "Concat", "Sub")
+PASSING = ("AveragePool", "Clip", "GlobalAveragePool", "ReduceMean", "ReduceSum", "Relu")
+
+
+class _Bound(NamedTuple):
+    """The least scales of what a node makes."""
+
+    narrow: float
+    wide: float
+
+
+def fitting(
+    nodes: Sequence[Node],
+    grids: Mapping[str, Grids],
+    power: tuple[bool, bool],
+) -> dict[str, Grids]:
+    """`grids`, by observed tensor of a float graph, with scales that its integer `nodes`, in
+    their order, can hold; `power` says whether those of 8 bits and of int16 are powers of two."""
+    found = dict(grids)
+    for node in nodes:
+        name = str(root(result(node)).name)
+        if name in found and not moves(node) and node.op_type in RULES:
+            found[name] = _widened(found[name], _least(node, found), power)
+    for name, least in _least_added(nodes, found).items():
+        found[name] = _widened(found[name], _Bound(least, least), power)
+    return found
+
+
+def _widened(given: Grids, least: _Bound, power: tuple[bool, bool]) -> Grids:
+    return Grids(*(at_least(*each) for each in zip(given, least, power, strict=True)))
+
+
+def at_least(grid: Grid, least: float, power: bool = False) -> Grid:
+    """`grid`, with `least` for a scale where its own is smaller; zero stays where it is."""
+    if not grid.scale < least or not math.isfinite(least):
+        return grid
+    return Grid(np.array(power_of_two(least) if power else least, np.float32), grid.zero_point)
+
+
+def _least(node: Node, grids: Mapping[str, Grids]) -> _Bound:
+    unit, reach = _unit(node, grids), _reach(node, grids)
+    least = reach * 2.0**-REACH_BITS
+    if node.op_type == "HardSwish":
+        least = unit * 2.0**-HARD_SWISH_BITS
+        unit = 0.0
+    return _Bound(max(unit * 2.0**-NARROW_BITS, least), max(unit * 2.0**-WIDE_BITS, least))
+
+
+def _unit(node: Node, grids: Mapping[str, Grids]) -> float:
+    """u, 0 where another grid may be as fine as it likes."""
+    scales = [_scale(value, grids) for value in node.inputs[:2]]
+    if node.op_type in ("Add", "Sub"):
+        return max(_scale(value, grids) for value in activations(node))
+    if node.op_type in ("Conv", "ConvTranspose", "Gemm", "MatMul", "Mul"):
+        return math.prod(scales)
+    if node.op_type in (*PASSING, "HardSwish"):
+        return scales[0] / _averaged(node)
+    return 0.0
+
+
+def _averaged(node: Node) -> float:
+    """How many numbers are one in the mean."""
+    if node.op_type not in ("AveragePool", "GlobalAveragePool", "ReduceMean"):
+        return 1.0
+    read, made = node.inputs[0], result(node)
+    assert read is not None
+    return max(1.0, math.prod(shape(read)) / max(1, math.prod(shape(made))))
+
+
+def _reach(node: Node, grids: Mapping[str, Grids]) -> float:
+    first, second = ([*node.inputs, None])[:2]
+    top = _largest(first, grids)
+    weight = array(second)
+    if node.op_type == "Mul":
+        return top * _largest(second, grids)
+    if node.op_type == "Div":
+        return top / _scale(second, grids) if _scale(second, grids) else 0.0
+    if node.op_type not in ("Conv", "ConvTranspose", "Gemm", "MatMul"):
+        return max((_largest(value, grids) for value in activations(node)), default=0.0)
+    if weight is None:
+        assert first is not None
+        return top * _largest(second, grids) * shape(first)[-1]
+    bias = array(node.inputs[2]) if len(node.inputs) > 2 else None
+    return top * _summed(node, weight) + float(np.abs(bias).max() if bias is not None else 0.0)
+
+
+def _summed(node: Node, weight: np.ndarray) -> float:
+    """The largest sum |w| of an output channel."""
+    sizes = np.abs(weight.astype(np.float64))
+    if node.op_type == "Conv" or attribute(node, "transB", 0):
+        return float(sizes.reshape(len(sizes), -1).sum(axis=1).max(initial=0.0))
+    return float(sizes.reshape(len(sizes), -1).sum(axis=0).max(initial=0.0) * _taps(node, weight))
+
+
+def _taps(node: Node, weight: np.ndarray) -> int:
+    return math.prod(weight.shape[2:]) if node.op_type == "ConvTranspose" else 1
+
+
+def _largest(value: Value | None, grids: Mapping[str, Grids]) -> float:
+    """The largest magnitude."""
+    constant = array(value)
+    if constant is not None:
+        return float(np.abs(constant).max(initial=0.0))
+    grid = _grid(value, grids)
+    if grid is None:
+        return 0.0
+    limits, zero = np.iinfo(grid.zero_point.dtype), int(grid.zero_point)
+    return float(grid.scale) * max(limits.max - zero, zero - limits.min)
+
+
+def _scale(value: Value | None, grids: Mapping[str, Grids]) -> float:
+    """Of a constant that of a grid of its own."""
+    constant = array(value)
+    if constant is not None:
+        return float(np.abs(constant).max(initial=0.0)) / 127.0
+    grid = _grid(value, grids)
+    return 0.0 if grid is None else float(grid.scale)
+
+
+def _grid(value: Value | None, grids: Mapping[str, Grids]) -> Grid | None:
+    found = None if value is None else grids.get(str(root(value).name))
+    return None if found is None else found.narrow
+
+
+def _least_added(nodes: Sequence[Node], grids: Mapping[str, Grids]) -> dict[str, float]:
+    """Of what is only ever added, the least scale that shows in a sum."""
+    found: dict[str, float] = {}
+    for node in nodes:
+        if moves(node):
+            continue
+        made = grids.get(str(root(result(node)).name))
+        is_sum = node.op_type in ADDITIVE and made is not None
+        least = float(made.narrow.scale) * 2.0**-ADDED_BITS if made is not None and is_sum else 0.0
+        for value in activations(node):
+            name = str(root(value).name)
+            if name in grids:
+                found[name] = min(found.get(name, math.inf), least)
+    return {name: least for name, least in found.items() if least > 0}
