@@ -161,7 +161,8 @@ GRAPHS = {
         b = ConvTranspose<auto_pad = "SAME_LOWER", strides = [1,2]>(a, w)
         c = ConvTranspose<output_shape = [13,15]>(b, w)
         y = ConvTranspose<auto_pad = "VALID">(c, w) }}""",
-    "pads of some axes": f"""<ir_version: 9, opset_import: ["" : 18]> {IMAGE} <int64[4] p = {{1, -1, 0, 2}}, int64[2] axes = {{-1, 2}},
+    "pads of some axes": f"""<ir_version: 9, opset_import: ["" : 18]> {IMAGE}
+        <int64[4] p = {{1, -1, 0, 2}}, int64[2] axes = {{-1, 2}},
         float c = {{0.5}}, int64[2] q = {{1, 2}}, int64[1] last = {{3}}> {{
         a = Pad(x, p, c, axes)  y = Pad<mode = "reflect">(a, q, , last) }}""",
     "sums of many": """agraph (float[2,3] x, float[3] z) => (float[2,3] y)
@@ -173,10 +174,9 @@ GRAPHS = {
         d = Gemm<alpha = 2.0, transA = 1, transB = 1>(x, u, c)
         e = Gemm<alpha = 0.25, transA = 1>(x, v, a)  y = Sum(a, d, e)
         z = Gemm<transA = 1>(v, x) }""",
-    "vectors": """agraph (float[4] x, float[2,3,4] v) => (float[2,3] y, float[2,5] z, float u)
-        <float[4] w = {1, 2, 3, 4}, float[2,4,5] m = {%s}> {
-        y = MatMul(v, w)  z = MatMul(x, m)  u = MatMul(x, x) }"""
-    % numbers(40),
+    "vectors": f"""agraph (float[4] x, float[2,3,4] v) => (float[2,3] y, float[2,5] z, float u)
+        <float[4] w = {{1, 2, 3, 4}}, float[2,4,5] m = {{{numbers(40)}}}> {{
+        y = MatMul(v, w)  z = MatMul(x, m)  u = MatMul(x, x) }}""",
     "powers": """agraph (float[1,4] x) => (float[1,4] y)
         <float two = {2}, float half = {0.5}, float k = {-1}, float one = {1}> {
         a = Pow(x, two)  b = Add(a, one)  c = Pow(b, half)  d = Pow(c, k)  y = Pow(d, one) }""",
@@ -202,7 +202,8 @@ GRAPHS = {
         <float[1] unread = {1}> { y = Relu(x) }""",
 }
 
-SPELLED_OUT = ("matrices with factors", "pads of some axes", "sums of many", "vectors")  # in more nodes
+# In more nodes, of simpler kinds.
+SPELLED_OUT = ("matrices with factors", "pads of some axes", "sums of many", "vectors")
 
 
 def tensors(graph):

@@ -21,6 +21,7 @@ import numpy as np
 from pipeline.graph import Graph
 from pipeline.kernels.histogram import Histogram
 from pipeline.project.sections import Calibration
+from pipeline.quant.calibration.padded import reached
 from pipeline.quant.calibration.saturating import narrowed
 from pipeline.quant.calibration.scores import surer
 from pipeline.quant.calibration.statistics import Extremes, Statistics
@@ -59,17 +60,19 @@ def ranges(
             found[name] = _saturated(measured, threshold(measured, calibration, symmetric))
     for name, each in narrowed(graph, statistics.tensors, found).items():
         found[name] = Range(*each)
-    return found | {name: Range(*each) for name, each in surer(graph, found).items()}
+    for widened in (surer, reached):
+        found |= {name: Range(*each) for name, each in widened(graph, found).items()}
+    return found
 
 
-def int16_ranges(statistics: Statistics) -> dict[str, Range]:
+def int16_ranges(graph: Graph, statistics: Statistics) -> dict[str, Range]:
     """What int16 has codes for: what was measured of every tensor, and up to HEADROOM times that
     as long as its smaller channels have CODES8 codes or more."""
     found: dict[str, Range] = {}
     for name, measured in statistics.tensors.items():
         room = _room(statistics.channels.get(name))
         found[name] = Range(room * measured.low, room * measured.high)
-    return found
+    return found | {name: Range(*each) for name, each in reached(graph, found).items()}
 
 
 def _room(channels: Extremes | None) -> float:
