@@ -9,8 +9,9 @@ zeros, half on each side; the odd one goes to the end for UPPER, to the beginnin
 
     total = (in - 1) * stride + dilation * (kernel - 1) + 1 + output_padding - out
 
-off what it makes. The odd one goes to the end for UPPER, else to the beginning. A total below zero
-is output padding, which grows by as much (ONNX ConvTranspose, output_shape).
+off what it makes, where SAME is in * stride. The odd one goes to the end for UPPER, else to the
+beginning. Below zero an output_shape makes it output padding, SAME nothing, as onnxruntime computes
+it. SAME with output padding is left: onnx infers another shape for it than onnxruntime gives.
 """
 
 from __future__ import annotations
@@ -67,7 +68,9 @@ def _kernel(node: Node) -> tuple[int, ...]:
 
 
 def _has_known_output(node: Node) -> bool:
-    return _auto(node) != "NOTSET" or attribute(node, "output_shape") is not None
+    if attribute(node, "output_shape") is not None or _auto(node) == "VALID":
+        return True
+    return _auto(node) != "NOTSET" and not any(attribute(node, "output_padding", ()))
 
 
 def _write_out(graph: Graph, node: Node) -> None:
@@ -77,7 +80,8 @@ def _write_out(graph: Graph, node: Node) -> None:
         return
     extra = list(attribute(node, "output_padding", (0,) * rank))
     cut = _cut(node, extra)
-    extra = [more + max(-total, 0) for more, total in zip(extra, cut, strict=True)]
+    if attribute(node, "output_shape") is not None:
+        extra = [more + max(-total, 0) for more, total in zip(extra, cut, strict=True)]
     pads = _shared([max(total, 0) for total in cut], to_the_end=_auto(node) == "SAME_UPPER")
     graph.set_attributes(node, **own, pads=pads, output_padding=extra if any(extra) else None)
 
