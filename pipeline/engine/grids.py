@@ -9,7 +9,6 @@ from pipeline.engine.rules import CONSTANT_OPERANDS, RULES
 from pipeline.engine.site import Weights
 from pipeline.errors import GraphError
 from pipeline.graph import Node, Value, array, attribute, is_float, producer, shape
-from pipeline.kernels import affine
 
 Q, DQ = "QuantizeLinear", "DequantizeLinear"
 
@@ -61,11 +60,3 @@ def weights_of(maker: Node) -> Weights:
     per_axis = [-1 if index == axis else 1 for index in range(values.ndim)]
     offset = zero_point.astype(np.int16).reshape(per_axis if zero_point.size > 1 else ())
     return Weights(values.astype(np.int16) - offset, scale)
-
-
-def code_of(real: float, grid: Tensor) -> int:
-    """A real bound as QuantizeLinear would write it, saturation included."""
-    limits = np.iinfo(grid.dtype)
-    scale = np.float32(grid.scale or 1.0)
-    bound = np.asarray(real, np.float32)
-    return int(affine.quantize(bound, scale, grid.zero_point, limits.min, limits.max))

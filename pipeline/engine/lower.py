@@ -16,9 +16,9 @@ import numpy as np
 from pipeline.bundle.program import SUMS, Instruction, Program, Tensor
 from pipeline.digest import Json
 from pipeline.engine.fusion import absorbed, bounds, is_clamp
-from pipeline.engine.grids import DQ, Q, code_of, dequantizer, grid_of, on_grids, weights_of
+from pipeline.engine.grids import DQ, Q, dequantizer, grid_of, on_grids, weights_of
 from pipeline.engine.rules import PLACES, RULES, has_kernel
-from pipeline.engine.site import Operand, Site, Step, factor
+from pipeline.engine.site import Operand, Site, Step, code_of, factor
 from pipeline.engine.twice import rules_of
 from pipeline.errors import GraphError
 from pipeline.graph import (

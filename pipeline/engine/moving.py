@@ -5,8 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from pipeline.digest import Json
-from pipeline.engine.site import Rule, Site, Step, constant_parameters, factor
+from pipeline.engine.site import Rule, Site, Step, code_of, constant_parameters, factor
 from pipeline.graph import Node, array, attribute, is_float
+
+# A larger one is no value of the tensor: it masks what it adds, and its grid would hold nothing else.
+LARGEST_FILL = 256.0
 
 
 def concat(site: Site) -> Step:
@@ -42,14 +45,21 @@ def transpose(site: Site) -> Step:
 
 
 def pad_fits(node: Node) -> bool:
-    """Zeros all around, or values that are there."""
+    """Values that are there, or a constant; what is named as no axis, and cut off, is not."""
     pads, value, axes = (array(given) for given in [*node.inputs[1:], None, None, None][:3])
     if pads is None or axes is not None or not constant_parameters(node) or (pads < 0).any():
         return False
     mode = attribute(node, "mode", "constant")
-    return mode in ("edge", "reflect", "wrap") or (
-        mode == "constant" and (value is None or not value.any())
-    )
+    if mode != "constant":
+        return mode in ("edge", "reflect", "wrap")
+    return value is None or bool(np.abs(value.astype(np.float64)).max(initial=0) <= LARGEST_FILL)
+
+
+def fill_of(node: Node) -> float:
+    """The number that a Pad adds; 0 where it repeats what is there."""
+    value = array(node.inputs[2]) if len(node.inputs) > 2 else None
+    is_constant = attribute(node, "mode", "constant") == "constant"
+    return 0.0 if value is None or not is_constant else float(value.reshape(-1)[0])
 
 
 def pad(site: Site) -> Step:
@@ -58,6 +68,7 @@ def pad(site: Site) -> Step:
     attributes: dict[str, Json] = {
         "around": [[int(a), int(b)] for a, b in pads.reshape(2, -1).T],
         "mode": attribute(site.node, "mode", "constant"),
+        "fill": code_of(fill_of(site.node), site.output),
     }
     return Step("pad", factor(site.operands[0].scale / site.scale), attributes)
 

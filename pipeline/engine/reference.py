@@ -200,9 +200,16 @@ def _layer_norm(call: Call, q: np.ndarray) -> np.ndarray:
 
 
 def _pad(call: Call, q: np.ndarray) -> np.ndarray:
-    """A constant pad is zero, which is no step from zero."""
-    steps, around = steps_of(q, call.inputs[0]), call.attribute("around")
-    return call.finished(np.pad(steps, around, mode=call.attribute("mode")))
+    """A constant is a code of the output's grid already."""
+    moved, around = _rescale(call, q), call.attribute("around")
+    if call.attribute("mode") != "constant":
+        return np.pad(moved, around, mode=call.attribute("mode"))
+    fill = call.step.attributes.get("fill", call.output.zero_point)  # of an older bundle
+    return np.pad(moved, around, constant_values=np.clip(fill, *_limits(call)))
+
+
+def _limits(call: Call) -> tuple[int, int]:
+    return call.attribute("low"), call.attribute("high")
 
 
 def _resized(

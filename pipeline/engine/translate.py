@@ -125,6 +125,19 @@ def _reshape(call: Call) -> Value:
     return finished(call, call.add("Reshape", call.read[0], shape), call.largest())
 
 
+def _pad(call: Call) -> Value:
+    """Steps on the output's grid, and the constant as such."""
+    moved, attributes = finished(call, call.read[0], call.largest()), call.step.attributes
+    mode, zero = attributes["mode"], call.output.zero_point
+    if mode == "wrap":
+        raise InexactError  # newer than the operators in use here
+    around = call.constant(np.array(attributes["around"]).T.reshape(-1), np.int64)
+    if mode != "constant":
+        return call.add("Pad", moved, around, mode=mode)
+    fill = np.array(attributes.get("fill", zero)).clip(attributes["low"], attributes["high"])
+    return call.add("Pad", moved, around, call.constant(fill - zero, np.float32))
+
+
 def _gather(call: Call) -> Value:
     found = _taken(call, call.read[0], call.step.constants["indices"], call.step.attributes["axis"])
     return finished(call, found, call.largest())
@@ -253,6 +266,7 @@ TRANSLATIONS: dict[str, Callable[[Call], Value]] = {
     "min": _extreme("ReduceMin"),
     "minimum": _selected("Min"),
     "mul": _mul,
+    "pad": _pad,
     "quantize": _quantize,
     "resize_nearest": _resize_nearest,
     "rescale": lambda call: finished(call, call.read[0], call.largest()),

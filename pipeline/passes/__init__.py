@@ -23,7 +23,10 @@ from pipeline.passes.merge_moves import merge_reshapes, merge_transposes
 from pipeline.passes.negate_by_mul import negate_by_mul
 from pipeline.passes.plain_arithmetic import plain_arithmetic
 from pipeline.passes.plain_clamps import plain_clamps
+from pipeline.passes.plain_gemm import plain_gemm
+from pipeline.passes.plain_pads import plain_pads
 from pipeline.passes.plain_softmax import plain_softmax
+from pipeline.passes.plain_sums import plain_sums
 from pipeline.passes.pool_whole_image import pool_whole_image
 from pipeline.passes.recognize_functions import recognize_functions
 from pipeline.passes.split_to_slices import split_to_slices
@@ -36,6 +39,7 @@ PASSES: tuple[Callable[[Graph], int], ...] = (
     take_branch,
     cancel_transposes,
     explicit_pads,
+    plain_pads,
     split_to_slices,
     merge_reshapes,
     merge_transposes,
@@ -46,6 +50,8 @@ PASSES: tuple[Callable[[Graph], int], ...] = (
     plain_arithmetic,
     plain_clamps,
     plain_softmax,
+    plain_gemm,
+    plain_sums,
     batch_norm_to_conv,
     fuse_ahead,  # behind what recognizes a function whose last node is a product
     drop_unused,

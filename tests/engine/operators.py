@@ -358,6 +358,9 @@ CASES = {
     "Pad": {
         "zeros": case("n = Neg(x)  y = Pad(n, p)", x=X, p=[0, 1, 0, 2, 0, 0, 3, 1]),
         "a zero": case("n = Neg(x)  y = Pad(n, p, c)", x=X, p=[0, 0, 1, 1] * 2, c=0.0),
+        "a number": case("n = Neg(x)  y = Pad(n, p, c)", x=X, p=[0, 1, 1, 2] * 2, c=-1.3),
+        "a number beyond": case("n = Neg(x)  y = Pad(n, p, c)", x=X, p=[0, 0, 1, 1] * 2, c=9.0),
+        "wrap": case('n = Neg(x)  y = Pad<mode="wrap">(n, p)', 19, x=X, p=[0, 1, 2, 1] * 2),
         "edge": case('n = Neg(x)  y = Pad<mode="edge">(n, p)', x=X, p=[0, 0, 1, 2] * 2),
         "wrap": case(
             'n = Neg(x)  y = Pad<mode="wrap">(n, p)', opset=19, x=X, p=[0, 1, 2, 1, 0, 0, 1, 3]

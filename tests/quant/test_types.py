@@ -247,7 +247,7 @@ def test_int16_has_no_bit_to_spare_where_small_channels_need_it(apart, room):
     statistics = Statistics(
         {"x": histogram(np.concatenate([-sizes, sizes]))}, {"x": Extremes(-sizes, sizes)}
     )
-    low, high = int16_ranges(graph, statistics)["x"]
+    low, high = int16_ranges(graph(), statistics)["x"]
     assert (low, high) == pytest.approx((-room * apart, room * apart), rel=1e-4)
 
 

@@ -26,6 +26,7 @@ from pipeline.kernels.histogram import Histogram
 from pipeline.project.sections import Calibration
 from pipeline.quant.calibration.empty import filled
 from pipeline.quant.calibration.endings import LEVELS8, LEVELS16, ended
+from pipeline.quant.calibration.padded import reached
 from pipeline.quant.calibration.saturating import narrowed
 from pipeline.quant.calibration.scores import surer
 from pipeline.quant.calibration.statistics import Extremes, Statistics
@@ -65,6 +66,7 @@ def ranges(
     found |= _as_ranges(ended(graph, statistics.peaks, found, LEVELS8))
     found |= _as_ranges(narrowed(graph, statistics.tensors, found))
     found |= _as_ranges(surer(graph, found))
+    found |= _as_ranges(reached(graph, found))
     return found | _as_ranges(filled(graph, found))
 
 
@@ -76,6 +78,7 @@ def int16_ranges(graph: Graph, statistics: Statistics) -> dict[str, Range]:
         room = _room(statistics.channels.get(name))
         found[name] = Range(room * measured.low, room * measured.high)
     found |= _as_ranges(ended(graph, statistics.peaks, found, LEVELS16))
+    found |= _as_ranges(reached(graph, found))
     return found | _as_ranges(filled(graph, found))
 
 

@@ -1,0 +1,39 @@
+"""An operator as ONNX itself defines it: a function of simpler operators."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import onnx
+import onnx.inliner
+import onnx_ir as ir
+
+from pipeline.graph.graph import Graph
+from pipeline.graph.origin import origin, originate
+from pipeline.graph.parse import normal
+
+
+def by_definition(graph: Graph, op_types: Collection[str]) -> Graph:
+    """The graph with the body of each such operator in its place, as far as ONNX defines one for
+    the opset of the graph; itself where it defines none. Bodies come from where the nodes do."""
+    defined = [node for node in graph.nodes(*op_types) if _has_body(node.op_type, graph.opset)]
+    if not defined:
+        return graph
+    names = sorted({("", node.op_type) for node in defined})
+    inlined = onnx.inliner.inline_selected_functions(
+        ir.to_proto(graph.model), names, inline_schema_functions=True
+    )
+    made = normal(ir.from_proto(inlined))
+    sources = [name for node in defined for name in origin(node)]
+    known = {node.name for node in graph.nodes()}
+    for node in made.nodes():
+        if node.name not in known:
+            originate(node, sources)
+    return made
+
+
+def _has_body(op_type: str, opset: int) -> bool:
+    if not onnx.defs.has(op_type, opset, ""):
+        return False
+    schema = onnx.defs.get_schema(op_type, opset, "")
+    return bool(schema.has_function or schema.has_context_dependent_function)
