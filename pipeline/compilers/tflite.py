@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from pipeline.bundle.program import Instruction, Program
 from pipeline.compilers.draft import NHWC, Draft, plain
-from pipeline.compilers.flatfile import written
+from pipeline.compilers.flatfile import FlatModel, written
 from pipeline.compilers.floats import draw_float
 from pipeline.compilers.lifted import lifted
 from pipeline.compilers.operators import OPERATORS
@@ -25,6 +25,14 @@ from pipeline.graph import Graph, attribute
 
 def tflite_file(program: Program, graph: Graph) -> bytes:
     """The file of a `program` that was lowered from `graph` with the rounding `twice`.
+
+    Raises GraphError as `tflite_model`.
+    """
+    return written(*tflite_model(program, graph))
+
+
+def tflite_model(program: Program, graph: Graph) -> FlatModel:
+    """The content of that file, each operator with its node.
 
     Raises GraphError for all that TensorFlow Lite cannot hold.
     """
@@ -47,14 +55,16 @@ def tflite_file(program: Program, graph: Graph) -> bytes:
     for name in program.outputs:
         others = outputs if name in program.inputs else [*inputs, *outputs]
         outputs.append(_given(draft, name, shown.get(name, name), others))
-    return written(draft.tensors, draft.operators, inputs, outputs)
+    return FlatModel(draft.tensors, draft.operators, inputs, outputs)
 
 
 def _drawn(draft: Draft, step: Instruction) -> list[GraphError]:
     """Draws the instruction; where it cannot be, what would read it finds something all the
     same, so that every refusal is told at once."""
+    first = len(draft.operators)
     try:
         OPERATORS.get(step.op, draw_float)(draft, step)
+        draft.operators[first:] = [replace(o, node=step.name) for o in draft.operators[first:]]
     except GraphError as error:
         for name in step.outputs:
             draft.make(name, plain(len(draft.grid(name).shape)))
