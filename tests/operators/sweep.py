@@ -25,7 +25,8 @@ CORES = 2
 class Child:
     """A worker, and another where it dies."""
 
-    def __init__(self) -> None:
+    def __init__(self, serve: Callable[[Connection], None] = serve) -> None:
+        self._serve = serve
         self._process: BaseProcess | None = None
         self._pipe: Connection | None = None
 
@@ -60,7 +61,7 @@ class Child:
         if self._pipe is None:
             context = multiprocessing.get_context("spawn")
             self._pipe, other = context.Pipe()
-            self._process = context.Process(target=serve, args=(other,), daemon=True)
+            self._process = context.Process(target=self._serve, args=(other,), daemon=True)
             self._process.start()
             other.close()
         return self._pipe
