@@ -13,7 +13,7 @@ import numpy as np
 
 from pipeline.bundle.program import Instruction
 from pipeline.bundle.program import Tensor as Grid
-from pipeline.compilers import moving, windows
+from pipeline.compilers import moving, rearranging, windows
 from pipeline.compilers.clamps import clamped, refused, regrid
 from pipeline.compilers.draft import Draft, Order, plain
 from pipeline.compilers.flatfile import NUMBERS, Fields
@@ -124,16 +124,24 @@ def _axes(draft: Draft, step: Instruction) -> tuple[list[int], Order]:
     return inputs, order if step.attributes["keepdims"] else plain(len(left))
 
 
-def largest(draft: Draft, step: Instruction) -> None:
+def extreme(kind: str) -> Callable[[Draft, Instruction], None]:
     """It makes the grid it reads, and another behind it."""
-    inputs, out = _axes(draft, step)
-    name, source = step.outputs[0], step.inputs[0]
-    made = draft.hidden(source, out, name, draft.grid(name).shape)
-    draft.draw("REDUCE_MAX", inputs, [made], {0: ("?", step.attributes["keepdims"])})
-    regrid(draft, step, made, out)
+
+    def draw(draft: Draft, step: Instruction) -> None:
+        inputs, out = _axes(draft, step)
+        name, source = step.outputs[0], step.inputs[0]
+        made = draft.hidden(source, out, name, draft.grid(name).shape)
+        draft.draw(kind, inputs, [made], {0: ("?", step.attributes["keepdims"])})
+        regrid(draft, step, made, out)
+
+    return draw
 
 
-def arg_max(draft: Draft, step: Instruction) -> None:
+def place(kind: str) -> Callable[[Draft, Instruction], None]:
+    return lambda draft, step: _place(draft, step, kind)
+
+
+def _place(draft: Draft, step: Instruction, kind: str) -> None:
     """The first of equal ones; it takes its axis away."""
     if step.attributes["last"]:
         raise refused(step, "it takes the last of equal ones")
@@ -146,10 +154,10 @@ def arg_max(draft: Draft, step: Instruction) -> None:
     shape = tuple(n for at, n in enumerate(draft.grid(step.inputs[0]).shape) if at != axis)
     given: Fields = {0: ("b", NUMBERS[grid.dtype])}
     if not keep:
-        draft.draw("ARG_MAX", inputs, [draft.make(name, rest)], given)
+        draft.draw(kind, inputs, [draft.make(name, rest)], given)
         return
     made = draft.hidden_on(Grid(shape, grid.dtype), rest, f"{name}_place")
-    draft.draw("ARG_MAX", inputs, [made], given)
+    draft.draw(kind, inputs, [made], given)
     draft.reshape(made, draft.make(name, order))
 
 
@@ -168,20 +176,25 @@ def _as_it_lies(kind: str) -> Callable[[Draft, Instruction], None]:
 
 OPERATORS: Mapping[str, Callable[[Draft, Instruction], None]] = {
     "add_twice": _binary("ADD"),
-    "arg_max": arg_max,
+    "arg_max": place("ARG_MAX"),
+    "arg_min": place("ARG_MIN"),
     "average_twice": windows.pooled("AVERAGE_POOL_2D"),
     "concat": moving.concat,
     "constant": _constant,
     "conv": windows.conv,
     "conv_transpose": windows.conv_transpose,
+    "depth_to_space": rearranging.depth_to_space,
     "dequantize": _as_it_lies("DEQUANTIZE"),
     "fully_connected_twice": windows.matmul,
     "gather": moving.gather,
     "lookup": _lookup,
     "matmul": windows.matmul,
-    "max": largest,
+    "max": extreme("REDUCE_MAX"),
     "max_pool": windows.pooled("MAX_POOL_2D"),
+    "maximum": rearranging.selected("MAXIMUM"),
     "mean": reduced("MEAN"),
+    "min": extreme("REDUCE_MIN"),
+    "minimum": rearranging.selected("MINIMUM"),
     "mul": _binary("MUL"),
     "pad": moving.pad,
     "prelu_twice": _prelu,
@@ -192,5 +205,8 @@ OPERATORS: Mapping[str, Callable[[Draft, Instruction], None]] = {
     "resize_twice": resized,
     "slice": moving.sliced,
     "softmax_twice": _softmax,
+    "space_to_depth": rearranging.space_to_depth,
+    "take": rearranging.take,
+    "tile": rearranging.tile,
     "transpose": moving.transpose,
 }

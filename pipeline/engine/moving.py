@@ -47,7 +47,7 @@ def pad_fits(node: Node) -> bool:
     if pads is None or axes is not None or not constant_parameters(node) or (pads < 0).any():
         return False
     mode = attribute(node, "mode", "constant")
-    return mode in ("edge", "reflect", "wrap") or (
+    return mode in ("edge", "reflect") or (
         mode == "constant" and (value is None or not value.any())
     )
 
@@ -75,7 +75,8 @@ def gather_elements(site: Site) -> Step:
     """The place of each element it takes, counted in the flattened tensor."""
     places, indices = _places(site)
     axis = attribute(site.node, "axis", 0) % places.ndim
-    return _taken(site, np.take_along_axis(places, indices, axis))
+    read = tuple(slice(None if a == axis else n) for a, n in enumerate(indices.shape))
+    return _taken(site, np.take_along_axis(places[read], indices, axis))
 
 
 def gather_nd(site: Site) -> Step:
