@@ -24,7 +24,6 @@ KINDS: Mapping[str, tuple[int, int]] = {
     "ABS": (1, 0),
     "ADD": (2, 11),
     "ARG_MAX": (2, 40),
-    "ARG_MIN": (2, 57),
     "AVERAGE_POOL_2D": (2, 5),
     "BATCH_MATMUL": (2, 101),
     "CAST": (1, 37),

@@ -137,28 +137,38 @@ def extreme(kind: str) -> Callable[[Draft, Instruction], None]:
     return draw
 
 
-def place(kind: str) -> Callable[[Draft, Instruction], None]:
-    return lambda draft, step: _place(draft, step, kind)
-
-
-def _place(draft: Draft, step: Instruction, kind: str) -> None:
+def arg_max(draft: Draft, step: Instruction) -> None:
     """The first of equal ones; it takes its axis away."""
     if step.attributes["last"]:
         raise refused(step, "it takes the last of equal ones")
     name, axis, order = step.outputs[0], step.attributes["axis"], draft.order(step.inputs[0])
     grid, keep = draft.grid(name), step.attributes["keepdims"]
     read, where = draft.read(step.inputs[0], order), np.array(order.index(axis), np.int32)
+    read = _complement(draft, step, read, order) if step.op == "arg_min" else read
     inputs = [read, draft.constant(f"{name}_axis", where)]
     left = [each for each in order if each != axis]
     rest = tuple(each - (each > axis) for each in left)
     shape = tuple(n for at, n in enumerate(draft.grid(step.inputs[0]).shape) if at != axis)
     given: Fields = {0: ("b", NUMBERS[grid.dtype])}
     if not keep:
-        draft.draw(kind, inputs, [draft.make(name, rest)], given)
+        draft.draw("ARG_MAX", inputs, [draft.make(name, rest)], given)
         return
     made = draft.hidden_on(Grid(shape, grid.dtype), rest, f"{name}_place")
-    draft.draw(kind, inputs, [made], given)
+    draft.draw("ARG_MAX", inputs, [made], given)
     draft.reshape(made, draft.make(name, order))
+
+
+def _complement(draft: Draft, step: Instruction, index: int, order: Order) -> int:
+    """Codes -1 - q, the largest where q is smallest: of ARG_MIN TOSA makes nothing that is valid.
+    A product with -1 gives them on a grid of zero point -1 - z."""
+    grid, name = draft.grid(step.inputs[0]), step.outputs[0]
+    minus = draft.constant(
+        f"{name}_minus", np.full((1,), -1, grid.dtype), Grid((1,), grid.dtype, 1.0)
+    )
+    turned = replace(grid, zero_point=-1 - grid.zero_point)
+    made = draft.hidden_on(turned, order, f"{name}_turned")
+    draft.draw("MUL", [index, minus], [made], {0: ("b", 0)})
+    return made
 
 
 def _constant(draft: Draft, step: Instruction) -> None:
@@ -176,8 +186,8 @@ def _as_it_lies(kind: str) -> Callable[[Draft, Instruction], None]:
 
 OPERATORS: Mapping[str, Callable[[Draft, Instruction], None]] = {
     "add_twice": _binary("ADD"),
-    "arg_max": place("ARG_MAX"),
-    "arg_min": place("ARG_MIN"),
+    "arg_max": arg_max,
+    "arg_min": arg_max,
     "average_twice": windows.pooled("AVERAGE_POOL_2D"),
     "concat": moving.concat,
     "constant": _constant,
