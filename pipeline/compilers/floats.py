@@ -10,7 +10,7 @@ import numpy as np
 from pipeline.bundle.program import Instruction
 from pipeline.compilers import spelled
 from pipeline.compilers.clamps import refused
-from pipeline.compilers.draft import NHWC, Draft, plain
+from pipeline.compilers.draft import Draft, plain
 from pipeline.compilers.flatfile import NUMBERS
 from pipeline.compilers.operators import OPERATORS, reduced
 from pipeline.compilers.recurrent import MOST_STEPS
@@ -64,7 +64,11 @@ LOWERED = (
     "AveragePool",
     "Conv",
     "ConvTranspose",
+    "DepthToSpace",
+    "Expand",
     "Gather",
+    "GatherElements",
+    "GatherND",
     "Gemm",
     "GlobalAveragePool",
     "GlobalMaxPool",
@@ -72,8 +76,11 @@ LOWERED = (
     "Pad",
     "ReduceMax",
     "ReduceMean",
+    "ReduceMin",
     "ReduceSum",
     "Slice",
+    "SpaceToDepth",
+    "Tile",
 )
 
 
@@ -153,18 +160,6 @@ def _leaky_relu(draft: Draft, step: Instruction, node: Node) -> None:
     draft.draw("LEAKY_RELU", [read], [made], {0: ("f", attribute(node, "alpha", 0.01))})
 
 
-def _blocks(kind: str) -> Drawing:
-    """Blocks of an image into channels, or back, those of a place side by side."""
-
-    def draw(draft: Draft, step: Instruction, node: Node) -> None:
-        if attribute(node, "mode", "DCR") != "DCR":
-            raise refused(step, "it has the mode CRD")
-        read, made = draft.read(step.inputs[0], NHWC), draft.make(step.outputs[0], NHWC)
-        draft.draw(kind, [read], [made], {0: ("i", attribute(node, "blocksize"))})
-
-    return draw
-
-
 def _gelu(draft: Draft, step: Instruction, node: Node) -> None:
     order = draft.order(step.inputs[0])
     near = attribute(node, "approximate", "none") == "tanh"
@@ -216,7 +211,6 @@ FLOATS: Mapping[str, Drawing] = {
     "Ceil": spelled.ceil,
     "Clip": spelled.clip,
     "Concat": _concat,
-    "DepthToSpace": _blocks("DEPTH_TO_SPACE"),
     "Gelu": _gelu,
     "HardSigmoid": spelled.hard_sigmoid,
     "LayerNormalization": spelled.layer_norm,
@@ -226,7 +220,6 @@ FLOATS: Mapping[str, Drawing] = {
     "Reciprocal": spelled.reciprocal,
     "Resize": lambda draft, step, node: resized(draft, step),
     "Softmax": _like("softmax_twice"),
-    "SpaceToDepth": _blocks("SPACE_TO_DEPTH"),
     "Softplus": spelled.softplus,
     "Softsign": spelled.softsign,
     "Transpose": _like("transpose"),

@@ -86,7 +86,8 @@ def gather_elements(site: Site) -> Step:
     """The place of each element it takes, counted in the flattened tensor."""
     places, indices = _places(site)
     axis = attribute(site.node, "axis", 0) % places.ndim
-    return _taken(site, np.take_along_axis(places, indices, axis))
+    read = tuple(slice(None if a == axis else n) for a, n in enumerate(indices.shape))
+    return _taken(site, np.take_along_axis(places[read], indices, axis))
 
 
 def gather_nd(site: Site) -> Step:

@@ -144,6 +144,11 @@ X = (
     "float[4,3,3] wr = {{{wr}}}, float[3,2,2,2] wt = {{{wt}}}, "
     "float[3,2,2,4] wide = {{{wide}}}, int64[1] one = {{1}}, "
     "int64[8] around = {{0,0,1,1,0,0,1,1}}, int64[8] far = {{0,0,3,0,0,0,2,2}}, "
+    "int64[4] from = {{0,0,1,1}}, int64[4] to = {{1,3,5,7}}, int64[4] twice = {{2,1,1,2}}, "
+    "int64[3] more = {{2,3,4}}, int64[2] tall = {{3,1}}, int64[1,1,1,2] few = {{-1,0}}, "
+    "int64[2,3] rows = {{0,-1,2,0,0,1}}, "
+    "int64[3] channels = {{3,1,1}}, "
+    "float[8,3,1,1] eight = {{{wt}}}, float[9,3,1,1] nine = {{{nine}}}, "
     "int64[8] deep = {{1,3,0,0,0,0,0,0}}, "
     "float[3,1,2,2] apart = {{{apart}}}, float[3,2,2,2] apart2 = {{{wt}}}, "
     "float[6] six = {{0.1,-0.2,0.3,0.0,1.0,-1.0}}, float[3,1,2] line = {{{line}}}>"
@@ -152,7 +157,14 @@ RESIZE = 'y = Resize <mode="{}", coordinate_transformation_mode="{}", nearest_mo
 # The shape of y, and how it is made of x, which is on a grid.
 WEIGHTS = {
     name: ",".join(f"{w:.3f}" for w in np.random.default_rng(size).normal(size=size))
-    for name, size in (("wr", 36), ("wt", 24), ("wide", 48), ("apart", 12), ("line", 6))
+    for name, size in (
+        ("wr", 36),
+        ("wt", 24),
+        ("wide", 48),
+        ("apart", 12),
+        ("line", 6),
+        ("nine", 27),
+    )
 }
 UP = "y = ConvTranspose <strides: ints = [2, 2], pads: ints = {}>(x, wt)"
 SAME = "y = ConvTranspose <strides: ints = [2, 2], pads: ints = [0, 1, 0, 1]>(x, wide)"
@@ -249,6 +261,42 @@ OPERATORS = {
     "Pad with a far edge": ("1,3,10,9", 'y = Pad <mode: string = "edge">(x, far)'),
     "Pad with the edge, of channels too": ("2,6,5,7", 'y = Pad <mode: string = "edge">(x, deep)'),
     "Pad that mirrors": ("1,3,10,9", 'y = Pad <mode: string = "reflect">(x, far)'),
+    "DepthToSpace": ("1,2,10,14", "w = Conv(x, eight) y = DepthToSpace <blocksize: int = 2>(w)"),
+    "DepthToSpace, columns first": (
+        "1,2,10,14",
+        'w = Conv(x, eight) y = DepthToSpace <blocksize: int = 2, mode: string = "CRD">(w)',
+    ),
+    "DepthToSpace of one channel, columns first": (
+        "1,1,15,21",
+        'w = Conv(x, nine) y = DepthToSpace <blocksize: int = 3, mode: string = "CRD">(w)',
+    ),
+    "SpaceToDepth": (
+        "1,12,2,3",
+        "even = Slice(x, from, to) y = SpaceToDepth <blocksize: int = 2>(even)",
+    ),
+    "Tile": ("2,3,5,14", "y = Tile(x, twice)"),
+    "Tile of channels, behind a Transpose": (
+        "2,7,3,10",
+        "t = Transpose <perm: ints = [0, 3, 1, 2]>(x) y = Tile(t, twice)",
+    ),
+    "Expand to more axes": (
+        "2,3,4",
+        "g = GlobalAveragePool(x) column = Reshape(g, tall) y = Expand(column, more)",
+    ),
+    "GatherElements": ("1,1,1,2", "y = GatherElements <axis: int = 1>(x, few)"),
+    "GatherND": ("2,7", "y = GatherND(x, rows)"),
+    "Max": ("1,3,5,7", "z = Sigmoid(x) y = Max(x, z)"),
+    "Min of three that broadcast": (
+        "1,3,5,7",
+        "z = Sigmoid(x) g = GlobalAveragePool(x) k = Reshape(g, channels) y = Min(k, x, z)",
+    ),
+    "Max of a constant, and Min": ("1,3,5,7", "m = Max(c, x) y = Min(m, c)"),
+    "Max with a Clip behind": ("1,3,5,7", "z = Tanh(x) m = Max(x, z) y = Clip(m, low, high)"),
+    "the least of a channel": ("1,5,7", "y = ReduceMin <keepdims: int = 0>(x, one)"),
+    "the place of the least": (
+        "1,1,5,7",
+        "z = Tanh(x) i = ArgMin <axis: int = 1>(z) y = Cast <to: int = 1>(i)",
+    ),
     "Transpose": ("1,7,3,5", "y = Transpose <perm: ints = [0, 3, 1, 2]>(x)"),
     "nearest": ("1,3,10,14", RESIZE.format("nearest", "asymmetric", "floor")),
     "nearest, half pixel": (

@@ -3,7 +3,7 @@
 The sum of x * w + b is on the grid s_x * s_w of each channel. Brought to 8 bits it would lose what
 nobody on the chip asks it to lose: so where only the CPU reads a layer, and no clamp is computed
 with it, the CPU dequantizes the sums. What only moves them goes to the CPU with them, unless it is
-asked to run on the chip.
+asked to run on the chip, or weaves an image of them.
 
 A dilated Conv gives 8 bits and no more (the operator lists of D-Robotics' Bayes chips). Of int16
 nothing is documented, and its sums may be beyond int32: a layer that reads it makes int16 instead.
@@ -19,6 +19,13 @@ from pipeline.graph import Graph, Node, attribute, producer
 from pipeline.quant.precision.placement import PASSIVE, activations
 from pipeline.quant.precision.widening import OUT, Spot, Widened, Wishes, spots, widened
 from pipeline.targets.target import Target
+
+
+# What the chip does on the way out, though it computes nothing: an image is woven of channels, or
+# repeated. Other moves of an output are views and copies that a host makes in passing.
+WEAVING = frozenset(
+    {"DepthToSpace", "Expand", "GatherElements", "GatherND", "SpaceToDepth", "Tile"}
+)
 
 
 class Sums(NamedTuple):
@@ -58,7 +65,8 @@ def _handed_out(
         return node.op_type in target.sums and alone and (node, OUT) not in spoken
 
     def is_move(node: Node) -> bool:
-        return node.op_type in PASSIVE and not any(one in spoken for one in (node, *spots(node)))
+        moves = node.op_type in PASSIVE - WEAVING
+        return moves and not any(one in spoken for one in (node, *spots(node)))
 
     layers, moves = set(filter(is_sum, nodes)), set(filter(is_move, nodes))
 

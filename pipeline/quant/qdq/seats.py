@@ -3,7 +3,8 @@
     SEATS        what these give is on a grid of its own: Softmax and Sigmoid 1/256, -128, and
                  of int16 2**-15
     PRelu        its slopes are on a grid of int8
-    ONE_GRID     what these read and give is on one grid; a Concat takes all it reads to its own
+    ONE_GRID     what these read and give is on one grid
+    JOINING      these take all they read to the grid they give
 
 Moved before weights and biases become integers: a bias lies on the grid of what its layer reads.
 Source: the checks in tensorflow/lite/kernels, `Prepare`.
@@ -22,6 +23,7 @@ from pipeline.quant.precision.placement import ALIKE
 from pipeline.quant.qdq.pairs import DQ, Q, pair
 
 ONE_GRID = ALIKE | {"AveragePool"}
+JOINING = frozenset({"Concat", "Max", "Min"})
 
 
 def seated(graph: Graph) -> Graph:
@@ -39,7 +41,7 @@ def seated(graph: Graph) -> Graph:
             _round_slopes(graph, node)
         elif node.op_type in ONE_GRID and (read := _read(node.inputs[0])):
             _move(graph, quantizer, read)
-        elif node.op_type == "Concat":
+        elif node.op_type in JOINING:
             _bring_together(graph, node, own)
     return graph
 
