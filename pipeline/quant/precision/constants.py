@@ -7,8 +7,9 @@ A constant a of a sum is cut where the sum saturates whatever the other operand 
     y = b - a      b_low - y_high  <= a <=  b_high - y_low
 
 so that a mask of -1e9 takes no codes from what it leaves visible; in a Concat it is cut to what y
-holds, and as a factor of b to where one code of b saturates, |a| <= max|y| / s_b. A constant of zeros has no scale of its own: it takes that of the sum, or of a product what
-makes the factor s_a * s_b / s_y one.
+holds, and as a factor of b to where one code of b saturates, |a| <= max|y| / s_b. A constant of
+zeros has no scale of its own: it takes that of the sum, or of a product what makes the factor
+s_a * s_b / s_y one.
 """
 
 from __future__ import annotations

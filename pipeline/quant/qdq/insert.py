@@ -34,6 +34,7 @@ from pipeline.quant.precision.plan import planned
 from pipeline.quant.precision.widening import WIDE, operands
 from pipeline.quant.qdq.answers import answer_grids, answer_in_codes
 from pipeline.quant.qdq.cuts import cut_constants
+from pipeline.quant.qdq.guards import guard_divisions
 from pipeline.quant.qdq.half import compute_in_half
 from pipeline.quant.qdq.laid import Laid, laid, type_of
 from pipeline.quant.qdq.moved import keep_moved_on_grids
@@ -80,6 +81,7 @@ def with_qdq(
         hand_out_sums(node)
     tell(graph, plan.notes)
     check_seams(graph, plan, target)
+    guard_divisions(graph)
     return complete(graph)
 
 
