@@ -8,13 +8,17 @@ from pipeline.bundle.program import Tensor
 from pipeline.engine.rules import CONSTANT_OPERANDS, RULES
 from pipeline.engine.site import Weights
 from pipeline.errors import GraphError
-from pipeline.graph import Node, Value, array, attribute, is_float, producer, shape
+from pipeline.graph import Node, Value, array, attribute, is_float, is_guard, producer, shape
+from pipeline.kernels import affine
 
 Q, DQ = "QuantizeLinear", "DequantizeLinear"
 
 
 def dequantizer(value: Value | None) -> Node | None:
+    """The DQ that makes `value`, perhaps behind the guard of a division."""
     maker = None if value is None else producer(value)
+    if maker is not None and is_guard(maker) and maker.inputs[0] is not None:
+        maker = producer(maker.inputs[0])
     return maker if maker is not None and maker.op_type == DQ else None
 
 

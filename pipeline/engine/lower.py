@@ -27,6 +27,7 @@ from pipeline.graph import (
     Value,
     array,
     hands_out_sums,
+    is_guard,
     is_kept_float,
     only_consumer,
     origin,
@@ -72,6 +73,8 @@ class _Lowering:
             self._requantize(node) if dequantizer(node.inputs[0]) else self._quantize(node)
         elif node.op_type == DQ:
             self._dequantize_where_read_as_float(node)
+        elif is_guard(node) and self._is_integer(node):
+            self.done.add(node)
         elif quantizer := self._integer_result(node):
             self._lower(node, quantizer)
         elif self._makes_sums(node):
@@ -231,6 +234,8 @@ class _Lowering:
             return True
         if self._makes_places(node) or self._makes_sums(node):
             return True
+        if is_guard(node):
+            return all(self._integer_result(use.node) for use in node.outputs[0].uses())
         return self._integer_result(node) is not None
 
     def _leave_to_the_cpu(self, node: Node) -> None:

@@ -14,8 +14,10 @@ from pipeline.graph.build import Building, Tensor
 from pipeline.graph.graph import Graph, Node, Value
 from pipeline.graph.handout import Made, handing_out
 from pipeline.graph.marks import (
+    guard,
     hand_out_sums,
     hands_out_sums,
+    is_guard,
     is_kept_float,
     keep_float,
     tell,
@@ -65,6 +67,7 @@ __all__ = [
     "derived",
     "dtype",
     "files_beside",
+    "guard",
     "hand_out_sums",
     "handing_out",
     "hands_out_sums",
@@ -75,6 +78,7 @@ __all__ = [
     "is_float",
     "is_foreign",
     "is_given",
+    "is_guard",
     "is_kept_float",
     "is_operator",
     "keep_float",

@@ -12,6 +12,7 @@ from pipeline.graph.graph import Graph
 
 FLOAT = "npumake.float"
 SUMS = "npumake.sums"
+GUARD = "npumake.guard"
 NOTES = "npumake.notes"
 
 
@@ -22,6 +23,15 @@ def keep_float(node: ir.Node) -> None:
 
 def is_kept_float(node: ir.Node) -> bool:
     return FLOAT in node.metadata_props
+
+
+def guard(node: ir.Node) -> None:
+    """The node adds what is nothing beside any code but zero: a divisor of codes reads through."""
+    node.metadata_props[GUARD] = "1"
+
+
+def is_guard(node: ir.Node) -> bool:
+    return GUARD in node.metadata_props
 
 
 def hand_out_sums(node: ir.Node) -> None:

@@ -6,6 +6,7 @@ extremes are extremes of extremes, and those of a sample are kept by the sample'
 
 from __future__ import annotations
 
+import math
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -46,8 +47,8 @@ class Statistics:
     suffix: ClassVar[str] = ".npz"
 
     def save(self, path: Path) -> None:
-        """By tensor: name, exponent, low, high, count and peak; of the bins those that are not empty,
-        as `bin` and `bin_count`; the extremes of channels and samples, one tensor behind another.
+        """By tensor: name, exponent, low, high, count and peak; of the bins those that are not
+        empty, as `bin` and `bin_count`; the extremes of channels and samples, one tensor behind another.
         """
         found = list(self.tensors.values())
         bins = [np.flatnonzero(h.counts != 0) for h in found]

@@ -7,8 +7,9 @@ A constant a of a sum is cut where the sum saturates whatever the other operand 
     y = b - a      b_low - y_high  <= a <=  b_high - y_low
 
 so that a mask of -1e9 takes no codes from what it leaves visible; in a Concat it is cut to what y
-holds. A constant of zeros has no scale of its own: it takes that of the sum, or of a product what
-makes the factor s_a * s_b / s_y one.
+holds, and as a factor of b to where one code of b saturates, |a| <= max|y| / s_b. A constant of
+zeros has no scale of its own: it takes that of the sum, or of a product what makes the factor
+s_a * s_b / s_y one.
 """
 
 from __future__ import annotations
@@ -18,11 +19,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from pipeline.graph import Node
-from pipeline.quant.precision.fitting import ADDED_BITS, at_least
+from pipeline.quant.precision.fitting import ADDED_BITS, Interval, at_least, largest, reach_of
 from pipeline.quant.precision.grids import SMALLEST, Grid, activation_grid
 from pipeline.targets.target import Activations
 
-Interval = tuple[float, float]
 SUMS = ("Add", "Concat", "Sub")
 
 
@@ -43,19 +43,15 @@ def operand_grid(
     if node.op_type in SUMS:
         least, most = _within(node, index, reach_of(made), [reach_of(each) for each in others])
         low, high = max(low, min(least, 0.0)), min(high, max(most, 0.0))
+    if node.op_type == "Mul" and others:
+        most = largest(made) / float(others[0].scale)
+        low, high = max(low, -most), min(high, most)
     if high - low >= SMALLEST:
         grid = activation_grid(low, high, scheme)
         least_scale = float(made.scale) * 2.0**-ADDED_BITS if node.op_type in SUMS else 0.0
         return at_least(grid, least_scale, scheme.power_of_two)
     top = _neutral(node, made, others) * float(np.iinfo(scheme.dtype).max)
     return activation_grid(-top, top, scheme)
-
-
-def reach_of(grid: Grid) -> Interval:
-    """What the codes of a grid stand for, a step more on either side."""
-    limits = np.iinfo(grid.zero_point.dtype)
-    zero, scale = int(grid.zero_point), float(grid.scale)
-    return scale * (limits.min - zero - 1), scale * (limits.max - zero + 1)
 
 
 def _within(node: Node, index: int, made: Interval, others: list[Interval]) -> Interval:
@@ -73,5 +69,3 @@ def _neutral(node: Node, made: Grid, others: list[Grid]) -> float:
     if node.op_type in SUMS or not others:
         return scale
     return scale / float(others[0].scale)
-
-

@@ -40,6 +40,9 @@ ADDITIVE = ("Add", "Concat", "Sub")
 PASSING = ("AveragePool", "Clip", "GlobalAveragePool", "ReduceMean", "ReduceSum", "Relu")
 
 
+Interval = tuple[float, float]
+
+
 class _Bound(NamedTuple):
     """The least scales of what a node makes."""
 
@@ -75,6 +78,19 @@ def at_least(grid: Grid, least: float, power: bool = False) -> Grid:
     return Grid(np.array(power_of_two(least) if power else least, np.float32), grid.zero_point)
 
 
+def largest(grid: Grid) -> float:
+    """The largest magnitude of `reach_of`."""
+    low, high = reach_of(grid)
+    return max(-low, high)
+
+
+def reach_of(grid: Grid) -> Interval:
+    """What the codes of a grid stand for, a step more on either side."""
+    limits = np.iinfo(grid.zero_point.dtype)
+    zero, scale = int(grid.zero_point), float(grid.scale)
+    return scale * (limits.min - zero - 1), scale * (limits.max - zero + 1)
+
+
 def _least(node: Node, grids: Mapping[str, Grids]) -> _Bound:
     unit, reach = _unit(node, grids), _reach(node, grids)
     least = reach * 2.0**-REACH_BITS
@@ -89,11 +105,20 @@ def _unit(node: Node, grids: Mapping[str, Grids]) -> float:
     scales = [_scale(value, grids) for value in node.inputs[:2]]
     if node.op_type in ("Add", "Sub"):
         return max(_scale(value, grids) for value in activations(node))
+    if node.op_type == "Mul" and len(activations(node)) == 1:
+        return min(math.prod(scales), _held(node, grids) / 127.0)
     if node.op_type in ("Conv", "ConvTranspose", "Gemm", "MatMul", "Mul"):
         return math.prod(scales)
     if node.op_type in (*PASSING, "HardSwish"):
         return scales[0] / _averaged(node)
     return 0.0
+
+
+def _held(node: Node, grids: Mapping[str, Grids]) -> float:
+    """What a product by a constant may reach: the constant is cut so that one code of the other
+    factor saturates."""
+    grid = _grid(result(node), grids)
+    return math.inf if grid is None or len(activations(node)) > 1 else largest(grid)
 
 
 def _averaged(node: Node) -> float:
@@ -110,7 +135,7 @@ def _reach(node: Node, grids: Mapping[str, Grids]) -> float:
     top = _largest(first, grids)
     weight = array(second)
     if node.op_type == "Mul":
-        return top * _largest(second, grids)
+        return min(top * _largest(second, grids), 256.0 * _held(node, grids))
     if node.op_type == "Div":
         return top / _scale(second, grids) if _scale(second, grids) else 0.0
     if node.op_type not in ("Conv", "ConvTranspose", "Gemm", "MatMul"):

@@ -9,8 +9,8 @@ pixels, are then all as far from their codes as zero was, which is a shift and n
 halfway between two codes, as pixels fed as p / 127.5 - 1, one is rounded up and the next one down:
 half of the codes stay empty and each pixel has the largest error there is. There the grid, with n
 codes below zero, reaches both ends, and values fall anywhere between its codes. A tensor that is
-always zero, and has no neighbour that says which (calibration.empty), gets scale 1. Scales are float32, as ONNX stores them; a power of two is the next one
-above. int16 is symmetric:
+always zero, and has no neighbour that is not (calibration.empty), gets scale 1. Scales are float32,
+as ONNX stores them; a power of two is the next one above. int16 is symmetric:
 
     made as int16        scale = T / 32767
     int8 read as int16   scale = scale of the int8 / 128       q16 = 128 * (q8 - zero point), exact

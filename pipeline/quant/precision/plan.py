@@ -14,6 +14,7 @@ from pipeline.engine.rules import has_kernel
 from pipeline.graph import Graph, Node, Value, is_float
 from pipeline.project.sections import Quantization
 from pipeline.quant.precision.asked import Asked, asked
+from pipeline.quant.precision.divisors import endangered
 from pipeline.quant.precision.pieced import uneven_joins
 from pipeline.quant.precision.placement import PASSIVE, on_chip
 from pipeline.quant.precision.sums import typed
@@ -55,7 +56,8 @@ def planned(
     given = asked(graph, quantization)
     halves = [node for node in given.of_type("float16") if is_float(result(node))]
     half = halves if target.float16 else []
-    off = {*given.cpu, *half, *given.of_type("float32")}
+    chained = _chained(graph, given, steps)
+    off = {*given.cpu, *half, *given.of_type("float32"), *chained}
     wanted = {*given.npu, *(graph.nodes(*PASSIVE) if quantization.mode == "full" else ())}
     chip = on_chip(graph, target, off, wanted)
     apart = [node for node in _apart(graph, quantization, given, steps) if node in chip]
@@ -73,6 +75,9 @@ def planned(
         f"8 bits, {target.name} has no float16": [n for n in halves if n in chip],
         f"8 bits, {target.name} has no int16 for this operator": found.refused,
         f"int16 throughout, {target.name} has one type around a node": found.overruled,
+        "CPU, so that an epsilon below one code keeps a division from zero": [
+            node for node in chained if _could_run(node, target)
+        ],
         "CPU, so that each part of an answer keeps its own 8 bits": apart,
         **_refused(graph, target, given, {*chip, *off}),
     }
@@ -102,6 +107,11 @@ def _apart(
         return []
     asked_for = {*given.npu, *(spot[0] for spot in given.wishes.wide if isinstance(spot, tuple))}
     return [node for node in uneven_joins(graph, steps) if node not in asked_for]
+
+
+def _chained(graph: Graph, given: Asked, steps: Mapping[str, float]) -> list[Node]:
+    """The divisions by what may be less than a code, unless they are asked of the chip."""
+    return [node for node in endangered(graph, steps) if node not in given.npu] if steps else []
 
 
 def _could_run(node: Node, target: Target) -> bool:

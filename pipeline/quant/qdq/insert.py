@@ -33,6 +33,8 @@ from pipeline.quant.precision.grids import MAX_BIAS, Grid, Grids, weight_grid
 from pipeline.quant.precision.plan import planned
 from pipeline.quant.precision.widening import WIDE, operands
 from pipeline.quant.qdq.answers import answer_grids, answer_in_codes
+from pipeline.quant.qdq.cuts import cut_constants
+from pipeline.quant.qdq.guards import guard_divisions
 from pipeline.quant.qdq.half import compute_in_half
 from pipeline.quant.qdq.laid import Laid, laid, type_of
 from pipeline.quant.qdq.moved import keep_moved_on_grids
@@ -71,6 +73,7 @@ def with_qdq(
     for value in (*graph.inputs, *(v for node in graph.nodes() for v in node.outputs)):
         _quantize(graph, value, lies, plan.chip)
     answer_in_codes(graph, answers)
+    cut_constants(graph)
     keep_moved_on_grids(graph)
     for node in plan.kept:
         keep_float(node)
@@ -78,6 +81,7 @@ def with_qdq(
         hand_out_sums(node)
     tell(graph, plan.notes)
     check_seams(graph, plan, target)
+    guard_divisions(graph)
     return complete(graph)
 
 

@@ -22,6 +22,7 @@ from pipeline.quant.precision.asked import FLOATS, asked
 from pipeline.quant.precision.grids import Grid, image_grid
 from pipeline.quant.precision.placement import ALIKE, activations, runs
 from pipeline.quant.precision.plan import planned
+from pipeline.quant.qdq.guards import guard_divisions
 from pipeline.quant.qdq.insert import DEFAULT, quantize_activation, quantize_constants
 from pipeline.quant.qdq.signed import signed
 from pipeline.targets.target import Target
@@ -89,6 +90,7 @@ def with_own_grids(graph: Graph, target: Target, quantization: Quantization = DE
         if _is_quantized(made):
             read = {i: lies_on[v] for i, v in enumerate(node.inputs) if v in lies_on}
             quantize_constants(graph, node, read, target, made=_grid_behind(made))
+    guard_divisions(graph)
     return graph.with_shapes()
 
 
