@@ -69,6 +69,7 @@ KINDS: Mapping[str, tuple[int, int]] = {
     "RESHAPE": (1, 17),
     "RESIZE_BILINEAR": (3, 15),
     "RESIZE_NEAREST_NEIGHBOR": (3, 74),
+    "ROUND": (1, 0),
     "RSQRT": (1, 0),
     "SELECT_V2": (1, 98),
     "SIN": (1, 0),
@@ -79,6 +80,7 @@ KINDS: Mapping[str, tuple[int, int]] = {
     "SUB": (2, 28),
     "SUM": (2, 27),
     "TANH": (2, 0),
+    "TOPK_V2": (2, 34),
     "TRANSPOSE": (2, 26),
     "TRANSPOSE_CONV": (3, 49),
 }
