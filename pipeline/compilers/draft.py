@@ -79,7 +79,7 @@ KINDS: Mapping[str, tuple[int, int]] = {
     "SUB": (2, 28),
     "SUM": (2, 27),
     "TANH": (2, 0),
-    "TILE": (1, 51),
+    "TOPK_V2": (2, 34),
     "TRANSPOSE": (2, 26),
     "TRANSPOSE_CONV": (3, 49),
 }

@@ -113,9 +113,10 @@ def taken(draft: Draft, step: Instruction, order: Order, places: Mapping[int, np
     name, shape = step.outputs[0], list(draft.grid(step.inputs[0]).shape)
     index = draft.read(step.inputs[0], order)
     for axis, where in places.items():
+        called = name if axis == list(places)[-1] else f"{name}_{axis}"
         at = draft.constant(f"{name}_at_{axis}", where.astype(np.int32))
         shape[axis] = len(where)
-        made = draft.hidden(step.inputs[0], order, f"{name}_{axis}", shape)
+        made = draft.hidden(step.inputs[0], order, called, shape)
         draft.draw("GATHER", [index, at], [made], {0: ("i", order.index(axis))})
         index = made
     regrid(draft, step, index, order)

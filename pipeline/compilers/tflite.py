@@ -14,11 +14,11 @@ from typing import NamedTuple
 from pipeline.bundle.program import Instruction, Program
 from pipeline.compilers.draft import NHWC, Draft, plain
 from pipeline.compilers.flatfile import FlatModel, written
-from pipeline.compilers.floats import draw_float
+from pipeline.compilers.floats import FLOATS, draw_float
 from pipeline.compilers.lifted import lifted
 from pipeline.compilers.operators import OPERATORS
 from pipeline.compilers.parted import parted
-from pipeline.compilers.recurrent import written_out
+from pipeline.compilers.written_out import written_out
 from pipeline.errors import GraphError
 from pipeline.graph import Graph, attribute
 
@@ -36,7 +36,7 @@ def tflite_model(program: Program, graph: Graph) -> FlatModel:
 
     Raises GraphError for all that TensorFlow Lite cannot hold.
     """
-    program, nodes = written_out(program, graph)
+    program, nodes = written_out(program, graph, FLOATS)
     program = lifted(parted(program))
     draft = Draft(program, nodes)
     borders = [_fed(draft, name) for name in program.inputs]

@@ -17,9 +17,9 @@ from pipeline.bundle.program import SUMS, Instruction, Program, Tensor
 from pipeline.digest import Json
 from pipeline.engine.fusion import absorbed, bounds, is_clamp
 from pipeline.engine.grids import DQ, Q, dequantizer, grid_of, on_grids, weights_of
-from pipeline.engine.rules import PLACES, RULES, has_kernel
+from pipeline.engine.rules import PLACES, RULES
 from pipeline.engine.site import Operand, Site, Step, code_of, factor
-from pipeline.engine.twice import rules_of
+from pipeline.engine.twice import computes, rules_of
 from pipeline.errors import GraphError
 from pipeline.graph import (
     Graph,
@@ -104,7 +104,7 @@ class _Lowering:
     def _runs(self, node: Node) -> bool:
         if node.op_type not in self.operators or is_kept_float(node):
             return False
-        return has_kernel(node) and on_grids(node)
+        return computes(node, self.rounding) and on_grids(node)
 
     def _makes_places(self, node: Node) -> bool:
         return node.op_type in PLACES and self._runs(node)

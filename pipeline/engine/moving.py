@@ -8,7 +8,7 @@ from pipeline.digest import Json
 from pipeline.engine.site import Rule, Site, Step, code_of, constant_parameters, factor
 from pipeline.graph import Node, array, attribute, is_float
 
-# A larger one is no value of the tensor: it masks what it adds, and its grid would hold nothing else.
+# A larger number is a mask: a grid that holds it would hold nothing else.
 LARGEST_FILL = 256.0
 
 

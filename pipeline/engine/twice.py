@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.engine import resizing, rules
+from pipeline.engine import litert, resizing, rules
 from pipeline.engine.site import Rule, Site, Step, factor
 from pipeline.errors import GraphError
 from pipeline.graph import Node, array, attribute
@@ -251,7 +251,7 @@ RULES: Mapping[str, Rule] = {
     "Gemm": _product("Gemm"),
     "GlobalAveragePool": Rule(_mean),
     "MatMul": _product("MatMul"),
-    "HardSigmoid": Rule(_hard_sigmoid, lambda node: attribute(node, "alpha", 0.2) > 0),
+    "HardSigmoid": Rule(_hard_sigmoid),
     "HardSwish": Rule(_hard_swish),
     "LeakyRelu": Rule(_leaky_relu),
     "Mul": Rule(_mul),
@@ -267,3 +267,8 @@ RULES: Mapping[str, Rule] = {
 
 def rules_of(rounding: str) -> Mapping[str, Rule]:
     return RULES if rounding == TWICE else rules.RULES
+
+
+def computes(node: Node, rounding: str) -> bool:
+    """Whether the node, once its inputs and output are on grids, runs in integers of that kind."""
+    return rules.has_kernel(node) and (rounding != TWICE or litert.says(node))

@@ -19,6 +19,8 @@ def by_definition(graph: Graph, op_types: Collection[str]) -> Graph:
     defined = [node for node in graph.nodes(*op_types) if _has_body(node.op_type, graph.opset)]
     if not defined:
         return graph
+    for node in defined:
+        _write_defaults(node, graph.opset)
     names = sorted({("", node.op_type) for node in defined})
     inlined = onnx.inliner.inline_selected_functions(
         ir.to_proto(graph.model), names, inline_schema_functions=True
@@ -30,6 +32,13 @@ def by_definition(graph: Graph, op_types: Collection[str]) -> Graph:
         if node.name not in known:
             originate(node, sources)
     return made
+
+
+def _write_defaults(node: ir.Node, opset: int) -> None:
+    """The bodies refer to attributes, and onnx gives them no defaults."""
+    for name, known in onnx.defs.get_schema(node.op_type, opset, "").attributes.items():
+        if name not in node.attributes and known.default_value.type:
+            node.attributes.add(ir.from_proto(known.default_value))
 
 
 def _has_body(op_type: str, opset: int) -> bool:

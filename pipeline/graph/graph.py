@@ -203,13 +203,16 @@ class Graph:
     def become(
         self, node: Node, op_type: str, inputs: Sequence[Value | None], **attributes: Any
     ) -> None:
-        """The node computes what it makes in another way; its name and output stay."""
+        """The node computes what it makes in another way; its name and first output stay. Nobody
+        reads the others any more."""
         node.op_type = op_type
         node.attributes.clear()
         self.set_attributes(node, **attributes)
         node.resize_inputs(len(inputs))
         for index, value in enumerate(inputs):
             node.replace_input_with(index, value)
+        if len(node.outputs) > 1:
+            node.resize_outputs(1)
 
     def absorb(self, node: Node, *others: Node) -> None:
         """`node` computes what the others did: it comes from where they do, and those whose

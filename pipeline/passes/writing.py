@@ -32,3 +32,16 @@ class Writing:
     def cut(self, value: Value, axis: int, begin: int, end: int, name: str) -> Value:
         bounds = [self.constant(np.array([number]), "span") for number in (begin, end, axis)]
         return self.made("Slice", [value, *bounds], name)
+
+    def number(self, value: float, name: str = "number") -> Value:
+        return self.constant(np.array(value, np.float32), name)
+
+    def reduced(self, kind: str, value: Value, axes: Sequence[int]) -> Value:
+        """Over these axes, which stay with one element each."""
+        at = self.constant(np.array(axes, np.int64), "axes")
+        return self.made(kind, [value, at], f"{kind.lower()}", keepdims=1)
+
+    def become(self, kind: str, read: Sequence[Value | None], **attributes: object) -> bool:
+        """The node itself is the last of what is written."""
+        self.graph.become(self.node, kind, read, **attributes)
+        return True

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pipeline.engine.fusion import absorbed, result
-from pipeline.engine.rules import has_kernel
+from pipeline.engine.twice import computes
 from pipeline.graph import Graph, Node, Value, is_float
 from pipeline.project.sections import Quantization
 from pipeline.quant.precision.asked import Asked, asked
@@ -115,7 +115,7 @@ def _chained(graph: Graph, given: Asked, steps: Mapping[str, float]) -> list[Nod
 
 
 def _could_run(node: Node, target: Target) -> bool:
-    return has_kernel(node) and target.runs_when_asked(node.op_type)
+    return computes(node, target.rounding) and target.runs_when_asked(node.op_type)
 
 
 def _refused(
@@ -133,7 +133,7 @@ def _refused(
 
 def _is_over(node: Node, target: Target) -> bool:
     """Whether nothing but a documented limit keeps the unit from running the node."""
-    runs = target.runs(node.op_type) and has_kernel(node) and is_float(result(node))
+    runs = target.runs(node.op_type) and computes(node, target.rounding) and is_float(result(node))
     return runs and bool(beyond(node, target))
 
 

@@ -12,9 +12,9 @@ from dataclasses import fields
 
 from pipeline.borders.images import images
 from pipeline.engine.fusion import result
-from pipeline.engine.rules import RULES, has_kernel
+from pipeline.engine.rules import RULES
 from pipeline.engine.site import is_constant
-from pipeline.engine.twice import TWICE
+from pipeline.engine.twice import TWICE, computes
 from pipeline.errors import ProjectError, Route
 from pipeline.graph import Graph, Node, Value, array, keep_float, producer
 from pipeline.project.sections import Calibration, Quantization
@@ -77,7 +77,7 @@ def with_own_grids(graph: Graph, target: Target, quantization: Quantization = DE
             quantize_activation(graph, value, image_grid(target.activations), readers)
     units = asked(graph, quantization)
     for node in graph.nodes():
-        chip = runs(node, target, node in units.npu) and has_kernel(node)
+        chip = runs(node, target, node in units.npu) and computes(node, target.rounding)
         if node in units.cpu or not chip:
             keep_float(node)
             continue

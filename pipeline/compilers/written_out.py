@@ -1,0 +1,57 @@
+"""A node left in float that TensorFlow Lite has not, written out in those that it has.
+
+An LSTM, GRU or RNN step by step: TensorFlow Lite's own have other inputs, and no int8 that is ours.
+Any other by its recipe, or as ONNX itself defines it (pipeline.passes.decompose).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from pipeline.bundle.program import Instruction, Program
+from pipeline.engine.lower import lowered
+from pipeline.engine.subgraphs import CPU
+from pipeline.graph import Graph, Node, part
+from pipeline.passes import optimized
+from pipeline.passes.decompose import decomposed
+from pipeline.passes.recurrent_steps import KINDS
+from pipeline.passes.unroll_recurrent import hindrance, unroll_recurrent
+
+MOST_STEPS = 1024
+
+
+def written_out(
+    program: Program, graph: Graph, known: Collection[str]
+) -> tuple[Program, dict[str, Node]]:
+    """The program in nodes of the `known` operators, as far as that can be, and the nodes of all
+    instructions by name."""
+    nodes = {str(node.name): node for node in graph.nodes()}
+    tensors, steps = dict(program.tensors), list[Instruction]()
+    for step in program.instructions:
+        alone = _simpler(step, nodes.get(step.name), graph, known)
+        if alone is None:
+            steps.append(step)
+            continue
+        nodes |= {str(each.name): each for each in alone.nodes()}
+        made = lowered(alone, "twice")
+        tensors |= {name: held for name, held in made.tensors.items() if name not in tensors}
+        steps += made.instructions
+    return replace(program, tensors=tensors, instructions=tuple(steps)), nodes
+
+
+def _simpler(
+    step: Instruction, node: Node | None, graph: Graph, known: Collection[str]
+) -> Graph | None:
+    """The node as a graph of simpler ones; None where it is none, or is simple itself."""
+    if step.op != CPU or node is None or node.domain:
+        return None
+    alone = part(graph, [node], [value for value in node.outputs if value.name in step.outputs])
+    if node.op_type in KINDS:
+        if hindrance(node, MOST_STEPS) is not None:
+            return None
+        unroll_recurrent(alone, MOST_STEPS)
+        return optimized(alone)
+    before = alone.to_bytes()
+    alone = decomposed(alone, known)
+    return None if alone.to_bytes() == before else alone
