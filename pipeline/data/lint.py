@@ -1,12 +1,9 @@
 """What is wrong with a set of samples, judged by a few facts about each (pipeline.data.facts).
 
-A finding names its files and figures. With m_i the largest distance of sample i from the middle of
-the set, a sample is wild where m_i is WILD_RATIO times the median of all, and lies WILD_SPREADS
-robust standard deviations above it on a logarithmic scale:
-
-    ln m_i - med > max(ln WILD_RATIO, WILD_SPREADS * 1.4826 * median |ln m - med|)
-
-The second condition spares sets whose samples differ in loudness by nature.
+A finding names its files and figures. With m_1 <= ... <= m_n the largest distances of the samples
+from the middle of the set, the samples above the first wide gap are wild: m_k+1 >= WILD_GAP * m_k,
+where m_k+1 is also WILD_RATIO times the median and at most a quarter of the samples lie above. A
+set whose samples differ in loudness, or whose values have heavy tails, has no such gap.
 """
 
 from __future__ import annotations
@@ -21,8 +18,8 @@ from pipeline.data.facts import SIDES, Fact, Range
 FEWEST = 8  # below this a percentile is an accident; the vendors ask for 20 to 100
 MAX_NAMES = 5  # files named in one finding
 WILD_RATIO = 8.0
-WILD_SPREADS = 6.0
-NORMAL = 1.4826  # standard deviation over median absolute deviation of a normal distribution
+WILD_GAP = 4.0
+MAX_WILD_SHARE = 0.25
 
 Kind = Literal["few", "blank", "duplicate", "range", "preprocessing", "wild", "constant", "padding"]
 
@@ -94,14 +91,16 @@ def _outliers(ranges: Sequence[Range]) -> list[str]:
     lows, highs = np.array(ranges, np.float64).T
     middle = np.median((lows + highs) / 2)
     reach = np.maximum(np.abs(lows - middle), np.abs(highs - middle))
-    if not np.median(reach):
+    ordered = np.sort(reach)
+    first = len(ordered) - int(MAX_WILD_SHARE * len(ordered))
+    wide = ordered[first:] >= np.maximum(
+        WILD_GAP * ordered[first - 1 : -1], WILD_RATIO * np.median(ordered)
+    )
+    if not wide.any() or not np.median(ordered):
         return [""] * len(ranges)
-    logs = np.log(np.maximum(reach, np.finfo(np.float64).tiny))
-    above = logs - np.median(logs)
-    spread = NORMAL * np.median(np.abs(above))
-    is_wild = above > max(np.log(WILD_RATIO), WILD_SPREADS * spread)
-    judged = zip(ranges, is_wild, strict=True)
-    return [f"{low:g}..{high:g}" if wild else "" for (low, high), wild in judged]
+    limit = ordered[first + int(np.argmax(wide))]
+    judged = zip(ranges, reach >= limit, strict=True)
+    return [f"{low:g}..{high:g}" if is_wild else "" for (low, high), is_wild in judged]
 
 
 def _constant_channels(facts: Sequence[Fact]) -> Iterator[Finding]:

@@ -213,14 +213,14 @@ def _beyond(
         return ""
     worst = int(np.argmax(excess))
     least, most = extremes[worst]
+    count = f"{sum(beyond)} of {len(beyond)} evaluation samples"
+    example = f"{names[worst]}: {least:.4g}..{most:.4g}"
     return (
-        f"output `{output}` saturates: in {sum(beyond)} of {len(beyond)} evaluation samples it goes "
-        f"beyond {low:.4g}..{high:.4g}, all that the calibration samples reach "
-        f"({names[worst]}: {least:.4g}..{most:.4g})"
+        f"output `{output}` saturates: {count} go beyond {low:.4g}..{high:.4g}, "
+        f"the range of all calibration samples ({example})"
     )
 
 
 def _listed(names: Sequence[str]) -> str:
     more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
     return ", ".join(names[:MAX_NAMES]) + more
-
