@@ -52,11 +52,11 @@ def fact(name: str, array: np.ndarray, layout: str = "NCHW") -> Fact:
     values = np.ascontiguousarray(array)
     low, high = float(values.min()), float(values.max())
     laid = _channels_last(values, layout)
-    channels, margins = (), ()
-    if laid is not None:
-        channels = tuple(_ranges(laid))
-        margins = _margins(laid) if laid.ndim == 4 and low != high else ()
     content = digest.of_bytes(values.tobytes())
+    if laid is None:
+        return Fact(name, content, low, high, values.size)
+    channels = tuple(_ranges(laid))
+    margins = _margins(laid) if laid.ndim == 4 and low != high else ()
     return Fact(name, content, low, high, values.size, channels, margins)
 
 

@@ -24,6 +24,7 @@ SAMPLES_NEEDED: Mapping[str, int] = {
     "mix": 16,
     "moving_average": 16,
     "mse": 16,
+    "standard": 16,
 }
 SAMPLES_NEEDED_BY_BEST = 32
 CUT_WIDTH = 0.25  # of the width of an output's range
@@ -41,7 +42,7 @@ def calibration_notes(
 
 
 def _few(count: int, calibration: Calibration) -> Iterator[str]:
-    method = calibration.method
+    method: str = calibration.method
     needed = SAMPLES_NEEDED.get(method, 0)
     if calibration.recipe == "best":
         method, needed = "recipe: best", SAMPLES_NEEDED_BY_BEST
