@@ -35,9 +35,12 @@ from pipeline.targets.settings import check_settings
 from pipeline.targets.target import Target
 
 with when_used(
-    "pipeline.compilers.backends", "pipeline.compilers.vendor_tool", "pipeline.targets.tools"
+    "pipeline.compilers.backends",
+    "pipeline.compilers.vendor_tool",
+    "pipeline.compilers.widths",
+    "pipeline.targets.tools",
 ):  # who compiles with none of them loads none
-    from pipeline.compilers import backends, vendor_tool
+    from pipeline.compilers import backends, vendor_tool, widths
     from pipeline.targets import tools
 
 
@@ -79,7 +82,9 @@ def compiled(
         if said:
             what = f"a file for `{target.name}` carries no security policies"
             raise ProjectError(what, Route("security"))
-        return Compiled(backends.built(program, quantized, target, beside))
+        data = backends.built(program, quantized, target, beside)
+        widths.hold_widths(data, program, quantized, target.backend)
+        return Compiled(data)
     provenance = {
         "quantized": digest.of_bytes(quantized.to_bytes()),
         "target": digest.of_document(target),
@@ -88,4 +93,6 @@ def compiled(
     settings = {key: value for key, value in digest.plain(compile).items() if key not in OURS}
     made = (target.name, joined(program), provenance, batch(quantized), code, beside)
     bundle = Bundle(*made, settings=settings, security=said)
-    return Compiled(bundle.to_bytes())
+    data = bundle.to_bytes()
+    widths.hold_widths(data, joined(program), quantized, target.backend)
+    return Compiled(data)
