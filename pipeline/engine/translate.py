@@ -158,7 +158,9 @@ def _tile(call: Call) -> Value:
 
 def _blocks(op: str) -> Callable[[Call], Value]:
     def move(call: Call) -> Value:
-        return finished(call, call.add(op, call.read[0], **call.step.attributes), call.largest())
+        known = ("blocksize", "mode")
+        own = {name: x for name, x in call.step.attributes.items() if name in known}
+        return finished(call, call.add(op, call.read[0], **own), call.largest())
 
     return move
 
