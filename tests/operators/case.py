@@ -38,6 +38,7 @@ class Mode:
     fed: Mapping[str, object] = field(default_factory=dict)  # further inputs: shape, or of x
     opset: int = 20
     kind: str = "float"  # the type of y
+    alone: bool = False  # not in another company too
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +81,8 @@ def cases(operator: str, name: str, how: Mode) -> Iterator[Case]:
         front = "Conv" if len(shape) == 4 else "MatMul" if len(shape) > 1 else "LeakyRelu"
         size = "x".join(map(str, shape))
         yield Case(operator, name, f"{front}, {size}", _text(how, shape, front, ""))
+    if how.alone:
+        return
     behind = "LeakyRelu" if how.kind == "float" else ""
     around = f"LeakyRelu, {size}{', LeakyRelu' if behind else ''}"
     yield Case(operator, name, around, _text(how, shape, "LeakyRelu", behind))

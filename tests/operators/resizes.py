@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 from operators.case import EVEN, UNEVEN, Mode, mode
@@ -24,7 +25,8 @@ SIZES = {
 
 def _resize(options: str, name: str, *shapes: tuple[int, ...]) -> Mode:
     given = SIZES[name]
-    return mode(f"y = Resize<{options}>(x, , {'k)' if 'k' in given else ', to)'}", *shapes, **given)
+    how = mode(f"y = Resize<{options}>(x, , {'k)' if 'k' in given else ', to)'}", *shapes, **given)
+    return replace(how, alone=(name != "twice"))
 
 
 def _of(kind: str, coordinates: str, rule: str = "") -> str:

@@ -74,7 +74,6 @@ def _is_built(verdict: str) -> bool:
 
 def _verdict(model: Model, column: Column) -> str:
     """Of a compiler that is TOGETHER's: where the operator is placed, before it is asked."""
-    built: Built | None = None
     try:
         built = model.built(column.target(), column.width)
         where = placement(built)
@@ -85,7 +84,7 @@ def _verdict(model: Model, column: Column) -> str:
         found, where = RUNNERS[column.target().backend](built, model, where)
         wrong = Measured(model, built, column).wrong(found)
     except PipelineError as error:
-        return refusal(error, built, model)
+        return refusal(error, model)
     except Exception as error:  # noqa: BLE001  # a traceback is a verdict too
         return f"{WRONG}: traceback of {type(error).__name__}: {str(error)[:160]}"
     return f"{WRONG}: {wrong}" if wrong else where
@@ -113,7 +112,7 @@ RUNNERS: dict[str, Run] = {
 
 
 def _together(models: dict[str, Model], column: Column, telling: Telling) -> dict[Cell, str]:
-    """As one file; where that fails, each half by itself."""
+    """As one file; where that fails, those that the error names and the rest, or each half."""
     if not models:
         return {}
     prefixes = {f"c{at}": name for at, name in enumerate(models)}
@@ -125,15 +124,20 @@ def _together(models: dict[str, Model], column: Column, telling: Telling) -> dic
     except PipelineError as error:
         if len(models) == 1:
             ((name, model),) = models.items()
-            return {(name, column.name): refusal(error, builds[name], model)}
+            return {(name, column.name): refusal(error, model)}
+        said = str(error)
     except Exception as error:  # noqa: BLE001
         if len(models) == 1:
             why = f"{WRONG}: traceback of {type(error).__name__}: {str(error)[:160]}"
             return {(next(iter(models)), column.name): why}
+        said = str(error)
+    blamed = {name for prefix, name in prefixes.items() if f"{prefix}/" in said}
     names = list(models)
-    halves = names[: len(names) // 2], names[len(names) // 2 :]
-    made = [_together({name: models[name] for name in half}, column, telling) for half in halves]
-    return {**made[0], **made[1]}
+    parts = [names[: len(names) // 2], names[len(names) // 2 :]]
+    if 0 < len(blamed) < len(names):
+        parts = [[name] for name in blamed] + [[name for name in names if name not in blamed]]
+    made = [_together({name: models[name] for name in part}, column, telling) for part in parts]
+    return {cell: verdict for each in made for cell, verdict in each.items()}
 
 
 def _by_iree(whole, prefixes, models, builds, column) -> dict[Cell, str]:
