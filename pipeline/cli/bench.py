@@ -14,12 +14,12 @@ hold what each layer took, run by itself.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipeline import digest
 from pipeline.cli import trust
 from pipeline.cli.keys import keys_of
 from pipeline.errors import ProjectError
@@ -160,7 +160,7 @@ def _write(given: argparse.Namespace, found: Perf, steps: Sequence[Layer]) -> No
             "task_latency": {"TaskRunningTime": _spread(found.latencies)},
         },
     ]
-    log = "***\n".join(json.dumps(section, indent=2) + "\n" for section in sections)
+    log = "***\n".join(digest.text(section, indent=2) + "\n" for section in sections)
     rows = [f"{name},{s['avg_time']},{s['max_time']},{s['min_time']}" for name, s in times.items()]
     try:
         given.profile_path.mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,6 @@ exit codes: 0 all is current, 2 the project, 3 the model, 4 a stage, 5 the cache
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 import sys
@@ -20,6 +19,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
+from pipeline import digest
 from pipeline.cli.dodo import doit_config, tasks_of
 from pipeline.cli.projects import NOWHERE, Found, builds, places, project_directories
 from pipeline.cli.reporter import Outcome, Reporter
@@ -54,7 +54,7 @@ def run(given: argparse.Namespace) -> int:
     with redirect_stdout(told):
         code = run_doit(members, [*(["-n", str(given.n)] if given.n else []), *tasks])
     if given.json:
-        print(json.dumps([_document(outcome) for outcome in Reporter.outcomes], indent=1))
+        print(digest.text([_document(outcome) for outcome in Reporter.outcomes], indent=1))
     error = Reporter.first_error
     return error.exit_code if error else code
 

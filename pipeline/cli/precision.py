@@ -16,11 +16,11 @@ exit code 6: nothing within the limits reaches it
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pipeline import digest
 from pipeline.cache.publish import replacing
 from pipeline.cli.screen import SCREEN
 from pipeline.cli.searched import Place, bring_up, place_of, wish_of
@@ -111,7 +111,7 @@ def _tell(
     wanted = round(wish.wanted, 6)
     asked = trials.asked(chosen.names)
     if given.json:
-        print(json.dumps(_document(trials, found, asked), indent=1))
+        print(digest.text(_document(trials, found, asked), indent=1))
     else:
         title = f"{given.model}: to {trials.to} for {name} {wanted}"
         by = "the evaluation" if place.task else "the samples held out"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from rich import box
 from rich.table import Table
 
 from pipeline.debug.checked import Checked
-from pipeline.debug.compared import Comparison, Row
+from pipeline.debug.compared import Comparison, Output, Row
 from pipeline.debug.guilt import Suspect
 from pipeline.debug.placed import Placed
 from pipeline.evaluate.figures import Evaluated
@@ -114,7 +115,7 @@ def summary_table(comparisons: Sequence[tuple[str, Comparison]]) -> Table:
     table.add_column("Cosine Similarity", justify="right")
     table.add_column("CPU nodes", justify="right")
     for project, comparison in comparisons:
-        worst = min(comparison.outputs, key=lambda output: output.cosine)
+        worst = min(comparison.outputs, key=_closest_to_none)
         on_cpu = sum(row.subgraph is None for row in comparison.rows)
         cosine = _cosine(worst.cosine, comparison)
         table.add_row(project, comparison.target, shortened(worst.name), cosine, str(on_cpu))
@@ -178,6 +179,11 @@ def placement_lines(found: Checked) -> list[str]:
 def _cosine(cosine: float, comparison: Comparison) -> str:
     """Without samples nothing was compared."""
     return f"{cosine:.6f}" if comparison.samples else "--"
+
+
+def _closest_to_none(output: Output) -> tuple[bool, float]:
+    """What is no number is worst."""
+    return not math.isnan(output.cosine), output.cosine
 
 
 def shortened(name: str) -> str:

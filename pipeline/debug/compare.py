@@ -6,6 +6,7 @@ and rounded to DIGITS when they are written: the last bits of a float engine are
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ import numpy as np
 from pipeline.bundle.program import SUMS, Program, Tensor
 from pipeline.custom.operators import NO_OPERATORS, Operators
 from pipeline.debug.compared import DIGITS, Comparison, Output, Row, distance
+from pipeline.debug.finite import source_of_nan
 from pipeline.engine.exact import ExactSession
 from pipeline.engine.fusion import absorbed, result
 from pipeline.engine.grids import DQ, Q
@@ -21,6 +23,7 @@ from pipeline.engine.lower import lowered
 from pipeline.engine.mixed import FloatSession, float_session
 from pipeline.engine.ort import Feeds
 from pipeline.engine.parallel import NUMPY, side_by_side
+from pipeline.errors import GraphError, StageError
 from pipeline.graph import (
     Graph,
     Node,
@@ -76,6 +79,7 @@ def compare(
     )
     answers = [str(value.name) for value in optimized_float.outputs]
     sums, count = _summed(engines, views, feeds)
+    _refuse_nan(nodes, sums)
     numbers = subgraphs(optimized_float, _in_integers(optimized_float, program))
     rows = tuple(
         _row(node, sums[_name(node)], views[_name(node)], program, target, numbers.get(node))
@@ -154,7 +158,8 @@ def _summed(
     grids = [exact.program.tensors[code] for code in codes]
 
     def compared(feed: Feeds) -> list[_Sums]:
-        made = zip(real.run(None, feed), fake.run(None, feed), exact.run(codes, feed), strict=True)
+        shown = real.run(None, feed), fake.run(None, feed), _run(exact, codes, feed)
+        made = zip(*shown, strict=True)
         with NUMPY:
             return [
                 _Sums(*agreements(a, (real_numbers(b, grid), real_numbers(c, grid))))
@@ -167,6 +172,33 @@ def _summed(
         sums = [total.plus(one) for total, one in zip(sums, found, strict=True)]
         count += 1
     return dict(zip(views, sums, strict=True)), count
+
+
+def _run(exact: ExactSession, names: list[str], feed: Feeds) -> list[np.ndarray]:
+    """Raises StageError that names the node where the integers have come to NaN."""
+    try:
+        return exact.run(names, feed)
+    except GraphError as error:
+        node = source_of_nan(exact.program, feed, exact.operators)
+        if node is None:
+            raise
+        raise not_a_number(node) from error
+
+
+def not_a_number(node: str) -> StageError:
+    hint = (
+        "rounding takes what it reads out of its domain: in the model, a Clip in front of it keeps"
+    )
+    hint += " it inside"
+    return StageError("quantized, it makes NaN of what is a number in float", node, hint)
+
+
+def _refuse_nan(nodes: Iterable[Node], sums: Mapping[str, _Sums]) -> None:
+    """Raises StageError for the first node whose values cannot be compared."""
+    for node in nodes:
+        found = sums[_name(node)]
+        if math.isnan(found.calibrated.cosine) or math.isnan(found.quantized.cosine):
+            raise not_a_number(str(node.name))
 
 
 def _watching(graph: Graph, names: list[str], operators: Operators) -> FloatSession:

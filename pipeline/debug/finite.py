@@ -7,9 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pipeline.bundle.program import Program
 from pipeline.custom.operators import NO_OPERATORS, Operators
 from pipeline.data.samples import Samples
 from pipeline.engine.mixed import float_session
+from pipeline.engine.ort import Feeds
+from pipeline.engine.reference import ReferenceSession
 from pipeline.graph import Graph, Node, array, is_float, origin, reads
 
 
@@ -54,6 +57,25 @@ def source_of_infinite(
                 who = (str(node.name), node.op_type, origin(node))
                 return Source(*who, name, wrong[found], _holds_infinite(node))
     return None
+
+
+def source_of_nan(program: Program, feed: Feeds, operators: Operators) -> str | None:
+    """The first instruction that makes NaN of numbers; None where none does."""
+    engine = ReferenceSession(program, operators)
+    values = dict(engine.checked(feed))
+    for step in program.instructions:
+        read = [values[name] for name in step.inputs]
+        if any(_has_nan(x) for x in read):
+            return None  # it was fed
+        made = list(engine.execute(step, read))
+        if any(map(_has_nan, made)):
+            return step.name
+        values.update(zip(step.outputs, made, strict=True))
+    return None
+
+
+def _has_nan(values: np.ndarray) -> bool:
+    return values.dtype.kind == "f" and bool(np.isnan(values).any())
 
 
 def _is_handed_on(node: Node, wrong: Mapping[str, str]) -> bool:

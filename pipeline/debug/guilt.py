@@ -34,6 +34,7 @@ from pipeline.debug.sensitivity import Patient, groups_of, sensitivities
 from pipeline.debug.witnesses import as_meant, shifted, witnesses
 from pipeline.engine.grids import DQ, Q
 from pipeline.graph import Graph, Node, Value, origin, reads
+from pipeline.kernels.measure import worst
 from pipeline.quant.calibration.saturating import Interval, moved, saturated
 from pipeline.quant.precision.placement import ALIKE
 from pipeline.quant.qdq.loaded import LOAD
@@ -239,7 +240,7 @@ def _is_broken(comparison: Comparison, patient: Patient, making: Making) -> bool
         patient = as_meant(patient)
         every = {"": tuple(one.name for one in patient.nodes)}
         cosines += [sums.cosine for sums in sensitivities(patient, every)[""]]
-    return min(cosines, default=1.0) < LOW
+    return not worst(cosines) >= LOW
 
 
 def _lost(sums: Sums) -> float:

@@ -11,6 +11,7 @@ good, 1 is bad, and the order of the layers is what both are read for.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
@@ -100,7 +101,7 @@ def quantization_entropy(calibrated: Graph, comparison: Comparison) -> str:
     return "".join(
         f"{name}, {loss:.6f}\n"
         for cosines in (activations, weights)
-        for loss, name in sorted((min(max(1.0 - c, 0.0), 1.0), n) for n, c in cosines.items())
+        for loss, name in sorted((_lost(c), n) for n, c in cosines.items())
     )
 
 
@@ -189,6 +190,11 @@ def _scheme(held: Held) -> str:
         return "perchannel_symmetric_affine"
     is_signed = held.zero_point.dtype.kind == "i" and not held.zero_point
     return FIXED if is_signed and np.frexp(held.scale)[0] == 0.5 else "asymmetric_affine"
+
+
+def _lost(cosine: float) -> float:
+    """1 where it is no number."""
+    return 1.0 if math.isnan(cosine) else min(max(1.0 - cosine, 0.0), 1.0)
 
 
 def _cosine(held: Held, values: np.ndarray) -> float:

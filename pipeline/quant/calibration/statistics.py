@@ -48,7 +48,8 @@ class Statistics:
 
     def save(self, path: Path) -> None:
         """By tensor: name, exponent, low, high, count and peak; of the bins those that are not
-        empty, as `bin` and `bin_count`; the extremes of channels and samples, one tensor behind another.
+        empty, as `bin` and `bin_count`; the extremes of channels and samples, one tensor behind
+        another.
         """
         found = list(self.tensors.values())
         bins = [np.flatnonzero(h.counts != 0) for h in found]

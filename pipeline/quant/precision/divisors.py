@@ -71,6 +71,20 @@ def _divisor(node: Node) -> Value | None:
     return None if value is None or array(value) is not None else value
 
 
+def unguarded(divisor: Value) -> Value | None:
+    """The tensor that the divisor is the norm of, where nothing is added on the way."""
+    value = divisor
+    while (step := _step(value)) is not None:
+        if step.added > 0 or step.raised > 0:
+            return None
+        value = step.read
+    summed = producer(root(value))
+    if summed is None or summed.op_type not in SUMMED:
+        return None
+    inner = next(_squares(summed), summed)
+    return inner.inputs[0]
+
+
 def _chain(division: Node, divisor: Value, steps: Mapping[str, float]) -> set[Node]:
     """Empty where the division is in no danger."""
     way: list[_Step] = []
