@@ -69,7 +69,6 @@ KINDS: Mapping[str, tuple[int, int]] = {
     "RESHAPE": (1, 17),
     "RESIZE_BILINEAR": (3, 15),
     "RESIZE_NEAREST_NEIGHBOR": (3, 74),
-    "ROUND": (1, 0),
     "RSQRT": (1, 0),
     "SELECT_V2": (1, 98),
     "SIN": (1, 0),

@@ -53,7 +53,6 @@ UNARY = {
     "Neg": "NEG",
     "Not": "LOGICAL_NOT",
     "Relu": "RELU",
-    "Round": "ROUND",
     "Sigmoid": "LOGISTIC",
     "Sin": "SIN",
     "Sqrt": "SQRT",

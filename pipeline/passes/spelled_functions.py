@@ -4,6 +4,7 @@ Sinh, Cosh   (exp(x) -+ exp(-x)) / 2            Tan    sin(x) / cos(x)
 Asinh        sign(x) log(|x| + sqrt(x * x + 1))  Acosh  log(x + sqrt(x * x - 1))
 Atanh        log((1 + x) / (1 - x)) / 2          Sign   (x > 0) - (x < 0)
 ReduceLogSumExp   log(sum(exp(x - max))) + max
+Round        floor(x), one more beyond the middle, at the middle to the even one
 Hardmax, OneHot   where the places 0, 1, 2 ... equal the one
 """
 
@@ -85,6 +86,19 @@ def _cast_like(write: Writing) -> bool:
     like = write.node.inputs[1]
     assert like is not None
     return write.become("Cast", [_x(write)], to=type_number(dtype(like)))
+
+
+def _round(write: Writing) -> bool:
+    """Half to even: up from above the middle, and at the middle of an odd number and the next."""
+    x, half = _x(write), write.number(0.5)
+    floor = write.made("Floor", [x], "floor")
+    above = write.made("Sub", [x, floor], "above")
+    pairs = write.made("Floor", [write.made("Mul", [floor, half], "half")], "pairs")
+    even = write.made("Mul", [pairs, write.number(2.0)], "even")
+    is_odd = write.made("Less", [even, floor], "is_odd")
+    is_tie = write.made("And", [write.made("Equal", [above, half], "is_middle"), is_odd], "is_tie")
+    is_up = write.made("Or", [write.made("Greater", [above, half], "is_above"), is_tie], "is_up")
+    return write.become("Add", [floor, write.made("Cast", [is_up], "up", to=1)])
 
 
 def _axes(write: Writing) -> list[int] | None:
@@ -198,6 +212,7 @@ RECIPES: Mapping[str, Recipe] = {
     "ReduceMax": _no_reduction,
     "ReduceMean": _no_reduction,
     "ReduceSum": _no_reduction,
+    "Round": _round,
     "Sign": _signum,
     "Sinh": _half_of_exps("Sub"),
     "Tan": _tan,
