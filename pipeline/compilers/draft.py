@@ -34,7 +34,6 @@ KINDS: Mapping[str, tuple[int, int]] = {
     "DEPTH_TO_SPACE": (1, 94),
     "DEQUANTIZE": (2, 0),
     "DIV": (1, 29),
-    "ELU": (1, 0),
     "EQUAL": (1, 53),
     "EXP": (1, 33),
     "FLOOR": (1, 0),

@@ -3,6 +3,7 @@
 Sinh, Cosh   (exp(x) -+ exp(-x)) / 2            Tan    sin(x) / cos(x)
 Asinh        sign(x) log(|x| + sqrt(x * x + 1))  Acosh  log(x + sqrt(x * x - 1))
 Atanh        log((1 + x) / (1 - x)) / 2          Sign   (x > 0) - (x < 0)
+Elu          max(x, 0) + alpha (exp(min(x, 0)) - 1)
 ReduceLogSumExp   log(sum(exp(x - max))) + max
 Round        floor(x), one more beyond the middle, at the middle to the even one
 Hardmax, OneHot   where the places 0, 1, 2 ... equal the one
@@ -80,6 +81,15 @@ def _atanh(write: Writing) -> bool:
         "Div", [write.made("Add", [one, x], "above"), write.made("Sub", [one, x], "below")], "ratio"
     )
     return write.become("Mul", [write.made("Log", [ratio], "log"), write.number(0.5)])
+
+
+def _elu(write: Writing) -> bool:
+    """LiteRT's reference kernels have none, and the others none of an alpha."""
+    x, zero = _x(write), write.number(0.0)
+    grown = write.made("Exp", [write.made("Min", [x, zero], "below")], "grown")
+    less = write.made("Sub", [grown, write.number(1.0)], "less")
+    scaled = write.made("Mul", [less, write.number(attribute(write.node, "alpha", 1.0))], "scaled")
+    return write.become("Add", [write.made("Max", [x, zero], "above"), scaled])
 
 
 def _cast_like(write: Writing) -> bool:
@@ -205,6 +215,7 @@ RECIPES: Mapping[str, Recipe] = {
     "Asinh": _asinh,
     "Atanh": _atanh,
     "CastLike": _cast_like,
+    "Elu": _elu,
     "Cosh": _half_of_exps("Add"),
     "Hardmax": _hardmax,
     "OneHot": _one_hot,

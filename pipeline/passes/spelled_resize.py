@@ -32,7 +32,7 @@ KEPT = (
 def resize(write: Writing) -> bool:
     node, x = write.node, write.node.inputs[0]
     assert x is not None
-    if litert.is_bilinear(node) or (litert.reads_places(node) and resizing.fits(node)):
+    if resizing.fits(node) and litert.resizes(node):
         return False
     if not constant_parameters(node):
         return False
