@@ -8,19 +8,17 @@ from dataclasses import replace
 import numpy as np
 
 from pipeline.bundle.program import Instruction
-from pipeline.bundle.program import Tensor as Grid
-from pipeline.compilers import moving, spelled
+from pipeline.compilers import float_moves, spelled
 from pipeline.compilers.clamps import refused
 from pipeline.compilers.draft import Draft, plain
 from pipeline.compilers.flatfile import NUMBERS
-from pipeline.compilers.operators import OPERATORS, arg_max, reduced
+from pipeline.compilers.operators import OPERATORS, reduced
 from pipeline.compilers.resizes import resized
 from pipeline.compilers.written_out import MOST_STEPS
-from pipeline.engine.moving import fill_of
 from pipeline.engine.rules import RULES
-from pipeline.engine.site import Operand, Site, Weights
+from pipeline.engine.site import Operand, Site, Weights, is_constant
 from pipeline.engine.twice import rules_of
-from pipeline.graph import Node, Value, array, attribute, shape
+from pipeline.graph import Node, array, attribute
 from pipeline.passes.recurrent_steps import KINDS
 from pipeline.passes.unroll_recurrent import hindrance
 
@@ -45,7 +43,6 @@ BINARY = {
 UNARY = {
     "Abs": "ABS",
     "Cos": "COS",
-    "Elu": "ELU",
     "Exp": "EXP",
     "Floor": "FLOOR",
     "HardSwish": "HARD_SWISH",
@@ -53,7 +50,6 @@ UNARY = {
     "Neg": "NEG",
     "Not": "LOGICAL_NOT",
     "Relu": "RELU",
-    "Round": "ROUND",
     "Sigmoid": "LOGISTIC",
     "Sin": "SIN",
     "Sqrt": "SQRT",
@@ -165,68 +161,6 @@ def _gelu(draft: Draft, step: Instruction, node: Node) -> None:
     draft.draw("GELU", [read], [made], {0: ("?", near)})
 
 
-def _pad(draft: Draft, step: Instruction, node: Node) -> None:
-    """As the instruction, which asks for a smaller number to add."""
-    pads, axes = array(node.inputs[1]), node.inputs[3] if len(node.inputs) > 3 else None
-    value = node.inputs[2] if len(node.inputs) > 2 else None
-    if pads is None or axes is not None or (pads < 0).any() or computed(value):
-        raise refused(step, "what it adds is computed, or less than nothing")
-    around = [[int(begin), int(end)] for begin, end in pads.reshape(2, -1).T]
-    given = {"around": around, "mode": attribute(node, "mode", "constant"), "fill": fill_of(node)}
-    moving.pad(draft, replace(step, attributes=given))
-
-
-def computed(value: Value | None) -> bool:
-    return value is not None and array(value) is None
-
-
-def _gather(draft: Draft, step: Instruction, node: Node) -> None:
-    """Of a tensor or of a table, at places that are known or not."""
-    data, where = (str(value.name) for value in node.inputs if value is not None)
-    rank, ranks = len(draft.grid(data).shape), len(draft.grid(where).shape)
-    axis, places = attribute(node, "axis", 0) % rank, draft.constants.get(where)
-    if places is not None:
-        size = draft.grid(data).shape[axis]
-        known = {"indices": np.where(places < 0, places + size, places)}
-        given = {"axis": axis}
-        moving.gather(draft, replace(step, inputs=(data,), constants=known, attributes=given))
-        return
-    read = [draft.read(data, plain(rank)), draft.read(where, plain(ranks))]
-    made = draft.make(step.outputs[0], plain(rank + ranks - 1))
-    draft.draw("GATHER", read, [made], {0: ("i", axis)})
-
-
-def _arg_max(draft: Draft, step: Instruction, node: Node) -> None:
-    axis = attribute(node, "axis", 0) % len(draft.grid(step.inputs[0]).shape)
-    keep, last = attribute(node, "keepdims", 1), attribute(node, "select_last_index", 0)
-    arg_max(draft, replace(step, attributes={"axis": axis, "keepdims": bool(keep), "last": last}))
-
-
-def _top_k(draft: Draft, step: Instruction, node: Node) -> None:
-    """Of the last axis the largest, in order; of equal ones the first. Places are int32 there."""
-    rank, count = len(draft.grid(step.inputs[0]).shape), array(node.inputs[1])
-    axis = attribute(node, "axis", -1) % rank
-    if count is None or not attribute(node, "largest", 1):
-        raise refused(step, "it takes the smallest, or a number of them that is computed")
-    order = (*(a for a in range(rank) if a != axis), axis)
-    k = draft.constant(f"{step.name}_k", count.reshape(()).astype(np.int32))
-    names = [str(value.name) for value in node.outputs]
-    grid = replace(draft.grid(step.inputs[0]), shape=_shape(node))
-    values = draft.hidden_on(grid, order, names[0])
-    places = draft.hidden_on(Grid(_shape(node), "int32"), order, f"{names[1]}_places")
-    draft.draw("TOPK_V2", [draft.read(step.inputs[0], order), k], [values, places])
-    for name in step.outputs:
-        if name == names[0]:
-            draft.hold(name, order, values)
-        else:
-            types = [("b", NUMBERS[dtype]) for dtype in ("int32", draft.grid(name).dtype)]
-            draft.draw("CAST", [places], [draft.make(name, order)], dict(enumerate(types)))
-
-
-def _shape(node: Node) -> tuple[int, ...]:
-    return next(shape(value) for value in node.outputs if value.shape is not None)
-
-
 def _pow(draft: Draft, step: Instruction, node: Node) -> None:
     """Of one type: a whole exponent that is known is a number."""
     base, exponent = (str(value.name) for value in node.inputs if value is not None)
@@ -254,7 +188,9 @@ def _matmul(draft: Draft, step: Instruction, node: Node) -> None:
 def _lowered(draft: Draft, step: Instruction, node: Node) -> None:
     """As the instruction the node would be, if there were grids around it."""
     if not RULES[node.op_type].fits(node):
-        raise refused(step, f"such a {node.op_type}")
+        known = all(is_constant(value) for value in node.inputs[1:] if value is not None)
+        why = f"it has no such {node.op_type}" if known else "its weights are computed"
+        raise refused(step, why)
     rule = rules_of("twice")[node.op_type]
     read = replace(draft.grid(step.inputs[0]), scale=1.0)
     weights = [array(node.inputs[index]) for index in rule.weights if index < len(node.inputs)]
@@ -278,24 +214,24 @@ FLOATS: Mapping[str, Drawing] = {
     **dict.fromkeys(("Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"), _like("reshape")),
     **dict.fromkeys(LOWERED, _lowered),
     **dict.fromkeys(KINDS, _not_written_out),
-    "ArgMax": _arg_max,
+    "ArgMax": float_moves.arg_max,
     "Cast": _cast,
     "Ceil": spelled.ceil,
     "Clip": spelled.clip,
     "Concat": _concat,
-    "Gather": _gather,
+    "Gather": float_moves.gather,
     "Gelu": _gelu,
     "HardSigmoid": spelled.hard_sigmoid,
     "LeakyRelu": _leaky_relu,
     "MatMul": _matmul,
     "Mish": spelled.mish,
-    "Pad": _pad,
+    "Pad": float_moves.pad,
     "Pow": _pow,
     "Reciprocal": spelled.reciprocal,
     "Resize": lambda draft, step, node: resized(draft, step),
     "Softmax": _like("softmax_twice"),
     "Softplus": spelled.softplus,
     "Softsign": spelled.softsign,
-    "TopK": _top_k,
+    "TopK": float_moves.top_k,
     "Transpose": _like("transpose"),
 }

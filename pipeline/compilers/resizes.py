@@ -22,6 +22,7 @@ from pipeline.compilers.clamps import refused, regrid
 from pipeline.compilers.draft import NHWC, Draft
 from pipeline.compilers.moving import taken
 from pipeline.engine import litert, resizing
+from pipeline.engine.site import constant_parameters
 from pipeline.graph import Node, attribute
 from pipeline.kernels import resize
 
@@ -59,6 +60,8 @@ def resized(draft: Draft, step: Instruction) -> None:
 
 
 def _hindrance(node: Node) -> str:
+    if not constant_parameters(node):
+        return "its sizes are computed"
     mode, policy = attribute(node, "mode", "nearest"), "keep_aspect_ratio_policy"
     if attribute(node, policy, "stretch") != "stretch":
         return f"it has {policy}"

@@ -7,7 +7,7 @@ transposes them first, and given as they lie.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -18,7 +18,10 @@ from pipeline.compilers.floats import FLOATS, draw_float
 from pipeline.compilers.lifted import lifted
 from pipeline.compilers.operators import OPERATORS
 from pipeline.compilers.parted import parted
-from pipeline.compilers.written_out import written_out
+from pipeline.compilers.written_out import in_float, written_out
+from pipeline.engine.grids import dequantizer
+from pipeline.engine.lower import lowered
+from pipeline.engine.twice import TWICE
 from pipeline.errors import GraphError
 from pipeline.graph import Graph, attribute
 
@@ -41,16 +44,16 @@ def tflite_model(program: Program, graph: Graph) -> FlatModel:
     draft = Draft(program, nodes)
     borders = [_fed(draft, name) for name in program.inputs]
     known = {step.name for border in borders for step in border.steps}
-    refusals: list[GraphError] = []
+    refusals: dict[str, GraphError] = {}
     shown: dict[str, str] = {}  # output → the tensor of codes it shows
     for step in program.instructions:
         if step.op == "dequantize" and step.outputs[0] in program.outputs:
             shown[step.outputs[0]] = step.inputs[0]
         nobody_reads = step.op == "dequantize" and not _readers(program, step.outputs[0])
         if not nobody_reads and step.name not in known:
-            refusals += _drawn(draft, step)
+            refusals |= _drawn(draft, step)
     if refusals:
-        raise _all_of(refusals)
+        raise _all_of(refusals, graph)
     inputs, outputs = [border.tensor for border in borders], list[int]()
     for name in program.outputs:
         others = outputs if name in program.inputs else [*inputs, *outputs]
@@ -58,9 +61,9 @@ def tflite_model(program: Program, graph: Graph) -> FlatModel:
     return FlatModel(draft.tensors, draft.operators, inputs, outputs)
 
 
-def _drawn(draft: Draft, step: Instruction) -> list[GraphError]:
+def _drawn(draft: Draft, step: Instruction) -> dict[str, GraphError]:
     """Draws the instruction; where it cannot be, what would read it finds something all the
-    same, so that every refusal is told at once."""
+    same, so that every refusal is told at once. It is by the name of the node."""
     first = len(draft.operators)
     try:
         OPERATORS.get(step.op, draw_float)(draft, step)
@@ -68,19 +71,37 @@ def _drawn(draft: Draft, step: Instruction) -> list[GraphError]:
     except GraphError as error:
         for name in step.outputs:
             draft.make(name, plain(len(draft.grid(name).shape)))
-        return [error]
-    return []
+        return {step.name: error}
+    return {}
 
 
-def _all_of(refusals: Sequence[GraphError]) -> GraphError:
-    """One error: each node in a line, each hint once."""
-    first, *others = refusals
-    if not others:
-        return first
-    lines = [error.what for error in refusals]
-    hints = dict.fromkeys(error.hint for error in refusals if error.hint)
-    what = "\n  ".join([f"{len(lines)} nodes cannot be in a .tflite:", *lines])
-    return GraphError(what, None, "\n".join(hints))
+def _all_of(refusals: Mapping[str, GraphError], graph: Graph) -> GraphError:
+    """One error: each node in a line. What it says to do is tried before."""
+    first, *others = [error.what for error in refusals.values()]
+    what = "\n  ".join([f"{len(refusals)} nodes cannot be in a .tflite:", first, *others])
+    free = [name for name in refusals if has_float(graph, name)]
+    hint = HYBRID if len(free) < len(refusals) else f"leave it to the CPU: {_cpu(free)}"
+    return GraphError(what if others else first, None, hint)
+
+
+HYBRID = "choose a target with a .hybrid, where the CPU runs any operator of ONNX"
+
+
+def _cpu(names: Sequence[str]) -> str:
+    return f"`quantization: {{cpu: [{', '.join(names)}]}}`"
+
+
+def has_float(graph: Graph, name: str) -> bool:
+    """Whether a node that lies on grids can be in a file in float. It is tried."""
+    node = next((node for node in graph.find(name) if node.name == name), None)
+    if node is None or not any(dequantizer(value) for value in node.inputs):
+        return False
+    alone = in_float(graph, node)
+    try:
+        tflite_file(lowered(alone, TWICE), alone)
+    except GraphError:
+        return False
+    return True
 
 
 class _Border(NamedTuple):

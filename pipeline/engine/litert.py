@@ -17,7 +17,7 @@ from typing import get_args
 
 import numpy as np
 
-from pipeline.graph import Node, array, attribute, shape
+from pipeline.graph import Node, array, attribute, open_dimensions, shape
 from pipeline.kernels import pool, resize
 
 MOST_AXES = 4  # of what slides, with batch and channel
@@ -144,4 +144,8 @@ LIMITS: Mapping[str, Callable[[Node], bool]] = {
 
 
 def says(node: Node) -> bool:
-    return node.op_type not in LIMITS or LIMITS[node.op_type](node)
+    """A shape that is not known yet counts as one within the limits."""
+    around = [value for value in (*node.inputs[:1], *node.outputs[:1]) if value is not None]
+    if node.op_type not in LIMITS or any(map(open_dimensions, around)):
+        return True
+    return LIMITS[node.op_type](node)

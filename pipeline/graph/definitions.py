@@ -8,23 +8,30 @@ import onnx
 import onnx.inliner
 import onnx_ir as ir
 
+from pipeline.errors import GraphError
 from pipeline.graph.graph import Graph
 from pipeline.graph.origin import origin, originate
-from pipeline.graph.parse import normal
+from pipeline.graph.parse import first_line, normal
 
 
 def by_definition(graph: Graph, op_types: Collection[str]) -> Graph:
     """The graph with the body of each such operator in its place, as far as ONNX defines one for
-    the opset of the graph; itself where it defines none. Bodies come from where the nodes do."""
-    defined = [node for node in graph.nodes(*op_types) if _has_body(node.op_type, graph.opset)]
+    the opset of the graph; itself where it defines none. Bodies come from where the nodes do.
+
+    Raises GraphError for a body that onnx cannot put there."""
+    named = graph.nodes(*op_types) if op_types else []
+    defined = [node for node in named if _has_body(node.op_type, graph.opset)]
     if not defined:
         return graph
     for node in defined:
         _write_defaults(node, graph.opset)
     names = sorted({("", node.op_type) for node in defined})
-    inlined = onnx.inliner.inline_selected_functions(
-        ir.to_proto(graph.model), names, inline_schema_functions=True
-    )
+    try:
+        inlined = onnx.inliner.inline_selected_functions(
+            ir.to_proto(graph.model), names, inline_schema_functions=True
+        )
+    except (RuntimeError, TypeError) as error:  # the latter of an older onnx, which inlines none
+        raise GraphError(f"onnx does not write out {names[0][1]}: {first_line(error)}") from error
     made = normal(ir.from_proto(inlined))
     sources = [name for node in defined for name in origin(node)]
     known = {node.name for node in graph.nodes()}

@@ -19,6 +19,8 @@ from pipeline.passes.drop_unused import drop_unused
 from pipeline.passes.explicit_pads import explicit_pads
 from pipeline.passes.fold_constants import fold_constants
 from pipeline.passes.plain_gemm import plain_gemm
+from pipeline.passes.plain_pads import plain_pads
+from pipeline.passes.plain_sums import plain_sums
 from pipeline.passes.split_to_slices import split_to_slices
 from pipeline.passes.writing import Writing
 
@@ -32,7 +34,10 @@ RECIPES: Mapping[str, Recipe] = {
     "Resize": spelled_resize.resize,
 }
 # None of them puts together again what is written out.
-TIDYING = (drop_identity, fold_constants, explicit_pads, split_to_slices, plain_gemm, drop_unused)
+TIDYING = (
+    *(drop_identity, fold_constants, explicit_pads, plain_pads, split_to_slices, plain_gemm),
+    *(plain_sums, drop_unused),
+)
 MOST_ROUNDS = 8  # of what is written out in operators that are written out in turn
 
 

@@ -3,7 +3,9 @@
 Sinh, Cosh   (exp(x) -+ exp(-x)) / 2            Tan    sin(x) / cos(x)
 Asinh        sign(x) log(|x| + sqrt(x * x + 1))  Acosh  log(x + sqrt(x * x - 1))
 Atanh        log((1 + x) / (1 - x)) / 2          Sign   (x > 0) - (x < 0)
+Elu          max(x, 0) + alpha (exp(min(x, 0)) - 1)
 ReduceLogSumExp   log(sum(exp(x - max))) + max
+Round        floor(x), one more beyond the middle, at the middle to the even one
 Hardmax, OneHot   where the places 0, 1, 2 ... equal the one
 """
 
@@ -81,10 +83,32 @@ def _atanh(write: Writing) -> bool:
     return write.become("Mul", [write.made("Log", [ratio], "log"), write.number(0.5)])
 
 
+def _elu(write: Writing) -> bool:
+    """LiteRT's reference kernels have none, and the others none of an alpha."""
+    x, zero = _x(write), write.number(0.0)
+    grown = write.made("Exp", [write.made("Min", [x, zero], "below")], "grown")
+    less = write.made("Sub", [grown, write.number(1.0)], "less")
+    scaled = write.made("Mul", [less, write.number(attribute(write.node, "alpha", 1.0))], "scaled")
+    return write.become("Add", [write.made("Max", [x, zero], "above"), scaled])
+
+
 def _cast_like(write: Writing) -> bool:
     like = write.node.inputs[1]
     assert like is not None
     return write.become("Cast", [_x(write)], to=type_number(dtype(like)))
+
+
+def _round(write: Writing) -> bool:
+    """Half to even: up from above the middle, and at the middle of an odd number and the next."""
+    x, half = _x(write), write.number(0.5)
+    floor = write.made("Floor", [x], "floor")
+    above = write.made("Sub", [x, floor], "above")
+    pairs = write.made("Floor", [write.made("Mul", [floor, half], "half")], "pairs")
+    even = write.made("Mul", [pairs, write.number(2.0)], "even")
+    is_odd = write.made("Less", [even, floor], "is_odd")
+    is_tie = write.made("And", [write.made("Equal", [above, half], "is_middle"), is_odd], "is_tie")
+    is_up = write.made("Or", [write.made("Greater", [above, half], "is_above"), is_tie], "is_up")
+    return write.become("Add", [floor, write.made("Cast", [is_up], "up", to=1)])
 
 
 def _axes(write: Writing) -> list[int] | None:
@@ -191,6 +215,7 @@ RECIPES: Mapping[str, Recipe] = {
     "Asinh": _asinh,
     "Atanh": _atanh,
     "CastLike": _cast_like,
+    "Elu": _elu,
     "Cosh": _half_of_exps("Add"),
     "Hardmax": _hardmax,
     "OneHot": _one_hot,
@@ -198,6 +223,7 @@ RECIPES: Mapping[str, Recipe] = {
     "ReduceMax": _no_reduction,
     "ReduceMean": _no_reduction,
     "ReduceSum": _no_reduction,
+    "Round": _round,
     "Sign": _signum,
     "Sinh": _half_of_exps("Sub"),
     "Tan": _tan,

@@ -14,12 +14,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from pipeline.engine import resizing
-from pipeline.engine.litert import is_bilinear, reads_places
+from pipeline.engine import litert, resizing
 from pipeline.engine.ort import OrtSession
+from pipeline.engine.site import constant_parameters
 from pipeline.graph import Building, Node, Tensor, Value, array, attribute, shape
 from pipeline.passes.writing import Writing
 
+SAME = 1e-6  # of two sizes
 MOST = 1 << 22  # numbers of a matrix
 CROP = "tf_crop_and_resize"
 KEPT = (
@@ -31,11 +32,13 @@ KEPT = (
 def resize(write: Writing) -> bool:
     node, x = write.node, write.node.inputs[0]
     assert x is not None
-    if is_bilinear(node) or (reads_places(node) and resizing.fits(node)):
+    if resizing.fits(node) and litert.resizes(node):
+        return False
+    if not constant_parameters(node):
         return False
     before, after = shape(x), shape(node.outputs[0])
-    scales, spans = _scales(node, before, after), _regions(node, len(before))
-    if scales is None or spans is None:
+    scales, spans = _scales(node, before), _regions(node, len(before))
+    if spans is None:
         return False
     axes = [a for a in range(len(before)) if (before[a], scales[a]) != (after[a], 1) or spans[a]]
     if any(before[axis] * after[axis] > MOST for axis in axes):
@@ -59,17 +62,18 @@ def _filled(write: Writing, y: Value, inside: np.ndarray) -> bool:
     return write.become("Add", [kept, write.constant(np.float32(value) * ~inside, "outside")])
 
 
-def _scales(node: Node, before: tuple[int, ...], after: tuple[int, ...]) -> list[float] | None:
-    """As the node says them by axis, else by the sizes. None where it keeps the aspect ratio, whose
-    scale and size no single axis has."""
-    if attribute(node, "keep_aspect_ratio_policy", "stretch") != "stretch":
-        return None
-    made = [m / n for n, m in zip(before, after, strict=True)]
-    given = array(node.inputs[2]) if len(node.inputs) > 2 else None
-    if given is not None and given.size:
-        for axis, scale in zip(_axes(node, len(before)), given, strict=True):
-            made[axis] = float(scale)
-    return made
+def _scales(node: Node, before: tuple[int, ...]) -> list[float]:
+    """By axis as the node says them, else by the sizes, one for all where these keep an aspect
+    ratio."""
+    made = litert.scales(node)
+    sizes = array(node.inputs[3]) if len(node.inputs) > 3 else None
+    policy = attribute(node, "keep_aspect_ratio_policy", "stretch")
+    if sizes is None or policy == "stretch":
+        return made
+    axes = _axes(node, len(before))
+    wanted = [float(size) / before[axis] for axis, size in zip(axes, sizes, strict=True)]
+    shared = min(wanted) if policy == "not_larger" else max(wanted)
+    return [shared if axis in axes else scale for axis, scale in enumerate(made)]
 
 
 def _axes(node: Node, rank: int) -> list[int]:
@@ -111,8 +115,8 @@ def _resized(
 ) -> np.ndarray:
     """x (k, n), its second axis resized by a scale to a size as the node would."""
     building = Building([Tensor("x", x.shape)])
-    scale, size = to
-    by_sizes = size == x.shape[1] * scale or int(np.floor(np.float32(x.shape[1] * scale))) != size
+    (scale, size), n = to, x.shape[1]
+    by_sizes = abs(scale * n - size) < SAME * size
     attributes: Mapping[str, object] = {name: attribute(node, name) for name in KEPT}
     region = None
     if span is not None or attributes["coordinate_transformation_mode"] == CROP:

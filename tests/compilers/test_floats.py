@@ -111,31 +111,10 @@ def test_a_node_in_float_is_the_one_of_onnxruntime(name):
     np.testing.assert_allclose(laid, wanted, rtol=1e-5, atol=1e-5)
 
 
-RESIZES = {
-    "it reads at asymmetric coordinates": (
-        'coordinate_transformation_mode = "asymmetric", nearest_mode = "floor"'
-    ),
-    "its mode is cubic": 'mode = "cubic"',
-    "it has antialias": 'mode = "linear", antialias = 1',
-    "it reads at half_pixel coordinates": 'mode = "linear"',
-}
-
-
-@pytest.mark.parametrize("why", RESIZES)
-def test_a_resize_that_tensorflow_lite_has_not_is_refused(why):
-    """Not drawn as another one: 7 columns times 1.2 are 8, each 1 / 1.2 of one, not 7 / 8."""
-    scales = "{1.0,1.0,2.0,1.2}" if "reads" in why else "{1.0,1.0,1.0,1.0}"
-    size = "1,3,10,8" if "reads" in why else "1,3,5,7"
-    body = f"y = Resize <{RESIZES[why]}>(x, , k)"
-    text = f"(float[1,3,5,7] x) => (float[{size}] y) <float[4] k = {scales}> {{ {body} }}"
-    graph = parse_text(f"{HEADER} {text}").with_shapes()
-    with pytest.raises(GraphError, match=why):
-        tflite_file(lowered(graph, "twice"), graph)
-
-
 def test_all_that_a_file_cannot_hold_is_told_at_once():
     body = "a = Erf(x) b1 = Relu(a) c = Erf(b1) y = Det(c)"
     graph = parse_text(f"{HEADER} (float[1,3,5,5] x) => (float[1,3] y) {{ {body} }}").with_shapes()
     with pytest.raises(GraphError, match="3 nodes cannot be in") as caught:
         tflite_file(lowered(graph, "twice"), graph)
-    assert caught.value.what.count("TensorFlow Lite gets no") == 3
+    assert caught.value.what.count("TensorFlow Lite has no") == 3
+    assert ".hybrid" in caught.value.hint
