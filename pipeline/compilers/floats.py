@@ -33,8 +33,6 @@ BINARY = {
     "GreaterOrEqual": "GREATER_EQUAL",
     "Less": "LESS",
     "LessOrEqual": "LESS_EQUAL",
-    "Max": "MAXIMUM",
-    "Min": "MINIMUM",
     "Mul": "MUL",
     "Or": "LOGICAL_OR",
     "PRelu": "PRELU",
@@ -117,15 +115,8 @@ def _binary(kind: str) -> Drawing:
         rank = len(draft.grid(step.outputs[0]).shape)
         whole = [n for n in step.inputs if len(draft.grid(n).shape) == rank]
         order = draft.order(whole[0]) if whole else plain(rank)
-        first, *others = (draft.read_like(name, order) for name in names)
-        if kind == "SELECT_V2":
-            draft.draw(kind, [first, *others], [draft.make(step.outputs[0], order)])
-            return
-        for index in others[:-1]:  # Max and Min take any number of tensors
-            made = draft.hidden(step.outputs[0], order, f"{step.outputs[0]}_{index}")
-            draft.draw(kind, [first, index], [made])
-            first = made
-        draft.draw(kind, [first, *others[-1:]], [draft.make(step.outputs[0], order)])
+        read = [draft.read_like(name, order) for name in names]
+        draft.draw(kind, read, [draft.make(step.outputs[0], order)])
 
     return draw
 
@@ -139,10 +130,17 @@ def _unary(kind: str) -> Drawing:
     return draw
 
 
+def _whole(step: Instruction, node: Node) -> Instruction:
+    """It reads constants too, which an instruction does not."""
+    return replace(step, inputs=tuple(str(v.name) for v in node.inputs if v is not None))
+
+
 def _concat(draft: Draft, step: Instruction, node: Node) -> None:
-    """Of constants too, which an instruction does not read."""
-    names = tuple(str(value.name) for value in node.inputs if value is not None)
-    _like("concat")(draft, replace(step, inputs=names), node)
+    _like("concat")(draft, _whole(step, node), node)
+
+
+def _selected(op: str) -> Drawing:
+    return lambda draft, step, node: OPERATORS[op](draft, _whole(step, node))
 
 
 def _cast(draft: Draft, step: Instruction, node: Node) -> None:
@@ -216,6 +214,8 @@ FLOATS: Mapping[str, Drawing] = {
     "LayerNormalization": spelled.layer_norm,
     "LeakyRelu": _leaky_relu,
     "MatMul": _matmul,
+    "Max": _selected("maximum"),
+    "Min": _selected("minimum"),
     "Mish": spelled.mish,
     "Reciprocal": spelled.reciprocal,
     "Resize": lambda draft, step, node: resized(draft, step),

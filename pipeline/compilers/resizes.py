@@ -108,9 +108,12 @@ def _nearest(
     return None
 
 
-def _places(n: int, m: int, flags: tuple[bool, bool]) -> list[int] | None:
-    """The inputs that LiteRT reads; None where its kernels do not agree. Those for reference and for
-    microcontrollers multiply in float32, which misses some integers, others in whole numbers."""
+def _agreed(n: int, m: int, flags: tuple[bool, bool]) -> list[int] | None:
+    """The inputs that LiteRT reads; None where its kernels do not agree.
+
+    The reference kernel and that of microcontrollers multiply in float32, which misses some
+    integers; others compute in whole numbers.
+    """
     i = np.arange(m)
     aligned, half = flags[0] and m > 1, flags[1]
     scale = np.float32(n - 1) / np.float32(m - 1) if aligned else np.float32(n) / np.float32(m)
@@ -127,5 +130,5 @@ def _places(n: int, m: int, flags: tuple[bool, bool]) -> list[int] | None:
 
 
 READ: Mapping[tuple[bool, bool], Callable[[int, int], list[int] | None]] = {
-    flags: partial(_places, flags=flags) for flags in (NEITHER, HALF_PIXEL, ALIGNED)
+    flags: partial(_agreed, flags=flags) for flags in (NEITHER, HALF_PIXEL, ALIGNED)
 }
