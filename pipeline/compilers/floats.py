@@ -32,8 +32,6 @@ BINARY = {
     "GreaterOrEqual": "GREATER_EQUAL",
     "Less": "LESS",
     "LessOrEqual": "LESS_EQUAL",
-    "Max": "MAXIMUM",
-    "Min": "MINIMUM",
     "Mul": "MUL",
     "Or": "LOGICAL_OR",
     "PRelu": "PRELU",
@@ -111,15 +109,8 @@ def _binary(kind: str) -> Drawing:
         rank = len(draft.grid(step.outputs[0]).shape)
         whole = [n for n in step.inputs if len(draft.grid(n).shape) == rank]
         order = draft.order(whole[0]) if whole else plain(rank)
-        first, *others = (draft.read_like(name, order) for name in names)
-        if kind == "SELECT_V2":
-            draft.draw(kind, [first, *others], [draft.make(step.outputs[0], order)])
-            return
-        for index in others[:-1]:  # Max and Min take any number of tensors
-            made = draft.hidden(step.outputs[0], order, f"{step.outputs[0]}_{index}")
-            draft.draw(kind, [first, index], [made])
-            first = made
-        draft.draw(kind, [first, *others[-1:]], [draft.make(step.outputs[0], order)])
+        read = [draft.read_like(name, order) for name in names]
+        draft.draw(kind, read, [draft.make(step.outputs[0], order)])
 
     return draw
 
@@ -133,10 +124,17 @@ def _unary(kind: str) -> Drawing:
     return draw
 
 
+def _whole(step: Instruction, node: Node) -> Instruction:
+    """It reads constants too, which an instruction does not."""
+    return replace(step, inputs=tuple(str(v.name) for v in node.inputs if v is not None))
+
+
 def _concat(draft: Draft, step: Instruction, node: Node) -> None:
-    """Of constants too, which an instruction does not read."""
-    names = tuple(str(value.name) for value in node.inputs if value is not None)
-    _like("concat")(draft, replace(step, inputs=names), node)
+    _like("concat")(draft, _whole(step, node), node)
+
+
+def _selected(op: str) -> Drawing:
+    return lambda draft, step, node: OPERATORS[op](draft, _whole(step, node))
 
 
 def _cast(draft: Draft, step: Instruction, node: Node) -> None:
@@ -224,6 +222,8 @@ FLOATS: Mapping[str, Drawing] = {
     "HardSigmoid": spelled.hard_sigmoid,
     "LeakyRelu": _leaky_relu,
     "MatMul": _matmul,
+    "Max": _selected("maximum"),
+    "Min": _selected("minimum"),
     "Mish": spelled.mish,
     "Pad": float_moves.pad,
     "Pow": _pow,

@@ -14,6 +14,7 @@ by now: in float it is a product (pipeline.passes.spelled_resize), and on codes 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import numpy as np
 
@@ -91,8 +92,27 @@ def _nearest(
     return None
 
 
-READ: Mapping[tuple[bool, bool], Callable[[int, int], list[int]]] = {
-    NEITHER: lambda n, m: [i * n // m for i in range(m)],
-    HALF_PIXEL: lambda n, m: [(2 * i + 1) * n // (2 * m) for i in range(m)],
-    ALIGNED: lambda n, m: [(2 * i * (n - 1) + m - 1) // max(2 * (m - 1), 1) for i in range(m)],
+def _agreed(n: int, m: int, flags: tuple[bool, bool]) -> list[int] | None:
+    """The inputs that LiteRT reads; None where its kernels do not agree.
+
+    The reference kernel and that of microcontrollers multiply in float32, which misses some
+    integers; others compute in whole numbers.
+    """
+    i = np.arange(m)
+    aligned, half = flags[0] and m > 1, flags[1]
+    scale = np.float32(n - 1) / np.float32(m - 1) if aligned else np.float32(n) / np.float32(m)
+    real = (i.astype(np.float32) + np.float32(0.5 if half else 0.0)) * scale
+    if aligned:
+        exact = (2 * i * (n - 1) + m - 1) // (2 * (m - 1))
+        rounded = np.floor(real.astype(np.float64) + 0.5)
+    else:
+        exact = (2 * i + half) * n // (2 * m)
+        rounded = np.floor(real)
+    if not np.array_equal(np.minimum(rounded, n - 1), exact):
+        return None
+    return [int(place) for place in exact]
+
+
+READ: Mapping[tuple[bool, bool], Callable[[int, int], list[int] | None]] = {
+    flags: partial(_agreed, flags=flags) for flags in (NEITHER, HALF_PIXEL, ALIGNED)
 }

@@ -156,11 +156,10 @@ def _tile(call: Call) -> Value:
     return finished(call, call.add("Tile", whole, repeats), call.largest())
 
 
-def _blocks(op: str) -> Callable[[Call], Value]:
+def _blocks(op: str, *names: str) -> Callable[[Call], Value]:
     def move(call: Call) -> Value:
-        known = ("blocksize", "mode")
-        own = {name: x for name, x in call.step.attributes.items() if name in known}
-        return finished(call, call.add(op, call.read[0], **own), call.largest())
+        given = {name: call.step.attributes[name] for name in names}
+        return finished(call, call.add(op, call.read[0], **given), call.largest())
 
     return move
 
@@ -256,7 +255,7 @@ TRANSLATIONS: dict[str, Callable[[Call], Value]] = {
     "average_pool": _average_pool,
     "concat": _concat,
     "conv": _conv,
-    "depth_to_space": _blocks("DepthToSpace"),
+    "depth_to_space": _blocks("DepthToSpace", "blocksize", "mode"),
     "dequantize": _dequantize,
     "gather": _gather,
     "lookup": _lookup,
@@ -273,7 +272,7 @@ TRANSLATIONS: dict[str, Callable[[Call], Value]] = {
     "resize_nearest": _resize_nearest,
     "rescale": lambda call: finished(call, call.read[0], call.largest()),
     "reshape": _reshape,
-    "space_to_depth": _blocks("SpaceToDepth"),
+    "space_to_depth": _blocks("SpaceToDepth", "blocksize"),
     "take": _take,
     "tile": _tile,
     "transpose": _moved("Transpose", "perm"),

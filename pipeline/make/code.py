@@ -44,7 +44,7 @@ CONVERTERS = {".pb": ("tensorflow", "tensorflow-cpu", "tf2onnx")}
 COMPILERS = {
     "torq": ("tosa-converter-for-tflite",),
     "vela": ("ethos-u-vela",),
-    "iree": ("iree-base-compiler", "tosa-converter-for-tflite"),
+    "iree": ("iree-base-compiler", "iree-base-runtime", "tosa-converter-for-tflite"),
 }
 
 

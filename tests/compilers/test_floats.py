@@ -30,6 +30,8 @@ HELD = (
     f"float[1,1,5,7] one4 = {drawn(1, 1, 5, 7)}, "
     f"int64[8] even = {{0,0,0,0,0,0,1,1}}, float[2,16] lb = {drawn(2, 16)}, "
     f"int64[3] seq = {{5,3,7}}, int64[2] hw = {{2,3}}, "
+    f"int64[4] twice = {{2,1,1,2}}, int64[4] large = {{2,1,5,7}}, "
+    f"int64[1,1,1,2] few = {{-1,0}}, int64[2,3] rows = {{0,-1,2,0,0,1}}, "
     f"int64[2] flat = {{15,7}}, float two = {{2.0}}, float[4] s = {{1.0,1.0,2.0,2.0}}, "
     f"int64[8] around = {{0,0,1,2,0,0,2,1}}, float[1,8,7] lw1 = {drawn(1, 8, 7)}, "
     f"float[1,8,2] lr1 = {drawn(1, 8, 2)}, float[1,3,2] h0 = {drawn(1, 3, 2)}, "
@@ -77,6 +79,14 @@ NODES = {
     "Softmax": ("1,3,5,7", "y = Softmax <axis: int = 1>(x)"),
     "DepthToSpace": ("1,1,10,14", "z = Concat <axis: int = 1>(x, one4) "
                      "y = DepthToSpace <blocksize: int = 2>(z)"),
+    "DepthToSpace, columns first": ("1,1,10,14", "z = Concat <axis: int = 1>(x, one4) "
+                     'y = DepthToSpace <blocksize: int = 2, mode: string = "CRD">(z)'),
+    "Tile": ("2,3,5,14", "y = Tile(x, twice)"),
+    "Expand": ("2,3,5,7", "z = ReduceMean(x, hw) y = Expand(z, large)"),
+    "GatherElements": ("1,1,1,2", "y = GatherElements <axis: int = 1>(x, few)"),
+    "GatherND": ("2,7", "y = GatherND(x, rows)"),
+    "ReduceMin": ("1,3", "y = ReduceMin <keepdims: int = 0>(x, hw)"),
+    "Min of small ones first": ("1,3,5,7", "z = ReduceMean(x, hw) y = Min(one, z, x)"),
     "SpaceToDepth": ("1,12,3,4", "z = Pad(x, even) y = SpaceToDepth <blocksize: int = 2>(z)"),
     "LSTM": ("5,1,3,2", LSTM.format("") + "(t, lw1, lr1)"),
     "LSTM from a state": ("5,1,3,2", "i = Sin(h0) " + LSTM.format("") + "(t, lw1, lr1, , , i, h0)"),

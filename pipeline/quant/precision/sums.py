@@ -20,7 +20,6 @@ from pipeline.quant.precision.placement import PASSIVE, activations
 from pipeline.quant.precision.widening import OUT, Spot, Widened, Wishes, spots, widened
 from pipeline.targets.target import Target
 
-
 # What the chip does on the way out, though it computes nothing: an image is woven of channels, or
 # repeated. Other moves of an output are views and copies that a host makes in passing.
 WEAVING = frozenset(
