@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from pipeline.bundle.archive import zipped
 from pipeline.bundle.program import Program
 from pipeline.compilers.adapters.adapter import ADAPTERS, Adapter, adapted
-from pipeline.compilers.iree import tosa, with_iree
-from pipeline.compilers.onnx_file import onnx_file
 from pipeline.compilers.culprit import located
 from pipeline.compilers.flatfile import FlatModel, written
+from pipeline.compilers.iree import tosa, with_iree
+from pipeline.compilers.onnx_file import onnx_file
 from pipeline.compilers.process import CompilerError
 from pipeline.compilers.tflite import tflite_model
 from pipeline.compilers.tosa_spelling import for_tosa
