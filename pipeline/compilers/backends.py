@@ -7,9 +7,11 @@ from collections.abc import Callable, Mapping
 from pipeline.bundle.archive import zipped
 from pipeline.bundle.program import Program
 from pipeline.compilers.adapters.adapter import ADAPTERS, Adapter, adapted
+from pipeline.compilers.culprit import located
+from pipeline.compilers.flatfile import FlatModel, written
 from pipeline.compilers.iree import tosa, with_iree
 from pipeline.compilers.onnx_file import onnx_file
-from pipeline.compilers.flatfile import FlatModel, written
+from pipeline.compilers.process import CompilerError
 from pipeline.compilers.tflite import tflite_model
 from pipeline.compilers.tosa_spelling import for_tosa
 from pipeline.compilers.vela import with_vela
@@ -68,7 +70,10 @@ def built(program: Program, quantized: Graph, target: Target, beside: Members) -
     adapter = ADAPTERS.get(target.backend)
     if adapter is not None and adapter.takes == "model.onnx":
         return _of_graph(adapter, quantized, target, beside)
-    model = written(*model_for(target.backend, program, quantized))
-    made, told = BACKENDS[target.backend](model, target)
+    model, compiler = model_for(target.backend, program, quantized), BACKENDS[target.backend]
+    try:
+        made, told = compiler(written(*model), target)
+    except CompilerError as error:
+        raise located(error, model, lambda part: compiler(part, target)) from error
     members = {**told, **beside}
     return made + zipped(members) if members else made

@@ -20,6 +20,9 @@ from pipeline.targets.target import Target
 TOSA = "tosa-converter-for-tflite"
 IREE = "iree-base-compiler"
 INTERFACE = "interface.json"  # the member of the ZIP behind the file
+# With a Transpose behind it an ArgMax becomes an operation that IREE's own verifier refuses
+# ("'linalg.yield' op expected number of yield values (2)", 3.13).
+KEPT = "--iree-global-opt-propagate-transposes=false"
 CONVERT = (
     "import tosa_converter_for_tflite as tosa;"
     "tosa.tflite_flatbuffer_to_tosa_mlir('model.tflite', 'model.mlirbc')"
@@ -37,7 +40,7 @@ def with_iree(model: bytes, target: Target) -> tuple[bytes, dict[str, bytes]]:
         arguments += ["--iree-input-type=tosa", "--iree-hal-target-backends=llvm-cpu"]
         arguments += [f"--iree-llvmcpu-target-triple={processor.triple}"]
         arguments += [f"--iree-llvmcpu-target-cpu={processor.cpu}", "--mlir-disable-threading"]
-        run_python([*arguments, "-o", "model.vmfb"], folder, (IREE,))
+        run_python([*arguments, KEPT, "-o", "model.vmfb"], folder, (IREE,))
         made = (folder / "model.vmfb").read_bytes()
     network = read_network(model)
     interface = {"inputs": _told(network.inputs), "outputs": _told(network.outputs)}
