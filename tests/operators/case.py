@@ -76,16 +76,20 @@ def mode(body: str, *shapes: Shape, opset: int = 20, kind: str = "float", **give
 
 
 def cases(operator: str, name: str, how: Mode) -> Iterator[Case]:
-    """Behind a layer for each shape; for the last also behind a LeakyRelu and before another."""
-    for shape in how.shapes:
+    """Behind a layer; of the last shape instead between two LeakyRelu, unless it is `alone`."""
+    *others, last = how.shapes
+    for shape in how.shapes if how.alone or not others else others:
         front = "Conv" if len(shape) == 4 else "MatMul" if len(shape) > 1 else "LeakyRelu"
-        size = "x".join(map(str, shape))
-        yield Case(operator, name, f"{front}, {size}", _text(how, shape, front, ""))
+        yield Case(operator, name, f"{front}, {_size(shape)}", _text(how, shape, front, ""))
     if how.alone:
         return
     behind = "LeakyRelu" if how.kind == "float" else ""
-    around = f"LeakyRelu, {size}{', LeakyRelu' if behind else ''}"
-    yield Case(operator, name, around, _text(how, shape, "LeakyRelu", behind))
+    around = f"LeakyRelu, {_size(last)}{', LeakyRelu' if behind else ''}"
+    yield Case(operator, name, around, _text(how, last, "LeakyRelu", behind))
+
+
+def _size(shape: Shape) -> str:
+    return "x".join(map(str, shape))
 
 
 def _text(how: Mode, shape: Shape, front: str, behind: str) -> str:

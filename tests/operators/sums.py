@@ -17,13 +17,18 @@ def _reduction(op: str) -> dict[str, Mode]:
         return mode(f"{before}y = {op}<{options}>({names})", *shapes, **held, **given)
 
     keep = "keepdims=1"
-    return {
+    few = {
         "height and width": reduced(keep, [2, 3]),
         "channels": reduced(keep, [1]),
+        "the last axis, not kept": reduced("keepdims=0", [-1]),
+    }
+    if op not in ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum"):
+        return few
+    return {
+        **few,
         "the last axis": reduced(keep, [-1]),
         "height": reduced(keep, [2]),
         "channels and width": reduced(keep, [1, 3]),
-        "the last axis, not kept": reduced("keepdims=0", [-1]),
         "height and width, not kept": reduced("keepdims=0", [2, 3]),
         "all": reduced(keep, None),
         "the last axis of a sequence": reduced(keep, [-1], *SEQUENCES),
