@@ -1,4 +1,4 @@
-"""A case as a build makes it: the stages from the trained model to the compiled file, in process."""
+"""A case as a build makes it: the stages from the trained model to the compiled file."""
 
 from __future__ import annotations
 
@@ -49,6 +49,10 @@ class Built:
     @cached_property
     def tflite(self) -> bytes:
         return tflite_file(self.program, self.graph)
+
+    def check_tflite(self) -> None:
+        """Raises GraphError where TensorFlow Lite cannot hold it."""
+        assert self.tflite
 
     def engine(self, feeds: Feeds) -> list[np.ndarray]:
         return ReferenceSession(self.program).run(None, feeds)
@@ -162,7 +166,9 @@ class Noise:
     def __init__(self, graph: Graph) -> None:
         proto = onnx.load_from_string(graph.to_bytes())
         self.steps: dict[str, tuple[tuple[int, ...], float]] = {}
-        held = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in proto.graph.initializer}
+        held = {
+            tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in proto.graph.initializer
+        }
         shapes = {name: shape(value) for name, value in graph.values().items()}
         read, nodes = dict[str, str](), list[onnx.NodeProto]()
         for node in proto.graph.node:
@@ -203,7 +209,7 @@ def hybrid(rounding: str) -> Target:
 def united(parts: Mapping[str, Built]) -> Built:
     """One model of several: the names of each with its own prefix. Nothing is shared."""
     protos = [
-        onnx.compose.add_prefix(onnx.load_from_string(built.graph.to_bytes()), f"{prefix}/")
+        onnx.compose.add_prefix(onnx.load_from_string(built.graph.to_bytes()), prefix)
         for prefix, built in parts.items()
     ]
     first = protos[0]

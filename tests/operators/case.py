@@ -125,7 +125,9 @@ def _constant(name: str, value: object, rng: np.random.Generator) -> str:
     else:
         values = np.array(value)
     type = {"f": "float", "i": "int64", "b": "bool"}[values.dtype.kind]
-    numbers = ",".join(map(str, (values.astype(int) if type == "bool" else values).ravel().tolist()))
+    numbers = ",".join(
+        map(str, (values.astype(int) if type == "bool" else values).ravel().tolist())
+    )
     dims = f"[{_dims(values.shape)}]" if values.shape else ""
     return f"{type}{dims} {name} = {{{numbers}}}"
 

@@ -42,7 +42,9 @@ def _divided() -> dict[str, Mode]:
     positive = "a = Abs(x2) d = Add(a, one) "
     return {
         "two activations": mode(f"{positive} y = Div(x, d)", x2=lambda s: s, **ONE),
-        "by a channel's constant": mode("y = Div(x, c)", c=lambda s: [[[1.5 + i]] for i in range(s[1])]),
+        "by a channel's constant": mode(
+            "y = Div(x, c)", c=lambda s: [[[1.5 + i]] for i in range(s[1])]
+        ),
         "by a scalar": mode("y = Div(x, c)", c=0.7),
         "constant first": mode("a = Abs(x) d = Add(a, one) y = Div(one, d)", **ONE),
         "broadcast over channels": mode(
@@ -65,8 +67,9 @@ def _extreme(op: str) -> dict[str, Mode]:
 def _compared(op: str) -> dict[str, Mode]:
     where = f"b = {op}(x, x2) y = Where(b, x, x2)"
     return {
-        "selecting": mode(where, x2=lambda s: s) if op != "Equal" else
-        mode("r = Relu(x) b = Equal(r, zero) y = Where(b, one, x)", zero=0.0, one=1.0),
+        "selecting": mode(where, x2=lambda s: s)
+        if op != "Equal"
+        else mode("r = Relu(x) b = Equal(r, zero) y = Where(b, one, x)", zero=0.0, one=1.0),
         "with a constant": mode(f"b = {op}(x, c) y = Cast<to=1>(b)", c=0.05),
     }
 

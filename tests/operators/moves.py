@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from operators.case import EVEN, ROWS, SEQUENCES, UNEVEN, Mode, Shape, mode
+from operators.case import EVEN, ROWS, SEQUENCES, Mode, Shape, mode
 
 AROUND = [0, 0, 1, 2, 0, 0, 2, 1]
 
@@ -106,7 +106,8 @@ MOVES: dict[str, dict[str, Mode]] = {
     "Reshape": {
         "to rows": mode("y = Reshape(x, to)", to=[1, -1]),
         "to a sequence": mode("y = Reshape(x, to)", to=lambda s: [1, s[1], s[2] * s[3]]),
-        "of a sequence to an image": mode("y = Reshape(x, to)", (1, 4, 8), (1, 3, 4), to=[1, -1, 2, 2]),
+        "of a sequence to an image": mode(
+            "y = Reshape(x, to)", (1, 4, 8), (1, 3, 4), to=[1, -1, 2, 2]),
         "channels in groups": mode("y = Reshape(x, to)", EVEN, to=[1, 2, 2, 8, 6]),
         "shuffled channels": mode(
             "r = Reshape(x, to) t = Transpose<perm=[0,2,1,3,4]>(r) y = Reshape(t, back)", EVEN,

@@ -19,8 +19,27 @@ from operators.case import Case
 
 # Every float input of these is an activation; of the others the first.
 OF_SEVERAL = frozenset(
-    "Add Attention Concat Div Einsum Equal Greater GreaterOrEqual Less LessOrEqual MatMul Max Mean "
-    "Min Mul Pow Sub Sum Where".split()
+    [
+        "Add",
+        "Attention",
+        "Concat",
+        "Div",
+        "Einsum",
+        "Equal",
+        "Greater",
+        "GreaterOrEqual",
+        "Less",
+        "LessOrEqual",
+        "MatMul",
+        "Max",
+        "Mean",
+        "Min",
+        "Mul",
+        "Pow",
+        "Sub",
+        "Sum",
+        "Where",
+    ]
 )
 MOST = 1 << 16  # values of a tensor: what is larger says nothing more
 
@@ -48,7 +67,9 @@ def _cases(test: TestCase) -> Iterator[Case]:
     made.CopyFrom(model)
     for port in list(made.graph.input):
         if port.name not in fed and port.name in given:
-            made.graph.initializer.append(numpy_helper.from_array(np.asarray(given[port.name]), port.name))
+            made.graph.initializer.append(
+                numpy_helper.from_array(np.asarray(given[port.name]), port.name)
+            )
             made.graph.input.remove(port)
     operator = made.graph.node[0].op_type if len(made.graph.node) == 1 else "functions"
     yield Case(operator, test.name, "as ONNX has it", "", made.SerializeToString(), fed, meant[0])

@@ -70,7 +70,9 @@ def _by_operator() -> dict[str, list[str]]:
     return dict(sorted(found.items()))
 
 
-def _row(operator: str, mode: str, found: Mapping[Cell, str], reasons: dict[str, int]) -> tuple[str, ...]:
+def _row(
+    operator: str, mode: str, found: Mapping[Cell, str], reasons: dict[str, int]
+) -> tuple[str, ...]:
     names = [case.name for case in modes()[operator, mode]]
     return tuple(
         _cell([_worst(found, names, narrow), _worst(found, names, wide)], operator, reasons)

@@ -43,8 +43,7 @@ LINEAR = {
     for where, name in product(COORDINATES, SIZES)
 }
 CUBIC = {
-    f"cubic, {where}, twice": _resize(_of("cubic", where), "twice", UNEVEN)
-    for where in COORDINATES
+    f"cubic, {where}, twice": _resize(_of("cubic", where), "twice", UNEVEN) for where in COORDINATES
 }
 ODD = {
     "linear, pytorch_half_pixel, to one column": mode(
@@ -82,7 +81,10 @@ ODD = {
         k=[1.0, 1.0, 2.0],
     ),
     "linear of a row": mode(
-        f"y = Resize<{_of('linear', 'half_pixel')}>(x, , k)", (1, 4, 8), (1, 3, 5), k=[1.0, 1.0, 2.0]
+        f"y = Resize<{_of('linear', 'half_pixel')}>(x, , k)",
+        (1, 4, 8),
+        (1, 3, 5),
+        k=[1.0, 1.0, 2.0],
     ),
     "nearest of a volume": mode(
         f"y = Resize<{_of('nearest', 'asymmetric', 'floor')}>(x, , k)",

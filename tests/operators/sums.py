@@ -37,6 +37,7 @@ def _reduction(op: str) -> dict[str, Mode]:
 
 def _place(op: str) -> dict[str, Mode]:
     """Values far enough apart that int8 tells them."""
+
     def found(options: str, *shapes: Shape) -> Mode:
         return mode(f"y = {op}<{options}>(x)", *shapes, kind="int64")
 
@@ -77,8 +78,12 @@ SPELLED_RMS = (
     "q = Mul(x, x) v = ReduceMean<axes=[-1]>(q) e = Add(v, eps) r = Sqrt(e) n = Div(x, r) "
     "y = Mul(n, g)"
 )
-BATCH = {"g": lambda s: [0.5 + 0.5 * i for i in range(s[1])], "b": lambda s: (s[1],),
-         "m": lambda s: (s[1],), "v": lambda s: [0.4 + 0.3 * i for i in range(s[1])]}
+BATCH = {
+    "g": lambda s: [0.5 + 0.5 * i for i in range(s[1])],
+    "b": lambda s: (s[1],),
+    "m": lambda s: (s[1],),
+    "v": lambda s: [0.4 + 0.3 * i for i in range(s[1])],
+}
 NORMS: dict[str, dict[str, Mode]] = {
     "LayerNormalization": {
         "the last axis": mode("y = LayerNormalization(x, g, b)", **LAST),
@@ -142,13 +147,14 @@ def _recurrent(op: str, n: int) -> dict[str, Mode]:
         "forward": mode(f"{run}>(x, w, r, b)", *SEQUENCES, **_gates(n)),
         "reverse": mode(f'{run}, direction="reverse">(x, w, r, b)', *SEQUENCES, **_gates(n)),
         "bidirectional": mode(f'{run}, direction="bidirectional">(x, w, r, b)', *SEQUENCES, **both),
-        "the last state": mode(f"{last}>(x, w, r)", *SEQUENCES,
-                               w=_gates(n)["w"], r=_gates(n)["r"]),
+        "the last state": mode(f"{last}>(x, w, r)", *SEQUENCES, w=_gates(n)["w"], r=_gates(n)["r"]),
     }
 
 
-GRU_BEHIND = mode("y, h = GRU<hidden_size=3, linear_before_reset=1>(x, w, r, b)", *SEQUENCES, **_gates(3))
-REDUCTIONS = "L1 L2 LogSum LogSumExp Max Mean Min Prod Sum SumSquare".split()
+GRU_BEHIND = mode(
+    "y, h = GRU<hidden_size=3, linear_before_reset=1>(x, w, r, b)", *SEQUENCES, **_gates(3)
+)
+REDUCTIONS = ["L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare"]
 SUMS: dict[str, dict[str, Mode]] = {
     **{f"Reduce{name}": _reduction(f"Reduce{name}") for name in REDUCTIONS},
     "ArgMax": _place("ArgMax"),

@@ -1,6 +1,6 @@
 """Sweep: every case for every column, in processes that may die of what they run.
 
-    python -m operators.sweep            # from tests/: all of it into verdicts.json
+python -m operators.sweep            # from tests/: all of it into verdicts.json
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import multiprocessing
 import os
 import signal
 import sys
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -48,7 +48,11 @@ class Child:
         return self._after_death(names, columns, aborting, at)
 
     def _after_death(
-        self, names: Sequence[str], columns: Sequence[str], aborting: Collection[Cell], at: list[Cell]
+        self,
+        names: Sequence[str],
+        columns: Sequence[str],
+        aborting: Collection[Cell],
+        at: list[Cell],
     ) -> dict[Cell, str]:
         why = self._buried()
         if len(names) > 1:

@@ -157,7 +157,9 @@ def test_the_judge_finds_one_code_where_none_is_allowed():
     (right,) = built.engine(model.feeds[0])
     off = right.copy()
     off.reshape(-1)[0] += np.float32(built.scale)
-    assert "1.0 codes beside the integer engine" in (Measured(model, built, column).wrong(off) or "")
+    assert "1.0 codes beside the integer engine" in (
+        Measured(model, built, column).wrong(off) or ""
+    )
 
 
 def test_what_is_refused_says_why():

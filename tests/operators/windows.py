@@ -28,9 +28,10 @@ CONV = {
     "dilations": mode("y = Conv<dilations=[2,1]>(x, w)", w=W),
     "groups": mode("y = Conv<group=2>(x, w, b)", (1, 4, 8, 6), (1, 6, 7, 5),
                    w=lambda s: (6, s[1] // 2, 3, 3), b=(6,)),
-    "depthwise": mode("y = Conv<group={}, pads=[1,1,1,1]>(x, w)".format(4), EVEN, w=_weight(1, (3, 3))),
+    "depthwise": mode("y = Conv<group=4, pads=[1,1,1,1]>(x, w)", EVEN, w=_weight(1, (3, 3))),
     "depthwise, two each": mode("y = Conv<group=3>(x, w)", UNEVEN, w=_weight(2, (3, 2))),
-    "of a row": mode("y = Conv<pads=[1,1], strides=[2]>(x, w)", *SEQUENCES[:1], w=_weight(3, (3,), 1)),
+    "of a row": mode(
+        "y = Conv<pads=[1,1], strides=[2]>(x, w)", *SEQUENCES[:1], w=_weight(3, (3,), 1)),
     "of a volume": mode("y = Conv(x, w)", (1, 2, 3, 4, 6), w=_weight(2, (2, 2, 2), 1)),
     "Relu behind": mode("c = Conv(x, w) y = Relu(c)", w=W),
     "Relu6 behind": mode("c = Conv(x, w) y = Clip(c, l, h)", w=W, l=0.0, h=6.0),
@@ -54,7 +55,8 @@ DECONV = {
     "SAME_LOWER": mode(f'y = ConvTranspose<{UP}, auto_pad="SAME_LOWER">(x, w)', w=D),
     "VALID": mode(f'y = ConvTranspose<{UP}, auto_pad="VALID">(x, w)', w=D),
     "output_shape": mode(f"y = ConvTranspose<{UP}, output_shape=[17,12]>(x, w)", EVEN, w=D),
-    "output_shape, uneven": mode(f"y = ConvTranspose<{UP}, output_shape=[14,11]>(x, w)", UNEVEN, w=D),
+    "output_shape, uneven": mode(
+        f"y = ConvTranspose<{UP}, output_shape=[14,11]>(x, w)", UNEVEN, w=D),
     "dilations": mode("y = ConvTranspose<dilations=[2,1]>(x, w)", w=D),
     "groups": mode("y = ConvTranspose<group=2, strides=[2,2]>(x, w, b)", EVEN, w=D, b=(6,)),
     "depthwise": mode("y = ConvTranspose<group=3, strides=[2,2]>(x, w)", UNEVEN, w=_deep(1, 3, 3)),
@@ -105,9 +107,13 @@ GEMM = {
     "transB": mode("y = Gemm<transB=1>(x, w, b)", *ROWS, w=lambda s: (7, s[1]), b=(7,)),
     "transB=0": mode("y = Gemm(x, w, b)", *ROWS, w=lambda s: (s[1], 7), b=(7,)),
     "no bias": mode("y = Gemm(x, w)", *ROWS, w=lambda s: (s[1], 7)),
-    "alpha, beta": mode("y = Gemm<alpha=0.5, beta=2.0>(x, w, b)", *ROWS, w=lambda s: (s[1], 7), b=(7,)),
+    "alpha, beta": mode(
+        "y = Gemm<alpha=0.5, beta=2.0>(x, w, b)", *ROWS, w=lambda s: (s[1], 7), b=(7,)
+    ),
     "transA": mode("y = Gemm<transA=1>(x, w)", *ROWS, w=lambda s: (s[0], 7)),
-    "a bias per row": mode("y = Gemm(x, w, b)", *ROWS, w=lambda s: (s[1], 7), b=lambda s: (s[0], 1)),
+    "a bias per row": mode(
+        "y = Gemm(x, w, b)", *ROWS, w=lambda s: (s[1], 7), b=lambda s: (s[0], 1)
+    ),
     "of two activations": mode("y = Gemm(x, x2)", *ROWS, x2=lambda s: (s[1], 7)),
     "Relu behind": mode("c = Gemm(x, w, b) y = Relu(c)", *ROWS, w=lambda s: (s[1], 7), b=(7,)),
 }
@@ -119,7 +125,9 @@ MATMUL = {
     "of two activations": mode("y = MatMul(x, x2)", *ROWS, x2=lambda s: (s[1], 7)),
     "of two batches": mode("y = MatMul(x, x2)", x2=lambda s: (*s[:2], s[3], 7)),
     "broadcast batches": mode("y = MatMul(x, x2)", x2=lambda s: (1, 1, s[3], 7)),
-    "by a bias behind": mode("m = MatMul(x, w) y = Add(m, b)", *SEQUENCES, w=lambda s: (s[2], 7), b=(7,)),
+    "by a bias behind": mode(
+        "m = MatMul(x, w) y = Add(m, b)", *SEQUENCES, w=lambda s: (s[2], 7), b=(7,)
+    ),
     "by a batch of constants": mode("y = MatMul(x, w)", w=lambda s: (*s[:2], s[3], 7)),
 }
 WINDOWS: dict[str, dict[str, Mode]] = {
