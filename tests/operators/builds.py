@@ -82,7 +82,7 @@ class Built:
         ]
 
     def _is_own(self, names: tuple[str, ...]) -> bool:
-        """Whether what computes these nodes of the trained model computes some of the operator's."""
+        """Whether what computes these trained nodes computes some of the operator."""
         return not self.around.issuperset(names)
 
 

@@ -104,23 +104,30 @@ class Measured:
         off = float(np.abs(np.subtract(found, meant)).max(initial=0))
         step = self.built.scale or 0.0
         bound = SLACK * self.allowed + CODES * step + FLOAT * float(np.abs(meant).max(initial=0))
-        bound += self._in_steps_of_a_pixel()
+        bound += self._by_design()
         cosine = agreement(meant, found).cosine
         if off > bound or cosine < COSINE:
             return f"cosine {cosine:.4f}, off by {off:.4g} where {bound:.4g} is allowed"
         return None
 
-    def _in_steps_of_a_pixel(self) -> float:
-        """TensorFlow Lite's linear Resize counts pixels of the input in steps of 2**-10, i of them
-        for output i: int16 sees what that leaves out."""
-        if self.model.case.operator != "Resize" or self.built.target.rounding != TWICE:
+    def _by_design(self) -> float:
+        """What TensorFlow Lite's own integer kernels leave out, and int16 sees: a linear Resize
+        counts pixels of the input in steps of 2**-10, i of them for output i; a Softmax of int16
+        reads its exponentials from a table."""
+        if self.built.target.rounding != TWICE:
             return 0.0
-        return float(np.ptp(self.model.meant)) * max(self.model.meant.shape) * 2.0**-11
+        operators, meant = {node.op_type for node in self.built.nodes()}, self.model.meant
+        resized = float(np.ptp(meant)) * max(meant.shape) * 2.0**-11
+        tabled = 2.0**-11 * max(float(np.abs(meant).max(initial=0)), 1.0)
+        wide = "int16" in {tensor.dtype for tensor in self.built.program.tensors.values()}
+        return resized * ("Resize" in operators) + tabled * (wide and "Softmax" in operators)
 
     def _far_from_engine(self, found: np.ndarray) -> str | None:
         (engine,) = self.built.engine(self.model.feeds[0])
         off = float(np.abs(np.subtract(found, engine)).max(initial=0))
         step, codes = self.built.scale or 0.0, self.column.codes
+        if "float" in placement(self.built):  # float32 sums in another order: a neighbour, at most
+            codes = max(codes, 1.0)
         rest = FLOAT * float(np.abs(engine).max(initial=0)) if not step else 0.01 * step
         bound = codes * max(step, 2 * self.allowed) + rest
         if off > bound:
