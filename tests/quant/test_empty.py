@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import itertools
+import re
 
 import numpy as np
 import pytest
-from compilers.files import MODELS, differences, made_of  # noqa: F401
+from compilers.files import differences, made_of
 from engine.operators import case
 
 from pipeline.engine.exact import ExactSession
 from pipeline.engine.grids import DQ
 from pipeline.engine.lower import lowered
 from pipeline.engine.ort import OrtSession
-from pipeline.graph import array, parse_text
+from pipeline.graph import array, parse_text, upgraded
 from pipeline.kernels.measure import cosine
 from pipeline.project.sections import Calibration, Quantization
 from pipeline.quant.calibration.observe import observe
@@ -60,8 +61,8 @@ def graph_of(left, right, operator, behind):
     constants["wide"] = rng.normal(size=(4, channels, 1, 1)).round(3).tolist()
     if right in CONSTANTS:
         constants["b"] = np.full(X, CONSTANTS[right]).tolist()
-    read = {name: values for name, values in constants.items() if f"{name}" in body.replace("(", " ").replace(")", " ").replace(",", " ").split()}
-    return parse_text(case(body, x=X, **read))
+    read = {name: values for name, values in constants.items() if name in re.split(r"\W+", body)}
+    return upgraded(parse_text(case(body, x=X, **read))).with_shapes()
 
 
 def feeds_of():
