@@ -24,19 +24,19 @@ class Source(NamedTuple):
     origin: tuple[str, ...]
     sample: str
     made: str
-    is_constant: bool = False  # they are not finite
+    infinite: str = ""  # what it reads is not finite before: "its own constants", "what is fed"
 
     @property
     def hint(self) -> str:
-        if self.is_constant:
-            return "a mask of -infinity: a large negative number does the same, and has a grid"
+        if self.infinite:
+            return "a large negative number, such as -1e9, masks as -infinity does, and is a number"
         return "does it divide by zero, or take the logarithm of it, for want of an epsilon?"
 
     def __str__(self) -> str:
         known = ", ".join(name for name in self.origin if name != self.node)
         named = f" ({known} in the trained model)" if known else ""
         who = f"{self.op_type} `{self.node}`{named}"
-        what = "its own constants" if self.is_constant else "finite numbers"
+        what = self.infinite or "finite numbers"
         return f"{who} makes {self.made} of {what}, of sample {self.sample}"
 
 
@@ -55,7 +55,7 @@ def source_of_infinite(
             found = next((str(v.name) for v in node.outputs if v.name in wrong), "")
             if found and not _is_handed_on(node, wrong):
                 who = (str(node.name), node.op_type, origin(node))
-                return Source(*who, name, wrong[found], _holds_infinite(node))
+                return Source(*who, name, wrong[found], _infinite(node, feed))
     return None
 
 
@@ -82,9 +82,16 @@ def _is_handed_on(node: Node, wrong: Mapping[str, str]) -> bool:
     return any(str(value.name) in wrong for value in reads(node))
 
 
-def _holds_infinite(node: Node) -> bool:
-    held = (array(value) for value in reads(node))
-    return any(x is not None and x.dtype.kind == "f" and not np.isfinite(x).all() for x in held)
+def _infinite(node: Node, feed: Feeds) -> str:
+    """What of that it reads is not finite before any node."""
+    if any(_is_infinite(array(value)) for value in reads(node)):
+        return "its own constants"
+    fed = any(_is_infinite(feed.get(str(value.name))) for value in reads(node))
+    return "what is fed" if fed else ""
+
+
+def _is_infinite(x: np.ndarray | None) -> bool:
+    return x is not None and x.dtype.kind == "f" and not np.isfinite(x).all()
 
 
 def _told(values: np.ndarray) -> str:

@@ -50,8 +50,18 @@ def _add(site: Site) -> Step:
     sign = -1 if site.node.op_type == "Sub" else 1
     headroom = HEADROOM[site.output.dtype]
     output = largest / (2.0**headroom * site.scale)
+    _refuse_coarse(site, output < 1.0)
     factors = factor([left / largest, right / largest, output])
     return Step("add_twice", factors, {"sign": sign, "headroom": headroom})
+
+
+def _refuse_coarse(site: Site, fits: bool) -> None:
+    """LiteRT asserts it, and ends the process that runs the file."""
+    if not fits:
+        name, made = site.node.name, site.scale
+        read = max(operand.scale for operand in site.operands)
+        what = f"`{name}` reads a scale of {read:.3g} and makes one of {made:.3g}: too fine beside it"
+        raise GraphError(what, hint=f"quantization: {{cpu: [{name}]}}  leaves it in float")
 
 
 def _mul(site: Site) -> Step:
@@ -151,6 +161,7 @@ def _refuse_other_seat(site: Site) -> None:
 
 
 def _hard_swish(site: Site) -> Step:
+    _refuse_coarse(site, np.float32(site.operands[0].scale) / 128 <= np.float32(site.scale))
     return _table(site, gemmlowp.hard_swish(_steps(site), site.operands[0].scale, site.scale))
 
 

@@ -1,21 +1,21 @@
 """Scales that fit each other: what no fixed point holds, a tiny scale is widened to.
 
-With u the real number that one unit of an accumulator stands for, and R the largest that an
-accumulator may reach,
+With R the largest real number that an accumulator may reach,
 
-    Add, Sub            u = max(s_a, s_b), constants aside, which are cut (precision.constants)
-    Conv, Gemm, MatMul  u = s_x * s_w           R = max|x| * sum|w| + |b|
-    Mul                 u = s_a * s_b           R = max|a| * max|b|
-    one that passes on  u = s_x                 R = max|x|
+    Conv, Gemm, MatMul  R = max|x| * sum|w| + |b|
+    Mul                 R = max|a| * max|b|
+    one that passes on  R = max|x|
 
 the scale s of what is made is at least
 
-    s >= u / 2**8     or u / 2**13 as int16: a finer grid has room for no second unit
-    s >= R / 2**30    so that R / s fits int32 on the way
+    Add, Sub    s >= max(s_a, s_b) / 2**18, and of int16 / 2**13
+    HardSwish   s >= s_x / 2**6
+    else        s >= R / 2**30
 
 and that of a tensor that is only ever added, at least 2**-20 of every sum's: less of it is nothing.
-Each bound is inside of what LiteRT (2 * s_a < 2**20 * s for Add, 2**15 as int16; s_x < 2**7 * s for
-HardSwish), TOSA (a shift of at most 62) and our own kernels take. Ordinary scales are far from it.
+Each bound is inside of what LiteRT holds (2 * s_a < 2**20 * s for ADD, 2**15 of int16;
+s_x <= 2**7 * s for HARD_SWISH; an accumulator shifted left is an int32) and of TOSA, whose shifts are
+2 .. 62. Ordinary scales are far from them. Constants are cut before (precision.constants).
 """
 
 from __future__ import annotations
@@ -32,13 +32,19 @@ from pipeline.graph import Node, Value, array, attribute, shape
 from pipeline.quant.precision.grids import Grid, Grids, power_of_two
 from pipeline.quant.precision.placement import activations, moves, root
 
-NARROW_BITS, WIDE_BITS = 8, 13
+SUM_BITS, WIDE_SUM_BITS = 18, 13
+HARD_SWISH_BITS = 6
 REACH_BITS = 30
 ADDED_BITS = 20
-HARD_SWISH_BITS = 6
-ADDITIVE = ("Add", "Concat", "Sub")
-PASSING = ("AveragePool", "Clip", "GlobalAveragePool", "ReduceMean", "ReduceSum", "Relu")
-
+CODES = 256.0
+SUMS = ("Add", "Sub")
+LAYERS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
+PASSING = frozenset(
+    {
+        *("AveragePool", "Clip", "GlobalAveragePool", "LeakyRelu", "PRelu", "ReduceMean"),
+        *("ReduceSum", "Relu"),
+    }
+)
 
 Interval = tuple[float, float]
 
@@ -92,26 +98,14 @@ def reach_of(grid: Grid) -> Interval:
 
 
 def _least(node: Node, grids: Mapping[str, Grids]) -> _Bound:
-    unit, reach = _unit(node, grids), _reach(node, grids)
-    least = reach * 2.0**-REACH_BITS
+    if node.op_type in SUMS:
+        read = max(_scale(value, grids) for value in activations(node))
+        return _Bound(read * 2.0**-SUM_BITS, read * 2.0**-WIDE_SUM_BITS)
     if node.op_type == "HardSwish":
-        least = unit * 2.0**-HARD_SWISH_BITS
-        unit = 0.0
-    return _Bound(max(unit * 2.0**-NARROW_BITS, least), max(unit * 2.0**-WIDE_BITS, least))
-
-
-def _unit(node: Node, grids: Mapping[str, Grids]) -> float:
-    """u, 0 where another grid may be as fine as it likes."""
-    scales = [_scale(value, grids) for value in node.inputs[:2]]
-    if node.op_type in ("Add", "Sub"):
-        return max(_scale(value, grids) for value in activations(node))
-    if node.op_type == "Mul" and len(activations(node)) == 1:
-        return min(math.prod(scales), _held(node, grids) / 127.0)
-    if node.op_type in ("Conv", "ConvTranspose", "Gemm", "MatMul", "Mul"):
-        return math.prod(scales)
-    if node.op_type in (*PASSING, "HardSwish"):
-        return scales[0] / _averaged(node)
-    return 0.0
+        least = _scale(node.inputs[0], grids) * 2.0**-HARD_SWISH_BITS
+    else:
+        least = _reach(node, grids) * 2.0**-REACH_BITS
+    return _Bound(least, least)
 
 
 def _held(node: Node, grids: Mapping[str, Grids]) -> float:
@@ -121,27 +115,20 @@ def _held(node: Node, grids: Mapping[str, Grids]) -> float:
     return math.inf if grid is None or len(activations(node)) > 1 else largest(grid)
 
 
-def _averaged(node: Node) -> float:
-    """How many numbers are one in the mean."""
-    if node.op_type not in ("AveragePool", "GlobalAveragePool", "ReduceMean"):
-        return 1.0
-    read, made = node.inputs[0], result(node)
-    assert read is not None
-    return max(1.0, math.prod(shape(read)) / max(1, math.prod(shape(made))))
-
-
 def _reach(node: Node, grids: Mapping[str, Grids]) -> float:
+    """R; 0 where what is made comes from a table."""
     first, second = ([*node.inputs, None])[:2]
     top = _largest(first, grids)
-    weight = array(second)
+    if node.op_type in PASSING:
+        return top
     if node.op_type == "Mul":
-        return min(top * _largest(second, grids), 256.0 * _held(node, grids))
+        return min(top * _largest(second, grids), CODES * _held(node, grids))
     if node.op_type == "Div":
-        return top / _scale(second, grids) if _scale(second, grids) else 0.0
-    if node.op_type not in ("Conv", "ConvTranspose", "Gemm", "MatMul"):
-        return max((_largest(value, grids) for value in activations(node)), default=0.0)
+        return top / scale if (scale := _scale(second, grids)) else 0.0
+    if node.op_type not in LAYERS or first is None:
+        return 0.0
+    weight = array(second)
     if weight is None:
-        assert first is not None
         return top * _largest(second, grids) * shape(first)[-1]
     bias = array(node.inputs[2]) if len(node.inputs) > 2 else None
     return top * _summed(node, weight) + float(np.abs(bias).max() if bias is not None else 0.0)
@@ -192,7 +179,7 @@ def _least_added(nodes: Sequence[Node], grids: Mapping[str, Grids]) -> dict[str,
         if moves(node):
             continue
         made = grids.get(str(root(result(node)).name))
-        is_sum = node.op_type in ADDITIVE and made is not None
+        is_sum = node.op_type in (*SUMS, "Concat") and made is not None
         least = float(made.narrow.scale) * 2.0**-ADDED_BITS if made is not None and is_sum else 0.0
         for value in activations(node):
             name = str(root(value).name)

@@ -29,6 +29,7 @@ from pipeline.targets.target import Activations, Weights
 
 SMALLEST = 2.0**-100  # a range below it is zero; its scale would leave float32's normal numbers
 HALFWAY = 0.001  # of a step: nearer to the middle between two codes, float32 decides on either
+DEAD = 2.0**20  # times the largest scale: at most that of a channel of zeros, so that factors fit
 MAX_BIAS = 2**30  # half of int32: the accumulator needs room beside its bias
 
 
@@ -103,7 +104,8 @@ def weight_grid(weight: np.ndarray, axis: int, scheme: Weights, smallest: np.nda
     scale = np.maximum(largest / np.iinfo(dtype).max, smallest)
     if not scheme.per_channel:
         scale = np.full_like(scale, scale.max())
-    scale = np.where(scale < SMALLEST, 1.0, scale)
+    dead = min(1.0, DEAD * float(scale.max(initial=0.0))) or 1.0
+    scale = np.where(scale < SMALLEST, dead, scale)
     if scheme.power_of_two:
         scale = power_of_two(scale)
     return Grid(scale.astype(np.float32), np.zeros(scale.shape, dtype))
