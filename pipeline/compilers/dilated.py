@@ -15,7 +15,7 @@ from pipeline.compilers.draft import NHWC, Draft, plain
 class _Taps(NamedTuple):
     """Of a window along one axis, where `size` of them are."""
 
-    count: int
+    elements: int
     stride: int
     dilation: int
     size: int
@@ -33,7 +33,7 @@ def dilated_max(draft: Draft, step: Instruction, index: int) -> None:
 def _largest_along(draft: Draft, step: Instruction, index: int, axis: int, taps: _Taps) -> int:
     shape, largest = list(draft.tensors[index].shape), index
     shape[axis] = taps.size
-    for number in range(taps.count):
+    for number in range(taps.elements):
         called = f"{step.outputs[0]}_{axis}_{number}"
         made = _slice(draft, step, index, called, (axis, number, taps))
         if number:

@@ -14,6 +14,7 @@ from pipeline.compilers.draft import Draft, plain
 from pipeline.compilers.flatfile import NUMBERS
 from pipeline.compilers.operators import OPERATORS, reduced
 from pipeline.compilers.resizes import resized
+from pipeline.compilers.windows import MOST_MULTIPLIED
 from pipeline.compilers.written_out import MOST_STEPS
 from pipeline.engine.rules import RULES
 from pipeline.engine.site import Operand, Site, Weights, is_constant
@@ -178,6 +179,8 @@ def _matmul(draft: Draft, step: Instruction, node: Node) -> None:
         return
     if min(ranks) < 2:
         raise refused(step, "one of its sides is a vector")
+    if max(ranks) > MOST_MULTIPLIED:
+        raise refused(step, f"it has {max(ranks)} axes")
     read = [draft.read(name, plain(rank)) for name, rank in zip(names, ranks, strict=True)]
     made = draft.make(step.outputs[0], plain(max(ranks)))
     draft.draw("BATCH_MATMUL", read, [made])

@@ -10,6 +10,7 @@ from pipeline.bundle.program import Instruction
 from pipeline.compilers.clamps import clamped, regrid
 from pipeline.compilers.draft import NHWC, Draft, Order, plain
 
+MOST_PADDED = 5  # axes
 MIRRORED = {"reflect": 0, "edge": 1}  # an edge of 1
 
 
@@ -79,6 +80,9 @@ def pad(draft: Draft, step: Instruction) -> None:
     if mode != "constant" and not _is_mirrored(mode, step.attributes["around"], sizes):
         _repeated(draft, step, order)
         return
+    if mode == "constant" and len(order) > MOST_PADDED:
+        _framed(draft, step, order)
+        return
     around = np.array([step.attributes["around"][axis] for axis in order], np.int32)
     inputs = [draft.read(step.inputs[0], order), draft.constant(f"{step.name}_pads", around)]
     made, grid = draft.make(step.outputs[0], order), draft.grid(step.outputs[0])
@@ -90,6 +94,29 @@ def pad(draft: Draft, step: Instruction) -> None:
     else:
         value = draft.constant(f"{step.name}_fill", np.full((1,), fill, grid.dtype), grid)
         draft.draw("PADV2", [*inputs, value], [made])
+
+
+def _framed(draft: Draft, step: Instruction, order: Order) -> None:
+    """The constant beside what is there, along one axis after the other."""
+    name, shape = step.outputs[0], list(draft.grid(step.inputs[0]).shape)
+    index, grid = draft.read(step.inputs[0], order), draft.grid(name)
+    fill = step.attributes.get("fill", grid.zero_point)
+    for axis, sides in enumerate(step.attributes["around"]):
+        if not any(sides):
+            continue
+        frame = [
+            draft.constant(f"{name}_{axis}", np.full(block, fill, grid.dtype), grid)
+            if block[order.index(axis)]
+            else None
+            for block in (
+                tuple(size if each == axis else shape[each] for each in order) for size in sides
+            )
+        ]
+        shape[axis] += sum(sides)
+        parts = [part for part in (frame[0], index, frame[1]) if part is not None]
+        index = draft.hidden(name, order, f"{name}_{axis}_framed", shape)
+        draft.draw("CONCATENATION", parts, [index], {0: ("i", order.index(axis)), 1: ("b", 0)})
+    draft.hold(name, order, index)
 
 
 def _is_mirrored(mode: str, around: Sequence[Sequence[int]], sizes: Sequence[int]) -> bool:

@@ -16,6 +16,7 @@ from pipeline.compilers.flatfile import Fields
 from pipeline.engine.litert import is_picked, is_same
 
 SAME, VALID = 0, 1
+MOST_MULTIPLIED = 5  # axes of a product of two tensors
 
 
 class _Window(NamedTuple):
@@ -136,6 +137,8 @@ def matmul(draft: Draft, step: Instruction) -> None:
     left, rank = step.inputs[0], len(draft.grid(step.inputs[0]).shape)
     out = plain(len(draft.grid(step.outputs[0]).shape))
     if "weight" not in step.constants:
+        if len(out) > MOST_MULTIPLIED:
+            raise refused(step, f"it has {len(out)} axes")
         read = [draft.read(name, plain(len(draft.grid(name).shape))) for name in step.inputs]
         clamped(draft, step, "BATCH_MATMUL", read, out, {})
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any
 
 import onnx
 import onnx.inliner
@@ -45,11 +46,11 @@ def _write_defaults(node: ir.Node, opset: int) -> None:
     """The bodies refer to attributes, and onnx gives them no defaults."""
     for name, known in onnx.defs.get_schema(node.op_type, opset, "").attributes.items():
         if name not in node.attributes and known.default_value.type:
-            node.attributes.add(ir.from_proto(known.default_value))
+            node.attributes.add(ir.serde.deserialize_attribute(known.default_value))
 
 
 def _has_body(op_type: str, opset: int) -> bool:
     if not onnx.defs.has(op_type, opset, ""):
         return False
-    schema = onnx.defs.get_schema(op_type, opset, "")
+    schema: Any = onnx.defs.get_schema(op_type, opset, "")  # onnx's stubs name neither
     return bool(schema.has_function or schema.has_context_dependent_function)

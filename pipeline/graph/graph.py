@@ -203,8 +203,7 @@ class Graph:
     def become(
         self, node: Node, op_type: str, inputs: Sequence[Value | None], **attributes: Any
     ) -> None:
-        """The node computes what it makes in another way; its name and first output stay. Nobody
-        reads the others any more."""
+        """The node computes what it makes in another way; its name and first output stay."""
         node.op_type = op_type
         node.attributes.clear()
         self.set_attributes(node, **attributes)

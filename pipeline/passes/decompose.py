@@ -18,9 +18,9 @@ from pipeline.passes.drop_identity import drop_identity
 from pipeline.passes.drop_unused import drop_unused
 from pipeline.passes.explicit_pads import explicit_pads
 from pipeline.passes.fold_constants import fold_constants
-from pipeline.passes.plain_gemm import plain_gemm
+from pipeline.passes.plain_gemm import as_product, plain_gemm
 from pipeline.passes.plain_pads import plain_pads
-from pipeline.passes.plain_sums import plain_sums
+from pipeline.passes.plain_sums import mean, plain_sums
 from pipeline.passes.split_to_slices import split_to_slices
 from pipeline.passes.writing import Writing
 
@@ -31,6 +31,8 @@ RECIPES: Mapping[str, Recipe] = {
     **spelled_functions.RECIPES,
     **spelled_norms.RECIPES,
     **spelled_windows.RECIPES,
+    "Gemm": as_product,
+    "Mean": mean,
     "Resize": spelled_resize.resize,
 }
 # None of them puts together again what is written out.

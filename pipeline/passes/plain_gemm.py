@@ -3,7 +3,7 @@
     alpha A B + beta C  ->  A (alpha B) + (beta C)        B, C constant: folded
     transA              ->  Transpose in front
     C one per row, or computed  ->  Add behind
-    B computed          ->  MatMul, Mul by alpha, Add
+    B computed          ->  MatMul, Mul by alpha, Add        where a target asks for it
     x W, x a vector     ->  Reshape (1, n), MatMul, Reshape
 
 A folded factor is rounded once more: the last bit of a float may differ.
@@ -20,25 +20,36 @@ from pipeline.passes.writing import Writing
 
 
 def plain_gemm(graph: Graph) -> int:
-    gemms = [node for node in graph.nodes("Gemm") if is_float(node.outputs[0]) and _is_odd(node)]
+    """Of weights that are constant; a Gemm of two tensors is `as_product`."""
+    gemms = [node for node in graph.nodes("Gemm") if _is_odd(node)]
     for node in gemms:
-        _rewrite_gemm(graph, node)
+        _rewrite_gemm(Writing(graph, node))
     vectors = [node for node in graph.nodes("MatMul") if _has_vector(node)]
     for node in vectors:
         _rewrite_vectors(graph, node)
     return len(gemms) + len(vectors)
 
 
+def as_product(write: Writing) -> bool:
+    """A MatMul, where the Gemm has no constant weights."""
+    gemm = write.node
+    if array(gemm.inputs[1]) is not None or not is_float(gemm.outputs[0]):
+        return False
+    left, right = _sides(write)
+    product = write.made("MatMul", [left, right], "product")
+    return _moved(write, _scaled(write, product, attribute(gemm, "alpha", 1.0), "scaled"))
+
+
 def _is_odd(gemm: Node) -> bool:
-    if any(value is not None and open_dimensions(value) for value in (*gemm.inputs, *gemm.outputs)):
+    """Whether its weights are constant, and it is more than x W + b."""
+    around = (*gemm.inputs, *gemm.outputs)
+    if any(value is not None and open_dimensions(value) for value in around):
+        return False
+    if array(gemm.inputs[1]) is None or not is_float(gemm.outputs[0]):
         return False
     factors = attribute(gemm, "alpha", 1.0), attribute(gemm, "beta", 1.0)
     plain = factors == (1.0, 1.0) or (factors[0] == 1.0 and _bias(gemm) is None)
-    return not (plain and not attribute(gemm, "transA", 0) and _is_row(gemm) and _has_weight(gemm))
-
-
-def _has_weight(gemm: Node) -> bool:
-    return array(gemm.inputs[1]) is not None
+    return not plain or bool(attribute(gemm, "transA", 0)) or not _is_row(gemm)
 
 
 def _bias(gemm: Node) -> Value | None:
@@ -51,30 +62,35 @@ def _is_row(gemm: Node) -> bool:
     return bias is None or (array(bias) is not None and math.prod(shape(bias)[:-1]) == 1)
 
 
-def _rewrite_gemm(graph: Graph, gemm: Node) -> None:
-    write, (left, right, *_) = Writing(graph, gemm), gemm.inputs
-    assert left is not None
-    assert right is not None
-    alpha, beta = attribute(gemm, "alpha", 1.0), attribute(gemm, "beta", 1.0)
-    if attribute(gemm, "transA", 0):
+def _sides(write: Writing) -> tuple[Value | None, Value | None]:
+    """What is multiplied, turned as the Gemm says."""
+    left, right = write.node.inputs[:2]
+    if attribute(write.node, "transA", 0):
         left = write.made("Transpose", [left], "rows")
-    bias = _scaled(write, _bias(gemm), beta, "bias")
-    turned = attribute(gemm, "transB", 0)
-    if _has_weight(gemm):
-        read = [left, _scaled(write, right, alpha, "weight")]
-        if bias is None or _is_row(gemm):
-            graph.become(gemm, "Gemm", [*read, bias][: 3 if bias else 2], transB=turned or None)
-            return
-        product: Value | None = write.made("Gemm", read, "product")
-        if turned and product is not None:
-            graph.set_attributes(product.producer(), transB=1)
-    else:
-        columns = write.made("Transpose", [right], "columns") if turned else right
-        product = _scaled(write, write.made("MatMul", [left, columns], "product"), alpha, "scaled")
-    if bias is None:
-        graph.become(gemm, "Identity", [product])
-    else:
-        graph.become(gemm, "Add", [product, bias])
+    if attribute(write.node, "transB", 0) and array(right) is None:
+        right = write.made("Transpose", [right], "columns")
+    return left, right
+
+
+def _rewrite_gemm(write: Writing) -> None:
+    gemm, (left, right) = write.node, _sides(write)
+    read = [left, _scaled(write, right, attribute(gemm, "alpha", 1.0), "weight")]
+    turned = {"transB": attribute(gemm, "transB", 0) or None}
+    if _is_row(gemm):
+        bias = _scaled(write, _bias(gemm), attribute(gemm, "beta", 1.0), "bias")
+        write.become("Gemm", [*read, *([] if bias is None else [bias])], **turned)
+        return
+    _moved(write, write.made("Gemm", read, "product", **turned))
+
+
+def _moved(write: Writing, product: Value | None) -> bool:
+    """The product and the bias times beta."""
+    bias = _scaled(write, _bias(write.node), attribute(write.node, "beta", 1.0), "bias")
+    return (
+        write.become("Identity", [product])
+        if bias is None
+        else write.become("Add", [product, bias])
+    )
 
 
 def _scaled(write: Writing, value: Value | None, factor: float, name: str) -> Value | None:

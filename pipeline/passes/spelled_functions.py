@@ -46,10 +46,11 @@ def _tan(write: Writing) -> bool:
 def _sign(write: Writing, x: Value) -> tuple[Value, Value]:
     """Whether above zero, and below, as numbers."""
     zero = write.number(0.0)
-    return tuple(
+    above, below = (
         write.made("Cast", [write.made(kind, [x, zero], f"is_{kind}")], kind, to=1)
         for kind in ("Greater", "Less")
     )
+    return above, below
 
 
 def _signum(write: Writing) -> bool:

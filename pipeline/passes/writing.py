@@ -23,8 +23,11 @@ class Writing:
     def made(
         self, kind: str, read: Sequence[Value | None], name: str, **attributes: object
     ) -> Value:
-        called = f"{self.node.name}_{name}"
-        return self.graph.insert(kind, read, called, before=self.node, **attributes)
+        made = self.graph.insert(kind, read, f"{self.node.name}_{name}", before=self.node)
+        maker = made.producer()
+        assert maker is not None
+        self.graph.set_attributes(maker, **attributes)
+        return made
 
     def shaped(self, value: Value, dims: Sequence[int], name: str) -> Value:
         return self.made("Reshape", [value, self.constant(np.array(dims), "shape")], name)

@@ -144,13 +144,12 @@ X = (
     "float[4,3,3] wr = {{{wr}}}, float[3,2,2,2] wt = {{{wt}}}, "
     "float[3,2,2,4] wide = {{{wide}}}, int64[1] one = {{1}}, "
     "int64[8] around = {{0,0,1,1,0,0,1,1}}, int64[8] far = {{0,0,3,0,0,0,2,2}}, "
-    "int64[4] from = {{0,0,1,1}}, int64[4] to = {{1,3,5,7}}, int64[4] twice = {{2,1,1,2}}, "
-    "int64[3] more = {{2,3,4}}, int64[2] tall = {{3,1}}, int64[1,1,1,2] few = {{-1,0}}, "
-    "int64[2,3] rows = {{0,-1,2,0,0,1}}, "
-    "int64[3] channels = {{3,1,1}}, "
-    "float[8,3,1,1] eight = {{{wt}}}, float[9,3,1,1] nine = {{{nine}}}, "
-    "int64[8] deep = {{1,3,0,0,0,0,0,0}}, "
+    "int64[8] deep = {{1,3,0,0,0,0,0,0}}, int64[8] inner = {{0,2,0,0,0,2,0,0}}, "
+    "int64[2] mat = {{15,7}}, int64[1] all = {{105}}, "
+    "float[7,4] gw = {{{gw}}}, float[15,4] gt = {{{gt}}}, float[4] gb = {{0.5,-1.0,2.0,0.0}}, "
     "float[3,1,2,2] apart = {{{apart}}}, float[3,2,2,2] apart2 = {{{wt}}}, "
+    "float fill = {{0.3}}, float beyond = {{-50.0}}, "
+    "float[4] odd = {{1.0,1.5,1.0,0.7}}, "
     "float[6] six = {{0.1,-0.2,0.3,0.0,1.0,-1.0}}, float[3,1,2] line = {{{line}}}>"
 )
 RESIZE = 'y = Resize <mode="{}", coordinate_transformation_mode="{}", nearest_mode="{}">(x, , s)'
@@ -163,7 +162,8 @@ WEIGHTS = {
         ("wide", 48),
         ("apart", 12),
         ("line", 6),
-        ("nine", 27),
+        ("gw", 28),
+        ("gt", 60),
     )
 }
 UP = "y = ConvTranspose <strides: ints = [2, 2], pads: ints = {}>(x, wt)"
@@ -261,42 +261,39 @@ OPERATORS = {
     "Pad with a far edge": ("1,3,10,9", 'y = Pad <mode: string = "edge">(x, far)'),
     "Pad with the edge, of channels too": ("2,6,5,7", 'y = Pad <mode: string = "edge">(x, deep)'),
     "Pad that mirrors": ("1,3,10,9", 'y = Pad <mode: string = "reflect">(x, far)'),
-    "DepthToSpace": ("1,2,10,14", "w = Conv(x, eight) y = DepthToSpace <blocksize: int = 2>(w)"),
-    "DepthToSpace, columns first": (
+    "Pad that mirrors channels": ("1,7,5,7", 'y = Pad <mode: string = "reflect">(x, inner)'),
+    "Pad with a number": ("1,3,10,9", "y = Pad(x, far, fill)"),
+    "Pad with a number that no value reaches": ("2,6,5,7", "y = Pad(x, deep, beyond)"),
+    "Pad that wraps": ("1,3,10,9", 'y = Pad <mode: string = "wrap">(x, far)'),
+    "ConvTranspose, SAME_UPPER": (
         "1,2,10,14",
-        'w = Conv(x, eight) y = DepthToSpace <blocksize: int = 2, mode: string = "CRD">(w)',
+        'y = ConvTranspose <strides: ints = [2, 2], auto_pad: string = "SAME_UPPER">(x, wide)',
     ),
-    "DepthToSpace of one channel, columns first": (
-        "1,1,15,21",
-        'w = Conv(x, nine) y = DepthToSpace <blocksize: int = 3, mode: string = "CRD">(w)',
+    "ConvTranspose, SAME_LOWER in groups": (
+        "1,3,14,14",
+        "y = ConvTranspose <strides: ints = [3, 2], group: int = 3, "
+        'auto_pad: string = "SAME_LOWER">(x, apart)',
     ),
-    "SpaceToDepth": (
-        "1,12,2,3",
-        "even = Slice(x, from, to) y = SpaceToDepth <blocksize: int = 2>(even)",
+    "ConvTranspose of an output shape": (
+        "1,2,9,15",
+        "y = ConvTranspose <strides: ints = [2, 2], output_shape: ints = [9, 15]>(x, wt)",
     ),
-    "Tile": ("2,3,5,14", "y = Tile(x, twice)"),
-    "Tile of channels, behind a Transpose": (
-        "2,7,3,10",
-        "t = Transpose <perm: ints = [0, 3, 1, 2]>(x) y = Tile(t, twice)",
+    "a dilated MaxPool": (
+        "1,3,3,6",
+        "y = MaxPool <kernel_shape: ints = [3, 2], dilations: ints = [2, 3], "
+        "pads: ints = [1, 1, 1, 1], strides: ints = [1, 1]>(x)",
     ),
-    "Expand to more axes": (
-        "2,3,4",
-        "g = GlobalAveragePool(x) column = Reshape(g, tall) y = Expand(column, more)",
+    "nearest where no flag reads": (
+        "1,4,5,4",
+        'y = Resize <mode: string = "nearest", nearest_mode: string = "ceil">(x, , odd)',
     ),
-    "GatherElements": ("1,1,1,2", "y = GatherElements <axis: int = 1>(x, few)"),
-    "GatherND": ("2,7", "y = GatherND(x, rows)"),
-    "Max": ("1,3,5,7", "z = Sigmoid(x) y = Max(x, z)"),
-    "Min of three that broadcast": (
-        "1,3,5,7",
-        "z = Sigmoid(x) g = GlobalAveragePool(x) k = Reshape(g, channels) y = Min(k, x, z)",
+    "Gemm with factors": (
+        "15,4",
+        "r = Reshape(x, mat) y = Gemm <alpha: float = 0.5, beta: float = -2.0>(r, gw, gb)",
     ),
-    "Max of a constant, and Min": ("1,3,5,7", "m = Max(c, x) y = Min(m, c)"),
-    "Max with a Clip behind": ("1,3,5,7", "z = Tanh(x) m = Max(x, z) y = Clip(m, low, high)"),
-    "the least of a channel": ("1,5,7", "y = ReduceMin <keepdims: int = 0>(x, one)"),
-    "the place of the least": (
-        "1,1,5,7",
-        "z = Tanh(x) i = ArgMin <axis: int = 1>(z) y = Cast <to: int = 1>(i)",
-    ),
+    "Gemm turned": ("7,4", "r = Reshape(x, mat) y = Gemm <transA: int = 1>(r, gt, gb)"),
+    "Sum and Mean": ("1,3,5,7", "z = Sigmoid(x) t = Tanh(x) m = Mean(x, z, t) y = Sum(m, x, z)"),
+    "two vectors": ("", "r = Reshape(x, all) z = Sigmoid(r) y = MatMul(r, z)"),
     "Transpose": ("1,7,3,5", "y = Transpose <perm: ints = [0, 3, 1, 2]>(x)"),
     "nearest": ("1,3,10,14", RESIZE.format("nearest", "asymmetric", "floor")),
     "nearest, half pixel": (
@@ -313,9 +310,8 @@ OPERATORS = {
 @pytest.mark.parametrize("largest", [0.5, 3.0, 40.0])
 def test_every_operator_is_the_same_bit_for_bit(name, largest):
     shape, body = OPERATORS[name]
-    graph = parse_text(
-        f"{HEADER} {X.format(y=shape, **WEIGHTS)} {{ x = LeakyRelu(a) {body} }}"
-    ).with_shapes()
+    graph = parse_text(f"{HEADER} {X.format(y=shape, **WEIGHTS)} {{ x = LeakyRelu(a) {body} }}")
+    graph = optimized(graph.with_shapes())
     values = np.random.default_rng(0).uniform(-largest, largest, (1, 3, 5, 7))
     for asked in (DEFAULT, Quantization(types=ALL_WIDE)):
         compared, wrong = differences(made_of(graph, {"a": values.astype(np.float32)}, asked))

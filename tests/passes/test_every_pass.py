@@ -15,7 +15,6 @@ from pipeline.passes.fuse_ahead import fuse_ahead
 from pipeline.passes.fuse_layer_norm import fuse_layer_norm
 from pipeline.passes.plain_arithmetic import plain_arithmetic
 from pipeline.passes.plain_gemm import plain_gemm
-from pipeline.passes.plain_sums import plain_sums
 from pipeline.passes.recognize_functions import recognize_functions
 
 ROUNDS = (
@@ -25,7 +24,6 @@ ROUNDS = (
     fuse_layer_norm,
     plain_arithmetic,
     plain_gemm,
-    plain_sums,
     recognize_functions,
 )  # a sum in another order; the others are exact
 
@@ -166,7 +164,7 @@ GRAPHS = {
         float c = {{0.5}}, int64[2] q = {{1, 2}}, int64[1] last = {{3}}> {{
         a = Pad(x, p, c, axes)  y = Pad<mode = "reflect">(a, q, , last) }}""",
     "sums of many": """agraph (float[2,3] x, float[3] z) => (float[2,3] y)
-        <float[2,1] c = {1, -2}> { a = Sum(x, z, c)  b = Mean(a, x, z)  y = Sum(b, a) }""",
+        <float[2,1] c = {1, -2}> { a = Sum(x, z, c)  b = Mean(a, x, z)  y = Sum(b, a, c, c) }""",
     "matrices with factors": """agraph (float[4,3] x, float[4,2] v) => (float[3,2] y, float[2,3] z)
         <float[4,2] w = {1, 2, 3, 4, 5, 6, 7, 8}, float[2,4] u = {1, 2, 3, 4, 5, 6, 7, 8},
          float[2] b = {0.5, -2}, float[3,1] c = {1, 2, 3}> {
