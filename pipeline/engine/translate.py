@@ -28,6 +28,8 @@ from pipeline.engine.floats import (
 from pipeline.graph import Building, Value
 from pipeline.kernels.arrays import Int64
 
+BEYOND = 1 << 62  # elements, more than an axis has
+
 
 def translated(
     building: Building, step: Instruction, program: Program, held: Mapping[str, Value]
@@ -141,6 +143,14 @@ def _pad(call: Call) -> Value:
 def _gather(call: Call) -> Value:
     found = _taken(call, call.read[0], call.step.constants["indices"], call.step.attributes["axis"])
     return finished(call, found, call.largest())
+
+
+def _slice(call: Call) -> Value:
+    """An end before the first element is further from the end than there are elements."""
+    axes, starts, ends, steps = zip(*call.step.attributes["spans"], strict=True)
+    far = [-BEYOND if end is None else end for end in ends]
+    columns = [call.constant(np.array(column), np.int64) for column in (starts, far, axes, steps)]
+    return finished(call, call.add("Slice", call.read[0], *columns), call.largest())
 
 
 def _take(call: Call) -> Value:
@@ -272,6 +282,7 @@ TRANSLATIONS: dict[str, Callable[[Call], Value]] = {
     "resize_nearest": _resize_nearest,
     "rescale": lambda call: finished(call, call.read[0], call.largest()),
     "reshape": _reshape,
+    "slice": _slice,
     "space_to_depth": _blocks("SpaceToDepth", "blocksize"),
     "take": _take,
     "tile": _tile,
