@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -29,19 +30,14 @@ class Sheet:
         self.keep(Operator(kind, tuple(inputs), (output,), version, union, options or {}))
         return output
 
-    def like(self, index: int, shape: Sequence[int] | None = None, dtype: str = "") -> int:
-        """A tensor of the same type and grid, perhaps of another shape; of another type, without
-        a grid."""
+    def like(self, index: int, shape: Sequence[int] | None = None, **changed: Any) -> int:
+        """A tensor that some operator makes, as another but for its shape and what is `changed`."""
         tensor = self.tensors[index]
-        name = f"{tensor.name}_{len(self.tensors)}"
-        made = replace(tensor, name=name, shape=tuple(tensor.shape if shape is None else shape))
-        if dtype:
-            made = replace(made, dtype=dtype, scale=(), zero_point=0)
-        return self.add(replace(made, values=None))
+        dims = tuple(tensor.shape if shape is None else shape)
+        return self.add(replace(tensor, name=self._name(), shape=dims, values=None, **changed))
 
     def constant(self, values: np.ndarray) -> int:
-        name = f"constant_{len(self.tensors)}"
-        return self.add(Tensor(name, values.shape, str(values.dtype), values))
+        return self.add(Tensor(self._name(), values.shape, str(values.dtype), values))
 
     def numbers(self, values: Sequence[int]) -> int:
         return self.constant(np.array(values, np.int32))
@@ -50,6 +46,9 @@ class Sheet:
         values = self.tensors[index].values
         assert values is not None
         return values
+
+    def _name(self) -> str:
+        return f"spelled_{len(self.tensors)}"
 
     def add(self, tensor: Tensor) -> int:
         self.tensors.append(tensor)
@@ -74,7 +73,7 @@ def as_numbers(sheet: Sheet, codes: int, made: int) -> None:
     """int8 codes as the int32 numbers they are. A CAST of them would do in TensorFlow Lite; the
     TOSA converter takes their zero point off, which those of int16 have not."""
     tensor = sheet.tensors[codes]
-    wide = sheet.add(replace(sheet.tensors[sheet.like(codes)], dtype="int16", zero_point=0))
+    wide = sheet.like(codes, dtype="int16", zero_point=0)
     types: Fields = {0: ("b", NUMBERS["int16"]), 1: ("b", NUMBERS["int32"])}
     sheet.draw("QUANTIZE", [codes], wide)
     apart = sheet.draw("CAST", [wide], sheet.like(made), types)
@@ -86,6 +85,6 @@ def as_codes(sheet: Sheet, numbers: int, made: int) -> None:
     tensor = sheet.tensors[made]
     read = [numbers, sheet.numbers([-tensor.zero_point])]
     apart = sheet.draw("ADD", read, sheet.like(numbers), {0: ("b", 0)})
-    wide = sheet.add(replace(sheet.tensors[sheet.like(made)], dtype="int16", zero_point=0))
+    wide = sheet.like(made, dtype="int16", zero_point=0)
     types: Fields = {0: ("b", NUMBERS["int32"]), 1: ("b", NUMBERS["int16"])}
     sheet.draw("QUANTIZE", [sheet.draw("CAST", [apart], wide, types)], made)

@@ -152,5 +152,8 @@ def _given(draft: Draft, output: str, name: str, others: Collection[int]) -> int
         copy = draft.hidden(name, order, output)
         draft.reshape(index, copy)
         return copy
+    for at, tensor in enumerate(draft.tensors):  # one that is transposed for it has its name
+        if tensor.name == output and at != index:
+            draft.tensors[at] = replace(tensor, name=f"{output}_inside")
     draft.tensors[index] = replace(draft.tensors[index], name=output)
     return index

@@ -97,7 +97,7 @@ def bilinear(sheet: Sheet, drawn: Operator) -> None:
         sheet.keep(drawn)
         return
     sums, mode = _Sums(sheet), COORDINATES[_flags(drawn, 2)]
-    total = sheet.like(index, dtype="int32")
+    total = sheet.like(index, dtype="int32", scale=(), zero_point=0)
     as_numbers(sheet, index, total)
     for axis in SPREAD:
         low, high, weight = gemmlowp.linear_taps(codes.shape[axis], after[axis], mode)
