@@ -1,7 +1,8 @@
 """Write docs/operators.md.
 
-python docs/table.py            # from what the last sweep found (tests/operators/verdicts.json)
-python docs/table.py --sweep    # after a new sweep of every case: minutes
+python docs/table.py                   # from what was found last (tests/operators/verdicts.json)
+python docs/table.py --sweep           # after a sweep of every case: a quarter of an hour
+python docs/table.py --sweep Pad Gelu  # after one of these operators
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from operators import page, sweep
 
 
 def main() -> None:
-    if "--sweep" in sys.argv[1:]:
-        sweep.main()
+    flag, *operators = [*sys.argv[1:], ""]
+    if flag == "--sweep":
+        sweep.main([name for name in operators if name])
     page.FILE.write_text(page.page(), encoding="utf-8")
 
 

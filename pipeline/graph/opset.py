@@ -27,7 +27,8 @@ def allow_int16(graph: Graph) -> None:
     if graph.opset >= INT16_OPSET:
         return
     if not may_have_int16(graph):
-        changed = CHANGED_MEANING if graph.nodes(CHANGED_MEANING) else f"opset {graph.opset}"
+        named = ", ".join(f"`{node.name}`" for node in graph.nodes(CHANGED_MEANING))
+        changed = f"{CHANGED_MEANING} ({named})" if named else f"opset {graph.opset}"
         what = f"int16 needs opset {INT16_OPSET}, where {changed} means something else"
         raise GraphError(what, hint="leave int16 out for this model")
     graph.model.graph.opset_imports[""] = INT16_OPSET

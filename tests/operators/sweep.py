@@ -112,16 +112,18 @@ def swept(
             child.close()
 
 
-def main() -> None:
-    """The whole table into VERDICTS, and the page from it."""
+def main(operators: Collection[str] = ()) -> None:
+    """The whole table into VERDICTS, or what it has of these operators; and the page from it."""
     from operators import page, verdicts
     from operators.cases import CASES
     from operators.truth import COLUMNS
 
     os.environ.setdefault("NPUMAKE_OPENVINO_PYTHON", sys.executable)
-    verdicts.save(swept(list(CASES), list(COLUMNS)))
+    names = [name for name, case in CASES.items() if not operators or case.operator in operators]
+    known = verdicts.cells() if operators else {}
+    verdicts.save({**known, **swept(names, list(COLUMNS))})
     page.FILE.write_text(page.page(), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -77,7 +77,8 @@ def load() -> tuple[Mapping[str, str], Mapping[tuple[str, str], Mapping[str, obj
 def cells() -> dict[Cell, str]:
     """Every recorded cell."""
     _, recorded = load()
-    return {cell: v for key, cases in modes().items() for cell, v in _cells(cases, recorded[key])}
+    known = [(cases, recorded[key]) for key, cases in modes().items() if key in recorded]
+    return {cell: verdict for each in known for cell, verdict in _cells(*each)}
 
 
 def _cells(cases: list[Case], entry: Mapping[str, object]) -> Iterator[tuple[Cell, str]]:

@@ -15,8 +15,9 @@ from __future__ import annotations
 import numpy as np
 
 from pipeline.engine.fusion import result
+from pipeline.engine.rules import has_kernel
 from pipeline.engine.twice import SEATS, slope_codes
-from pipeline.graph import Graph, Node, Value, array, only_consumer, producer
+from pipeline.graph import Graph, Node, Value, array, is_kept_float, only_consumer, producer
 from pipeline.kernels.affine import dequantize
 from pipeline.quant.precision.grids import Grid, grid
 from pipeline.quant.precision.placement import ALIKE
@@ -31,7 +32,7 @@ def seated(graph: Graph) -> Graph:
     graph = graph.copy()
     for node in graph.nodes():
         quantizer = only_consumer(result(node)) if node.outputs else None
-        if quantizer is None or quantizer.op_type != Q or node.domain:
+        if quantizer is None or quantizer.op_type != Q or not _in_integers(node):
             continue
         own = _grid(quantizer)
         seat = SEATS.get((node.op_type, str(own.zero_point.dtype)))
@@ -44,6 +45,11 @@ def seated(graph: Graph) -> Graph:
         elif node.op_type in JOINING:
             _bring_together(graph, node, own)
     return graph
+
+
+def _in_integers(node: Node) -> bool:
+    """One in float gives what it computes: a cubic Resize reaches beyond what it reads."""
+    return has_kernel(node) and not is_kept_float(node)
 
 
 def _round_slopes(graph: Graph, node: Node) -> None:
