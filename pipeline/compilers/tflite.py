@@ -124,7 +124,9 @@ def _fed(draft: Draft, name: str) -> _Border:
         last = reader.outputs[0]
         if reader.op == "quantize":
             break
-        perms.append(list(attribute(node, "perm")))
+        perms.append(
+            list(attribute(node, "perm", (*reversed(range(len(draft.grid(name).shape))),)))
+        )
     rank = len(draft.grid(name).shape)
     if not steps or steps[-1].op != "quantize":
         return _Border(draft.make(name, plain(rank), called=name), [])

@@ -8,6 +8,8 @@ QUANTIZE of floats       becomes a cast to int8, which wraps where TensorFlow Li
                          -> MAXIMUM and MINIMUM in front, at the ends of the grid
 CAST of codes to int32   takes the zero point off, where TensorFlow Lite casts the code
                          -> QUANTIZE to int16 with zero point 0, CAST, ADD of the zero point
+CAST of floats           rounds to the nearest whole number, where TensorFlow Lite truncates
+                         -> FLOOR of each sign's magnitude in front
 RESIZE_NEAREST_NEIGHBOR  TOSA rounds to the nearest place, TensorFlow Lite down (tensorflow#62386)
                          -> TILE where each input is read k times, else a GATHER along the axis
 RESIZE_BILINEAR          TOSA reads at exact places, TensorFlow Lite and our engine at such of
@@ -29,6 +31,8 @@ from pipeline.compilers.flatfile import FlatModel, Operator
 from pipeline.compilers.respelling import Sheet, Spelling, as_numbers, respelled
 from pipeline.compilers.tosa_resizes import bilinear, nearest
 
+INTEGERS = ("int8", "int16", "int32", "int64")
+
 
 def quantize(sheet: Sheet, drawn: Operator) -> None:
     (index,), (made,) = drawn.inputs, drawn.outputs
@@ -46,8 +50,21 @@ def cast(sheet: Sheet, drawn: Operator) -> None:
     (index,), (made,) = drawn.inputs, drawn.outputs
     if len(sheet.tensors[index].scale) and sheet.tensors[made].dtype == "int32":
         as_numbers(sheet, index, made)
+    elif sheet.tensors[index].dtype == "float32" and sheet.tensors[made].dtype in INTEGERS:
+        sheet.keep(replace(drawn, inputs=(_truncated(sheet, index),)))
     else:
         sheet.keep(drawn)
+
+
+def _truncated(sheet: Sheet, index: int) -> int:
+    """floor(max(x, 0)) - floor(max(-x, 0))"""
+
+    def drawn(kind: str, *read: int) -> int:
+        options = {0: ("b", 0)} if kind == "SUB" else None
+        return sheet.draw(kind, read, sheet.like(index), options)
+
+    above, below = (drawn("FLOOR", drawn("RELU", side)) for side in (index, drawn("NEG", index)))
+    return drawn("SUB", above, below)
 
 
 def strided_slice(sheet: Sheet, drawn: Operator) -> None:

@@ -111,7 +111,7 @@ class Bound:
                 self._binding.bind_cpu_input(name, np.asarray(feeds[name], order="C"))
             if self._written:
                 self._session.run_with_iobinding(self._binding)
-        except _refusals() as error:
+        except (RuntimeError, *_refusals()) as error:  # the former where arrays are bound
             raise _failed(error) from error
 
 

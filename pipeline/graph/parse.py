@@ -161,8 +161,8 @@ def normal(model: ir.Model) -> Graph:
     fed = [value for value in model.graph.inputs if value.name not in model.graph.initializers]
     model.graph.inputs[:] = fed
     for node in model.graph:
-        if node.outputs:
-            node.name = node.name or node.outputs[0].name  # called after what it makes
+        made = [value.name for value in node.outputs if value.name]
+        node.name = node.name or next(iter(made), None)  # called after what it makes
     NameFixPass()(model)
     for node in model.graph.all_nodes():
         if node.op_type == "MeanVarianceNormalization" and "axes" not in node.attributes:

@@ -17,6 +17,9 @@ from onnx.backend.test.case.node import collect_testcases
 from onnx.backend.test.case.test_case import TestCase
 from operators.case import Case
 
+from pipeline.engine.ort import OrtSession
+from pipeline.errors import PipelineError
+
 # Every float input of these is an activation; of the others the first.
 OF_SEVERAL = frozenset(
     [
@@ -41,6 +44,9 @@ OF_SEVERAL = frozenset(
         "Where",
     ]
 )
+# 10000 to 10003 in steps of 39: no int8 has a Softmax of these.
+BEYOND = frozenset({"test_softmax_large_number"})
+RANDOM = frozenset({"Bernoulli", "RandomUniformLike"})
 MOST = 1 << 16  # values of a tensor: what is larger says nothing more
 
 
@@ -61,6 +67,12 @@ def _cases(test: TestCase) -> Iterator[Case]:
     if len(meant) != 1 or not _is_float(meant[0]) or not all(map(_is_array, given.values())):
         return
     fed = _fed(model, given)
+    if (
+        test.name in BEYOND
+        or not _is_computable(model, given, meant[0])
+        or not np.isfinite(meant[0]).all()
+    ):
+        return
     if not fed or max(map(np.size, (meant[0], *given.values()))) > MOST:
         return
     made = onnx.ModelProto()
@@ -73,6 +85,21 @@ def _cases(test: TestCase) -> Iterator[Case]:
             made.graph.input.remove(port)
     operator = made.graph.node[0].op_type if len(made.graph.node) == 1 else "functions"
     yield Case(operator, test.name, "as ONNX has it", "", made.SerializeToString(), fed, meant[0])
+
+
+def _is_computable(model: onnx.ModelProto, given: dict[str, object], meant: object) -> bool:
+    """Whether onnxruntime computes it, the same each time and as ONNX means it."""
+    drawn = (
+        any(node.op_type in RANDOM for node in model.graph.node) or "training" in model.graph.name
+    )
+    if drawn or not any(opset.domain == "" for opset in model.opset_import):
+        return False
+    try:
+        session = OrtSession(model.SerializeToString())
+        (found,) = session.run(None, {name: np.asarray(x) for name, x in given.items()})
+    except (PipelineError, RuntimeError):
+        return False
+    return found.shape == np.shape(meant) and np.allclose(found, meant, rtol=1e-3, atol=1e-5)
 
 
 def _fed(model: onnx.ModelProto, given: dict[str, object]) -> dict[str, np.ndarray]:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from operators.truth import REFUSED, WRONG
-from operators.verdicts import Cell, cells, load, modes
+from operators.verdicts import UNMEASURED, Cell, cells, load, modes
 
 FILE = Path(__file__).parents[2] / "docs" / "operators.md"
 ROUNDINGS = tuple(f"hybrid {name}" for name in ("half_even", "half_up", "half_away", "twice"))
@@ -22,7 +22,17 @@ HEADS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "openvino-cpu": (("openvino-cpu",), ()),
 }
 # From the worst: a mode is what the worst of its cases is.
-WORST = (WRONG, REFUSED, "float", "partly float", "int16 on CPU", "int8 on CPU", "int16", "int8")
+WORST = (
+    WRONG,
+    UNMEASURED,
+    REFUSED,
+    "float",
+    "partly float",
+    "int16 on CPU",
+    "int8 on CPU",
+    "int16",
+    "int8",
+)
 TOP = """\
 # Operators
 

@@ -154,6 +154,7 @@ def refusal(error: PipelineError, model: Model) -> str:
     what = " ".join(error.what.split())
     quoted = re.findall("`([^`]+)`", error.what)  # a node that a pass writes has its name longer
     named = any(q == n or q.startswith(f"{n}_") for q in quoted for n in names)
+    named = named or any(node.op_type in what for node in nodes)
     if not named:
         return f"{WRONG}: the error names no node: {what[:160]}"
     if not error.hint:

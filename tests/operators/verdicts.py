@@ -29,6 +29,7 @@ TOOLS = (
     "tosa-converter-for-tflite",
 )
 AT = " @ "
+UNMEASURED = "not measured"
 
 
 def modes() -> dict[tuple[str, str], list[Case]]:
@@ -43,12 +44,12 @@ def digest(cases: Iterable[Case]) -> str:
 
 
 def document(cells: Mapping[Cell, str]) -> dict[str, object]:
-    """Of every cell of the table."""
+    """Of every cell of the table; one that was not swept says so."""
     operators: dict[str, dict[str, object]] = defaultdict(dict)
     for (operator, mode), cases in modes().items():
         by_verdict: dict[str, list[str]] = defaultdict(list)
         for column in COLUMNS:
-            found = {case.around: cells[case.name, column] for case in cases}
+            found = {case.around: cells.get((case.name, column), UNMEASURED) for case in cases}
             if len(set(found.values())) == 1:
                 by_verdict[found[cases[0].around]].append(column)
                 continue
