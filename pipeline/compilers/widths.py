@@ -1,61 +1,27 @@
-"""Widths: the type of each tensor is read back from the compiled file and held to the plan.
+"""Widths: the types of a compiled file's tensors, held to the plan.
 
 The plan is the program: by tensor int8, int16, or a type of the CPU. A compiler may drop, fuse and
 rename tensors; one that it keeps under its name has the type of the plan, or the build fails. An
 input that is fed as codes has the type of its codes, and so has an output.
-
-    .hybrid          every tensor of the bundle
-    .tflite          every tensor with a name of the plan; behind Vela those that Vela keeps
-    .vmfb            inputs and outputs, by the declaration of the code itself
-    .onnx            every tensor that onnxruntime keeps, by its own type inference
-    OpenVINO         the levels of every FakeQuantize, 256 or 65536
-    qnn, rknn, torq  closed: nothing of them can be read
 """
 
 from __future__ import annotations
 
-import io
-import re
-import zipfile
-from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from collections.abc import Iterator, Mapping
 
-from pipeline.bundle.archive import Bundle
 from pipeline.bundle.program import Program
-from pipeline.compilers.process import run_python
-from pipeline.engine.grids import DQ
-from pipeline.engine.ort import OrtSession
 from pipeline.errors import StageError
-from pipeline.frontends.tflite.schema import Tensor, read_network
-from pipeline.graph import Graph, parse
-from pipeline.runtime.iree import interface
 
 Types = Mapping[str, str]  # by tensor
 MAX_NAMES = 5
-DECLARATION = (
-    "import iree.runtime as iree, pathlib;"
-    "data = pathlib.Path('model.vmfb').read_bytes();"
-    "module = iree.VmModule.copy_buffer(iree.VmInstance(), data);"
-    "print(module.lookup_function('main').reflection['iree.abi.declaration'])"
-)
-RUNTIME = "iree-base-runtime"
-MLIR_TYPES = {
-    **{"i1": "bool", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64"},
-    **{"f16": "float16", "f32": "float32", "f64": "float64"},
-}
-LEVELS = {"256": "int8", "65536": "int16"}
 
 
-def hold_widths(data: bytes, program: Program, quantized: Graph, backend: str) -> None:
-    """Raises StageError for each tensor of the file whose type is not that of the plan."""
-    reader = READERS.get(backend)
-    if reader is None:
-        return
+def hold_widths(types: Types, program: Program) -> None:
+    """`types` are those of the file. Raises StageError where one is not that of the plan."""
     planned = _planned(program)
     wrong = [
         f"`{name}` is {dtype}, planned is {' or '.join(sorted(planned[name]))}"
-        for name, dtype in sorted(reader(data, quantized).items())
+        for name, dtype in sorted(types.items())
         if name in planned and dtype not in planned[name]
     ]
     if wrong:
@@ -82,70 +48,3 @@ def _codes_of(program: Program, name: str) -> Iterator[str]:
             yield step.outputs[0]
         elif name in step.inputs and step.op == "onnx" and len(step.inputs) == 1:
             yield from _codes_of(program, step.outputs[0])
-
-
-# -- readers: the file, and what it was made from ------------------------------------------
-
-
-def _of_bundle(data: bytes, quantized: Graph) -> Types:
-    tensors = Bundle.from_bytes(data).program.tensors
-    return {name: tensor.dtype for name, tensor in tensors.items()}
-
-
-def _of_tflite(data: bytes, quantized: Graph) -> Types:
-    network = read_network(data)
-    tensors: list[Tensor | None] = [*network.inputs, *network.outputs]
-    for operator in network.operators:
-        tensors += [*operator.inputs, *operator.outputs]
-    return {tensor.name: tensor.dtype for tensor in tensors if tensor is not None}
-
-
-def _of_vmfb(data: bytes, quantized: Graph) -> Types:
-    """Raises StageError where the declaration is not what stands beside the code."""
-    with TemporaryDirectory() as name:
-        folder = Path(name)
-        (folder / "model.vmfb").write_bytes(data)
-        declaration = run_python(["-c", DECLARATION], folder, (RUNTIME,)).strip()
-        inputs, outputs = interface(folder / "model.vmfb")
-    ports = [*inputs, *outputs]
-    found = re.findall(r"tensor<((?:\d+x)*)(\w+)>", declaration)
-    shapes = [tuple(int(size) for size in dims.split("x") if size) for dims, _ in found]
-    if shapes != [port.shape for port in ports]:
-        raise StageError(f"IREE made another interface than it was given: {declaration}")
-    return {
-        port.name: MLIR_TYPES.get(dtype, dtype)
-        for port, (_, dtype) in zip(ports, found, strict=True)
-    }
-
-
-def _of_onnx(data: bytes, quantized: Graph) -> Types:
-    graph = parse(data, "compiled.onnx")
-    known = quantized.values()
-    graph.expose([name for name in graph.values() if name in known])
-    return {port.name: str(port.dtype) for port in OrtSession(graph.to_bytes()).outputs}
-
-
-def _of_openvino(data: bytes, quantized: Graph) -> Types:
-    """Each FakeQuantize is named after the dequantized tensor of the codes it stands for."""
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        text = archive.read("model.xml").decode()
-    found = re.finditer(
-        r'name="([^"]+)" type="FakeQuantize"[^>]*>\s*<data[^>]*levels="(\d+)"', text
-    )
-    levels = {match[1]: match[2] for match in found}
-    codes = {
-        str(node.outputs[0].name): str(node.inputs[0].name)
-        for node in quantized.nodes(DQ)
-        if node.inputs[0] is not None
-    }
-    return {codes[n]: LEVELS.get(level, level) for n, level in levels.items() if n in codes}
-
-
-READERS: Mapping[str, Callable[[bytes, Graph], Types]] = {
-    "hybrid": _of_bundle,
-    "iree": _of_vmfb,
-    "onnx": _of_onnx,
-    "openvino": _of_openvino,
-    "tflite": _of_tflite,
-    "vela": _of_tflite,
-}

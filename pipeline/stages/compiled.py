@@ -21,6 +21,7 @@ from pipeline.borders.images import batch
 from pipeline.borders.policies import policies
 from pipeline.bundle.archive import Bundle
 from pipeline.compilers.handover import Handover
+from pipeline.compilers.widths import hold_widths
 from pipeline.custom.operators import declared
 from pipeline.engine.lower import lowered
 from pipeline.engine.subgraphs import joined
@@ -36,11 +37,11 @@ from pipeline.targets.target import Target
 
 with when_used(
     "pipeline.compilers.backends",
+    "pipeline.compilers.read_back",
     "pipeline.compilers.vendor_tool",
-    "pipeline.compilers.widths",
     "pipeline.targets.tools",
 ):  # who compiles with none of them loads none
-    from pipeline.compilers import backends, vendor_tool, widths
+    from pipeline.compilers import backends, read_back, vendor_tool
     from pipeline.targets import tools
 
 
@@ -83,7 +84,7 @@ def compiled(
             what = f"a file for `{target.name}` carries no security policies"
             raise ProjectError(what, Route("security"))
         data = backends.built(program, quantized, target, beside)
-        widths.hold_widths(data, program, quantized, target.backend)
+        hold_widths(read_back.types_of(data, quantized, target.backend), program)
         return Compiled(data)
     provenance = {
         "quantized": digest.of_bytes(quantized.to_bytes()),
@@ -94,5 +95,6 @@ def compiled(
     made = (target.name, joined(program), provenance, batch(quantized), code, beside)
     bundle = Bundle(*made, settings=settings, security=said)
     data = bundle.to_bytes()
-    widths.hold_widths(data, joined(program), quantized, target.backend)
+    tensors = Bundle.from_bytes(data).program.tensors
+    hold_widths({name: tensor.dtype for name, tensor in tensors.items()}, program)
     return Compiled(data)

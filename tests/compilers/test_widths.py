@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +12,8 @@ from workspaces import few
 from pipeline.bundle.archive import Bundle
 from pipeline.bundle.program import Program
 from pipeline.compilers.backends import built
-from pipeline.compilers.widths import READERS, hold_widths
+from pipeline.compilers.read_back import types_of
+from pipeline.compilers.widths import hold_widths
 from pipeline.engine.lower import lowered
 from pipeline.engine.subgraphs import joined
 from pipeline.errors import StageError
@@ -55,7 +55,7 @@ def graph() -> Graph:
     )
 
 
-def types_of(seed: int) -> dict[str, str]:
+def mixed_types(seed: int) -> dict[str, str]:
     wide = np.random.default_rng(seed).integers(2, size=len(NAMES))
     return {name: ("int8", "int16")[is_wide] for name, is_wide in zip(NAMES, wide, strict=True)}
 
@@ -84,7 +84,7 @@ def noted(notes: str) -> int:
 def test_a_type_that_is_not_had_is_in_the_notes(graph, name):
     target = read_target(name)
     for seed in range(PLANS):
-        types = types_of(seed)
+        types = mixed_types(seed)
         _, program, notes = planned(graph, target, types)
         made = {step.name: program.tensors[step.outputs[0]].dtype for step in program.instructions}
         others = [n for n in NAMES if (made[n] == "int16") != (types[n] == "int16")]
@@ -98,10 +98,11 @@ def test_twenty_plans_arrive_in_the_file(graph, name):
     target = read_target(name)
     seeds = range(PLANS) if name in ("tflite", "onnx") else few(range(PLANS), lambda seed: seed < 2)
     for seed in seeds:
-        found, program, _ = planned(graph, target, types_of(seed))
+        found, program, _ = planned(graph, target, mixed_types(seed))
         data = built(program, found, target, {})
-        hold_widths(data, program, found, target.backend)
-        assert READERS[target.backend](data, found).keys() & program.tensors.keys()
+        types = types_of(data, found, target.backend)
+        hold_widths(types, program)
+        assert types.keys() & program.tensors.keys()
 
 
 @pytest.mark.parametrize("name", ["tflite", "onnx"])
@@ -112,16 +113,13 @@ def test_a_tensor_of_another_type_fails_the_build_by_its_name(graph, name):
     narrowed = lowered(narrow, target.rounding, target.runnable)
     data = built(narrowed, narrow, target, {})
     with pytest.raises(StageError, match="`c_quantized` is int8, planned is int16"):
-        hold_widths(data, program, found, target.backend)
+        hold_widths(types_of(data, found, target.backend), program)
 
 
 def test_a_bundle_of_another_type_fails_the_build_by_its_name(graph):
-    target = read_target("rdk-x5")
-    found, program, _ = planned(graph, target, {})
-    tensors = program.tensors | {
-        "c_quantized": replace(program.tensors["c_quantized"], dtype="int16")
-    }
+    _, program, _ = planned(graph, read_target("rdk-x5"), {})
     data = Bundle("rdk-x5", joined(program), {}).to_bytes()
-    hold_widths(data, program, found, target.backend)
-    with pytest.raises(StageError, match="`c_quantized` is int8, planned is int16"):
-        hold_widths(data, replace(program, tensors=tensors), found, target.backend)
+    types = {name: t.dtype for name, t in Bundle.from_bytes(data).program.tensors.items()}
+    hold_widths(types, program)
+    with pytest.raises(StageError, match="`c_quantized` is int16, planned is int8"):
+        hold_widths(types | {"c_quantized": "int16"}, program)
