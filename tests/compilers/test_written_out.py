@@ -37,6 +37,7 @@ HELD = (
 )
 LINEAR = 'y = Resize <mode = "linear", coordinate_transformation_mode = "{}">(x, {})'
 CUBIC = 'y = Resize <mode = "cubic"{}>(x, {})'
+ARG_MIN = "i = ArgMin <axis = {}, select_last_index = {}>(f) y = Cast <to = 1>(i)"
 WINDOW = "kernel_shape = [3, 2], strides = [2, 1]"
 PADS = "pads = [1, 1, 0, 1]"
 # How y is made of x, of z, which is positive, and of f, which is whole; all (1, 4, 5, 7).
@@ -55,13 +56,7 @@ NODES = {
     "LRN": "y = LRN <size = 3, alpha = 0.3>(x)",
     **{f"LogSoftmax {axis}": f"y = LogSoftmax <axis = {axis}>(x)" for axis in range(-1, 4)},
     "Hardmax": "y = Hardmax <axis = 1>(x)",
-    **{
-        f"ArgMin {axis} {last}": f"i = ArgMin <axis = {axis}, "
-        f"select_last_index = {last}>(f) "
-        "y = Cast <to = 1>(i)"
-        for axis in (1, 3)
-        for last in (0, 1)
-    },
+    **{f"ArgMin {axis} {last}": ARG_MIN.format(axis, last) for axis in (1, 3) for last in (0, 1)},
     "ArgMax, the last": "i = ArgMax <axis = 2, keepdims = 0, select_last_index = 1>(f) y = Cast <to = 1>(i)",
     "TopK": "v, i = TopK <axis = 1>(x, two) c = Cast <to = 1>(i) y = Add(v, c)",
     "TopK, the least": "v, i = TopK <largest = 0>(x, two) c = Cast <to = 1>(i) y = Sub(v, c)",
@@ -220,8 +215,8 @@ def test_a_hint_to_use_the_cpu_is_tried_before():
 
 
 def test_a_form_that_int8_has_not_is_noted():
-    text = """<ir_version: 9, opset_import: ["" : 20]> a (float[1,4,5,7] x) => (float[1,4,5,6] y)
-        { n = Neg(x) p = AveragePool <kernel_shape = [3, 2], pads = [1, 0, 1, 0]>(n) y = Neg(p) }"""
+    text = """<ir_version: 9, opset_import: ["" : 20]> a (float[1,4,5,7] x) => (float[1,4,4,8] y)
+        { n = Neg(x) p = AveragePool <kernel_shape = [3, 2], pads = [1, 1, 0, 1]>(n) y = Neg(p) }"""
     graph = parse_text(text).with_shapes()
     notes = planned(graph, Quantization(), read_target("tflite")).notes
     assert any("no 8 bits of this form: p (AveragePool)" in note for note in notes)
