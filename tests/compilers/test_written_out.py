@@ -57,7 +57,8 @@ NODES = {
     **{f"LogSoftmax {axis}": f"y = LogSoftmax <axis = {axis}>(x)" for axis in range(-1, 4)},
     "Hardmax": "y = Hardmax <axis = 1>(x)",
     **{f"ArgMin {axis} {last}": ARG_MIN.format(axis, last) for axis in (1, 3) for last in (0, 1)},
-    "ArgMax, the last": "i = ArgMax <axis = 2, keepdims = 0, select_last_index = 1>(f) y = Cast <to = 1>(i)",
+    "ArgMax, the last": "i = ArgMax <axis = 2, keepdims = 0, "
+    "select_last_index = 1>(f) y = Cast <to = 1>(i)",
     "TopK": "v, i = TopK <axis = 1>(x, two) c = Cast <to = 1>(i) y = Add(v, c)",
     "TopK, the least": "v, i = TopK <largest = 0>(x, two) c = Cast <to = 1>(i) y = Sub(v, c)",
     "OneHot": "i = Cast <to = 7>(f) y = OneHot <axis = 1>(i, depth, ends)",
