@@ -60,7 +60,9 @@ def _refuse_coarse(site: Site, fits: bool) -> None:
     if not fits:
         name, made = site.node.name, site.scale
         read = max(operand.scale for operand in site.operands)
-        what = f"`{name}` reads a scale of {read:.3g} and makes one of {made:.3g}: too fine beside it"
+        what = (
+            f"`{name}` reads a scale of {read:.3g} and makes one of {made:.3g}: too fine beside it"
+        )
         raise GraphError(what, hint=f"quantization: {{cpu: [{name}]}}  leaves it in float")
 
 

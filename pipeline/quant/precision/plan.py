@@ -24,6 +24,7 @@ from pipeline.targets.target import Target
 
 NARROW = "int8"
 OVER = "CPU, beyond a limit"  # what a checker tells node by node
+CHAINED = "CPU, so that an epsilon below one code keeps a division from zero"
 NAMES = 5  # in a note; of the others it tells how many
 
 
@@ -56,7 +57,7 @@ def planned(
     given = asked(graph, quantization)
     halves = [node for node in given.of_type("float16") if is_float(result(node))]
     half = halves if target.float16 else []
-    chained = _chained(graph, given, steps)
+    chained = _chained(graph, given, target, steps)
     off = {*given.cpu, *half, *given.of_type("float32"), *chained}
     wanted = {*given.npu, *(graph.nodes(*PASSIVE) if quantization.mode == "full" else ())}
     chip = on_chip(graph, target, off, wanted)
@@ -75,9 +76,7 @@ def planned(
         f"8 bits, {target.name} has no float16": [n for n in halves if n in chip],
         f"8 bits, {target.name} has no int16 for this operator": found.refused,
         f"int16 throughout, {target.name} has one type around a node": found.overruled,
-        "CPU, so that an epsilon below one code keeps a division from zero": [
-            node for node in chained if _could_run(node, target)
-        ],
+        CHAINED: chained,
         "CPU, so that each part of an answer keeps its own 8 bits": apart,
         **_refused(graph, target, given, {*chip, *off}),
     }
@@ -109,9 +108,10 @@ def _apart(
     return [node for node in uneven_joins(graph, steps) if node not in asked_for]
 
 
-def _chained(graph: Graph, given: Asked, steps: Mapping[str, float]) -> list[Node]:
-    """The divisions by what may be less than a code, unless they are asked of the chip."""
-    return [node for node in endangered(graph, steps) if node not in given.npu] if steps else []
+def _chained(graph: Graph, given: Asked, target: Target, steps: Mapping[str, float]) -> list[Node]:
+    """What the chip could run of divisions by less than a code, and is not asked to."""
+    found = endangered(graph, steps) if steps else []
+    return [node for node in found if node not in given.npu and _could_run(node, target)]
 
 
 def _could_run(node: Node, target: Target) -> bool:
