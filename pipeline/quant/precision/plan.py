@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from pipeline.engine.fusion import absorbed, result
 from pipeline.engine.rules import has_kernel
@@ -61,17 +62,13 @@ def planned(
     off = {*given.cpu, *half, *given.of_type("float32"), *chained}
     wanted = {*given.npu, *(graph.nodes(*PASSIVE) if quantization.mode == "full" else ())}
     chip = on_chip(graph, target, off, wanted)
-    apart = [node for node in _apart(graph, quantization, given, steps) if node in chip]
-    chip = on_chip(graph, target, off.union(apart), wanted) if apart else chip
+    if apart := [node for node in _apart(graph, quantization, given, steps) if node in chip]:
+        chip = on_chip(graph, target, off.union(apart), wanted)
     nodes = _computed(graph, chip)
     found, sums = typed(graph, nodes, chip, wanted, given.wishes, target)
     chip, nodes = chip - sums.moves, [node for node in nodes if node not in sums.moves]
-    fed = [value for value in graph.inputs if value not in given.fed]
     made = [node for node in nodes if is_float(result(node)) and node not in sums.layers]
-
-    def type_at(spot: Spot) -> str:
-        return WIDE if spot in found.wide else NARROW
-
+    type_at = partial(_type_at, found.wide)
     reasons: Mapping[str, Collection[Node]] = {
         f"8 bits, {target.name} has no float16": [n for n in halves if n in chip],
         f"8 bits, {target.name} has no int16 for this operator": found.refused,
@@ -84,12 +81,17 @@ def planned(
         chip,
         nodes,
         {(node, index): type_at((node, index)) for node in nodes for index in operands(node)},
-        {value: type_at(value) for value in fed} | {result(n): type_at((n, OUT)) for n in made},
+        {v: type_at(v) for v in graph.inputs if v not in given.fed}
+        | {result(n): type_at((n, OUT)) for n in made},
         sums.layers,
         half,
         [node for node in graph.nodes() if node not in chip and _could_run(node, target)],
         (*given.notes, *_notes(reasons)),
     )
+
+
+def _type_at(wide: Collection[Spot], spot: Spot) -> str:
+    return WIDE if spot in wide else NARROW
 
 
 def _computed(graph: Graph, chip: set[Node]) -> list[Node]:
