@@ -6,6 +6,7 @@ import numpy as np
 
 from pipeline.debug.dumps.evidence import Evidence, Finding
 
+SURE = 0.999
 CLEAR = 0.95  # the share of elements that agree, before a tensor is said to be another
 
 
@@ -15,6 +16,8 @@ def other_input(seen: Evidence) -> Finding | None:
     for name, codes in seen.inputs():
         if codes.shape == seen.ours.shape:
             best = max(best, (seen.score(codes), name))
+        if best[0] > SURE:
+            break
     score, name = best
     if score < CLEAR:
         return None

@@ -58,6 +58,10 @@ class Names:
                 return found[0]
         return None
 
+    def is_inside(self, name: str) -> bool:
+        """Whether it is of a tensor that a fused node does not hand out."""
+        return any(folded(each) in self.inside for each in label(name).names)
+
     def cut(self, name: str) -> str | None:
         """The only tensor whose name begins so, where the file's name may have been cut off."""
         if len(name) < CUT:

@@ -15,11 +15,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+_INTEGERS = {
+    f"{sign}int{bits}": (sign or "i", bits) for sign in ("", "u") for bits in (8, 16, 32, 64)
+}
 TYPES = {
-    **{name: name for name in ("int8", "uint8", "int16", "uint16", "int32", "float16", "float32")},
-    **{"i8": "int8", "u8": "uint8", "s8": "int8", "i16": "int16", "s16": "int16"},
-    **{"u16": "uint16", "i32": "int32", "s32": "int32", "f16": "float16", "f32": "float32"},
-    **{"fp16": "float16", "fp32": "float32", "float": "float32", "half": "float16"},
+    **{name: name for name in (*_INTEGERS, "float16", "float32", "float64", "bool")},
+    **{f"{sign}{bits}": name for name, (sign, bits) in _INTEGERS.items()},
+    **{f"s{bits}": f"int{bits}" for bits in (8, 16, 32, 64)},
+    **{f"{kind}{bits}": f"float{bits}" for kind in ("f", "fp") for bits in (16, 32, 64)},
+    **{"float": "float32", "half": "float16", "double": "float64"},
 }
 _TYPE = "|".join(sorted(TYPES, key=len, reverse=True))
 _DIMS = r"\d+(?:[x_,-]\d+)*"

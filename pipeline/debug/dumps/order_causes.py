@@ -29,7 +29,12 @@ def layout(seen: Evidence) -> Finding | None:
             best = max(best, (explained(ours, theirs, flat), words), key=lambda each: each[0])
     score, words = best
     said = _letters(seen.reading.order)
-    return Finding("layout", score, f"layout: the values are in the order {words}, not {said}", {"order": words, "expected": said})
+    return Finding(
+        "layout",
+        score,
+        f"layout: the values are in the order {words}, not {said}",
+        {"order": words, "expected": said},
+    )
 
 
 def turned(seen: Evidence) -> Finding | None:
@@ -40,7 +45,9 @@ def turned(seen: Evidence) -> Finding | None:
     axes = {"top to bottom": rank - 2, "left to right": rank - 1}
     scores = {words: seen.score(np.flip(seen.ours, axis)) for words, axis in axes.items()}
     words = max(scores, key=scores.__getitem__)
-    return Finding("layout", 0.99 * scores[words], f"layout: the picture is turned {words}", {"turned": words})
+    return Finding(
+        "layout", 0.99 * scores[words], f"layout: the picture is turned {words}", {"turned": words}
+    )
 
 
 def channel_order(seen: Evidence) -> Finding | None:
@@ -57,8 +64,17 @@ def channel_order(seen: Evidence) -> Finding | None:
         turn = int(found[0])
         rolled = np.array_equal(found, (np.arange(count) + turn) % count)
         score, order = other, found
-        words = f"rotated by {turn}" if rolled else f"{', '.join(map(str, order[:8]))}{', ...' if count > 8 else ''}"
-    return Finding("channel_order", score, f"channel order: the {count} channels are {words}", {"order": [int(x) for x in order[:64]]})
+        words = (
+            f"rotated by {turn}"
+            if rolled
+            else f"{', '.join(map(str, order[:8]))}{', ...' if count > 8 else ''}"
+        )
+    return Finding(
+        "channel_order",
+        score,
+        f"channel order: the {count} channels are {words}",
+        {"order": [int(x) for x in order[:64]]},
+    )
 
 
 def shifted(seen: Evidence) -> Finding | None:
@@ -68,13 +84,17 @@ def shifted(seen: Evidence) -> Finding | None:
     best: tuple[float, tuple[int, int]] = (0.0, (0, 0))
     for dy, dx in product(range(-2, 3), repeat=2):
         if dy or dx:
-            a, b = (_window(x, dy * way, dx * way) for x, way in ((seen.ours, 1), (seen.theirs, -1)))
+            a, b = (
+                _window(x, dy * way, dx * way) for x, way in ((seen.ours, 1), (seen.theirs, -1))
+            )
             best = max(best, (float((np.abs(a - b) <= 1.0).mean()), (dy, dx)))
     share, (dy, dx) = best
     if np.abs(seen.ours - seen.theirs <= 1.0).mean() > share - 0.2 and share < 0.99:
         return None
     words = f"padding: the picture is {dy:+d} rows and {dx:+d} columns away, as with padding on the other side"
-    return Finding("padding", 0.96 * share if share > 0.9 else 0.0, words, {"rows": dy, "columns": dx})
+    return Finding(
+        "padding", 0.96 * share if share > 0.9 else 0.0, words, {"rows": dy, "columns": dx}
+    )
 
 
 def stride(seen: Evidence) -> Finding | None:

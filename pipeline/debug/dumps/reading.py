@@ -80,7 +80,9 @@ def _arrays(match: Match, tensor: Tensor) -> Iterator[tuple[np.ndarray, int]]:
         return
     for order in orders(len(tensor.shape)):
         dims = _permuted(tensor.shape, order)
-        if values.ndim == len(dims) and all(a >= b for a, b in zip(values.shape, dims, strict=True)):
+        if values.ndim == len(dims) and all(
+            a >= b for a, b in zip(values.shape, dims, strict=True)
+        ):
             yield values[tuple(slice(size) for size in dims)], values.shape[-1]
 
 
@@ -215,5 +217,3 @@ def _misfit(match: Match, tensor: Tensor) -> str:
 def _needed(tensor: Tensor) -> str:
     count = math.prod(tensor.shape)
     return f"{count} values: {count} bytes of int8, {2 * count} of int16, {4 * count} of float32"
-
-

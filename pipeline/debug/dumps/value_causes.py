@@ -23,7 +23,11 @@ def described_grid(seen: Evidence) -> Finding | None:
     laid = raw.ravel()
     score = 1.0 - float((np.abs(laid - seen.in_file[0]) > 0.5).mean())
     own = f"{seen.grid.scale:.6g} and zero point {seen.zero}"
-    return Finding("scale", score, f"its codes are ours, but its grid is described as another: ours has scale {own}")
+    return Finding(
+        "scale",
+        score,
+        f"its codes are ours, but its grid is described as another: ours has scale {own}",
+    )
 
 
 def zero_point(seen: Evidence) -> Finding | None:
@@ -65,7 +69,11 @@ def sign(seen: Evidence) -> Finding | None:
         wrapped = np.where(seen.ours >= half, seen.ours - full, seen.ours)
     moved = 0 if seen.reading.form == CODES else (-half if signed else half)
     score = seen.score(wrapped + moved)
-    kind = f"int{seen.bits} read as uint{seen.bits}" if signed else f"uint{seen.bits} read as int{seen.bits}"
+    kind = (
+        f"int{seen.bits} read as uint{seen.bits}"
+        if signed
+        else f"uint{seen.bits} read as int{seen.bits}"
+    )
     return Finding("sign", score, f"sign: {kind}", {})
 
 
@@ -96,7 +104,9 @@ def other_grid(seen: Evidence) -> Finding | None:
     predicted = seen.clipped(factor * seen.ours + offset)
     score = 0.98 * seen.score(predicted, min(0.5 + 0.5 * abs(factor), LEVER))
     moved = offset - seen.zero * (1.0 - factor)
-    words = f"scale: every value is {factor:.5g} times ours and {moved:+.4g} codes away: another grid"
+    words = (
+        f"scale: every value is {factor:.5g} times ours and {moved:+.4g} codes away: another grid"
+    )
     return Finding("scale", score, words, {"factor": float(factor), "shift": float(moved)})
 
 
@@ -127,7 +137,12 @@ def bias(seen: Evidence) -> Finding | None:
         return None
     predicted = _back(seen.clipped(ours + offsets[:, None]), seen)
     words = f"bias: each channel is a constant away, {offsets.min():+.4g} to {offsets.max():+.4g} codes: a bias is missing or another"
-    return Finding("bias", 0.97 * seen.score(predicted), words, {"lowest": float(offsets.min()), "highest": float(offsets.max())})
+    return Finding(
+        "bias",
+        0.97 * seen.score(predicted),
+        words,
+        {"lowest": float(offsets.min()), "highest": float(offsets.max())},
+    )
 
 
 def clipped(seen: Evidence) -> Finding | None:
@@ -237,5 +252,3 @@ def _back(rows: np.ndarray, seen: Evidence) -> np.ndarray:
     shape = seen.ours.shape
     moved = [shape[seen.channel_axis], *(n for a, n in enumerate(shape) if a != seen.channel_axis)]
     return np.moveaxis(rows.reshape(moved), 0, seen.channel_axis)
-
-

@@ -52,14 +52,18 @@ def low_byte(seen: Evidence) -> Finding | None:
     }
     scores = {words: seen.score(predicted) for words, predicted in forms.items()}
     words = max(scores, key=scores.__getitem__)
-    return Finding("width", scores[words], f"width: the values are {words} of ours", {"bits": seen.bits // 2})
+    return Finding(
+        "width", scores[words], f"width: the values are {words} of ours", {"bits": seen.bits // 2}
+    )
 
 
 def byte_order(seen: Evidence) -> Finding | None:
     raw = np.asarray(seen.reading.raw)
     if raw.dtype.itemsize < 2:
         return None
-    swapped = raw.astype(raw.dtype.newbyteorder("="), copy=False).byteswap().astype(np.float64).ravel()
+    swapped = (
+        raw.astype(raw.dtype.newbyteorder("="), copy=False).byteswap().astype(np.float64).ravel()
+    )
     if seen.reading.form == REAL and seen.grid.scale is not None:
         swapped = swapped / seen.grid.scale + seen.zero
     ours, theirs = seen.in_file
@@ -68,14 +72,21 @@ def byte_order(seen: Evidence) -> Finding | None:
     with np.errstate(invalid="ignore"):
         apart, left = (np.abs(each - ours) for each in (theirs, swapped))
     score = 1.0 - float((~(left <= 1.0)).sum()) / max(int((~(apart <= 1.0)).sum()), 1)
-    return Finding("byte_order", score, f"byte order: with the bytes of each {raw.dtype.name} turned round they are ours", {})
+    return Finding(
+        "byte_order",
+        score,
+        f"byte order: with the bytes of each {raw.dtype.name} turned round they are ours",
+        {},
+    )
 
 
 def not_written(seen: Evidence) -> Finding | None:
     """NaN, one value everywhere, or the end of the buffer untouched."""
     nan = float((~np.isfinite(seen.theirs)).mean())
     if nan:
-        return Finding("uninitialized", 1.0, f"uninitialized: {nan:.1%} are NaN or infinite", {"share": nan})
+        return Finding(
+            "uninitialized", 1.0, f"uninitialized: {nan:.1%} are NaN or infinite", {"share": nan}
+        )
     ours, theirs = seen.in_file
     if np.ptp(theirs) == 0.0 and np.ptp(ours) > 0.0:
         words = f"uninitialized: every value is {theirs[0]:.6g}"
@@ -83,7 +94,11 @@ def not_written(seen: Evidence) -> Finding | None:
     same = theirs == theirs[-1]
     written = int(theirs.size - np.argmin(same[::-1]))
     rest = ours[written:]
-    if written < 0.95 * theirs.size and np.ptp(rest) > 0.0 and (np.abs(ours - theirs)[:written] <= 1.0).mean() > MOST:
+    if (
+        written < 0.95 * theirs.size
+        and np.ptp(rest) > 0.0
+        and (np.abs(ours - theirs)[:written] <= 1.0).mean() > MOST
+    ):
         words = f"uninitialized: ours up to element {written} of {ours.size}, then {theirs[-1]:.6g}"
         return Finding("uninitialized", 1.0, words, {"written": written})
     return None
@@ -113,7 +128,9 @@ def _on_grid(seen: Evidence, step: float, anchor: int) -> float | None:
     count = np.unique(theirs[free]).size
     if count < 2 or count * np.log2(step / (2 * slack + 1)) < SURE:
         return None
-    on, own = (float((np.abs(x - np.rint(x / step) * step) <= slack).mean()) for x in (theirs[free], ours))
+    on, own = (
+        float((np.abs(x - np.rint(x / step) * step) <= slack).mean()) for x in (theirs[free], ours)
+    )
     near = float((np.abs(theirs - ours) <= step).mean())
     return near if on >= MOST and own < 0.9 and near > 0.98 else None
 
