@@ -29,6 +29,7 @@ from pipeline.compilers.tflite import tflite_file
 from pipeline.data.samples import Samples
 from pipeline.debug.dumps.compare import Compared, compared, read_dump
 from pipeline.debug.dumps.inputs import feeding_of
+from pipeline.debug.dumps.matching import names_of
 from pipeline.debug.layer_by_layer import _codes_of, litert_tensors
 from pipeline.engine.exact import ExactSession
 from pipeline.engine.lower import lowered
@@ -308,7 +309,7 @@ def judged(at: Board, dump: Mapping[str, np.ndarray], rng: np.random.Generator) 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         written(folder, dump, int(rng.integers(3)))
-        found = read_dump(folder, at.program)
+        found = read_dump(folder, names_of(at.program))
         return compared(at.program, found, feeding_of(at.samples, None), strict=True)
 
 

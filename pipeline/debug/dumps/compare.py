@@ -17,7 +17,7 @@ from pipeline.debug.dumps.evidence import Evidence, Finding
 from pipeline.debug.dumps.files import BARE, array, dump_files
 from pipeline.debug.dumps.inputs import Feeding, ways_to_feed
 from pipeline.debug.dumps.manifest import manifest
-from pipeline.debug.dumps.matching import Match, Names, matched, names_of
+from pipeline.debug.dumps.matching import Match, Names, matched
 from pipeline.debug.dumps.reading import Reading, readings
 from pipeline.debug.dumps.walk import DIFFERS, WITHIN, Row, Walk
 from pipeline.engine.exact import ExactSession
@@ -52,9 +52,9 @@ class Dump:
     inside: tuple[str, ...] = ()
 
 
-def read_dump(folder: Path, program: Program, names: Names | None = None) -> Dump:
+def read_dump(folder: Path, names: Names) -> Dump:
     """Raises ProjectError for what cannot be read, or is of no tensor."""
-    names = names or names_of(program)
+    program = names.program
     found, others = matched(dump_files(folder), manifest(folder), names, folder)
     by_tensor: dict[str, Match] = {}
     for match in sorted(found, key=lambda each: each.tensor not in each.label.names):

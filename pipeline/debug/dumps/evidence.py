@@ -22,6 +22,7 @@ from pipeline.digest import Json
 
 EXACT, LOOSE = 0.5, 1.0  # codes
 LOOSENESS = 0.97  # what the score of the loose tolerance is worth
+CLAMPED = 0.98  # what the score is worth that leaves clamped elements out
 REAL_CODES = 1e-3  # codes that real numbers may be apart and still the same
 
 
@@ -94,6 +95,15 @@ class Evidence:
     def score(self, predicted: np.ndarray, tolerance: float = EXACT) -> float:
         """Of what a cause predicts, in our shape."""
         return explained(self.ours, self.theirs, predicted, tolerance)
+
+    def score_of_grid(self, predicted: np.ndarray, tolerance: float = EXACT) -> float:
+        """The same of another grid. Where ours ends at a clamp, theirs may end at another."""
+        said = {} if self.step is None else self.step.attributes
+        low, high = float(said.get("low", self.limits[0])), float(said.get("high", self.limits[1]))
+        freed = np.where(self.ours <= low, np.minimum(predicted, self.theirs), predicted)
+        freed = np.where(self.ours >= high, np.maximum(freed, self.theirs), freed)
+        strict = self.score(predicted, tolerance)
+        return max(strict, CLAMPED * self.score(freed, tolerance))
 
 
 def explained(

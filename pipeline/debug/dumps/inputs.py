@@ -5,16 +5,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
 from pipeline.bundle.program import Program, Tensor
+from pipeline.data.formats import Taken, npy
 from pipeline.data.samples import Samples
 from pipeline.debug.dumps.difference import BOUND, difference
+from pipeline.debug.dumps.files import content
 from pipeline.debug.dumps.reading import Reading, orders
 from pipeline.engine.ort import Feeds
 from pipeline.engine.reference import ReferenceSession
 from pipeline.errors import ProjectError, did_you_mean
+from pipeline.project.sections import Files
 
 MOST_SAMPLES = 32  # that are tried for the one that the board was fed
 
@@ -69,6 +73,23 @@ def feeding_of(samples: Samples, wanted: str | None) -> Feeding:
         hint = did_you_mean(wanted, samples.names)
         raise ProjectError(f"no sample `{wanted}`, there are {len(samples)}", "--sample", hint)
     return Feeding(f"sample {index}, {samples.names[index]}", samples.read(index), samples, True)
+
+
+def fed_by_files(program: Program, files: Mapping[str, Path]) -> dict[str, np.ndarray]:
+    """A .npy for each input; the leading 1 may be missing, and real numbers may be of another
+    precision. Raises ProjectError for what does not fit."""
+    feeds = {}
+    for name, path in files.items():
+        grid = program.tensors[name]
+        values = npy(content(path), str(path), Files(), Taken(grid.shape, grid.dtype))
+        same_kind = values.dtype.kind == np.dtype(grid.dtype).kind == "f"
+        if values.shape not in (grid.shape, grid.shape[1:]) or not (
+            same_kind or values.dtype == grid.dtype
+        ):
+            what = f"{values.dtype}{list(values.shape)} where `{name}` takes"
+            raise ProjectError(f"{what} {grid.dtype}{list(grid.shape)}", str(path))
+        feeds[name] = values.reshape(grid.shape).astype(grid.dtype)
+    return feeds
 
 
 def ways_to_feed(feeding: Feeding) -> Iterator[tuple[str, Feeds]]:

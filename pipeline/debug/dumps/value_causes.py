@@ -38,7 +38,7 @@ def zero_point(seen: Evidence) -> Finding | None:
     shift = shift if seen.reading.is_real else float(np.rint(shift))
     if abs(shift) < 0.5:
         return None
-    score = seen.score(seen.clipped(seen.ours + shift))
+    score = seen.score_of_grid(seen.clipped(seen.ours + shift))
     words = f"zero point: every code is {shift:+.6g}"
     if abs(shift) == 1 << (seen.bits - 1):
         words += ", as uint8 and int8 differ" if seen.bits == 8 else ", half the range"
@@ -85,7 +85,7 @@ def scale(seen: Evidence) -> Finding | None:
     predicted = seen.clipped(seen.zero + factor * (seen.ours - seen.zero))
     tolerance = min(0.5 + 0.5 * abs(factor), LEVER)  # what ours was rounded to, magnified
     words = f"scale: every value is {factor:.5g} times ours{_named(factor, seen)}"
-    return Finding("scale", seen.score(predicted, tolerance), words, {"factor": factor})
+    return Finding("scale", seen.score_of_grid(predicted, tolerance), words, {"factor": factor})
 
 
 def other_grid(seen: Evidence) -> Finding | None:
@@ -102,7 +102,7 @@ def other_grid(seen: Evidence) -> Finding | None:
     if abs(factor - 1.0) * _reach(seen) < 1.0:
         return None
     predicted = seen.clipped(factor * seen.ours + offset)
-    score = 0.98 * seen.score(predicted, min(0.5 + 0.5 * abs(factor), LEVER))
+    score = 0.98 * seen.score_of_grid(predicted, min(0.5 + 0.5 * abs(factor), LEVER))
     moved = offset - seen.zero * (1.0 - factor)
     words = (
         f"scale: every value is {factor:.5g} times ours and {moved:+.4g} codes away: another grid"

@@ -125,8 +125,9 @@ def _on_grid(seen: Evidence, step: float, anchor: int) -> float | None:
     theirs, ours = seen.theirs - anchor, seen.ours - anchor
     low, high = (end - anchor for end in seen.limits)
     free = (theirs > low) & (theirs < high)
-    count = np.unique(theirs[free]).size
-    if count < 2 or count * np.log2(step / (2 * slack + 1)) < SURE:
+    values, counts = np.unique(theirs[free], return_counts=True)
+    spread = int(counts.sum() - counts.max(initial=0))  # what is not the most frequent value
+    if values.size < 2 or spread * np.log2(step / (2 * slack + 1)) < SURE:
         return None
     on, own = (
         float((np.abs(x - np.rint(x / step) * step) <= slack).mean()) for x in (theirs[free], ours)
