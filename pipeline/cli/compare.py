@@ -153,7 +153,8 @@ def _lines(found: Compared, dump: Dump) -> Iterator[str]:
     if dump.unmatched:
         yield f"not compared: {_some(dump.unmatched)}: no tensor of the program is called so"
     if dump.inside:
-        yield f"not compared: {_some(dump.inside)}: a fused node computes it and does not hand it out"
+        words = "inside of a fused node, which does not hand it out"
+        yield f"not compared: {_some(dump.inside)}: {words}"
     first = found.first
     if first is None:
         yield f"{len(found.rows)} tensors agree"

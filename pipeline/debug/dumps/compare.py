@@ -1,4 +1,4 @@
-"""A board's dump against ours: a row a tensor, and the first that diverges with its likely cause."""
+"""A board's dump against ours: a row a tensor, the first that diverges, and its likely cause."""
 
 from __future__ import annotations
 

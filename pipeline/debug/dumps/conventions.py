@@ -7,6 +7,7 @@ only was written otherwise than the rest: that is a divergence, though a reading
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -73,7 +74,7 @@ def conventions(
     return Conventions(last, shifted, spread, borders, frozenset(ambiguous))
 
 
-def _vote(agreed: set[object], wanted: object) -> int:
+def _vote(agreed: AbstractSet[object], wanted: object) -> int:
     """1 for what is wanted alone, -1 for another alone, 0 for what cannot tell."""
     if len(agreed) != 1:
         return 0

@@ -110,14 +110,13 @@ def explained(
     ours: np.ndarray, theirs: np.ndarray, predicted: np.ndarray, tolerance: float = EXACT
 ) -> float:
     """The score above: of arrays of one shape, the better of the exact and the loose one."""
-    exact = _gain(ours, theirs, predicted, EXACT, tolerance)
-    loose = _gain(ours, theirs, predicted, LOOSE, max(tolerance, LOOSE))
-    return max(exact, LOOSENESS * loose)
+    exact = _gain(ours, theirs, predicted, tolerance)
+    return max(exact, LOOSENESS * _gain(ours, theirs, predicted, max(tolerance, LOOSE)))
 
 
 def _gain(
-    ours: np.ndarray, theirs: np.ndarray, predicted: np.ndarray, before: float, after: float
+    ours: np.ndarray, theirs: np.ndarray, predicted: np.ndarray, tolerance: float
 ) -> float:
-    apart = int((~(np.abs(theirs - ours) <= before)).sum())
-    left = int((~(np.abs(theirs - predicted) <= after)).sum())
+    apart = int((~(np.abs(theirs - ours) <= tolerance)).sum())
+    left = int((~(np.abs(theirs - predicted) <= tolerance)).sum())
     return 1.0 - left / apart if apart else 0.0

@@ -98,8 +98,8 @@ def ways_to_feed(feeding: Feeding) -> Iterator[tuple[str, Feeds]]:
         turned = {name: way(x) for name, x in feeding.feeds.items()}
         fits = all(x.shape == feeding.feeds[name].shape for name, x in turned.items())
         if fits and any(not np.array_equal(x, feeding.feeds[n]) for n, x in turned.items()):
-            feeds = {n: np.ascontiguousarray(x, feeding.feeds[n].dtype) for n, x in turned.items()}
-            yield f"{kind}:{words}", feeds
+            cast = {n: np.ascontiguousarray(x, feeding.feeds[n].dtype) for n, x in turned.items()}
+            yield f"{kind}:{words}", cast
     for name, feeds in numbered(feeding.samples):
         if name != feeding.name:
             yield f"other_input:other input: the board was fed {name}, ours {feeding.name}", feeds

@@ -90,7 +90,7 @@ def names_of(program: Program, trained: Mapping[str, Sequence[str]] | None = Non
         for node in step.origin:
             for tensor in (trained or {}).get(node, ()):
                 (weak if node == last else inside)[folded(tensor)] = main
-    aliases = {name: (tensor,) for name, tensor in weak.items()}
+    aliases: dict[str, tuple[str, ...]] = {name: (tensor,) for name, tensor in weak.items()}
     aliases |= {name: tuple(sorted(tensors)) for name, tensors in exact.items()}
     return Names(program, aliases, {k: v for k, v in inside.items() if k not in aliases})
 

@@ -91,7 +91,8 @@ def shifted(seen: Evidence) -> Finding | None:
     share, (dy, dx) = best
     if np.abs(seen.ours - seen.theirs <= 1.0).mean() > share - 0.2 and share < 0.99:
         return None
-    words = f"padding: the picture is {dy:+d} rows and {dx:+d} columns away, as with padding on the other side"
+    place = f"{dy:+d} rows and {dx:+d} columns"
+    words = f"padding: the picture is {place} away, as with padding on the other side"
     return Finding(
         "padding", 0.96 * share if share > 0.9 else 0.0, words, {"rows": dy, "columns": dx}
     )

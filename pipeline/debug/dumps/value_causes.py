@@ -12,7 +12,7 @@ from pipeline.debug.dumps.reading import CODES, GRID, SHIFTED
 LEVER = 4  # codes from the zero point, from which on a ratio of two codes means something
 SIMILAR = 2e-3  # relative, of two scales that are one
 FEW = 4  # elements of a channel that tell something of it
-SURE = 20  # bits of chance: a coincidence of one in a million
+EVERY = 0.9  # of the elements
 
 
 def described_grid(seen: Evidence) -> Finding | None:
@@ -54,7 +54,7 @@ def half_range(seen: Evidence) -> Finding | None:
     half = 1 << (seen.bits - 1)
     middle = half if np.dtype(seen.grid.dtype).kind == "u" else 0
     turned = np.where(seen.ours >= middle, seen.ours - half, seen.ours + half)
-    words = f"zero point: every code is {half} away, the highest bit is turned: unsigned codes read as signed"
+    words = f"zero point: every code is {half} away: unsigned codes are read as signed ones"
     return Finding("zero_point", seen.score(turned), words, {"shift": half})
 
 
@@ -122,7 +122,8 @@ def channel_scales(seen: Evidence) -> Finding | None:
     predicted = seen.zero + factors[:, None] * (ours - seen.zero)
     tolerance = min(0.5 + 0.5 * max(map(abs, known)), LEVER)
     score = 0.95 * seen.score(_back(seen.clipped(predicted), seen), tolerance)
-    words = f"scale: each channel has its own factor, {min(known):.4g} to {max(known):.4g}: a scale per channel on one side and per tensor on the other"
+    span = f"{min(known):.4g} to {max(known):.4g}"
+    words = f"scale: each channel has its own factor, {span}: per channel here, per tensor there"
     return Finding("scale", score, words, {"lowest": min(known), "highest": max(known)})
 
 
@@ -136,12 +137,13 @@ def bias(seen: Evidence) -> Finding | None:
     if np.ptp(offsets) < 1.0:
         return None
     predicted = _back(seen.clipped(ours + offsets[:, None]), seen)
-    words = f"bias: each channel is a constant away, {offsets.min():+.4g} to {offsets.max():+.4g} codes: a bias is missing or another"
+    low, high = float(offsets.min()), float(offsets.max())
+    words = f"bias: each channel is a constant away, {low:+.4g} to {high:+.4g} codes"
     return Finding(
         "bias",
         0.97 * seen.score(predicted),
         words,
-        {"lowest": float(offsets.min()), "highest": float(offsets.max())},
+        {"lowest": low, "highest": high},
     )
 
 
@@ -179,7 +181,7 @@ def activation(seen: Evidence) -> Finding | None:
     apart = np.abs(seen.theirs - seen.ours) > 0.5
     left = np.abs(np.clip(seen.theirs, low, high) - seen.ours) > 0.5
     score = 1.0 - left.sum() / max(apart.sum(), 1)
-    words = f"activation: {beyond.mean():.1%} lie beyond the clamp of the node, {low} to {high}, else it is ours"
+    words = f"activation: missing: {beyond.mean():.1%} lie beyond the node's clamp, {low} to {high}"
     return Finding("activation", float(score), words, {"low": low, "high": high})
 
 
@@ -191,7 +193,8 @@ def rounding(seen: Evidence) -> Finding | None:
     share = float((np.abs(apart) > 0.5).mean())
     way = "down" if (apart <= 0.5).all() else "up" if (apart >= -0.5).all() else "another way"
     words = f"rounding: {share:.1%} are one code away, rounded {way}"
-    return Finding("rounding", 0.94, words, {"share": share})
+    score = 1.0 if share < EVERY else 0.94  # nearly all are rather a zero point
+    return Finding("rounding", score, words, {"share": share})
 
 
 def some_channels(seen: Evidence) -> Finding | None:

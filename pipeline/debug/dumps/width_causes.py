@@ -21,7 +21,8 @@ def width(seen: Evidence) -> Finding | None:
         for anchor in {0, seen.zero}:
             share = _on_grid(seen, step, anchor)
             if share is not None:
-                words = f"width: all values are multiples of {step:.6g} codes: {bits} bits of {seen.bits} are left"
+                left = f"{bits} bits of {seen.bits} are left"
+                words = f"width: all values are multiples of {step:.6g} codes: {left}"
                 return Finding("width", share, words, {"step": step, "bits": bits})
     return None
 
@@ -34,7 +35,8 @@ def high_byte(seen: Evidence) -> Finding | None:
         apart = np.abs(seen.theirs * step - seen.ours)
         share = float((apart <= step).mean())
         if share > MOST and float(np.log2(step)) * np.unique(seen.theirs).size > SURE / 2:
-            words = f"width: the values are ours divided by {step:.6g}: {seen.bits // 2} bits where {seen.bits} were asked for"
+            kept = f"{seen.bits // 2} bits of {seen.bits} are left"
+            words = f"width: the values are ours divided by {step:.6g}: {kept}"
             return Finding("width", share, words, {"step": step, "bits": seen.bits // 2})
     return None
 
