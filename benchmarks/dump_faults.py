@@ -215,6 +215,7 @@ OTHERS: Mapping[str, Fault] = {
     "uninitialized": uninitialized,
 }
 FAULTS = {**JUDGED, **OTHERS}
+LAYERS = ("conv", "add_twice", "fully_connected_twice")
 REBUILT = ("rebuilt scale", "rebuilt zero_point")
 KIND = {"real scale": "scale", "rebuilt scale": "scale", "rebuilt zero_point": "zero_point"}
 
@@ -250,6 +251,8 @@ def _takes(kind: str, at: Board, name: str) -> bool:
         return False
     if kind in ("layout", "channel_order", "bias"):
         return x.ndim == 4 and x.shape[1] > 1 and x.shape[3] > 1
+    if kind in REBUILT:  # the grids of other operators are fixed
+        return name in {s.outputs[0] for s in at.program.instructions if s.op in LAYERS}
     return kind != "byte_order" or x.dtype == np.int16
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from pipeline.debug.dumps.context_causes import other_input, stale
+from pipeline.debug.dumps.context_causes import other_input, stale, unlike_the_rest
 from pipeline.debug.dumps.evidence import Evidence, Finding
 from pipeline.debug.dumps.order_causes import channel_order, layout, shifted, stride, turned
 from pipeline.debug.dumps.value_causes import (
@@ -30,6 +30,8 @@ from pipeline.debug.dumps.value_causes import (
 from pipeline.debug.dumps.width_causes import byte_order, high_byte, low_byte, not_written, width
 
 CAUSES: tuple[Callable[[Evidence], Finding | None], ...] = (
+    unlike_the_rest,
+    rounding,
     not_written,
     byte_order,
     described_grid,
@@ -52,7 +54,6 @@ CAUSES: tuple[Callable[[Evidence], Finding | None], ...] = (
     bias,
     channel_scales,
     shifted,
-    rounding,
     some_channels,
 )
 LIKELY = 0.6  # the least score of a cause that is told

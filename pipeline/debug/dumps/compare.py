@@ -12,13 +12,13 @@ from pipeline.bundle.program import Program
 from pipeline.custom.operators import NO_OPERATORS, Operators
 from pipeline.debug.dumps.causes import causes
 from pipeline.debug.dumps.conventions import conventions, entry
-from pipeline.debug.dumps.difference import BOUND, SLACK
+from pipeline.debug.dumps.difference import BOUND, SLACK, unit
 from pipeline.debug.dumps.evidence import Evidence, Finding
 from pipeline.debug.dumps.files import BARE, array, dump_files
 from pipeline.debug.dumps.inputs import Feeding, ways_to_feed
 from pipeline.debug.dumps.manifest import manifest
 from pipeline.debug.dumps.matching import Match, Names, matched
-from pipeline.debug.dumps.reading import Reading, readings
+from pipeline.debug.dumps.reading import CODES, SHIFTED, Reading, readings
 from pipeline.debug.dumps.walk import DIFFERS, WITHIN, Row, Walk
 from pipeline.engine.exact import ExactSession
 from pipeline.engine.reference import ReferenceSession
@@ -59,9 +59,10 @@ def read_dump(folder: Path, names: Names) -> Dump:
     by_tensor: dict[str, Match] = {}
     for match in sorted(found, key=lambda each: each.tensor not in each.label.names):
         by_tensor.setdefault(_codes_of(match, program), match)
-    known = {
-        tensor: readings(match, program.tensors[tensor]) for tensor, match in by_tensor.items()
-    }
+    with np.errstate(all="ignore"):  # bytes of integers may be read as any real numbers
+        known = {
+            tensor: readings(match, program.tensors[tensor]) for tensor, match in by_tensor.items()
+        }
     inside = tuple(name for name in others if names.is_inside(name))
     return Dump(
         known,
@@ -109,13 +110,26 @@ def _compared(
         is_doubtful = row.status == WITHIN and row.found.worst > BOUND + SLACK
         if row.status != DIFFERS and not is_doubtful:
             continue
-        found = causes(_evidence(row, walk, feeding, operators))
+        row, found = _explained(row, walk, feeding, operators)
         if is_doubtful and not (found and found[0].score >= SURE and found[0].kind != "rounding"):
             continue
         rows[index] = replace(row, status=DIFFERS)
         alone = _is_isolated(row, rows, program)
         return Compared(tuple(rows), rows[index], found, *said, alone)
     return Compared(tuple(rows), None, (), *said)
+
+
+def _explained(
+    row: Row, walk: Walk, feeding: Feeding, operators: Operators
+) -> tuple[Row, tuple[Finding, ...]]:
+    """The causes; of the ways to read the tensor, where nothing else tells, by the one that is
+    explained best."""
+    holds = walk.conventions.holds
+    ways = [way for way in walk.dump[row.tensor] if holds(row.tensor, way)]
+    ways = ways if holds(row.tensor, row.reading) and len(ways) > 1 else [row.reading]
+    rows = [replace(row, reading=way) for way in ways]
+    found = [(each, causes(_evidence(each, walk, feeding, operators))) for each in rows]
+    return max(found, key=lambda pair: round(pair[1][0].score, 2) if pair[1] else 0.0)
 
 
 def _evidence(row: Row, walk: Walk, feeding: Feeding, operators: Operators) -> Evidence:
@@ -125,20 +139,37 @@ def _evidence(row: Row, walk: Walk, feeding: Feeding, operators: Operators) -> E
     scales = {n: s for n in dict.fromkeys(near) if n != row.tensor and (s := tensors[n].scale)}
     needed = _needed(program, row.tensor)
     is_first = not any(n in walk.dump for n in needed.tensors if n != row.tensor)
+    ours, grid = walk.expected[row.tensor].astype(np.float64), tensors[row.tensor]
+    size = unit(ours, grid)
+    if grid.scale is None:
+        grid = replace(grid, scale=size)
 
     def buffers() -> Iterator[tuple[str, np.ndarray]]:
-        size = walk.ours[row.tensor].size
         for name, values in walk.ours.items():
-            if name != row.tensor and values.size == size and tensors[name].scale is not None:
-                yield name, values.astype(np.float64)
+            if name != row.tensor and values.size == ours.size and values.dtype.kind in "iuf":
+                yield name, values.astype(np.float64) / size
 
     def inputs() -> Iterator[tuple[str, np.ndarray]]:
         session = ExactSession(needed, operators)
         for name, feeds in ways_to_feed(feeding) if is_first else ():
-            yield name, session.run([row.tensor], feeds)[0].astype(np.float64)
+            yield name, session.run([row.tensor], feeds)[0].astype(np.float64) / size
 
-    ours = walk.expected[row.tensor].astype(np.float64)
-    return Evidence(ours, row.reading, tensors[row.tensor], step, scales, buffers, inputs)
+    reading = replace(row.reading, codes=row.reading.codes / size)
+    unlike = _unlike(row, walk)
+    return Evidence(ours / size, reading, grid, step, unlike, scales, buffers, inputs)
+
+
+def _unlike(row: Row, walk: Walk) -> tuple[str, str] | None:
+    """What of the tensor, which has our values, is otherwise than in the rest of the dump."""
+    if not row.found.within(BOUND):
+        return None
+    if not walk.conventions.has_order(row.tensor, row.reading):
+        here, rest = ("NCHW", "NHWC") if walk.conventions.last else ("NHWC", "NCHW")
+        return "layout", f"layout: the file is {here}, the rest of the dump {rest}"
+    if not walk.conventions.has_form(row.tensor, row.reading):
+        words = f"the file has {row.reading.form}, unlike the rest of the dump"
+        return "zero_point" if row.reading.form in (CODES, SHIFTED) else "scale", words
+    return None
 
 
 def _needed(program: Program, tensor: str) -> Program:

@@ -10,6 +10,14 @@ SURE = 0.999
 CLEAR = 0.95  # the share of elements that agree, before a tensor is said to be another
 
 
+def unlike_the_rest(seen: Evidence) -> Finding | None:
+    """The values are ours, in another form than the rest of the dump is written in."""
+    if seen.unlike is None:
+        return None
+    kind, words = seen.unlike
+    return Finding(kind, 1.0, words, {})
+
+
 def other_input(seen: Evidence) -> Finding | None:
     """Ours agrees once it is fed something else: another sample, or the same one otherwise."""
     best: tuple[float, str] = (0.0, "")

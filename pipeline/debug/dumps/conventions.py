@@ -6,15 +6,15 @@ only was written otherwise than the rest: that is a divergence, though a reading
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from pipeline.bundle.program import Instruction, Program
 from pipeline.debug.dumps.difference import BOUND, difference
-from pipeline.debug.dumps.reading import CODES, LAST, SHIFTED, Reading
+from pipeline.debug.dumps.reading import LAST, Reading
 
 RANK = 4  # of an image
 WINDOWS = frozenset(
@@ -22,28 +22,31 @@ WINDOWS = frozenset(
     | {"resize_nearest", "resize_linear", "resize_twice"}
 )
 MIXING = frozenset({"reshape", "transpose", "slice", "pad", "gather", "onnx"})  # of the axes
-ENTRY = frozenset({"quantize", "transpose", "reshape", "onnx"})
+ENTRY = frozenset({"quantize", "dequantize", "rescale", "transpose", "reshape", "onnx"})
 
 
 @dataclass(frozen=True)
 class Conventions:
-    """`last`: images are channels last. `shifted`: codes are kept with the other sign. None where
-    nothing tells. At the borders of the model each tensor may have its own."""
+    """`last`: images are channels last; None where nothing tells. `forms`: of the forms that a file
+    allows, the one that the dump has. At the borders of the model each tensor may have its own."""
 
     last: bool | None = None
-    shifted: bool | None = None
+    forms: Mapping[frozenset[str], str] = field(default_factory=dict)
     images: frozenset[str] = field(default_factory=frozenset)
     borders: frozenset[str] = field(default_factory=frozenset)
-    ambiguous: frozenset[str] = field(default_factory=frozenset)  # may be read with either sign
+    allowed: Mapping[str, frozenset[str]] = field(default_factory=dict)  # by tensor
 
     def holds(self, name: str, reading: Reading) -> bool:
-        if name in self.borders:
+        return self.has_order(name, reading) and self.has_form(name, reading)
+
+    def has_order(self, name: str, reading: Reading) -> bool:
+        if self.last is None or name in self.borders or name not in self.images:
             return True
-        is_last = reading.order == LAST[RANK]
-        if self.last is not None and name in self.images and is_last != self.last:
-            return False
-        known = self.shifted is not None and name in self.ambiguous
-        return not known or (reading.form == SHIFTED) == self.shifted
+        return (reading.order == LAST[RANK]) == self.last
+
+    def has_form(self, name: str, reading: Reading) -> bool:
+        known = self.forms.get(self.allowed.get(name, frozenset()))
+        return name in self.borders or known in (None, reading.form)
 
     def sorted(self, name: str, ways: Sequence[Reading]) -> list[Reading]:
         """Those first that are as the rest of the dump is."""
@@ -58,27 +61,24 @@ def conventions(
 ) -> Conventions:
     """`strict` is whether the outputs of the model lie as its inner tensors do."""
     known, borders = _images(program), _borders(program, strict)
-    votes = {"last": 0, "shifted": 0}
-    ambiguous = set()
+    allowed = {name: frozenset(way.form for way in ways) for name, ways in dump.items()}
+    forms, last = defaultdict[frozenset[str], Counter[str]](Counter), 0
     for name, ways in dump.items():
         values, grid = ours[name].astype(np.float64), program.tensors[name]
         agreed = [way for way in ways if difference(values, way.codes, grid).within(BOUND)]
+        found = {way.form for way in agreed}
+        if len(found) == 1 < len(allowed[name]):
+            forms[allowed[name]].update(found)
         orders = {way.order for way in agreed}
-        if {CODES, SHIFTED} <= {way.form for way in ways}:
-            ambiguous.add(name)
-            votes["shifted"] += _vote({way.form for way in agreed}, SHIFTED)
-        if name in known - borders and not _is_flat(grid.shape):
-            votes["last"] += _vote(orders, LAST[RANK])
-    last, shifted = (None if count == 0 else count > 0 for count in votes.values())
-    spread = frozenset(name for name in known if not _is_flat(program.tensors[name].shape))
-    return Conventions(last, shifted, spread, borders, frozenset(ambiguous))
-
-
-def _vote(agreed: AbstractSet[object], wanted: object) -> int:
-    """1 for what is wanted alone, -1 for another alone, 0 for what cannot tell."""
-    if len(agreed) != 1:
-        return 0
-    return 1 if agreed == {wanted} else -1
+        if name in known - borders and not _is_flat(grid.shape) and len(orders) == 1:
+            last += 1 if orders == {LAST[RANK]} else -1
+    return Conventions(
+        None if last == 0 else last > 0,
+        {alternatives: votes.most_common(1)[0][0] for alternatives, votes in forms.items()},
+        frozenset(name for name in known if not _is_flat(program.tensors[name].shape)),
+        borders,
+        allowed,
+    )
 
 
 def _is_flat(shape: Sequence[int]) -> bool:
@@ -104,7 +104,7 @@ def entry(program: Program) -> tuple[Instruction, ...]:
     """The steps that bring an input on its grid."""
     found, steps = set(program.inputs), []
     for step in program.instructions:
-        if step.op in ENTRY and step.inputs and found.issuperset(step.inputs):
+        if step.op in ENTRY and len(step.inputs) == 1 and found.issuperset(step.inputs):
             found.update(step.outputs)
             steps.append(step)
     return tuple(steps)

@@ -39,7 +39,9 @@ class Finding:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Both tensors in our shape, as float64 codes. `scales` are those of the program's tensors, the
+    """Both tensors in our shape, as float64 codes. A tensor of real numbers has a grid, too, whose
+    scale is what counts as a code of it. `unlike` is what the reading has otherwise than the rest
+    of the dump: a kind and a sentence. `scales` are those of the program's tensors, the
     neighbours first. `buffers` are our other tensors, `inputs` what ours would be of other inputs:
     pairs of a name and codes, made when they are asked for."""
 
@@ -47,6 +49,7 @@ class Evidence:
     reading: Reading
     grid: Tensor
     step: Instruction | None = None
+    unlike: tuple[str, str] | None = None
     scales: Mapping[str, float] = field(default_factory=dict)
     buffers: Callable[[], Iterable[tuple[str, np.ndarray]]] = tuple
     inputs: Callable[[], Iterable[tuple[str, np.ndarray]]] = tuple
@@ -57,11 +60,18 @@ class Evidence:
 
     @cached_property
     def limits(self) -> tuple[float, float]:
-        """The codes that the file can hold."""
-        if self.reading.is_real or self.grid.scale is None:
+        """The codes that the board can hold: all, where it shows others than the type has."""
+        if self.is_float:
             return -np.inf, np.inf
         known = np.iinfo(self.grid.dtype)
-        return float(known.min), float(known.max)
+        low, high = float(known.min), float(known.max)
+        inside = (self.theirs >= low - EXACT) & (self.theirs <= high + EXACT)
+        return (low, high) if inside.all() or not self.reading.is_real else (-np.inf, np.inf)
+
+    @property
+    def is_float(self) -> bool:
+        """Whether ours is no tensor of codes."""
+        return np.dtype(self.grid.dtype).kind == "f"
 
     @property
     def zero(self) -> int:
@@ -75,8 +85,9 @@ class Evidence:
     def free(self) -> np.ndarray:
         """Where neither is at an end of the range, so that nothing was cut off."""
         low, high = self.limits
-        inside = (self.theirs > low) & (self.theirs < high) & (self.ours > low) & (self.ours < high)
-        return inside & np.isfinite(self.theirs)
+        both = (self.theirs, self.ours)
+        inside = [(x > low + REAL_CODES) & (x < high - REAL_CODES) for x in both]
+        return inside[0] & inside[1] & np.isfinite(self.theirs)
 
     @property
     def channel_axis(self) -> int:
@@ -114,9 +125,7 @@ def explained(
     return max(exact, LOOSENESS * _gain(ours, theirs, predicted, max(tolerance, LOOSE)))
 
 
-def _gain(
-    ours: np.ndarray, theirs: np.ndarray, predicted: np.ndarray, tolerance: float
-) -> float:
+def _gain(ours: np.ndarray, theirs: np.ndarray, predicted: np.ndarray, tolerance: float) -> float:
     apart = int((~(np.abs(theirs - ours) <= tolerance)).sum())
     left = int((~(np.abs(theirs - predicted) <= tolerance)).sum())
     return 1.0 - left / apart if apart else 0.0

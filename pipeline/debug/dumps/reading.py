@@ -91,13 +91,16 @@ def _bare(match: Match, tensor: Tensor) -> Iterator[tuple[np.ndarray, int]]:
     assert match.file.suffix in BARE
     data, count = content(match.file.path), math.prod(tensor.shape)
     said = (match.described.dtype if match.described else None) or match.label.dtype
-    for dtype in [np.dtype(said)] if said else _types(tensor):
-        if len(data) == count * dtype.itemsize:
-            flat = np.frombuffer(data, dtype.newbyteorder("<"))
-            shape = _shape(match)
-            if said or _is_plausible(flat):
-                yield flat.reshape(shape) if shape and math.prod(shape) == count else flat, 0
-        elif len(data) > count * dtype.itemsize and len(data) % dtype.itemsize == 0:
+    types = [np.dtype(said)] if said else _types(tensor)
+    shape = _shape(match)
+    is_exact = False
+    for dtype in (each for each in types if len(data) == count * each.itemsize):
+        flat = np.frombuffer(data, dtype.newbyteorder("<"))
+        if said or _is_plausible(flat):
+            is_exact |= bool(said) or dtype.kind == "f" or dtype.itemsize == types[0].itemsize
+            yield flat.reshape(shape) if shape and math.prod(shape) == count else flat, 0
+    for dtype in () if is_exact else types:
+        if len(data) > count * dtype.itemsize and len(data) % dtype.itemsize == 0:
             yield from _unpadded(np.frombuffer(data, dtype.newbyteorder("<")), tensor.shape)
 
 
@@ -114,7 +117,8 @@ def _is_plausible(flat: np.ndarray) -> bool:
     if flat.dtype.kind != "f":
         return True
     values = np.abs(flat[np.isfinite(flat)].astype(np.float64))
-    return bool(((values == 0.0) | ((values > 1e-20) & (values < 1e20))).mean() > 0.99)
+    sensible = (values == 0.0) | ((values > 1e-20) & (values < 1e20))
+    return int(sensible.sum()) > 0.99 * flat.size
 
 
 def _unpadded(flat: np.ndarray, shape: tuple[int, ...]) -> Iterator[tuple[np.ndarray, int]]:

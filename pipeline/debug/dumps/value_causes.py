@@ -40,6 +40,13 @@ def zero_point(seen: Evidence) -> Finding | None:
         return None
     score = seen.score_of_grid(seen.clipped(seen.ours + shift))
     words = f"zero point: every code is {shift:+.6g}"
+    if seen.is_float:
+        return Finding(
+            "zero_point",
+            score,
+            f"zero point: every value is {shift * (seen.grid.scale or 1.0):+.6g}",
+            {"shift": shift},
+        )
     if abs(shift) == 1 << (seen.bits - 1):
         words += ", as uint8 and int8 differ" if seen.bits == 8 else ", half the range"
     elif seen.zero and abs(abs(shift) - abs(seen.zero)) < REAL_CODES:
@@ -49,7 +56,7 @@ def zero_point(seen: Evidence) -> Finding | None:
 
 def half_range(seen: Evidence) -> Finding | None:
     """The highest bit turned: uint8 read as int8."""
-    if seen.reading.form != CODES or seen.grid.scale is None:
+    if seen.reading.form != CODES or seen.is_float:
         return None
     half = 1 << (seen.bits - 1)
     middle = half if np.dtype(seen.grid.dtype).kind == "u" else 0
@@ -60,7 +67,7 @@ def half_range(seen: Evidence) -> Finding | None:
 
 def sign(seen: Evidence) -> Finding | None:
     """Two's complement read without its sign, or the other way round."""
-    if seen.reading.form not in (CODES, SHIFTED) or seen.grid.scale is None:
+    if seen.reading.form not in (CODES, SHIFTED) or seen.is_float:
         return None
     half, full = 1 << (seen.bits - 1), 1 << seen.bits
     signed = np.dtype(seen.grid.dtype).kind == "i"
@@ -240,8 +247,8 @@ def _named(factor: float, seen: Evidence) -> str:
 
 
 def _real(code: float, seen: Evidence) -> str:
-    if seen.grid.scale is None:
-        return f"{code:.6g}"
+    if seen.is_float:
+        return f"{code * (seen.grid.scale or 1.0):.6g}"
     return f"code {code:.6g} ({(code - seen.zero) * seen.grid.scale:.4g})"
 
 

@@ -15,7 +15,7 @@ MOST = 0.999  # of the elements lie on a coarse grid, before a grid is called so
 
 def width(seen: Evidence) -> Finding | None:
     """The values lie on a coarser grid: 16 bits computed in 8, or 8 in 4."""
-    if seen.grid.scale is None:
+    if seen.is_float:
         return None
     for step, bits in _steps(seen.bits):
         for anchor in {0, seen.zero}:
@@ -29,7 +29,7 @@ def width(seen: Evidence) -> Finding | None:
 
 def high_byte(seen: Evidence) -> Finding | None:
     """The higher bits alone, as numbers of the narrow type."""
-    if seen.grid.scale is None or _spread(seen.ours) < 4 * _spread(seen.theirs):
+    if seen.is_float or _spread(seen.ours) < 4 * _spread(seen.theirs):
         return None
     for step in _narrowings(seen.bits):
         apart = np.abs(seen.theirs * step - seen.ours)
@@ -43,7 +43,7 @@ def high_byte(seen: Evidence) -> Finding | None:
 
 def low_byte(seen: Evidence) -> Finding | None:
     """The lower bits alone, with or without a sign; or what saturates in half the bits."""
-    if seen.grid.scale is None or seen.reading.form not in (CODES, REAL):
+    if seen.is_float or seen.reading.form not in (CODES, REAL):
         return None
     half = 1 << (seen.bits // 2)
     whole = np.rint(seen.ours)
@@ -66,8 +66,8 @@ def byte_order(seen: Evidence) -> Finding | None:
     swapped = (
         raw.astype(raw.dtype.newbyteorder("="), copy=False).byteswap().astype(np.float64).ravel()
     )
-    if seen.reading.form == REAL and seen.grid.scale is not None:
-        swapped = swapped / seen.grid.scale + seen.zero
+    if seen.reading.form == REAL:
+        swapped = swapped / (seen.grid.scale or 1.0) + seen.zero
     ours, theirs = seen.in_file
     if swapped.size != ours.size:
         return None
