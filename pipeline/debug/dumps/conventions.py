@@ -21,7 +21,9 @@ WINDOWS = frozenset(
     {"conv", "conv_transpose", "max_pool", "average_pool", "average_twice"}
     | {"resize_nearest", "resize_linear", "resize_twice"}
 )
-MIXING = frozenset({"reshape", "transpose", "slice", "pad", "gather", "onnx"})  # of the axes
+MIXING = frozenset(
+    {"reshape", "transpose", "slice", "pad", "gather", "onnx", "quantize", "dequantize"}
+)  # of the axes, or of real numbers and codes
 ENTRY = frozenset({"quantize", "dequantize", "rescale", "transpose", "reshape", "onnx"})
 
 
@@ -87,12 +89,12 @@ def _is_flat(shape: Sequence[int]) -> bool:
 
 
 def _images(program: Program) -> frozenset[str]:
-    """The tensors that are N, C, H, W by what makes them: windows, and element by element of
-    those."""
+    """The tensors that are N, C, H, W by what makes them: windows, and element by element of those.
+    A compiler lays real numbers out as it likes, so what is quantized from them is none."""
     found: set[str] = set()
     for step in program.instructions:
         if step.op in WINDOWS:
-            found.update((*step.inputs[:1], *step.outputs))
+            found.update(step.outputs)
         elif step.op not in MIXING:
             read = [name for name in step.inputs if len(program.tensors[name].shape) == RANK]
             if read and found.issuperset(read):

@@ -13,7 +13,8 @@ from pipeline.debug.dumps.reading import ALIGNMENTS
 AXES = {3: "NCL", 4: "NCHW", 5: "NCDHW"}  # of ours
 BLOCKS = (4, 8, 16, 32)
 MOST_RANK = 5
-FEW = 4  # elements of a channel that tell it from another
+FEW = 4  # elements of a channel, or of a row, that tell it from another
+ENOUGH = 32  # elements that are in place, before rows are said to be padded
 
 
 def layout(seen: Evidence) -> Finding | None:
@@ -107,7 +108,7 @@ def stride(seen: Evidence) -> Finding | None:
         for length in {-(-row // a) * a for a in ALIGNMENTS} - {row}:
             places = (np.arange(ours.size) // row) * length + np.arange(ours.size) % row
             held = places < ours.size
-            if held.sum() > 2 * row:
+            if row >= FEW and held.sum() >= max(ENOUGH, 2 * row):
                 same = float((np.abs(theirs[places[held]] - ours[held]) <= 1.0).mean())
                 best = max(best, (same, row, length))
     share, row, length = best

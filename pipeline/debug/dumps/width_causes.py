@@ -131,8 +131,10 @@ def _on_grid(seen: Evidence, step: float, anchor: int) -> float | None:
     spread = int(counts.sum() - counts.max(initial=0))  # what is not the most frequent value
     if values.size < 2 or spread * np.log2(step / (2 * slack + 1)) < SURE:
         return None
+    apart = np.abs(theirs - ours) > 0.5
     on, own = (
-        float((np.abs(x - np.rint(x / step) * step) <= slack).mean()) for x in (theirs[free], ours)
+        float((np.abs(x - np.rint(x / step) * step) <= slack).mean())
+        for x in (theirs[free], ours[apart])
     )
     near = float((np.abs(theirs - ours) <= step).mean())
     return near if on >= MOST and own < 0.9 and near > 0.98 else None
