@@ -129,9 +129,9 @@ def _on_grid(seen: Evidence, step: float, anchor: int) -> float | None:
     free = (theirs > low) & (theirs < high)
     values, counts = np.unique(theirs[free], return_counts=True)
     spread = int(counts.sum() - counts.max(initial=0))  # what is not the most frequent value
-    if values.size < 2 or spread * np.log2(step / (2 * slack + 1)) < SURE:
-        return None
     apart = np.abs(theirs - ours) > 0.5
+    if not apart.any() or values.size < 2 or spread * np.log2(step / (2 * slack + 1)) < SURE:
+        return None
     on, own = (
         float((np.abs(x - np.rint(x / step) * step) <= slack).mean())
         for x in (theirs[free], ours[apart])
