@@ -18,7 +18,7 @@ from pipeline.debug.dumps.files import BARE, array, dump_files
 from pipeline.debug.dumps.inputs import Feeding, ways_to_feed
 from pipeline.debug.dumps.manifest import manifest
 from pipeline.debug.dumps.matching import Match, Names, matched
-from pipeline.debug.dumps.reading import CODES, SHIFTED, Reading, readings
+from pipeline.debug.dumps.reading import CODES, SHIFTED, Reading, Readings
 from pipeline.debug.dumps.walk import DIFFERS, WITHIN, Row, Walk
 from pipeline.engine.exact import ExactSession
 from pipeline.engine.reference import ReferenceSession
@@ -59,13 +59,9 @@ def read_dump(folder: Path, names: Names) -> Dump:
     by_tensor: dict[str, Match] = {}
     for match in sorted(found, key=lambda each: each.tensor not in each.label.names):
         by_tensor.setdefault(_codes_of(match, program), match)
-    with np.errstate(all="ignore"):  # bytes of integers may be read as any real numbers
-        known = {
-            tensor: readings(match, program.tensors[tensor]) for tensor, match in by_tensor.items()
-        }
     inside = tuple(name for name in others if names.is_inside(name))
     return Dump(
-        known,
+        Readings(by_tensor, program),
         {tensor: match.file.shown for tensor, match in by_tensor.items()},
         tuple(name for name in others if name not in inside),
         inside,

@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 import stat
 import zipfile
+import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from pipeline.data.formats import Taken, npy, npz
+from pipeline.data.formats import Taken, npy
 from pipeline.errors import ProjectError
 from pipeline.project.sections import Files
 
@@ -27,6 +28,7 @@ MOST_FILES = 20_000
 MOST_BYTES = 1 << 28  # of one file
 MOST_FOLDERS = 8  # below each other
 _ANY = Taken((), "")
+_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError)
 
 
 @dataclass(frozen=True)
@@ -79,13 +81,10 @@ def array(file: DumpFile) -> np.ndarray | None:
     """
     if file.suffix in BARE:
         return None
-    data = content(file.path)
+    data = _member(file) if file.member else content(file.path)
     if file.suffix in TEXT:
         return _digits(data, file)
-    if file.member:
-        found = npz(data, str(file.path), replace(Files(), member=file.member), _ANY)
-    else:
-        found = npy(data, str(file.path), Files(), _ANY)
+    found = npy(data, str(file.path), Files(), _ANY)
     if found.dtype.kind not in "biuf":
         raise ProjectError(f"{found.dtype} is no type of numbers", str(file.path))
     return found
@@ -118,11 +117,28 @@ def _opened(path: Path, folder: Path) -> Iterator[DumpFile]:
     try:
         with zipfile.ZipFile(path) as archive:
             entries = archive.infolist()
-    except (zipfile.BadZipFile, OSError, ValueError) as error:
+    except _DAMAGE as error:
         raise ProjectError(f"not a .npz file: {error}", str(path)) from error
     for entry in entries[: MOST_FILES + 1]:
         member = entry.filename.removesuffix(".npy")
         yield DumpFile(path, member, ".npy", entry.file_size, member)
+
+
+def _member(file: DumpFile) -> bytes:
+    """Of an archive; the rest of it is not read. Raises ProjectError for a damaged one."""
+    try:
+        with zipfile.ZipFile(file.path) as archive:
+            names = (f"{file.member}.npy", file.member)
+            entry = next(each for each in archive.infolist() if each.filename in names)
+            if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise ProjectError("a .npz file with an unusual compression", str(file.path))
+            with archive.open(entry) as member:
+                data = member.read(MOST_BYTES + 1)
+    except _DAMAGE as error:
+        raise ProjectError(f"not a .npz file: {error}", str(file.path)) from error
+    if len(data) > MOST_BYTES:
+        raise ProjectError(f"`{file.member}` has more than {MOST_BYTES} bytes", str(file.path))
+    return data
 
 
 def _digits(data: bytes, file: DumpFile) -> np.ndarray:

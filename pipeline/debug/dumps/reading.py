@@ -8,13 +8,13 @@ no whole number; a tensor without a grid stays in real numbers.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations, product
 
 import numpy as np
 
-from pipeline.bundle.program import Tensor
+from pipeline.bundle.program import Program, Tensor
 from pipeline.debug.dumps.files import BARE, array, content
 from pipeline.debug.dumps.manifest import Description
 from pipeline.debug.dumps.matching import Match
@@ -42,6 +42,32 @@ class Reading:
     def is_real(self) -> bool:
         """Whether a code need not be whole, nor within the range of its type."""
         return self.form in (REAL, GRID)
+
+
+class Readings(Mapping[str, Sequence[Reading]]):
+    """The ways to read the file of each tensor. A file is read when it is asked for, and only the
+    last one stays in memory."""
+
+    def __init__(self, matches: Mapping[str, Match], program: Program) -> None:
+        self._matches, self._program = matches, program
+        self._last: tuple[str, Sequence[Reading]] = ("", ())
+
+    def __getitem__(self, tensor: str) -> Sequence[Reading]:
+        """Raises ProjectError for a damaged file, and for one that does not fit."""
+        if self._last[0] != tensor:
+            with np.errstate(all="ignore"):  # bytes of integers may be read as any real numbers
+                found = readings(self._matches[tensor], self._program.tensors[tensor])
+            self._last = (tensor, found)
+        return self._last[1]
+
+    def __contains__(self, tensor: object) -> bool:
+        return tensor in self._matches
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._matches)
+
+    def __len__(self) -> int:
+        return len(self._matches)
 
 
 def readings(match: Match, tensor: Tensor) -> list[Reading]:

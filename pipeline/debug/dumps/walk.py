@@ -8,7 +8,7 @@ itself, and a difference of one code does not grow on its way.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -101,6 +101,8 @@ class Walk:
         self.expected[name] = expected
         self.fed[name] = self.ours[name] if status == EQUAL else as_values(reading.codes, grid)
         self.depth[name], self.between[name] = 0, ()
+        if status in (EQUAL, FOLLOWS):  # nobody looks at its numbers again
+            reading = replace(reading, codes=np.empty(0), raw=np.empty(0))
         if step is None:
             return Row(name, "input", name, (), status, found, reading)
         return Row(step.name, step.op, name, step.origin, status, found, reading, between)
