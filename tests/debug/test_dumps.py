@@ -427,6 +427,8 @@ DAMAGED = {
     "short.bin": b"123",
     "zip.npz": b"PK\x03\x04 no archive",
     "manifest.json": b"{",
+    "tensors.json": b'{"relu": ["int8"]}',
+    "dump.json": b'[{"name": "relu", "scale": [0.1, 0.2]}]',
     "manifest.csv": b"name,dtype\nrelu,int7\n",
 }
 
@@ -434,7 +436,7 @@ DAMAGED = {
 @pytest.mark.parametrize("damage", DAMAGED)
 def test_a_damaged_file_is_one_error_that_names_it(tmp_path, program, samples, board, damage):
     suffix = Path(damage).suffix
-    is_named = damage.startswith("manifest") or suffix == ".npz"
+    is_named = suffix in (".json", ".csv", ".npz")
     file = tmp_path / (damage if is_named else f"relu{suffix}")
     file.write_bytes(DAMAGED[damage])
     saved(tmp_path, {"point": board["point_quantized"]})
@@ -448,6 +450,16 @@ def test_a_link_that_leads_out_is_refused(tmp_path, program, samples, board):
     folder.mkdir()
     np.save(tmp_path / "outside.npy", board["relu_quantized"])
     os.symlink(tmp_path / "outside.npy", folder / "relu.npy")
+    with pytest.raises(ProjectError, match="a link that leads out of the dump"):
+        held(folder, program, samples)
+
+
+def test_a_manifest_that_is_a_link_out_is_refused(tmp_path, program, samples, board):
+    folder = saved(tmp_path, {"relu": board["relu_quantized"]}) / "dump"
+    folder.mkdir()
+    (tmp_path / "manifest.json").write_text("{}")
+    os.symlink(tmp_path / "manifest.json", folder / "manifest.json")
+    saved(folder, {"relu": board["relu_quantized"]})
     with pytest.raises(ProjectError, match="a link that leads out of the dump"):
         held(folder, program, samples)
 

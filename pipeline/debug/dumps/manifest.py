@@ -41,6 +41,9 @@ class Description:
 def manifest(folder: Path) -> dict[str, Description]:
     """By file, without suffix, or else by name. Raises ProjectError for one that is damaged."""
     found = [folder / name for name in FILES if (folder / name).is_file()]
+    for path in found:
+        if not path.resolve().is_relative_to(folder.resolve()):
+            raise ProjectError("a link that leads out of the dump", str(path), "copy the file")
     if len(found) > 1:
         raise ProjectError(f"two manifests: {found[0].name} and {found[1].name}", str(folder))
     return dict(_described(found[0])) if found else {}
@@ -54,7 +57,7 @@ def _described(path: Path) -> Iterator[tuple[str, Description]]:
     try:
         text = data.decode()
         rows = list(csv.DictReader(io.StringIO(text)) if path.suffix == ".csv" else _rows(text))
-    except (ValueError, RecursionError, csv.Error) as error:
+    except (ValueError, TypeError, RecursionError, csv.Error) as error:
         raise ProjectError(f"not a manifest: {error}", str(path)) from error
     for row in rows:
         described = _description(row, path)

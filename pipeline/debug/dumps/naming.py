@@ -26,6 +26,7 @@ TYPES = {
     **{"float": "float32", "half": "float16", "double": "float64"},
 }
 _TYPE = "|".join(sorted(TYPES, key=len, reverse=True))
+LONGEST = 1024  # characters of a name that is looked into
 _DIMS = r"\d+(?:[x_,-]\d+)*"
 
 
@@ -44,6 +45,8 @@ class Label:
 
 def label(name: str) -> Label:
     """Of a path inside the dump, without its suffix."""
+    if len(name) > LONGEST:
+        return Label((name,))
     last = name.rpartition("/")[2]
     for pattern in PATTERNS:
         found = re.fullmatch(pattern, last)

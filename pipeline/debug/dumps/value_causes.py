@@ -247,9 +247,8 @@ def _named(factor: float, seen: Evidence) -> str:
 
 
 def _real(code: float, seen: Evidence) -> str:
-    if seen.is_float:
-        return f"{code * (seen.grid.scale or 1.0):.6g}"
-    return f"code {code:.6g} ({(code - seen.zero) * seen.grid.scale:.4g})"
+    real = (code - seen.zero) * (seen.grid.scale or 1.0)
+    return f"{real:.6g}" if seen.is_float else f"code {code:.6g} ({real:.4g})"
 
 
 def _by_channel(values: np.ndarray, seen: Evidence) -> np.ndarray:
