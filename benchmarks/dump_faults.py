@@ -1,7 +1,7 @@
 """Faults planted in dumps of LiteRT and IREE: is the first node named, and the cause?
 
     NPUMAKE_SHARED=../shared python benchmarks/dump_faults.py [--faults 3] [--seed 0]
-        [--models TEXT] [--boards litert iree]
+        [--models TEXT] [--boards litert iree] [--keep 1.0]
 
 A dump is every tensor that the runtime makes of a real model's file, as arrays. A fault changes one
 of them, drawn by the seed. In half of the cases what lies behind it is computed from the changed
@@ -354,8 +354,18 @@ class Outcome:
         return bool(self.is_named and known and known[0].kind == KIND.get(self.kind, self.kind))
 
 
-def outcomes(at: Board, kinds: Mapping[str, int], seed: int) -> Iterator[Outcome]:
-    """So many faults of each kind in one board's dump."""
+def thinned(
+    dump: Mapping[str, np.ndarray], name: str, keep: float, rng: np.random.Generator
+) -> Arrays:
+    """That tensor and a share of the others."""
+    kept = [each for each in dump if each == name or rng.random() < keep]
+    return {each: dump[each] for each in kept}
+
+
+def outcomes(
+    at: Board, kinds: Mapping[str, int], seed: int, keep: float = 1.0
+) -> Iterator[Outcome]:
+    """So many faults of each kind in one board's dump, of which it keeps a share."""
     rng = np.random.default_rng([seed, len(at.model), len(at.types), len(at.runtime)])
     for kind, count in kinds.items():
         done = 0
@@ -363,7 +373,8 @@ def outcomes(at: Board, kinds: Mapping[str, int], seed: int) -> Iterator[Outcome
             case = planted(at, kind, rng) if done < count else None
             if case is not None:
                 done += 1
-                yield Outcome(kind, at, case[0], judged(at, case[1], rng))
+                dump = thinned(case[1], case[0], keep, rng)
+                yield Outcome(kind, at, case[0], judged(at, dump, rng))
 
 
 def boards(models: tuple[str, ...], runtimes: list[str]) -> Iterator[Board]:
@@ -413,6 +424,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=form)
     parser.add_argument("--faults", type=int, default=2, help="of each kind in each dump")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--keep", type=float, default=1.0, help="share of the tensors dumped")
     parser.add_argument("--models", default="", help="those with this in their name")
     parser.add_argument("--boards", nargs="+", default=["litert", "iree"])
     given = parser.parse_args()
@@ -422,7 +434,8 @@ def main() -> None:
     for at in boards(tuple(model for model in MODELS if given.models in model), given.boards):
         print(told_of(at), flush=True)
         rebuilt = REBUILT if (at.types, at.runtime) == ("int8", "litert") else ()
-        for one in outcomes(at, dict.fromkeys((*FAULTS, *rebuilt), given.faults), given.seed):
+        kinds = dict.fromkeys((*FAULTS, *rebuilt), given.faults)
+        for one in outcomes(at, kinds, given.seed, given.keep):
             found.append(one)
             if not one.is_explained:
                 print(miss(one), flush=True)
