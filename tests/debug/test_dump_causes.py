@@ -58,6 +58,13 @@ def test_a_factor_is_a_scale(case, factor):
     assert found.figures["factor"] == pytest.approx(factor, rel=0.02)
 
 
+@pytest.mark.parametrize("factor", [0.25, 0.5, 2.0])
+def test_of_two_values_a_factor_is_no_clipping(factor):
+    case = ((1, 2), ("int8", 0))
+    ours = np.array([[-40.0, 52.0]])
+    assert first(evidence(ours, ours * factor, case)).kind == "scale"
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_the_scale_of_another_tensor_is_named(case):
     shape, (_dtype, zero) = case

@@ -140,7 +140,7 @@ def bias(seen: Evidence) -> Finding | None:
     if len(ours) < 2 or ours.shape[1] < FEW:
         return None
     rows = zip(theirs - ours, free, strict=True)
-    offsets = np.array([float(np.median(d[f])) if f.sum() >= FEW else 0.0 for d, f in rows])
+    offsets = np.array([float(np.median(d[f] if f.sum() >= FEW else d)) for d, f in rows])
     if np.ptp(offsets) < 1.0:
         return None
     predicted = _back(seen.clipped(ours + offsets[:, None]), seen)
@@ -161,6 +161,8 @@ def clipped(seen: Evidence) -> Finding | None:
         return None
     if seen.ours.max() <= high + 0.5 and seen.ours.min() >= low - 0.5:
         return None
+    if not (np.abs(seen.theirs - seen.ours) <= 0.5).any():
+        return None  # two ends explain any two values: what lies between them must be ours
     score = seen.score(np.clip(seen.ours, low, high))
     ends = [
         f"{_real(end, seen)} where ours reaches {_real(reach, seen)}"
