@@ -6,7 +6,17 @@
 A dump is every tensor that the runtime makes of a real model's file, as arrays. A fault changes one
 of them, drawn by the seed. In half of the cases what lies behind it is computed from the changed
 tensor; in the others the dump alone is wrong. `rebuilt` faults are in the file: one tensor has
-another scale or zero point, and LiteRT computes with it. `good` dumps have no fault.
+another scale or zero point, and LiteRT computes with it. First each dump is compared as it is: none
+of it may diverge.
+
+Named, and explained, of the kinds scale, layout, zero_point, width and clipped:
+
+    LiteRT, five models, nine dumps, --faults 2 --seed 7     128 and 126 of 128
+    three in ten tensors dumped, resnet8 on both, --faults 3  59 and 59 of 60
+    IREE, resnet8 and vww_96, --faults 2 --seed 3             24 and 22 of 24
+
+The two misses of LiteRT and those of IREE were looked at, and put in again with the causes as they
+are now. A dump of few tensors does not tell that one of them alone is channels first.
 """
 
 from __future__ import annotations
