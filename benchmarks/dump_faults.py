@@ -13,10 +13,11 @@ Named, and explained, of the kinds scale, layout, zero_point, width and clipped:
 
     LiteRT, five models, nine dumps, --faults 2 --seed 7     128 and 126 of 128
     three in ten tensors dumped, resnet8 on both, --faults 3  59 and 59 of 60
-    IREE, resnet8 and vww_96, --faults 2 --seed 3             24 and 22 of 24
+    IREE, resnet8 and vww_96, --faults 2 --seed 3             24 and 23 of 24
 
-The two misses of LiteRT and those of IREE were looked at, and put in again with the causes as they
-are now. A dump of few tensors does not tell that one of them alone is channels first.
+The two misses of LiteRT, an output of two values, are explained since; the line is of before. That
+of IREE is 64 values of a few codes each, which four bits hardly change. A dump of few tensors does
+not tell that one of them alone is channels first.
 """
 
 from __future__ import annotations
