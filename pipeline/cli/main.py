@@ -18,6 +18,7 @@ VERBS = {
     "bench": "bench",
     "build": "build",
     "check": "check",
+    "compare": "compare",
     "debug": "debug",
     "diff": "diff",
     "handover": "handover",
