@@ -115,7 +115,10 @@ def _wrong_value(error: Violation) -> tuple[str, str]:
         case "maximum":
             return f"must be at most {limit:g}, not {value}", ""
         case "pattern":
-            return _unnamed(value, error.schema["properties"])
+            if "properties" in error.schema:
+                return _unnamed(value, error.schema["properties"])
+            words = limit.strip("^$()").replace("|", ", ")
+            return f"cannot be `{value}`", f"allowed: {words}, or a whole number"
         case "minProperties" | "maxProperties":
             return f"must have one key, not {len(value)}", _apart(error.schema)
         case "minLength":

@@ -14,6 +14,7 @@ STAGES = (
     "quantized",
     "handover",
     "compiled",
+    "compiled_check",
     "comparison",
     "listings",
     "float_score",
