@@ -65,6 +65,8 @@ def _document(outcome: Outcome) -> dict[str, Any]:
         "status": outcome.status,
         "seconds": round(outcome.seconds, 3),
     }
+    if outcome.check is not None:
+        found["check"] = json.loads(outcome.check.read_bytes())["check"]
     if (error := outcome.error) is not None:
         said = {"what": error.what, "where": str(error.where or ""), "hint": error.hint}
         found["error"] = {**said, "exit_code": error.exit_code}

@@ -132,7 +132,7 @@ def _laid(part: Part, feeds: Sequence[Feeds]) -> list[Arrays]:
     drawn = drawing(part.program, part.graph)
     orders = {n: o for n, (_, o) in zip(part.program.inputs, drawn.inputs, strict=True)}
     return [
-        {n: np.ascontiguousarray(feed[n].transpose(orders[n])) for n in orders} for feed in feeds
+        {n: np.array(feed[n].transpose(o), order="C") for n, o in orders.items()} for feed in feeds
     ]
 
 
