@@ -31,10 +31,11 @@ def comparison_table(
 
     The threshold is that of what the node reads, the cosine that of what it makes.
     """
-    compiled = {output.name: output.cosine for output in check.outputs} if check else {}
+    compiled = {o.name: f"{o.cosine:.6f}" for o in check.outputs} if check else {}
     table = _node_table(project, comparison)
     narrow = width if width is not None and width < WIDE else None
-    shown, room = _columns(table, bool(compiled), narrow)
+    longest = max((len(row.dtype) for row in comparison.rows), default=0)
+    shown, room = _columns(table, bool(compiled), longest, narrow)
     for row in comparison.rows:
         cells = {
             "Node": shortened(_mark(row, comparison) + row.node, room),
@@ -54,21 +55,25 @@ def comparison_table(
             "Type": "Output",
             "Calibrated Cosine": _cosine(output.calibrated_cosine, comparison),
             "Quantized Cosine": _cosine(output.cosine, comparison),
+            COMPILED: compiled.get(output.name, "--"),
             "DataType": "float",
         }
-        if output.name in compiled:
-            cells[COMPILED] = f"{compiled[output.name]:.6f}"
         table.add_row(*(cells.get(name, "--") for name in shown), style="bold")
     return table
 
 
-def _columns(table: Table, has_compiled: bool, narrow: int | None) -> tuple[list[str], int]:
+def _columns(
+    table: Table, has_compiled: bool, longest: int, narrow: int | None
+) -> tuple[list[str], int]:
     """Adds the columns; which, and the characters that a node's name may have. A terminal that is
-    `narrow`, of so many characters, has no room for the subgraph's number, nor for long heads."""
+    `narrow`, of so many characters, has no room for the subgraph's number, nor for long heads;
+    `longest` is that of the types."""
     cosines = ["Calibrated Cosine", "Quantized Cosine", *([COMPILED] if has_compiled else [])]
     texts = {"ON": 3, "Type": 10} if narrow else {"ON": 2, "Subgraph": 8, "Type": 4}
     heads = {name: max(map(len, name.split())) if narrow else len(name) for name in cosines}
-    last = {"Threshold": 9 if narrow else 10, "DataType": 11}
+    last = {"Threshold": 9 if narrow else 10, "DataType": max(8, longest) if narrow else 11}
+    if narrow:
+        table.padding = 0
     table.add_column("Node", no_wrap=True)
     for name, least in texts.items():
         table.add_column(name, no_wrap=True, min_width=least, max_width=least if narrow else None)
@@ -77,7 +82,7 @@ def _columns(table: Table, has_compiled: bool, narrow: int | None) -> tuple[list
     table.add_column("Threshold", justify="right", no_wrap=True, min_width=last["Threshold"])
     table.add_column("DataType", no_wrap=True, min_width=last["DataType"])
     shown = ["Node", *texts, *cosines, *last]
-    taken = sum((*texts.values(), *heads.values(), *last.values())) + len(shown) + 2  # and edges
+    taken = sum((*texts.values(), *heads.values(), *last.values())) + len(shown) + 1  # and lines
     return shown, NAME if narrow is None else max(narrow - taken, LEAST)
 
 

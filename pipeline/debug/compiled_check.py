@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import ClassVar, Self
 
 from pipeline import digest
+from pipeline.digest import Json
 from pipeline.errors import CacheError
 
 
@@ -43,6 +44,17 @@ class CompiledCheck:
         if self.skipped:
             return [f"the compiled file was not run: {self.skipped}"]
         return list(self.notes)
+
+    @property
+    def facts(self) -> dict[str, Json]:
+        run = {"run in": self.runtime, "samples": self.samples} if self.runtime else {}
+        notes = {"notes": self.lines} if self.lines else {}
+        return {"target": self.target, **run, **notes}
+
+    @property
+    def rows(self) -> tuple[tuple[Json, ...], ...]:
+        """Name, cosine, codes and relative difference of each output."""
+        return tuple((o.name, o.cosine, o.codes, o.relative) for o in self.outputs)
 
     def save(self, path: Path) -> None:
         path.write_text(json.dumps({"check": digest.plain(self)}, indent=1) + "\n")
