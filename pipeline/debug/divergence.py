@@ -132,8 +132,17 @@ def _first_inside(
             found = tensor_agreement(wanted[name], inner[name], program.tensors[name])
             if not found.within(part.target.compiled_bound):
                 return _fault(step, nodes, f"its result is off by {found}")
-    maker = next(step for step in program.instructions if output in step.outputs)
+    maker = _maker(program, output)
     return _fault(maker, nodes, "what it reads is right, what it gives is not")
+
+
+def _maker(program: Program, name: str) -> Instruction:
+    """The step that computes what a tensor shows, as codes or in real numbers."""
+    made = {output: step for step in program.instructions for output in step.outputs}
+    step = made[name]
+    while step.op in ("dequantize", "quantize") and step.inputs[0] in made:
+        step = made[step.inputs[0]]
+    return step
 
 
 def _fault(step: Instruction, nodes: Mapping[str, Node], said: str) -> Fault:

@@ -27,7 +27,7 @@ Output = pytest.CaptureFixture[str]
 def test_list_tells_every_node_and_its_state(here: Workspace, capsys: Output) -> None:
     assert main(["list"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == ["current"] * 14
+    assert [line.split()[0] for line in lines] == ["current"] * 16
     assert lines[0].split()[1] == "digits:original_float"
 
 

@@ -89,6 +89,7 @@ FULL = {
     },
     "gates": [{"metric": "top5", "max_drop": 1.5}],
     "report": {"samples": 3},
+    "comparison": {"compiled": "all"},
     "security": {"inputs": {"@0": "secure"}, "outputs": {"*": "any"}},
     "calibration": {
         "method": "max_percentile",
