@@ -22,13 +22,13 @@ import pipeline
 from pipeline.engine.ort import Feeds
 from pipeline.runtime.isolated_child import ERROR, MISTAKE, OPENED, REQUEST, fed_file, made_file
 
-# Found by its place, not by sys.path: a folder `pipeline` of the user's is another package.
+# Our package is found by its place, not by sys.path, where a folder `pipeline` may be another's; the
+# doors of the two rooms stay shut, for they load more than one file needs.
 BOOT = """
-import importlib.util, sys
-spec = importlib.util.spec_from_file_location(
-    "pipeline", sys.argv[1] + "/__init__.py", submodule_search_locations=[sys.argv[1]])
-sys.modules["pipeline"] = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(sys.modules["pipeline"])
+import sys, types
+for name in ("pipeline", "pipeline.runtime"):
+    sys.modules[name] = types.ModuleType(name)
+    sys.modules[name].__path__ = [sys.argv[1] + name.removeprefix("pipeline").replace(".", "/")]
 from pipeline.runtime.isolated_child import main
 sys.exit(main(sys.argv[2]))
 """

@@ -22,16 +22,17 @@ from pipeline.late import when_used
 with when_used(
     "pipeline.bundle.archive",
     "pipeline.custom.operators",
+    "pipeline.engine.bounded",
     "pipeline.engine.exact",
     "pipeline.engine.ort",
+    "pipeline.runtime.batched",
     "pipeline.runtime.iree",
     "pipeline.runtime.litert",
-    "pipeline.runtime.session",
 ):
     from pipeline.bundle import archive
     from pipeline.custom import operators
-    from pipeline.engine import exact, ort
-    from pipeline.runtime import iree, litert, session
+    from pipeline.engine import bounded, exact, ort
+    from pipeline.runtime import batched, iree, litert
 
 Arrays = Mapping[str, np.ndarray]
 Run = Callable[[Arrays], Arrays]
@@ -107,21 +108,14 @@ def _named(path: Path, every: bool) -> Run:
 
 
 def _bundle(path: Path, every: bool) -> Run:
-    if every:
-        return _every_of_bundle(path)
-    opened = session.Session(path, allow_code=True)
-
-    def run(feed: Arrays) -> Arrays:
-        return dict(zip(opened.output_names, opened.run(None, feed), strict=True))
-
-    return run
-
-
-def _every_of_bundle(path: Path) -> Run:
+    """As a Session opens it that may run the file's own Python, without what opens secure ones."""
     bundle = archive.Bundle.load(path)
-    program = bundle.program
-    opened = exact.ExactSession(program, operators.operators_in(bundle.code))
-    names = [name for step in program.instructions for name in step.outputs]
+    bounded.refuse_unbounded(bundle.program)
+    inside = tuple(name for step in bundle.program.instructions for name in step.outputs)
+    own = operators.operators_in(bundle.code)
+    one = exact.ExactSession(bundle.program, own, watched=inside if every else ())
+    opened = one if bundle.batch == 1 or every else batched.Batched(one, bundle.batch)
+    names = inside if every else one.output_names
 
     def run(feed: Arrays) -> Arrays:
         return dict(zip(names, opened.run(names, feed), strict=True))
