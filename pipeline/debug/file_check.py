@@ -136,12 +136,12 @@ class _Check:
             f"the compiled file computes something else than the integer engine: output `{name}` "
             f"is {'wrong: ' if found.problem else 'off by '}{found}{allowed}, fed `{one.name}`"
         )
-        return StageError(f"{what}; {_blamed(fault)}", self._part.target.name, UNCHECKED)
+        return StageError(f"{what}; {_blamed(fault)}", None, UNCHECKED)
 
     def _infinite(self, name: str, one: Fed) -> StageError:
         who = first_infinite(self._part.program, one.feed, self._operators)
         what = f"output `{name}` is NaN or infinite in the integer engine, fed `{one.name}`; {who}"
-        return StageError(what, self._part.target.name)
+        return StageError(what)
 
     def _aborted(self, error: RunError, fed: Sequence[Fed]) -> StageError:
         runtime = RUNTIMES[self._part.target.backend].name
@@ -149,7 +149,7 @@ class _Check:
         fault = first_node(self._part, fed[error.run or 0].feed, None, self._operators)
         said = "".join(f"\n  {line}" for line in error.lines)
         what = f"the compiled file in {runtime}: {error.what}, {during}; {_blamed(fault)}{said}"
-        return StageError(what, self._part.target.name, UNCHECKED)
+        return StageError(what, None, UNCHECKED)
 
 
 def _told(name: str, found: _Output, grid: Tensor) -> CheckedOutput:

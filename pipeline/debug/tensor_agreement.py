@@ -25,7 +25,7 @@ class TensorAgreement(NamedTuple):
     codes: int | None = None
     relative: float | None = None
     problem: str = ""
-    index: tuple[int, ...] = ()
+    position: tuple[int, ...] = ()
 
     def within(self, bound: CompiledBound) -> bool:
         if self.problem:
@@ -35,7 +35,7 @@ class TensorAgreement(NamedTuple):
     def __str__(self) -> str:
         if self.problem:
             return self.problem
-        at = f" at {list(self.index)}" if self.index else ""
+        at = f" at {list(self.position)}" if self.position else ""
         if self.codes is not None:
             return f"{self.codes} code{'' if self.codes == 1 else 's'}{at}"
         return f"{self.relative:.3g} of the largest magnitude{at}"
@@ -54,15 +54,15 @@ def tensor_agreement(a: np.ndarray, b: np.ndarray, grid: Tensor) -> TensorAgreem
     unlike = ~(is_finite | (x == y) | (np.isnan(x) & np.isnan(y)))
     if unlike.any():
         at = _position(unlike)
-        return TensorAgreement(problem=f"it is {y[at]} at {list(at)}, not {x[at]:.6g}", index=at)
+        return TensorAgreement(problem=f"it is {y[at]} at {list(at)}, not {x[at]:.6g}", position=at)
     apart = np.abs(np.subtract(x, y, out=np.zeros_like(x), where=is_finite))
     at = _position(apart)
     most = float(apart[at]) if apart.size else 0.0
     if not is_real or grid.scale is not None:
-        return TensorAgreement(codes=round(most / (grid.scale or 1.0)), index=at if most else ())
+        return TensorAgreement(codes=round(most / (grid.scale or 1.0)), position=at if most else ())
     largest = float(np.abs(x[np.isfinite(x)]).max(initial=0.0))
     relative = most / largest if largest else float(most > 0)
-    return TensorAgreement(relative=relative, index=at if most else ())
+    return TensorAgreement(relative=relative, position=at if most else ())
 
 
 def output_grid(program: Program, name: str) -> Tensor:

@@ -22,7 +22,7 @@ import pipeline
 from pipeline.engine.ort import Feeds
 from pipeline.runtime.isolated_child import ERROR, MISTAKE, OPENED, REQUEST, fed_file, made_file
 
-# Our package is found by its place, not by sys.path, where a folder `pipeline` may be another's; the
+# Our package is found by its place, not by sys.path, where `pipeline` may be another's folder; the
 # doors of the two rooms stay shut, for they load more than one file needs.
 BOOT = """
 import sys, types
@@ -120,7 +120,7 @@ class Isolated:
         self._folder.joinpath(REQUEST).write_text(json.dumps(request))
         for run, feed in enumerate(self._job.feeds):
             arrays = {str(at): feed[name] for at, name in enumerate(names)}
-            np.savez(fed_file(self._folder, run), **arrays)  # type: ignore[arg-type]
+            np.savez(fed_file(self._folder, run), **arrays)  # type: ignore[arg-type]  # of its own keyword
 
     def _read(self, file: Path) -> Mapping[str, np.ndarray]:
         """Raises RunError for what is no file of arrays."""

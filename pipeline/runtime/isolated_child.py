@@ -83,7 +83,8 @@ def _write(file: Path, made: Arrays) -> None:
     """Whole or not at all: the file counts as the run that is done."""
     file.with_suffix(".json").write_text(json.dumps(list(made)))
     partial = file.with_suffix(".part.npz")
-    np.savez(partial, **{str(at): array for at, array in enumerate(made.values())})
+    arrays = {str(at): array for at, array in enumerate(made.values())}
+    np.savez(partial, **arrays)  # type: ignore[arg-type]  # of its own keyword
     partial.rename(file)
 
 

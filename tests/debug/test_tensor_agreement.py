@@ -18,7 +18,7 @@ ANY = CompiledBound(1 << 20, 1e9)
 
 def test_codes_are_counted_where_they_differ_most() -> None:
     found = tensor_agreement(A, A + np.array([[0, 1], [-3, 0]], np.int8), CODES)
-    assert (found.codes, found.relative, found.index) == (3, None, (1, 0))
+    assert (found.codes, found.relative, found.position) == (3, None, (1, 0))
 
 
 def test_real_numbers_on_a_grid_are_codes_of_it() -> None:

@@ -12,6 +12,7 @@ import signal
 import sys
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import openvino
@@ -20,7 +21,7 @@ DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl, on Linux
 EXACT = {"INFERENCE_PRECISION_HINT": "f32"}  # no bfloat16 where the processor has it
 
 
-def limit(request):
+def limit(request: dict[str, Any]) -> None:
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(DIES_WITH_PARENT, signal.SIGKILL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -31,7 +32,7 @@ def limit(request):
     signal.alarm(request["seconds"])
 
 
-def main(device, folder):
+def main(device: str, folder: Path) -> None:
     request = json.loads((folder / "request.json").read_text())
     limit(request)
     with zipfile.ZipFile(folder / "model.zip") as archive:
