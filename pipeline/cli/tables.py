@@ -15,7 +15,7 @@ from pipeline.debug.placed import Placed
 from pipeline.evaluate.figures import Evaluated
 
 COMPILED = "Compiled Cosine"
-WIDE = 120  # characters of a terminal that has room for every column
+WIDE, TIGHT = 156, 100  # characters of a terminal that has room for every column
 LEAST = 10  # characters of a node's name on the narrowest
 NAME = 40  # characters of a node's name; a longer one keeps its end, which tells nodes apart
 
@@ -66,17 +66,20 @@ def _columns(
     table: Table, has_compiled: bool, longest: int, narrow: int | None
 ) -> tuple[list[str], int]:
     """Adds the columns; which, and the characters that a node's name may have. A terminal that is
-    `narrow`, of so many characters, has no room for the subgraph's number, nor for long heads;
-    `longest` is that of the types."""
+    `narrow`, of so many characters, has no room for long heads, and a tight one none for the
+    subgraph's number; `longest` is the length of the longest DataType."""
     cosines = ["Calibrated Cosine", "Quantized Cosine", *([COMPILED] if has_compiled else [])]
-    texts = {"ON": 3, "Type": 10} if narrow else {"ON": 2, "Subgraph": 8, "Type": 4}
+    texts = {"ON": 3, "Subgraph": 8, "Type": 18}
+    if narrow and narrow < TIGHT:
+        texts = {"ON": 3, "Type": 10}
     heads = {name: max(map(len, name.split())) if narrow else len(name) for name in cosines}
     last = {"Threshold": 9 if narrow else 10, "DataType": max(8, longest) if narrow else 11}
     if narrow:
         table.padding = 0
     table.add_column("Node", no_wrap=True)
     for name, least in texts.items():
-        table.add_column(name, no_wrap=True, min_width=least, max_width=least if narrow else None)
+        fixed = {"min_width": least, "max_width": least}
+        table.add_column(name, no_wrap=True, **(fixed if narrow else {"min_width": len(name)}))
     for name, least in heads.items():
         table.add_column(name, justify="right", no_wrap=not narrow, min_width=least)
     table.add_column("Threshold", justify="right", no_wrap=True, min_width=last["Threshold"])

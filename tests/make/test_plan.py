@@ -128,7 +128,7 @@ def test_five_percentiles_observe_the_samples_once(fresh: Workspace, workers: st
     run = fresh.doit("-n", workers)
     everything = made(run, "made") | made(run, "recalled")
     assert {node for node in everything if "/" not in node} == set(SHARED)
-    assert len(everything) == 4 + 2 * 6 * 6
+    assert len(everything) == 4 + 2 * 6 * 7
     assert {node for node in everything if node.startswith("@same")} <= made(run, "recalled")
     assert (fresh.project / "out" / "@max_percentile-0.9" / "digits.ara240.hybrid").is_file()
     only = fresh.npumake("list", "digits@same").stdout.splitlines()
