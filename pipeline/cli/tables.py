@@ -78,8 +78,8 @@ def _columns(
         table.padding = 0
     table.add_column("Node", no_wrap=True)
     for name, least in texts.items():
-        fixed = {"min_width": least, "max_width": least}
-        table.add_column(name, no_wrap=True, **(fixed if narrow else {"min_width": len(name)}))
+        low, high = (least, least) if narrow else (len(name), None)
+        table.add_column(name, no_wrap=True, min_width=low, max_width=high)
     for name, least in heads.items():
         table.add_column(name, justify="right", no_wrap=not narrow, min_width=least)
     table.add_column("Threshold", justify="right", no_wrap=True, min_width=last["Threshold"])

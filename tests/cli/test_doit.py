@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 def test_list_shows_the_project_and_all_shows_its_nodes(built: Workspace) -> None:
     assert built.doit("list").stdout.split() == ["digits", "build", "digits"]
     everything = built.doit("list", "--all", "--status").stdout
-    assert everything.count("U digits:") == 14
+    assert everything.count("U digits:") == 16
     assert "the same numbers with fewer nodes" in everything
 
 

@@ -60,8 +60,8 @@ def build(directory: Path, module: str = "pipeline.cli.main", *arguments: str) -
 @pytest.mark.slow
 def test_a_new_project_builds_as_it_is(tmp_path: Path) -> None:
     assert new(tmp_path / "net", DIGITS, "ara240", "rdk-x3", "ara240") == 0
-    assert "14 made" in build(tmp_path / "net")
-    assert "14 current" in build(tmp_path / "net", "doit", "run")
+    assert "16 made" in build(tmp_path / "net")
+    assert "16 current" in build(tmp_path / "net", "doit", "run")
     assert (tmp_path / "net" / "out" / "net.ara240.hybrid").is_file()
 
 
