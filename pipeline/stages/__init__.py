@@ -17,6 +17,7 @@ STAGES = (
     "compiled_check",
     "comparison",
     "listings",
+    "calibration_fit",
     "float_score",
     "calibrated_score",
     "quantized_score",
