@@ -11,6 +11,7 @@ exit codes: 0 all is current, 2 the project, 3 the model, 4 a stage, 5 the cache
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import sys
@@ -65,6 +66,8 @@ def _document(outcome: Outcome) -> dict[str, Any]:
         "status": outcome.status,
         "seconds": round(outcome.seconds, 3),
     }
+    if outcome.check is not None:
+        found["check"] = json.loads(outcome.check.read_bytes())["check"]
     if (error := outcome.error) is not None:
         said = {"what": error.what, "where": str(error.where or ""), "hint": error.hint}
         found["error"] = {**said, "exit_code": error.exit_code}

@@ -79,7 +79,7 @@ def run(given: argparse.Namespace) -> int:
     operators = declared(comparison.params["custom_operators"], build.sources(comparison))
     in_order = target.backend in IN_ORDER
     found = compared(names.program, dump, feeding, operators, in_order)
-    print(json.dumps(_document(found, dump), indent=1)) if given.json else _show(given, found, dump)
+    print(digest.text(_document(found, dump), indent=1)) if given.json else _show(given, found, dump)
     if found.first is not None:
         what = f"the dump diverges from ours at `{found.first.node}`"
         raise GateError(what, str(given.dump))

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from pipeline.cache.publish import replacing
 from pipeline.cli.dodo import doit_config, tasks_of
 from pipeline.cli.projects import selected
-from pipeline.cli.reporter import Reporter
+from pipeline.cli.reporter import CHECK, Reporter
 from pipeline.cli.screen import SCREEN, WIDTH
 from pipeline.digest import Json
 from pipeline.errors import ProjectError, did_you_mean
@@ -202,13 +202,15 @@ def finished(folder: Path, product: Product) -> Build:
 def _told(found: Build, made: Sequence[Node], prefix: str) -> list[Any]:
     from pipeline.cli.tables import comparison_table, guilty_lines
     from pipeline.debug.compared import Comparison
+    from pipeline.debug.compiled_check import CompiledCheck
 
+    checks = {n.target: CompiledCheck.load(found.artifact(n)) for n in made if n.stage == CHECK}
     told: list[Any] = []
     for node in (node for node in made if node.stage == "comparison"):
-        comparison = Comparison.load(found.artifact(node))
-        told.append(comparison_table(prefix, comparison))
+        comparison, check = Comparison.load(found.artifact(node)), checks.get(node.target)
+        told.append(comparison_table(prefix, comparison, check))
         told += guilty_lines(comparison)
-        told += [f"note: {note}" for note in comparison.notes]
+        told += [f"note: {line}" for line in (*comparison.notes, *(check.lines if check else ()))]
     return told
 
 

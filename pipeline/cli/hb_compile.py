@@ -23,9 +23,9 @@ NO_HBM = "A board loads a .hbm, which the vendor's hb_compile makes. {prefix}.hy
 
 # --skip → the stages that are not run: what the vendor compiles to HBIR, and what it tells of that
 SKIPPED = {
-    "export": ("compiled", "comparison"),
-    "convert": ("compiled", "comparison"),
-    "compile": ("compiled",),
+    "export": ("compiled", "compiled_check", "comparison"),
+    "convert": ("compiled", "compiled_check", "comparison"),
+    "compile": ("compiled", "compiled_check"),
 }
 
 

@@ -200,6 +200,14 @@ class Draft:
             held[order] = made
         return held[order]
 
+    def laid(self) -> dict[int, tuple[str, Order]]:
+        """By number in the file, the tensor of the program and the order it lies in."""
+        return {
+            index: (name, order)
+            for name, held in self._held.items()
+            for order, index in held.items()
+        }
+
     def read_flat(self, name: str) -> int:
         """The tensor with its elements in the program's order, its axes of size 1 anywhere."""
         whole = plain(len(self.grid(name).shape))

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from pipeline.bundle.program import Instruction, Program
-from pipeline.compilers.draft import NHWC, Draft, plain
+from pipeline.compilers.draft import NHWC, Draft, Order, plain
 from pipeline.compilers.flatfile import FlatModel, written
 from pipeline.compilers.floats import FLOATS, draw_float
 from pipeline.compilers.lifted import lifted
@@ -24,6 +24,15 @@ from pipeline.engine.lower import lowered
 from pipeline.engine.twice import TWICE
 from pipeline.errors import GraphError
 from pipeline.graph import Graph, attribute
+
+
+class Drawing(NamedTuple):
+    """A program as tensors and operators of a file. `inputs` and `outputs` are tensors by number,
+    with the order in which the axes of the model's own lie there."""
+
+    draft: Draft
+    inputs: list[tuple[int, Order]]
+    outputs: list[tuple[int, Order]]
 
 
 def tflite_file(program: Program, graph: Graph) -> bytes:
@@ -39,6 +48,13 @@ def tflite_model(program: Program, graph: Graph) -> FlatModel:
 
     Raises GraphError for all that TensorFlow Lite cannot hold.
     """
+    drawn = drawing(program, graph)
+    fed, given = ([index for index, _ in border] for border in (drawn.inputs, drawn.outputs))
+    return FlatModel(drawn.draft.tensors, drawn.draft.operators, fed, given)
+
+
+def drawing(program: Program, graph: Graph) -> Drawing:
+    """What `tflite_model` holds. Raises GraphError as it does."""
     program, nodes = written_out(program, graph, FLOATS)
     program = lifted(parted(program))
     draft = Draft(program, nodes)
@@ -54,11 +70,12 @@ def tflite_model(program: Program, graph: Graph) -> FlatModel:
             refusals |= _drawn(draft, step)
     if refusals:
         raise _all_of(refusals, graph)
-    inputs, outputs = [border.tensor for border in borders], list[int]()
+    inputs = [(border.tensor, border.order) for border in borders]
+    outputs: list[tuple[int, Order]] = []
     for name in program.outputs:
-        others = outputs if name in program.inputs else [*inputs, *outputs]
+        others = [index for index, _ in (outputs if name in program.inputs else inputs + outputs)]
         outputs.append(_given(draft, name, shown.get(name, name), others))
-    return FlatModel(draft.tensors, draft.operators, inputs, outputs)
+    return Drawing(draft, inputs, outputs)
 
 
 def _drawn(draft: Draft, step: Instruction) -> dict[str, GraphError]:
@@ -105,9 +122,10 @@ def has_float(graph: Graph, name: str) -> bool:
 
 
 class _Border(NamedTuple):
-    """An input of the file, and the instructions that it makes unnecessary."""
+    """An input of the file, how its axes lie, and the instructions that it makes unnecessary."""
 
     tensor: int
+    order: Order
     steps: list[Instruction]
 
 
@@ -129,11 +147,11 @@ def _fed(draft: Draft, name: str) -> _Border:
         )
     rank = len(draft.grid(name).shape)
     if not steps or steps[-1].op != "quantize":
-        return _Border(draft.make(name, plain(rank), called=name), [])
-    order = NHWC if rank == 4 and not _is_transposed(draft, last, perms) else plain(rank)
+        return _Border(draft.make(name, plain(rank), called=name), plain(rank), [])
+    fed = order = NHWC if rank == 4 and not _is_transposed(draft, last, perms) else plain(rank)
     for perm in perms:
         order = tuple(perm.index(axis) for axis in order)
-    return _Border(draft.make(last, order, called=name), steps)
+    return _Border(draft.make(last, order, called=name), fed, steps)
 
 
 def _is_transposed(draft: Draft, codes: str, perms: Sequence[object]) -> bool:
@@ -144,7 +162,7 @@ def _readers(program: Program, name: str) -> list[Instruction]:
     return [step for step in program.instructions if name in step.inputs]
 
 
-def _given(draft: Draft, output: str, name: str, others: Collection[int]) -> int:
+def _given(draft: Draft, output: str, name: str, others: Collection[int]) -> tuple[int, Order]:
     """The tensor of the file an output is, called after it: NHWC or as the program has it. One that
     is among the `others` has a name already, and is copied."""
     rank, order = len(draft.grid(name).shape), draft.order(name)
@@ -153,9 +171,9 @@ def _given(draft: Draft, output: str, name: str, others: Collection[int]) -> int
     if index in others:
         copy = draft.hidden(name, order, output)
         draft.reshape(index, copy)
-        return copy
+        return copy, order
     for at, tensor in enumerate(draft.tensors):  # one that is transposed for it has its name
         if tensor.name == output and at != index:
             draft.tensors[at] = replace(tensor, name=f"{output}_inside")
     draft.tensors[index] = replace(draft.tensors[index], name=output)
-    return index
+    return index, order

@@ -17,7 +17,7 @@ Make = Callable[[Build, Node], Any]  # gives how it was made and in how many sec
 
 
 # They take longest and make nothing: they wait until all there is to have is made.
-TELLS = ("comparison", "listings", "findings", "report", "gates")
+TELLS = ("compiled_check", "comparison", "listings", "findings", "report", "gates")
 STOPS, TOLD = "gates", "report"  # what may stop the build waits for the page that tells why
 
 

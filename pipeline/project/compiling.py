@@ -1,4 +1,4 @@
-"""The section `compile:` and, for each of its keys, what comes of it."""
+"""The sections `compile:` and `comparison:` and, for each key of the first, what comes of it."""
 
 from __future__ import annotations
 
@@ -34,6 +34,16 @@ class Compile:
         bool, Doc("The compiled file is what the vendor's own tool makes, which must be on PATH.")
     ] = False
     profiling: Annotated[bool, Doc("Whether `npumake bench` tells of each layer.")] = False
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The compiled file is run and held to the integer engine."""
+
+    compiled: Annotated[
+        int | Literal["all", "off"],
+        Doc("How many samples each compiled file is run on; `all` of them; `off`: not run.", 1),
+    ] = 8
 
 
 OURS = ("prefix", "vendor_tool")  # no compiler is told these

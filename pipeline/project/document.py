@@ -23,6 +23,8 @@ Route = tuple[str | int, ...]
 Words = Callable[[str, Place], Scalar]  # what an unquoted word means
 
 MOST = 100_000  # values in one file, aliases written out
+# Words of a key that are a boolean to older readers: this key has none.
+OWN_WORDS = ((("compiled",), "off"),)
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,7 @@ def _value(reading: _Reading, at: int, route: Route, key: Place | None) -> tuple
     key = key or place
     if isinstance(event, yaml.ScalarEvent):
         reading.places[route] = Spot(key, place)
-        return _scalar(reading, event, place), at + 1
+        return _scalar(reading, event, place, route), at + 1
     refuse_depth(len(route) + 1, place)
     if isinstance(event, yaml.SequenceStartEvent):
         reading.places[route] = Spot(key, place)
@@ -114,8 +116,8 @@ def _value(reading: _Reading, at: int, route: Route, key: Place | None) -> tuple
     return _mapping(reading, at + 1, route)
 
 
-def _scalar(reading: _Reading, event: Event, place: Place) -> Scalar:
-    is_bare = event.implicit[0]
+def _scalar(reading: _Reading, event: Event, place: Place, route: Route) -> Scalar:
+    is_bare = event.implicit[0] and (route[-1:], event.value) not in OWN_WORDS
     return reading.words(event.value, place) if is_bare else event.value
 
 

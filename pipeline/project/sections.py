@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, NewType
 
+from pipeline.project.compiling import Comparison as Comparison
 from pipeline.project.compiling import Compile as Compile
 from pipeline.project.doc import Doc as Doc
 from pipeline.project.evaluation import Dataset as Dataset
@@ -218,6 +219,9 @@ class Sections:
     )
     compile: Annotated[Compile, Doc("What the compiled files are.")] = field(
         default_factory=Compile
+    )
+    comparison: Annotated[Comparison, Doc("How the compiled files are checked.")] = field(
+        default_factory=Comparison
     )
     security: Annotated[
         Security, Doc("Security policies of inputs and outputs, for `npumake secure`.")

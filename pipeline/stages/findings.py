@@ -10,6 +10,7 @@ from pipeline.custom.operators import declared
 from pipeline.data.samples import Samples
 from pipeline.debug.blame import local_losses
 from pipeline.debug.compared import Comparison
+from pipeline.debug.compiled_check import CompiledCheck
 from pipeline.evaluate.calibration_fit import CalibrationFit
 from pipeline.evaluate.figures import Evaluated
 from pipeline.evaluate.verdict import Verdict
@@ -37,6 +38,7 @@ def findings(
     calibrated: Graph,
     quantized: Graph,
     compiled: Compiled,
+    compiled_check: CompiledCheck,
     comparison: Comparison,
     target: Target,
     inputs: Mapping[str, Input],
@@ -67,5 +69,6 @@ def findings(
         evaluation,
         verdict,
         None if handover else estimate_of(compiled.data, target),
+        compiled_check,
     )
     return told(real, measured)

@@ -142,6 +142,17 @@ class VendorTool:
 
 
 @dataclass(frozen=True)
+class CompiledBound:
+    """How far the compiled file may be from the integer engine, both fed the same samples."""
+
+    codes: Annotated[int, Doc("Of an output on a grid: so many of its steps.", minimum=0)] = 0
+    relative: Annotated[
+        float,
+        Doc("Of an output computed in float: this share of its largest magnitude.", minimum=0),
+    ] = 1e-5
+
+
+@dataclass(frozen=True)
 class Target:
     name: str
     vendor: str
@@ -159,6 +170,9 @@ class Target:
     told: Annotated[
         Mapping[str, str], Doc("What a compiler in an interpreter of its own is told of the chip.")
     ] = field(default_factory=dict)
+    compiled_bound: Annotated[
+        CompiledBound, Doc("What a build holds each output of the compiled file to.")
+    ] = CompiledBound()
     march: Annotated[str | None, Doc("The vendor's name of the architecture.")] = None
     tool: Annotated[VendorTool | None, Doc("None: there is no command that one could call.")] = None
     accepts: Annotated[

@@ -92,4 +92,4 @@ def test_three_builds_at_once_are_as_good_as_one(fresh: Workspace, built_once: W
         output, _ = build.communicate(timeout=300)
         assert build.returncode == 0, output
     assert fresh.digests() == built_once.digests()
-    assert "14 current" in fresh.doit().stdout
+    assert "16 current" in fresh.doit().stdout
