@@ -43,7 +43,7 @@ from pipeline.graph.parse import parse, parse_text
 from pipeline.graph.part import complete, declare, derived, inside, part, reads
 from pipeline.graph.renumber import renumber
 from pipeline.graph.single import in_single
-from pipeline.graph.upgrade import upgraded
+from pipeline.graph.upgrade import flatten_around, upgraded
 from pipeline.graph.written import Piece, Written, needed
 
 __all__ = [
@@ -65,6 +65,7 @@ __all__ = [
     "derived",
     "dtype",
     "files_beside",
+    "flatten_around",
     "hand_out_sums",
     "handing_out",
     "hands_out_sums",

@@ -200,11 +200,16 @@ class Graph:
         """The node that makes it now makes it in another shape; `with_shapes` finds which."""
         value.shape = None
 
+    def forget_type(self, value: Value) -> None:
+        """The node that makes it now makes numbers of another type; `with_shapes` finds which."""
+        value.type = None
+
     def become(
         self, node: Node, op_type: str, inputs: Sequence[Value | None], **attributes: Any
     ) -> None:
-        """The node computes what it makes in another way; its name and output stay."""
-        node.op_type = op_type
+        """The node computes what it makes in another way, by an operator of ONNX's own; its name
+        and output stay."""
+        node.domain, node.op_type = "", op_type
         node.attributes.clear()
         self.set_attributes(node, **attributes)
         node.resize_inputs(len(inputs))

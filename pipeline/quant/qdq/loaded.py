@@ -8,25 +8,31 @@ float, on the CPU.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields
 
 from pipeline.borders.images import images
 from pipeline.engine.fusion import result
-from pipeline.engine.rules import RULES, has_kernel
+from pipeline.engine.rules import PLACES, RULES, has_kernel
 from pipeline.engine.site import is_constant
 from pipeline.engine.twice import TWICE
 from pipeline.errors import ProjectError, Route
-from pipeline.graph import Graph, Node, Value, array, keep_float, producer
+from pipeline.graph import Graph, Node, Value, array, keep_float, producer, tell
 from pipeline.project.sections import Calibration, Quantization
 from pipeline.quant.precision.asked import FLOATS, asked
 from pipeline.quant.precision.grids import Grid, image_grid
 from pipeline.quant.precision.placement import ALIKE, activations, runs
-from pipeline.quant.precision.plan import planned
+from pipeline.quant.precision.plan import NAMES, planned
 from pipeline.quant.qdq.insert import DEFAULT, quantize_activation, quantize_constants
+from pipeline.quant.qdq.merged import merge_pairs, refuse_wide
+from pipeline.quant.qdq.pairs import DQ, Q
+from pipeline.quant.qdq.seats import seat_before_own
 from pipeline.quant.qdq.signed import signed
+from pipeline.quant.qdq.stored import keep_codes, make_constants_real
 from pipeline.targets.target import Target
 
-Q, DQ = "QuantizeLinear", "DequantizeLinear"
+SYMMETRIC = "int16 with zero point 0 and a wider scale, the target has no other"
+REGRIDDED = "weights rounded to int8 with zero point 0, the target has no other"
 EXACT = ALIKE - {"Resize"}  # gives codes it was given, and no others
 LOAD = "load"
 
@@ -68,28 +74,58 @@ def check_nothing_asked(quantization: Quantization) -> None:
 
 
 def with_own_grids(graph: Graph, target: Target, quantization: Quantization = DEFAULT) -> Graph:
-    """A copy of a graph that carries grids, with those that follow from them."""
-    graph = signed(graph) if target.rounding == TWICE else graph.copy()
+    """A copy of a graph that carries grids, with those that follow from them.
+
+    Raises StageError for int16 where the target has none."""
+    graph, notes = graph.copy(), list[str]()
+    merge_pairs(graph)
+    if target.rounding == TWICE:
+        notes += _notes(SYMMETRIC, signed(graph))
+    refuse_wide(graph, target)
     for value in graph.inputs:
         if str(value.name) in images(graph) and not _is_quantized(value):
             readers = {use.node for use in value.uses()}
             quantize_activation(graph, value, image_grid(target.activations), readers)
     units = asked(graph, quantization)
+    moved = []
     for node in graph.nodes():
+        if node.op_type in (Q, DQ):
+            continue
         chip = runs(node, target, node in units.npu) and has_kernel(node)
         if node in units.cpu or not chip:
             keep_float(node)
+            make_constants_real(graph, node)
             continue
-        lies_on = {value: grid for value in activations(node) if (grid := _grid(value))}
-        if len(lies_on) < len(activations(node)) or not lies_on:
-            continue
-        made = result(node)
-        if node.op_type in EXACT and not _is_quantized(made):
-            quantize_activation(graph, made, lies_on[activations(node)[0]], {node})
-        if _is_quantized(made):
-            read = {i: lies_on[v] for i, v in enumerate(node.inputs) if v in lies_on}
-            quantize_constants(graph, node, read, target)
+        if _fitted(graph, node, target):
+            moved.append(str(node.name))
+    tell(graph, [*notes, *_notes(REGRIDDED, moved)])
+    if target.rounding == TWICE:
+        seat_before_own(graph)
+    graph.drop_unused()
     return graph.with_shapes()
+
+
+def _fitted(graph: Graph, node: Node, target: Target) -> bool:
+    """Complete the grids around a node of the chip. Whether a weight is on another one now."""
+    lies_on = {value: grid for value in activations(node) if (grid := _grid(value))}
+    if len(lies_on) < len(activations(node)) or not lies_on:
+        make_constants_real(graph, node)
+        return False
+    made = result(node)
+    if node.op_type in EXACT and not _is_quantized(made):
+        quantize_activation(graph, made, lies_on[activations(node)[0]], {node})
+    if not _is_quantized(made) and node.op_type not in PLACES:
+        make_constants_real(graph, node)
+        return False
+    read = {i: lies_on[v] for i, v in enumerate(node.inputs) if v in lies_on}
+    moved = keep_codes(graph, node, read, target)
+    quantize_constants(graph, node, read, target)
+    return moved
+
+
+def _notes(what: str, names: Sequence[str]) -> list[str]:
+    more = f" and {len(names) - NAMES} more" if len(names) > NAMES else ""
+    return [f"{what}: {', '.join(names[:NAMES])}{more}"] if names else []
 
 
 def _is_quantized(value: Value) -> bool:
