@@ -32,6 +32,7 @@ from pipeline.graph.match import (
     open_dimensions,
     producer,
     shape,
+    type_name,
     type_number,
 )
 from pipeline.graph.notes import noted
@@ -95,6 +96,7 @@ __all__ = [
     "shape",
     "tell",
     "told",
+    "type_name",
     "type_number",
     "upgraded",
 ]

@@ -196,19 +196,14 @@ class Graph:
     def set_type(self, value: Value, dtype: str) -> None:
         value.type = ir.TensorType(ir.DataType.from_numpy(np.dtype(dtype)))
 
-    def forget_shape(self, value: Value) -> None:
+    def forget_shape(self, value: Value, *, and_type: bool = False) -> None:
         """The node that makes it now makes it in another shape; `with_shapes` finds which."""
-        value.shape = None
-
-    def forget_type(self, value: Value) -> None:
-        """The node that makes it now makes numbers of another type; `with_shapes` finds which."""
-        value.type = None
+        value.shape, value.type = None, None if and_type else value.type
 
     def become(
         self, node: Node, op_type: str, inputs: Sequence[Value | None], **attributes: Any
     ) -> None:
-        """The node computes what it makes in another way, by an operator of ONNX's own; its name
-        and output stay."""
+        """The node computes what it makes by another operator of ONNX; name and output stay."""
         node.domain, node.op_type = "", op_type
         node.attributes.clear()
         self.set_attributes(node, **attributes)

@@ -41,7 +41,7 @@ def parse(data: bytes, name: str, beside: Sequence[Beside] = ()) -> Graph:
         raise GraphError(
             "not an ONNX model: the file is damaged or of another format", name
         ) from error
-    if not proto.graph.node:
+    if not proto.graph.node and not proto.graph.output:
         raise GraphError("not an ONNX model: it holds no graph", name)
     try:
         _refuse_unsupported(proto)
@@ -122,6 +122,21 @@ def _readable(graph: Graph) -> Graph:
     return graph
 
 
+def _give_constants(graph: ir.Graph) -> None:
+    """An output that is a constant itself is what an Identity makes of it: a node makes every
+    output that is not fed."""
+    for index, value in enumerate(tuple(graph.outputs)):
+        name = str(value.name)
+        if name not in graph.initializers:
+            continue
+        given = ir.Value(name=name, type=value.type, shape=value.shape)
+        graph.append(ir.node("Identity", [value], outputs=[given], name=name))
+        graph.outputs[index] = given
+        del graph.initializers[name]
+        value.name = f"{name}_constant"
+        graph.register_initializer(value)
+
+
 def normal(model: ir.Model) -> Graph:
     """Constants are initializers, nodes are sorted, names are unique and nothing is nameless;
     every node comes from itself."""
@@ -134,6 +149,7 @@ def normal(model: ir.Model) -> Graph:
     # that could be overridden. Here it is a constant.
     fed = [value for value in model.graph.inputs if value.name not in model.graph.initializers]
     model.graph.inputs[:] = fed
+    _give_constants(model.graph)
     for node in model.graph:
         if node.outputs:
             node.name = node.name or node.outputs[0].name  # called after what it makes

@@ -40,8 +40,8 @@ def fold_constants(graph: Graph) -> int:
 def _is_constant(node: Node) -> bool:
     if node.op_type in UNFOLDABLE or node.domain:
         return False
-    if any(value.is_graph_output() for value in node.outputs):
-        return False
+    if node.op_type == "Identity" and node.outputs[0].is_graph_output():
+        return False  # how a constant is an output
     if node.op_type == "Shape":
         given = node.inputs[0]
         return given is not None and given.shape is not None and given.shape.is_static()
@@ -58,7 +58,10 @@ def _fold(graph: Graph, node: Node) -> bool:
     if sum(result.nbytes for result in results) > before + MAX_GROWTH:
         return False
     for value, result in zip(node.outputs, results, strict=True):
-        graph.replace_uses(value, graph.constant(f"{value.name}_folded", result))
+        folded = graph.constant(f"{value.name}_folded", result)
+        if value.is_graph_output():
+            folded = graph.insert("Identity", [folded], f"{value.name}_given", before=node)
+        graph.replace_uses(value, folded)
     graph.remove(node)
     return True
 

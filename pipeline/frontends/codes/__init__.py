@@ -32,7 +32,9 @@ def in_qdq(graph: Graph, name: str) -> Graph:
     if not any(op.startswith(IN_CODES) for op in used) and not has_strange_pairs(graph):
         return graph
     if unknown := sorted(op for op in used if op.startswith(IN_CODES) and op not in _known()):
-        raise GraphError(f"the model is quantized by its operators: {', '.join(unknown)}", name, HINT)
+        raise GraphError(
+            f"the model is quantized by its operators: {', '.join(unknown)}", name, HINT
+        )
     if graph.opset < PER_AXIS:
         graph = upgraded(graph, PER_AXIS)
     graph = spell(graph)

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from pipeline.errors import GraphError
-from pipeline.graph import Graph, Node, Value, array, attribute
+from pipeline.graph import Graph, Node, Value, array, attribute, type_number
 from pipeline.kernels.affine import per_axis
 
 FED = "DynamicQuantizeLinear"
@@ -41,18 +41,12 @@ def _feed_reals(graph: Graph, codes: Value, node: Node) -> None:
     x = node.inputs[0]
     if x is None or any(value.is_graph_output() for value in node.outputs):
         raise GraphError(f"`{node.name}` ({FED}) is an output of the model", hint=HINT)
-    strangers = [use.node for use in codes.uses() if not is_real_product(use.node)]
-    if strangers:
-        first = strangers[0]
-        raise GraphError(f"`{first.name}` ({first.op_type}) reads codes of no fixed scale", hint=HINT)
-    graph.replace_uses(codes, x)
+    for reader in (use.node for use in codes.uses()):
+        what = f"`{reader.name}` ({reader.op_type}) reads codes of no fixed scale"
+        raise GraphError(what, hint=HINT)
     for value, number in zip(node.outputs[1:], (np.float32(1), np.uint8(0)), strict=False):
         graph.replace_uses(value, graph.constant(f"{value.name}_fixed", np.asarray(number)))
     graph.remove(node)
-
-
-def is_real_product(node: Node) -> bool:
-    return not node.domain and node.op_type in ("Conv", "MatMul")
 
 
 def _input(node: Node, index: int) -> Value | None:
@@ -63,12 +57,12 @@ def _weight(
     graph: Graph, node: Node, places: tuple[int, int | None, int | None], axis: int
 ) -> np.ndarray:
     """scale * (w - zero point) of the inputs at these places, channels along `axis`."""
-    codes, scale, zero_point = (
-        None if place is None else _input(node, place) for place in places
-    )
+    codes, scale, zero_point = (None if place is None else _input(node, place) for place in places)
     values = array(codes)
     held = [None if value is None else array(value) for value in (scale, zero_point)]
-    computed = any(a is None for a, v in zip(held, (scale, zero_point), strict=True) if v is not None)
+    computed = any(
+        a is None for a, v in zip(held, (scale, zero_point), strict=True) if v is not None
+    )
     if values is None or computed:
         raise GraphError(f"`{node.name}` ({node.op_type}) has a weight that is computed", hint=HINT)
     steps = values.astype(np.float32)
@@ -90,24 +84,29 @@ def _constant(graph: Graph, node: Node, index: int, values: np.ndarray) -> Value
     return graph.constant(f"{str(value.name).removesuffix('_quantized')}_real", values)
 
 
-def _is_of_reals(node: Node) -> None:
-    """Raises GraphError for codes whose zero point is another than that of their scale."""
-    x, zero_point = node.inputs[0], _input(node, 2)
-    maker = None if x is None else x.producer()
-    own = maker is not None and maker.op_type == FED
-    if not own or (zero_point is not None and zero_point is not maker.outputs[2]):
-        what = f"`{node.name}` ({node.op_type}) reads codes that no {FED} makes"
-        raise GraphError(what, hint=HINT)
+def _reals(graph: Graph, node: Node) -> Value:
+    """What the node reads on its left: x itself, or codes less their zero point."""
+    codes, zero_point = node.inputs[0], _input(node, 2)
+    maker = None if codes is None else codes.producer()
+    if codes is None or (maker is not None and maker.op_type == FED):
+        if maker is None or (zero_point is not None and zero_point is not maker.outputs[2]):
+            what = f"`{node.name}` ({node.op_type}) reads codes with the zero point of others"
+            raise GraphError(what, hint=HINT)
+        return maker.inputs[0] or codes
+    name, single = str(codes.name), type_number("float32")
+    real = graph.insert("Cast", [codes], f"{name}_steps", before=node, to=single)
+    if zero_point is None:
+        return real
+    offset = graph.insert("Cast", [zero_point], f"{name}_offset", before=node, to=single)
+    return graph.insert("Sub", [real, offset], f"{name}_real", before=node)
 
 
 def _conv_integer(graph: Graph, node: Node) -> None:
-    _is_of_reals(node)
     weight = _constant(graph, node, 1, _weight(graph, node, (1, None, 3), 0))
     _product(graph, node, "Conv", weight)
 
 
 def _matmul_integer(graph: Graph, node: Node) -> None:
-    _is_of_reals(node)
     rank = len(_shape(node, 1))
     weight = _constant(graph, node, 1, _weight(graph, node, (1, None, 3), rank - 1))
     _product(graph, node, "MatMul", weight)
@@ -115,8 +114,8 @@ def _matmul_integer(graph: Graph, node: Node) -> None:
 
 def _product(graph: Graph, node: Node, op_type: str, weight: Value) -> None:
     given = {name: attribute(node, name) for name in node.attributes}
-    graph.become(node, op_type, [node.inputs[0], weight], **given)
-    graph.forget_type(node.outputs[0])
+    graph.become(node, op_type, [_reals(graph, node), weight], **given)
+    graph.forget_shape(node.outputs[0], and_type=True)
 
 
 def _matmul_to_float(graph: Graph, node: Node) -> None:
@@ -125,6 +124,7 @@ def _matmul_to_float(graph: Graph, node: Node) -> None:
         what = f"`{node.name}` ({node.op_type}) reads codes that no {FED} makes"
         raise GraphError(what, hint=HINT)
     weight = _weight(graph, node, (1, 3, 5), len(_shape(node, 1)) - 1)
+    graph.set_inputs(node, {0: maker.inputs[0] or node.inputs[0]})
     _with_bias(graph, node, _constant(graph, node, 1, weight), _input(node, 6))
 
 

@@ -1,4 +1,4 @@
-"""Operators of ONNX that move codes as they would move real numbers: DQ in front of them, Q behind.
+"""Operators of ONNX that move codes as they would move real numbers: DQ in front, Q behind.
 
 In the form QOperator a MaxPool, a Transpose or a Gather reads the codes themselves. Both ends lie on
 one grid, so the pair around the operator rounds nothing. What is compared keeps its order: places
@@ -103,4 +103,3 @@ def _fill_with_reals(graph: Graph, node: Node, grid: Codes) -> None:
     steps = code.astype(np.int32) - (0 if zero_point is None else zero_point.astype(np.int32))
     filled = (scale * steps).astype(np.float32).reshape(())
     graph.set_inputs(node, {2: graph.constant(f"{node.name}_fill", filled)})
-

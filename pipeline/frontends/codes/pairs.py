@@ -57,7 +57,7 @@ def quantize_result(
     given = [value for value in (made, scale, zero_point) if value is not None]
     codes = graph.insert(Q, given, f"{name}_codes", after=node)
     graph.replace_readers(made, codes, readers)
-    graph.forget_type(made)
+    graph.forget_shape(made, and_type=True)
     if made.is_graph_output():
         graph.replace_output(made, codes)
     else:

@@ -1,7 +1,7 @@
 """Operators that compute in codes become DQ, the float operator and Q.
 
-An operand is three inputs in a row: codes, scale, zero point; so is what is made, but for the codes.
-A bias of int32 lies on the grid of the products, scale_a * scale_b. Source: ONNX's operators and
+An operand is three inputs in a row: codes, scale, zero point. What is made has the last two. A bias
+of int32 lies on the grid of the products, scale_a * scale_b. Source: ONNX's operators and
 onnxruntime's docs/ContribOperators.md.
 """
 

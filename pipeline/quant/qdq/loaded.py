@@ -23,7 +23,9 @@ from pipeline.quant.precision.asked import FLOATS, asked
 from pipeline.quant.precision.grids import Grid, image_grid
 from pipeline.quant.precision.placement import ALIKE, activations, runs
 from pipeline.quant.precision.plan import NAMES, planned
+from pipeline.quant.precision.widening import WIDE, is_of_one_type
 from pipeline.quant.qdq.insert import DEFAULT, quantize_activation, quantize_constants
+from pipeline.quant.qdq.laid import type_of
 from pipeline.quant.qdq.merged import merge_pairs, refuse_wide
 from pipeline.quant.qdq.pairs import DQ, Q
 from pipeline.quant.qdq.seats import seat_before_own
@@ -79,13 +81,10 @@ def with_own_grids(graph: Graph, target: Target, quantization: Quantization = DE
     Raises StageError for int16 where the target has none."""
     graph, notes = graph.copy(), list[str]()
     merge_pairs(graph)
+    refuse_wide(graph, target)
     if target.rounding == TWICE:
         notes += _notes(SYMMETRIC, signed(graph))
-    refuse_wide(graph, target)
-    for value in graph.inputs:
-        if str(value.name) in images(graph) and not _is_quantized(value):
-            readers = {use.node for use in value.uses()}
-            quantize_activation(graph, value, image_grid(target.activations), readers)
+    _quantize_images(graph, target)
     units = asked(graph, quantization)
     moved = []
     for node in graph.nodes():
@@ -105,6 +104,14 @@ def with_own_grids(graph: Graph, target: Target, quantization: Quantization = DE
     return graph.with_shapes()
 
 
+def _quantize_images(graph: Graph, target: Target) -> None:
+    """An 8-bit image is a code already."""
+    for value in graph.inputs:
+        if str(value.name) in images(graph) and not _is_quantized(value):
+            readers = {use.node for use in value.uses()}
+            quantize_activation(graph, value, image_grid(target.activations), readers)
+
+
 def _fitted(graph: Graph, node: Node, target: Target) -> bool:
     """Complete the grids around a node of the chip. Whether a weight is on another one now."""
     lies_on = {value: grid for value in activations(node) if (grid := _grid(value))}
@@ -118,9 +125,22 @@ def _fitted(graph: Graph, node: Node, target: Target) -> bool:
         make_constants_real(graph, node)
         return False
     read = {i: lies_on[v] for i, v in enumerate(node.inputs) if v in lies_on}
-    moved = keep_codes(graph, node, read, target)
-    quantize_constants(graph, node, read, target)
+    made_on = [grid for use in made.uses() if (grid := grid_of(use.node)) is not None]
+    if not _has_types(node, [*read.values(), *made_on], target):
+        keep_float(node)
+        make_constants_real(graph, node)
+        return False
+    moved, wide = keep_codes(graph, node, read, target)
+    quantize_constants(graph, node, read, target, wide)
     return moved
+
+
+def _has_types(node: Node, grids: Sequence[Grid], target: Target) -> bool:
+    """Whether the unit runs the node on these types, all around it."""
+    types = {type_of(grid) for grid in grids}
+    if WIDE in types and not target.takes_int16(node.op_type):
+        return False
+    return len(types) == 1 or not is_of_one_type(node, target)
 
 
 def _notes(what: str, names: Sequence[str]) -> list[str]:
@@ -135,9 +155,14 @@ def _is_quantized(value: Value) -> bool:
 def _grid(value: Value) -> Grid | None:
     """The grid of a dequantized value, if it is one for all of it."""
     maker: Node | None = producer(value)
-    if maker is None or maker.op_type != DQ or len(maker.inputs) < 3:
+    return None if maker is None or maker.op_type != DQ else grid_of(maker)
+
+
+def grid_of(pair: Node) -> Grid | None:
+    """That of a Q or DQ, if it is one for all of a tensor; None for any other node."""
+    if pair.op_type not in (Q, DQ) or len(pair.inputs) < 3:
         return None
-    scale, zero_point = (array(given) for given in maker.inputs[1:])
+    scale, zero_point = (array(given) for given in pair.inputs[1:])
     if scale is None or zero_point is None or scale.size != 1:
         return None
     return Grid(scale.reshape(()), zero_point.reshape(()))

@@ -2,14 +2,16 @@
 
 uint8           code - 128, zero point - 128: the same values in int8
 uint16, int16   int16 with zero point 0, which is all that its kernels of 16 bits know: the scale
-                grows until both ends fit, to twice at most
+                grows until both ends fit, to twice at most, and a clamp keeps the nearer end where
+                it was; a quantizer leaves out the Relu in front of a grid that begins at 0
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from pipeline.graph import Graph, Node, Value, array
+from pipeline.engine.site import is_constant
+from pipeline.graph import Graph, Node, Value, array, producer
 from pipeline.quant.precision.grids import Grid
 from pipeline.quant.qdq.pairs import DQ, Q, pair
 
@@ -21,15 +23,39 @@ def signed(graph: Graph) -> list[str]:
     rescaled: dict[str, None] = {}
     for node in graph.nodes(Q, DQ):
         own = _grid(node)
-        if own is None or array(node.inputs[0]) is not None:
+        if own is None or is_constant(node.inputs[0]):
             continue
         made = symmetric(_shifted(own))
         if made.zero_point.dtype == own.zero_point.dtype and np.array_equal(made.scale, own.scale):
             continue
         if not np.array_equal(made.scale, own.scale) and node.op_type == Q:
-            rescaled[str(node.inputs[0].name if node.inputs[0] else node.name)] = None
+            rescaled[str(node.name)] = None
+            _clamp(graph, node, own, made)
         _set(graph, node, made, own)
     return list(rescaled)
+
+
+def _clamp(graph: Graph, quantizer: Node, own: Grid, made: Grid) -> None:
+    """A wider grid saturates at one end only; the other is a clamp in front of the quantizer, or
+    of what is fed, behind it."""
+    x, limits = quantizer.inputs[0], np.iinfo(own.zero_point.dtype)
+    zero_point = int(own.zero_point)
+    low, high = (float(own.scale) * (end - zero_point) for end in (limits.min, limits.max))
+    assert x is not None
+    if producer(x) is None:
+        x = pair(graph, x, made, f"{x.name}_wide", before=quantizer).real
+    graph.set_inputs(quantizer, {0: _clamped(graph, x, low, high, quantizer)})
+
+
+def _clamped(graph: Graph, x: Value, low: float, high: float, before: Node) -> Value:
+    name = f"{x.name}_clamped"
+    if low == 0:
+        return graph.insert("Relu", [x], name, before=before)
+    ends = [
+        graph.constant(f"{name}_{end}", np.array(real, np.float32)) if is_near else None
+        for end, real, is_near in (("low", low, -low < high), ("high", high, high < -low))
+    ]
+    return graph.insert("Clip", [x, *ends], name, before=before)
 
 
 def symmetric(grid: Grid) -> Grid:

@@ -1,14 +1,15 @@
 """Constants of a model that brings its grids: what stays in codes, and what becomes real again.
 
-    weight      kept, with the scale of each output channel. Where scales lie along another axis, or
-                the kernels take int8 with zero point 0 alone: real, on such a grid
-    bias        kept on the grid of the products, s_x * s_w; real from any other
-    operand     of an Add, a Mul …: kept, of one scale
-    all else    real, and so is every constant of a node that computes in float
+weight      kept, with the scale of each output channel. Where scales lie along another axis, or
+            the kernels take int8 with zero point 0 alone: real, on such a grid
+bias        kept on the grid of the products, s_x * s_w; real from any other
+operand     of an Add, a Mul …: kept, of one scale
+all else    real, and so is every constant of a node that computes in float
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -77,10 +78,16 @@ def _codes(value: Value | None) -> np.ndarray | None:
     return affine.quantize(real, *laid, limits.min, limits.max).astype(zero_point.dtype)
 
 
-def keep_codes(graph: Graph, node: Node, read: dict[int, Grid], target: Target) -> bool:
-    """For a node in integers, whose activations lie on the grids `read`. Whether some weight is on
-    another grid now."""
-    weights, moved = RULES[node.op_type].weights, False
+class Kept(NamedTuple):
+    """Whether some weight is on another grid now, and which inputs wait for one of int16."""
+
+    moved: bool
+    wide: set[int]
+
+
+def keep_codes(graph: Graph, node: Node, read: Mapping[int, Grid], target: Target) -> Kept:
+    """For a node in integers, whose activations lie on the grids `read`."""
+    weights, moved, wide = RULES[node.op_type].weights, False, set[int]()
     for index, value in enumerate(tuple(node.inputs)):
         found = stored(value)
         if found is None or value is None:
@@ -90,11 +97,21 @@ def keep_codes(graph: Graph, node: Node, read: dict[int, Grid], target: Target) 
         elif index in weights:
             if not _is_on_products(node, found, read):
                 _make_real(graph, node, index, found)
-        elif node.op_type not in CONSTANT_OPERANDS or found.scale.size > 1:
+        elif _may_be_operand(node, found, target):
+            if target.rounding == TWICE:
+                _shift(graph, node, index, found)
+        else:
             _make_real(graph, node, index, found)
-        elif target.rounding == TWICE:
-            _shift(graph, node, index, found)
-    return moved
+            wide |= {index} if found.codes.dtype.itemsize > 1 else set()
+    return Kept(moved, wide)
+
+
+def _may_be_operand(node: Node, found: Stored, target: Target) -> bool:
+    """Whether a constant that is no weight may stay on its grid."""
+    if node.op_type not in CONSTANT_OPERANDS or found.scale.size > 1:
+        return False
+    is_symmetric = found.codes.dtype == np.int16 and not found.zero_point.any()
+    return target.rounding != TWICE or found.codes.dtype.itemsize == 1 or is_symmetric
 
 
 def make_constants_real(graph: Graph, node: Node) -> None:
@@ -137,7 +154,7 @@ def _regrid(graph: Graph, node: Node, index: int, found: Stored) -> bool:
     return True
 
 
-def _is_on_products(node: Node, found: Stored, read: dict[int, Grid]) -> bool:
+def _is_on_products(node: Node, found: Stored, read: Mapping[int, Grid]) -> bool:
     """Whether a bias is added to the sums of products as it is."""
     weight = stored(node.inputs[1])
     if weight is None or 0 not in read or found.codes.dtype != np.int32 or found.zero_point.any():
