@@ -19,13 +19,15 @@ Kind = Literal["few", "blank", "duplicate", "range", "preprocessing"]
 
 
 class Fact(NamedTuple):
-    """One sample: `low` and `high` are its extremes, `size` its number of values."""
+    """One sample: `low` and `high` are its extremes, `size` its number of values, `dtype` what its
+    file has them in."""
 
     name: str
     digest: str
     low: float
     high: float
     size: int
+    dtype: str = ""
 
 
 class Finding(NamedTuple):
@@ -42,6 +44,7 @@ def fact(name: str, array: np.ndarray) -> Fact:
         float(values.min()),
         float(values.max()),
         values.size,
+        values.dtype.name,
     )
 
 

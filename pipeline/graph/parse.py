@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 import google.protobuf.message
 import onnx
@@ -15,6 +16,7 @@ from onnx_ir.passes.common import (
 )
 
 from pipeline.errors import GraphError
+from pipeline.graph.deprecated import replace_deprecated
 from pipeline.graph.graph import Graph
 from pipeline.graph.match import array
 from pipeline.graph.origin import originate
@@ -68,8 +70,28 @@ def _checked(proto: onnx.ModelProto, beside: Sequence[Beside]) -> Graph:
     refuse_endless_calls(proto)
     at_one_opset(proto)
     _import_domains(proto)
-    onnx.checker.check_model(proto)
+    replace_deprecated(proto)
+    with _all_shaped(proto.graph.output):
+        onnx.checker.check_model(proto)
     return _readable(normal(InlinePass()(ir.from_proto(proto)).model))
+
+
+@contextmanager
+def _all_shaped(outputs: Iterable[onnx.ValueInfoProto]) -> Iterator[None]:
+    """onnx's checker wants a type and a shape of every output. onnxruntime does not, and neither
+    does inference, which finds them: while it looks, they say something."""
+    typeless = [value for value in outputs if not value.type.WhichOneof("value")]
+    for value in typeless:
+        value.type.tensor_type.elem_type = onnx.TensorProto.FLOAT
+    bare = [value.type.tensor_type for value in outputs if value.type.HasField("tensor_type")]
+    bare = [tensor for tensor in bare if not tensor.HasField("shape")]
+    for tensor in bare:
+        tensor.shape.SetInParent()
+    yield
+    for tensor in bare:
+        tensor.ClearField("shape")
+    for value in typeless:
+        value.ClearField("type")
 
 
 def parse_text(text: str) -> Graph:

@@ -48,11 +48,28 @@ def _inferred(model: ir.Model) -> ir.Model:
 
 
 def _run(proto: onnx.ModelProto, follows: bool) -> onnx.ModelProto:
-    """onnx's inference, which `follows` the numbers in tensors of rank 1 too, one by one."""
+    """onnx's inference, which `follows` the numbers in tensors of rank 1 too, one by one.
+
+    Where the shapes that a file says contradict it, as onnxruntime it believes the operators."""
     try:
         return onnx.shape_inference.infer_shapes(proto, strict_mode=True, data_prop=follows)
     except (onnx.shape_inference.InferenceError, ValueError) as error:
-        raise GraphError(f"the shapes of the model do not fit: {error}") from error
+        try:
+            plain = _unsaid(proto)
+            return onnx.shape_inference.infer_shapes(plain, strict_mode=True, data_prop=follows)
+        except (onnx.shape_inference.InferenceError, ValueError):
+            raise GraphError(f"the shapes of the model do not fit: {error}") from error
+
+
+def _unsaid(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """A copy without the shapes that a file says of what its own operators make."""
+    bare = onnx.ModelProto()
+    bare.CopyFrom(proto)
+    foreign = {name for node in bare.graph.node if is_foreign(node) for name in node.output}
+    for value in (*bare.graph.value_info, *bare.graph.output):
+        if value.name not in foreign:
+            value.type.tensor_type.ClearField("shape")
+    return bare
 
 
 def _from_numbers(model: ir.Model) -> list[ir.Node]:

@@ -1,8 +1,9 @@
 """Operators of ONNX that move codes as they would move real numbers: DQ in front, Q behind.
 
-In the form QOperator a MaxPool, a Transpose or a Gather reads the codes themselves. Both ends lie on
-one grid, so the pair around the operator rounds nothing. What is compared keeps its order: places
-(ArgMax) need no Q. The grid is that of the Q in front, or of the DQ behind where the codes are
+In the form QOperator a MaxPool, a Transpose or a Gather reads the codes themselves. Both ends lie
+on one grid, so the pair around the operator rounds nothing. Places (ArgMax) need no Q: what is
+compared keeps its order.
+The grid is that of the Q in front, or of the DQ behind where the codes are
 constant or fed.
 """
 
