@@ -11,14 +11,28 @@ the model's own. It refuses to choose any.
 
 from pipeline.errors import GraphError
 from pipeline.frontends.codes.dynamic import DYNAMIC, FED, in_floats
-from pipeline.frontends.codes.moved import move_reals
+from pipeline.frontends.codes.moved import has_moved_codes, move_reals
 from pipeline.frontends.codes.qoperators import QOPERATORS, in_pairs
 from pipeline.frontends.codes.spelled import has_strange_pairs, spell
 from pipeline.graph import Graph, upgraded
 
 PER_AXIS = 13  # the opset since which Q/DQ takes a scale for each channel
 # Operators that compute in codes: the floats are gone.
-IN_CODES = (*(name for name in (*DYNAMIC, FED)), "MatMulNBits", "QLinear", *QOPERATORS)
+IN_CODES = (
+    *DYNAMIC,
+    FED,
+    "GatherBlockQuantized",
+    "MatMulB",  # MatMulBnb4, MatMulBlockQuantized…
+    "MatMulNBits",
+    "MulInteger",
+    "QAttention",
+    "QEmbed",
+    "QLinear",
+    "QMoE",
+    "QOrdered",
+    "ReduceSumInteger",
+    *QOPERATORS,
+)
 HINT = "bring the float model, or one that onnxruntime quantized with QuantFormat.QDQ"
 
 
@@ -29,7 +43,8 @@ def in_qdq(graph: Graph, name: str) -> Graph:
     Q/DQ of types or blocks that no target has.
     """
     used = {node.op_type for node in graph.nodes()} | _foreign(graph)
-    if not any(op.startswith(IN_CODES) for op in used) and not has_strange_pairs(graph):
+    in_codes = any(op.startswith(IN_CODES) for op in used)
+    if not (in_codes or has_strange_pairs(graph) or has_moved_codes(graph)):
         return graph
     if unknown := sorted(op for op in used if op.startswith(IN_CODES) and op not in _known()):
         raise GraphError(

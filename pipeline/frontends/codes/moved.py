@@ -47,9 +47,19 @@ def move_reals(graph: Graph) -> None:
         grid = grids.get(node.inputs[0]) if node.inputs and node.inputs[0] is not None else None
         if grid is not None and not node.domain and node.op_type in MOVES | PLACES:
             _rewrite(graph, node, grid, grids)
-        elif node.op_type != DQ and any(value in grids for value in node.inputs):
+        elif node.domain and any(value in grids for value in node.inputs):
             what = f"`{node.name}` ({node.op_type}) computes with codes"
             raise GraphError(what, hint="end the model before it, by `model.outputs`")
+
+
+def has_moved_codes(graph: Graph) -> bool:
+    """Whether some operator of ONNX moves codes themselves."""
+    made = {value for node in graph.nodes(Q) for value in node.outputs}
+    read = {node.inputs[0] for node in graph.nodes(DQ) if array(node.inputs[0]) is None}
+    return any(
+        not made.isdisjoint(node.inputs) or not read.isdisjoint(node.outputs)
+        for node in graph.nodes(*MOVES, *PLACES)
+    )
 
 
 def _known(graph: Graph) -> dict[Value | None, Codes]:

@@ -17,7 +17,7 @@ from pipeline.engine.rules import PLACES, RULES, has_kernel
 from pipeline.engine.site import is_constant
 from pipeline.engine.twice import TWICE
 from pipeline.errors import ProjectError, Route
-from pipeline.graph import Graph, Node, Value, array, keep_float, producer, tell
+from pipeline.graph import Graph, Node, Value, array, keep_float, only_consumer, producer, tell
 from pipeline.project.sections import Calibration, Quantization
 from pipeline.quant.precision.asked import FLOATS, asked
 from pipeline.quant.precision.grids import Grid, image_grid
@@ -121,7 +121,7 @@ def _fitted(graph: Graph, node: Node, target: Target) -> bool:
     made = result(node)
     if node.op_type in EXACT and not _is_quantized(made):
         quantize_activation(graph, made, lies_on[activations(node)[0]], {node})
-    if not _is_quantized(made) and node.op_type not in PLACES:
+    if not _goes_into_a_grid(made) and node.op_type not in PLACES:
         make_constants_real(graph, node)
         return False
     read = {i: lies_on[v] for i, v in enumerate(node.inputs) if v in lies_on}
@@ -146,6 +146,12 @@ def _has_types(node: Node, grids: Sequence[Grid], target: Target) -> bool:
 def _notes(what: str, names: Sequence[str]) -> list[str]:
     more = f" and {len(names) - NAMES} more" if len(names) > NAMES else ""
     return [f"{what}: {', '.join(names[:NAMES])}{more}"] if names else []
+
+
+def _goes_into_a_grid(made: Value) -> bool:
+    """Whether nothing but one Q reads it."""
+    reader = only_consumer(made)
+    return reader is not None and reader.op_type == Q
 
 
 def _is_quantized(value: Value) -> bool:

@@ -31,8 +31,18 @@ def signed(graph: Graph) -> list[str]:
         if not np.array_equal(made.scale, own.scale) and node.op_type == Q:
             rescaled[str(node.name)] = None
             _clamp(graph, node, own, made)
-        _set(graph, node, made, own)
+        if node.inputs[0] is not None and node.inputs[0].is_graph_input() and node.op_type == DQ:
+            _regrid_fed(graph, node, made)
+        else:
+            _set(graph, node, made, own)
     return list(rescaled)
+
+
+def _regrid_fed(graph: Graph, dequantizer: Node, made: Grid) -> None:
+    """Codes that the model is fed keep their type; behind them stand those of the other grid."""
+    real = dequantizer.outputs[0]
+    readers = [use.node for use in tuple(real.uses())]
+    graph.replace_readers(real, pair(graph, real, made, f"{real.name}_signed").real, readers)
 
 
 def _clamp(graph: Graph, quantizer: Node, own: Grid, made: Grid) -> None:
