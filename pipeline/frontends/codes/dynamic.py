@@ -84,6 +84,13 @@ def _constant(graph: Graph, node: Node, index: int, values: np.ndarray) -> Value
     return graph.constant(f"{str(value.name).removesuffix('_quantized')}_real", values)
 
 
+def _fed(maker: Node) -> Value:
+    """What a DynamicQuantizeLinear reads."""
+    x = maker.inputs[0]
+    assert x is not None
+    return x
+
+
 def _reals(graph: Graph, node: Node) -> Value:
     """What the node reads on its left: x itself, or codes less their zero point."""
     codes, zero_point = node.inputs[0], _input(node, 2)
@@ -92,7 +99,7 @@ def _reals(graph: Graph, node: Node) -> Value:
         if maker is None or (zero_point is not None and zero_point is not maker.outputs[2]):
             what = f"`{node.name}` ({node.op_type}) reads codes with the zero point of others"
             raise GraphError(what, hint=HINT)
-        return maker.inputs[0] or codes
+        return _fed(maker)
     name, single = str(codes.name), type_number("float32")
     real = graph.insert("Cast", [codes], f"{name}_steps", before=node, to=single)
     if zero_point is None:
@@ -124,7 +131,7 @@ def _matmul_to_float(graph: Graph, node: Node) -> None:
         what = f"`{node.name}` ({node.op_type}) reads codes that no {FED} makes"
         raise GraphError(what, hint=HINT)
     weight = _weight(graph, node, (1, 3, 5), len(_shape(node, 1)) - 1)
-    graph.set_inputs(node, {0: maker.inputs[0] or node.inputs[0]})
+    graph.set_inputs(node, {0: _fed(maker)})
     _with_bias(graph, node, _constant(graph, node, 1, weight), _input(node, 6))
 
 
