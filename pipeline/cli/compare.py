@@ -16,12 +16,12 @@ exit codes: 0 all agree, 6 a tensor diverges
 from __future__ import annotations
 
 import argparse
-import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pipeline import digest
 from pipeline.cli.screen import SCREEN
 from pipeline.cli.show import printable
 from pipeline.errors import GateError, ProjectError
@@ -79,7 +79,10 @@ def run(given: argparse.Namespace) -> int:
     operators = declared(comparison.params["custom_operators"], build.sources(comparison))
     in_order = target.backend in IN_ORDER
     found = compared(names.program, dump, feeding, operators, in_order)
-    print(digest.text(_document(found, dump), indent=1)) if given.json else _show(given, found, dump)
+    if given.json:
+        print(digest.text(_document(found, dump), indent=1))
+    else:
+        _show(given, found, dump)
     if found.first is not None:
         what = f"the dump diverges from ours at `{found.first.node}`"
         raise GateError(what, str(given.dump))

@@ -104,6 +104,16 @@ def _like(op: str) -> Drawing:
     return draw
 
 
+def _identity(draft: Draft, step: Instruction, node: Node) -> None:
+    """A constant that is an output of the model is copied: an output has a tensor of its own."""
+    if step.inputs:
+        _like("reshape")(draft, step, node)
+        return
+    name, held = step.outputs[0], node.inputs[0]
+    order = plain(len(draft.grid(name).shape))
+    draft.reshape(draft.read(str(held.name if held else ""), order), draft.make(name, order))
+
+
 def _binary(kind: str) -> Drawing:
     def draw(draft: Draft, step: Instruction, node: Node) -> None:
         names = [str(value.name) for value in node.inputs if value is not None]
@@ -212,7 +222,7 @@ def _not_written_out(draft: Draft, step: Instruction, node: Node) -> None:
 FLOATS: Mapping[str, Drawing] = {
     **{type: _binary(kind) for type, kind in BINARY.items()},
     **{type: _unary(kind) for type, kind in UNARY.items()},
-    **dict.fromkeys(("Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"), _like("reshape")),
+    **dict.fromkeys(("Flatten", "Reshape", "Squeeze", "Unsqueeze"), _like("reshape")),
     **dict.fromkeys(LOWERED, _lowered),
     **dict.fromkeys(KINDS, _not_written_out),
     "ArgMax": float_moves.arg_max,
@@ -223,6 +233,7 @@ FLOATS: Mapping[str, Drawing] = {
     "Gather": float_moves.gather,
     "Gelu": _gelu,
     "HardSigmoid": spelled.hard_sigmoid,
+    "Identity": _identity,
     "LeakyRelu": _leaky_relu,
     "MatMul": _matmul,
     "Max": _selected("maximum"),

@@ -21,7 +21,7 @@ import numpy as np
 
 from pipeline.data.facts import Fact, fact
 from pipeline.data.fed import fed_form
-from pipeline.data.files import fed, noise, prepared
+from pipeline.data.files import fed, is_cast, noise, prepared
 from pipeline.data.formats import Taken, decoded, is_image, is_plain
 from pipeline.data.lint import findings
 from pipeline.data.normalized import raw
@@ -118,6 +118,13 @@ class Given:
             if finding.kind not in allowed:
                 hint = f"`allow: [{finding.kind}]` under `{self.key}:` if it is meant to be so"
                 raise ProjectError(finding.what, Route(f"data.{self.key}"), hint)
+
+    def tell_casts(self, facts: list[Fact]) -> None:
+        """Samples whose file has another type than the input takes."""
+        taken, stored = self.input.taken, sorted({one.dtype for one in facts})
+        plain = any(is_plain(file.name) for file in self.files) and not self.how.transforms
+        if names := [t for t in stored if is_cast(t, taken)] if plain else []:
+            tell(f"samples of {', '.join(names)} are fed to `{self.input.name}` as {taken.dtype}")
 
     def _decoded(self, file: SourceFile) -> np.ndarray:
         if os.path.getsize(file.path) > MOST_BYTES:

@@ -38,7 +38,11 @@ def _parameters(node: Node) -> tuple[np.ndarray, np.ndarray]:
     """Scale and zero point of a Q or DQ node. Raises GraphError when they are computed."""
     scale = array(node.inputs[1])
     if scale is None:
-        raise GraphError(f"the scale of `{node.name}` is computed; only constants can be compiled")
+        what = f"the scale of `{node.name}` is computed; only constants can be compiled"
+        raise GraphError(what, hint="quantize the model statically")
+    if not (np.isfinite(scale).all() and (scale > 0).all()):
+        what = f"the scale of `{node.name}` is {scale.min():g}, which is no step of a grid"
+        raise GraphError(what, hint="quantize the model again")
     zero_point = array(node.inputs[2]) if len(node.inputs) > 2 else None
     return scale, np.zeros_like(scale, np.uint8) if zero_point is None else zero_point
 
@@ -47,7 +51,8 @@ def grid_of(node: Node, value: Value) -> Tensor:
     """The per-tensor grid a Q or DQ node puts `value` on."""
     scale, zero_point = _parameters(node)
     if scale.size != 1:
-        raise GraphError(f"`{node.name}` is per channel; an activation has one scale")
+        what = f"`{node.name}` is per channel; an activation has one scale"
+        raise GraphError(what, hint="quantize the model again, with one scale for each activation")
     dtype = str(value.dtype.numpy()) if value.dtype else str(zero_point.dtype)
     return Tensor(shape(value), dtype, float(scale.reshape(-1)[0]), int(zero_point.reshape(-1)[0]))
 

@@ -64,7 +64,7 @@ class _Lowering:
         self.instructions: list[Instruction] = []
         self.done: set[Node] = set()  # computed along with an earlier node
         for value in graph.inputs:
-            self._float(value)
+            self._feed(value)
 
     def visit(self, node: Node) -> None:
         if node in self.done:
@@ -247,6 +247,14 @@ class _Lowering:
         self.instructions.append(
             Instruction("onnx", str(node.name), read, made, {"model": model}, origin=origin(node))
         )
+
+    def _feed(self, value: Value) -> None:
+        """An input of the model: real numbers, or codes on the grid of who dequantizes them."""
+        reader = next((u.node for u in value.uses() if u.node.op_type == DQ and not u.idx), None)
+        if reader is None:
+            self._float(value)
+        else:
+            self.tensors[str(value.name)] = grid_of(reader, value)
 
     def _float(self, value: Value) -> Tensor:
         tensor = Tensor(shape(value), str(value.dtype.numpy()) if value.dtype else "float32")

@@ -34,6 +34,7 @@ from pipeline.graph.match import (
     open_dimensions,
     producer,
     shape,
+    type_name,
     type_number,
 )
 from pipeline.graph.notes import noted
@@ -45,7 +46,7 @@ from pipeline.graph.parse import parse, parse_text
 from pipeline.graph.part import complete, declare, derived, inside, part, reads
 from pipeline.graph.renumber import renumber
 from pipeline.graph.single import in_single
-from pipeline.graph.upgrade import upgraded
+from pipeline.graph.upgrade import flatten_around, upgraded
 from pipeline.graph.written import Piece, Written, needed
 
 __all__ = [
@@ -67,6 +68,7 @@ __all__ = [
     "derived",
     "dtype",
     "files_beside",
+    "flatten_around",
     "guard",
     "hand_out_sums",
     "handing_out",
@@ -98,6 +100,7 @@ __all__ = [
     "shape",
     "tell",
     "told",
+    "type_name",
     "type_number",
     "upgraded",
 ]

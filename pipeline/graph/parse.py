@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import google.protobuf.message
@@ -16,6 +16,7 @@ from onnx_ir.passes.common import (
 )
 
 from pipeline.errors import GraphError
+from pipeline.graph.deprecated import replace_deprecated
 from pipeline.graph.graph import Graph
 from pipeline.graph.match import array
 from pipeline.graph.origin import originate
@@ -29,8 +30,6 @@ from pipeline.graph.proto import (
 )
 
 ONNX_DOMAINS = ("", "ai.onnx")  # two spellings of one
-OUTDATED = frozenset({("GroupNormalization", "")})
-UNCHECKED = "npumake.unchecked"  # a domain of which the checker knows no operator
 
 
 def parse(data: bytes, name: str, beside: Sequence[Beside] = ()) -> Graph:
@@ -44,7 +43,7 @@ def parse(data: bytes, name: str, beside: Sequence[Beside] = ()) -> Graph:
         raise GraphError(
             "not an ONNX model: the file is damaged or of another format", name
         ) from error
-    if not proto.graph.node:
+    if not proto.graph.node and not proto.graph.output:
         raise GraphError("not an ONNX model: it holds no graph", name)
     try:
         _refuse_unsupported(proto)
@@ -71,9 +70,28 @@ def _checked(proto: onnx.ModelProto, beside: Sequence[Beside]) -> Graph:
     refuse_endless_calls(proto)
     at_one_opset(proto)
     _import_domains(proto)
-    with _as_checked(proto):
+    replace_deprecated(proto)
+    with _all_shaped(proto.graph.output):
         onnx.checker.check_model(proto)
     return _readable(normal(InlinePass()(ir.from_proto(proto)).model))
+
+
+@contextmanager
+def _all_shaped(outputs: Iterable[onnx.ValueInfoProto]) -> Iterator[None]:
+    """onnx's checker wants a type and a shape of every output. onnxruntime does not, and neither
+    does inference, which finds them: while it looks, they say something."""
+    typeless = [value for value in outputs if not value.type.WhichOneof("value")]
+    for value in typeless:
+        value.type.tensor_type.elem_type = onnx.TensorProto.FLOAT
+    bare = [value.type.tensor_type for value in outputs if value.type.HasField("tensor_type")]
+    bare = [tensor for tensor in bare if not tensor.HasField("shape")]
+    for tensor in bare:
+        tensor.shape.SetInParent()
+    yield
+    for tensor in bare:
+        tensor.ClearField("shape")
+    for value in typeless:
+        value.ClearField("type")
 
 
 def parse_text(text: str) -> Graph:
@@ -92,28 +110,6 @@ def first_line(error: BaseException) -> str:
         error = error.__cause__
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[0] if lines else type(error).__name__
-
-
-@contextmanager
-def _as_checked(proto: onnx.ModelProto) -> Iterator[None]:
-    """The model without what onnx's checker refuses and onnxruntime runs: outputs whose shape is
-    left to inference, and the GroupNormalization of opset 18, which it calls deprecated."""
-    ports = [made for made in proto.graph.output if made.type.HasField("tensor_type")]
-    bare = [made.type.tensor_type for made in ports if not made.type.tensor_type.HasField("shape")]
-    norms = [node for node in nodes(proto) if (node.op_type, node.domain) in OUTDATED]
-    for type in bare:
-        type.shape.SetInParent()
-    for node in norms:
-        node.domain = UNCHECKED
-    proto.opset_import.append(onnx.helper.make_opsetid(UNCHECKED, 1))
-    try:
-        yield
-    finally:
-        proto.opset_import.pop()
-        for node in norms:
-            node.domain = ""
-        for type in bare:
-            type.ClearField("shape")
 
 
 def _refuse_unsupported(proto: onnx.ModelProto) -> None:
@@ -148,6 +144,21 @@ def _readable(graph: Graph) -> Graph:
     return graph
 
 
+def _give_constants(graph: ir.Graph) -> None:
+    """An output that is a constant itself is what an Identity makes of it: a node makes every
+    output that is not fed."""
+    for index, value in enumerate(tuple(graph.outputs)):
+        name = str(value.name)
+        if name not in graph.initializers:
+            continue
+        given = ir.Value(name=name, type=value.type, shape=value.shape)
+        graph.append(ir.node("Identity", [value], outputs=[given], name=name))
+        graph.outputs[index] = given
+        del graph.initializers[name]
+        value.name = f"{name}_constant"
+        graph.register_initializer(value)
+
+
 def normal(model: ir.Model) -> Graph:
     """Constants are initializers, nodes are sorted, names are unique and nothing is nameless;
     every node comes from itself."""
@@ -160,6 +171,7 @@ def normal(model: ir.Model) -> Graph:
     # that could be overridden. Here it is a constant.
     fed = [value for value in model.graph.inputs if value.name not in model.graph.initializers]
     model.graph.inputs[:] = fed
+    _give_constants(model.graph)
     for node in model.graph:
         made = [value.name for value in node.outputs if value.name]
         node.name = node.name or next(iter(made), None)  # called after what it makes

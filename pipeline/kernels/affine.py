@@ -17,9 +17,10 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 def per_axis(values: npt.NDArray[Scalar], rank: int, axis: int) -> npt.NDArray[Scalar]:
-    """`values` of shape (C,) as (1, ..., C, ..., 1) with C at `axis`; a scalar stays as it is."""
-    if values.ndim == 0:
-        return values
+    """`values` of shape (C,) as (1, ..., C, ..., 1) with C at `axis`; one number, of shape () or
+    (1,), is for all and becomes a scalar."""
+    if values.size == 1:
+        return values.reshape(())
     shape = [1] * rank
     shape[axis] = -1
     return values.reshape(shape)

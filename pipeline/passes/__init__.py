@@ -13,6 +13,7 @@ from pipeline.passes.drop_identity import drop_identity
 from pipeline.passes.drop_unused import drop_unused
 from pipeline.passes.explicit_pads import explicit_pads
 from pipeline.passes.fold_constants import fold_constants
+from pipeline.passes.fold_outputs import fold_outputs
 from pipeline.passes.fuse_affine import fuse_affine
 from pipeline.passes.fuse_ahead import fuse_ahead
 from pipeline.passes.fuse_layer_norm import fuse_layer_norm
@@ -36,6 +37,7 @@ from pipeline.passes.unroll_recurrent import unroll_recurrent
 PASSES: tuple[Callable[[Graph], int], ...] = (
     drop_identity,
     fold_constants,
+    fold_outputs,
     take_branch,
     cancel_transposes,
     explicit_pads,

@@ -39,6 +39,7 @@ def samples(
     kept = [Spool(side_by_side(each.made, each.items())) for each in sets]
     for each, spool in zip(sets, kept, strict=True):
         each.refuse_findings(spool.facts)
+        each.tell_casts(spool.facts)
     _refuse_unequal(sets, kept)
     found = _together(kept)
     for each in sets:

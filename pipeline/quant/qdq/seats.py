@@ -52,6 +52,24 @@ def _in_integers(node: Node) -> bool:
     return has_kernel(node) and not is_kept_float(node)
 
 
+def seat_before_own(graph: Graph) -> None:
+    """For grids that are to stay what they are: a kernel gives its own, and from there its result
+    is taken to the grid of the model, in place."""
+    for node in graph.nodes():
+        quantizer = only_consumer(result(node)) if node.outputs else None
+        if quantizer is None or quantizer.op_type != Q or node.domain:
+            continue
+        own = _grid(quantizer)
+        seat = SEATS.get((node.op_type, str(own.zero_point.dtype)))
+        lies = grid(*seat, own.zero_point.dtype) if seat else None
+        if node.op_type in ONE_GRID:
+            lies = _read(node.inputs[0])
+        if lies is None or _same(lies, own) or lies.zero_point.dtype != own.zero_point.dtype:
+            continue
+        real = pair(graph, result(node), lies, f"{result(node).name}_seat").real
+        graph.set_inputs(quantizer, {0: real})
+
+
 def _round_slopes(graph: Graph, node: Node) -> None:
     slope, values = node.inputs[1], array(node.inputs[1])
     if slope is not None and values is not None:
