@@ -25,10 +25,11 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from faults import SHARED, feeds, float_graph
@@ -127,7 +128,7 @@ def by_iree(program: Program, graph: Graph, fed: Mapping[str, np.ndarray]) -> Ar
         }
 
 
-def _laid(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+def _laid(x: np.ndarray, shape: Sequence[int | str | None]) -> np.ndarray:
     return x if x.shape == tuple(shape) else np.ascontiguousarray(x.transpose(0, 2, 3, 1))
 
 
@@ -336,7 +337,8 @@ def judged(at: Board, dump: Mapping[str, np.ndarray], rng: np.random.Generator) 
 def written(folder: Path, dump: Mapping[str, np.ndarray], way: int) -> None:
     """As one archive, as files whose names have underscores, or with numbers for names."""
     if way == 0:
-        np.savez(folder / "dump.npz", **{name.replace("/", "|"): x for name, x in dump.items()})
+        arrays: dict[str, Any] = {name.replace("/", "|"): x for name, x in dump.items()}
+        np.savez(folder / "dump.npz", **arrays)
         return
     rows = ["name,file,shape,dtype"]
     for index, (name, x) in enumerate(dump.items()):

@@ -24,7 +24,7 @@ COORDINATES = {ALIGNED: "align_corners", HALF_PIXEL: "half_pixel", NEITHER: "asy
 def nearest(sheet: Sheet, drawn: Operator) -> None:
     (index, _), (made,) = drawn.inputs, drawn.outputs
     before, after = sheet.tensors[index].shape, sheet.tensors[made].shape
-    places = {axis: READ[_flags(drawn, 0)](before[axis], after[axis]) for axis in SPREAD}
+    places = {axis: _places(_flags(drawn, 0), before[axis], after[axis]) for axis in SPREAD}
     times = {axis: _times(places[axis], before[axis]) for axis in SPREAD}
     if any(factor > 1 for factor in times.values()):
         index = _tiled(sheet, index, times)
@@ -32,6 +32,13 @@ def nearest(sheet: Sheet, drawn: Operator) -> None:
         if not times[axis]:
             index = _at(sheet, index, axis, places[axis])
     sheet.draw("RESHAPE", [index, sheet.numbers(after)], made)
+
+
+def _places(flags: tuple[bool, bool], before: int, after: int) -> list[int]:
+    """Which input each output is; our writer draws only what READ knows."""
+    places = READ[flags](before, after)
+    assert places is not None
+    return places
 
 
 def _flags(drawn: Operator, first: int) -> tuple[bool, bool]:

@@ -203,8 +203,7 @@ class Graph:
     def become(
         self, node: Node, op_type: str, inputs: Sequence[Value | None], **attributes: Any
     ) -> None:
-        """The node computes what it makes by another operator of ONNX; its name and first output
-        stay."""
+        """The node computes by another operator of ONNX; its name and first output stay."""
         node.domain, node.op_type = "", op_type
         node.attributes.clear()
         self.set_attributes(node, **attributes)

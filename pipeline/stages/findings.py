@@ -55,11 +55,8 @@ def findings(
     if recipe.factors:  # other tensors than those that were measured
         statistics = observe(real, samples, operators)
     kind = next(iter(inputs.values())).type if len(inputs) == 1 else None
-    if calibration_fit is not None:
-        notes = (*comparison.notes, *calibration_fit.notes)
-        comparison = replace(comparison, notes=notes)
     measured = Measured(
-        comparison,
+        _with_fit(comparison, calibration_fit),
         recipe,
         local_losses(real, calibrated, quantized, samples, target, operators),
         distributions(statistics, recipe),
@@ -72,3 +69,8 @@ def findings(
         compiled_check,
     )
     return told(real, measured)
+
+
+def _with_fit(comparison: Comparison, fit: CalibrationFit | None) -> Comparison:
+    """The comparison, with what speaks against its calibration set."""
+    return replace(comparison, notes=(*comparison.notes, *(fit.notes if fit else ())))

@@ -15,7 +15,7 @@ from pipeline.graph import Graph, Node, Value, array, producer
 from pipeline.quant.precision.grids import Grid
 from pipeline.quant.qdq.pairs import DQ, Q, pair
 
-SHIFTED = {"uint8": np.dtype(np.int8), "uint16": np.dtype(np.int16)}
+SHIFTED = {"uint8": "int8", "uint16": "int16"}
 
 
 def signed(graph: Graph) -> list[str]:
