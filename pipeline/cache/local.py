@@ -26,6 +26,10 @@ class LocalStore:
     def has(self, digest: str) -> bool:
         return self._blob(digest).is_file()
 
+    def was_damaged(self, name: str) -> bool:
+        aside = self.root / "quarantine"
+        return (aside / checked(name)).exists() or (aside / f"{name}.json").exists()
+
     def fetch(self, digest: str, path: Path) -> bool:
         blob = self._blob(digest)
         try:

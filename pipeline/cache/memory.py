@@ -21,6 +21,9 @@ class MemoryStore:
     def has(self, digest: str) -> bool:
         return checked(digest) in self.blobs
 
+    def was_damaged(self, name: str) -> bool:
+        return checked(name) in self.quarantine or f"{name}.json" in self.quarantine
+
     def fetch(self, digest: str, path: Path) -> bool:
         data = self.blobs.get(checked(digest))
         if data is None:

@@ -1,4 +1,4 @@
-"""What a store is: five verbs over blobs and records.
+"""What a store is: six verbs over blobs and records.
 
 A blob is bytes; its name is their SHA-256. A record is what a key document made; its name is
 the SHA-256 of the canonical document. So both can be verified by whoever holds the name.
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from pipeline.digest import Json, canonical, of_document
+from pipeline.digest import Json, canonical, of_document, plain
 from pipeline.errors import CacheError
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -36,6 +36,10 @@ class Store(Protocol):
 
     def has(self, digest: str) -> bool:
         """Whether a blob of that name is here; its bytes are not verified."""
+        ...
+
+    def was_damaged(self, name: str) -> bool:
+        """Whether a blob or the record of a key was set aside under this name."""
         ...
 
     def fetch(self, digest: str, path: Path) -> bool:
@@ -67,7 +71,7 @@ def bytes_of(key: str, record: Record) -> bytes:
     if of_document(record.document) != checked(key):
         raise ValueError(f"{key} does not name this document")
     checked(record.digest)
-    return canonical(record)
+    return canonical({**plain(record), "seal": _seal(key, record.digest, record.size)})
 
 
 def record_in(key: str, data: bytes) -> Record | None:
@@ -75,11 +79,19 @@ def record_in(key: str, data: bytes) -> Record | None:
     try:
         entry = json.loads(data)
         document, digest, size = entry["document"], entry["digest"], entry["size"]
+        seal = entry["seal"]
         name = of_document(document)
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
     if name != key or type(size) is not int or size < 0:
         return None
+    if seal != _seal(key, digest, size):
+        return None
     if not isinstance(digest, str) or not _SHA256.fullmatch(digest):
         return None
     return Record(document, digest, size)
+
+
+def _seal(key: str, digest: Json, size: int) -> str:
+    """It binds the blob to the key: a record that names another blob is no record."""
+    return of_document({"key": key, "digest": digest, "size": size})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -11,7 +10,9 @@ from typing import TypeAlias
 
 from pipeline import digest
 from pipeline.cache.publish import replacing
+from pipeline.cache.sealed import sealed, unsealed
 from pipeline.cli.show import print_note
+from pipeline.digest import Json
 from pipeline.errors import PipelineError, ProjectError, did_you_mean
 from pipeline.make.build import STAMPS, Build
 from pipeline.make.memory import Memory, cache_directory
@@ -109,12 +110,13 @@ def plan_of(directory: Path, memory: Memory) -> Plan:
     beside: list[str] = []  # files that were read from elsewhere
     variables: list[str] = []
     try:
-        remembered = json.loads(file.read_bytes())
-        beside, variables = remembered["files"], remembered["variables"]
-        if remembered["from"] == _made_from(directory, memory, beside, variables):
-            return plan_from(remembered["plan"])
+        remembered = unsealed(_identity(directory), file.read_bytes())
+        if remembered is not None:
+            beside, variables = remembered["files"], remembered["variables"]
+            if remembered["from"] == _made_from(directory, memory, beside, variables):
+                return plan_from(remembered["plan"])
     except (OSError, ValueError, KeyError, TypeError):
-        beside, variables = [], []  # absent, damaged or of another version: planning is right
+        beside, variables = [], []  # absent or of another version: planning is right
     # Loads the YAML parser and its schema; a build with nothing to do never gets here.
     from pipeline.make.declarations import stages
     from pipeline.make.plan import planned
@@ -135,9 +137,15 @@ def plan_of(directory: Path, memory: Memory) -> Plan:
     for note in project.notes:
         print_note(note.what, note.where)
     with replacing(file) as temporary:
-        document = {"from": made_from, "files": beside, "variables": variables}
-        temporary.write_bytes(digest.canonical({**document, "plan": digest.plain(plan)}))
+        document: Json = {"from": made_from, "files": beside, "variables": variables}
+        document["plan"] = digest.plain(plan)
+        temporary.write_bytes(sealed(_identity(directory), document))
     return plan
+
+
+def _identity(directory: Path) -> str:
+    """A plan names its project by its folder: that of a copy or a renamed one is made anew."""
+    return f"plan of {directory.name}"
 
 
 def _refuse_links(directory: Path) -> None:

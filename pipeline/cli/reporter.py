@@ -70,6 +70,8 @@ class Reporter:
         node, build = self._about[task.name]["node"], self._about[task.name]["build"]
         if node.stage == "recipe":
             self._print_recipe(build, node)
+        if node.stage == "calibration_fit":
+            self._print_fit(build, node)
         if node.stage == "comparison":
             self._compared.append((build, node))
         if node.stage == "evaluation":
@@ -141,6 +143,13 @@ class Reporter:
 
         for line in Recipe.load(build.artifact(node)).lines:
             SCREEN.line(f"          {line}")
+
+    def _print_fit(self, build: Build, node: Node) -> None:
+        """What speaks against the calibration set, beside the evaluation set."""
+        from pipeline.evaluate.calibration_fit import CalibrationFit
+
+        for note in CalibrationFit.load(build.artifact(node)).notes:
+            SCREEN.line(f"note: {printable(note)}", "yellow")
 
     def _print_tables(self) -> None:
         """One table per target; of many, one line each in one table."""

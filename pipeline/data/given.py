@@ -19,10 +19,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pipeline.data.facts import Fact, fact
 from pipeline.data.fed import fed_form
 from pipeline.data.files import fed, noise, prepared
 from pipeline.data.formats import Taken, decoded, is_image, is_plain
-from pipeline.data.lint import Fact, fact, findings
+from pipeline.data.lint import findings
 from pipeline.data.normalized import raw
 from pipeline.data.samples import Feed
 from pipeline.data.snapshot import Snapshot
@@ -39,6 +40,8 @@ from pipeline.project.sections import Files, Input, Order
 MOST_BYTES = 1 << 30  # of one file
 # Of the width of a range: what float32 loses when normalised values are taken back.
 LOST = 1e-4
+# Transforms that leave a border of their own.
+PADDING = frozenset({"pad", "pad_resize", "padded_center_crop", "warp_affine"})
 
 
 @dataclass(frozen=True)
@@ -94,7 +97,8 @@ class Given:
     def made(self, item: Item) -> Made:
         """Raises ProjectError naming the file, where it is not what the input takes."""
         target, x = self.input, self.values(item)
-        return Made(fact(item.name, x), fed_form(fed(x, target.taken), target.form, target.name))
+        known = fact(item.name, x, target.said.layout)
+        return Made(known, fed_form(fed(x, target.taken), target.form, target.name))
 
     def values(self, item: Item) -> np.ndarray:
         """What the model was trained on, before mean and scale. Raises ProjectError as `made`."""
@@ -108,8 +112,10 @@ class Given:
         images = (0.0, 255.0) if self.input.taken.offset else (-np.inf, np.inf)
         low, high = self.how.range or images
         slack = LOST * (high - low) if self.how.normalized else 0.0
+        pads = any(PADDING & step.keys() for step in self.how.transforms)
+        allowed = {*self.how.allow, *(("padding",) if pads else ())}
         for finding in findings(facts, (low, high), slack):
-            if finding.kind not in self.how.allow:
+            if finding.kind not in allowed:
                 hint = f"`allow: [{finding.kind}]` under `{self.key}:` if it is meant to be so"
                 raise ProjectError(finding.what, Route(f"data.{self.key}"), hint)
 

@@ -13,8 +13,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from pipeline.data.facts import Fact
 from pipeline.data.given import Made
-from pipeline.data.lint import Fact
 from pipeline.data.samples import Feed
 from pipeline.errors import CacheError
 

@@ -7,6 +7,7 @@ the digest the stamp tells. Nothing else is asked: no clock, no database.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -15,6 +16,7 @@ from typing import Literal, NamedTuple
 
 from pipeline import digest
 from pipeline.cache.publish import replacing
+from pipeline.cache.sealed import sealed, unsealed
 from pipeline.cache.signature import Signature, signature_of
 from pipeline.cache.store import Record
 from pipeline.digest import Json
@@ -72,12 +74,13 @@ class Build:
         signature = signature_of(path)
         known = self._stamps.get(node.name)
         if known is None or known[0] != signature:
-            known = self._stamps[node.name] = (signature, _read_stamp(path))
+            known = self._stamps[node.name] = (signature, _read_stamp(path, _identity(node)))
         return known[1]
 
     def write_stamp(self, node: Node, document: Key, made: str) -> None:
         with replacing(Path(self._stamp_file(node))) as temporary:
-            temporary.write_bytes(digest.canonical({"document": document, "digest": made}))
+            stamp = {"document": document, "digest": made}
+            temporary.write_bytes(sealed(_identity(node), stamp))
 
     def sources(self, node: Node) -> Mapping[str, tuple[SourceFile, ...]]:
         """The files a node reads, as they are now. Raises ProjectError for a key without any."""
@@ -172,16 +175,21 @@ class Build:
         stamp = self.stamp(node)
         if stamp and stamp.document == document and self._intact(node, stamp):
             return State("current", (), stamp.digest)
+        key = digest.of_document(document)
         reasons = self._reasons(node, stamp, document)
         follows = stamp is not None and {**stamp.document, "inputs": inputs} == document
-        record = self.memory.store.recall(digest.of_document(document))
-        if record and self.memory.store.has(record.digest):
+        store = self.memory.store
+        record = store.recall(key)
+        if record and store.has(record.digest):
             return State("cached", reasons, record.digest, follows)
+        if store.was_damaged(key) or (record and store.was_damaged(record.digest)):
+            reasons = (*reasons, "what the cache had of it was damaged, and is set aside")
         return State("would run", reasons, None, follows)
 
     def _reasons(self, node: Node, stamp: Stamp | None, document: Key) -> tuple[str, ...]:
         if stamp is None:
-            return ("never built here",)
+            is_there = os.path.exists(self._stamp_file(node))
+            return ("its stamp does not carry its seal" if is_there else "never built here",)
         changed = differences(stamp.document, document, node.places, self.memory.closure)
         if changed:
             return changed
@@ -219,13 +227,18 @@ def _written(route: str, places: Mapping[str, str]) -> str:
     return max(every, key=len) if every and "." not in way else way
 
 
-def _read_stamp(path: str) -> Stamp | None:
+def _identity(node: Node) -> str:
+    return f"stamp of {node.short} @{node.variant}"
+
+
+def _read_stamp(path: str, identity: str) -> Stamp | None:
+    """None where there is none, or its seal is wrong."""
     try:
         with open(path, "rb") as file:
-            found = json.loads(file.read())
-        return Stamp(found["document"], found["digest"])
-    except (OSError, ValueError, KeyError, TypeError):
+            found = unsealed(identity, file.read())
+    except OSError:
         return None
+    return None if found is None else Stamp(found["document"], found["digest"])
 
 
 def shown(path: Path) -> str:

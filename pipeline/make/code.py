@@ -9,7 +9,6 @@ called `assets` counts with every file beside and below it that is no module, by
 from __future__ import annotations
 
 import ast
-import json
 import os
 import platform
 import sys
@@ -22,6 +21,7 @@ from pathlib import Path, PurePath
 import pipeline
 from pipeline import digest
 from pipeline.cache.publish import replacing
+from pipeline.cache.sealed import sealed, unsealed
 from pipeline.cache.signature import FileDigests
 from pipeline.compilers.adapters.adapter import ADAPTERS, versions
 from pipeline.compilers.versions import tool_version
@@ -44,7 +44,7 @@ CONVERTERS = {".pb": ("tensorflow", "tensorflow-cpu", "tf2onnx")}
 COMPILERS = {
     "torq": ("tosa-converter-for-tflite",),
     "vela": ("ethos-u-vela",),
-    "iree": ("iree-base-compiler", "tosa-converter-for-tflite"),
+    "iree": ("iree-base-compiler", "iree-base-runtime", "tosa-converter-for-tflite"),
 }
 
 
@@ -103,7 +103,7 @@ class SourceCode:
     def save(self) -> None:
         if self._fresh:
             with replacing(self._memo) as temporary:
-                temporary.write_text(json.dumps({"reader": self._reader, "known": self._known}))
+                temporary.write_bytes(sealed(_memo_of(self._reader), self._known))
             self._fresh = False
 
     def _closure(self, module: str) -> Code:
@@ -266,7 +266,10 @@ def _version(distribution: str) -> str:
 def _read_memo(memo: Path, reader: str) -> dict[str, list[str]]:
     """A memo that is absent, damaged or another's is empty: the sources are simply parsed again."""
     try:
-        found = json.loads(memo.read_bytes())
-        return dict(found["known"]) if found["reader"] == reader else {}
-    except (OSError, ValueError, TypeError, KeyError):
+        return unsealed(_memo_of(reader), memo.read_bytes()) or {}
+    except OSError:
         return {}
+
+
+def _memo_of(reader: str) -> str:
+    return f"sources read by {reader}"

@@ -6,13 +6,13 @@ looked at besides: a suffix becomes a part of paths.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from pipeline import digest
 from pipeline.cache.publish import replacing
+from pipeline.cache.sealed import sealed, unsealed
 from pipeline.digest import Json
 from pipeline.make.memory import Memory
 from pipeline.stages import STAGES
@@ -29,18 +29,18 @@ def stages(memory: Memory) -> Mapping[str, Stage]:
         found = every_stage()
         told = [digest.plain(stage) for stage in found.values()]
         with replacing(file) as temporary:
-            temporary.write_bytes(digest.canonical({"stages": told, "seal": _seal(told, code)}))
+            temporary.write_bytes(sealed(_identity(code), told))
     return found
 
 
 def _remembered(file: Path, code: str) -> Mapping[str, Stage] | None:
     """None where there is none that this code wrote, or it is damaged."""
     try:
-        document = json.loads(file.read_bytes())
-        if document["seal"] != _seal(document["stages"], code):
+        told = unsealed(_identity(code), file.read_bytes())
+        if told is None:
             return None
-        found = [_stage(told) for told in document["stages"]]
-    except (OSError, ValueError, KeyError, TypeError):
+        found = [_stage(stage) for stage in told]
+    except (OSError, ValueError, TypeError):
         return None
     is_whole = tuple(stage.name for stage in found) == STAGES
     is_sound = all(_SUFFIX.fullmatch(stage.suffix) for stage in found)
@@ -54,5 +54,5 @@ def _stage(told: Json) -> Stage:
     return Stage(**{**fields, **lists})
 
 
-def _seal(told: Json, code: str) -> str:
-    return digest.of_document({"stages": told, "code": code})
+def _identity(code: str) -> str:
+    return f"stages of {code}"

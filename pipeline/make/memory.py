@@ -16,7 +16,7 @@ from pathlib import Path
 from pipeline.cache.local import LocalStore
 from pipeline.cache.publish import replacing
 from pipeline.cache.signature import FileDigests
-from pipeline.digest import Json
+from pipeline.digest import Json, of_document
 from pipeline.make.code import Code, SourceCode
 
 
@@ -41,9 +41,13 @@ class Memory:
                 temporary.write_text(json.dumps(dict(code.modules)))
 
     def closure(self, digest: str) -> Json:
-        """The modules behind a `code` digest; None when it was made elsewhere."""
+        """The modules behind a `code` digest; None when it was made elsewhere, or is damaged."""
         path = self.root / "closures" / f"{digest}.json"
-        return json.loads(path.read_bytes()) if path.is_file() else None
+        try:
+            modules = json.loads(path.read_bytes())
+            return modules if of_document(modules) == digest else None
+        except (OSError, ValueError, TypeError):
+            return None
 
 
 def workspace(directory: Path) -> Path:

@@ -41,6 +41,7 @@ class KeptRecord(TypedDict):
     document: Key
     digest: Annotated[str, Doc("SHA-256 of the artifact, the name of its blob.")]
     size: Annotated[int, Doc("Of the artifact, in bytes.")]
+    seal: Annotated[str, Doc("SHA-256 that binds the digest and the size to the key.")]
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,12 @@ class Node:
     places: Mapping[str, str]
     twin: str | None = None
     traced: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for a path that leads out of the project's `out/`."""
+        parts = self.path.split("/")
+        if parts[0] != "out" or len(parts) < 2 or not all(parts) or {".", ".."} & set(parts):
+            raise ValueError(f"an artifact lies in out/, not at {self.path}")
 
     @property
     def group(self) -> str:

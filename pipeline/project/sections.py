@@ -32,7 +32,9 @@ Overlay = NewType("Overlay", dict[str, Any])  # keys of the project that replace
 TargetOverlay = NewType("TargetOverlay", dict[str, Any])  # the one target it is for: an Overlay
 
 
-FINDING = Literal["few", "blank", "duplicate", "range", "preprocessing"]  # about samples
+FINDING = Literal[  # about samples
+    "few", "blank", "duplicate", "range", "preprocessing", "wild", "constant", "padding"
+]
 Order = Literal["rgb", "bgr", "gray", "auto"]  # of the channels of an image that is read
 PerChannel = float | tuple[float, ...]  # one number for all channels, or one per channel
 

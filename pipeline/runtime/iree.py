@@ -26,7 +26,7 @@ class IreeSession:
     """Raises GraphError where IREE is not installed, or the file is for another processor."""
 
     def __init__(self, path: Path) -> None:
-        inputs, outputs = _interface(path)
+        inputs, outputs = interface(path)
         try:
             iree = import_module("iree.runtime")  # large, and an extra
         except ImportError as error:
@@ -61,7 +61,7 @@ class IreeSession:
         return [real[name] for name in names or self.output_names]
 
 
-def _interface(path: Path) -> tuple[tuple[Codes, ...], tuple[Codes, ...]]:
+def interface(path: Path) -> tuple[tuple[Codes, ...], tuple[Codes, ...]]:
     """Inputs and outputs. Raises GraphError for a file that npumake did not make."""
     try:
         with zipfile.ZipFile(path) as archive, archive.open(INTERFACE) as member:

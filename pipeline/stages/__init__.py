@@ -16,6 +16,7 @@ STAGES = (
     "compiled",
     "comparison",
     "listings",
+    "calibration_fit",
     "float_score",
     "calibrated_score",
     "quantized_score",

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from pipeline.custom.operators import declared
 from pipeline.data.samples import Samples
+from pipeline.debug.calibration_notes import calibration_notes
 from pipeline.debug.compare import compare
 from pipeline.debug.compared import Comparison
 from pipeline.debug.guilt import guilty
@@ -51,4 +52,6 @@ def comparison(
     patient = Patient(calibrated, samples, operators, data_num=WITNESSES)
     made_of = (optimized_float, statistics, recipe, samples, target, operators)
     making = Making(*made_of, calibration, quantization)
-    return replace(found, guilty=guilty(found, patient, making))
+    notes = calibration_notes(quantized, statistics, samples, calibration)
+    guilty_node = guilty(found, patient, making)
+    return replace(found, guilty=guilty_node, notes=(*found.notes, *notes))

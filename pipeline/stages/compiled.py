@@ -21,6 +21,7 @@ from pipeline.borders.images import batch
 from pipeline.borders.policies import policies
 from pipeline.bundle.archive import Bundle
 from pipeline.compilers.handover import Handover
+from pipeline.compilers.widths import hold_widths
 from pipeline.custom.operators import declared
 from pipeline.engine.lower import lowered
 from pipeline.engine.subgraphs import joined
@@ -35,9 +36,12 @@ from pipeline.targets.settings import check_settings
 from pipeline.targets.target import Target
 
 with when_used(
-    "pipeline.compilers.backends", "pipeline.compilers.vendor_tool", "pipeline.targets.tools"
+    "pipeline.compilers.backends",
+    "pipeline.compilers.read_back",
+    "pipeline.compilers.vendor_tool",
+    "pipeline.targets.tools",
 ):  # who compiles with none of them loads none
-    from pipeline.compilers import backends, vendor_tool
+    from pipeline.compilers import backends, read_back, vendor_tool
     from pipeline.targets import tools
 
 
@@ -79,7 +83,9 @@ def compiled(
         if said:
             what = f"a file for `{target.name}` carries no security policies"
             raise ProjectError(what, Route("security"))
-        return Compiled(backends.built(program, quantized, target, beside))
+        data = backends.built(program, quantized, target, beside)
+        hold_widths(read_back.types_of(data, quantized, target.backend), program)
+        return Compiled(data)
     provenance = {
         "quantized": digest.of_bytes(quantized.to_bytes()),
         "target": digest.of_document(target),
@@ -88,4 +94,7 @@ def compiled(
     settings = {key: value for key, value in digest.plain(compile).items() if key not in OURS}
     made = (target.name, joined(program), provenance, batch(quantized), code, beside)
     bundle = Bundle(*made, settings=settings, security=said)
-    return Compiled(bundle.to_bytes())
+    data = bundle.to_bytes()
+    tensors = Bundle.from_bytes(data).program.tensors
+    hold_widths({name: tensor.dtype for name, tensor in tensors.items()}, program)
+    return Compiled(data)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from pipeline.compilers.handover import Handover
 from pipeline.custom.operators import declared
 from pipeline.data.samples import Samples
 from pipeline.debug.blame import local_losses
 from pipeline.debug.compared import Comparison
+from pipeline.evaluate.calibration_fit import CalibrationFit
 from pipeline.evaluate.figures import Evaluated
 from pipeline.evaluate.verdict import Verdict
 from pipeline.graph import Graph
@@ -42,6 +44,7 @@ def findings(
     report: Report,
     custom_operators: Sequence[str] = (),
     evaluation: Evaluated | None = None,
+    calibration_fit: CalibrationFit | None = None,
     verdict: Verdict | None = None,
     handover: Handover | None = None,
 ) -> Findings:
@@ -50,6 +53,9 @@ def findings(
     if recipe.factors:  # other tensors than those that were measured
         statistics = observe(real, samples, operators)
     kind = next(iter(inputs.values())).type if len(inputs) == 1 else None
+    if calibration_fit is not None:
+        notes = (*comparison.notes, *calibration_fit.notes)
+        comparison = replace(comparison, notes=notes)
     measured = Measured(
         comparison,
         recipe,

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from pipeline.data.lint import fact, findings
+from pipeline.data.facts import fact
+from pipeline.data.lint import findings
 
 RNG = np.random.default_rng(0)
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from pipeline import digest
+from pipeline.cache.sealed import sealed
 from pipeline.cache.signature import FileDigests
 from pipeline.make import code
 from pipeline.make.code import SourceCode, parsed
@@ -45,11 +47,16 @@ def test_a_memo_of_what_counted_otherwise_is_not_read(package: Path) -> None:
     source = SourceCode(FileDigests(package.parent / "files.json"), package.parent / "sources.json")
     right = source.closure("pipeline.one").digest
     source.save()
-    memo = json.loads((package.parent / "sources.json").read_text())
-    wrong = {content: ["0" * 64, *imports] for content, (_, *imports) in memo["known"].items()}
-    for reader, expected in ((memo["reader"], False), ("another", True)):
-        written = json.dumps({"reader": reader, "known": wrong})
-        (package.parent / "sources.json").write_text(written)
+    file = package.parent / "sources.json"
+    memo = json.loads(file.read_text())["content"]
+    wrong = {content: ["0" * 64, *imports] for content, (_, *imports) in memo.items()}
+    reader = digest.of_file(Path(code.__file__))
+    for written, expected in (
+        (sealed(f"sources read by {reader}", wrong), False),
+        (sealed("sources read by another", wrong), True),
+        (file.read_bytes().replace(b'":["', b'":["0', 1), True),
+    ):
+        file.write_bytes(written)
         files = FileDigests(package.parent / "files.json")
         found = SourceCode(files, package.parent / "sources.json").closure("pipeline.one").digest
         assert (found == right) is expected

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from workspaces import Workspace
 
-from pipeline import digest
+from pipeline.cache.sealed import sealed
 from pipeline.make.declarations import stages
 from pipeline.make.memory import Memory
 from pipeline.stages.stage import every_stage
@@ -26,14 +26,13 @@ def test_what_is_remembered_is_what_the_signatures_say(tmp_path: Path) -> None:
     assert (tmp_path / "stages.json").read_bytes() == written
 
 
-def sealed(edit: Callable[[Any], None]) -> Callable[[bytes, str], bytes]:
+def resealed(edit: Callable[[Any], None]) -> Callable[[bytes, str], bytes]:
     """The memo with an edit, under a seal that fits it: somebody else's, not a broken disk's."""
 
     def edited(memo: bytes, code: str) -> bytes:
-        told = json.loads(memo)["stages"]
-        edit(told)
-        seal = digest.of_document({"stages": told, "code": code})
-        return json.dumps({"stages": told, "seal": seal}).encode()
+        content = json.loads(memo)["content"]
+        edit(content)
+        return sealed(f"stages of {code}", content)
 
     return edited
 
@@ -46,13 +45,13 @@ def sealed(edit: Callable[[Any], None]) -> Callable[[bytes, str], bytes]:
         lambda memo, _: b"[]",
         lambda memo, _: memo.replace(b'"samples"', b'"sample"'),
         lambda memo, _: memo.replace(b'".onnx"', b'".nnx"'),
-        sealed(lambda told: told.pop()),
-        sealed(lambda told: told.append(told[0])),
-        sealed(lambda told: told[0].update(suffix="/../../x.onnx")),
-        sealed(lambda told: told[0].update(name="os")),
-        sealed(lambda told: told[0].update(colour="red")),
-        sealed(lambda told: told[0].pop("suffix")),
-        sealed(lambda told: told.insert(0, None)),
+        resealed(lambda told: told.pop()),
+        resealed(lambda told: told.append(told[0])),
+        resealed(lambda told: told[0].update(suffix="/../../x.onnx")),
+        resealed(lambda told: told[0].update(name="os")),
+        resealed(lambda told: told[0].update(colour="red")),
+        resealed(lambda told: told[0].pop("suffix")),
+        resealed(lambda told: told.insert(0, None)),
     ],
 )
 def test_a_damaged_memo_is_read_anew(tmp_path: Path, damage: Callable[[bytes, str], bytes]) -> None:

@@ -65,7 +65,7 @@ def test_another_label_runs_the_evaluation_alone(scored: Workspace) -> None:
     edit(scored, "labels.csv", first, first[:-1] + str((int(first[-1]) + 1) % 10))
     again = made(scored.doit(), "made")
     assert {name.rpartition("/")[2] for name in again} == {
-        *("float_score", "verdict", "evaluation", "gates"),
+        *("calibration_fit", "float_score", "verdict", "evaluation", "gates"),
         *SCORES,
     }
     assert abs(figures(scored, "float_score")["top1"] - before) <= 100 / 120 + 1e-6

@@ -119,3 +119,13 @@ def test_a_finding_is_told_under_its_input_unless_allowed(graph, pictures):
 )
 def test_keys_that_contradict_each_other_are_refused(graph, pictures, how, what, where):
     assert refusal(graph, pictures, image=how, state=NOISE) == (what, where)
+
+
+def test_padding_of_a_transform_is_no_finding_and_that_of_the_files_is(graph, tmp_path):
+    for index in range(9):
+        pixels = RNG.integers(0, 256, (8, 6, 3), np.uint8)
+        pixels[-1] = 0
+        Image.fromarray(pixels).save(tmp_path / f"{index}.png")
+    what, _ = refusal(graph, tmp_path, image=Files(FileGlob("*")), state=NOISE)
+    assert "1 line of 0 at the bottom" in what
+    assert len(made(graph, tmp_path, image=images(), state=NOISE)) == 9
