@@ -55,11 +55,8 @@ def findings(
     if recipe.factors:  # other tensors than those that were measured
         statistics = observe(real, samples, operators)
     kind = next(iter(inputs.values())).type if len(inputs) == 1 else None
-    if calibration_fit is not None:
-        notes = (*comparison.notes, *calibration_fit.notes)
-        comparison = replace(comparison, notes=notes)
     measured = Measured(
-        comparison,
+        _noted(comparison, calibration_fit),
         recipe,
         local_losses(real, calibrated, quantized, samples, target, operators),
         distributions(statistics, recipe),
@@ -72,3 +69,10 @@ def findings(
         compiled_check,
     )
     return told(real, measured)
+
+
+def _noted(comparison: Comparison, calibration_fit: CalibrationFit | None) -> Comparison:
+    """With the notes on how the samples fit the evaluation set."""
+    if calibration_fit is None:
+        return comparison
+    return replace(comparison, notes=(*comparison.notes, *calibration_fit.notes))
