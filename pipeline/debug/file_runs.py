@@ -121,8 +121,9 @@ def _vmfb(part: Part, feeds: Sequence[Feeds], every: bool) -> Job:
 
 
 def _openvino(part: Part, feeds: Sequence[Feeds], every: bool) -> Job:
-    interpreter = os.path.abspath(os.environ[ADAPTERS[OPENVINO].variable])
-    command = (interpreter, "-I", str(SCRIPTS / "run_openvino.py"), part.target.told["device"])
+    adapter = ADAPTERS[OPENVINO]
+    interpreter = os.path.abspath(os.environ[adapter.variable])
+    command = (interpreter, "-I", str(SCRIPTS / adapter.runs), part.target.told["device"])
     return Job(part.data, ".zip", feeds, command=command)
 
 

@@ -27,13 +27,14 @@ ASK = "import importlib.metadata as m, sys; print(*map(m.version, sys.argv[1:]))
 @dataclass(frozen=True)
 class Adapter:
     """`distributions` are what the interpreter must have, `makes` the files that the script writes:
-    one, or those of a ZIP."""
+    one, or those of a ZIP. `runs` is the script that runs them, where one does."""
 
     name: str
     script: str
     distributions: tuple[str, ...]
     takes: Literal["model.onnx", "model.tflite", "model.mlirbc"]
     makes: tuple[str, ...]
+    runs: str = ""
 
     @property
     def variable(self) -> str:
@@ -50,6 +51,7 @@ ADAPTERS: Mapping[str, Adapter] = {
             ("openvino",),
             "model.onnx",
             ("model.xml", "model.bin"),
+            "run_openvino.py",
         ),
         Adapter(
             "qnn",
