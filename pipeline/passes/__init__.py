@@ -26,6 +26,7 @@ from pipeline.passes.plain_arithmetic import plain_arithmetic
 from pipeline.passes.plain_clamps import plain_clamps
 from pipeline.passes.plain_softmax import plain_softmax
 from pipeline.passes.pool_whole_image import pool_whole_image
+from pipeline.passes.real_parameters import real_parameters
 from pipeline.passes.recognize_functions import recognize_functions
 from pipeline.passes.split_to_slices import split_to_slices
 from pipeline.passes.take_branch import take_branch
@@ -35,6 +36,7 @@ PASSES: tuple[Callable[[Graph], int], ...] = (
     drop_identity,
     fold_constants,
     fold_outputs,
+    real_parameters,
     take_branch,
     cancel_transposes,
     explicit_pads,
