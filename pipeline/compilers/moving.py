@@ -61,15 +61,8 @@ def concat(draft: Draft, step: Instruction) -> None:
             draft.draw("QUANTIZE", [source], [made])
             source = made
         read.append(source)
-    place = order.index(axis)
-    clamped(
-        draft,
-        step,
-        "CONCATENATION",
-        read,
-        order,
-        lambda activation: {0: ("i", place), 1: ("b", activation)},
-    )
+    # LiteRT takes no activation of it: a clamp stands behind.
+    clamped(draft, step, "CONCATENATION", read, order, {0: ("i", order.index(axis))})
 
 
 def pad(draft: Draft, step: Instruction) -> None:

@@ -50,7 +50,7 @@ _REFUSALS = (
 
 def _refusals() -> tuple[type[Exception], ...]:
     state = onnxruntime.capi.onnxruntime_pybind11_state
-    return (ValueError, *(getattr(state, name) for name in _REFUSALS))
+    return (RuntimeError, ValueError, *(getattr(state, name) for name in _REFUSALS))
 
 
 def _bound_refusals() -> tuple[type[Exception], ...]:

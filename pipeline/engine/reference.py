@@ -124,7 +124,10 @@ def _add(call: Call, left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def _mul(call: Call, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    return call.finished(steps_of(left, call.inputs[0]) * steps_of(right, call.inputs[1]))
+    a, b = (steps_of(q, grid) for q, grid in zip((left, right), call.inputs, strict=True))
+    if left.dtype.itemsize + right.dtype.itemsize > 3:  # two of 16 bits reach 65535 squared
+        a = a.astype(np.int64)
+    return call.finished(a * b)
 
 
 def _div(call: Call, above: np.ndarray, below: np.ndarray) -> np.ndarray:

@@ -29,6 +29,7 @@ from pipeline.passes.plain_pads import plain_pads
 from pipeline.passes.plain_softmax import plain_softmax
 from pipeline.passes.plain_sums import plain_sums
 from pipeline.passes.pool_whole_image import pool_whole_image
+from pipeline.passes.real_parameters import real_parameters
 from pipeline.passes.recognize_functions import recognize_functions
 from pipeline.passes.split_to_slices import split_to_slices
 from pipeline.passes.take_branch import take_branch
@@ -38,6 +39,7 @@ PASSES: tuple[Callable[[Graph], int], ...] = (
     drop_identity,
     fold_constants,
     fold_outputs,
+    real_parameters,
     take_branch,
     cancel_transposes,
     explicit_pads,

@@ -31,7 +31,7 @@ from pipeline.quant.qdq.merged import merge_pairs, refuse_wide
 from pipeline.quant.qdq.pairs import DQ, Q
 from pipeline.quant.qdq.seats import seat_before_own
 from pipeline.quant.qdq.signed import signed
-from pipeline.quant.qdq.stored import keep_codes, make_constants_real
+from pipeline.quant.qdq.stored import is_wide, keep_codes, make_constants_real
 from pipeline.targets.target import Target
 
 SYMMETRIC = "int16 with zero point 0 and a wider scale, the target has no other"
@@ -132,7 +132,8 @@ def _fitted(graph: Graph, node: Node, target: Target) -> bool:
         keep_float(node)
         make_constants_real(graph, node)
         return False
-    moved, wide = keep_codes(graph, node, read, target)
+    moved = keep_codes(graph, node, read, target)
+    wide = range(len(node.inputs)) if is_wide(read) else ()
     quantize_constants(graph, node, read, target, wide, next(iter(made_on), None))
     return moved
 

@@ -8,6 +8,9 @@ uint16, int16   int16 with zero point 0, which is all that its kernels of 16 bit
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from pipeline.engine.site import is_constant
@@ -15,7 +18,10 @@ from pipeline.graph import Graph, Node, Value, array, producer
 from pipeline.quant.precision.grids import Grid
 from pipeline.quant.qdq.pairs import DQ, Q, pair
 
-SHIFTED = {"uint8": "int8", "uint16": "int16"}
+SHIFTED: Mapping[str, np.dtype[Any]] = {
+    "uint8": np.dtype(np.int8),
+    "uint16": np.dtype(np.int16),
+}
 
 
 def signed(graph: Graph) -> list[str]:

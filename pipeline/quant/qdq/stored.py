@@ -78,16 +78,10 @@ def _codes(value: Value | None) -> np.ndarray | None:
     return affine.quantize(real, step, zero, limits.min, limits.max).astype(zero_point.dtype)
 
 
-class Kept(NamedTuple):
-    """Whether some weight is on another grid now, and which inputs wait for one of int16."""
-
-    moved: bool
-    wide: set[int]
-
-
-def keep_codes(graph: Graph, node: Node, read: Mapping[int, Grid], target: Target) -> Kept:
-    """For a node in integers, whose activations lie on the grids `read`."""
-    weights, moved, wide = RULES[node.op_type].weights, False, set[int]()
+def keep_codes(graph: Graph, node: Node, read: Mapping[int, Grid], target: Target) -> bool:
+    """For a node in integers, whose activations lie on the grids `read`. Whether some weight is on
+    another grid now."""
+    weights, moved = RULES[node.op_type].weights, False
     for index, value in enumerate(tuple(node.inputs)):
         found = stored(value)
         if found is None or value is None:
@@ -97,21 +91,29 @@ def keep_codes(graph: Graph, node: Node, read: Mapping[int, Grid], target: Targe
         elif index in weights:
             if not _is_on_products(node, found, read):
                 _make_real(graph, node, index, found)
-        elif _may_be_operand(node, found, target):
+        elif _may_be_operand(node, found, read, target):
             if target.rounding == TWICE:
                 _shift(graph, node, index, found)
         else:
             _make_real(graph, node, index, found)
-            wide |= {index} if found.codes.dtype.itemsize > 1 else set()
-    return Kept(moved, wide)
+    return moved
 
 
-def _may_be_operand(node: Node, found: Stored, target: Target) -> bool:
-    """Whether a constant that is no weight may stay on its grid."""
+def is_wide(read: Mapping[int, Grid]) -> bool:
+    """Whether some activation is of 16 bits."""
+    return any(grid.zero_point.dtype.itemsize > 1 for grid in read.values())
+
+
+def _may_be_operand(node: Node, found: Stored, read: Mapping[int, Grid], target: Target) -> bool:
+    """Whether a constant that is no weight may stay on its grid: TensorFlow Lite's kernels want
+    one of the type that they read besides."""
     if node.op_type not in CONSTANT_OPERANDS or found.scale.size > 1:
         return False
-    is_symmetric = found.codes.dtype == np.int16 and not found.zero_point.any()
-    return target.rounding != TWICE or found.codes.dtype.itemsize == 1 or is_symmetric
+    if target.rounding != TWICE:
+        return True
+    of_16_bits = found.codes.dtype.itemsize > 1
+    is_plain = found.codes.dtype == np.int16 and not found.zero_point.any()
+    return of_16_bits == is_wide(read) and (is_plain or not of_16_bits)
 
 
 def make_constants_real(graph: Graph, node: Node) -> None:
