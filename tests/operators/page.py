@@ -21,7 +21,7 @@ HEADS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "onnx": (("onnx",), ()),
     "openvino-cpu": (("openvino-cpu",), ()),
 }
-# From the worst: a mode is what the worst of its cases is.
+# From the worst, which is what a mode is.
 WORST = (
     WRONG,
     UNMEASURED,

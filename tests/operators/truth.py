@@ -117,6 +117,8 @@ class Measured:
         if self.built.target.rounding != TWICE:
             return 0.0
         operators, meant = {node.op_type for node in self.built.nodes()}, self.model.meant
+        if not meant.ndim or not meant.size:
+            return 0.0
         resized = float(np.ptp(meant)) * max(meant.shape) * 2.0**-11
         tabled = 2.0**-11 * max(float(np.abs(meant).max(initial=0)), 1.0)
         wide = "int16" in {tensor.dtype for tensor in self.built.program.tensors.values()}
