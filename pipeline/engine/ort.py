@@ -105,13 +105,14 @@ class Bound:
 
     def run(self, feeds: Feeds) -> None:
         """Raises GraphError."""
+        refusals: tuple[type[Exception], ...] = (RuntimeError, *_refusals())  # of bound arrays
         try:
             for name in self._fed:
                 # np.ascontiguousarray would make a scalar a list of one.
                 self._binding.bind_cpu_input(name, np.asarray(feeds[name], order="C"))
             if self._written:
                 self._session.run_with_iobinding(self._binding)
-        except (RuntimeError, *_refusals()) as error:  # the former where arrays are bound
+        except refusals as error:
             raise _failed(error) from error
 
 
