@@ -11,7 +11,7 @@ from pipeline.compilers.culprit import located
 from pipeline.compilers.flatfile import FlatModel, written
 from pipeline.compilers.iree import tosa, with_iree
 from pipeline.compilers.onnx_file import onnx_file
-from pipeline.compilers.openvino_graph import for_openvino
+from pipeline.compilers.openvino_graph import for_openvino, named
 from pipeline.compilers.process import CompilerError
 from pipeline.compilers.tflite import tflite_model
 from pipeline.compilers.tosa_spelling import for_tosa
@@ -54,7 +54,10 @@ def _of_graph(adapter: Adapter, quantized: Graph, target: Target, beside: Member
     """Of a compiler that takes the Q/DQ graph: its only file, or a ZIP of several. An `.onnx` has
     the notes of a detector as every other."""
     graph = for_openvino(quantized) if adapter.name == "openvino" else quantized
-    made = adapted(adapter, graph.to_bytes(), target.told)
+    try:
+        made = adapted(adapter, graph.to_bytes(), target.told)
+    except CompilerError as error:
+        raise named(error, graph) from error
     if len(made) > 1:
         return zipped({**made, **beside})
     ((name, data),) = made.items()

@@ -87,6 +87,9 @@ def draw_float(draft: Draft, step: Instruction) -> None:
         values = array(value)
         if value is not None and values is not None:
             draft.hold_constant(str(value.name), values)
+    if not step.inputs:  # of constants alone, which nothing folds where a branch reads them
+        names = tuple(str(value.name) for value in node.inputs if value is not None)
+        step = replace(step, inputs=names)
     FLOATS[node.op_type](draft, step, node)
 
 

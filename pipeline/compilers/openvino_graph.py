@@ -12,12 +12,18 @@ refused.
 
 from __future__ import annotations
 
+import re
 from math import prod
 
 import numpy as np
 
-from pipeline.errors import GraphError
+from pipeline.compilers.process import CompilerError
+from pipeline.engine.grids import DQ, Q
+from pipeline.errors import GraphError, StageError
 from pipeline.graph import Graph, Node, attribute, shape
+
+NAMED = re.compile(r"<Node\((\w+)\): ([^>]+)>")  # its operator, and what it makes
+HINT = "replace the node, or build for the target `onnx`, which takes the same graph"
 
 
 def for_openvino(quantized: Graph) -> Graph:
@@ -52,3 +58,18 @@ def _as_conv(graph: Graph, node: Node) -> None:
     }
     weights = graph.constant(f"{node.name}_share", share)
     graph.become(node, "Conv", [x, weights], **window)
+
+
+def named(error: CompilerError, graph: Graph) -> StageError:
+    """The failure with the nodes that OpenVINO blames, where it names any: it calls a node after
+    what it makes, and complains of the Q behind it too."""
+    made = {str(value.name): str(node.name) for node in graph.nodes() for value in node.outputs}
+    blamed = [made[name] for kind, name in NAMED.findall(error.what) if _is_known(kind, name, made)]
+    if not blamed:
+        return error
+    nodes = ", ".join(f"`{name}`" for name in dict.fromkeys(blamed))
+    return StageError(f"OpenVINO cannot convert {nodes}: {error.what}", error.where, HINT)
+
+
+def _is_known(kind: str, name: str, made: dict[str, str]) -> bool:
+    return kind not in (Q, DQ) and name in made

@@ -126,6 +126,11 @@ def depth_to_space(site: Site) -> Step:
     return _blocks(site, "depth_to_space", {"mode": mode})
 
 
+def blocks_fit(node: Node) -> bool:
+    """Opset 28 gave SpaceToDepth a mode; without, it is DCR."""
+    return bool(attribute(node, "mode", "DCR") == "DCR")
+
+
 def space_to_depth(site: Site) -> Step:
     return _blocks(site, "space_to_depth", {})
 

@@ -53,11 +53,6 @@ def _refusals() -> tuple[type[Exception], ...]:
     return (RuntimeError, ValueError, *(getattr(state, name) for name in _REFUSALS))
 
 
-def _bound_refusals() -> tuple[type[Exception], ...]:
-    """What it raises where arrays are bound."""
-    return (RuntimeError, *_refusals())
-
-
 def _trouble() -> tuple[type[Exception], ...]:
     """What it raises of a model that it may take with fewer fusions."""
     state = onnxruntime.capi.onnxruntime_pybind11_state
@@ -110,13 +105,14 @@ class Bound:
 
     def run(self, feeds: Feeds) -> None:
         """Raises GraphError."""
+        refusals: tuple[type[Exception], ...] = (RuntimeError, *_refusals())  # of bound arrays
         try:
             for name in self._fed:
                 # np.ascontiguousarray would make a scalar a list of one.
                 self._binding.bind_cpu_input(name, np.asarray(feeds[name], order="C"))
             if self._written:
                 self._session.run_with_iobinding(self._binding)
-        except _bound_refusals() as error:
+        except refusals as error:
             raise _failed(error) from error
 
 

@@ -238,7 +238,7 @@ RULES: dict[str, Rule] = {
     "Resize": Rule(resizing.lower, resizing.fits),
     "Slice": Rule(moving.sliced, constant_parameters),
     "Softmax": Rule(_softmax),
-    "SpaceToDepth": Rule(moving.space_to_depth),
+    "SpaceToDepth": Rule(moving.space_to_depth, moving.blocks_fit),
     "Squeeze": Rule(moving.reshape),
     "Sub": Rule(_add),
     "Tile": Rule(moving.tile, constant_parameters),

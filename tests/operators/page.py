@@ -14,14 +14,14 @@ FILE = Path(__file__).parents[2] / "docs" / "operators.md"
 ROUNDINGS = tuple(f"hybrid {name}" for name in ("half_even", "half_up", "half_away", "twice"))
 # By the head of a column of the page: the columns of the table, those of int16 last.
 HEADS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "hybrid": (ROUNDINGS, ("hybrid int16",)),
+    "hybrid": (ROUNDINGS[:3], ("hybrid int16",)),
     "tflite": (("tflite",), ("tflite int16",)),
     "ethos-u": (("ethos-u55-128",), ("ethos-u55-128 int16",)),
     "iree-cpu": (("iree-cpu",), ()),
     "onnx": (("onnx",), ()),
     "openvino-cpu": (("openvino-cpu",), ()),
 }
-# From the worst: a mode is what the worst of its cases is.
+# From the worst, which is what a mode is.
 WORST = (
     WRONG,
     UNMEASURED,
@@ -49,8 +49,9 @@ Every one is built, run, and held to the float model and to the integer engine.
 | partly float | some of its nodes are |
 | refused | the build ends with one error that names the node; the number is the reason below |
 
-`hybrid` is a chip that runs every operator with an integer kernel, whatever its rounding; a chip's
-own list and limits are in its file under `pipeline/targets/`. `ethos-u` is ethos-u55-128: its file
+`hybrid` is a chip that runs every operator with an integer kernel and rounds half to even, up or
+away from zero; one that rounds as TensorFlow Lite was run too, and places as `tflite`. A chip's own
+list and limits are in its file under `pipeline/targets/`. `ethos-u` is ethos-u55-128: its file
 was run before Vela, and placed by Vela. `onnx` says int8 where onnxruntime has an integer kernel in
 the file; what OpenVINO computes in integers is its own choice, the page says what it is given. A
 mode that a row does not name is in the row of its operator without a mode, or with `other modes`.

@@ -35,6 +35,7 @@ SLACK, CODES, COSINE = 1.25, 2.0, 0.99
 FLOAT = 1e-4  # of the largest value: what the order of float32 sums may change
 DRAWS = 8
 REFUSED, WRONG = "refused", "WRONG"
+FAILS = re.compile(r": (\S+) fails with exit status.*")  # what follows is the compiler's
 
 
 @dataclass(frozen=True)
@@ -117,6 +118,8 @@ class Measured:
         if self.built.target.rounding != TWICE:
             return 0.0
         operators, meant = {node.op_type for node in self.built.nodes()}, self.model.meant
+        if not meant.ndim or not meant.size:
+            return 0.0
         resized = float(np.ptp(meant)) * max(meant.shape) * 2.0**-11
         tabled = 2.0**-11 * max(float(np.abs(meant).max(initial=0)), 1.0)
         wide = "int16" in {tensor.dtype for tensor in self.built.program.tensors.values()}
@@ -151,7 +154,7 @@ def refusal(error: PipelineError, model: Model) -> str:
     """WRONG for one that names no node of the case or has no hint."""
     nodes = model.case.proto().graph.node
     names = {name for node in nodes for name in (node.name, *node.output) if name}
-    what = " ".join(error.what.split())
+    what = FAILS.sub(r" (\1)", " ".join(error.what.split()))
     quoted = re.findall("`([^`]+)`", error.what)  # a node that a pass writes has its name longer
     named = any(q == n or q.startswith(f"{n}_") for q in quoted for n in names)
     named = named or any(node.op_type in what for node in nodes)

@@ -11,6 +11,7 @@ from multiprocessing.connection import Connection
 
 from operators.builds import Built, Model
 from operators.cases import case_of
+from operators.onnx_cases import is_computable
 from operators.runs import RUNS, is_in_float
 from operators.together import TOGETHER, Cell, Telling, together
 from operators.truth import (
@@ -39,8 +40,9 @@ def verdicts(
     aborting: Collection[Cell] = (),
     telling: Telling = lambda cells: None,
 ) -> dict[Cell, str]:
-    """Of every cell but those that abort."""
-    models = {name: Model(case_of(name)) for name in names}
+    """Of every cell but those that abort, and of the cases that onnxruntime computes."""
+    cases = {name: case_of(name) for name in names}
+    models = {n: Model(case) for n, case in cases.items() if not case.model or is_computable(case)}
     found: dict[Cell, str] = {}
     for name, model in models.items():
         for column in map(COLUMNS.__getitem__, columns):
@@ -49,7 +51,7 @@ def verdicts(
                 found[name, column.name] = _verdict(model, column)
     for column in map(COLUMNS.__getitem__, columns):
         if column.target().backend in TOGETHER:
-            known = {name: found.get((name, column.name), WRONG) for name in names}
+            known = {name: found.get((name, column.name), WRONG) for name in models}
             whole = {n: models[n] for n, v in known.items() if not v.startswith((WRONG, REFUSED))}
             found |= together(whole, column, telling)
     return found
