@@ -68,4 +68,4 @@ def weights_of(maker: Node) -> Weights:
     per_axis = [-1 if index == axis else 1 for index in range(values.ndim)]
     wide = np.dtype(np.int16 if values.dtype.itemsize == 1 else np.int32)  # a bit more than codes
     offset = zero_point.astype(wide).reshape(per_axis if zero_point.size > 1 else ())
-    return Weights(values.astype(wide) - offset, scale)
+    return Weights(np.subtract(values, offset, dtype=wide), scale)

@@ -40,6 +40,12 @@ WEIGHT = f"float[2,2,3,3] w = {{{numbers(36)}}}"
 IMAGE = "agraph (float[1,2,6,7] x) => (float[1,2,N,M] y)"
 
 GRAPHS = {
+    "a scale of a normalization in codes": """agraph (float[1,2,3,3] x) => (float[1,2,3,3] y)
+        <int8[2] g = {50, 100}, float s = {0.02}, int8 z = {0}, float[2] b = {1, 2},
+         float[2] m = {0, 1}, float[2] v = {1, 4}> {
+        d = DequantizeLinear(g, s, z)  y = BatchNormalization(x, d, b, m, v) }""",
+    "an output of constants": """agraph (float[1,4] x) => (float[1,4] y, float[2] z)
+        <float[2] c = {1, 2}> { y = Relu(x)  z = Add(c, c) }""",
     "nothing to do": "agraph (float[1,4] x) => (float[1,4] y) { y = Relu(x) }",
     "identities in a row": """agraph (float[1,4] x) => (float[1,4] y) {
         a = Identity(x)  b = Relu(a)  c = Identity(b)  y = Identity(c) }""",

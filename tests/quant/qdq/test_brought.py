@@ -79,8 +79,16 @@ OUTPUTS = {
 }
 
 
-def model(fed: str, nodes: str, given: str = "float[1,4,4,6] y", **other: np.ndarray) -> bytes:
-    text = f'<ir_version: 8, opset_import: ["" : 17]> agraph ({fed}) => ({given}) {{ {nodes} }}'
+def model(
+    fed: str,
+    nodes: str,
+    given: str = "float[1,4,4,6] y",
+    opset: int = 17,
+    **other: np.ndarray,
+) -> bytes:
+    text = (
+        f'<ir_version: 10, opset_import: ["" : {opset}]> agraph ({fed}) => ({given}) {{ {nodes} }}'
+    )
     made = onnx.parser.parse_model(text)
     for name, values in {**HELD, **other}.items():
         made.graph.initializer.append(onnx.numpy_helper.from_array(np.asarray(values), name))
@@ -113,6 +121,40 @@ def test_it_gives_what_onnxruntime_gives(name, chip):
         for want, y in zip(wanted, session.run(None, {"x": x}), strict=True):
             y = y if y.shape == want.shape else y.transpose(0, 3, 1, 2)
             np.testing.assert_allclose(y, want, atol=float(HELD["ys"]) * 1.001)  # one code
+
+
+WIDE = {
+    "vs": np.float32(1e-4),
+    "vz": np.uint16(1000),
+    "us": np.float32(2e-4),
+    "uz": np.uint16(100),
+    "ws": np.float32(1e-5),
+    "wz": np.int16(20000),
+}
+
+
+def wide_pair(name: str, scale: str = "vs", zero_point: str = "vz") -> str:
+    codes = f"{name}_codes"
+    return (
+        f"{codes} = QuantizeLinear({name}, {scale}, {zero_point}) "
+        f"{name}_real = DequantizeLinear({codes}, {scale}, {zero_point})"
+    )
+
+
+@pytest.mark.parametrize(
+    "node",
+    ["c = Mul(x_real, x_real)", "dw = DequantizeLinear(w, ws, wz) c = Conv(x_real, dw)"],
+    ids=["product", "weights"],
+)
+def test_codes_of_16_bits_less_their_zero_points_do_not_wrap(node):
+    """Both are beyond their type: 65535 squared, and -32768 less 20000."""
+    weight = RNG.integers(-32768, 32768, (3, 3, 1, 1)).astype(np.int16)
+    nodes = f"{wide_pair('x')} {node} {wide_pair('c', 'us', 'uz')} y = Identity(c_real)"
+    data = model(FLOAT, nodes, "float[1,3,4,6] y", 21, **WIDE, w=weight)
+    feed = {"x": 6 * np.abs(REAL)}
+    (wanted,) = OrtSession(data, fusion="none").run(None, feed)
+    (given,) = ExactSession(program_of(data, "ara240")[0]).run(None, feed)
+    assert np.abs(wanted - given).max() <= 1.001 * WIDE["us"]
 
 
 def test_pairs_that_say_the_same_are_one():
