@@ -29,7 +29,7 @@ class Source(NamedTuple):
     @property
     def hint(self) -> str:
         if self.infinite:
-            return "a large negative number, such as -1e9, masks as -infinity does, and is a number"
+            return "a mask of -infinity: a large negative number does the same, -1e9 for one"
         return "does it divide by zero, or take the logarithm of it, for want of an epsilon?"
 
     def __str__(self) -> str:

@@ -60,7 +60,7 @@ def _refuse_coarse(site: Site, fits: bool) -> None:
     if not fits:
         name, made = site.node.name, site.scale
         read = max(operand.scale for operand in site.operands)
-        what = f"`{name}` reads a scale of {read:.3g} and makes one of {made:.3g}: too fine beside it"
+        what = f"`{name}` reads a scale of {read:.3g} and makes one of {made:.3g}: too fine for it"
         raise GraphError(what, hint=f"quantization: {{cpu: [{name}]}}  leaves it in float")
 
 
@@ -161,7 +161,7 @@ def _refuse_other_seat(site: Site) -> None:
 
 
 def _hard_swish(site: Site) -> Step:
-    _refuse_coarse(site, np.float32(site.operands[0].scale) / 128 <= np.float32(site.scale))
+    _refuse_coarse(site, site.operands[0].scale <= 128 * site.scale)
     return _table(site, gemmlowp.hard_swish(_steps(site), site.operands[0].scale, site.scale))
 
 

@@ -14,7 +14,7 @@ from pipeline.engine.ort import OrtSession
 from pipeline.graph import parse_text, upgraded
 from pipeline.kernels.measure import cosine
 from pipeline.passes import optimized
-from pipeline.project.sections import Quantization
+from pipeline.quant.qdq.insert import DEFAULT
 from pipeline.targets.reader import read_target
 
 SHAPE = (1, 4, 8)
@@ -61,7 +61,7 @@ def feeds_of(count=8):
     return found
 
 
-def runs_of(graph, feeds, name, asked=Quantization()):
+def runs_of(graph, feeds, name, asked=DEFAULT):
     """What the float model gives, the integers, and onnxruntime of the quantized file."""
     target = read_target(name)
     made = built(graph, feeds, target, asked)

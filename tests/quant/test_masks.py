@@ -1,4 +1,4 @@
-"""A mask takes no codes from the scores that it leaves visible, however far below zero it reaches."""
+"""A mask takes no codes from the scores that it leaves visible, however far down it reaches."""
 
 from __future__ import annotations
 

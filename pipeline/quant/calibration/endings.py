@@ -65,10 +65,10 @@ def _ends(
     for node in reversed(graph.nodes()):
         if moves(node):
             continue
-        for index, value in enumerate(node.inputs):
-            if value is None or array(value) is not None:
+        for index, read in enumerate(node.inputs):
+            if read is None or array(read) is not None:
                 continue
-            own = root(value)
+            own = root(read)
             if node in softmaxes:
                 told = _scores(node, own, peaks, ranges, levels)
             else:

@@ -110,11 +110,13 @@ def _bounded(graph: Graph, value: Value) -> str:
 def _peak(graph: Graph, node: Node, x: Value) -> str:
     axis = attribute(node, "axis", -1) % len(shape_of(x))
     sizes = [1 if at == axis else size for at, size in enumerate(shape_of(x))]
-    axes = [graph.constant("axes", np.array([axis]))] if graph.opset >= REDUCE_AXES else []
-    given = {} if axes else {"axes": [axis]}
+    is_input = graph.opset >= REDUCE_AXES
+    axes = [graph.constant("axes", np.array([axis]))] if is_input else []
     far = graph.constant("far", np.array(-FAR, np.float32))
     none = graph.constant("none", np.array(BOUND, np.float32))
-    largest = graph.insert("ReduceMax", [x, *axes], f"{x.name}.largest", producer(x), **given)
+    largest = graph.insert(
+        "ReduceMax", [x, *axes], f"{x.name}.largest", producer(x), axes=None if is_input else [axis]
+    )
     dark = graph.insert("Less", [largest, far], f"{x.name}.dark", producer(largest))
     peak = graph.insert("Where", [dark, none, largest], f"{x.name}.peak", producer(dark))
     declare(peak, sizes, none)

@@ -14,8 +14,8 @@ the scale s of what is made is at least
 
 and that of a tensor that is only ever added, at least 2**-20 of every sum's: less of it is nothing.
 Each bound is inside of what LiteRT holds (2 * s_a < 2**20 * s for ADD, 2**15 of int16;
-s_x <= 2**7 * s for HARD_SWISH; an accumulator shifted left is an int32) and of TOSA, whose shifts are
-2 .. 62. Ordinary scales are far from them. Constants are cut before (precision.constants).
+s_x <= 2**7 * s for HARD_SWISH; an accumulator shifted left is an int32) and of TOSA, whose shifts
+are 2 .. 62. Ordinary scales are far from them. Constants are cut before (precision.constants).
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from pipeline.engine.fusion import absorbed, result
 from pipeline.engine.twice import computes
@@ -24,6 +25,7 @@ from pipeline.targets.target import Target
 
 NARROW = "int8"
 OVER = "CPU, beyond a limit"  # what a checker tells node by node
+CHAINED = "CPU, so that an epsilon below one code keeps a division from zero"
 NAMES = 5  # in a note; of the others it tells how many
 
 
@@ -56,28 +58,22 @@ def planned(
     given = asked(graph, quantization)
     halves = [node for node in given.of_type("float16") if is_float(result(node))]
     half = halves if target.float16 else []
-    chained = _chained(graph, given, steps)
+    chained = _chained(graph, given, target, steps)
     off = {*given.cpu, *half, *given.of_type("float32"), *chained}
     wanted = {*given.npu, *(graph.nodes(*PASSIVE) if quantization.mode == "full" else ())}
     chip = on_chip(graph, target, off, wanted)
-    apart = [node for node in _apart(graph, quantization, given, steps) if node in chip]
-    chip = on_chip(graph, target, off.union(apart), wanted) if apart else chip
+    if apart := [node for node in _apart(graph, quantization, given, steps) if node in chip]:
+        chip = on_chip(graph, target, off.union(apart), wanted)
     nodes = _computed(graph, chip)
     found, sums = typed(graph, nodes, chip, wanted, given.wishes, target)
     chip, nodes = chip - sums.moves, [node for node in nodes if node not in sums.moves]
-    fed = [value for value in graph.inputs if value not in given.fed]
     made = [node for node in nodes if is_float(result(node)) and node not in sums.layers]
-
-    def type_at(spot: Spot) -> str:
-        return WIDE if spot in found.wide else NARROW
-
+    type_at = partial(_type_at, found.wide)
     reasons: Mapping[str, Collection[Node]] = {
         f"8 bits, {target.name} has no float16": [n for n in halves if n in chip],
         f"8 bits, {target.name} has no int16 for this operator": found.refused,
         f"int16 throughout, {target.name} has one type around a node": found.overruled,
-        "CPU, so that an epsilon below one code keeps a division from zero": [
-            node for node in chained if _could_run(node, target)
-        ],
+        CHAINED: chained,
         "CPU, so that each part of an answer keeps its own 8 bits": apart,
         **_refused(graph, target, given, {*chip, *off}),
     }
@@ -85,12 +81,17 @@ def planned(
         chip,
         nodes,
         {(node, index): type_at((node, index)) for node in nodes for index in operands(node)},
-        {value: type_at(value) for value in fed} | {result(n): type_at((n, OUT)) for n in made},
+        {v: type_at(v) for v in graph.inputs if v not in given.fed}
+        | {result(n): type_at((n, OUT)) for n in made},
         sums.layers,
         half,
         [node for node in graph.nodes() if node not in chip and _could_run(node, target)],
         (*given.notes, *_notes(reasons)),
     )
+
+
+def _type_at(wide: Collection[Spot], spot: Spot) -> str:
+    return WIDE if spot in wide else NARROW
 
 
 def _computed(graph: Graph, chip: set[Node]) -> list[Node]:
@@ -109,9 +110,10 @@ def _apart(
     return [node for node in uneven_joins(graph, steps) if node not in asked_for]
 
 
-def _chained(graph: Graph, given: Asked, steps: Mapping[str, float]) -> list[Node]:
-    """The divisions by what may be less than a code, unless they are asked of the chip."""
-    return [node for node in endangered(graph, steps) if node not in given.npu] if steps else []
+def _chained(graph: Graph, given: Asked, target: Target, steps: Mapping[str, float]) -> list[Node]:
+    """What the chip could run of divisions by less than a code, and is not asked to."""
+    found = endangered(graph, steps) if steps else []
+    return [node for node in found if node not in given.npu and _could_run(node, target)]
 
 
 def _could_run(node: Node, target: Target) -> bool:
