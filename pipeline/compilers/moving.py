@@ -92,7 +92,7 @@ def pad(draft: Draft, step: Instruction) -> None:
     elif fill == grid.zero_point:
         draft.draw("PAD", inputs, [made])
     else:
-        value = draft.constant(f"{step.name}_fill", np.full((1,), fill, grid.dtype), grid)
+        value = draft.constant(f"{step.name}_fill", np.full((), fill, grid.dtype), grid)
         draft.draw("PADV2", [*inputs, value], [made])
 
 

@@ -69,7 +69,7 @@ def _padded(draft: Draft, step: Instruction, window: _Window, fill: float) -> in
     made = draft.hidden(step.inputs[0], plain(4), f"{step.outputs[0]}_padded", shape)
     inputs = [index, draft.constant(f"{step.outputs[0]}_pads", around)]
     if fill != grid.zero_point:
-        value = np.full((1,), fill, grid.dtype)
+        value = np.full((), fill, grid.dtype)
         draft.draw("PADV2", [*inputs, draft.constant(f"{name}_fill", value, grid)], [made])
     else:
         draft.draw("PAD", inputs, [made])

@@ -12,7 +12,10 @@ from pipeline.engine.ort import OrtSession
 from pipeline.errors import GraphError
 from pipeline.graph import parse_text
 from pipeline.passes import optimized
+from pipeline.project.sections import Quantization
+from pipeline.quant.precision.plan import planned
 from pipeline.runtime.litert import LiteRtSession
+from pipeline.targets.reader import read_target
 
 RNG = np.random.default_rng(0)
 
@@ -34,6 +37,7 @@ HELD = (
 )
 LINEAR = 'y = Resize <mode = "linear", coordinate_transformation_mode = "{}">(x, {})'
 CUBIC = 'y = Resize <mode = "cubic"{}>(x, {})'
+ARG_MIN = "i = ArgMin <axis = {}, select_last_index = {}>(f) y = Cast <to = 1>(i)"
 WINDOW = "kernel_shape = [3, 2], strides = [2, 1]"
 PADS = "pads = [1, 1, 0, 1]"
 # How y is made of x, of z, which is positive, and of f, which is whole; all (1, 4, 5, 7).
@@ -41,7 +45,8 @@ NODES = {
     "InstanceNormalization": "y = InstanceNormalization(x, s4, b4)",
     "InstanceNormalization of a row": "r = Reshape(x, flat) y = InstanceNormalization(r, s4, b4)",
     "GroupNormalization": "y = GroupNormalization <num_groups = 2>(x, s4, b4)",
-    "LayerNormalization with all it knows": "a, m, d = LayerNormalization <axis = 2>(x, g, h) b = Mul(m, d) y = Add(a, b)",
+    "LayerNormalization with all it knows": "a, m, d = "
+    "LayerNormalization <axis = 2>(x, g, h) b = Mul(m, d) y = Add(a, b)",
     "LayerNormalization of computed factors": "e = Exp(g) y = LayerNormalization(x, e, h)",
     "RMSNormalization": "y = RMSNormalization(x, g)",
     "BatchNormalization that is computed": "e = Exp(s4) y = BatchNormalization(x, e, b4, b4, v4)",
@@ -51,13 +56,9 @@ NODES = {
     "LRN": "y = LRN <size = 3, alpha = 0.3>(x)",
     **{f"LogSoftmax {axis}": f"y = LogSoftmax <axis = {axis}>(x)" for axis in range(-1, 4)},
     "Hardmax": "y = Hardmax <axis = 1>(x)",
-    **{
-        f"ArgMin {axis} {last}": f"i = ArgMin <axis = {axis}, select_last_index = {last}>(f) "
-        "y = Cast <to = 1>(i)"
-        for axis in (1, 3)
-        for last in (0, 1)
-    },
-    "ArgMax, the last": "i = ArgMax <axis = 2, keepdims = 0, select_last_index = 1>(f) y = Cast <to = 1>(i)",
+    **{f"ArgMin {axis} {last}": ARG_MIN.format(axis, last) for axis in (1, 3) for last in (0, 1)},
+    "ArgMax, the last": "i = ArgMax <axis = 2, keepdims = 0, "
+    "select_last_index = 1>(f) y = Cast <to = 1>(i)",
     "TopK": "v, i = TopK <axis = 1>(x, two) c = Cast <to = 1>(i) y = Add(v, c)",
     "TopK, the least": "v, i = TopK <largest = 0>(x, two) c = Cast <to = 1>(i) y = Sub(v, c)",
     "OneHot": "i = Cast <to = 7>(f) y = OneHot <axis = 1>(i, depth, ends)",
@@ -78,7 +79,8 @@ NODES = {
     "a dilated MaxPool": f"y = MaxPool <{WINDOW}, dilations = [2, 3], {PADS}>(x)",
     "AveragePool of pads that do not count": f"y = AveragePool <{WINDOW}, {PADS}>(x)",
     "a dilated AveragePool": f"y = AveragePool <{WINDOW}, dilations = [1, 3], {PADS}>(x)",
-    "AveragePool that hangs over": f"y = AveragePool <{WINDOW}, ceil_mode = 1, count_include_pad = 1, {PADS}>(x)",
+    "AveragePool that hangs over": f"y = AveragePool <{WINDOW}, "
+    f"ceil_mode = 1, count_include_pad = 1, {PADS}>(x)",
     "LpPool": f"y = LpPool <{WINDOW}, p = 3, {PADS}>(x)",
     "Conv of a row": "r = Reshape(x, flat) y = Conv <strides = [2], pads = [1, 0]>(r, row)",
     "ConvTranspose of a row": "r = Reshape(x, flat) t = Slice(r, one, two, one) "
@@ -96,7 +98,8 @@ NODES = {
     "linear of channels": LINEAR.format("half_pixel", ", channels"),
     "linear of a crop": LINEAR.format("tf_crop_and_resize", "crop, , line"),
     "linear with antialias": 'y = Resize <mode = "linear", antialias = 1>(x, , half)',
-    "linear that keeps the aspect ratio": 'y = Resize <mode = "linear", axes = [2, 3], keep_aspect_ratio_policy = "not_larger">'
+    "linear that keeps the aspect ratio": 'y = Resize <mode = "linear", '
+    'axes = [2, 3], keep_aspect_ratio_policy = "not_larger">'
     "(x, , , most)",
     "cubic": CUBIC.format("", ", up"),
     "cubic that leaves out": CUBIC.format(", exclude_outside = 1, cubic_coeff_a = -0.5", ", half"),
@@ -210,3 +213,12 @@ def test_a_hint_to_use_the_cpu_is_tried_before():
     free = parse_text(text).with_shapes()
     found = tflite_file(lowered(free, "twice", ("Relu",)), free)
     assert LiteRtSession(found, "made.tflite").input_names == ("x",)
+
+
+def test_a_form_that_int8_has_not_is_noted():
+    text = """<ir_version: 9, opset_import: ["" : 20]> a (float[1,4,5,7] x) => (float[1,4,4,8] y)
+        { n = Neg(x) p = AveragePool <kernel_shape = [3, 2], pads = [1, 1, 0, 1]>(n) y = Neg(p) }"""
+    graph = parse_text(text).with_shapes()
+    notes = planned(graph, Quantization(), read_target("tflite")).notes
+    assert any("no 8 bits of this form: p (AveragePool)" in note for note in notes)
+    assert planned(graph, Quantization(), read_target("ara240")).notes == ()

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from pipeline.engine.fusion import absorbed, result
+from pipeline.engine.rules import has_kernel
 from pipeline.engine.twice import computes
 from pipeline.graph import Graph, Node, Value, is_float
 from pipeline.project.sections import Quantization
@@ -127,7 +128,9 @@ def _refused(
     left = [node for node in graph.nodes() if node not in elsewhere]
     over = [node for node in left if _is_over(node, target)]
     lacking = [node for node in left if node in given.npu and node not in over]
+    unsaid = [node for node in left if _is_unsaid(node, target)]
     return {
+        f"CPU in float, {target.name} has no 8 bits of this form": unsaid,
         f"{OVER} of {target.name} that `npumake check` names": over,
         f"CPU, {target.name} does not run this operator": lacking,
     }
@@ -137,6 +140,12 @@ def _is_over(node: Node, target: Target) -> bool:
     """Whether nothing but a documented limit keeps the unit from running the node."""
     runs = target.runs(node.op_type) and computes(node, target.rounding) and is_float(result(node))
     return runs and bool(beyond(node, target))
+
+
+def _is_unsaid(node: Node, target: Target) -> bool:
+    """Whether there are integers for the node, and only the target's own have no such form."""
+    known = target.runs(node.op_type) and has_kernel(node) and not computes(node, target.rounding)
+    return known and is_float(result(node))
 
 
 def _notes(reasons: Mapping[str, Collection[Node]]) -> Iterator[str]:
