@@ -44,17 +44,19 @@ def run_python(arguments: Sequence[str], folder: Path, needs: Sequence[str]) -> 
     is not installed, CompilerError where it fails, SlowError beyond a limit."""
     for distribution in needs:
         require(distribution)
-    status, said, complaints = _finished([sys.executable, *arguments], folder)
+    status, said, complaints = finished([sys.executable, *arguments], folder)
     refuse_failure(needs[0], status, (said + complaints).splitlines())
     return said
 
 
-def _finished(command: Sequence[str], folder: Path) -> tuple[int, str, str]:
-    """Its exit status, and what it says. A group of its own ends with all its children."""
+def finished(command: Sequence[str], folder: Path) -> tuple[int, str, str]:
+    """Its exit status, and what it says. Raises SlowError beyond a limit: it is in a group of its
+    own then, which ends with all its children."""
     limit = _LIMIT.get()
     with subprocess.Popen(
         command,
         cwd=folder,
+        stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

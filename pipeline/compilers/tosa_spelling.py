@@ -1,6 +1,6 @@
 """A .tflite model in the words that the TOSA converter translates right.
 
-Each row of SPELLINGS replaces an operator of which tosa-converter-for-tflite (2025.11 and 2026.2)
+Each row of SPELLINGS replaces an operator of which tosa-converter-for-tflite (seen: 2026.2.0)
 makes other numbers, or none, by others that compute the same codes in TensorFlow Lite too. So the
 model keeps its meaning whichever of them a later converter mends.
 

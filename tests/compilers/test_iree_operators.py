@@ -155,7 +155,7 @@ def _steps(program: Program) -> dict[str, float]:
 
 
 def _laid(values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    return values if values.shape == shape else values.transpose(0, 2, 3, 1).copy()
+    return values if values.shape == tuple(shape) else values.transpose(0, 2, 3, 1).copy()
 
 
 def _wrong(case: Case, wanted: np.ndarray, given: np.ndarray, step: float) -> str:

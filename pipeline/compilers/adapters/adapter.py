@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ from tempfile import TemporaryDirectory
 from typing import Literal
 
 from pipeline.compilers.adapters.assets import SCRIPTS
-from pipeline.compilers.process import refuse_failure
+from pipeline.compilers.process import finished, refuse_failure
 from pipeline.compilers.versions import answer
 from pipeline.errors import StageError
 
@@ -91,15 +90,10 @@ def adapted(adapter: Adapter, model: bytes, told: Mapping[str, str]) -> dict[str
         folder = Path(name)
         (folder / adapter.takes).write_bytes(model)
         (folder / "told.json").write_text(json.dumps(dict(told)))
-        done = subprocess.run(
-            [os.path.abspath(os.environ[adapter.variable]), "-I", str(SCRIPTS / adapter.script)],
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            check=False,
-        )
-        lines = done.stdout.decode("utf-8", "replace").splitlines()
+        script = ["-I", str(SCRIPTS / adapter.script)]
+        interpreter = os.path.abspath(os.environ[adapter.variable])
+        status, said, complaints = finished([interpreter, *script], folder)
+        lines = [*said.splitlines(), *complaints.splitlines()]
         made = {name: folder / name for name in adapter.makes}
-        refuse_failure(adapter.distributions[0], done.returncode, lines, [*made.values()])
+        refuse_failure(adapter.distributions[0], status, lines, [*made.values()])
         return {name: file.read_bytes() for name, file in made.items()}
