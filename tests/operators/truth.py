@@ -33,18 +33,8 @@ from pipeline.targets.target import Target
 
 SLACK, CODES, COSINE = 1.25, 2.0, 0.99
 STEPS = frozenset(
-    [
-        "Cast",
-        "Ceil",
-        "Equal",
-        "Floor",
-        "Greater",
-        "GreaterOrEqual",
-        "Less",
-        "LessOrEqual",
-        "Round",
-        "Sign",
-    ]
+    {"Cast", "Ceil", "Equal", "Floor", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Round"}
+    | {"Sign"}
 )
 FLOAT = 1e-4  # of the largest value: what the order of float32 sums may change
 DRAWS = 8
