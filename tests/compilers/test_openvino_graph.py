@@ -37,3 +37,26 @@ def test_windows_that_overhang_what_they_count_are_refused_by_name():
     with pytest.raises(GraphError, match="`y`") as caught:
         for_openvino(pooled(", count_include_pad=1, ceil_mode=1"))
     assert "ceil_mode = 0" in caught.value.hint
+
+
+RESIZE = 'y = Resize<mode="{}", coordinate_transformation_mode="half_pixel"{}>(x, , , to)'
+
+
+def resized(mode, options=""):
+    body = RESIZE.format(mode, options)
+    text = f"(float[1,2,20,3] x) => (float[] y) <int64[4] to = {{1,2,6,9}}> {{ {body} }}"
+    return parse_text(f'<ir_version: 9, opset_import: ["" : 20]> agraph {text}')
+
+
+def test_a_nearest_resize_reads_what_onnx_says():
+    graph = resized("nearest", ', nearest_mode="round_prefer_ceil"')
+    mended = for_openvino(graph)
+    assert {node.op_type for node in mended.nodes()} == {"Gather", "Identity"}
+    x = {"x": np.arange(120, dtype=np.float32).reshape(1, 2, 20, 3)}
+    (meant,), (found,) = (OrtSession(g.to_bytes()).run(None, x) for g in (graph, mended))
+    assert np.array_equal(found, meant)
+
+
+def test_what_openvino_ignores_is_refused_by_name():
+    with pytest.raises(GraphError, match="antialias of `y`"):
+        for_openvino(resized("linear", ", antialias=1"))

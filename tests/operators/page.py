@@ -110,6 +110,8 @@ def _word(verdict: str, operator: str, reasons: dict[str, int]) -> str:
     if kind != REFUSED:
         return verdict
     why = re.sub(r"`[^`]*`", "the node", why).replace(f"no {operator} ", "no such operator ")
+    why = why.replace("TensorFlow Lite has no the node: it has no", "TensorFlow Lite has no")
+    why = why.replace("TensorFlow Lite has no the node:", "TensorFlow Lite:")
     return f"refused ({reasons.setdefault(why, len(reasons) + 1)})"
 
 
