@@ -220,6 +220,9 @@ class Target:
             "project does not ask for less."
         ),
     ] = ()
+    moved_sums: Annotated[
+        tuple[str, ...], Doc("ONNX operators that the unit runs on the sums of a Conv.")
+    ] = ()
     float16: Annotated[bool, Doc("Whether a node may compute in float16.")] = False
     listings: Annotated[
         bool, Doc("Whether a build leaves what SyNAP's converter tells beside a model.")

@@ -10,7 +10,15 @@ from pipeline.engine.fusion import absorbed
 from pipeline.errors import Route
 from pipeline.graph import Graph, Node, Value, producer
 from pipeline.project.sections import Layer, Quantization
-from pipeline.quant.precision.named import BOXES, EVERYTHING, Named, in_order, named, strength
+from pipeline.quant.precision.named import (
+    BOXES,
+    EVERYTHING,
+    Named,
+    in_order,
+    is_of_nodes,
+    named,
+    strength,
+)
 from pipeline.quant.precision.placement import root
 from pipeline.quant.precision.widening import OUT, WIDE, Spot, Wishes, operands, spots
 
@@ -25,6 +33,7 @@ class Asked:
     fed: set[Value] = field(default_factory=set)  # inputs that are to be float
     cpu: list[Node] = field(default_factory=list)
     npu: list[Node] = field(default_factory=list)
+    typed: set[Node] = field(default_factory=set)  # of whose operator or name an integer is asked
     notes: list[str] = field(default_factory=list)
 
     def of_type(self, type: str) -> list[Node]:
@@ -45,9 +54,13 @@ def asked(graph: Graph, quantization: Quantization) -> Asked:
             found.notes.append("BOXES has no effect: no node of the model makes boxes of distances")
         nodes = dict.fromkeys(wholes.get(node, node) for node in given.nodes)
         _ask(found, Named(tuple(nodes), given.inputs), rule.type, firmly=rule.name != EVERYTHING)
+        if rule.type not in FLOATS and is_of_nodes(rule.name):
+            found.typed.update(nodes)
     for name, layer in _weakest_first(graph, quantization.layers):
         for node in named(graph, name, Route(f"quantization.layers.{name}")).nodes:
             _ask_layer(found, wholes.get(node, node), layer, clamp=node in wholes)
+            if is_of_nodes(name):
+                found.typed.add(wholes.get(node, node))
     if quantization.outputs in ("int8", "int16"):
         makers = (producer(root(value)) for value in graph.outputs)
         made = [(wholes.get(maker, maker), OUT) for maker in makers if maker is not None]
