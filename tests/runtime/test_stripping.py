@@ -9,7 +9,7 @@ from pipeline.engine.lower import lowered
 from pipeline.engine.reference import ReferenceSession
 from pipeline.engine.subgraphs import joined
 from pipeline.graph import parse_text
-from pipeline.runtime.border import deleted_nodes, removable
+from pipeline.runtime.border import channel_scales, deleted_nodes, removable
 from pipeline.runtime.stripping import kept_notes, restored, stripped
 
 EVERY = ("Quantize", "Dequantize", "Transpose", "Cast", "Reshape", "Softmax")
@@ -59,6 +59,14 @@ def test_without_its_dequantize_a_conv_gives_its_sums_and_info_their_scales(body
     real = ReferenceSession(program(graph(body))).run([name], feed)[0].astype(np.float32)
     axis = (1, -1, 1, 1) if body == CONV else (1, 1, 1, -1)
     np.testing.assert_array_equal(real * np.float32(record["scales"]).reshape(axis), wanted)
+
+
+def test_sums_keep_the_scales_of_their_channels_when_the_transpose_behind_them_goes_too():
+    plain, turned = (stripped(of_sums(body), EVERY, ()) for body in (CONV, NHWC))
+    wanted, made = (channel_scales(x, x.program.outputs[0]) for x in (plain, turned))
+    assert made == wanted
+    assert made[0] == 1
+    assert len(made[1]) == 3
 
 
 @pytest.mark.parametrize("name", ["{conv}", "{tensor}_HzCalibration", "{tensor}_HzDequantize"])

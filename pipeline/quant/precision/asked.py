@@ -19,11 +19,12 @@ from pipeline.quant.precision.named import (
     named,
     strength,
 )
-from pipeline.quant.precision.placement import root
+from pipeline.quant.precision.placement import PASSIVE, root
 from pipeline.quant.precision.widening import OUT, WIDE, Spot, Wishes, operands, spots
 
 FLOATS = ("float16", "float32")
 WEAKEST = (-1, 0)  # of no name
+OF_EVERYTHING = (0, 0)
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,8 @@ class Asked:
 
 def asked(graph: Graph, quantization: Quantization) -> Asked:
     """A clamp is asked for what the node that absorbs it is asked for. Of `npu` and `cpu` the one
-    wins whose name says more, and `npu` where both say as much.
+    wins whose name says more, and `npu` where both say as much. What only moves values follows its
+    producer unless a name says more than `*`.
 
     Raises ProjectError for a name that means nothing.
     """
@@ -69,7 +71,9 @@ def asked(graph: Graph, quantization: Quantization) -> Asked:
     _wish(found.wishes, pictures, "int8", firmly=True)  # their pixels are codes
     cpu = _named_by(graph, quantization.cpu, "cpu", wholes)
     npu = _named_by(graph, quantization.npu, "npu", wholes)
-    found.npu.extend(node for node in npu if npu[node] >= cpu.get(node, WEAKEST))
+    weak = {node for node in npu if node.op_type in PASSIVE and npu[node] == OF_EVERYTHING}
+    asked_for = (node for node in npu if node not in weak)
+    found.npu.extend(node for node in asked_for if npu[node] >= cpu.get(node, WEAKEST))
     found.cpu.extend(node for node in cpu if cpu[node] > npu.get(node, WEAKEST))
     return found
 

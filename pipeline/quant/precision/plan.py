@@ -134,8 +134,10 @@ def _refused(
 ) -> dict[str, Collection[Node]]:
     """What the CPU runs because the chip cannot, beside the nodes that are settled `elsewhere`."""
     left = [node for node in graph.nodes() if node not in elsewhere]
-    over = [node for node in left if _is_over(node, target)]
-    lacking = [node for node in left if node in given.npu and node not in over]
+    asked_for = given.typed.union(given.npu)
+    over = [node for node in left if _is_over(node, target, node in asked_for)]
+    named = [node for node in left if node in asked_for and node not in over]
+    lacking = [n for n in named if n in given.npu or not target.runs_when_asked(n.op_type)]
     unsaid = [node for node in left if _is_unsaid(node, target)]
     return {
         f"CPU in float, {target.name} has no 8 bits of this form": unsaid,
@@ -144,9 +146,10 @@ def _refused(
     }
 
 
-def _is_over(node: Node, target: Target) -> bool:
+def _is_over(node: Node, target: Target, asked: bool) -> bool:
     """Whether nothing but a documented limit keeps the unit from running the node."""
-    runs = target.runs(node.op_type) and computes(node, target.rounding) and is_float(result(node))
+    known = target.runs_when_asked if asked else target.runs
+    runs = known(node.op_type) and computes(node, target.rounding) and is_float(result(node))
     return runs and bool(beyond(node, target))
 
 
