@@ -105,8 +105,8 @@ def channel_scales(bundle: Bundle, sums: str) -> tuple[int, Sequence[float]]:
     """The axis and the scales of the channels of an output that is `sums`; none are known of sums
     that nobody dequantized."""
     for node in deleted_nodes(bundle):
-        if sums in node["tensors"] and "scales" in node:
-            return int(node["axis"]), node["scales"]
+        if "scales" in node and sums in node.get("tensors", ()):
+            return int(node.get("axis", 1)), node["scales"]
     return 0, ()
 
 

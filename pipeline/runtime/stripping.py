@@ -19,6 +19,7 @@ from dataclasses import replace
 from pipeline.bundle.archive import Bundle
 from pipeline.bundle.program import Instruction, Program, Tensor
 from pipeline.engine.subgraphs import joined, parted
+from pipeline.errors import GraphError
 from pipeline.runtime.border import (
     AT_INPUTS,
     AT_OUTPUTS,
@@ -58,14 +59,18 @@ def kept_notes(bundle: Bundle) -> Sequence[str]:
 
 
 def restored(bundle: Bundle, program: Program) -> Bundle:
-    """A bundle that computes all of `program`: what was stripped of it is put back around it."""
+    """A bundle that computes all of `program`: what was stripped of it is put back around it.
+    Raises GraphError where the program has no such node."""
     full, less, deleted = parted(program), parted(bundle.program), deleted_nodes(bundle)
     if not deleted:
         return bundle
     steps = {step.name: step for step in full.instructions}
     sides: dict[str, list[Instruction]] = {"input": [], "output": []}
     for node in deleted:
-        sides[str(node["side"])].append(steps[str(node["name"])])
+        name = str(node.get("name"))
+        if name not in steps:
+            raise _no_such(name)
+        sides["input" if node.get("side") == "input" else "output"].append(steps[name])
     whole = replace(
         less,
         inputs=full.inputs,
@@ -74,6 +79,24 @@ def restored(bundle: Bundle, program: Program) -> Bundle:
         instructions=(*sides["input"], *less.instructions, *reversed(sides["output"])),
     )
     return replace(bundle, program=joined(whole))
+
+
+def alike(program: Program, bundle: Bundle) -> Program:
+    """`program` less the nodes that were deleted from `bundle`. Raises GraphError where one of
+    them is none of its border."""
+    less = replace(bundle, program=program, provenance={})
+    for node in deleted_nodes(bundle):
+        name = str(node.get("name"))
+        found = next((one for one in removable(less.program) if one.step.name == name), None)
+        if found is None:
+            raise _no_such(name)
+        less = without(less, found)
+    return less.program
+
+
+def _no_such(name: str) -> GraphError:
+    what = f"the graph has no `{name}` at its border, which was deleted from the bundle"
+    return GraphError(what, hint="is this the graph that the bundle was made of?")
 
 
 def _wished(

@@ -27,18 +27,7 @@ UNITS = {"BPU": "npu", "CPU": "cpu"}
 NODE_INFO, OPTIMIZATION = f"{MODEL}.node_info", f"{CALIBRATION}.optimization"
 _INPUT = re.compile(r"InputType([0-9]{0,3})")
 _SIDE = re.compile(r"set_(\w+)_(input|output)_(int8|int16)")
-_SOFTMAX = re.compile(
-    r"(_(reducemax|sub|exp|reducesum|reciprocal|mul))?_FROM_QUANTIZED_SOFTMAX$", re.IGNORECASE
-)
-_PREPROCESS = "HZ_PREPROCESS_FOR_"
 _WORDS = "set_model_output_int8, set_model_output_int16, set_<Operator>_input_int16, run_fast"
-
-
-def node_name(name: str) -> str:
-    """Ours of a node that the vendor's tool makes: of one of the six of a Softmax the Softmax."""
-    if name.startswith(_PREPROCESS):
-        return f"preprocess_{name.removeprefix(_PREPROCESS)}"
-    return _SOFTMAX.sub("", name)
 
 
 @dataclass(frozen=True)
@@ -51,17 +40,16 @@ class Wishes:
 
     def type(self, name: str, type: str, spot: Spot) -> None:
         """Of all that the nodes read and make, whatever was said of their places before."""
-        name = node_name(name)
         self.types.append((name, type, spot))
         if self.layers and type in INTEGERS:
             self.layers[name] = {place: (type, spot) for place in ("input", "output")}
 
     def place(self, name: str, place: str | int, type: str, spot: Spot) -> None:
         """Of all inputs, of one by its number, or of the output."""
-        self.layers.setdefault(node_name(name), {})[place] = (type, spot)
+        self.layers.setdefault(name, {})[place] = (type, spot)
 
     def run(self, name: str, unit: str, spot: Spot) -> None:
-        self.units[node_name(name)] = (unit, spot)
+        self.units[name] = (unit, spot)
 
     def put(self, native: Native) -> None:
         rules = [({name: type}, spot) for name, type, spot in self.types]
