@@ -34,6 +34,7 @@ from pipeline.graph import (
     Node,
     Value,
     array,
+    border_rounding,
     hands_out_sums,
     is_guard,
     is_kept_float,
@@ -64,6 +65,8 @@ class _Lowering:
     def __init__(self, graph: Graph, rounding: str, operators: Collection[str]) -> None:
         self.graph = graph
         self.rounding = rounding
+        rule = border_rounding(graph)
+        self._rounded = {"rounding": rule} if rule != "half_even" else {}
         self.operators = operators
         self.tensors: dict[str, Tensor] = {}
         self.instructions: list[Instruction] = []
@@ -220,7 +223,9 @@ class _Lowering:
     def _quantize(self, node: Node) -> None:
         source = str(node.inputs[0].name) if node.inputs[0] is not None else ""
         grid = grid_of(node, node.outputs[0])
-        self._emit(node, Step("quantize", {}, {}), (source,), str(node.outputs[0].name), grid)
+        self._emit(
+            node, Step("quantize", {}, self._rounded), (source,), str(node.outputs[0].name), grid
+        )
 
     def _dequantize_where_read_as_float(self, node: Node) -> None:
         value = node.outputs[0]

@@ -17,12 +17,13 @@ BODIES = {
 
 def graph(operator):
     text = f"""a (float[1,2,6,6] x) => (float[] y)
-    <float[2,2,1,1] w = {{1, 2, -3, 4}}, float[2,2,1,1] v = {{2, 1, 4, -3}}> {{ {BODIES[operator]} }}"""
+    <float[2,2,1,1] w = {{1, 2, -3, 4}}, float[2,2,1,1] v = {{2, 1, 4, -3}}>
+    {{ {BODIES[operator]} }}"""
     return upgraded(parse_text(text)).with_shapes()
 
 
 def ways(operator, type):
-    """What a vendor's file may say, as our YAML has it; of one side or both, by operator or name."""
+    """What a vendor's file may say, as our YAML has it, by operator or name."""
     name = next(str(node.name) for node in graph(operator).nodes(operator))
     for called in (f"{operator}(*)", name):
         yield Quantization(types={called: type})
