@@ -17,8 +17,6 @@ from pathlib import Path
 
 from pipeline.errors import ProjectError
 
-# What stands at the border of a model and costs more than it computes.
-REMOVED = ("Quantize", "Transpose", "Dequantize", "Cast", "Reshape", "Softmax")
 NO_HBM = "A board loads a .hbm, which the vendor's hb_compile makes. {prefix}.hybrid is not one."
 
 # --skip → the stages that are not run: what the vendor compiles to HBIR, and what it tells of that
@@ -85,7 +83,7 @@ def _convert_fast(given: argparse.Namespace) -> int:
 
     working, prefix = Path("model_output"), Path(given.model or "model").stem
     folder = working / prefix
-    laid_out(folder, fast_project(given, folder, MARCHES, REMOVED))
+    laid_out(folder, fast_project(given, folder, MARCHES, "O2"))
     return _built(folder, working, prefix, given.skip)
 
 

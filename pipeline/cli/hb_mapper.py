@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from pipeline.targets.vendor import Vendor
 
 TYPES = ("onnx", "caffe")
-# What stands at the border of a model and costs more than it computes.
-REMOVED = ("Quantize", "Dequantize", "Transpose", "Cast", "Reshape")
 NO_BIN = "A board loads a .bin, which the vendor's hb_mapper makes. {prefix}.hybrid is not one."
 
 
@@ -97,7 +95,7 @@ def _convert_fast(given: argparse.Namespace) -> int:
 
     working, prefix = Path("model_output"), Path(given.model or "model").stem
     folder = working / prefix
-    laid_out(folder, fast_project(given, folder, MARCHES, REMOVED))
+    laid_out(folder, fast_project(given, folder, MARCHES, "O3"))
     return _built(folder, working, prefix)
 
 

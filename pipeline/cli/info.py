@@ -53,25 +53,28 @@ def run(given: argparse.Namespace) -> int:
     return 0
 
 
-def _grid(tensor: Tensor) -> str:
+def _grid(name: str, tensor: Tensor, bundle: Bundle) -> str:
     from pipeline.bundle.program import SUMS
+    from pipeline.runtime.border import channel_scales
 
     if not tensor.scale:
         return ""
     if tensor.dtype == SUMS:
-        return f" sums, the scale of each channel is in {LISTING}"
+        axis, scales = channel_scales(bundle, name)
+        return f" sums, scale of each channel (axis {axis}) [{', '.join(f'{s:g}' for s in scales)}]"
     return f" scale {tensor.scale:g} zero point {tensor.zero_point}"
 
 
 def _lines(name: str, bundle: Bundle) -> Iterator[str]:
     from pipeline.bundle.memory import planned
-    from pipeline.runtime.border import DELETED, deleted_nodes
+    from pipeline.runtime.border import DELETED
+    from pipeline.runtime.stripping import KEPT
 
     program = bundle.program
     yield f"******** {name} info *********"
     yield "############# model deps info #############"
     for key, value in sorted(bundle.provenance.items()):
-        if key != DELETED:
+        if key not in (DELETED, KEPT):
             yield f"{key:<24}: {value}"
     yield "############# model_parameters info #############"
     yield f"{'target':<24}: {bundle.target}"
@@ -88,7 +91,17 @@ def _lines(name: str, bundle: Bundle) -> Iterator[str]:
     for role, names in (("input", program.inputs), ("output", program.outputs)):
         for each in names:
             tensor = program.tensors[each]
-            yield f"model {role}: {each} {tensor.dtype}{list(tensor.shape)}{_grid(tensor)}"
+            grid = _grid(each, tensor, bundle)
+            yield f"model {role}: {each} {tensor.dtype}{list(tensor.shape)}{grid}"
+    yield from _border(bundle)
+
+
+def _border(bundle: Bundle) -> Iterator[str]:
+    """What was taken off the border, and what was to be and is kept."""
+    from pipeline.runtime.border import deleted_nodes
+    from pipeline.runtime.stripping import kept_notes
+
     if deleted := deleted_nodes(bundle):
         yield "--------- deleted nodes -"
         yield from (f"deleted nodes: {node['name']}" for node in deleted)
+    yield from (f"kept: {note}" for note in kept_notes(bundle))

@@ -214,6 +214,13 @@ def real_numbers(values: np.ndarray, tensor: Tensor) -> np.ndarray:
     return affine.dequantize(values, np.float32(tensor.scale), tensor.zero_point)
 
 
+def _types(grids: list[Tensor], view: View, gives: str) -> str:
+    """What a node of the unit reads and makes; what moves sums reads sums."""
+    if grids:
+        return f"{grids[0].dtype}/{gives}"
+    return f"{SUMS}/{SUMS}" if view.sums else "float/float"
+
+
 def _row(
     node: Node, sums: _Sums, view: View, program: Program, target: Target, subgraph: int | None
 ) -> Row:
@@ -231,7 +238,7 @@ def _row(
         round(sums.quantized.cosine, DIGITS),
         round(sums.calibrated.cosine, DIGITS),
         round(max(_threshold(t) for t in grids), DIGITS) if on_the_chip and grids else None,
-        f"{grids[0].dtype}/{gives}" if on_the_chip and grids else "float/float",
+        _types(grids, view, gives) if on_the_chip else "float/float",
         distance(sums.calibrated),
         distance(sums.quantized),
         origin(node) if clamp is None else (*origin(node), *origin(clamp)),

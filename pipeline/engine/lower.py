@@ -13,12 +13,20 @@ from functools import cached_property
 
 import numpy as np
 
-from pipeline.bundle.program import SUMS, Instruction, Program, Tensor
+from pipeline.bundle.program import Instruction, Program, Tensor
 from pipeline.digest import Json
 from pipeline.engine.fusion import absorbed, bounds, is_clamp
 from pipeline.engine.grids import DQ, Q, dequantizer, grid_of, on_grids, weights_of
 from pipeline.engine.rules import PLACES, RULES
 from pipeline.engine.site import Operand, Site, Step, code_of, factor
+from pipeline.engine.summing import (
+    MOVING,
+    SUMMING,
+    channel_scales,
+    dequantizing,
+    moved_scales,
+    sums_of,
+)
 from pipeline.engine.twice import computes, rules_of
 from pipeline.errors import GraphError
 from pipeline.graph import (
@@ -26,6 +34,7 @@ from pipeline.graph import (
     Node,
     Value,
     array,
+    border_rounding,
     hands_out_sums,
     is_guard,
     is_kept_float,
@@ -35,9 +44,6 @@ from pipeline.graph import (
     reads,
     shape,
 )
-from pipeline.kernels import affine
-
-SUMMING = ("Conv", "Gemm")  # layers whose weights are constants, by their rules
 
 
 def lowered(graph: Graph, rounding: str, operators: Collection[str] | None = None) -> Program:
@@ -59,10 +65,13 @@ class _Lowering:
     def __init__(self, graph: Graph, rounding: str, operators: Collection[str]) -> None:
         self.graph = graph
         self.rounding = rounding
+        rule = border_rounding(graph)
+        self._rounded = {"rounding": rule} if rule != "half_even" else {}
         self.operators = operators
         self.tensors: dict[str, Tensor] = {}
         self.instructions: list[Instruction] = []
         self.done: set[Node] = set()  # computed along with an earlier node
+        self.sums: dict[Value | None, tuple[str, np.ndarray]] = {}  # by the real: codes, scale
         for value in graph.inputs:
             self._feed(value)
 
@@ -77,7 +86,7 @@ class _Lowering:
             self.done.add(node)
         elif quantizer := self._integer_result(node):
             self._lower(node, quantizer)
-        elif self._makes_sums(node):
+        elif self._makes_sums(node) or self._moves_sums(node):
             self._sum(node)
         elif self._makes_places(node):
             self._find(node)
@@ -122,25 +131,24 @@ class _Lowering:
     def _makes_sums(self, node: Node) -> bool:
         return hands_out_sums(node) and node.op_type in SUMMING and self._runs(node)
 
+    def _moves_sums(self, node: Node) -> bool:
+        return hands_out_sums(node) and node.op_type == MOVING and node.inputs[0] in self.sums
+
     def _sum(self, node: Node) -> None:
-        """The sums as they are, and what makes real numbers of them: s_x * s_w of each channel."""
-        made = node.outputs[0]
-        output = Tensor(shape(made), SUMS, 1.0)
-        site = self._site(node, output)
+        """The sums as they are, or in another order, and what makes real numbers of them."""
+        codes, moved = self.sums.get(node.inputs[0], ("", None))
+        operand = [Operand(codes, self.tensors[codes])] if codes else []
+        made, tensor = node.outputs[0], sums_of(node)
+        site = Site(node, tuple(operand), (), tensor) if codes else self._site(node, tensor)
         step = RULES[node.op_type].lower(site)
         step.constants.update(factor(1.0))
-        step.attributes.update(self._clamped(node, output))
+        step.attributes.update(self._clamped(node, tensor))
+        scale = channel_scales(node, site) if moved is None else moved_scales(moved, step)
         codes, name = (self._free(f"{node.name}_{what}") for what in ("sums", "dequantized"))
-        self._emit(node, step, _names(site), codes, output)
-        scale = (site.operands[0].scale * site.weights[0].scale).astype(np.float32)
-        axis = 1 if node.op_type == "Conv" else len(output.shape) - 1
-        scales = {"scale": affine.per_axis(scale, len(output.shape), axis)}
+        self._emit(node, step, _names(site), codes, tensor)
+        self.sums[made] = (codes, scale)
         self._float(made)
-        self.instructions.append(
-            Instruction(
-                "dequantize", name, (codes,), (str(made.name),), scales, origin=origin(node)
-            )
-        )
+        self.instructions.append(dequantizing(node, name, codes, scale))
 
     def _free(self, name: str) -> str:
         """`name`, longer where a value or a node has it: the graph is read, no more."""
@@ -215,7 +223,9 @@ class _Lowering:
     def _quantize(self, node: Node) -> None:
         source = str(node.inputs[0].name) if node.inputs[0] is not None else ""
         grid = grid_of(node, node.outputs[0])
-        self._emit(node, Step("quantize", {}, {}), (source,), str(node.outputs[0].name), grid)
+        self._emit(
+            node, Step("quantize", {}, self._rounded), (source,), str(node.outputs[0].name), grid
+        )
 
     def _dequantize_where_read_as_float(self, node: Node) -> None:
         value = node.outputs[0]

@@ -96,7 +96,8 @@ class ReferenceSession:
 def _quantize(call: Call, x: np.ndarray) -> np.ndarray:
     limits = np.iinfo(call.output.dtype)
     scale = np.float32(call.output.scale)
-    return affine.quantize(x, scale, call.output.zero_point, limits.min, limits.max)
+    grid = (scale, call.output.zero_point, limits.min, limits.max)
+    return affine.quantize(x, *grid, call.step.attributes.get("rounding", "half_even"))
 
 
 def _dequantize(call: Call, q: np.ndarray) -> np.ndarray:

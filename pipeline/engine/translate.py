@@ -247,12 +247,16 @@ def _extreme(op: str) -> Callable[[Call], Value]:
 
 
 def _quantize(call: Call) -> Value:
-    """As ONNX divides and rounds. NaN is refused before."""
+    """As ONNX divides, and rounds but for the ties of some chips. NaN is refused before."""
     scale = call.constant(np.array(call.output.scale), np.float32)
-    rounded = call.add("Round", call.add("Div", call.read[0], scale))
+    steps = call.add("Div", call.read[0], scale)
+    if "rounding" in call.step.attributes:
+        nearest = rounded(call, call.add("Cast", steps, to=FLOAT64))
+    else:
+        nearest = call.add("Round", steps)
     limits, zero = np.iinfo(call.output.dtype), call.output.zero_point
     low, high = (call.constant(np.array(n - zero), np.float32) for n in (limits.min, limits.max))
-    return call.add("Clip", rounded, low, high)
+    return call.add("Clip", nearest, low, high)
 
 
 def _dequantize(call: Call) -> Value:

@@ -14,12 +14,14 @@ from pipeline.graph.build import Building, Tensor
 from pipeline.graph.graph import Graph, Node, Value
 from pipeline.graph.handout import Made, handing_out
 from pipeline.graph.marks import (
+    border_rounding,
     guard,
     hand_out_sums,
     hands_out_sums,
     is_guard,
     is_kept_float,
     keep_float,
+    round_border,
     tell,
     told,
 )
@@ -63,6 +65,7 @@ __all__ = [
     "allow_int16",
     "array",
     "attribute",
+    "border_rounding",
     "complete",
     "declare",
     "derived",
@@ -97,6 +100,7 @@ __all__ = [
     "reads",
     "renumber",
     "reordering",
+    "round_border",
     "shape",
     "tell",
     "told",

@@ -14,6 +14,8 @@ FLOAT = "npumake.float"
 SUMS = "npumake.sums"
 GUARD = "npumake.guard"
 NOTES = "npumake.notes"
+BORDER = "npumake.border_rounding"
+BORDER_ROUNDINGS = ("half_even", "half_away")
 
 
 def keep_float(node: ir.Node) -> None:
@@ -41,6 +43,18 @@ def hand_out_sums(node: ir.Node) -> None:
 
 def hands_out_sums(node: ir.Node) -> bool:
     return SUMS in node.metadata_props
+
+
+def round_border(graph: Graph, rule: str) -> None:
+    """How the chip's CPU rounds a real number onto a grid, where that is not as ONNX does."""
+    if rule != BORDER_ROUNDINGS[0]:
+        graph.set_metadata({BORDER: rule})
+
+
+def border_rounding(graph: Graph) -> str:
+    """What `round_border` wrote; as ONNX does where somebody else wrote something there."""
+    rule = graph.metadata.get(BORDER, "")
+    return rule if rule in BORDER_ROUNDINGS else BORDER_ROUNDINGS[0]
 
 
 def tell(graph: Graph, notes: Sequence[str]) -> None:

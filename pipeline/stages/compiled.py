@@ -2,6 +2,7 @@
 
 hybrid   Q/DQ graph → integer program (pipeline.engine.lower), its CPU nodes as subgraphs → bundle
          with its provenance, the Python of the custom operators and the metadata of a detector
+         → less what is to go from its border (pipeline.runtime.stripping)
 others   the same program → .tflite → Vela's, or IREE's (pipeline.compilers); or the Q/DQ graph →
          OpenVINO's, Qualcomm's or Rockchip's, each in an interpreter of its own
 
@@ -32,7 +33,8 @@ from pipeline.project.compiling import OURS, Compile
 from pipeline.project.files import SourceFiles
 from pipeline.project.sections import Security
 from pipeline.quant.qdq.converted import members_beside
-from pipeline.targets.settings import check_settings
+from pipeline.runtime.stripping import stripped
+from pipeline.targets.settings import check_border_kept, check_settings
 from pipeline.targets.target import Target
 
 with when_used(
@@ -77,6 +79,7 @@ def compiled(
     program = lowered(quantized, target.rounding, target.runnable)
     beside, said = members_beside(quantized, target), policies(security, quantized, program)
     if target.backend != "hybrid":
+        check_border_kept(compile, target)
         if batch(quantized) > 1:
             what = f"a file for `{target.name}` takes one image per run"
             raise GraphError(what, hint="leave `batch` out, or choose a target with a .hybrid")
@@ -94,6 +97,8 @@ def compiled(
     settings = {key: value for key, value in digest.plain(compile).items() if key not in OURS}
     made = (target.name, joined(program), provenance, batch(quantized), code, beside)
     bundle = Bundle(*made, settings=settings, security=said)
+    if compile.remove_types or compile.remove_nodes:
+        bundle = stripped(bundle, compile.remove_types, compile.remove_nodes)
     data = bundle.to_bytes()
     tensors = Bundle.from_bytes(data).program.tensors
     hold_widths({name: tensor.dtype for name, tensor in tensors.items()}, program)

@@ -13,6 +13,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from pipeline.bundle.archive import Bundle
+from pipeline.bundle.program import Program
 from pipeline.compilers.handover import Handover
 from pipeline.custom.operators import declared
 from pipeline.data.samples import Samples, made_up
@@ -21,9 +23,11 @@ from pipeline.debug.file_check import Fed, check_file
 from pipeline.debug.file_runs import Part, why_not_run
 from pipeline.engine.lower import lowered
 from pipeline.engine.ort import Feeds
+from pipeline.errors import GraphError
 from pipeline.graph import Graph, dtype, shape
 from pipeline.project.files import SourceFiles
 from pipeline.project.sections import Comparison
+from pipeline.runtime.stripping import kept_notes, restored
 from pipeline.stages.compiled import Compiled
 from pipeline.targets.target import Target
 
@@ -45,11 +49,24 @@ def compiled_check(
         return CompiledCheck(target.name, "", 0, (), skipped=reason)
     operators = declared(custom_operators, sources)
     program = lowered(quantized, target.rounding, target.runnable)
-    part = Part(quantized, program, target, compiled.data)
+    data, kept = _whole(compiled, target, program)
+    part = Part(quantized, program, target, data)
     fed = list(_fed(samples, comparison, optimized_float))
     found = check_file(optimized_float, part, fed, operators)
     is_noise = made_up(samples) or not samples.names
-    return replace(found, notes=(*found.notes, NOISE)) if is_noise else found
+    return replace(found, notes=(*found.notes, *kept, *([NOISE] if is_noise else ())))
+
+
+def _whole(compiled: Compiled, target: Target, program: Program) -> tuple[bytes, Sequence[str]]:
+    """The file with the border that was taken off it, and what was to be taken off and stays."""
+    if target.backend != "hybrid":
+        return compiled.data, ()
+    try:
+        bundle = Bundle.from_bytes(compiled.data)
+    except GraphError:  # whoever runs it tells of that
+        return compiled.data, ()
+    whole = restored(bundle, program)
+    return compiled.data if whole is bundle else whole.to_bytes(), kept_notes(bundle)
 
 
 def _reason(comparison: Comparison, target: Target, handover: Handover | None) -> str:

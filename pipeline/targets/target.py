@@ -163,6 +163,9 @@ class Target:
         Literal["half_even", "half_up", "half_away", "twice"],
         Doc("How an accumulator is rounded onto the output grid; twice: as TensorFlow Lite."),
     ]
+    border_rounding: Annotated[
+        Literal["half_even", "half_away"], Doc("How a real number becomes a code, on the CPU.")
+    ] = "half_even"
     backend: Annotated[
         Literal["hybrid", "tflite", "vela", "iree", "onnx", "openvino", "qnn", "rknn", "torq"],
         Doc("What makes the compiled file: our own integers, or a compiler."),
@@ -182,7 +185,6 @@ class Target:
         tuple[str, ...] | None,
         Doc("ONNX operators the unit runs. None: not documented, all with an integer kernel."),
     ] = None
-
     on_request: Annotated[
         tuple[str, ...], Doc("ONNX operators the unit runs only where `quantization.npu` asks.")
     ] = ()
@@ -220,6 +222,7 @@ class Target:
             "project does not ask for less."
         ),
     ] = ()
+    moved_sums: Annotated[tuple[str, ...], Doc("Operators that it runs on sums of a Conv.")] = ()
     float16: Annotated[bool, Doc("Whether a node may compute in float16.")] = False
     listings: Annotated[
         bool, Doc("Whether a build leaves what SyNAP's converter tells beside a model.")

@@ -179,13 +179,13 @@ def put_model(vendor: Vendor, native: Native) -> None:
         taken = glob.escape(file) if name == "weights" else file  # a pattern, at its word
         native.put(("model", name), taken, vendor.spot(key))
     lists = {
-        "outputs": "output_nodes",
-        "remove_types": "remove_node_type",
-        "remove_nodes": "remove_node_name",
+        "output_nodes": ("model", "outputs"),
+        "remove_node_type": ("compile", "remove_types"),
+        "remove_node_name": ("compile", "remove_nodes"),
     }
-    for name, key in lists.items():
+    for key, route in lists.items():
         if items := vendor.items(f"{MODEL}.{key}"):
-            native.put(("model", name), list(items), vendor.spot(f"{MODEL}.{key}"))
+            native.put(route, list(items), vendor.spot(f"{MODEL}.{key}"))
     prefix = f"{MODEL}.output_model_file_prefix"
     native.put(("compile", "prefix"), vendor.text(prefix), vendor.spot(prefix))
 

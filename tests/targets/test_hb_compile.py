@@ -29,11 +29,11 @@ def test_an_example_becomes_a_native_project():
         "model": {
             "path": "vendor/resnet50.onnx",
             "outputs": ["prob"],
-            "remove_types": ["Quantize", "Dequantize"],
-            "remove_nodes": ["fc"],
         },
         "targets": ["nash-e"],
         "compile": {
+            "remove_types": ["Quantize", "Dequantize"],
+            "remove_nodes": ["fc"],
             "prefix": "resnet50_224x224_nv12",
             "optimize_level": "O2",
             "jobs": 32,

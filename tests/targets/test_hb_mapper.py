@@ -29,11 +29,11 @@ def test_the_guide_s_template_becomes_a_native_project():
         "model": {
             "path": "vendor/mobilenetv1.onnx",
             "outputs": ["prob"],
-            "remove_types": ["Dequantize", "Transpose"],
-            "remove_nodes": ["fc7"],
         },
         "targets": ["rdk-x5"],
         "compile": {
+            "remove_types": ["Dequantize", "Transpose"],
+            "remove_nodes": ["fc7"],
             "prefix": "mobilenetv1",
             "max_time_per_fc": 1000,
             "input_source": {"data": "ddr"},

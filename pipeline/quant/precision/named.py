@@ -60,6 +60,11 @@ def named(graph: Graph, name: str, route: Route) -> Named:
     return _exactly(graph, name, route)
 
 
+def is_of_nodes(name: str) -> bool:
+    """Whether it names one node, or all of an operator, and no stretch of the model."""
+    return name not in WIDEST and not name.endswith(BEHIND) and WAY not in name
+
+
 def in_order(graph: Graph, types: Types | tuple[Types, ...]) -> list[Said]:
     """The rules, the weakest first. A mapping has no order of its own: there the one that names
     less is the stronger, and of two `name...` the one that begins further behind."""

@@ -32,13 +32,14 @@ NAMES = 5  # in a note; of the others it tells how many
 
 @dataclass(frozen=True)
 class Plan:
-    """`nodes` are those of the chip in order, without the clamps they absorb; `chip` has both."""
+    """`nodes` are those of the chip in order, without the clamps they absorb and what moves sums;
+    `chip` has all."""
 
     chip: Collection[Node]
     nodes: Sequence[Node]
     reads: Mapping[tuple[Node, int], str]  # the type of every operand of `nodes`
     makes: Mapping[Value, str]  # of what they make but sums, and of the inputs fed as codes
-    sums: Collection[Node]  # of `nodes`, those that hand out their int32 sums
+    sums: Collection[Node]  # hand out int32 sums: layers of `nodes`, and what moves theirs
     half: Sequence[Node]  # compute in float16
     kept: Sequence[Node]  # float, though the chip could run them
     notes: Sequence[str]
@@ -61,13 +62,14 @@ def planned(
     half = halves if target.float16 else []
     chained = _chained(graph, given, target, steps)
     off = {*given.cpu, *half, *given.of_type("float32"), *chained}
-    wanted = {*given.npu, *(graph.nodes(*PASSIVE) if quantization.mode == "full" else ())}
+    wanted = _wanted(graph, quantization, given, target)
     chip = on_chip(graph, target, off, wanted)
     if apart := [node for node in _apart(graph, quantization, given, steps) if node in chip]:
         chip = on_chip(graph, target, off.union(apart), wanted)
     nodes = _computed(graph, chip)
     found, sums = typed(graph, nodes, chip, wanted, given.wishes, target)
-    chip, nodes = chip - sums.moves, [node for node in nodes if node not in sums.moves]
+    moved, nodes = sums.moved(target), [node for node in nodes if node not in sums.moves]
+    chip = chip - sums.moves | moved
     made = [node for node in nodes if is_float(result(node)) and node not in sums.layers]
     type_at = partial(_type_at, found.wide)
     reasons: Mapping[str, Collection[Node]] = {
@@ -84,11 +86,17 @@ def planned(
         {(node, index): type_at((node, index)) for node in nodes for index in operands(node)},
         {v: type_at(v) for v in graph.inputs if v not in given.fed}
         | {result(n): type_at((n, OUT)) for n in made},
-        sums.layers,
+        {*sums.layers, *moved},
         half,
         [node for node in graph.nodes() if node not in chip and _could_run(node, target)],
         (*given.notes, *_notes(reasons)),
     )
+
+
+def _wanted(graph: Graph, quantization: Quantization, given: Asked, target: Target) -> set[Node]:
+    """What the chip is to run wherever it can; a type asked of an operator asks for its unit."""
+    full = graph.nodes(*PASSIVE) if quantization.mode == "full" else ()
+    return {*given.npu, *full, *(n for n in given.typed if n.op_type in target.on_request)}
 
 
 def _type_at(wide: Collection[Spot], spot: Spot) -> str:
@@ -126,8 +134,10 @@ def _refused(
 ) -> dict[str, Collection[Node]]:
     """What the CPU runs because the chip cannot, beside the nodes that are settled `elsewhere`."""
     left = [node for node in graph.nodes() if node not in elsewhere]
-    over = [node for node in left if _is_over(node, target)]
-    lacking = [node for node in left if node in given.npu and node not in over]
+    asked_for = given.typed.union(given.npu)
+    over = [node for node in left if _is_over(node, target, node in asked_for)]
+    named = [node for node in left if node in asked_for and node not in over]
+    lacking = [n for n in named if n in given.npu or not target.runs_when_asked(n.op_type)]
     unsaid = [node for node in left if _is_unsaid(node, target)]
     return {
         f"CPU in float, {target.name} has no 8 bits of this form": unsaid,
@@ -136,9 +146,10 @@ def _refused(
     }
 
 
-def _is_over(node: Node, target: Target) -> bool:
+def _is_over(node: Node, target: Target, asked: bool) -> bool:
     """Whether nothing but a documented limit keeps the unit from running the node."""
-    runs = target.runs(node.op_type) and computes(node, target.rounding) and is_float(result(node))
+    known = target.runs_when_asked if asked else target.runs
+    runs = known(node.op_type) and computes(node, target.rounding) and is_float(result(node))
     return runs and bool(beyond(node, target))
 
 

@@ -31,6 +31,26 @@ class Sums(NamedTuple):
     layers: set[Node]  # whose sums are handed out
     moves: set[Node]  # of the chip's nodes, those that move what is dequantized
 
+    def moved(self, target: Target) -> set[Node]:
+        """Of the moves, those that the chip makes of the sums of a Conv, before they are
+        dequantized."""
+        found = set[Node]()
+        for node in self.moves:
+            behind = _moved_layer(node, self.moves, target)
+            if behind in self.layers and behind.op_type == "Conv":
+                found.add(node)
+        return found
+
+
+def _moved_layer(node: Node, moves: Collection[Node], target: Target) -> Node | None:
+    """What makes the values, back through such moves; None behind any other."""
+    found: Node | None = node
+    while found is not None and found in moves:
+        if found.op_type not in target.moved_sums or found.inputs[0] is None:
+            return None
+        found = producer(found.inputs[0])
+    return found
+
 
 def typed(
     graph: Graph,

@@ -35,7 +35,7 @@ NORMS = {
     "data_mean_and_scale": (True, True),
 }
 
-REMOVABLE = ("Quantize", "Transpose", "Dequantize", "Cast", "Reshape")
+REMOVABLE = ("Quantize", "Transpose", "Dequantize", "Cast", "Reshape", "Softmax")
 
 _FLAG = Key(holds=bool, default=False)
 _LAYOUTS = ("NCHW", "NHWC")
