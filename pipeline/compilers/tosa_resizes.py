@@ -24,7 +24,7 @@ COORDINATES = {ALIGNED: "align_corners", HALF_PIXEL: "half_pixel", NEITHER: "asy
 def nearest(sheet: Sheet, drawn: Operator) -> None:
     (index, _), (made,) = drawn.inputs, drawn.outputs
     before, after = sheet.tensors[index].shape, sheet.tensors[made].shape
-    places = {axis: READ[_flags(drawn, 0)](before[axis], after[axis]) for axis in SPREAD}
+    places = {axis: _read(_flags(drawn, 0), before[axis], after[axis]) for axis in SPREAD}
     times = {axis: _times(places[axis], before[axis]) for axis in SPREAD}
     if any(factor > 1 for factor in times.values()):
         index = _tiled(sheet, index, times)
@@ -32,6 +32,12 @@ def nearest(sheet: Sheet, drawn: Operator) -> None:
         if not times[axis]:
             index = _at(sheet, index, axis, places[axis])
     sheet.draw("RESHAPE", [index, sheet.numbers(after)], made)
+
+
+def _read(flags: tuple[bool, bool], n: int, m: int) -> list[int]:
+    places = READ[flags](n, m)
+    assert places is not None  # where the kernels disagree no such operator is drawn
+    return places
 
 
 def _flags(drawn: Operator, first: int) -> tuple[bool, bool]:

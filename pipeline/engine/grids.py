@@ -9,7 +9,6 @@ from pipeline.engine.rules import CONSTANT_OPERANDS, RULES
 from pipeline.engine.site import Weights
 from pipeline.errors import GraphError
 from pipeline.graph import Node, Value, array, attribute, is_float, is_guard, producer, shape
-from pipeline.kernels import affine
 
 Q, DQ = "QuantizeLinear", "DequantizeLinear"
 
