@@ -132,11 +132,21 @@ def _label(operator: str, rows: Mapping[tuple[str, ...], list[str]], row: tuple[
 
 
 def _shortened(names: Sequence[str], others: Sequence[str]) -> list[str]:
-    """`a, b` and `a, c` as `a`, where no other row has a mode that begins so."""
+    """`a, b` and `a, c` as `a`, and `a, b, d` and `a, c, d` as `a, ..., d`, where no other row has
+    a mode that begins so, or begins and ends so."""
     found: dict[str, None] = {}
+    elsewhere = {_ends(name) for name in others}
     for name in names:
         parts = name.split(", ")
-        starts = [", ".join(parts[:end]) for end in range(1, len(parts) + 1)]
+        starts = [", ".join(parts[:end]) for end in range(1, len(parts))]
         alone = (s for s in starts if not any(o == s or o.startswith(f"{s}, ") for o in others))
-        found[next(alone, name)] = None
+        short = next(alone, "")
+        if not short and _ends(name) not in elsewhere:
+            short = _ends(name)
+        found[short or name] = None
     return list(found)
+
+
+def _ends(name: str) -> str:
+    first, *middle, last = [*name.split(", "), ""] if ", " not in name else name.split(", ")
+    return f"{first}, ..., {last}" if middle else name

@@ -28,6 +28,7 @@ from operators.builds import Built, Model, Width, hybrid
 from pipeline.engine.twice import TWICE
 from pipeline.errors import PipelineError
 from pipeline.kernels.measure import agreement
+from pipeline.quant.calibration.tally import NotFiniteError
 from pipeline.targets.reader import read_target
 from pipeline.targets.target import Target
 
@@ -169,6 +170,8 @@ def refusal(error: PipelineError, model: Model) -> str:
     quoted = re.findall("`([^`]+)`", error.what)  # a node that a pass writes has its name longer
     named = any(q == n or q.startswith(f"{n}_") for q in quoted for n in names)
     named = named or any(node.op_type in what for node in nodes)
+    if isinstance(error, NotFiniteError):  # the stage `statistics` finds the node, and a hint
+        return f"{REFUSED}: {what}"
     if not named:
         return f"{WRONG}: the error names no node: {what[:160]}"
     if not error.hint:
