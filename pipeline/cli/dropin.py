@@ -68,8 +68,11 @@ def allow_argument(parser: argparse.ArgumentParser) -> None:
 
 def waived(native: Document, allow: Sequence[str]) -> dict[str, Json]:
     """`data:` beside a vendor's file, which has no word for a finding that is meant to be so."""
-    samples = native.data.get("data", {})
-    return {"data": {name: {"allow": list(allow)} for name in samples}} if allow else {}
+    samples: dict[str, dict[str, Json]] = native.data.get("data", {})
+    both = {
+        name: list(dict.fromkeys([*how.get("allow", []), *allow])) for name, how in samples.items()
+    }
+    return {"data": {name: {"allow": kinds} for name, kinds in both.items()}} if allow else {}
 
 
 def operators_beside(native: Document, config: Path, folder: Path) -> dict[str, Json]:

@@ -66,14 +66,13 @@ def _check(given: argparse.Namespace) -> int:
 def _convert(given: argparse.Namespace) -> int:
     """A project that speaks the dialect, in `<working_dir>/<prefix>`."""
     from pipeline.cli.dropin import laid_out, operators_beside, seen_from, waived
-    from pipeline.project.document import read_document
-    from pipeline.project.scalar import older_meaning
+    from pipeline.project.vendor import lenient_config
     from pipeline.targets.drobotics.dialect import translate
     from pipeline.targets.drobotics.keys import KEYS
     from pipeline.targets.translation import refuse_missing_model
     from pipeline.targets.vendor import Vendor
 
-    document = read_document(given.config, older_meaning)
+    document = lenient_config(given.config).document
     native = translate(document)  # its errors come before anything is written
     vendor = Vendor(document, KEYS)
     refuse_missing_model(vendor, given.model_type)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -52,7 +53,13 @@ def test_the_guide_s_template_becomes_a_native_project():
                 "batch": 1,
             }
         },
-        "data": {"data": {"files": "vendor/calibration_data/*", "dtype": "float32"}},
+        "data": {
+            "data": {
+                "files": "vendor/calibration_data/*",
+                "allow": ["few"],
+                "dtype": "float32",
+            }
+        },
         "calibration": {"method": "max_percentile", "percentile": 0.9999},
     }
 
@@ -184,7 +191,10 @@ PLACED: dict[str, tuple[dict[str, Any], Json]] = {
     "outputs": ({"optimization": "set_model_output_int16"}, {"outputs": "int16"}),
     "an operator, in one item": (
         {"optimization": ["set_Softmax_input_int8,set_Softmax_output_int16"]},
-        {"layers": {"Softmax(*)": {"input": "int8", "output": "int16"}}},
+        {
+            "layers": {"Softmax(*)": {"input": "int8", "output": "int16"}},
+            "optional": ["Softmax(*)"],
+        },
     ),
     "words": (
         {"optimization": "set_all_nodes_int16, run_fast; set_model_output_int8"},
@@ -261,8 +271,8 @@ def test_inputs_keep_the_order_of_their_names_and_none_is_no_step():
         },
     }
     assert found["data"] == {
-        "left": {"files": "a/*", "dtype": "uint8"},
-        "right": {"files": "b/*", "dtype": "uint8"},
+        "left": {"files": "a/*", "allow": ["few"], "dtype": "uint8"},
+        "right": {"files": "b/*", "allow": ["few"], "dtype": "uint8"},
     }
 
 
@@ -302,9 +312,10 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "unknown key": ({"input_nmae": "data"}, "unknown key `input_nmae`"),
     "required key": ({"march": None}, "Missing keys: 'march'"),
     "required keys": (
-        {"input_type_train": None, "norm_type": None},
-        "Missing keys: 'input_type_train', 'norm_type'",
+        {"input_type_train": None, "input_layout_train": None},
+        "Missing keys: 'input_type_train', 'input_layout_train'",
     ),
+    "norm of a picture": ({"norm_type": None}, "Missing keys: 'norm_type'"),
     "no model": ({"onnx_model": None}, "Missing keys: 'onnx_model'"),
     "half a Caffe model": (
         {"onnx_model": None, "prototxt": "m.prototxt"},
@@ -378,9 +389,16 @@ def test_an_error_points_into_the_vendor_s_file():
 
 
 def test_a_missing_group_is_named():
-    text = HB_MAPPER.partition("# Compiler")[0]
-    with pytest.raises(ProjectError, match="missing group `compiler_parameters`"):
-        translate(document(text))
+    with pytest.raises(ProjectError, match="missing group `input_parameters`"):
+        translate(document("model_parameters: {onnx_model: m.onnx, march: bayes-e}"))
+
+
+def test_without_a_compiler_group_and_a_prefix_there_are_defaults_and_they_are_told():
+    text = re.sub("  output_model_file_prefix.*\n", "", HB_MAPPER.partition("# Compiler")[0])
+    assert translate(document(text)).data["compile"] == {"prefix": "model"}
+    said = [note.what for note in notes(document(text))]
+    assert "no `optimize_level`: it is O3 here" in said
+    assert "no `output_model_file_prefix`: it is model here" in said
 
 
 @pytest.mark.parametrize("text", ["", "[]", "a", "model_parameters: 1", "model_parameters: [1]"])

@@ -11,6 +11,7 @@ from pipeline.errors import Route
 from pipeline.graph import Graph, Node, Value, producer
 from pipeline.project.sections import Layer, Quantization
 from pipeline.quant.precision.named import BOXES, EVERYTHING, Named, in_order, named, strength
+from pipeline.quant.precision.optional import without_missing
 from pipeline.quant.precision.placement import root
 from pipeline.quant.precision.widening import OUT, WIDE, Spot, Wishes, operands, spots
 
@@ -38,6 +39,8 @@ def asked(graph: Graph, quantization: Quantization) -> Asked:
     Raises ProjectError for a name that means nothing.
     """
     found = Asked()
+    quantization, notes = without_missing(graph, quantization)
+    found.notes.extend(notes)
     wholes = {clamp: node for node in graph.nodes() if (clamp := absorbed(node)) is not None}
     for rule in in_order(graph, quantization.types):
         given = named(graph, rule.name, rule.route)
