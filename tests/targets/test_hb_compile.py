@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from dialect_cases import HB_COMPILE, changed, document
+from vendor_values import HB_COMPILE as OTHER
 
 from pipeline.digest import Json
 from pipeline.errors import ProjectError
@@ -74,70 +75,7 @@ def test_the_model_and_its_march_are_enough():
     }
 
 
-KL = {"model_config": {"activation": {"calibration_type": "kl"}}}
 NO_NORM = {"mean_value": None, "scale_value": None}
-
-# key: another value than the example has, and what else must be said with it
-OTHER: dict[str, tuple[Any, dict[str, Any]]] = {
-    "model_parameters.onnx_model": ("other.onnx", {}),
-    "model_parameters.caffe_model": ("m.c", {"onnx_model": None, "prototxt": "m.p"}),
-    "model_parameters.prototxt": ("m.p", {"onnx_model": None, "caffe_model": "m.c"}),
-    "model_parameters.march": ("nash-m", {}),
-    "model_parameters.working_dir": ("elsewhere", {}),
-    "model_parameters.output_model_file_prefix": ("other", {}),
-    "model_parameters.layer_out_dump": (True, {}),
-    "model_parameters.output_nodes": ("a;b", {}),
-    "model_parameters.remove_node_type": ("Softmax", {}),
-    "model_parameters.remove_node_name": ("a;b", {}),
-    "model_parameters.node_info": ({"conv1": {"ON": "CPU"}}, {}),
-    "model_parameters.debug_mode": ("dump_calibration_data", {}),
-    "model_parameters.enable_vpu": (False, {}),
-    "model_parameters.enable_spu": (False, {}),
-    "model_parameters.log_level": ("debug", {}),
-    "model_parameters.set_node_data_type": ("conv1:int16", {}),
-    "input_parameters.input_name": ("data", {}),
-    "input_parameters.input_type_rt": ("bgr", {}),
-    "input_parameters.input_type_train": ("bgr", {}),
-    "input_parameters.input_layout_train": ("NHWC", {"input_shape": None}),
-    "input_parameters.input_layout_rt": ("NCHW", {}),
-    "input_parameters.input_space_and_range": ("bt601_video", {}),
-    "input_parameters.input_shape": ("1x3x192x192", {}),
-    "input_parameters.input_batch": (8, {}),
-    "input_parameters.separate_batch": (True, {}),
-    "input_parameters.separate_name": ("image", {}),
-    "input_parameters.mean_value": ("128", {}),
-    "input_parameters.scale_value": ("0.5", {}),
-    "input_parameters.std_value": ("58.4", {"scale_value": None}),
-    "input_parameters.norm_type": ("data_mean", {}),
-    "calibration_parameters.cal_data_dir": ("./other", {}),
-    "calibration_parameters.calibration_type": ("kl", {}),
-    "calibration_parameters.per_channel": (True, {"calibration_type": "max"}),
-    "calibration_parameters.max_percentile": (0.99995, {}),
-    "calibration_parameters.run_on_cpu": ("conv1", {}),
-    "calibration_parameters.run_on_bpu": ("conv1", {}),
-    "calibration_parameters.optimization": ("set_model_output_int8", {}),
-    "calibration_parameters.quant_config": (KL, {}),
-    "calibration_parameters.preprocess_on": (True, {}),
-    "calibration_parameters.cal_data_type": ("uint8", {}),
-    "compiler_parameters.compile_mode": ("bandwidth", {}),
-    "compiler_parameters.balance_factor": (50, {"compile_mode": "balance"}),
-    "compiler_parameters.optimize_level": ("O0", {}),
-    "compiler_parameters.core_num": (2, {"march": "nash-h"}),
-    "compiler_parameters.max_time_per_fc": (1000, {}),
-    "compiler_parameters.jobs": (8, {}),
-    "compiler_parameters.debug": (False, {}),
-    "compiler_parameters.advice": (0.5, {}),
-    "compiler_parameters.input_source": ({"image": "pyramid"}, {}),
-    "compiler_parameters.cache_mode": ("enable", {"cache_path": "c"}),
-    "compiler_parameters.cache_path": ("c", {}),
-    "compiler_parameters.max_l2m_size": (0, {}),
-    "compiler_parameters.ability_entry": ("x", {}),
-    "compiler_parameters.extra_params": ({"x": 1}, {}),
-    "compiler_parameters.hbdk3_compatible_mode": (True, {}),
-    "custom_op.custom_op_method": ("register", {}),
-    "custom_op.op_register_files": ("a.py", {}),
-    "custom_op.custom_op_dir": ("./ops", {"op_register_files": "a.py"}),
-}
 
 
 def test_every_key_of_the_tables_is_perturbed_below():

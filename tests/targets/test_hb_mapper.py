@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from dialect_cases import HB_MAPPER, changed, document
+from vendor_values import HB_MAPPER as OTHER
 
 from pipeline.digest import Json
 from pipeline.errors import ProjectError
@@ -62,59 +63,6 @@ def test_the_guide_s_template_becomes_a_native_project():
         },
         "calibration": {"method": "max_percentile", "percentile": 0.9999},
     }
-
-
-# key: another value than the full example has, and what else must be said with it
-OTHER: dict[str, tuple[Any, dict[str, Any]]] = {
-    "model_parameters.prototxt": (
-        "m.prototxt",
-        {"onnx_model": None, "caffe_model": "m.caffemodel"},
-    ),
-    "model_parameters.caffe_model": ("m.c", {"onnx_model": None, "prototxt": "m.p"}),
-    "model_parameters.onnx_model": ("other.onnx", {}),
-    "model_parameters.march": ("bernoulli2", {}),
-    "model_parameters.output_model_file_prefix": ("other", {}),
-    "model_parameters.working_dir": ("elsewhere", {}),
-    "model_parameters.layer_out_dump": (True, {}),
-    "model_parameters.output_nodes": ("a;b", {}),
-    "model_parameters.remove_node_type": ("Cast", {}),
-    "model_parameters.remove_node_name": ("a;b", {}),
-    "model_parameters.set_node_data_type": ("conv1:int16", {}),
-    "model_parameters.debug_mode": ("dump_calibration_data", {}),
-    "model_parameters.node_info": ({"conv1": {"ON": "CPU"}}, {}),
-    "model_parameters.log_level": ("debug", {}),
-    "input_parameters.input_name": ("image", {}),
-    "input_parameters.input_type_train": ("rgb", {}),
-    "input_parameters.input_layout_train": ("NHWC", {"input_shape": None}),
-    "input_parameters.input_type_rt": ("bgr", {}),
-    "input_parameters.input_layout_rt": ("NCHW", {}),
-    "input_parameters.input_space_and_range": ("bt601_video", {"input_type_rt": "nv12"}),
-    "input_parameters.input_shape": ("1x3x192x192", {}),
-    "input_parameters.input_batch": (8, {}),
-    "input_parameters.norm_type": ("data_scale", {}),
-    "input_parameters.mean_value": ("128", {}),
-    "input_parameters.scale_value": ("0.1 0.2 0.3", {}),
-    "calibration_parameters.cal_data_dir": ("./other", {}),
-    "calibration_parameters.cal_data_type": ("uint8", {}),
-    "calibration_parameters.preprocess_on": (True, {}),
-    "calibration_parameters.calibration_type": ("kl", {}),
-    "calibration_parameters.max_percentile": (0.99995, {}),
-    "calibration_parameters.per_channel": (True, {"calibration_type": "max"}),
-    "calibration_parameters.run_on_cpu": ("conv1", {}),
-    "calibration_parameters.run_on_bpu": ("conv1", {}),
-    "calibration_parameters.optimization": ("set_model_output_int8", {}),
-    "compiler_parameters.compile_mode": ("bandwidth", {}),
-    "compiler_parameters.debug": (True, {}),
-    "compiler_parameters.core_num": (2, {"march": "bernoulli2"}),
-    "compiler_parameters.optimize_level": ("O2", {}),
-    "compiler_parameters.input_source": ({"data": "pyramid"}, {}),
-    "compiler_parameters.max_time_per_fc": (2000, {}),
-    "compiler_parameters.jobs": (16, {}),
-    "compiler_parameters.advice": (1, {}),
-    "custom_op.custom_op_method": ("register", {}),
-    "custom_op.op_register_files": ("a.py;b.py", {}),
-    "custom_op.custom_op_dir": ("./custom_op", {"op_register_files": "a.py"}),
-}
 
 
 def test_every_key_of_the_tables_is_perturbed_below():
