@@ -11,7 +11,7 @@ the hand-over; its version is in the key, and what it says is told.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Self
@@ -19,7 +19,7 @@ from typing import ClassVar, Self
 from pipeline import digest
 from pipeline.borders.images import batch
 from pipeline.borders.policies import policies
-from pipeline.bundle.archive import Bundle
+from pipeline.bundle.archive import CALIBRATED, FED, Bundle
 from pipeline.compilers.handover import Handover
 from pipeline.compilers.widths import hold_widths
 from pipeline.custom.operators import declared
@@ -30,7 +30,7 @@ from pipeline.graph import Graph
 from pipeline.late import when_used
 from pipeline.project.compiling import OURS, Compile
 from pipeline.project.files import SourceFiles
-from pipeline.project.sections import Security
+from pipeline.project.sections import Calibration, Input, Security
 from pipeline.quant.qdq.converted import members_beside
 from pipeline.targets.settings import check_settings
 from pipeline.targets.target import Target
@@ -68,6 +68,8 @@ def compiled(
     compile: Compile,
     security: Security,
     custom_operators: Sequence[str] = (),
+    inputs: Mapping[str, Input] | None = None,
+    calibration: Calibration | None = None,
     handover: Handover | None = None,
 ) -> Compiled:
     check_settings(compile, quantized, target)
@@ -89,6 +91,8 @@ def compiled(
     provenance = {
         "quantized": digest.of_bytes(quantized.to_bytes()),
         "target": digest.of_document(target),
+        **({FED: digest.plain(inputs)} if inputs else {}),
+        **({CALIBRATED: digest.plain(calibration)} if calibration else {}),
     }
     code = declared(custom_operators, sources).used_by(quantized).sources
     settings = {key: value for key, value in digest.plain(compile).items() if key not in OURS}

@@ -118,7 +118,7 @@ def test_makertbin_leaves_the_documented_files(here: Path):
     names = {f"digits_8x8_gray_{stage}_model.onnx" for stage in STAGES}
     assert found == {*names, "digits_8x8_gray.hybrid"}
     assert "digits_8x8_gray.hybrid is not one" in shown
-    assert "9 current" in npumake(*command)
+    assert "10 current" in npumake(*command)
 
 
 def test_hb_compile_takes_normalised_samples_to_the_same_thresholds(here: Path):
