@@ -73,8 +73,9 @@ def _convert(given: argparse.Namespace) -> int:
     from pipeline.cli.run_log import in_words_of, logged
     from pipeline.project.vendor import repeat_notes
     from pipeline.targets.horizon.config_file import read_config
-    from pipeline.targets.horizon.dialect import notes, translate
+    from pipeline.targets.horizon.dialect import translate
     from pipeline.targets.horizon.keys import KEYS
+    from pipeline.targets.horizon.notes import notes
     from pipeline.targets.vendor import Vendor
 
     document = read_config(given.config).document

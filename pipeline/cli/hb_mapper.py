@@ -79,8 +79,9 @@ def _convert(given: argparse.Namespace) -> int:
     )
     from pipeline.cli.run_log import in_words_of, logged
     from pipeline.project.vendor import lenient_config, repeat_notes
-    from pipeline.targets.drobotics.dialect import notes, translate
+    from pipeline.targets.drobotics.dialect import translate
     from pipeline.targets.drobotics.keys import KEYS
+    from pipeline.targets.drobotics.notes import notes
     from pipeline.targets.translation import refuse_missing_model
     from pipeline.targets.vendor import Vendor
 

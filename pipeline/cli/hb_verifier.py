@@ -49,7 +49,8 @@ def run(given: argparse.Namespace) -> int:
     if all(file.suffix == ".onnx" for file in files):
         _tell_cosines(compared)
         return 0
-    if not all([_tell_mismatches(*each, given.compare_digits) for each in compared]):
+    same = [_tell_mismatches(*each, digits=given.compare_digits) for each in compared]
+    if not all(same):
         raise GateError("the two models do not give the same", given.model)
     return 0
 

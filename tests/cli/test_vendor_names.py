@@ -9,6 +9,7 @@ import pytest
 from workspaces import REPO
 
 from pipeline.cli.main import ALIASES, VERBS, main
+from pipeline.engine.parallel import threads
 from pipeline.graph import parse_text
 from pipeline.runtime import HB_ONNXRuntime, HBRuntime, Session
 
@@ -106,7 +107,7 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
     ),
     "hb_verifier, cosine": (
         ["hb_verifier", "-m", f"{PREFIX}_optimized_float_model.onnx,{PREFIX}_quantized_model.onnx"],
-        "out 0.9",
+        "TensorName CosineSimilarity\nout ",
     ),
     "hb_verifier, equal": (
         ["hb_verifier", "-m", f"{PREFIX}_quantized_model.onnx,{PREFIX}.hybrid", "-c", "4"],
@@ -243,3 +244,14 @@ def test_a_rule_for_an_operator_that_the_model_lacks_is_a_note(
     assert "the rule for `Softmax` has no effect" in log
     assert "the rule for `nobody` has no effect" in log
     assert (tmp_path / "model_output" / "hb_compile.log").is_file()
+
+
+@pytest.mark.parametrize(("asked", "expected"), [("3", 3), (" 2 ", 2)])
+def test_the_vendor_s_variable_is_the_number_of_threads(
+    monkeypatch: pytest.MonkeyPatch, asked: str, expected: int
+):
+    monkeypatch.delenv("NPUMAKE_THREADS", raising=False)
+    monkeypatch.setenv("PARALLEL_PROCESS_NUM", asked)
+    assert threads() == expected
+    monkeypatch.setenv("NPUMAKE_THREADS", "1")
+    assert threads() == 1
