@@ -91,8 +91,7 @@ def compiled(
     provenance = {
         "quantized": digest.of_bytes(quantized.to_bytes()),
         "target": digest.of_document(target),
-        **({FED: digest.plain(inputs)} if inputs else {}),
-        **({CALIBRATED: digest.plain(calibration)} if calibration else {}),
+        **_sections(inputs, calibration),
     }
     code = declared(custom_operators, sources).used_by(quantized).sources
     settings = {key: value for key, value in digest.plain(compile).items() if key not in OURS}
@@ -102,3 +101,11 @@ def compiled(
     tensors = Bundle.from_bytes(data).program.tensors
     hold_widths({name: tensor.dtype for name, tensor in tensors.items()}, program)
     return Compiled(data)
+
+
+def _sections(
+    inputs: Mapping[str, Input] | None, calibration: Calibration | None
+) -> dict[str, digest.Json]:
+    """What `npumake info` tells of the project."""
+    said = {FED: inputs, CALIBRATED: calibration}
+    return {key: digest.plain(section) for key, section in said.items() if section}
