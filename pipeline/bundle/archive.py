@@ -47,6 +47,8 @@ SEAL = "seal.json"  # of a file that holds one, signed
 # Where a tensor's memory may lie, the usual first; on a chip that has a secure one.
 INPUT_POLICIES = ("any", "secure", "non-secure")
 OUTPUT_POLICIES = ("secure-if-input-secure", "any")
+# Of the provenance: how the project's inputs are fed, and how the ranges were found.
+FED, CALIBRATED = "inputs", "calibration"
 BESIDE = ("edgefirst.json", "labels.txt")  # members for other readers
 
 # What a stranger's bytes make zipfile, json and `unpacked` raise.

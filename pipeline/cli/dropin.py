@@ -21,7 +21,8 @@ from pipeline.cache.publish import replacing
 from pipeline.cli.dodo import doit_config, tasks_of
 from pipeline.cli.projects import selected
 from pipeline.cli.reporter import CHECK, Reporter
-from pipeline.cli.screen import SCREEN, WIDTH
+from pipeline.cli.run_log import logged
+from pipeline.cli.screen import SCREEN
 from pipeline.digest import Json
 from pipeline.errors import ProjectError, did_you_mean
 from pipeline.make.build import Build
@@ -68,8 +69,11 @@ def allow_argument(parser: argparse.ArgumentParser) -> None:
 
 def waived(native: Document, allow: Sequence[str]) -> dict[str, Json]:
     """`data:` beside a vendor's file, which has no word for a finding that is meant to be so."""
-    samples = native.data.get("data", {})
-    return {"data": {name: {"allow": list(allow)} for name in samples}} if allow else {}
+    samples: dict[str, dict[str, Json]] = native.data.get("data", {})
+    both = {
+        name: list(dict.fromkeys([*how.get("allow", []), *allow])) for name, how in samples.items()
+    }
+    return {"data": {name: {"allow": kinds} for name, kinds in both.items()}} if allow else {}
 
 
 def operators_beside(native: Document, config: Path, folder: Path) -> dict[str, Json]:
@@ -219,16 +223,6 @@ def _told(found: Build, made: Sequence[Node], prefix: str) -> list[Any]:
         told += guilty_lines(comparison)
         told += [f"note: {line}" for line in (*comparison.notes, *(check.lines if check else ()))]
     return told
-
-
-def logged(file: Path, *told: Any) -> None:
-    """Tables and lines that the screen shows, in the vendor's log file."""
-    from rich.console import Console
-
-    with file.open("w", encoding="utf-8") as stream:
-        log = Console(file=stream, width=WIDTH, highlight=False)
-        for item in told:
-            log.print(item, markup=False)
 
 
 def check(given: argparse.Namespace, marches: Mapping[str, str], folder: Path, log: Path) -> int:

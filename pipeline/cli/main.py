@@ -39,13 +39,27 @@ VERBS = {
     "verify": "verify",
     "why": "why",
 }
+# The vendors' programs of the same options. None is installed under its own name: there it would
+# hide the vendor's tool, which `npumake handover --run` calls.
+ALIASES = {
+    "hb_eval_preprocess": "preprocess",
+    "hb_model_info": "info",
+    "hb_model_modifier": "modify",
+    "hb_model_verifier": "verify",
+    "hb_pack": "pack",
+    "hb_perf": "perf",
+    "hb_verifier": "hb_verifier",
+    "hmct-debugger": "debug",
+    "hrt_model_exec": "hrt_model_exec",
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     typed = sys.argv[1:] if argv is None else argv
     # Whoever types no verb is shown them all.
-    names = typed[:1] if typed and typed[0] in VERBS else [*VERBS]
-    modules = {name: import_module(f"{__package__}.{VERBS[name]}") for name in names}
+    known = VERBS | ALIASES
+    names = typed[:1] if typed and typed[0] in known else [*VERBS]
+    modules = {name: import_module(f"{__package__}.{known[name]}") for name in names}
     given = _parser(modules).parse_args(typed)
     set_up()
     try:

@@ -24,7 +24,7 @@ def prepared(
     With offset 128 that is an 8-bit image, values 0..255 as uint8 or float32. The leading 1 of
     the input's shape may be missing in the file. Images, bare numbers and what went through
     transforms are converted to the input's type; an array whose file tells its type must have it,
-    or one whose numbers the input's type holds.
+    or one whose numbers the input's type holds, uint8 only where `dtype` is that of the input.
     `layout` says where the input's channels are, `route` is the key the transforms stand under.
     Raises ProjectError naming the file and what was expected.
     """
@@ -38,7 +38,8 @@ def prepared(
     if not is_given:
         array = _laid_out(array, taken.shape, layout)
     _check_shape(array, name, taken.shape)
-    _check_type(array, name, taken, is_given)
+    if is_given:
+        _check_type(array, name, taken, is_meant=how.dtype == taken.dtype)
     _check_numbers(array, name)  # a transform may have divided by nothing
     return array.reshape(taken.shape)
 
@@ -109,11 +110,12 @@ def is_cast(stored: str, taken: Taken) -> bool:
     return not taken.offset and stored not in (taken.dtype, "float16")
 
 
-def _check_type(array: np.ndarray, name: str, taken: Taken, is_given: bool) -> None:
+def _check_type(array: np.ndarray, name: str, taken: Taken, is_meant: bool) -> None:
+    """Numbers of uint8 may be a picture: they are converted where that `is_meant`."""
     stored = array.dtype.name
-    if not is_given or stored in (IMAGE_TYPES if taken.offset else (taken.dtype,)):
+    if stored in (IMAGE_TYPES if taken.offset else (taken.dtype,)):
         return
-    if not taken.offset and stored != "uint8" and _holds(array, taken.dtype):
+    if not taken.offset and (stored != "uint8" or is_meant) and _holds(array, taken.dtype):
         return
     allowed = IMAGE_TYPES[:2] if taken.offset else (taken.dtype,)
     what = f"a sample of {stored}, the input takes {' or '.join(allowed)}"

@@ -115,6 +115,8 @@ class Given:
         pads = any(PADDING & step.keys() for step in self.how.transforms)
         allowed = {*self.how.allow, *(("padding",) if pads else ())}
         for finding in findings(facts, (low, high), slack):
+            if finding.kind == "few" and "few" in allowed:
+                tell(f"`{self.input.name}`: {finding.what} for ranges that do not depend on them")
             if finding.kind not in allowed:
                 hint = f"`allow: [{finding.kind}]` under `{self.key}:` if it is meant to be so"
                 raise ProjectError(finding.what, Route(f"data.{self.key}"), hint)

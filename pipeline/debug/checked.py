@@ -93,7 +93,12 @@ def _notes(rows: tuple[Placed, ...], target: Target) -> tuple[str, ...]:
         for remark in target.remarks
         if (named := [op_type for op_type in remark.operators if op_type in there])
     ]
-    return (*([doubt + ", ".join(unknown)] if unknown else []), *remarks)
+    doubts = [doubt + ", ".join(unknown)] if unknown else []
+    needed = target.accepts.needs if target.accepts else None
+    if needed and needed not in there:
+        what = f"no node can execute on {target.unit}: {target.vendor}'s own tool needs one"
+        doubts.append(f"{what} {needed} there")
+    return (*doubts, *remarks)
 
 
 def prepared(model: Graph, is_onnx: bool) -> Graph:

@@ -40,7 +40,7 @@ from pipeline.graph.match import (
     type_number,
 )
 from pipeline.graph.notes import noted
-from pipeline.graph.opset import allow_int16, is_operator, may_have_int16
+from pipeline.graph.opset import allow_int16, is_operator, may_have_int16, operator_called
 from pipeline.graph.order import hasty
 from pipeline.graph.origin import origin
 from pipeline.graph.outside import Beside, files_beside
@@ -92,6 +92,7 @@ __all__ = [
     "noted",
     "only_consumer",
     "open_dimensions",
+    "operator_called",
     "origin",
     "parse",
     "parse_text",

@@ -5,6 +5,8 @@ Between 20 and 21 operators were given more types and nothing else, but for Grou
 
 from __future__ import annotations
 
+from functools import cache
+
 import onnx
 
 from pipeline.errors import GraphError
@@ -19,6 +21,17 @@ SAME_MEANING_SINCE = 20
 def is_operator(op_type: str) -> bool:
     """Whether ONNX has, or once had, an operator of that name."""
     return bool(onnx.defs.has(op_type))
+
+
+def operator_called(name: str) -> str | None:
+    """ONNX's operator of that name, however its letters are written; None where there is none."""
+    return _operators().get(name.lower())
+
+
+@cache
+def _operators() -> dict[str, str]:
+    schemas = onnx.defs.get_all_schemas_with_history()
+    return {schema.name.lower(): schema.name for schema in schemas if not schema.domain}
 
 
 def allow_int16(graph: Graph) -> None:

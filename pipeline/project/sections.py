@@ -161,7 +161,10 @@ class Files:
     ] = False
     dtype: Annotated[
         Literal["uint8", "float32"] | None,
-        Doc("Of bare numbers. Default: uint8 for an 8-bit image, else what the input takes."),
+        Doc(
+            "Of bare numbers. Default: uint8 for an 8-bit image, else what the input takes. An "
+            ".npy file of another type is converted."
+        ),
     ] = None
     channels: Annotated[
         Order | None,

@@ -12,7 +12,7 @@ the hand-over; its version is in the key, and what it says is told.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Self
@@ -20,7 +20,7 @@ from typing import ClassVar, Self
 from pipeline import digest
 from pipeline.borders.images import batch
 from pipeline.borders.policies import policies
-from pipeline.bundle.archive import Bundle
+from pipeline.bundle.archive import CALIBRATED, FED, Bundle
 from pipeline.compilers.handover import Handover
 from pipeline.compilers.widths import hold_widths
 from pipeline.custom.operators import declared
@@ -31,7 +31,7 @@ from pipeline.graph import Graph
 from pipeline.late import when_used
 from pipeline.project.compiling import OURS, Compile
 from pipeline.project.files import SourceFiles
-from pipeline.project.sections import Security
+from pipeline.project.sections import Calibration, Input, Security
 from pipeline.quant.qdq.converted import members_beside
 from pipeline.runtime.stripping import stripped
 from pipeline.targets.settings import check_border_kept, check_settings
@@ -70,6 +70,8 @@ def compiled(
     compile: Compile,
     security: Security,
     custom_operators: Sequence[str] = (),
+    inputs: Mapping[str, Input] | None = None,
+    calibration: Calibration | None = None,
     handover: Handover | None = None,
 ) -> Compiled:
     check_settings(compile, quantized, target)
@@ -92,6 +94,7 @@ def compiled(
     provenance = {
         "quantized": digest.of_bytes(quantized.to_bytes()),
         "target": digest.of_document(target),
+        **_sections(inputs, calibration),
     }
     code = declared(custom_operators, sources).used_by(quantized).sources
     settings = {key: value for key, value in digest.plain(compile).items() if key not in OURS}
@@ -103,3 +106,11 @@ def compiled(
     tensors = Bundle.from_bytes(data).program.tensors
     hold_widths({name: tensor.dtype for name, tensor in tensors.items()}, program)
     return Compiled(data)
+
+
+def _sections(
+    inputs: Mapping[str, Input] | None, calibration: Calibration | None
+) -> dict[str, digest.Json]:
+    """What `npumake info` tells of the project."""
+    said = {FED: inputs, CALIBRATED: calibration}
+    return {key: digest.plain(section) for key, section in said.items() if section}

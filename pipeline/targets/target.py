@@ -69,6 +69,8 @@ class Accepts:
     opset: Annotated[tuple[int, ...], Doc("The opset, or the lowest and the highest.", minimum=1)]
     ir_version: Annotated[int | None, Doc("The highest version of the format.", minimum=3)] = None
     outputs: Annotated[int | None, Doc("The most outputs of a model.", minimum=1)] = None
+    rank: Annotated[int | None, Doc("Dimensions of every input, the first of them 1.")] = None
+    needs: Annotated[str | None, Doc("An operator of which the unit must run one.")] = None
 
 
 @dataclass(frozen=True)

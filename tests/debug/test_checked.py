@@ -81,8 +81,9 @@ def test_more_outputs_than_the_vendors_tool_takes_are_told():
     body = "  ".join(f"y{n} = Relu(x)" for n in range(33))
     graph = parse_text(f"a (float[1,2,8,8] x) => ({outputs}) {{ {body} }}")
     mark_format(graph, 11, 7)
-    (note,) = checked(graph, X5).notes
+    note, conv = checked(graph, X5).notes
     assert note == "it has 33 outputs, D-Robotics's own tool takes at most 32"
+    assert "needs one Conv there" in conv
 
 
 def test_the_document_is_for_machines():

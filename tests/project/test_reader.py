@@ -106,6 +106,7 @@ FULL = {
         "outputs": "int8",
         "cpu": ["tail"],
         "npu": ["soft"],
+        "optional": ["head"],
         "scheme": "dynamic_fixed_point",
         "mode": "full",
         "equalize": True,

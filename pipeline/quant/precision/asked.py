@@ -19,6 +19,7 @@ from pipeline.quant.precision.named import (
     named,
     strength,
 )
+from pipeline.quant.precision.optional import without_missing
 from pipeline.quant.precision.placement import PASSIVE, root
 from pipeline.quant.precision.widening import OUT, WIDE, Spot, Wishes, operands, spots
 
@@ -49,6 +50,8 @@ def asked(graph: Graph, quantization: Quantization) -> Asked:
     Raises ProjectError for a name that means nothing.
     """
     found = Asked()
+    quantization, notes = without_missing(graph, quantization)
+    found.notes.extend(notes)
     wholes = {clamp: node for node in graph.nodes() if (clamp := absorbed(node)) is not None}
     for rule in in_order(graph, quantization.types):
         given = named(graph, rule.name, rule.route)
