@@ -21,12 +21,22 @@ def dequantizer(value: Value | None) -> Node | None:
     return maker if maker is not None and maker.op_type == DQ else None
 
 
+def has_wide_weight(node: Node) -> bool:
+    """Whether the weight of the layer is a constant of int16: its bias then has 64 bits."""
+    maker = dequantizer(node.inputs[1]) if len(node.inputs) > 1 else None
+    zero_point = None if maker is None or len(maker.inputs) < 3 else array(maker.inputs[2])
+    return zero_point is not None and zero_point.dtype == np.int16
+
+
 def on_grids(node: Node) -> bool:
     """Whether all that the node computes with has a grid. A parameter, such as a bound of a Clip
-    or the scales of a Resize, needs none."""
+    or the scales of a Resize, needs none, nor does a bias beside weights of int16."""
     weights = RULES[node.op_type].weights
     for index, value in enumerate(node.inputs):
-        computed_with = index == 0 or index in weights or node.op_type in CONSTANT_OPERANDS
+        is_bias = index in weights[1:] and has_wide_weight(node)
+        computed_with = not is_bias and (
+            index == 0 or index in weights or node.op_type in CONSTANT_OPERANDS
+        )
         if not is_float(value) or (array(value) is not None and not computed_with):
             continue
         if dequantizer(value) is None:
@@ -66,5 +76,14 @@ def weights_of(maker: Node) -> Weights:
         return Weights(values, scale)
     axis = attribute(maker, "axis", 1)
     per_axis = [-1 if index == axis else 1 for index in range(values.ndim)]
-    offset = zero_point.astype(np.int16).reshape(per_axis if zero_point.size > 1 else ())
-    return Weights(values.astype(np.int16) - offset, scale)
+    wide = np.int16 if values.dtype.itemsize == 1 else np.int32
+    offset = zero_point.astype(wide).reshape(per_axis if zero_point.size > 1 else ())
+    return Weights(values.astype(wide) - offset, scale)
+
+
+def bias_of(values: np.ndarray, read: Tensor, weight: Weights) -> Weights:
+    """A real bias in 64 bits, on the grid of the products: rint(b / (s_x * s_w))."""
+    scale = (read.scale or 1.0) * weight.scale.astype(np.float64).reshape(-1)
+    real = values.reshape(-1).astype(np.float64)
+    laid = np.tile(scale, max(1, real.size // scale.size))  # per group of a ConvTranspose
+    return Weights(np.rint(real / laid).astype(np.int64), laid)

@@ -16,7 +16,7 @@ import numpy as np
 from pipeline.bundle.program import SUMS, Instruction, Program, Tensor
 from pipeline.digest import Json
 from pipeline.engine.fusion import absorbed, bounds, is_clamp
-from pipeline.engine.grids import DQ, Q, dequantizer, grid_of, on_grids, weights_of
+from pipeline.engine.grids import DQ, Q, bias_of, dequantizer, grid_of, on_grids, weights_of
 from pipeline.engine.rules import PLACES, RULES
 from pipeline.engine.site import Operand, Site, Step, code_of, factor
 from pipeline.engine.twice import computes, rules_of
@@ -166,6 +166,9 @@ class _Lowering:
         for index, value in enumerate(node.inputs):
             maker = dequantizer(value)
             if maker is None:
+                real = array(value) if weights and index in RULES[node.op_type].weights else None
+                if real is not None:
+                    weights.append(bias_of(real, operands[0].grid, weights[0]))
                 continue
             if array(maker.inputs[0]) is None:
                 operands.append(self._operand(maker.inputs[0]))

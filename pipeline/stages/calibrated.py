@@ -39,5 +39,5 @@ def calibrated(
     real = rescaled(optimized_float, recipe.factors)
     made = calibrated_with(real, recipe, target, quantization)
     operators = declared(custom_operators, sources)
-    weights = with_scheme(target, quantization.scheme).weights
+    weights = with_scheme(target, quantization).weights
     return recovered(real, made, recipe.switches, samples, weights, operators)

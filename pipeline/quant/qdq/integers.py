@@ -3,12 +3,16 @@
 A bias is added to the accumulator of x * w, so it lies on the accumulator's grid:
 
     scale_b = scale_x * scale_w (per channel)      b_q = rint(b / scale_b)      int32, zero point 0
+
+Beside weights of int16 b_q has 64 bits, which DequantizeLinear does not take: the bias stays real,
+and the engine rounds it (engine.grids.bias_of).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from pipeline.engine.grids import has_wide_weight
 from pipeline.engine.rules import RULES
 from pipeline.errors import StageError
 from pipeline.graph import Graph, Node, Value, array, attribute, complete, declare, producer
@@ -53,7 +57,7 @@ def _store_bias(graph: Graph, node: Node) -> None:
     if bias is None:
         return
     s_x, s_w = (_scale(node.inputs[index]) for index in (0, 1))
-    if s_x is None or s_w is None:
+    if s_x is None or s_w is None or has_wide_weight(node):
         return
     scale = s_x.reshape(-1) * s_w.reshape(-1)
     scale = np.tile(scale, groups_of_scales(node))
