@@ -1,5 +1,6 @@
 """What one stage tells the next about a graph, in its metadata: which nodes stay float though all
-around them is on grids, which hand out their int32 sums, and what a person should know."""
+around them is on grids, which compute in float16, which hand out their int32 sums, and what a
+person should know."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from pipeline.graph.graph import Graph
 
 FLOAT = "npumake.float"
 SUMS = "npumake.sums"
+HALF = "npumake.float16"
 GUARD = "npumake.guard"
 NOTES = "npumake.notes"
 
@@ -23,6 +25,15 @@ def keep_float(node: ir.Node) -> None:
 
 def is_kept_float(node: ir.Node) -> bool:
     return FLOAT in node.metadata_props
+
+
+def mark_float16(node: ir.Node) -> None:
+    """The unit computes the node in float16."""
+    node.metadata_props[HALF] = "1"
+
+
+def is_float16(node: ir.Node) -> bool:
+    return HALF in node.metadata_props
 
 
 def guard(node: ir.Node) -> None:

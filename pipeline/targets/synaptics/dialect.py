@@ -34,6 +34,7 @@ from pipeline.targets.synaptics.rules import (
     checked,
     delegate_type,
     delegates_of,
+    layer_name,
     typed,
     types_of,
 )
@@ -205,26 +206,20 @@ def _put_quantization(meta: Meta, native: Native) -> None:
     algorithm = meta.spot("quantization", "algorithm")
     native.put(("calibration", "method"), METHODS[said.algorithm], algorithm)
     kind = base_type(types)
-    if types:  # a list keeps the order of the rules
-        rules = {EVERY: kind} | {_layer(name): type_ for name, type_ in types.items()}
-        found = [{name: type_} for name, type_ in rules.items()]
-        native.put(("quantization", "types"), found, meta.spot("quantization", "data_type"))
+    rules = {EVERY: kind} | {layer_name(name): type_ for name, type_ in types.items()}
+    found = [{name: type_} for name, type_ in rules.items()]  # in the order of the rules
+    native.put(("quantization", "types"), found, meta.spot("quantization", "data_type"))
     scheme = SCHEME_OF.get(kind) if said.scheme == "default" else said.scheme
-    if scheme and (types or said.scheme != "default"):
+    if scheme:
         native.put(("quantization", "scheme"), scheme, meta.spot("quantization", "scheme"))
     if said.mode != "standard":
         native.put(("quantization", "mode"), said.mode, meta.spot("quantization", "mode"))
 
 
-def _layer(name: str) -> str:
-    """`@id` is a layer by the id it has in quantization_info.yaml, which here is its name."""
-    return name.removeprefix("@")
-
-
 def _put_delegates(meta: Meta, native: Native) -> None:
     """Who runs what. Natively the name that says more wins, whatever its place; so that a rule
     for all that follows a layer must not come after that layer's own."""
-    units = {_layer(name): _unit(value) for name, value in delegates_of(meta).items()}
+    units = {layer_name(name): _unit(value) for name, value in delegates_of(meta).items()}
     if "cpu" not in units.values():
         return
     for index, (name, unit) in enumerate(units.items()):

@@ -237,6 +237,17 @@ def delegate_type(value: str) -> str:
     return (value.split() or ["default"])[0].lower()
 
 
+def layer_delegates(document: Document) -> dict[str, str]:
+    """Who is to run each layer, by the name that the native document has for it."""
+    found = delegates_of(typed(document))
+    return {layer_name(name): delegate_type(value) for name, value in found.items()}
+
+
+def layer_name(name: str) -> str:
+    """`@id` is a layer by the id it has in quantization_info.yaml, which here is its name."""
+    return name.removeprefix("@")
+
+
 def _security(meta: Meta) -> None:
     said = meta.said.security
     if said is None or not said.secure:
