@@ -24,6 +24,8 @@ FRONTENDS: dict[str, Callable[[ModelFile], Graph]] = {
 WITH_WEIGHTS = frozenset({".onnx", ".prototxt"})
 # Every shape follows from those of the inputs, which may be others than the file says.
 RESHAPED = frozenset({".prototxt"})
+# Pictures have their channels last.
+CHANNELS_LAST = frozenset({".pb", ".tflite"})
 
 
 def read_model(

@@ -14,6 +14,7 @@ from pipeline.graph.build import Building, Tensor
 from pipeline.graph.graph import Graph, Node, Value
 from pipeline.graph.handout import Made, handing_out
 from pipeline.graph.marks import (
+    OPERATORS,
     guard,
     hand_out_sums,
     hands_out_sums,
@@ -22,6 +23,8 @@ from pipeline.graph.marks import (
     is_kept_float,
     keep_float,
     mark_float16,
+    number_operators,
+    operator_nodes,
     tell,
     told,
 )
@@ -52,6 +55,7 @@ from pipeline.graph.upgrade import flatten_around, upgraded
 from pipeline.graph.written import Piece, Written, needed
 
 __all__ = [
+    "OPERATORS",
     "REORDERED",
     "Beside",
     "Building",
@@ -91,8 +95,10 @@ __all__ = [
     "may_have_int16",
     "needed",
     "noted",
+    "number_operators",
     "only_consumer",
     "open_dimensions",
+    "operator_nodes",
     "origin",
     "parse",
     "parse_text",

@@ -16,6 +16,7 @@ SUMS = "npumake.sums"
 HALF = "npumake.float16"
 GUARD = "npumake.guard"
 NOTES = "npumake.notes"
+OPERATORS = "npumake.operators"
 
 
 def keep_float(node: ir.Node) -> None:
@@ -68,3 +69,18 @@ def told(graph: Graph) -> tuple[str, ...]:
     except ValueError:
         return ()
     return tuple(map(str, found)) if isinstance(found, list) else ()
+
+
+def number_operators(graph: Graph, names: Sequence[Sequence[str]]) -> None:
+    """The nodes that each operator of the trained file became, by its number in the file."""
+    graph.set_metadata({OPERATORS: json.dumps([list(nodes) for nodes in names])})
+
+
+def operator_nodes(graph: Graph, number: int) -> tuple[str, ...]:
+    """Their names in the trained graph; none of a file whose operators have no numbers."""
+    try:
+        found = json.loads(graph.metadata.get(OPERATORS, "[]"))
+    except ValueError:
+        return ()
+    nodes = found[number] if isinstance(found, list) and number < len(found) else []
+    return tuple(map(str, nodes)) if isinstance(nodes, list) else ()

@@ -13,10 +13,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
+from typing import get_args
 
 from pipeline.digest import Json, plain
 from pipeline.project.document import Document, Route
 from pipeline.project.names import numbered
+from pipeline.project.sections import FINDING
 from pipeline.project.vendor import Dialect, Note
 from pipeline.targets.synaptics.keys import (
     IGNORED,
@@ -48,8 +50,11 @@ KINDS = {**dict.fromkeys((".jpg", ".jpeg", ".png", ".bmp"), "picture"), ".npy": 
 def translate(document: Document, base: str = "", beside: Json = None) -> Document:
     """Raises the first ProjectError: a key, value or pair that SyNAP refuses."""
     meta, native = checked(document, beside), Native(document)
-    if names := [entry.name for entry in meta.outputs if entry.name is not None]:
-        native.put(("model", "outputs"), list(names), meta.spot("outputs"))
+    for key, entries in (("inputs", meta.inputs), ("outputs", meta.outputs)):
+        if names := [entry.name for entry in entries if entry.name is not None]:
+            native.put(("model", key), list(names), meta.spot(key))
+    if meta.outputs:
+        native.put(("model", "output_count"), len(meta.outputs), meta.spot("outputs"))
     for index in range(len(meta.inputs)):
         site = _Site(meta, native, index)
         _put_input(site)
@@ -72,6 +77,10 @@ def notes(document: Document) -> tuple[Note, ...]:
         if key in IGNORED and (value != USUAL[key] if key in USUAL else value):
             what = f"`{route[-1]}` is ignored: {IGNORED[key]}"
             found.append(Note(what, meta.spot(*route).value))
+    layout = meta.said.data_layout.lower()
+    if layout != "default" and any(entry.has_preprocess for entry in meta.inputs):
+        what = "`data_layout` has no effect on an input with `preprocess`, which says how it is fed"
+        found.append(Note(what, meta.spot("data_layout").value))
     for name, value in delegates_of(meta).items():
         if delegate_type(value) == "gpu":
             what = "there is no GPU here: what it would compute is float, on the CPU"
@@ -127,7 +136,7 @@ def _put_input(site: _Site) -> None:
     meta, entry = site.meta, site.entry
     site.given("layout", meta.layout, "shape")
     fed = meta.said.data_layout.upper()
-    if fed not in ("DEFAULT", meta.layout):
+    if fed not in ("DEFAULT", meta.layout) and not entry.has_preprocess:
         site.put(("inputs", "fed_layout"), fed, "data_layout")
     if entry.shape is not None:  # a compiled model takes one sample
         site.given("shape", [1, *entry.shape[1:]], "shape")
@@ -139,7 +148,7 @@ def _put_input(site: _Site) -> None:
 
 def _put_preprocess(site: _Site) -> None:
     said = site.entry.preprocess
-    if said is None or said.type in ("", "none"):
+    if said is None or not site.entry.has_preprocess:
         return
     if said.type not in ("gray", "float32"):
         site.given("type", site.order, "format")
@@ -163,6 +172,7 @@ def _put_samples(site: _Site, base: str) -> None:
         hint = "end it in .npy, .jpg or .png; a dataset cannot mix them"
         raise meta.error(at, f"`{pattern}` does not say whether it is pictures", hint)
     site.put(("data", "files"), PurePosixPath(base, pattern).as_posix(), *at)
+    site.put(("data", "warn"), list(get_args(FINDING)), *at)
     if kinds == {"array"}:
         if entry.means is not None or entry.scale is not None:
             site.put(("data", "normalized"), True, *at)

@@ -120,10 +120,6 @@ def _layout(meta: Meta) -> None:
     if layout == "nhwc" and meta.layout == "NCHW":
         what = f"a model in {meta.suffix or 'ONNX'} cannot be made nhwc"
         raise meta.error(key, what, "leave `data_layout` out, or write default")
-    for index, entry in enumerate(meta.inputs):
-        if layout != "default" and entry.preprocess and entry.preprocess.type not in ("", "none"):
-            what = "`data_layout` beside `preprocess`, which says what the input is fed"
-            raise meta.error(("inputs", index, "preprocess"), what, "leave `data_layout` out")
 
 
 def _names(meta: Meta) -> None:
