@@ -29,17 +29,23 @@ def begin_at(
     pictures are. Raises ProjectError for a name that is nothing the model computes or that nothing
     reads, and where a shape is needed.
     """
+    fed = {str(value.name) for value in graph.inputs}
+    inner = {index: name for index, name in enumerate(names) if name not in fed}
+    if not inner:
+        return
     needed_before = [value for value in graph.inputs if value.uses()]
-    for index, name in enumerate(names):
-        found = graph.values().get(name)
-        if found is not None and found.is_graph_input():
-            continue
+    own = {name: _known(value) for name, value in graph.with_shapes().values().items()}
+    for index, name in inner.items():
         route = Route(f"model.inputs.{index}")
-        value = _made(graph, name, found, route)
-        shape = shapes.get(name) or _known(value)
+        value = _made(graph, name, route)
+        known = own.get(str(value.name))
+        shape = shapes.get(name) or known
         if shape is None:
-            raise ProjectError(f"`{name}` has no shape yet", route, "write its `shape`")
-        turned = _is_turned(value, shape, is_nhwc)
+            raise ProjectError(f"the shape of `{name}` is not known", route, "write its `shape`")
+        turned = is_nhwc and _is_turned(value, shape, known)
+        if known is not None and not turned and known[1:] != shape[1:]:
+            what = f"shape {list(shape)} does not fit `{name}`, which is {list(known)}"
+            raise ProjectError(what, Route(f"inputs.{name}.shape"), "write the shape it has")
         graph.begin_at(value, name, shape, FIRST if turned else None)
     graph.drop_unused()
     for value in needed_before:
@@ -47,7 +53,8 @@ def begin_at(
             graph.drop_input(value)
 
 
-def _made(graph: Graph, name: str, value: Value | None, route: Route) -> Value:
+def _made(graph: Graph, name: str, route: Route) -> Value:
+    value = graph.values().get(name)
     nodes = graph.find(name) if value is None else ()
     found = value if value is not None else next((v for n in nodes for v in n.outputs[:1]), None)
     if found is None or producer(found) is None:
@@ -66,14 +73,13 @@ def _known(value: Value) -> Shape | None:
     return tuple(int(dim) for dim in dims if isinstance(dim, int))
 
 
-def _is_turned(value: Value, shape: Shape, is_nhwc: bool) -> bool:
+def _is_turned(value: Value, shape: Shape, known: Shape | None) -> bool:
     """Whether the value has its channels first and the shape, as the file's, has them last."""
-    own = _known(value)
-    if not is_nhwc or len(shape) != 4 or own is None:
+    if len(shape) != 4 or known is None:
         return False
-    if own == shape:
+    if known[1:] == shape[1:]:
         return len(set(shape[1:])) == 1 and _is_picture(producer(value))
-    return own == tuple(shape[axis] for axis in FIRST)
+    return known[1:] == tuple(shape[axis] for axis in FIRST)[1:]
 
 
 def _is_picture(node: Node | None) -> bool:

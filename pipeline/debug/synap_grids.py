@@ -6,7 +6,7 @@
 A layer is called by the name of its node. The entropy is the Kullback-Leibler divergence of a
 tensor before and after (quant.calibration.entropy), held in 0..1: 0 is good, 1 is bad.
 
-    dynamic_fixed_point   real = q / 2**fl        asymmetric_affine   real = scale * (q - zero_point)
+    dynamic_fixed_point   real = q / 2**fl      asymmetric_affine   real = scale * (q - zero_point)
 """
 
 from __future__ import annotations

@@ -78,9 +78,20 @@ def number_operators(graph: Graph, names: Sequence[Sequence[str]]) -> None:
 
 def operator_nodes(graph: Graph, number: int) -> tuple[str, ...]:
     """Their names in the trained graph; none of a file whose operators have no numbers."""
+    found = _operators(graph)
+    nodes = found[number] if number < len(found) else []
+    return tuple(map(str, nodes)) if isinstance(nodes, list) else ()
+
+
+def operator_count(graph: Graph) -> int:
+    """How many operators the file has, where they have numbers."""
+    return len(_operators(graph))
+
+
+def _operators(graph: Graph) -> list[object]:
+    """Nothing where somebody else wrote something there."""
     try:
         found = json.loads(graph.metadata.get(OPERATORS, "[]"))
     except ValueError:
-        return ()
-    nodes = found[number] if isinstance(found, list) and number < len(found) else []
-    return tuple(map(str, nodes)) if isinstance(nodes, list) else ()
+        return []
+    return found if isinstance(found, list) else []

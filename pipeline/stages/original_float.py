@@ -22,7 +22,7 @@ from pipeline.detection.head import with_head
 from pipeline.detection.metadata import Metadata, read_metadata
 from pipeline.detection.notes import carried, metadata_of
 from pipeline.errors import GraphError, ProjectError, Route, did_you_mean
-from pipeline.frontends import CHANNELS_LAST, RESHAPED, WITH_WEIGHTS, read_model, suffix_of
+from pipeline.frontends import CHANNELS_LAST, RESHAPED, WITH_WEIGHTS, Ends, read_model, suffix_of
 from pipeline.graph import Graph, Value, open_dimensions, shape, upgraded
 from pipeline.passes.fold_constants import fold_constants
 from pipeline.project.feeding import feeding
@@ -129,7 +129,8 @@ def _read(
     if held and suffix_of(file.name) not in WITH_WEIGHTS:
         hint = f"remove the key; weights stand apart for {', '.join(sorted(WITH_WEIGHTS))}"
         raise ProjectError(f"`{file.name}` holds its own weights", Route("model.weights"), hint)
-    graph = read_model(file.read(), file.name, held, shapes)
+    ends = Ends(model.inputs, model.outputs)
+    graph = read_model(file.read(), file.name, held, shapes, ends)
     given = {name: one.shape for name, one in inputs.items() if one.shape is not None}
     begin_at(graph, model.inputs, given, suffix_of(file.name) in CHANNELS_LAST)
     return graph

@@ -25,6 +25,7 @@ from pipeline.graph import (
     Value,
     inside,
     is_operator,
+    operator_count,
     operator_nodes,
     origin,
     producer,
@@ -109,9 +110,15 @@ def _exactly(graph: Graph, name: str, route: Route) -> Named:
     maker = None if value is None else producer(value)
     if maker is None:
         _refuse_inner(graph, name, route)
-        hint = did_you_mean(name, _all_names(graph))
-        raise ProjectError(f"the optimized model has no node `{name}`", route, hint)
+        raise ProjectError(f"the optimized model has no node `{name}`", route, _hint(graph, name))
     return Named((maker,))
+
+
+def _hint(graph: Graph, name: str) -> str:
+    count = operator_count(graph)
+    if name.isdecimal() and count:
+        return f"operators of the file have the numbers 0 to {count - 1}"
+    return did_you_mean(name, _all_names(graph))
 
 
 def _numbered(graph: Graph, name: str) -> tuple[Node, ...]:

@@ -44,6 +44,12 @@ class Plan:
     notes: Sequence[str]
 
     @property
+    def unit(self) -> set[Node]:
+        """What the unit runs, in integers or float16, clamps included."""
+        clamps = {clamp for node in self.half if (clamp := absorbed(node)) is not None}
+        return {*self.chip, *self.half, *clamps}
+
+    @property
     def is_wide(self) -> bool:
         return WIDE in {*self.reads.values(), *self.makes.values()}
 

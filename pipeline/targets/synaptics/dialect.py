@@ -219,6 +219,10 @@ def _put_quantization(meta: Meta, native: Native) -> None:
     rules = {EVERY: kind} | {layer_name(name): type_ for name, type_ in types.items()}
     found = [{name: type_} for name, type_ in rules.items()]  # in the order of the rules
     native.put(("quantization", "types"), found, meta.spot("quantization", "data_type"))
+    for name in types:
+        index = list(rules).index(layer_name(name))
+        at = meta.spot("quantization", "data_type", name)
+        native.places["quantization", "types", index, layer_name(name)] = at
     scheme = SCHEME_OF.get(kind) if said.scheme == "default" else said.scheme
     if scheme:
         native.put(("quantization", "scheme"), scheme, meta.spot("quantization", "scheme"))
@@ -241,6 +245,10 @@ def _put_delegates(meta: Meta, native: Native) -> None:
         names = [name for name, on in units.items() if (name, on) != (EVERY, "npu") and on == unit]
         if names:
             native.put(("quantization", unit), names, meta.spot("delegate"))
+        for name in delegates_of(meta):
+            if layer_name(name) in names:
+                index = names.index(layer_name(name))
+                native.places["quantization", unit, index] = meta.spot("delegate", name)
 
 
 def _unit(delegate: str) -> str:
