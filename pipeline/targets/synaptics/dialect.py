@@ -10,6 +10,7 @@ Source: the SyNAP guide, "Working With Models".
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
@@ -245,10 +246,14 @@ def _put_delegates(meta: Meta, native: Native) -> None:
         names = [name for name, on in units.items() if (name, on) != (EVERY, "npu") and on == unit]
         if names:
             native.put(("quantization", unit), names, meta.spot("delegate"))
-        for name in delegates_of(meta):
-            if layer_name(name) in names:
-                index = names.index(layer_name(name))
-                native.places["quantization", unit, index] = meta.spot("delegate", name)
+            _place_delegates(meta, native, unit, names)
+
+
+def _place_delegates(meta: Meta, native: Native, unit: str, names: Sequence[str]) -> None:
+    for name in delegates_of(meta):
+        if layer_name(name) in names:
+            index = names.index(layer_name(name))
+            native.places["quantization", unit, index] = meta.spot("delegate", name)
 
 
 def _unit(delegate: str) -> str:
