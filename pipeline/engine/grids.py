@@ -81,9 +81,16 @@ def weights_of(maker: Node) -> Weights:
     return Weights(values.astype(wide) - offset, scale)
 
 
-def bias_of(values: np.ndarray, read: Tensor, weight: Weights) -> Weights:
-    """A real bias in 64 bits, on the grid of the products: rint(b / (s_x * s_w))."""
+def wide_bias(value: Value, read: Tensor, weight: Weights) -> Weights:
+    """A bias in 64 bits, on the grid of the products: rint(b / (s_x * s_w)). Stored, it has the
+    codes and the scale of its own DQ."""
     scale = (read.scale or 1.0) * weight.scale.astype(np.float64).reshape(-1)
-    real = values.reshape(-1).astype(np.float64)
+    maker, held = dequantizer(value), array(value)
+    if maker is not None:
+        codes, own = weights_of(maker)
+        real = codes.reshape(-1) * own.reshape(-1).astype(np.float64)
+    else:
+        assert held is not None
+        real = held.reshape(-1).astype(np.float64)
     laid = np.tile(scale, max(1, real.size // scale.size))  # per group of a ConvTranspose
     return Weights(np.rint(real / laid).astype(np.int64), laid)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from pipeline.graph.graph import Graph
+from pipeline.graph.proto import WIDE_BIAS
 
 FLOAT = "npumake.float"
 SUMS = "npumake.sums"
@@ -35,6 +36,11 @@ def mark_float16(node: ir.Node) -> None:
 
 def is_float16(node: ir.Node) -> bool:
     return HALF in node.metadata_props
+
+
+def mark_wide_bias(node: ir.Node) -> None:
+    """The bias of the layer has more than 32 bits on the grid of its products."""
+    node.metadata_props[WIDE_BIAS] = "1"
 
 
 def guard(node: ir.Node) -> None:

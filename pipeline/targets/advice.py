@@ -18,13 +18,15 @@ from pipeline.targets.synaptics import advice as synaptics
 class Words(NamedTuple):
     """`line` has a section, what it is to say and what it says now: a line of the user's file, or
     nothing. `search` is the line that asks for a search, or nothing; `methods` are worth a trial;
-    `fed` says where the file has what the inputs are fed, where that is not our own."""
+    `fed` says where the file has what the inputs are fed, where that is not our own; `hint` takes
+    the hint of an error."""
 
     line: Callable[[str, Json, Json], str]
     search: Callable[[Calibration], str]
     methods: tuple[Method, ...]
     whole_layers: bool = False  # whether what a layer reads and makes has one type
     fed: str = ""
+    hint: Callable[[str], str] = str
 
 
 def _native(section: str, said: Json, _: Json) -> str:
@@ -39,7 +41,14 @@ def _search(calibration: Calibration) -> str:
 
 NATIVE = Words(_native, _search, ("max", "mse"))
 ADVICE: Mapping[str, Words] = {
-    "synap": Words(synaptics.line, synaptics.search, ("max", "kl"), True, synaptics.FED),
+    "synap": Words(
+        synaptics.line,
+        synaptics.search,
+        ("max", "kl"),
+        whole_layers=True,
+        fed=synaptics.FED,
+        hint=synaptics.hint,
+    ),
 }
 
 

@@ -23,6 +23,7 @@ from pipeline.graph import (
     hand_out_sums,
     is_float,
     keep_float,
+    mark_wide_bias,
     producer,
     tell,
 )
@@ -156,6 +157,8 @@ def quantize_constants(
             scheme = weights_beside(target, index - 1 in wide)
             smallest = _smallest_scales(node, values.shape[axis], read, scheme)
             grid = weight_grid(values, axis, scheme, smallest)
+            if scheme.dtype == WIDE:
+                mark_wide_bias(node)
         elif node.op_type in CONSTANT_OPERANDS:
             kind = target.wide if index in wide else target.activations
             grid = operand_grid(node, index, values, read, made, kind)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import yaml
 
 from pipeline.digest import Json
@@ -10,6 +12,28 @@ from pipeline.targets.synaptics.keys import METHODS
 
 FED = "`means`, `scale` and `format` under `inputs:`"
 ALGORITHMS = {ours: theirs for theirs, ours in METHODS.items()}
+# Hints in our words, and what a metafile has for them.
+HINTS: tuple[tuple[str, str], ...] = (
+    (
+        r"write  method: load",
+        "leave `dataset` out: a model that is quantized keeps its own scales",
+    ),
+    (r"choose kl, max or max_percentile .*", "give `dataset` under `quantization:`"),
+    (
+        r"fix it under `inputs:`, for example  (\S+): \{shape: (.*)\}",
+        r"write, for example  inputs: [{name: \1, shape: \2}]",
+    ),
+    (r"paths start at the project's directory", "paths start at the metafile's folder"),
+    (
+        r"see `layout` and `type` under `inputs:`",
+        "see `shape`, `format` and `preprocess` under `inputs:`",
+    ),
+    (r"`transforms: \[resize\]`.*", "save it in the shape of the input"),
+    (r"`stacked: true` under `data:`.*", "save every sample in a file of its own"),
+    (r"`offset: 128` under `inputs:`.*", "save it as float32, normalized: x.astype(...)"),
+    (r"add  (\S+): \{files: \.\.\.\}", "`dataset` has one item for each input, here for `\\1`"),
+    (r"add  data: .*", "give `dataset` under `quantization:`"),
+)
 SAID = ("types", "cpu", "npu")  # keys of `quantization` that a metafile has words for
 
 
@@ -26,6 +50,14 @@ def line(section: str, said: Json, own: Json) -> str:
     if "types" in changed:
         found["quantization"] = {"data_type": _data_type(said["types"])}
     return _flow(found)
+
+
+def hint(text: str) -> str:
+    """The hint of an error, as a metafile has it."""
+    for ours, theirs in HINTS:
+        if re.fullmatch(ours, text):
+            return re.sub(ours, theirs, text)
+    return text
 
 
 def search(calibration: Calibration) -> str:
