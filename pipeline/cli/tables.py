@@ -143,7 +143,8 @@ def guilty_lines(comparison: Comparison, project: str = "") -> list[str]:
         lines.append(f"try:  {guilty.search}  # a search of methods and switches, some minutes")
     if project and len(comparison.outputs) == 1 and (guilty.remedy or guilty.search):
         node = f"{project}:{comparison.target}"
-        lines.append(f"see:  npumake debug inputs {node}  # is it fed as it was trained?")
+        where = guilty.fed or f"npumake debug inputs {node}"
+        lines.append(f"see:  {where}  # is it fed as it was trained?")
     return lines
 
 

@@ -106,7 +106,8 @@ class Given:
         return x if self.how.random is not None else self._raw(x, item.name)
 
     def refuse_findings(self, facts: list[Fact]) -> None:
-        """Raises ProjectError for the worst of what is wrong with the set and not allowed."""
+        """Tells what is wrong with the set and no error. Raises ProjectError for the worst of what
+        is neither that nor allowed."""
         if self.how.random is not None:
             return
         images = (0.0, 255.0) if self.input.taken.offset else (-np.inf, np.inf)
@@ -115,9 +116,11 @@ class Given:
         pads = any(PADDING & step.keys() for step in self.how.transforms)
         allowed = {*self.how.allow, *(("padding",) if pads else ())}
         for finding in findings(facts, (low, high), slack):
-            if finding.kind == "few" and "few" in allowed:
+            if finding.kind in self.how.warn:
+                tell(f"{finding.what} (`{self.input.name}`)")
+            elif finding.kind == "few" and "few" in allowed:
                 tell(f"`{self.input.name}`: {finding.what} for ranges that do not depend on them")
-            if finding.kind not in allowed:
+            elif finding.kind not in allowed:
                 hint = f"`allow: [{finding.kind}]` under `{self.key}:` if it is meant to be so"
                 raise ProjectError(finding.what, Route(f"data.{self.key}"), hint)
 

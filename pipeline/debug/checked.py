@@ -71,7 +71,7 @@ def checked(graph: Graph, target: Target, quantization: Quantization | None = No
     in the project's `quantization` that means nothing."""
     wishes = quantization or Quantization()
     plan = planned(graph, wishes, target)
-    rows = placed(graph, target, plan.chip, asked(graph, wishes).npu)
+    rows = placed(graph, target, plan.unit, asked(graph, wishes).npu)
     wished = (note for note in plan.notes if not note.startswith(OVER))
     notes = (*beyond_documented(graph, target), *wished, *_notes(rows, target))
     return Checked(target.name, _network(graph), rows, unsupported(graph, target), notes)

@@ -30,6 +30,7 @@ from pipeline.graph import (
     Value,
     hands_out_sums,
     is_float,
+    is_float16,
     origin,
     producer,
     told,
@@ -80,7 +81,8 @@ def compare(
     answers = [str(value.name) for value in optimized_float.outputs]
     sums, count = _summed(engines, views, feeds)
     _refuse_nan(nodes, sums)
-    numbers = subgraphs(optimized_float, _in_integers(optimized_float, program))
+    unit = _in_integers(optimized_float, program) | _in_float16(optimized_float, calibrated)
+    numbers = subgraphs(optimized_float, unit)
     rows = tuple(
         _row(node, sums[_name(node)], views[_name(node)], program, target, numbers.get(node))
         for node in nodes
@@ -108,6 +110,12 @@ def _in_integers(graph: Graph, program: Program) -> set[Node]:
     return {node for node in graph.nodes() if str(node.name) not in left}
 
 
+def _in_float16(graph: Graph, calibrated: Graph) -> set[Node]:
+    """The nodes that the unit computes in float16."""
+    names = {str(node.name) for node in calibrated.nodes() if is_float16(node)}
+    return {node for node in graph.nodes() if str(node.name) in names}
+
+
 class View(NamedTuple):
     """One tensor of the float graph: as readers see it once calibrated, and in the program."""
 
@@ -115,6 +123,7 @@ class View(NamedTuple):
     program: str
     read: tuple[str, ...]  # in the program, what the node that makes it reads
     sums: bool = False  # whether the program has it in int32 before
+    half: bool = False  # whether the unit computes it in float16
 
 
 def views_of(
@@ -133,7 +142,8 @@ def views_of(
         known = str(codes.name) in program.tensors
         read = tuple(str(_codes(value).name) for value in activations(twin))
         shown = str((codes if known else made).name)
-        views[_name(node)] = View(str(seen.name), shown, read, hands_out_sums(twin))
+        kinds = hands_out_sums(twin), is_float16(twin)
+        views[_name(node)] = View(str(seen.name), shown, read, *kinds)
     return views
 
 
@@ -228,8 +238,10 @@ def _row(
     read = (program.tensors.get(name) for name in view.read)
     grids = [tensor for tensor in read if tensor is not None and tensor.scale is not None]
     made = program.tensors[view.program]
-    on_the_chip = subgraph is not None and (view.sums or made.scale is not None)
+    in_integers = subgraph is not None and (view.sums or made.scale is not None)
+    on_the_chip = in_integers or view.half
     gives = SUMS if view.sums else made.dtype
+    types = _types(grids, view, gives) if in_integers else "float/float"
     return Row(
         str(node.name),
         target.unit if on_the_chip else "CPU",
@@ -237,8 +249,8 @@ def _row(
         node.op_type if clamp is None else f"{node.op_type}+{clamp.op_type}",
         round(sums.quantized.cosine, DIGITS),
         round(sums.calibrated.cosine, DIGITS),
-        round(max(_threshold(t) for t in grids), DIGITS) if on_the_chip and grids else None,
-        _types(grids, view, gives) if on_the_chip else "float/float",
+        round(max(_threshold(t) for t in grids), DIGITS) if in_integers and grids else None,
+        "float16/float16" if view.half else types,
         distance(sums.calibrated),
         distance(sums.quantized),
         origin(node) if clamp is None else (*origin(node), *origin(clamp)),

@@ -69,6 +69,7 @@ class Guilty:
     remedy: str
     tried: tuple[float, ...] = ()
     search: str = ""
+    fed: str = ""  # where a vendor's file says what the inputs are fed
 
 
 @dataclass(frozen=True)

@@ -225,9 +225,10 @@ def guilty(comparison: Comparison, patient: Patient, making: Making) -> Guilty |
     remedy = remedied(making, first.node, bool(first.cause), LOW)
     told = (first.node, rounded(first.lost), origin(node), cause)
     if remedy is None:
-        return Guilty(*told, "", search=making.search)
+        return Guilty(*told, "", search=making.search, fed=making.words.fed)
     search = "" if remedy.after >= LOW else making.search
-    return Guilty(*told, remedy.yaml, (remedy.before, remedy.after), search)
+    tried = (remedy.before, remedy.after)
+    return Guilty(*told, remedy.yaml, tried, search, making.words.fed)
 
 
 def _is_broken(comparison: Comparison, patient: Patient, making: Making) -> bool:

@@ -21,12 +21,22 @@ def dequantizer(value: Value | None) -> Node | None:
     return maker if maker is not None and maker.op_type == DQ else None
 
 
+def has_wide_weight(node: Node) -> bool:
+    """Whether the weight of the layer is a constant of int16: its bias then has 64 bits."""
+    maker = dequantizer(node.inputs[1]) if len(node.inputs) > 1 else None
+    zero_point = None if maker is None or len(maker.inputs) < 3 else array(maker.inputs[2])
+    return zero_point is not None and zero_point.dtype == np.int16
+
+
 def on_grids(node: Node) -> bool:
     """Whether all that the node computes with has a grid. A parameter, such as a bound of a Clip
-    or the scales of a Resize, needs none."""
+    or the scales of a Resize, needs none, nor does a bias beside weights of int16."""
     weights = RULES[node.op_type].weights
     for index, value in enumerate(node.inputs):
-        computed_with = index == 0 or index in weights or node.op_type in CONSTANT_OPERANDS
+        is_bias = index in weights[1:] and has_wide_weight(node)
+        computed_with = not is_bias and (
+            index == 0 or index in weights or node.op_type in CONSTANT_OPERANDS
+        )
         if not is_float(value) or (array(value) is not None and not computed_with):
             continue
         if dequantizer(value) is None:
@@ -69,3 +79,18 @@ def weights_of(maker: Node) -> Weights:
     wide = np.dtype(np.int16 if values.dtype.itemsize == 1 else np.int32)  # a bit more than codes
     offset = zero_point.astype(wide).reshape(per_axis if zero_point.size > 1 else ())
     return Weights(np.subtract(values, offset, dtype=wide), scale)
+
+
+def wide_bias(value: Value, read: Tensor, weight: Weights) -> Weights:
+    """A bias in 64 bits, on the grid of the products: rint(b / (s_x * s_w)). Stored, it has the
+    codes and the scale of its own DQ."""
+    scale = (read.scale or 1.0) * weight.scale.astype(np.float64).reshape(-1)
+    maker, held = dequantizer(value), array(value)
+    if maker is not None:
+        codes, own = weights_of(maker)
+        real = codes.reshape(-1) * own.reshape(-1).astype(np.float64)
+    else:
+        assert held is not None
+        real = held.reshape(-1).astype(np.float64)
+    laid = np.tile(scale, max(1, real.size // scale.size))  # per group of a ConvTranspose
+    return Weights(np.rint(real / laid).astype(np.int64), laid)

@@ -16,7 +16,16 @@ import numpy as np
 from pipeline.bundle.program import Instruction, Program, Tensor
 from pipeline.digest import Json
 from pipeline.engine.fusion import absorbed, bounds, is_clamp
-from pipeline.engine.grids import DQ, Q, dequantizer, grid_of, on_grids, weights_of
+from pipeline.engine.grids import (
+    DQ,
+    Q,
+    dequantizer,
+    grid_of,
+    has_wide_weight,
+    on_grids,
+    weights_of,
+    wide_bias,
+)
 from pipeline.engine.rules import PLACES, RULES
 from pipeline.engine.site import Operand, Site, Step, code_of, factor
 from pipeline.engine.summing import (
@@ -171,11 +180,14 @@ class _Lowering:
 
     def _site(self, node: Node, output: Tensor) -> Site:
         operands, weights = [], []
+        biases = RULES[node.op_type].weights[1:] if has_wide_weight(node) else ()
         for index, value in enumerate(node.inputs):
             maker = dequantizer(value)
-            if maker is None:
+            if value is not None and index in biases:
+                weights.append(wide_bias(value, operands[0].grid, weights[0]))
+            elif maker is None:
                 continue
-            if array(maker.inputs[0]) is None:
+            elif array(maker.inputs[0]) is None:
                 operands.append(self._operand(maker.inputs[0]))
             elif index in rules_of(self.rounding)[node.op_type].weights:
                 weights.append(weights_of(maker))

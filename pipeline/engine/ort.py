@@ -27,7 +27,7 @@ import numpy as np
 from pipeline.engine.port import Port
 from pipeline.errors import GraphError
 from pipeline.graph.loops import ending, endless, too_long
-from pipeline.graph.proto import has_grids_and_branches, has_uneven_average
+from pipeline.graph.proto import has_grids_and_branches, has_uneven_average, has_wide_bias
 from pipeline.late import when_used
 
 with when_used("onnxruntime"):  # who changes the method of a calibration runs nothing
@@ -202,10 +202,12 @@ _WAYS: tuple[tuple[str, Mapping[str, str]], ...] = (
 def _left_out(model: bytes) -> set[str]:
     """Of its rewritings: it moves Q/DQ past a node whose result a branch reads, and ends the
     process there; its QLinearAveragePool refuses dilations and, of a window that ceil_mode lets
-    overhang, counts what is beyond the pads."""
+    overhang, counts what is beyond the pads; and a real bias beside weights of int16 it rounds to
+    32 bits, where it wraps."""
     branches = {"QDQPropagationTransformer"} if has_grids_and_branches(model) else set()
     pools = {"QDQSelectorActionTransformer"} if has_uneven_average(model) else set()
-    return branches | pools
+    biases = {"WeightBiasQuantization"} if has_wide_bias(model) else set()
+    return branches | pools | biases
 
 
 def _session(model: bytes, threads: int, fusion: Fusion) -> onnxruntime.InferenceSession:

@@ -34,7 +34,8 @@ def _accumulated(site: Site, weight: np.ndarray) -> dict[str, np.ndarray]:
     scale = np.tile(given.reshape(-1), channels // given.size)
     constants = {"weight": weight, **factor(site.operands[0].scale * scale / site.scale)}
     if len(site.weights) > 1:
-        constants["bias"] = site.weights[1].values.reshape(-1).astype(np.int32)
+        bias = site.weights[1].values.reshape(-1)
+        constants["bias"] = bias if bias.dtype == np.int64 else bias.astype(np.int32)
     return constants
 
 

@@ -21,6 +21,7 @@ MAX_INLINED = 100_000  # nodes that calls of functions may become
 MAX_CALLS = 50  # of one function within another
 
 _GRIDS = b"DequantizeLinear"
+WIDE_BIAS = "npumake.wide_bias"  # of a node, in its metadata
 _BRANCHES = (b'"\x02If', b'"\x04Loop', b'"\x04Scan')  # as a file has a node's operator
 
 FunctionId = tuple[str, str, str]
@@ -154,6 +155,11 @@ def bodies(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
 def has_grids_and_branches(model: bytes) -> bool:
     """Whether there are Q/DQ, and nodes with graphs inside, which may read tensors around them."""
     return any(True for node in _nodes_of(model, _BRANCHES) for _ in bodies(node))
+
+
+def has_wide_bias(model: bytes) -> bool:
+    """Whether some bias beside weights of int16 may have more than 32 bits."""
+    return WIDE_BIAS.encode() in but_weights(model)
 
 
 def has_uneven_average(model: bytes) -> bool:

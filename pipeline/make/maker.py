@@ -81,6 +81,8 @@ def run_stage(build: Build, node: Node, inputs: Mapping[str, str]) -> Artifact:
         arguments["provenance"] = build.provenance(node)
     if stage.asks_said:
         arguments["said"] = node.params["said"]
+    if stage.asks_dialect:
+        arguments["vendor_dialect"] = node.params["vendor_dialect"]
     if stage.reads_sources:
         arguments["sources"] = build.sources(node)
     if stage.asks_target:

@@ -55,6 +55,13 @@ class Model:
         FileGlob | None,
         Doc("Weights in files of their own: the .caffemodel, or what an .onnx refers to."),
     ] = None
+    inputs: Annotated[
+        tuple[str, ...],
+        Doc("Tensors to begin the model at; what only leads up to them is dropped."),
+    ] = ()
+    output_count: Annotated[
+        int | None, Doc("How many outputs are spoken of: a model with fewer is refused.", 1)
+    ] = None
     outputs: Annotated[
         tuple[str, ...],
         Doc("Nodes or tensors to end the model at; what only later nodes need is dropped."),
@@ -189,6 +196,10 @@ class Files:
     allow: Annotated[
         tuple[FINDING, ...],
         Doc("Findings about the samples that do not fail the build."),
+    ] = ()
+    warn: Annotated[
+        tuple[FINDING, ...],
+        Doc("Findings about the samples that are told, and do not fail the build."),
     ] = ()
 
 

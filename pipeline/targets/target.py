@@ -19,7 +19,6 @@ SPELLED_OUT = {
 # One computation by two names, of which a list may say int16 of the second alone.
 INT16_AS = {"GlobalAveragePool": "ReduceMean"}
 
-
 # Of the compiled file, by what makes it.
 SUFFIXES = {
     "hybrid": ".hybrid",
@@ -55,11 +54,12 @@ class Activations:
 
 @dataclass(frozen=True)
 class Weights:
-    """The grid of weights: symmetric, zero point 0."""
+    """The grid of weights: zero point 0, unless it is asymmetric, which only a tensor is."""
 
-    dtype: Literal["int8"]
+    dtype: Literal["int8", "uint8", "int16"]
     per_channel: bool
     power_of_two: Annotated[bool, Doc("Whether every scale is a power of two.")] = False
+    asymmetric: Annotated[bool, Doc("Whether the grid of a weight has a zero point.")] = False
 
 
 @dataclass(frozen=True)
@@ -200,6 +200,9 @@ class Target:
         Doc("ONNX operators that take and give int16. None: not documented, all."),
     ] = None
     int16_power_of_two: Annotated[bool, Doc("Whether scales of int16 are powers of two.")] = False
+    weights_as_activations: Annotated[
+        bool, Doc("Whether weights have the type of the activations they meet, int16 too.")
+    ] = False
     same_types: Annotated[
         bool,
         Doc(
@@ -249,7 +252,7 @@ class Target:
     @property
     def wide(self) -> Activations:
         """The grid of int16 activations."""
-        return Activations("int16", True, self.int16_power_of_two)
+        return Activations("int16", symmetric=True, power_of_two=self.int16_power_of_two)
 
     @property
     def runnable(self) -> tuple[str, ...] | None:

@@ -46,7 +46,7 @@ def feeds(count=3):
 def quantized(model, target, asked, picture=False):
     if picture:
         mark_images(model, ["x"])
-    target = with_scheme(target, asked.scheme)
+    target = with_scheme(target, asked)
     found = ranges(model, observe(model, feeds()), Calibration("max"))
     grids = {name: grids_of(*span, target) for name, span in found.items()}
     grids |= {"x": grids_of_image(target)} if picture else {}

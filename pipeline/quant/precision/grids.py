@@ -31,6 +31,7 @@ SMALLEST = 2.0**-100  # a range below it is zero; its scale would leave float32'
 HALFWAY = 0.001  # of a step: nearer to the middle between two codes, float32 decides on either
 DEAD = 2.0**20  # times the largest scale: at most that of a channel of zeros, so that factors fit
 MAX_BIAS = 2**30  # half of int32: the accumulator needs room beside its bias
+MAX_WIDE_BIAS = 2**44  # beside weights of int16: what is requantized has 46 bits
 
 
 class Grid(NamedTuple):
@@ -94,12 +95,15 @@ def widened(narrow: Grid) -> Grid:
 
 
 def weight_grid(weight: np.ndarray, axis: int, scheme: Weights, smallest: np.ndarray) -> Grid:
-    """The symmetric grid of a weight, per channel along `axis` where the scheme says so.
+    """The grid of a weight, per channel along `axis` where the scheme says so.
 
     `smallest` is a lower bound of each channel's scale, shape (channels,): below it the bias,
-    whose scale is this one times the input's, would overflow int32.
+    whose scale is this one times the input's, would overflow. An asymmetric grid is that of the
+    whole tensor, scale = (max - min) / 255 and zero point = rint(-min / scale) of uint8.
     """
     dtype = np.dtype(scheme.dtype)
+    if scheme.asymmetric:
+        return _asymmetric_weights(weight, weight.shape[axis], dtype, smallest)
     largest = np.abs(weight.astype(np.float64)).max(axis=other_axes(weight.ndim, axis))
     scale = np.maximum(largest / np.iinfo(dtype).max, smallest)
     if not scheme.per_channel:
@@ -109,6 +113,19 @@ def weight_grid(weight: np.ndarray, axis: int, scheme: Weights, smallest: np.nda
     if scheme.power_of_two:
         scale = power_of_two(scale)
     return Grid(scale.astype(np.float32), np.zeros(scale.shape, dtype))
+
+
+def _asymmetric_weights(
+    weight: np.ndarray, channels: int, dtype: np.dtype, smallest: np.ndarray
+) -> Grid:
+    """One grid for all channels, zero among its codes."""
+    limits = np.iinfo(dtype)
+    low, high = min(float(weight.min(initial=0.0)), 0.0), max(float(weight.max(initial=0.0)), 0.0)
+    scale = max((high - low) / (limits.max - limits.min), float(smallest.max(initial=0.0)))
+    scale = scale if scale >= SMALLEST else 1.0
+    zero_point = np.rint(limits.min - low / scale).astype(dtype)
+    shape = (channels,)
+    return Grid(np.full(shape, scale, np.float32), np.full(shape, zero_point, dtype))
 
 
 def constant_grid(values: np.ndarray, scheme: Activations) -> Grid:

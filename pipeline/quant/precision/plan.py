@@ -13,7 +13,7 @@ from functools import partial
 from pipeline.engine.fusion import absorbed, result
 from pipeline.engine.rules import has_kernel
 from pipeline.engine.twice import computes
-from pipeline.graph import Graph, Node, Value, is_float
+from pipeline.graph import Graph, Node, Value, is_float, is_foreign
 from pipeline.project.sections import Quantization
 from pipeline.quant.precision.asked import Asked, asked
 from pipeline.quant.precision.divisors import endangered
@@ -45,6 +45,12 @@ class Plan:
     notes: Sequence[str]
 
     @property
+    def unit(self) -> set[Node]:
+        """What the unit runs, in integers or float16, clamps included."""
+        clamps = {clamp for node in self.half if (clamp := absorbed(node)) is not None}
+        return {*self.chip, *self.half, *clamps}
+
+    @property
     def is_wide(self) -> bool:
         return WIDE in {*self.reads.values(), *self.makes.values()}
 
@@ -59,7 +65,7 @@ def planned(
     as they are known. Raises ProjectError for a name that means nothing."""
     given = asked(graph, quantization)
     halves = [node for node in given.of_type("float16") if is_float(result(node))]
-    half = halves if target.float16 else []
+    half = [n for n in halves if n not in given.cpu and not is_foreign(n)] if target.float16 else []
     chained = _chained(graph, given, target, steps)
     off = {*given.cpu, *half, *given.of_type("float32"), *chained}
     wanted = _wanted(graph, quantization, given, target)

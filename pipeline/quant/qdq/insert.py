@@ -23,14 +23,16 @@ from pipeline.graph import (
     hand_out_sums,
     is_float,
     keep_float,
+    mark_wide_bias,
     producer,
     tell,
 )
 from pipeline.project.sections import Quantization
 from pipeline.quant.precision.constants import operand_grid
 from pipeline.quant.precision.fitting import fitting
-from pipeline.quant.precision.grids import MAX_BIAS, Grid, Grids, weight_grid
+from pipeline.quant.precision.grids import MAX_BIAS, MAX_WIDE_BIAS, Grid, Grids, weight_grid
 from pipeline.quant.precision.plan import planned
+from pipeline.quant.precision.schemes import weights_beside
 from pipeline.quant.precision.widening import WIDE, operands
 from pipeline.quant.qdq.answers import answer_grids, answer_in_codes
 from pipeline.quant.qdq.cuts import cut_constants
@@ -40,7 +42,7 @@ from pipeline.quant.qdq.laid import Laid, laid, type_of
 from pipeline.quant.qdq.moved import keep_moved_on_grids
 from pipeline.quant.qdq.pairs import pair
 from pipeline.quant.qdq.seams import check_seams
-from pipeline.targets.target import Target
+from pipeline.targets.target import Target, Weights
 
 DEFAULT = Quantization()
 
@@ -139,7 +141,7 @@ def quantize_constants(
     wide: Collection[int] = (),
     made: Grid | None = None,
 ) -> None:
-    """Weights per channel; a constant operand like an activation; a bias later, as int32.
+    """Weights as the target has them; a constant operand like an activation; a bias later.
 
     `read` holds the grids of the activations by input, `wide` the inputs that are int16, `made` is
     the grid of the result, if known.
@@ -152,11 +154,14 @@ def quantize_constants(
         axis: int | None = None
         if index in weights[:1]:
             axis = channel_axis(node)
-            smallest = _smallest_scales(node, values.shape[axis], read)
-            grid = weight_grid(values, axis, target.weights, smallest)
+            scheme = weights_beside(target, index - 1 in wide)
+            smallest = _smallest_scales(node, values.shape[axis], read, scheme)
+            grid = weight_grid(values, axis, scheme, smallest)
+            if scheme.dtype == WIDE:
+                mark_wide_bias(node)
         elif node.op_type in CONSTANT_OPERANDS:
-            scheme = target.wide if index in wide else target.activations
-            grid = operand_grid(node, index, values, read, made, scheme)
+            kind = target.wide if index in wide else target.activations
+            grid = operand_grid(node, index, values, read, made, kind)
         else:
             continue
         name = str(value.name)
@@ -176,11 +181,13 @@ def groups_of_scales(node: Node) -> int:
     return int(attribute(node, "group", 1)) if node.op_type == "ConvTranspose" else 1
 
 
-def _smallest_scales(node: Node, channels: int, read: Mapping[int, Grid]) -> np.ndarray:
-    """Per channel, the weight scale below which bias / (s_x * s_w) would leave int32."""
+def _smallest_scales(
+    node: Node, channels: int, read: Mapping[int, Grid], scheme: Weights
+) -> np.ndarray:
+    """Per channel, the weight scale below which bias / (s_x * s_w) would leave its type."""
     bias = array(node.inputs[2]) if len(node.inputs) > 2 else None
     if bias is None:
         return np.zeros(channels)
     s_x = float(read[0].scale)
     largest = np.abs(bias.reshape(groups_of_scales(node), -1).astype(np.float64)).max(axis=0)
-    return largest / (s_x * MAX_BIAS)
+    return largest / (s_x * (MAX_WIDE_BIAS if scheme.dtype == WIDE else MAX_BIAS))

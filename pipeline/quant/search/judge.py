@@ -66,7 +66,7 @@ def judge(
     real = Bench(graph, samples, operators, target, DEFAULT).meant
 
     def score(quantization: Quantization) -> Score:
-        grids = with_scheme(target, quantization.scheme)
+        grids = with_scheme(target, quantization)
         bench = Bench(graph, samples, operators, grids, quantization)
         made = bench.model(recipe)
         found = scored(real, bench.answers(made))

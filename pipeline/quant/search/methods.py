@@ -38,7 +38,7 @@ def calibrated_with(
     graph: Graph, recipe: Recipe, target: Target, quantization: Quantization
 ) -> Graph:
     """`graph` with the Q/DQ that the recipe says, on the chip's grids."""
-    target = with_scheme(target, quantization.scheme)
+    target = with_scheme(target, quantization)
     target = replace(target, activations=replace(target.activations, symmetric=recipe.symmetric))
     grids = {
         name: grids_of(*found, target, recipe.int16_ranges.get(name))
