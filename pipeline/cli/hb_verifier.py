@@ -49,7 +49,7 @@ def run(given: argparse.Namespace) -> int:
     if all(file.suffix == ".onnx" for file in files):
         _tell_cosines(compared)
         return 0
-    same = [_tell_mismatches(*each, digits=given.compare_digits) for each in compared]
+    same = [_is_told_equal(name, a, b, given.compare_digits) for name, a, b in compared]
     if not all(same):
         raise GateError("the two models do not give the same", given.model)
     return 0
@@ -63,7 +63,7 @@ def _tell_cosines(compared: list[tuple[str, np.ndarray, np.ndarray]]) -> None:
         print(f"{name} {agreement(one, other).cosine:.6f}")
 
 
-def _tell_mismatches(name: str, one: np.ndarray, other: np.ndarray, digits: int) -> bool:
+def _is_told_equal(name: str, one: np.ndarray, other: np.ndarray, digits: int) -> bool:
     """A line; whether the outputs agree."""
     import numpy as np
 
