@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pipeline.errors import ProjectError, Route, did_you_mean
-from pipeline.graph import Graph, Node, Value, producer
+from pipeline.graph import Graph, Node, Value, feed_at, producer
 
 FIRST = (0, 3, 1, 2)  # NHWC -> NCHW
 # What gives pictures channels first, and what stands behind it.
@@ -46,7 +46,7 @@ def begin_at(
         if known is not None and not turned and known[1:] != shape[1:]:
             what = f"shape {list(shape)} does not fit `{name}`, which is {list(known)}"
             raise ProjectError(what, Route(f"inputs.{name}.shape"), "write the shape it has")
-        graph.begin_at(value, name, shape, FIRST if turned else None)
+        feed_at(graph, value, name, shape, FIRST if turned else None)
     graph.drop_unused()
     for value in needed_before:
         if not value.uses():

@@ -14,8 +14,8 @@ from functools import cached_property
 import numpy as np
 
 from pipeline.bundle.program import Instruction, Program, Tensor
-from pipeline.digest import Json
-from pipeline.engine.fusion import absorbed, bounds, is_clamp
+from pipeline.engine.clamping import clamped
+from pipeline.engine.fusion import absorbed
 from pipeline.engine.grids import (
     DQ,
     Q,
@@ -27,7 +27,7 @@ from pipeline.engine.grids import (
     wide_bias,
 )
 from pipeline.engine.rules import PLACES, RULES
-from pipeline.engine.site import Operand, Site, Step, code_of, factor
+from pipeline.engine.site import Operand, Site, Step, Weights, factor, operand_names
 from pipeline.engine.summing import (
     MOVING,
     SUMMING,
@@ -151,10 +151,10 @@ class _Lowering:
         site = Site(node, tuple(operand), (), tensor) if codes else self._site(node, tensor)
         step = RULES[node.op_type].lower(site)
         step.constants.update(factor(1.0))
-        step.attributes.update(self._clamped(node, tensor))
+        step.attributes.update(clamped(node, tensor, self.rounding))
         scale = channel_scales(node, site) if moved is None else moved_scales(moved, step)
         codes, name = (self._free(f"{node.name}_{what}") for what in ("sums", "dequantized"))
-        self._emit(node, step, _names(site), codes, tensor)
+        self._emit(node, step, operand_names(site), codes, tensor)
         self.sums[made] = (codes, scale)
         self._float(made)
         self.instructions.append(dequantizing(node, name, codes, scale))
@@ -173,13 +173,13 @@ class _Lowering:
         clamp, rule = absorbed(node), rules_of(self.rounding)[node.op_type]
         site = self._site(node, grid_of(quantizer, quantizer.outputs[0]))
         step = rule.lower(site)
-        step.attributes.update(self._clamped(clamp or node, site.output) | step.attributes)
+        step.attributes.update(clamped(clamp or node, site.output, self.rounding) | step.attributes)
         made = str(quantizer.outputs[0].name)
-        self._emit(node, step, _names(site), made, site.output, clamp)
+        self._emit(node, step, operand_names(site), made, site.output, clamp)
         self.done.update({quantizer} if clamp is None else {clamp, quantizer})
 
     def _site(self, node: Node, output: Tensor) -> Site:
-        operands, weights = [], []
+        operands, weights = list[Operand](), list[Weights]()
         biases = RULES[node.op_type].weights[1:] if has_wide_weight(node) else ()
         for index, value in enumerate(node.inputs):
             maker = dequantizer(value)
@@ -195,13 +195,6 @@ class _Lowering:
                 operands.append(self._constant(maker))
         return Site(node, tuple(operands), tuple(weights), output)
 
-    def _clamped(self, node: Node, grid: Tensor) -> dict[str, Json]:
-        """The clamp in codes of the output grid: rounding is monotonic, so it may come first."""
-        limits, real = np.iinfo(grid.dtype), bounds(node if is_clamp(node) else None)
-        low = limits.min if real.low is None else code_of(real.low, grid)
-        high = limits.max if real.high is None else code_of(real.high, grid)
-        return {"low": int(low), "high": int(high), "rounding": self.rounding}
-
     def _requantize(self, node: Node) -> None:
         """From one grid straight to another."""
         maker = dequantizer(node.inputs[0])
@@ -209,7 +202,7 @@ class _Lowering:
         operand = self._operand(maker.inputs[0])
         output = grid_of(node, node.outputs[0])
         step = RULES["Relu"].lower(Site(node, (operand,), (), output))
-        step.attributes.update(self._clamped(node, output))
+        step.attributes.update(clamped(node, output, self.rounding))
         self._emit(node, step, (operand.name,), str(node.outputs[0].name), output)
 
     def _operand(self, value: Value | None) -> Operand:
@@ -303,7 +296,3 @@ class _Lowering:
                 origin(node) if clamp is None else (*origin(node), *origin(clamp)),
             )
         )
-
-
-def _names(site: Site) -> tuple[str, ...]:
-    return tuple(operand.name for operand in site.operands)

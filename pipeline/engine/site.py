@@ -93,3 +93,7 @@ def code_of(real: float, grid: Tensor) -> int:
     scale = np.float32(grid.scale or 1.0)
     bound = np.asarray(real, np.float32)
     return int(affine.quantize(bound, scale, grid.zero_point, limits.min, limits.max))
+
+
+def operand_names(site: Site) -> tuple[str, ...]:
+    return tuple(operand.name for operand in site.operands)

@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pipeline.errors import GraphError
 from pipeline.frontends.caffe import read_caffe
 from pipeline.frontends.codes import in_qdq
-from pipeline.frontends.given import Ends, ModelFile
+from pipeline.frontends.given import Ends as Ends
+from pipeline.frontends.given import ModelFile
 from pipeline.frontends.tensorflow import read_tensorflow
 from pipeline.frontends.tflite import parse_tflite
 from pipeline.graph import Beside, Graph, in_single, parse

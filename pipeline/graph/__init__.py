@@ -8,6 +8,7 @@ quantizes, runs or stores.
 import pipeline.graph.late  # noqa: F401  # before anything else imports onnx-ir
 
 # isort: split
+from pipeline.graph.begin import feed_at
 from pipeline.graph.blocked import REORDERED, reordering
 from pipeline.graph.branches import inline
 from pipeline.graph.build import Building, Tensor
@@ -78,6 +79,7 @@ __all__ = [
     "declare",
     "derived",
     "dtype",
+    "feed_at",
     "files_beside",
     "flatten_around",
     "guard",

@@ -82,12 +82,7 @@ def compiled(
     beside, said = members_beside(quantized, target), policies(security, quantized, program)
     if target.backend != "hybrid":
         check_border_kept(compile, target)
-        if batch(quantized) > 1:
-            what = f"a file for `{target.name}` takes one image per run"
-            raise GraphError(what, hint="leave `batch` out, or choose a target with a .hybrid")
-        if said:
-            what = f"a file for `{target.name}` carries no security policies"
-            raise ProjectError(what, Route("security"))
+        _refuse_bundle_features(quantized, target, bool(said))
         data = backends.built(program, quantized, target, beside)
         hold_widths(read_back.types_of(data, quantized, target.backend), program)
         return Compiled(data)
@@ -106,6 +101,16 @@ def compiled(
     tensors = Bundle.from_bytes(data).program.tensors
     hold_widths({name: tensor.dtype for name, tensor in tensors.items()}, program)
     return Compiled(data)
+
+
+def _refuse_bundle_features(quantized: Graph, target: Target, has_policies: bool) -> None:
+    """Raises PipelineError for what only a .hybrid can hold."""
+    if batch(quantized) > 1:
+        what = f"a file for `{target.name}` takes one image per run"
+        raise GraphError(what, hint="leave `batch` out, or choose a target with a .hybrid")
+    if has_policies:
+        what = f"a file for `{target.name}` carries no security policies"
+        raise ProjectError(what, Route("security"))
 
 
 def _sections(

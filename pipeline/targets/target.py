@@ -7,15 +7,8 @@ from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from pipeline.project.doc import Doc
+from pipeline.targets.spelled_out import SPELLED_OUT, with_spelled_out
 
-# Lists name the operators of a file. The optimized graph has one node where the file has several.
-SPELLED_OUT = {
-    "Gelu": ("Add", "Erf", "Mul"),
-    "HardSigmoid": ("Add", "Clip", "Mul"),
-    "HardSwish": ("Add", "Clip", "Mul"),
-    "LayerNormalization": ("Add", "Div", "Mul", "ReduceMean", "Sqrt", "Sub"),
-    "Mish": ("Mul", "Softplus", "Tanh"),
-}
 # One computation by two names, of which a list may say int16 of the second alone.
 INT16_AS = {"GlobalAveragePool": "ReduceMean"}
 
@@ -259,11 +252,11 @@ class Target:
         """`operators` and `on_request`, and each function that a model may also spell out."""
         if self.operators is None:
             return None
-        return _spelled(*self.operators, *self.on_request)
+        return with_spelled_out(*self.operators, *self.on_request)
 
     def runs(self, op_type: str) -> bool:
         """Whether the unit is known, or not known not, to run the operator by itself."""
-        return self.operators is None or op_type in _spelled(*self.operators)
+        return self.operators is None or op_type in with_spelled_out(*self.operators)
 
     def runs_when_asked(self, op_type: str) -> bool:
         """The same of an operator that the project asks it to run."""
@@ -290,16 +283,9 @@ class Target:
         """Whether the unit is known, or not known not, to run the operator on int16."""
         if self.int16 is None:
             return True
-        return op_type in _spelled(*self.int16) or self.int16_as(op_type) is not None
+        return op_type in with_spelled_out(*self.int16) or self.int16_as(op_type) is not None
 
     def int16_as(self, op_type: str) -> str | None:
         """The other operator as which the unit runs it on int16."""
         other, known = INT16_AS.get(op_type), self.int16
         return other if known is not None and op_type not in known and other in known else None
-
-
-def _spelled(*operators: str) -> tuple[str, ...]:
-    """The operators, and each function that a model may also spell out in them."""
-    given = set(operators)
-    more = (name for name, parts in SPELLED_OUT.items() if given.issuperset(parts))
-    return tuple(dict.fromkeys((*operators, *more)))
