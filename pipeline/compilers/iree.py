@@ -8,13 +8,12 @@ does not keep.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from pipeline import digest
 from pipeline.compilers.process import run_python
 from pipeline.digest import Json
 from pipeline.frontends.tflite.schema import Tensor, read_network
+from pipeline.lifetime.temporaries import temporary_folder
 from pipeline.targets.target import Target
 
 TOSA = "tosa-converter-for-tflite"
@@ -30,8 +29,7 @@ def with_iree(model: bytes, target: Target) -> tuple[bytes, dict[str, bytes]]:
     """The native code, and INTERFACE. Raises StageError where a tool is not here, or fails."""
     processor = target.iree
     assert processor is not None
-    with TemporaryDirectory() as name:
-        folder = Path(name)
+    with temporary_folder() as folder:
         (folder / "model.mlirbc").write_bytes(tosa(model, IREE))
         arguments = ["-m", "iree.compiler.tools.scripts.iree_compile", "model.mlirbc"]
         arguments += ["--iree-input-type=tosa", "--iree-hal-target-backends=llvm-cpu"]
@@ -46,8 +44,7 @@ def with_iree(model: bytes, target: Target) -> tuple[bytes, dict[str, bytes]]:
 
 def tosa(model: bytes, needs: str = TOSA) -> bytes:
     """A .tflite as TOSA, in bytecode. Raises StageError where a tool is not here, or fails."""
-    with TemporaryDirectory() as name:
-        folder = Path(name)
+    with temporary_folder() as folder:
         (folder / "model.tflite").write_bytes(model)
         run_python(["-c", CONVERT], folder, (TOSA, needs))
         return (folder / "model.mlirbc").read_bytes()

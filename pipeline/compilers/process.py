@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
@@ -9,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from pipeline.errors import StageError
+from pipeline.lifetime.parent import supervised
 
 TOLD = 12  # lines of what a compiler says when it fails: its errors, or the last
 WIDEST = 300  # letters of such a line
@@ -20,7 +22,12 @@ def run_python(arguments: Sequence[str], folder: Path, needs: Sequence[str]) -> 
     for distribution in needs:
         require(distribution)
     done = subprocess.run(
-        [sys.executable, *arguments], cwd=folder, capture_output=True, text=True, check=False
+        supervised([sys.executable, *arguments]),
+        cwd=folder,
+        env={**os.environ, "TMPDIR": str(folder)},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     refuse_failure(needs[0], done.returncode, (done.stdout + done.stderr).splitlines())
     return done.stdout

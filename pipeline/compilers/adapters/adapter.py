@@ -13,14 +13,14 @@ import os
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Literal
 
 from pipeline.compilers.adapters.assets import SCRIPTS
 from pipeline.compilers.process import refuse_failure
 from pipeline.compilers.versions import answer
 from pipeline.errors import StageError
+from pipeline.lifetime.parent import supervised
+from pipeline.lifetime.temporaries import temporary_folder
 
 ASK = "import importlib.metadata as m, sys; print(*map(m.version, sys.argv[1:]))"
 
@@ -87,13 +87,14 @@ def adapted(adapter: Adapter, model: bytes, told: Mapping[str, str]) -> dict[str
         how = f"`python -m venv X`, `X/bin/pip install {needed}`, {adapter.variable}=X/bin/python"
         hint = f"it has an interpreter of its own: {how}"
         raise StageError(what, None, hint)
-    with TemporaryDirectory() as name:
-        folder = Path(name)
+    with temporary_folder() as folder:
         (folder / adapter.takes).write_bytes(model)
         (folder / "told.json").write_text(json.dumps(dict(told)))
+        interpreter = os.path.abspath(os.environ[adapter.variable])
         done = subprocess.run(
-            [os.path.abspath(os.environ[adapter.variable]), "-I", str(SCRIPTS / adapter.script)],
+            supervised([interpreter, "-I", str(SCRIPTS / adapter.script)]),
             cwd=folder,
+            env={**os.environ, "TMPDIR": str(folder)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
