@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Iterable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from pipeline.errors import StageError
-from pipeline.lifetime.parent import supervised
+from pipeline.lifetime.parent import run_supervised
 
 TOLD = 12  # lines of what a compiler says when it fails: its errors, or the last
 WIDEST = 300  # letters of such a line
@@ -21,16 +20,11 @@ def run_python(arguments: Sequence[str], folder: Path, needs: Sequence[str]) -> 
     is not installed, or where it fails."""
     for distribution in needs:
         require(distribution)
-    done = subprocess.run(
-        supervised([sys.executable, *arguments]),
-        cwd=folder,
-        env={**os.environ, "TMPDIR": str(folder)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    refuse_failure(needs[0], done.returncode, (done.stdout + done.stderr).splitlines())
-    return done.stdout
+    command, environment = [sys.executable, *arguments], {**os.environ, "TMPDIR": str(folder)}
+    done = run_supervised(command, None, folder, environment)
+    said, complaints = (data.decode("utf-8", "replace") for data in (done.stdout, done.stderr))
+    refuse_failure(needs[0], done.returncode, (said + complaints).splitlines())
+    return said
 
 
 def refuse_failure(

@@ -47,12 +47,12 @@ def supervised(command: Sequence[str]) -> list[str]:
 
 def run_supervised(
     command: Sequence[str],
-    timeout: float,
+    timeout: float | None = None,
     folder: Path | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
-    """`command`, run in `folder` to its end. Raises TimeoutExpired after `timeout` seconds, when
-    nothing that it started is left."""
+    """`command`, run in `folder` to its end. Raises TimeoutExpired after `timeout` seconds. Then
+    too nothing that it started is left."""
     with subprocess.Popen(
         supervised(command),
         cwd=folder,
@@ -63,7 +63,7 @@ def run_supervised(
     ) as running:
         try:
             said, complaints = running.communicate(timeout=timeout)
-        except subprocess.TimeoutExpired:
+        except BaseException:
             running.terminate()
             running.communicate()
             raise

@@ -18,6 +18,7 @@ from typing import Any
 from pipeline.lifetime.parent import end_with_parent
 
 FORK = get_context("fork")  # tasks hold functions, which no other way of starting takes along
+ENDS = (signal.SIGINT, signal.SIGTERM)
 GRACE = 0.5  # seconds
 
 
@@ -47,7 +48,12 @@ class Worker:
         self._process = FORK.Process(
             target=_work, args=(execute, finish, theirs, ours, os.getpid())
         )
-        self._process.start()
+        # Until it has handlers of its own a signal would be taken for one to this process.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDS)
+        try:
+            self._process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         theirs.close()
         self._end = _watched(self._process)
 
@@ -63,7 +69,7 @@ class Worker:
                 return self._pipe.recv()
         self._process.join()
         status = self._process.exitcode or 0
-        if -status in (signal.SIGINT, signal.SIGTERM):
+        if -status in ENDS:
             time.sleep(GRACE)  # where the whole group is to end, this process is told so itself
         raise Ended(status)
 
@@ -95,9 +101,10 @@ def _work(
 ) -> None:
     end_with_parent(parent)
     signal.set_wakeup_fd(-1)  # what reads it is not in this process
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in ENDS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDS)
     for other in others:
         other.close()
     while True:

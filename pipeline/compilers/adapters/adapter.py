@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -19,7 +18,7 @@ from pipeline.compilers.adapters.assets import SCRIPTS
 from pipeline.compilers.process import refuse_failure
 from pipeline.compilers.versions import answer
 from pipeline.errors import StageError
-from pipeline.lifetime.parent import supervised
+from pipeline.lifetime.parent import run_supervised
 from pipeline.lifetime.temporaries import temporary_folder
 
 ASK = "import importlib.metadata as m, sys; print(*map(m.version, sys.argv[1:]))"
@@ -91,16 +90,9 @@ def adapted(adapter: Adapter, model: bytes, told: Mapping[str, str]) -> dict[str
         (folder / adapter.takes).write_bytes(model)
         (folder / "told.json").write_text(json.dumps(dict(told)))
         interpreter = os.path.abspath(os.environ[adapter.variable])
-        done = subprocess.run(
-            supervised([interpreter, "-I", str(SCRIPTS / adapter.script)]),
-            cwd=folder,
-            env={**os.environ, "TMPDIR": str(folder)},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            check=False,
-        )
-        lines = done.stdout.decode("utf-8", "replace").splitlines()
+        command = [interpreter, "-I", str(SCRIPTS / adapter.script)]
+        done = run_supervised(command, None, folder, {**os.environ, "TMPDIR": str(folder)})
+        lines = (done.stdout + done.stderr).decode("utf-8", "replace").splitlines()
         made = {name: folder / name for name in adapter.makes}
         refuse_failure(adapter.distributions[0], done.returncode, lines, [*made.values()])
         return {name: file.read_bytes() for name, file in made.items()}
