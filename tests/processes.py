@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 MARK = "NPUMAKE_TEST_MARK"
+TELEMETRY = ".ses"  # onnxruntime's, which it leaves among temporary files after any run
 LIMIT = 120  # seconds until what is waited for counts as never: for a machine that is busy tenfold
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from processes import LIMIT, children, environment, eventually, marked
+from processes import LIMIT, TELEMETRY, children, environment, eventually, marked
 from workspaces import Workspace, few, remember_code
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
@@ -32,7 +32,6 @@ BUILDS = {
     "doit -n 2": ("-m", "doit", "-n", "2"),
 }
 FAILED = {"npumake -n 2": 4, "doit -n 2": 1}  # the exit code where a worker was killed
-TELEMETRY = ".ses"  # onnxruntime's, which it leaves after any run
 CHAIN = 4  # builds that are killed, one after the other
 CACHE = re.compile(
     r"(files|sources|stages)\.json|blobs/../.{62}|records/../.{62}\.json|closures/.{64}\.json"
