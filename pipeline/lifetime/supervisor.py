@@ -15,7 +15,6 @@ import resource
 import signal
 import sys
 import time
-from collections.abc import Sequence
 from contextlib import suppress
 
 PDEATHSIG, SUBREAPER = 1, 36  # of prctl(2)
@@ -24,7 +23,7 @@ CANNOT_RUN = 127
 ROUNDS, PAUSE = 200, 0.01  # looks for what is still running, and seconds between them
 
 
-def main(parent: int, command: Sequence[str]) -> int:
+def main(parent: int, command: list[str]) -> int:
     """The exit status of the command; where a signal ended it, that signal ends this process."""
     prctl = ctypes.CDLL(None).prctl
     for number in ENDS:
@@ -47,7 +46,7 @@ def main(parent: int, command: Sequence[str]) -> int:
     return os.waitstatus_to_exitcode(status)
 
 
-def _become(command: Sequence[str]) -> None:
+def _become(command: list[str]) -> None:
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores
         signal.signal(number, signal.SIG_DFL)
     try:

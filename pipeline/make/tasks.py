@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 from doit import cmd_run
@@ -14,9 +13,12 @@ from doit.exceptions import TaskFailed
 from doit.runner import JobHold, JobTask, MRunner
 
 from pipeline.errors import PipelineError, StageError
+from pipeline.late import when_used
 from pipeline.make.build import Build
 from pipeline.make.node import Node
-from pipeline.make.workers import Ended, Worker, ready
+
+with when_used("pipeline.make.workers"):  # a build with nothing to do has none
+    from pipeline.make import workers
 
 Make = Callable[[Build, Node], Any]  # gives how it was made and in how many seconds
 
@@ -112,11 +114,11 @@ class Workers(MRunner):  # type: ignore[misc]  # doit is not typed
 
     def run_tasks(self, task_dispatcher: Any) -> None:
         self._run_tasks_init(task_dispatcher)
-        self._workers: list[Worker] = []
+        self._workers: list[workers.Worker] = []
         try:
             self._hand_out(None)
             while busy := [worker for worker in self._workers if worker.node]:
-                for worker in ready(busy):
+                for worker in workers.ready(busy):
                     if worker.node:  # and was not ended meanwhile, with another
                         self._hand_out(self._finished(worker))
         except BaseException:
@@ -135,17 +137,19 @@ class Workers(MRunner):  # type: ignore[misc]  # doit is not typed
                 return
             if not self._workers:  # while this process has no other threads
                 for _ in range(at_once):
-                    self._workers.append(Worker(self._execute, self.teardown, self._workers))
+                    self._workers.append(
+                        workers.Worker(self._execute, self.teardown, self._workers)
+                    )
             idle = next(worker for worker in self._workers if worker.node is None)
             idle.begin(self.task_dispatcher.nodes[job.name], job)
             self.reporter.execute_task(idle.node.task)
 
-    def _finished(self, worker: Worker) -> Any:
+    def _finished(self, worker: workers.Worker) -> Any:
         """The node that is done with. Where its process ended, all the others are ended too."""
         node, worker.node = worker.node, None
         try:
             self._process_result(node, node.task, worker.result())
-        except Ended as ended:
+        except workers.Ended as ended:
             self._kill()
             self._handle_task_error(node, Refused(_died(node.task.name, ended)))
             self._stop_running = True
@@ -154,7 +158,7 @@ class Workers(MRunner):  # type: ignore[misc]  # doit is not typed
     def _execute(self, job: Any) -> dict[str, Any]:
         """In a worker: the result of a task, as doit's processes send it."""
         if job.type is JobTask.type:
-            task = ForkingPickler.loads(job.task_pickle)
+            task = workers.unpacked(job.task_pickle)
         else:
             task = self.tasks[job.name]
             task.update_from_pickle(job.task_dict)
@@ -174,7 +178,7 @@ class Workers(MRunner):  # type: ignore[misc]  # doit is not typed
             worker.kill()
 
 
-def _died(name: str, ended: Ended) -> StageError:
+def _died(name: str, ended: workers.Ended) -> StageError:
     what = f"the process that made `{name}` ended with {ended}"
     hint = "what the others made is kept; run it again"
     if ended.signal == "SIGKILL":

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
+from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 from pipeline.lifetime.parent import end_with_parent
@@ -82,6 +83,11 @@ class Worker:
         self.node = None
         self._process.kill()
         self._process.join()
+
+
+def unpacked(data: bytes) -> Any:
+    """A task that doit has packed because it was created after the workers were."""
+    return ForkingPickler.loads(data)
 
 
 def ready(workers: Iterable[Worker]) -> list[Worker]:
