@@ -10,10 +10,11 @@ It loads little: it is called before anything else is loaded.
 
 from __future__ import annotations
 
+import _thread
 import os
 import signal
 import sys
-import threading
+import time
 from contextlib import suppress
 
 LINE = "interrupted: what was made is kept, the next run goes on from there"
@@ -26,7 +27,8 @@ def end_at_signals() -> None:
     readable, writable = os.pipe()
     os.set_blocking(writable, False)
     signal.set_wakeup_fd(writable, warn_on_full_buffer=False)
-    threading.Thread(target=_wait, args=(readable,), daemon=True).start()
+    # Unlike threading.Thread, this does not wait until the thread runs.
+    _thread.start_new_thread(_wait, (readable,))
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _leave_it)
@@ -45,13 +47,16 @@ def _wait(readable: int) -> None:
 
 def _end(number: int) -> None:
     status = 128 + number  # as a shell has it
-    late = threading.Timer(PATIENCE, os._exit, [status])
-    late.daemon = True
-    late.start()
+    _thread.start_new_thread(_end_late, (status,))
     try:
         _say()
     finally:
         os._exit(status)
+
+
+def _end_late(status: int) -> None:
+    time.sleep(PATIENCE)
+    os._exit(status)
 
 
 def _say() -> None:

@@ -24,8 +24,8 @@ FOLDER = "npumake-"  # how a temporary folder is called, among those of others
 BOOT, NAMESPACE = "/proc/sys/kernel/random/boot_id", "/proc/self/ns/pid"
 
 # Some libraries write beside the file that they are to write: `..tmp-….hybrid.123` is of it.
-_NAME = re.compile(r"(\.+tmp-|npumake-)(?P<owner>.+)-[0-9a-f]{12}(\..*)?")
-_OWNER = re.compile(r"(?P<place>[0-9a-f]{12})-(?P<pid>\d{1,9})-(?P<start>\d{1,20})")
+_NAME = r"(\.+tmp-|npumake-)(?P<owner>.+)-[0-9a-f]{12}(\..*)?"
+_OWNER = r"(?P<place>[0-9a-f]{12})-(?P<pid>\d{1,9})-(?P<start>\d{1,20})"
 _own: set[str] = set()  # the temporaries of this process
 
 
@@ -102,10 +102,12 @@ def _entries(directory: str | Path) -> list[os.DirEntry[str]]:
 
 
 def _is_leftover(entry: os.DirEntry[str]) -> bool:
-    found = _NAME.fullmatch(entry.name)
+    if not entry.name.lstrip(".").startswith(("tmp-", FOLDER)):  # nearly all of them
+        return False
+    found = re.fullmatch(_NAME, entry.name)
     if not found:
         return False
-    owner = _OWNER.fullmatch(found["owner"])
+    owner = re.fullmatch(_OWNER, found["owner"])
     if owner and owner["place"] == _place():
         return _is_dead(int(owner["pid"]), owner["start"])
     if not owner and entry.name.startswith(FOLDER):  # a name that anybody may choose
