@@ -20,7 +20,6 @@ from __future__ import annotations
 import io
 import json
 import mmap
-import os
 import struct
 import zipfile
 import zlib
@@ -34,6 +33,7 @@ from pipeline.bundle.packing import CPU, Packed, packed, unpacked
 from pipeline.bundle.program import Program
 from pipeline.digest import Json
 from pipeline.errors import GraphError
+from pipeline.lifetime.temporaries import owned, temporary_name
 
 FORMAT = "npumake-hybrid"
 VERSION = 3
@@ -137,9 +137,10 @@ class Bundle:
 
     def save(self, path: Path) -> None:
         """Whoever has the file of that name mapped keeps what it has."""
-        made = path.with_name(f".{path.name}.{os.getpid()}")
-        made.write_bytes(self.to_bytes())
-        made.replace(path)
+        temporary = path.with_name(temporary_name(path.suffix))
+        with owned(temporary):
+            temporary.write_bytes(self.to_bytes())
+            temporary.replace(path)
 
     @classmethod
     def load(cls, path: Path) -> Bundle:

@@ -21,7 +21,6 @@ example:
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from pipeline.debug.sensitivity import Patient
     from pipeline.make.memory import Memory
 
-INTERRUPTED = 130
 NAMES = ("cosine-similarity", "mse", "mre", "sqnr", "chebyshev")
 TYPES = ("node", "weight", "activation")
 LIST = "[A,B]"
@@ -153,10 +151,6 @@ def run(given: argparse.Namespace) -> int:
     try:
         with listening(SCREEN.progress):
             lines = FUNCTIONS[given.function](patient, parameters, given)
-    except KeyboardInterrupt:
-        SCREEN.end()
-        print("interrupted: the probes made are kept, the next run goes on", file=sys.stderr)
-        return INTERRUPTED
     finally:
         SCREEN.end()
         memory.save()

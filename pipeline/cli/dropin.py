@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from pipeline.cache.publish import replacing
-from pipeline.cli.dodo import doit_config, tasks_of
 from pipeline.cli.projects import selected
 from pipeline.cli.reporter import CHECK, Reporter
 from pipeline.cli.run_log import logged
+from pipeline.cli.scheduling import configuration, tasks_of
 from pipeline.cli.screen import SCREEN
 from pipeline.digest import Json
 from pipeline.errors import ProjectError, did_you_mean
@@ -171,7 +171,7 @@ def build(folder: Path, wanted: Callable[[Node], bool] = lambda node: True) -> B
     found = selected(folder, [])[0]
     names = [node.name for node in found.plan.nodes if wanted(node)]
 
-    config = {**doit_config(), "dep_file": str(folder / ".doit.db"), "default_tasks": names}
+    config = {**configuration(), "dep_file": str(folder / ".doit.db"), "default_tasks": names}
     Reporter.first_error = None
     members = {"DOIT_CONFIG": config, "task_npumake": lambda: tasks_of([(folder.name, found)])}
     code = run_doit(members, names)

@@ -16,7 +16,6 @@ exit code 6: nothing within the limits reaches it
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from pipeline.project.sections import Quantization
     from pipeline.quant.search.choice import Choice, Found, Wish
 
-INTERRUPTED = 130
 HEADER = "# npumake precision"  # a file that begins so is ours to replace
 FILE = "quantization.yaml"
 NAMES = 4  # in a row of the table; --json has them all
@@ -91,11 +89,6 @@ def run(given: argparse.Namespace) -> int:
         SCREEN.begin("precision")
         with listening(SCREEN.progress):
             found = chosen(trials, wish)
-    except KeyboardInterrupt:
-        SCREEN.end()
-        kept = trials.made + trials.recalled
-        print(f"interrupted: {kept} trials are kept, the next run goes on", file=sys.stderr)
-        return INTERRUPTED
     finally:
         SCREEN.end()
         place.build.memory.save()

@@ -5,7 +5,6 @@ doit only asks for these methods; nothing of doit is imported here.
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from pipeline.debug.compiled_check import CompiledCheck
 
 CHECK = "compiled_check"
-INTERRUPTED = 130  # what a shell says of a program that SIGINT ended
 MAX_TABLES = 4  # more would scroll away what they are to show
 
 
@@ -138,9 +136,6 @@ class Reporter:
         seconds = time.perf_counter() - self._start
         SCREEN.line(f"{counts or 'nothing to do'} in {seconds:.2f} s")
         SCREEN.use(None)  # the stream is doit's, and done with
-        if isinstance(sys.exc_info()[1], KeyboardInterrupt):  # doit finishes, then lets it through
-            SCREEN.line("interrupted: what was made is kept, the next run goes on from there")
-            raise SystemExit(INTERRUPTED) from None
 
     def _print_failed(self) -> None:
         """Once more, in a line each, where tables have scrolled it away."""

@@ -8,13 +8,12 @@ does not keep.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from pipeline import digest
 from pipeline.compilers.process import run_python
 from pipeline.digest import Json
 from pipeline.frontends.tflite.schema import Tensor, read_network
+from pipeline.lifetime.temporaries import temporary_folder
 from pipeline.targets.target import Target
 
 TOSA = "tosa-converter-for-tflite"
@@ -57,8 +56,7 @@ def with_iree(model: bytes, target: Target) -> tuple[bytes, dict[str, bytes]]:
     """The native code, and INTERFACE. Raises StageError where a tool is not here, or fails."""
     processor = target.iree
     assert processor is not None
-    with TemporaryDirectory() as name:
-        folder = Path(name)
+    with temporary_folder() as folder:
         network = read_network(model)
         (folder / "model.mlirbc").write_bytes(tosa(model, IREE))
         if any(operator.type == "FULLY_CONNECTED" for operator in network.operators):
@@ -75,8 +73,7 @@ def with_iree(model: bytes, target: Target) -> tuple[bytes, dict[str, bytes]]:
 
 def tosa(model: bytes, needs: str = TOSA) -> bytes:
     """A .tflite as TOSA, in bytecode. Raises StageError where a tool is not here, or fails."""
-    with TemporaryDirectory() as name:
-        folder = Path(name)
+    with temporary_folder() as folder:
         (folder / "model.tflite").write_bytes(model)
         run_python(["-c", CONVERT], folder, (TOSA, needs))
         return (folder / "model.mlirbc").read_bytes()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,6 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from pipeline.errors import StageError
+from pipeline.lifetime.parent import run_supervised
 
 TOLD = 12  # lines of what a compiler says when it fails: its errors, or the last
 WIDEST = 300  # letters of such a line
@@ -50,25 +50,15 @@ def run_python(arguments: Sequence[str], folder: Path, needs: Sequence[str]) -> 
 
 
 def finished(command: Sequence[str], folder: Path) -> tuple[int, str, str]:
-    """Its exit status, and what it says. Raises SlowError beyond a limit: it is in a group of its
-    own then, which ends with all its children."""
-    limit = _LIMIT.get()
-    with subprocess.Popen(
-        command,
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-        start_new_session=limit is not None,
-    ) as running:
-        try:
-            said, complaints = running.communicate(timeout=limit)
-        except subprocess.TimeoutExpired as error:
-            os.killpg(running.pid, signal.SIGKILL)
-            raise SlowError(f"a compiler takes more than {limit:.0f} s") from error
-    return running.returncode, said, complaints
+    """Its exit status, and what it says. Raises SlowError beyond a limit. It ends, with all that it
+    starts, when this process does."""
+    limit, environment = _LIMIT.get(), {**os.environ, "TMPDIR": str(folder)}
+    try:
+        done = run_supervised(command, limit, folder, environment)
+    except subprocess.TimeoutExpired as error:
+        raise SlowError(f"a compiler takes more than {limit:.0f} s") from error
+    said, complaints = (data.decode("utf-8", "replace") for data in (done.stdout, done.stderr))
+    return done.returncode, said, complaints
 
 
 def refuse_failure(

@@ -17,8 +17,6 @@ What is fused (Fusion):
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -29,6 +27,7 @@ from pipeline.errors import GraphError
 from pipeline.graph.loops import ending, endless, too_long
 from pipeline.graph.proto import has_grids_and_branches, has_uneven_average, has_wide_bias
 from pipeline.late import when_used
+from pipeline.lifetime.temporaries import temporary_folder
 
 with when_used("onnxruntime"):  # who changes the method of a calibration runs nothing
     import onnxruntime
@@ -145,8 +144,8 @@ def rewritten(model: bytes) -> bytes:
 
 
 def _written_down(model: bytes, options: onnxruntime.SessionOptions) -> bytes:
-    with TemporaryDirectory() as folder:
-        file = Path(folder) / "optimized.onnx"
+    with temporary_folder() as folder:
+        file = folder / "optimized.onnx"
         options.optimized_model_filepath = str(file)
         options.add_session_config_entry("session.disable_prepacking", "1")  # it runs nothing
         try:

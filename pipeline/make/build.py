@@ -21,6 +21,7 @@ from pipeline.cache.signature import Signature, signature_of
 from pipeline.cache.store import Record
 from pipeline.digest import Json
 from pipeline.errors import CacheError, PipelineError, Place, ProjectError, Route
+from pipeline.lifetime.temporaries import sweep_below
 from pipeline.make.code import compilers, converters
 from pipeline.make.memory import Memory
 from pipeline.make.node import Key, Node, Plan
@@ -142,6 +143,10 @@ class Build:
                 raise CacheError(f"`{name}` has not been made")
             found[stage] = stamp.digest
         return found
+
+    def sweep(self) -> None:
+        """Remove what killed processes left in `out/`."""
+        sweep_below(f"{self.directory}/out")
 
     # -- freshness -------------------------------------------------------------------------
 

@@ -12,14 +12,13 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Literal
 
 from pipeline.compilers.adapters.assets import SCRIPTS
 from pipeline.compilers.process import finished, refuse_failure
 from pipeline.compilers.versions import answer
 from pipeline.errors import StageError
+from pipeline.lifetime.temporaries import temporary_folder
 
 ASK = "import importlib.metadata as m, sys; print(*map(m.version, sys.argv[1:]))"
 
@@ -88,8 +87,7 @@ def adapted(adapter: Adapter, model: bytes, told: Mapping[str, str]) -> dict[str
         how = f"`python -m venv X`, `X/bin/pip install {needed}`, {adapter.variable}=X/bin/python"
         hint = f"it has an interpreter of its own: {how}"
         raise StageError(what, None, hint)
-    with TemporaryDirectory() as name:
-        folder = Path(name)
+    with temporary_folder() as folder:
         (folder / adapter.takes).write_bytes(model)
         (folder / "told.json").write_text(json.dumps(dict(told)))
         script = ["-I", str(SCRIPTS / adapter.script)]
