@@ -20,12 +20,17 @@ def plain(value: Any) -> Json:
     if isinstance(value, _SCALARS):  # most of a document
         return value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        return {key_of(f): plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     raise TypeError(f"{type(value).__name__} has no place in a document: {value!r}")
+
+
+def key_of(field: dataclasses.Field[Any]) -> str:
+    """How a document spells a field: `with_` is `with`, a word that Python keeps for itself."""
+    return field.name.removesuffix("_")
 
 
 def canonical(document: Any) -> bytes:

@@ -261,7 +261,7 @@ def _without_paths(node: Node) -> Json:
         *above, key = source.keys
         inside = params
         for part in above:
-            inside = inside[part]
+            inside = inside[int(part) if isinstance(inside, list) else part]
         if isinstance(inside, list):
             inside[int(key)] = None  # its place counts
         elif source.rest:

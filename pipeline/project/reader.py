@@ -13,7 +13,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
-from pipeline.digest import Json
+from pipeline.digest import Json, key_of
 from pipeline.errors import Place, ProjectError
 from pipeline.project.check import check, dotted
 from pipeline.project.document import Document, Spot, read_document, shown
@@ -146,7 +146,8 @@ def built(hint: Any, value: Json) -> Any:
     origin, arguments = get_origin(hint), get_args(hint)
     if is_dataclass(hint) and isinstance(hint, type):
         hints = hints_of(hint)
-        return hint(**{key: built(hints[key], item) for key, item in value.items()})
+        keys = {key_of(field): field.name for field in fields(hint)}
+        return hint(**{keys[key]: built(hints[keys[key]], item) for key, item in value.items()})
     if is_choice(hint):
         hints = hints_of(hint)
         chosen = {value: {}} if isinstance(value, str) else value

@@ -30,7 +30,7 @@ from pipeline.graph import Graph
 from pipeline.late import when_used
 from pipeline.project.compiling import OURS, Compile
 from pipeline.project.files import SourceFiles
-from pipeline.project.sections import Security
+from pipeline.project.sections import CodeFiles, Security
 from pipeline.quant.qdq.converted import members_beside
 from pipeline.targets.settings import check_settings
 from pipeline.targets.target import Target
@@ -67,7 +67,7 @@ def compiled(
     sources: SourceFiles,
     compile: Compile,
     security: Security,
-    custom_operators: Sequence[str] = (),
+    custom_operators: Sequence[CodeFiles] = (),
     handover: Handover | None = None,
 ) -> Compiled:
     check_settings(compile, quantized, target)
