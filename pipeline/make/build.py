@@ -21,9 +21,9 @@ from pipeline.cache.signature import Signature, signature_of
 from pipeline.cache.store import Record
 from pipeline.digest import Json
 from pipeline.errors import CacheError, PipelineError, Place, ProjectError, Route
-from pipeline.make.code import compilers, converters
 from pipeline.make.memory import Memory
 from pipeline.make.node import Key, Node, Plan
+from pipeline.make.programs import compilers, converters
 from pipeline.make.why import differences
 from pipeline.project.files import Source, SourceFile, source_files
 
