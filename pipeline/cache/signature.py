@@ -1,13 +1,16 @@
 """A file is trusted unread while its signature is the recorded one.
 
 The signature s = (size, mtime, ctime, inode). The system sets ctime at every change and no user
-can set it back, but its clock ticks every g <= 10 ms: a change at time t is stamped c' > t - g.
-Of a file whose reading began at t0, stamped c:
+can set it back, but its clock ticks every g: a change at time t is stamped c' > t - g. Of a file
+whose reading began at t0, stamped c, where m(c) > g:
 
-    c < t0 - RACY_NS  and  g < RACY_NS   =>   any later change has c' > t0 - g > c, so it shows
+    c < t0 - m(c)   =>   any later change has c' > t0 - g > c, so it shows
 
 A younger stamp proves nothing (git calls such a file racily clean), so it is not recorded and
-the file is read again next time.
+the file is read again next time. What g is, the stamp tells: a clock of whole seconds (ext4 with
+inodes of 128 bytes, FAT, some network file systems; g <= 2 s) gives stamps whose sub-second part is
+zero, which others give once in a thousand million. Such a clock may be a server's: m allows it to
+be some seconds behind ours. Of all others g <= 10 ms.
 """
 
 from __future__ import annotations
@@ -25,10 +28,12 @@ from pipeline.cache.publish import opened, replacing
 from pipeline.digest import of_bytes
 from pipeline.errors import CacheError
 
+SECOND_NS = 1_000_000_000
 RACY_NS = 20_000_000
+COARSE_NS = 10 * SECOND_NS
 ATTEMPTS = 5  # readings of a file that changes meanwhile
 
-_FORMAT = b"npumake file digests 1\n"  # hashed with the table: another format is a foreign table
+_FORMAT = b"npumake file digests 2\n"  # hashed with the table: another format is a foreign table
 
 
 class Signature(NamedTuple):
@@ -49,6 +54,12 @@ def signature_of(path: Path | str) -> Signature | None:
     if not stat.S_ISREG(status.st_mode):
         return None
     return Signature(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+
+
+def is_settled(ctime_ns: int, since_ns: int) -> bool:
+    """Whether a file of that stamp, read from `since_ns` on, shows any later change."""
+    margin = RACY_NS if ctime_ns % SECOND_NS else COARSE_NS
+    return ctime_ns < since_ns - margin
 
 
 class FileDigests:
@@ -80,7 +91,7 @@ class FileDigests:
         if remembered and not self._paranoid and tuple(remembered[:4]) == signature_of(name):
             return str(remembered[4])
         signature, digest, since = _hashed(Path(name))
-        if signature.ctime_ns < since - RACY_NS:
+        if is_settled(signature.ctime_ns, since):
             self._known[key] = self._fresh[key] = [*signature, digest]
         return digest
 
