@@ -17,15 +17,14 @@ from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
 
-from pipeline.errors import CacheError
+from pipeline.errors import CacheError, UnwritableError
 
 CHUNK = 1 << 20  # bytes per read: large enough that hashing dominates, small enough to stay cached
 FOREIGN_AGE = 24 * 3600  # seconds; another machine's process cannot be asked whether it lives
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-_SHUT = frozenset(
-    {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EISDIR, errno.EEXIST}
-)
+_FORBIDDEN = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
+_SHUT = _FORBIDDEN | {errno.ENOTDIR, errno.EISDIR, errno.EEXIST}
 _TEMPORARY = re.compile(r"\.tmp-(?P<machine>.+)-(?P<pid>\d{1,9})-[0-9a-f]{12}(\..*)?")
 
 
@@ -33,7 +32,8 @@ _TEMPORARY = re.compile(r"\.tmp-(?P<machine>.+)-(?P<pid>\d{1,9})-[0-9a-f]{12}(\.
 def replacing(path: Path) -> Iterator[Path]:
     """A temporary path beside `path`, with its suffix, that becomes `path` when the block ends.
 
-    When the block raises, `path` is what it was. A full or unwritable disk raises CacheError.
+    When the block raises, `path` is what it was. A full disk raises CacheError, one that may not be
+    written UnwritableError.
     """
     with scratch(path, path.parent) as temporary:
         yield temporary
@@ -86,7 +86,8 @@ def _writing(path: Path, only: Path | None = None) -> Iterator[None]:
             cure = "make its directory writable"
         else:
             raise
-        raise CacheError(
+        kind = UnwritableError if error.errno in _FORBIDDEN else CacheError
+        raise kind(
             f"cannot write {path}: {os.strerror(error.errno).lower()}",
             hint=f"{cure}; nothing was lost, the previous file is intact",
         ) from error

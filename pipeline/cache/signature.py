@@ -46,10 +46,11 @@ class Signature(NamedTuple):
 
 
 def signature_of(path: Path | str) -> Signature | None:
-    """The signature of the plain file at `path`, links followed; None when there is none."""
+    """The signature of the plain file at `path`, links followed; None when there is none, or none
+    that can be reached: a link to itself, another user's folder."""
     try:
         status = os.stat(path)
-    except (FileNotFoundError, NotADirectoryError):
+    except OSError:
         return None
     if not stat.S_ISREG(status.st_mode):
         return None

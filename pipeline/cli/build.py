@@ -20,7 +20,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
-from pipeline.cli.dodo import doit_config, tasks_of
+from pipeline.cli.dodo import dep_file, doit_config, tasks_of
 from pipeline.cli.projects import NOWHERE, Found, builds, places, project_directories
 from pipeline.cli.reporter import Outcome, Reporter
 from pipeline.errors import PipelineError, ProjectError, did_you_mean
@@ -49,7 +49,7 @@ def run(given: argparse.Namespace) -> int:
     tasks = [name for names in at.values() for name in names]
     found = _found(at)
     told = sys.stderr if given.json else sys.stdout  # to a person meanwhile
-    config = {**doit_config(), "dep_file": str(next(iter(at)) / ".doit.db"), "outfile": told}
+    config = {**doit_config(), "dep_file": dep_file(next(iter(at))), "outfile": told}
     members = {"DOIT_CONFIG": config, "task_npumake": lambda: tasks_of(found)}
     with redirect_stdout(told):
         code = run_doit(members, [*(["-n", str(given.n)] if given.n else []), *tasks])

@@ -5,8 +5,12 @@ In a project it builds that project; above `projects/` it builds them all.
 
 from __future__ import annotations
 
+import atexit
+import os
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import Any
 
 from pipeline.cli.process import set_up
@@ -28,11 +32,23 @@ def doit_config(but: Collection[str] = ()) -> dict[str, Any]:
     names = (directory.name for directory in project_directories(Path.cwd()))
     return {
         "reporter": Reporter,
+        "dep_file": dep_file(Path.cwd()),
         # doit's default is whichever dbm there is; a JSON file may be deleted at any time.
         "backend": "json",
         # Without default tasks `doit forget` crashes.
         "default_tasks": [name for name in names if name not in but],
     }
+
+
+def dep_file(here: Path) -> str:
+    """Where doit writes what it need not remember: elsewhere, where it may not write here."""
+    file = here / ".doit.db"
+    may_read = os.access(file, os.R_OK | os.W_OK) if file.exists() else os.access(here, os.W_OK)
+    if may_read:
+        return str(file)
+    folder = mkdtemp(prefix="npumake-")
+    atexit.register(rmtree, folder, ignore_errors=True)
+    return f"{folder}/{file.name}"
 
 
 def task_npumake() -> Iterator[dict[str, Any]]:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TypeAlias
 
 from pipeline import digest
-from pipeline.cache.publish import replacing
 from pipeline.cache.sealed import sealed, unsealed
 from pipeline.cli.show import print_note
 from pipeline.digest import Json
@@ -136,10 +135,9 @@ def plan_of(directory: Path, memory: Memory) -> Plan:
     plan = planned(project, stages(memory), read_target)
     for note in project.notes:
         print_note(note.what, note.where)
-    with replacing(file) as temporary:
-        document: Json = {"from": made_from, "files": beside, "variables": variables}
-        document["plan"] = digest.plain(plan)
-        temporary.write_bytes(sealed(_identity(directory), document))
+    document: Json = {"from": made_from, "files": beside, "variables": variables}
+    document["plan"] = digest.plain(plan)
+    memory.keep(file, sealed(_identity(directory), document))
     return plan
 
 

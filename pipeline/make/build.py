@@ -89,10 +89,14 @@ class Build:
             named = source_files(self.directory, source)
             if not named:
                 raise _no_file(source)
-            found[source.route] = tuple(
-                SourceFile(name, path, self.memory.files.of(path)) for name, path in named
-            )
+            found[source.route] = tuple(self._source(source, *file) for file in named)
         return found
+
+    def _source(self, source: Source, name: str, path: str) -> SourceFile:
+        try:
+            return SourceFile(name, path, self.memory.files.of(path))
+        except FileNotFoundError:  # gone meanwhile, or it cannot be reached
+            raise _no_file(source) from None
 
     # -- keys ------------------------------------------------------------------------------
 
