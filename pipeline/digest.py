@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,16 @@ def of_document(document: Any) -> str:
 
 def of_bytes(data: bytes | memoryview) -> str:
     return hashlib.sha256(data).hexdigest()
+
+
+def is_stored(path: Path | str) -> bool:
+    """Whether a plain file is there that holds its bytes. One below /proc or /sys does not: the
+    kernel makes them up at each reading, which may never end."""
+    return os.path.isfile(path) and not is_made_up(path)
+
+
+def is_made_up(path: Path | str) -> bool:
+    return f"{os.path.realpath(path)}/".startswith(("/proc/", "/sys/"))
 
 
 def of_file(path: Path) -> str:

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pipeline.cache.publish import opened, replacing
-from pipeline.digest import of_bytes
+from pipeline.digest import is_made_up, of_bytes
 from pipeline.errors import CacheError
 
 SECOND_NS = 1_000_000_000
@@ -122,10 +122,15 @@ def _hashed(path: Path) -> tuple[Signature, str, int]:
     for _ in range(ATTEMPTS):
         since = time.time_ns()
         before = signature_of(path)
-        if before is None:
+        if before is None or is_made_up(path):
             raise FileNotFoundError(errno.ENOENT, "no such plain file", str(path))
-        with opened(path) as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        try:
+            with opened(path) as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise CacheError(f"cannot read {path}: {os.strerror(error.errno or 0)}") from error
         if signature_of(path) == before:
             return before, digest, since
     raise CacheError(f"{path} keeps changing while it is read", hint="wait until it is written")

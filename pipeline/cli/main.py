@@ -45,8 +45,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     # Whoever types no verb is shown them all.
     names = typed[:1] if typed and typed[0] in VERBS else [*VERBS]
     modules = {name: import_module(f"{__package__}.{VERBS[name]}") for name in names}
-    given = _parser(modules).parse_args(typed)
     set_up()
+    given = _parser(modules).parse_args(typed)
     try:
         return int(modules[given.verb].run(given))
     except PipelineError as error:

@@ -28,6 +28,9 @@ from pipeline.make.why import differences
 from pipeline.project.files import Source, SourceFile, source_files
 
 STAMPS = "out/.npumake"
+NO_PLAIN = (
+    "a folder, a pipe, a device, a link to itself or what the kernel makes up (/proc) is not read"
+)
 # Which artifacts there are scores of is seen by the nodes; how many pictures at a time, by nobody.
 NOT_KEYED = (("evaluation", "artifacts"), ("evaluation", "jobs"))
 
@@ -88,7 +91,7 @@ class Build:
         for source in node.sources:
             named = source_files(self.directory, source)
             if not named:
-                raise _no_file(source)
+                raise _no_file(self.directory, source)
             found[source.route] = tuple(self._source(source, *file) for file in named)
         return found
 
@@ -96,7 +99,8 @@ class Build:
         try:
             return SourceFile(name, path, self.memory.files.of(path))
         except FileNotFoundError:  # gone meanwhile, or it cannot be reached
-            raise _no_file(source) from None
+            what = f"`{name}` is no plain file, or gone meanwhile"
+            raise ProjectError(what, Route(source.route), NO_PLAIN) from None
 
     # -- keys ------------------------------------------------------------------------------
 
@@ -275,6 +279,13 @@ def _without_paths(node: Node) -> Json:
     return params
 
 
-def _no_file(source: Source) -> ProjectError:
+def _no_file(directory: Path, source: Source) -> ProjectError:
     what = f"no file matches `{source.pattern}`" if source.many else f"no file `{source.pattern}`"
-    return ProjectError(what, Route(source.route), "paths start at the project's directory")
+    hint = "paths start at the project's directory"
+    try:
+        path = directory / source.pattern
+        if os.path.lexists(path) and not (source.many and os.path.isdir(path)):
+            what, hint = f"`{source.pattern}` is no plain file", NO_PLAIN
+    except UnicodeEncodeError:
+        hint = "this locale has no such letters in names of files; LC_ALL=C.UTF-8 has them"
+    return ProjectError(what, Route(source.route), hint)

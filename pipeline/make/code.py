@@ -128,7 +128,7 @@ class SourceCode:
     def _source(self, path: str) -> Source:
         content = self._files.of(path)
         if content not in self._known:
-            source = parsed(Path(path).read_text())
+            source = parsed(Path(path).read_text(encoding="utf-8"))
             self._known[content] = [source.digest, *source.imports]
             self._fresh = True
         found, *imports = self._known[content]

@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 from types import UnionType
 from typing import Any, Union, get_args, get_origin
 
-from pipeline.digest import key_of, of_bytes
+from pipeline.digest import is_made_up, is_stored, key_of, of_bytes
 from pipeline.errors import CacheError, ProjectError, Route
 from pipeline.project.hints import hints_of
 from pipeline.project.paths import CodeGlob, FileGlob, FilePath, Metric, ModuleGlob
@@ -158,6 +158,8 @@ def pattern_files(directory: Path, pattern: str) -> NamedFiles:
     parts = PurePosixPath(pattern).parts
     literal = next((n for n, part in enumerate(parts) if _WILD.search(part)), len(parts))
     root = directory.joinpath(*map(_expanded, parts[:literal]))
+    if is_made_up(root):
+        return ()
     if parts and literal == len(parts) and os.path.isdir(root):
         parts = (*parts, "*")
     elif literal == len(parts):
@@ -175,7 +177,7 @@ def _expanded(part: str, wild: str = r"\g<0>") -> str:
 
 
 def _single(path: Path) -> NamedFiles:
-    return ((path.name, str(path)),) if os.path.isfile(path) else ()
+    return ((path.name, str(path)),) if is_stored(path) else ()
 
 
 def _below(folder: str, parts: tuple[str, ...], prefix: str) -> Iterator[str]:
@@ -191,17 +193,28 @@ def _below(folder: str, parts: tuple[str, ...], prefix: str) -> Iterator[str]:
     for entry in _entries(folder):
         if not matches(entry.name):
             continue
-        if not rest and entry.is_file():
-            yield prefix + entry.name
-        elif rest and entry.is_dir():
+        if not rest:
+            if entry.is_file():
+                yield prefix + entry.name
+            else:
+                _refuse_special(entry)
+        elif entry.is_dir():
             yield from _below(entry.path, rest, f"{prefix}{entry.name}/")
+
+
+def _refuse_special(entry: os.DirEntry[str]) -> None:
+    """A folder is left out, and a link to nothing; what else is no file is there by mistake."""
+    is_dead = entry.is_symlink() and not os.path.lexists(os.path.realpath(entry.path))
+    if not is_dead and not entry.is_dir():
+        what = "no plain file: a pipe, a device, or a link to itself"
+        raise ProjectError(what, entry.path, "remove it, or write a pattern that leaves it out")
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
             return [entry for entry in entries if not entry.name.startswith(".")]
-    except (FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError, UnicodeEncodeError):
         return []
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:  # so long that there can be none

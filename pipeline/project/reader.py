@@ -115,6 +115,8 @@ def sections_of(document: Document) -> Sections:
 
 def _project_file(directory: Path) -> Path:
     file = directory / PROJECT
+    if os.path.lexists(file) and not file.is_file():
+        raise ProjectError("no plain file", shown(file))
     if not file.is_file():
         hint = "a project is a directory with a project.yaml"
         raise ProjectError("no project.yaml", shown(directory), hint)

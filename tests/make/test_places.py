@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import shutil
 import subprocess
@@ -11,6 +12,8 @@ from pathlib import Path
 
 import pytest
 from workspaces import Workspace, made
+
+import pipeline
 
 pytestmark = pytest.mark.slow
 ROOT_S_RIGHTS = "-dac_override,-dac_read_search"
@@ -165,3 +168,45 @@ def test_a_project_builds_beside_its_copy_and_under_another_name(built):
     assert "28 current" in run(built, "build").stdout
     whole = built.root.rename(built.root.parent / "other")
     assert "28 current" in run(Workspace(whole, "moved"), "build").stdout
+
+
+# -- a locale that knows ASCII alone -------------------------------------------------------------
+
+POSIX = {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+
+
+def test_a_locale_of_ascii_alone_builds_the_same(built):
+    right = built.digests()
+    assert "14 current" in run(built, "build", **POSIX).stdout
+    for folder in (built.project / "out", built.root / "cache"):
+        shutil.rmtree(folder)
+    found = run(built, "build", **POSIX)
+    assert (found.returncode, built.digests()) == (0, right), found.stdout
+    node = "digits:rdk-x5/compiled"
+    for verb in (["list"], ["why", node], ["check", "projects/digits"], ["--help"], ["info", node]):
+        run(built, *verb, **POSIX)
+
+
+@pytest.mark.parametrize("key", ["model", "data"])
+def test_a_name_that_a_locale_cannot_say_is_one_error(built, key):
+    file = built.project / "project.yaml"
+    old, new = {"model": ("model.onnx", "modèle.onnx"), "data": ("samples", "größe")}[key]
+    (built.project / old).rename(built.project / new)
+    file.write_text(file.read_text().replace(old, new), encoding="utf-8")
+    found = run(built, "build", **POSIX)
+    assert (found.returncode, found.stdout.count("error:")) == (2, 1), found.stdout
+    assert "hint: this locale has no such letters in names of files" in found.stdout
+    assert run(built, "build", LC_ALL="C.UTF-8").returncode == 0
+
+
+def test_no_locale_decides_how_a_file_is_read():
+    house = Path(pipeline.__file__).parent
+    found = []
+    for file in sorted(house.rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                names = [keyword.arg for keyword in node.keywords]
+                is_text = node.func.attr in ("read_text", "write_text") or "newline" in names
+                if is_text and "encoding" not in names:
+                    found.append(f"{file.relative_to(house)}:{node.lineno}")
+    assert found == []

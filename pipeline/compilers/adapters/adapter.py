@@ -90,7 +90,7 @@ def adapted(adapter: Adapter, model: bytes, told: Mapping[str, str]) -> dict[str
     with TemporaryDirectory() as name:
         folder = Path(name)
         (folder / adapter.takes).write_bytes(model)
-        (folder / "told.json").write_text(json.dumps(dict(told)))
+        (folder / "told.json").write_text(json.dumps(dict(told)), encoding="utf-8")
         done = subprocess.run(
             [os.path.abspath(os.environ[adapter.variable]), "-I", str(SCRIPTS / adapter.script)],
             cwd=folder,

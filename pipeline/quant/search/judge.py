@@ -40,7 +40,7 @@ class Score:
     suffix: ClassVar[str] = ".json"
 
     def save(self, path: Path) -> None:
-        path.write_text(json.dumps(asdict(self)) + "\n")
+        path.write_text(json.dumps(asdict(self)) + "\n", encoding="utf-8")
 
     @classmethod
     def load(cls, path: Path) -> Score:
