@@ -155,7 +155,7 @@ def _refuse_links(directory: Path) -> None:
     """What is built lies in the project: `out` and the folders in it lead nowhere else."""
     out = f"{directory}/out"
     inside = list(os.scandir(out)) if os.path.isdir(out) else []
-    for path in (out, *(entry.path for entry in inside if entry.is_dir())):
+    for path in (out, *(entry.path for entry in inside if os.path.isdir(entry.path))):
         if os.path.islink(path):
             what = "a link, through which artifacts would be written elsewhere"
             raise ProjectError(what, os.path.relpath(path), "remove it")

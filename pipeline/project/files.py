@@ -190,24 +190,26 @@ def _below(folder: str, parts: tuple[str, ...], prefix: str) -> Iterator[str]:
                 yield from _below(entry.path, parts, f"{prefix}{entry.name}/")
         return
     matches = re.compile(translate(part)).match
-    for entry in _entries(folder):
-        if not matches(entry.name):
-            continue
-        if not rest:
-            if entry.is_file():
-                yield prefix + entry.name
-            else:
-                _refuse_special(entry)
-        elif entry.is_dir():
+    entries = [entry for entry in _entries(folder) if matches(entry.name)]
+    if not rest:
+        yield from (prefix + entry.name for entry in entries if _is_file(entry))
+        return
+    for entry in entries:
+        if os.path.isdir(entry.path):  # of a link to itself `entry` would raise
             yield from _below(entry.path, rest, f"{prefix}{entry.name}/")
 
 
-def _refuse_special(entry: os.DirEntry[str]) -> None:
-    """A folder is left out, and a link to nothing; what else is no file is there by mistake."""
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    """A folder is none, and a link to nothing. Raises ProjectError for what is there by mistake."""
+    if not entry.is_symlink() and entry.is_file():  # mostly so, and the system is not asked again
+        return True
+    if os.path.isfile(entry.path):
+        return True
     is_dead = entry.is_symlink() and not os.path.lexists(os.path.realpath(entry.path))
-    if not is_dead and not entry.is_dir():
+    if not is_dead and not os.path.isdir(entry.path):
         what = "no plain file: a pipe, a device, or a link to itself"
         raise ProjectError(what, entry.path, "remove it, or write a pattern that leaves it out")
+    return False
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]]:
