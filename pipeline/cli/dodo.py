@@ -5,12 +5,9 @@ In a project it builds that project; above `projects/` it builds them all.
 
 from __future__ import annotations
 
-import atexit
 import os
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
-from shutil import rmtree
-from tempfile import mkdtemp
 from typing import Any
 
 from pipeline.cli.process import set_up
@@ -43,9 +40,13 @@ def doit_config(but: Collection[str] = ()) -> dict[str, Any]:
 def dep_file(here: Path) -> str:
     """Where doit writes what it need not remember: elsewhere, where it may not write here."""
     file = here / ".doit.db"
-    may_read = os.access(file, os.R_OK | os.W_OK) if file.exists() else os.access(here, os.W_OK)
-    if may_read:
+    if os.access(file, os.R_OK | os.W_OK) if file.exists() else os.access(here, os.W_OK):
         return str(file)
+    # Seldom so, and slow to load.
+    import atexit
+    from shutil import rmtree
+    from tempfile import mkdtemp
+
     folder = mkdtemp(prefix="npumake-")
     atexit.register(rmtree, folder, ignore_errors=True)
     return f"{folder}/{file.name}"
