@@ -23,7 +23,7 @@ from typing import Any
 from pipeline import digest
 from pipeline.cli.projects import NOWHERE, Found, builds, places, project_directories
 from pipeline.cli.reporter import Outcome, Reporter
-from pipeline.cli.scheduling import configuration, tasks_of
+from pipeline.cli.scheduling import configuration, dep_file, tasks_of
 from pipeline.errors import PipelineError, ProjectError, did_you_mean
 from pipeline.make.build import Build
 from pipeline.make.tasks import run_doit
@@ -50,7 +50,7 @@ def run(given: argparse.Namespace) -> int:
     tasks = [name for names in at.values() for name in names]
     found = _found(at)
     told = sys.stderr if given.json else sys.stdout  # to a person meanwhile
-    config = {**configuration(), "dep_file": str(next(iter(at)) / ".doit.db"), "outfile": told}
+    config = {**configuration(), "dep_file": dep_file(next(iter(at))), "outfile": told}
     members = {"DOIT_CONFIG": config, "task_npumake": lambda: tasks_of(found)}
     with redirect_stdout(told):
         code = run_doit(members, [*(["-n", str(given.n)] if given.n else []), *tasks])

@@ -46,6 +46,7 @@ class Reporter:
         self._valid: set[str] = set()  # nodes whose artifacts are those of this build
         self._evaluated: list[tuple[Build, Node]] = []
         self._failed: list[str] = []
+        self._unstored = ""
         self._builds: list[Build] = []
         self._about: dict[str, Mapping[str, Any]] = {}  # by task; doit's own come back empty
 
@@ -69,6 +70,7 @@ class Reporter:
         SCREEN.end()
         how, seconds = task.values["how"], task.values["seconds"]
         self._counts[how] += 1
+        self._unstored = self._unstored or task.values["unstored"]
         self._succeeded(task.name, how, seconds)
         style = "green" if how == "made" else "cyan"
         SCREEN.line(f"{how:<8}  {task.name:<44}  {seconds:6.2f} s", style)
@@ -151,6 +153,9 @@ class Reporter:
                 SCREEN.line(
                     f"warning: {error.what}; the next build reads every file again", "yellow"
                 )
+            self._unstored = self._unstored or build.memory.unstored
+        if self._unstored:
+            SCREEN.line(printable(f"note: nothing is stored: {self._unstored}"), "yellow")
 
     def _print_recipe(self, build: Build, node: Node) -> None:
         """What was tried, where a method had to be found."""

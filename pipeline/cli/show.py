@@ -65,7 +65,7 @@ def print_note(what: str, where: Place) -> None:
 
 def _excerpt(place: Place) -> list[str]:
     try:
-        text = Path(place.path).read_text().splitlines()[place.line - 1]
+        text = Path(place.path).read_text(encoding="utf-8").splitlines()[place.line - 1]
     except (OSError, UnicodeDecodeError, IndexError):
         return []
     number = str(place.line)

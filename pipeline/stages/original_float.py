@@ -28,7 +28,7 @@ from pipeline.passes.fold_constants import fold_constants
 from pipeline.project.feeding import feeding
 from pipeline.project.files import SourceFile, SourceFiles
 from pipeline.project.names import entries, strangers
-from pipeline.project.sections import Input, Model
+from pipeline.project.sections import CodeFiles, Input, Model
 from pipeline.targets.accepted import mark_format
 
 
@@ -36,7 +36,7 @@ def original_float(
     model: Model,
     inputs: Mapping[str, Input],
     sources: SourceFiles,
-    custom_operators: Sequence[str] = (),
+    custom_operators: Sequence[CodeFiles] = (),
 ) -> Graph:
     (file,) = sources["model.path"]
     try:
@@ -51,7 +51,7 @@ def _made(
     model: Model,
     inputs: Mapping[str, Input],
     sources: SourceFiles,
-    custom_operators: Sequence[str],
+    custom_operators: Sequence[CodeFiles],
 ) -> Graph:
     graph = _read(file, sources, model, inputs)
     fed = {str(value.name): value for value in graph.inputs}
