@@ -11,7 +11,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.kernels.arrays import Floats, Ints
+from pipeline.kernels.arrays import Floats, Ints, NotANumberError
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
@@ -36,12 +36,12 @@ def quantize(
     """saturate(rint(x / scale) + zero_point): ONNX QuantizeLinear, half to even.
 
     The division is done in the type of `x`, as ONNX does. Infinities saturate.
-    Raises ValueError on NaN.
+    Raises NotANumberError on NaN.
     """
     with np.errstate(over="ignore"):  # infinity saturates like any large value
         steps = np.rint(x / np.asarray(scale, x.dtype)).astype(np.float64)
     if np.isnan(steps).any():
-        raise ValueError("NaN has no place on an integer grid")
+        raise NotANumberError("NaN has no place on an integer grid")
     return np.clip(np.add(steps, zero_point), low, high).astype(np.int32)
 
 
