@@ -28,15 +28,15 @@ ANY_NUMBER = 1 << 16
 class Kind:
     """`shape` gives that of the result, or raises MisfitError.
 
-    `factors` are the prefixes of the mantissas and shifts that broadcast to the result; where
-    `per_channel`, those of one axis lie along the second. A bias goes with the first."""
+    `factors` are the prefixes of the mantissas and shifts that broadcast to the result. Where there
+    are `channels`, the axis of them, factors and bias are one number or one per channel."""
 
     shape: Callable[[Call], Shape]
     reads: tuple[int, int] = (1, 1)  # at least, at most
     takes: frozenset[str] = CODES
     makes: frozenset[str] = CODES
     factors: tuple[str, ...] = ("",)
-    per_channel: bool = False
+    channels: int | None = None
     clamps: bool = True
 
 
@@ -54,18 +54,18 @@ KINDS: Mapping[str, Kind] = {
     "average_twice": Kind(windowed.counted, factors=()),
     "concat": Kind(shaped_moves.joined, MANY, factors=()),
     "constant": Kind(lambda call: constant(call, "values").shape, (0, 0), factors=(), clamps=False),
-    "conv": Kind(windowed.convolved, makes=SUMMED, per_channel=True),
-    "conv_transpose": Kind(windowed.transposed_convolved, per_channel=True),
+    "conv": Kind(windowed.convolved, makes=SUMMED, channels=1),
+    "conv_transpose": Kind(windowed.transposed_convolved, channels=1),
     "depth_to_space": Kind(shaped_moves.deep_to_spacious),
     "dequantize": Kind(
         shaped.dequantized, takes=SUMMED, makes=frozenset({"float32"}), factors=(), clamps=False
     ),
     "div": Kind(shaped.quotient, TWO, factors=()),
-    "fully_connected_twice": Kind(shaped.real_product, factors=()),
+    "fully_connected_twice": Kind(shaped.real_product, factors=(), channels=-1),
     "gather": Kind(shaped_moves.gathered),
     "layer_norm": Kind(shaped.normalized_rows, factors=()),
     "lookup": Kind(shaped.looked_up, factors=(), clamps=False),
-    "matmul": Kind(shaped.product, PRODUCT, makes=SUMMED),
+    "matmul": Kind(shaped.product, PRODUCT, makes=SUMMED, channels=-1),
     "max": Kind(shaped.reduced),
     "max_pool": Kind(windowed.pooled),
     "maximum": Kind(shaped.selection, MANY, factors=()),
@@ -81,7 +81,9 @@ KINDS: Mapping[str, Kind] = {
     "reshape": Kind(shaped_moves.reshaped),
     "resize_linear": Kind(shaped_moves.resized(LINEAR, WEIGHT_BITS, 2)),
     "resize_nearest": Kind(shaped_moves.resized(("index",), 0, ANY_NUMBER)),
-    "resize_twice": Kind(shaped_moves.resized(LINEAR, LINEAR_BITS, 2), factors=(), clamps=False),
+    "resize_twice": Kind(
+        shaped_moves.resized(LINEAR, LINEAR_BITS, 2, (2, 3)), factors=(), clamps=False
+    ),
     "slice": Kind(shaped_moves.sliced),
     "softmax": Kind(shaped.exponentials),
     "softmax_twice": Kind(shaped.along, takes=SIGNED, factors=(), clamps=False),

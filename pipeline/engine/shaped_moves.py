@@ -123,16 +123,20 @@ def _picture(call: Call) -> tuple[int, int, int, int]:
     return shape[0], shape[1], shape[2], shape[3]
 
 
-def resized(roles: Sequence[str], weight_bits: int, most: int) -> Callable[[Call], Shape]:
-    """Each of the changed axes has one constant per role, as long as it becomes."""
+def resized(
+    roles: Sequence[str], weight_bits: int, most: int, usual: tuple[int, ...] | None = None
+) -> Callable[[Call], Shape]:
+    """Each of the changed axes has one constant per role, as long as it becomes. `usual` are the
+    axes of a kernel that is not told them."""
 
     def shape(call: Call) -> Shape:
         rank = len(same(call))
-        changed = axes(call, rank) if "axes" in call.step.attributes else (2, 3)
+        changed = axes(call, rank) if usual is None else usual
         refuse(len(changed) > most or max(changed, default=0) >= rank, "its axes are not there")
         made = list(same(call))
         for at in changed:
-            limits = [(0, 1 << weight_bits if role == "weight" else made[at] - 1) for role in roles]
+            one = 1 << weight_bits  # less than none where TensorFlow Lite looks beyond the border
+            limits = [(-one, one) if role == "weight" else (0, made[at] - 1) for role in roles]
             sizes = {
                 bounded(call, f"{role}_{at}", *limit, rank=1).size
                 for role, limit in zip(roles, limits, strict=True)

@@ -26,8 +26,9 @@ from pipeline.errors import GraphError
 from pipeline.kernels.rounding import MANTISSA_BITS, ROUNDED
 
 ROUNDINGS = (*ROUNDED, "twice")
-MOST_SHIFT = 1200  # of a factor in float64: beyond its exponents
-SCALES = np.finfo(np.float32)
+# What a factor holds: less than 2**31 in size, times a power of two within float64's exponents.
+FACTORS = {"mantissa": (1 - (1 << MANTISSA_BITS), (1 << MANTISSA_BITS) - 1), "shift": (-1200, 1200)}
+LEAST_SCALE, MOST_SCALE = 2.0**-149, 2.0**127  # of float32
 
 
 def validate(program: Program) -> None:
@@ -65,31 +66,34 @@ def _validate_tensor(tensor: Tensor, dtypes: frozenset[str], op: str) -> None:
     refuse(tensor.dtype not in dtypes, f"`{op}` takes and makes no {tensor.dtype} there")
     held(tensor.shape, "a tensor")
     if tensor.dtype not in SUMMED:
+        refuse(tensor.scale is not None, f"{tensor.dtype} has no scale")
         return
     limits = np.iinfo(tensor.dtype)
-    scaled = tensor.scale is not None and SCALES.tiny * 2**-23 <= tensor.scale <= SCALES.max
+    scaled = tensor.scale is not None and LEAST_SCALE <= tensor.scale <= MOST_SCALE
     refuse(not scaled, f"{tensor.scale} is no scale")
     zero = limits.min <= tensor.zero_point <= limits.max
     refuse(not zero, f"{tensor.zero_point} is no zero point of {tensor.dtype}")
 
 
 def _validate_factors(call: Call, kind: Kind, made: Shape) -> None:
-    roles = [f"{sign}{part}" for sign in kind.factors for part in ("mantissa", "shift")]
-    for role in roles:
-        values = constant(call, role, "i")
-        within(role, _laid(values, kind, made), made)
-    for role in (role for role in call.step.constants if role.endswith("mantissa")):
-        bounded(call, role, 1 - (1 << MANTISSA_BITS), (1 << MANTISSA_BITS) - 1)
-    for role in (role for role in call.step.constants if role.endswith("shift")):
-        bounded(call, role, -MOST_SHIFT, MOST_SHIFT)
+    for sign in kind.factors:
+        mantissa, shift = (constant(call, f"{sign}{part}") for part in ("mantissa", "shift"))
+        refuse(mantissa.shape != shift.shape, "a mantissa and its shift differ in shape")
+        _validate_laid(f"{sign}mantissa", mantissa, kind, made)
+    for role, values in call.step.constants.items():
+        part = role.rpartition("_")[2]
+        if part in FACTORS:
+            refuse(values.dtype != np.int64, f"`{role}` holds {values.dtype}")
+            bounded(call, role, *FACTORS[part])
     if "bias" in call.step.constants:
-        within("bias", _laid(constant(call, "bias"), kind, made), made)
+        _validate_laid("bias", constant(call, "bias"), kind, made)
 
 
-def _laid(values: np.ndarray, kind: Kind, made: Shape) -> Shape:
-    """Of one axis, per channel: in front of the spatial axes."""
-    trailing = len(made) - 2 if kind.per_channel and values.ndim == 1 else 0
-    return (*values.shape, *(1,) * trailing)
+def _validate_laid(role: str, values: np.ndarray, kind: Kind, made: Shape) -> None:
+    if kind.channels is None:
+        within(role, values.shape, made)
+    elif values.shape not in ((), (1,), made[kind.channels :][:1]):
+        raise MisfitError(f"`{role}` of {list(values.shape)} is none per channel of {list(made)}")
 
 
 def _validate_clamp(call: Call) -> None:

@@ -20,6 +20,7 @@ from pipeline.engine.checks import (
     refuse,
     whole,
     wholes,
+    within,
 )
 from pipeline.kernels.window import extent
 
@@ -60,7 +61,7 @@ def pooled(call: Call) -> Shape:
 def counted(call: Call) -> Shape:
     """A pool that divides by what lies under each window."""
     made = pooled(call)
-    bounded(call, "count", 1, LARGEST)
+    within("count", bounded(call, "count", 1, LARGEST).shape, made)
     return made
 
 

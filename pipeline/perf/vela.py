@@ -77,6 +77,14 @@ def _figure(table: Mapping[str, Json], key: str) -> float:
     return float(value)
 
 
+def _word(table: Mapping[str, Json], key: str) -> str:
+    """A name, which is a number here where it looks like one. Raises ValueError for a table."""
+    value = table.get(key)
+    if not isinstance(value, (str, float)):
+        raise ValueError(f"`{key}` is {value!r}")
+    return str(value)
+
+
 def _document(told: Mapping[str, Json]) -> dict[str, Json]:
     summary = _of(dict, told.get("summary"), "`summary`")
     layers = [_of(dict, row, "a layer") for row in _of(list, told.get("layers"), "`layers`")]
@@ -92,9 +100,9 @@ def _document(told: Mapping[str, Json]) -> dict[str, Json]:
         "operators": {unit: int(_figure(operators, unit)) for unit in ("npu", "cpu")},
         "layer details": [
             {
-                "layer name": _of(str, layer.get("Name"), "`Name`"),
-                "type": _of(str, layer.get("NNG Operator"), "`NNG Operator`"),
-                "on": _of(str, layer.get("Target"), "`Target`"),
+                "layer name": _word(layer, "Name"),
+                "type": _word(layer, "NNG Operator"),
+                "on": _word(layer, "Target"),
                 "multiply-accumulates": _figure(layer, "MAC Count"),
                 "cycles": _figure(layer, "Op Cycles"),
             }
@@ -105,7 +113,7 @@ def _document(told: Mapping[str, Json]) -> dict[str, Json]:
             for key in summary
             if key.endswith("_memory_used")
         },
-        "assumptions": [f"{_of(str, told.get('tool'), '`tool`')}: {ASSUMED[0]}", *ASSUMED[1:]],
+        "assumptions": [f"{_word(told, 'tool')}: {ASSUMED[0]}", *ASSUMED[1:]],
     }
 
 
