@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
+
+from pipeline.cli.show import print_bug
 
 
 def set_up() -> None:
@@ -15,6 +18,9 @@ def set_up() -> None:
 
     A build makes many small objects that stay (modules, graphs): looking through them after every
     700 new ones, as Python does, was a tenth of a small build.
+
+    What is raised and is no PipelineError says that it is a bug.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    sys.excepthook = print_bug
     gc.set_threshold(20_000, 20, 10)

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from traceback import format_exception
+from types import TracebackType
 
 from pipeline.errors import PipelineError, Place
+
+BUG = "this is a bug in npumake, not in your project: please report it with the lines above"
 
 
 def error_text(error: PipelineError) -> str:
@@ -35,6 +39,19 @@ def printable(text: str, kept: str = "\n\t") -> str:
 def _spelled(character: str) -> str:
     code = ord(character)
     return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+
+
+def bug_text(traceback: str) -> str:
+    """What is no mistake of a user's, to be reported as it is."""
+    return f"{printable(traceback.rstrip())}\n{BUG}"
+
+
+def print_bug(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """As `sys.excepthook`: the traceback, and whose mistake it is. Python then exits with 1."""
+    if issubclass(kind, KeyboardInterrupt):
+        sys.__excepthook__(kind, error, trace)
+    else:
+        print(bug_text("".join(format_exception(kind, error, trace))), file=sys.stderr)
 
 
 def print_error(error: PipelineError) -> None:
