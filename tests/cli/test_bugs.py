@@ -1,4 +1,4 @@
-"""A bug of ours looks like one: its traceback, whose it is, exit 1. Never an error of the user's."""
+"""A bug of ours looks like one: its traceback, whose it is, exit 1. Never told as the user's."""
 
 from __future__ import annotations
 
