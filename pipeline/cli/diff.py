@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline.cli.show import printable
+from pipeline.cli.terminal import printable
 from pipeline.cli.show_artifact import found as artifact
 
 if TYPE_CHECKING:

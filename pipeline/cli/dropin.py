@@ -214,12 +214,12 @@ def _told(found: Build, made: Sequence[Node], prefix: str) -> list[Any]:
 
 def logged(file: Path, *told: Any) -> None:
     """Tables and lines that the screen shows, in the vendor's log file."""
-    from rich.console import Console
+    from pipeline.cli.console import PrintedConsole
 
     with file.open("w", encoding="utf-8") as stream:
-        log = Console(file=stream, width=WIDTH, highlight=False)
+        log = PrintedConsole(file=stream, width=WIDTH)
         for item in told:
-            log.print(item, markup=False)
+            log.print(item)
 
 
 def check(given: argparse.Namespace, marches: Mapping[str, str], folder: Path, log: Path) -> int:

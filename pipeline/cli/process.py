@@ -7,6 +7,7 @@ import os
 import sys
 
 from pipeline.cli.show import print_bug
+from pipeline.cli.terminal import print_safely
 
 
 def set_up() -> None:
@@ -23,4 +24,5 @@ def set_up() -> None:
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     sys.excepthook = print_bug
+    print_safely()
     gc.set_threshold(20_000, 20, 10)

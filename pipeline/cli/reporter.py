@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple, TextIO
 
 from pipeline.cli.screen import SCREEN
-from pipeline.cli.show import bug_text, error_text, printable
+from pipeline.cli.show import bug_text, error_text
+from pipeline.cli.terminal import printable
 from pipeline.errors import CacheError, PipelineError
 from pipeline.make.build import Build
 from pipeline.make.node import Node

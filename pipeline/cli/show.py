@@ -7,6 +7,7 @@ from pathlib import Path
 from traceback import format_exception
 from types import TracebackType
 
+from pipeline.cli.terminal import printable
 from pipeline.errors import PipelineError, Place
 
 BUG = "this is a bug in npumake, not in your project: please report it with the lines above"
@@ -29,16 +30,6 @@ def error_text(error: PipelineError) -> str:
     if error.hint:
         lines.append(f"hint: {printable(error.hint)}")
     return "\n".join(lines)
-
-
-def printable(text: str, kept: str = "\n\t") -> str:
-    """The characters of strangers' files and names spelled out where a terminal would obey them."""
-    return "".join(c if c.isprintable() or c in kept else _spelled(c) for c in text)
-
-
-def _spelled(character: str) -> str:
-    code = ord(character)
-    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
 
 
 def bug_text(traceback: str) -> str:
