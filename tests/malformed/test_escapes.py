@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import re
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -42,7 +41,7 @@ class Place(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def place(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+def place(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Place:
     """A model whose every name is hostile, built."""
     project = lay_out_none(tmp_path_factory.mktemp("escapes") / "w", "n").project
     (project / "samples").mkdir(parents=True)
@@ -60,7 +59,7 @@ def place(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     (project / "project.yaml").write_text(YAML.format(name=f'"{INPUT}"'))
     found = server.run(project, ("build",))
     assert found.code == 0, found.output
-    yield Place(project, found.output)
+    return Place(project, found.output)
 
 
 def harmless(output: str) -> None:
