@@ -15,6 +15,7 @@ from onnx_ir.passes.common import (
 )
 
 from pipeline.errors import GraphError
+from pipeline.graph.domains import refuse_odd_attributes
 from pipeline.graph.graph import Graph
 from pipeline.graph.match import array
 from pipeline.graph.origin import originate
@@ -69,7 +70,9 @@ def _checked(proto: onnx.ModelProto, beside: Sequence[Beside]) -> Graph:
     at_one_opset(proto)
     _import_domains(proto)
     onnx.checker.check_model(proto)
-    return _readable(normal(InlinePass()(ir.from_proto(proto)).model))
+    graph = _readable(normal(InlinePass()(ir.from_proto(proto)).model))
+    refuse_odd_attributes(graph.model.graph.all_nodes())
+    return graph
 
 
 def parse_text(text: str) -> Graph:
