@@ -53,6 +53,11 @@ def _refusals() -> tuple[type[Exception], ...]:
     return (ValueError, *(getattr(state, name) for name in _REFUSALS))
 
 
+def _bound_refusals() -> tuple[type[Exception], ...]:
+    """What it raises where arrays are bound."""
+    return (RuntimeError, *_refusals())
+
+
 def _trouble() -> tuple[type[Exception], ...]:
     """What it raises of a model that it may take with fewer fusions."""
     state = onnxruntime.capi.onnxruntime_pybind11_state
@@ -111,7 +116,7 @@ class Bound:
                 self._binding.bind_cpu_input(name, np.asarray(feeds[name], order="C"))
             if self._written:
                 self._session.run_with_iobinding(self._binding)
-        except _refusals() as error:
+        except _bound_refusals() as error:
             raise _failed(error) from error
 
 

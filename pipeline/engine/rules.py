@@ -13,7 +13,6 @@ import numpy as np
 from pipeline.digest import Json
 from pipeline.engine import functions, moving, reducing, resizing
 from pipeline.engine.site import Rule, Site, Step, constant_parameters, factor, is_constant
-from pipeline.errors import GraphError
 from pipeline.graph import Node, array, attribute, shape
 from pipeline.kernels import pool, rounding, table
 
@@ -135,8 +134,6 @@ def _prelu(site: Site) -> Step:
     """One factor for what is positive, one per slope for what is not."""
     slope = array(site.node.inputs[1])
     assert slope is not None
-    if not np.isfinite(slope).all():
-        raise GraphError(f"PRelu `{site.node.name}` has a slope that is not finite")
     ratio = site.operands[0].scale / site.scale
     below = {f"negative_{role}": values for role, values in factor(ratio * slope).items()}
     return Step("prelu", factor(ratio) | below, {})
