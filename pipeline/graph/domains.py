@@ -126,8 +126,13 @@ def _is_endless(numbers: np.ndarray) -> np.ndarray:
 
 
 def refuse_strange_inputs(inputs: Iterable[ir.Value]) -> None:
-    """Raises GraphError for an input that no sample is of: text, complex numbers, a few bits."""
+    """Raises GraphError for an input that no sample is of: text, complex numbers, a few bits, and
+    sizes below 1."""
     for value in inputs:
+        sizes = [dim for dim in value.shape or () if isinstance(dim, int)]
+        if min(sizes, default=1) < 1:
+            what = f"input `{value.name}` has the shape {sizes}, which holds nothing"
+            raise GraphError(what, hint="export the model for inputs of a size of 1 or more")
         if value.dtype is None or value.dtype not in FED:
             held = "values of no type" if value.dtype is None else value.dtype.name
             what = f"input `{value.name}` takes {held}; samples are numbers of 8 bits or more"

@@ -27,7 +27,6 @@ MAX_ELEMENTS = 1 << 30  # of one tensor: a gigabyte of 8 bits, the largest docum
 
 def inferred(model: ir.Model) -> ir.Model:
     """The model with every shape and type. Raises GraphError when they do not fit."""
-    _refuse_empty(model)
     if not any(_rounds_up(node) for node in model.graph):
         return _inferred(model)
     model = ir.from_proto(ir.to_proto(model))
@@ -65,14 +64,6 @@ def _from_numbers(model: ir.Model) -> list[ir.Node]:
 
 def _is_long(value: ir.Value) -> bool:
     return any(size > MAX_FOLLOWED for size in _sizes(value))
-
-
-def _refuse_empty(model: ir.Model) -> None:
-    for value in model.graph.inputs:
-        if any(size < 1 for size in _sizes(value)):
-            what = f"input `{value.name}` has the shape {list(_sizes(value))}, which holds nothing"
-            hint = f"`inputs: {{{value.name}: {{shape: [...]}}}}` where the model takes any size"
-            raise GraphError(what, hint=hint)
 
 
 def _refuse_huge(model: ir.Model) -> None:
