@@ -5,7 +5,8 @@ example:
   npumake build --paranoid        # trust no file unread: what CI does
   npumake build --json | jq '.[] | select(.status == "failed")'
 
-exit codes: 0 all is current, 2 the project, 3 the model, 4 a stage, 5 the cache or disk, 6 a gate
+exit codes: 0 all is current, 2 the project, 3 the model, 4 a stage, 5 the cache or disk, 6 a gate,
+1 a bug in npumake
 """
 
 from __future__ import annotations
@@ -56,6 +57,8 @@ def run(given: argparse.Namespace) -> int:
         code = run_doit(members, [*(["-n", str(given.n)] if given.n else []), *tasks])
     if given.json:
         print(digest.text([_document(outcome) for outcome in Reporter.outcomes], indent=1))
+    if Reporter.met_bug:
+        return 1
     error = Reporter.first_error
     return error.exit_code if error else code
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from pipeline import digest
 from pipeline.cli.screen import SCREEN
-from pipeline.cli.show import printable
+from pipeline.cli.terminal import printable
 from pipeline.errors import GateError, ProjectError
 
 if TYPE_CHECKING:

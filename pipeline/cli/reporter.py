@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TextIO
 
 from pipeline.cli.screen import SCREEN
-from pipeline.cli.show import error_text, printable
+from pipeline.cli.show import bug_text, error_text
+from pipeline.cli.terminal import printable
 from pipeline.errors import CacheError, PipelineError
 from pipeline.make.build import Build
 from pipeline.make.node import Node
@@ -36,6 +37,7 @@ class Outcome(NamedTuple):
 class Reporter:
     desc = "one line per artifact made or recalled, then a table per target"
     first_error: ClassVar[PipelineError | None] = None  # for `npumake build`, which exits with it
+    met_bug: ClassVar[bool] = False  # likewise: before any error of the user's
     outcomes: ClassVar[list[Outcome]] = []  # for its `--json`, in the order they came
 
     def __init__(self, outstream: TextIO, options: Any) -> None:
@@ -95,7 +97,8 @@ class Reporter:
         error = getattr(fail, "error", None)
         Reporter.outcomes.append(Outcome(task.name, "failed", error=error))
         self._failed.append(f"failed    {task.name}" + (f": {error.what}" if error else ""))
-        SCREEN.line(error_text(error) if error else fail.get_msg())
+        SCREEN.line(error_text(error) if error else bug_text(fail.get_msg()))
+        Reporter.met_bug |= error is None
         if error and Reporter.first_error is None:
             Reporter.first_error = error
 

@@ -24,6 +24,7 @@ from pipeline.detection.notes import carried, metadata_of
 from pipeline.errors import GraphError, ProjectError, Route, did_you_mean
 from pipeline.frontends import CHANNELS_LAST, RESHAPED, WITH_WEIGHTS, Ends, read_model, suffix_of
 from pipeline.graph import Graph, Value, open_dimensions, shape, upgraded
+from pipeline.graph.domains import refuse_strange_inputs
 from pipeline.passes.fold_constants import fold_constants
 from pipeline.project.feeding import feeding
 from pipeline.project.files import SourceFile, SourceFiles
@@ -169,6 +170,7 @@ def _metadata(graph: Graph, sources: SourceFiles) -> Metadata | None:
 
 
 def _with_fixed_shapes(graph: Graph, inputs: Mapping[str, Input]) -> Graph:
+    refuse_strange_inputs(graph.inputs)
     for value in graph.inputs:
         name = str(value.name)
         given = inputs.get(name, Input()).shape
