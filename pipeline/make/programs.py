@@ -55,7 +55,7 @@ def compilers(node: Node) -> dict[str, str]:
         found = {tool["command"]: tool_version(tool["command"], tool["version"])}
     else:
         found = _versions(target["backend"], STARTS[node.stage].get(target["backend"], ()))
-    if node.stage != "compiled" and (processor := target["iree"]):
+    if node.stage != "compiled" and (processor := target.get("iree")):
         found["processor"] = "here" if runs_here(**processor) else "elsewhere"
     return {name: version for name, version in found.items() if version}
 
