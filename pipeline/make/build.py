@@ -285,7 +285,7 @@ def _no_file(directory: Path, source: Source) -> ProjectError:
     try:
         path = directory / source.pattern
         if os.path.lexists(path) and not (source.many and os.path.isdir(path)):
-            what, hint = f"`{source.pattern}` is no plain file", NO_PLAIN
+            hint = NO_PLAIN
     except UnicodeEncodeError:
         hint = "this locale has no such letters in names of files; LC_ALL=C.UTF-8 has them"
     return ProjectError(what, Route(source.route), hint)
