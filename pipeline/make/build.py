@@ -283,7 +283,7 @@ def _no_file(directory: Path, source: Source) -> ProjectError:
     what = f"no file matches `{source.pattern}`" if source.many else f"no file `{source.pattern}`"
     hint = "paths start at the project's directory"
     try:
-        path = directory / source.pattern
+        path = os.fsencode(directory / source.pattern)
         if os.path.lexists(path) and not (source.many and os.path.isdir(path)):
             hint = NO_PLAIN
     except UnicodeEncodeError:
