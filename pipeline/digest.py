@@ -77,7 +77,10 @@ def is_stored(path: Path | str) -> bool:
 
 
 def is_made_up(path: Path | str) -> bool:
-    return f"{os.path.realpath(path)}/".startswith(("/proc/", "/sys/"))
+    try:
+        return f"{os.path.realpath(path)}/".startswith(("/proc/", "/sys/"))
+    except ValueError:  # a name that the locale cannot say
+        return False
 
 
 def of_file(path: Path) -> str:

@@ -84,6 +84,8 @@ def _found(at: Mapping[Path, Sequence[str]]) -> list[Found]:
     for here, names in at.items():
         chosen = {name: re.split("[:@]", name, maxsplit=1)[0] for name in names if "*" not in name}
         projects = [directory.name for directory in project_directories(here)]
+        if not projects and os.path.lexists(here / "project.yaml"):
+            raise ProjectError("no project here", str(here), "its project.yaml is no plain file")
         for name, project in chosen.items():
             if project not in projects:
                 hint = did_you_mean(name, projects) if projects else NOWHERE

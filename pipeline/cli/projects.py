@@ -26,14 +26,9 @@ NOWHERE = "run it in a project, or in the folder that holds projects/; or name a
 def project_directories(here: Path) -> tuple[Path, ...]:
     """`here` when it is a project, else every project below `projects/`; absolute."""
     here = here.absolute()
-    if _is_project(here):
+    if (here / "project.yaml").is_file():
         return (here,)
-    return tuple(sorted(filter(_is_project, here.glob("projects/*"))))
-
-
-def _is_project(folder: Path) -> bool:
-    """A project.yaml that is no file makes one, too: one that says so."""
-    return os.path.lexists(folder / "project.yaml")
+    return tuple(sorted(path.parent for path in here.glob("projects/*/project.yaml")))
 
 
 def places(names: Sequence[str]) -> dict[Path, list[str]]:
@@ -56,11 +51,11 @@ def _called(name: str) -> tuple[Path | None, str]:
     that says no folder is as it is."""
     said = re.split("[:@]", name, maxsplit=1)[0]
     folder = Path(os.path.abspath(said))
-    if said and _is_project(folder):
+    if said and (folder / "project.yaml").is_file():
         return folder, folder.name + name[len(said) :]
     file = Path(os.path.abspath(name))
     # An artifact lies in its project's out/ or out/@variant/.
-    above = (folder for folder in file.parents if _is_project(folder))
+    above = (folder for folder in file.parents if (folder / "project.yaml").is_file())
     around = None if ":" in name else next(above, None)
     for _, build in builds(around) if around else ():
         if isinstance(build, Build):
