@@ -46,11 +46,24 @@ def begin_at(
         if known is not None and not turned and known[1:] != shape[1:]:
             what = f"shape {list(shape)} does not fit `{name}`, which is {list(known)}"
             raise ProjectError(what, Route(f"inputs.{name}.shape"), "write the shape it has")
-        graph.begin_at(value, name, shape, FIRST if turned else None)
+        _feed(graph, value, name, shape, turned)
     graph.drop_unused()
     for value in needed_before:
         if not value.uses():
             graph.drop_input(value)
+
+
+def _feed(graph: Graph, value: Value, name: str, shape: Shape, is_turned: bool) -> None:
+    """A new input `name` is read where `value` was, turned channels first where it is not."""
+    readers = [use.node for use in tuple(value.uses())]
+    dtype = str(value.dtype.numpy()) if value.dtype else "float32"
+    read = fed = graph.add_input(name, dtype, len(graph.inputs), shape)
+    if is_turned:
+        first = next(node for node in graph.nodes() if node in readers)
+        read = graph.insert("Transpose", [fed], f"{name}_nchw", before=first, perm=FIRST)
+    graph.replace_readers(value, read, readers)
+    if fed.name != name:
+        graph.rename(fed, name, holder=value)
 
 
 def _made(graph: Graph, name: str, route: Route) -> Value:

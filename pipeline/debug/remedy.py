@@ -16,6 +16,7 @@ from pipeline.custom.operators import Operators
 from pipeline.data.samples import Samples, made_up
 from pipeline.errors import GraphError, ProjectError
 from pipeline.graph import Graph
+from pipeline.project.precision import Types
 from pipeline.project.sections import Calibration, Quantization
 from pipeline.quant.calibration.observe import observe
 from pipeline.quant.calibration.statistics import Statistics
@@ -105,7 +106,7 @@ def _trials(making: Making, node: str, is_misfit: bool) -> Iterator[_Trial]:
 
 def _in_whole_layers(asked: Quantization, own: Quantization) -> Quantization:
     """The same, and all that the layers around read and make is int16 with it."""
-    around = {name: "int16" for name in asked.layers if name not in own.layers}
+    around: Types = {name: "int16" for name in asked.layers if name not in own.layers}
     if not around:
         return asked
     rules = asked.types if isinstance(asked.types, tuple) else (asked.types,)

@@ -76,7 +76,7 @@ def weights_of(maker: Node) -> Weights:
         return Weights(values, scale)
     axis = attribute(maker, "axis", 1)
     per_axis = [-1 if index == axis else 1 for index in range(values.ndim)]
-    wide = np.int16 if values.dtype.itemsize == 1 else np.int32
+    wide: type[np.signedinteger] = np.int16 if values.dtype.itemsize == 1 else np.int32
     offset = zero_point.astype(wide).reshape(per_axis if zero_point.size > 1 else ())
     return Weights(values.astype(wide) - offset, scale)
 

@@ -27,7 +27,7 @@ from pipeline.engine.grids import (
     wide_bias,
 )
 from pipeline.engine.rules import PLACES, RULES
-from pipeline.engine.site import Operand, Site, Step, code_of, factor
+from pipeline.engine.site import Operand, Site, Step, Weights, code_of, factor
 from pipeline.engine.twice import computes, rules_of
 from pipeline.errors import GraphError
 from pipeline.graph import (
@@ -171,7 +171,7 @@ class _Lowering:
         self.done.update({quantizer} if clamp is None else {clamp, quantizer})
 
     def _site(self, node: Node, output: Tensor) -> Site:
-        operands, weights = [], []
+        operands, weights = list[Operand](), list[Weights]()
         biases = RULES[node.op_type].weights[1:] if has_wide_weight(node) else ()
         for index, value in enumerate(node.inputs):
             maker = dequantizer(value)

@@ -125,23 +125,6 @@ class Graph:
         self.model.graph.inputs.insert(at, value)
         return value
 
-    def begin_at(
-        self, value: Value, name: str, shape: Sequence[int], order: Sequence[int] | None = None
-    ) -> None:
-        """A new input `name` of this shape is read where `value` was; with its axes in `order`."""
-        kind = value.type or ir.TensorType(ir.DataType.FLOAT)
-        readers = [use.node for use in tuple(value.uses())]
-        if value.name == name:
-            value.name = self.free_name(f"{name}_before")
-        fed = ir.Value(name=name, type=kind, shape=ir.Shape(shape))
-        self._names.add(name)
-        self.model.graph.inputs.append(fed)
-        read = fed
-        if order is not None:
-            first = next(node for node in self.model.graph if node in readers)
-            read = self.insert("Transpose", [fed], f"{name}_nchw", before=first, perm=list(order))
-        self.replace_readers(value, read, readers)
-
     def drop_input(self, value: Value) -> None:
         """Remove an input nobody reads."""
         self.model.graph.inputs.remove(value)

@@ -28,6 +28,8 @@ FULL = {
         "split": "hints",
         "metadata": "edgefirst.json",
         "weights": "w.caffemodel",
+        "inputs": ["stem"],
+        "output_count": 1,
         "outputs": ["head"],
         "remove_types": ["Transpose"],
         "remove_nodes": ["tail"],
@@ -46,6 +48,7 @@ FULL = {
             "transforms": ["resize", {"mean": {"means": [1, 2]}}],
             "range": [0, 1.5],
             "allow": ["few"],
+            "warn": ["blank"],
         }
     },
     "targets": ["imx93", {"rdk_x5": {"calibration": {"method": "max"}}}],
