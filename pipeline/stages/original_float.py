@@ -22,7 +22,8 @@ from pipeline.detection.head import with_head
 from pipeline.detection.metadata import Metadata, read_metadata
 from pipeline.detection.notes import carried, metadata_of
 from pipeline.errors import GraphError, ProjectError, Route, did_you_mean
-from pipeline.frontends import CHANNELS_LAST, RESHAPED, WITH_WEIGHTS, Ends, read_model, suffix_of
+from pipeline.frontends import CHANNELS_LAST, RESHAPED, WITH_WEIGHTS, read_model, suffix_of
+from pipeline.frontends.given import Ends
 from pipeline.graph import Graph, Value, open_dimensions, shape, upgraded
 from pipeline.graph.domains import refuse_strange_inputs
 from pipeline.passes.fold_constants import fold_constants
