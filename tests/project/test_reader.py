@@ -29,6 +29,7 @@ FULL = {
         "metadata": "edgefirst.json",
         "weights": "w.caffemodel",
         "outputs": ["head"],
+        "output_count": 1,
         "remove_types": ["Transpose"],
         "remove_nodes": ["tail"],
     },
@@ -46,6 +47,7 @@ FULL = {
             "transforms": ["resize", {"mean": {"means": [1, 2]}}],
             "range": [0, 1.5],
             "allow": ["few"],
+            "warn": ["few"],
         }
     },
     "targets": ["imx93", {"rdk_x5": {"calibration": {"method": "max"}}}],
@@ -273,6 +275,7 @@ OTHER = {
     "label_column": "label",
     "label_offset": 0,
     "anchors": "other.npy",
+    "output_count": 2,
     "sizes": [[8.0]],
     "strides": [4],
     "variances": [0.1, 0.2],

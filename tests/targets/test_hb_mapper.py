@@ -343,7 +343,7 @@ def test_a_missing_group_is_named():
 
 def test_without_a_compiler_group_and_a_prefix_there_are_defaults_and_they_are_told():
     text = re.sub("  output_model_file_prefix.*\n", "", HB_MAPPER.partition("# Compiler")[0])
-    assert translate(document(text)).data["compile"] == {"prefix": "model"}
+    assert translate(document(text)).data["compile"]["prefix"] == "model"
     said = [note.what for note in notes(document(text))]
     assert "no `optimize_level`: it is O3 here" in said
     assert "no `output_model_file_prefix`: it is model here" in said
