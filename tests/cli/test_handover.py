@@ -16,7 +16,7 @@ import yaml
 from workspaces import Workspace, lay_out, shared_data
 
 from pipeline import digest
-from pipeline.bundle.archive import Bundle
+from pipeline.bundle.archive import CALIBRATED, FED, Bundle
 from pipeline.cli.dropin import build
 from pipeline.cli.main import main
 from pipeline.data.snapshot import read_snapshot
@@ -108,7 +108,9 @@ def test_read_back_through_its_dialect_it_compiles_to_the_same_integers(tmp_path
         os.chdir(folder)
         assert main(["build"]) == 0
         bundle = Bundle.load(folder / f"out/digits.{target}.hybrid")
-        made.append(replace(bundle, settings={}).to_bytes())  # the tool has defaults of its own
+        # The tool has defaults of its own, and its dialect spells the inputs out.
+        origin = {k: v for k, v in bundle.provenance.items() if k not in (FED, CALIBRATED)}
+        made.append(replace(bundle, settings={}, provenance=origin).to_bytes())
     assert made[0] == made[1]
 
 

@@ -226,7 +226,9 @@ def test_a_group_normalization_is_read_and_what_stands_behind_it_has_a_shape(ops
     header = f'<ir_version: 8, opset_import: ["" : {opset}]>'
     graph = parse(model(text, header).SerializeToString(), "m.onnx").with_shapes()
     assert shape(graph.outputs[0]) == (1, 4, 3, 2)
-    assert [node.op_type for node in graph.nodes()] == ["GroupNormalization", "Relu"]
+    types = [node.op_type for node in graph.nodes()]
+    assert types[-1] == "Relu"
+    assert ("GroupNormalization" in types) is (opset == 21)  # that of 18 is written in others
 
 
 def test_an_output_without_a_shape_gets_the_one_that_is_inferred():

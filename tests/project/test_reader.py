@@ -276,6 +276,7 @@ OTHER = {
     "label_column": "label",
     "label_offset": 0,
     "anchors": "other.npy",
+    "output_count": 2,
     "sizes": [[8.0]],
     "strides": [4],
     "variances": [0.1, 0.2],
