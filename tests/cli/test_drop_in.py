@@ -275,8 +275,8 @@ def test_a_caffe_run_wants_the_caffe_keys(here: Path, capsys: Output):
 
 BROKEN: dict[str, tuple[str, str, str]] = {
     "before the plan": ("scale_value: 0.0625", "scale_value: 1 x", "is no list of numbers"),
-    "no folder": ("./calibration_data", "none/here", "no file matches `none/here/*"),
-    "no model": ("digits.onnx", "none.onnx", "no file `none.onnx`"),
+    "no folder": ("./calibration_data", "none/here", "none/here/*"),
+    "no model": ("digits.onnx", "none.onnx", "none.onnx`"),
 }
 
 
