@@ -312,5 +312,5 @@ def test_one_sample_is_enough_for_the_vendor_and_is_told(here: Path):
         file.unlink()
     (here / "c.yaml").write_text(HB_MAPPER)
     shown = npumake("hb_mapper", "makertbin", "--model-type", "onnx", "-c", "mapper/c.yaml")
-    assert "1 samples, at least 8 are needed" in shown
+    assert "1 sample, at least 8 are needed" in shown
     assert (here / "model_output" / "digits_8x8_gray.hybrid").is_file()
