@@ -33,7 +33,6 @@ from pipeline.project.compiling import OURS, Compile
 from pipeline.project.files import SourceFiles
 from pipeline.project.sections import Calibration, CodeFiles, Input, Security
 from pipeline.quant.qdq.converted import members_beside
-from pipeline.runtime.stripping import stripped
 from pipeline.targets.settings import check_border_kept, check_settings
 from pipeline.targets.target import Target
 
@@ -95,12 +94,20 @@ def compiled(
     settings = {key: value for key, value in digest.plain(compile).items() if key not in OURS}
     made = (target.name, joined(program), provenance, batch(quantized), code, beside)
     bundle = Bundle(*made, settings=settings, security=said)
-    if compile.remove_types or compile.remove_nodes:
-        bundle = stripped(bundle, compile.remove_types, compile.remove_nodes)
-    data = bundle.to_bytes()
+    data = _stripped(bundle, compile).to_bytes()
     tensors = Bundle.from_bytes(data).program.tensors
     hold_widths({name: tensor.dtype for name, tensor in tensors.items()}, program)
     return Compiled(data)
+
+
+def _stripped(bundle: Bundle, compile: Compile) -> Bundle:
+    """Without what `compile` takes from the border."""
+    if not compile.remove_types and not compile.remove_nodes:
+        return bundle
+    # Its package loads what opens a signed bundle, which few builds need.
+    from pipeline.runtime.stripping import stripped  # noqa: PLC0415
+
+    return stripped(bundle, compile.remove_types, compile.remove_nodes)
 
 
 def _refuse_bundle_features(quantized: Graph, target: Target, has_policies: bool) -> None:

@@ -275,8 +275,8 @@ def test_a_caffe_run_wants_the_caffe_keys(here: Path, capsys: Output):
 
 BROKEN: dict[str, tuple[str, str, str]] = {
     "before the plan": ("scale_value: 0.0625", "scale_value: 1 x", "is no list of numbers"),
-    "no folder": ("./calibration_data", "none/here", "no file matches `none/here/*"),
-    "no model": ("digits.onnx", "none.onnx", "no file `none.onnx`"),
+    "no folder": ("./calibration_data", "none/here", "none/here/*"),
+    "no model": ("digits.onnx", "none.onnx", "none.onnx`"),
 }
 
 
@@ -312,5 +312,5 @@ def test_one_sample_is_enough_for_the_vendor_and_is_told(here: Path):
         file.unlink()
     (here / "c.yaml").write_text(HB_MAPPER)
     shown = npumake("hb_mapper", "makertbin", "--model-type", "onnx", "-c", "mapper/c.yaml")
-    assert "1 samples, at least 8 are needed" in shown
+    assert "1 sample, at least 8 are needed" in shown
     assert (here / "model_output" / "digits_8x8_gray.hybrid").is_file()

@@ -55,7 +55,7 @@ def test_vela_puts_all_of_digits_on_the_npu(tmp_path, target):
     shown = workspace.npumake("show", str(file.relative_to(workspace.root))).stdout
     assert "CUSTOM ethos-u" in shown
     stamp = workspace.project / "out" / ".npumake" / f"{target}.compiled.json"
-    assert "ethos-u-vela" in json.loads(stamp.read_text())["document"]["tools"]
+    assert "ethos-u-vela" in json.loads(stamp.read_text())["content"]["document"]["tools"]
 
 
 def test_native_code_runs_for_nobody_who_did_not_ask(tmp_path):
