@@ -48,7 +48,8 @@ import numpy as np
 
 from pipeline.bundle.program import Program
 from pipeline.compilers.adapters.adapter import ADAPTERS
-from pipeline.compilers.backends import BACKENDS
+from pipeline.compilers.backends import BACKENDS, model_for
+from pipeline.compilers.flatfile import written
 from pipeline.compilers.tflite import tflite_file
 from pipeline.compilers.vela import ESTIMATE
 from pipeline.debug.checked import checked
@@ -131,7 +132,8 @@ def cell(graph: Graph, fed: Feeds, target: Target) -> Cell:
         found = on_grids(graph, fed, target)
         program = lowered(found, target.rounding, target.runnable)
         model = tflite_file(program, found)
-        _, told = BACKENDS[target.backend](model, target)
+        spelled = written(*model_for(target.backend, program, found))
+        _, told = BACKENDS[target.backend](spelled, target)
     except PipelineError as error:
         return Cell(0, time.perf_counter() - started, why=str(error))
     seconds = time.perf_counter() - started

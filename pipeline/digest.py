@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,27 @@ def canonical(document: Any) -> bytes:
     """One spelling per document: sorted keys, no spaces, no NaN."""
     text = json.dumps(plain(document), sort_keys=True, separators=(",", ":"), allow_nan=False)
     return text.encode()
+
+
+def text(document: Any, **layout: Any) -> str:
+    """`document` as JSON that any parser reads, as `json.dumps` lays it out.
+
+    A number that is not finite is null: JSON has no NaN, and null passes no comparison.
+    """
+    return json.dumps(_finite(plain(document)), allow_nan=False, **layout)
+
+
+def _finite(value: Json) -> Json:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    return [_finite(item) for item in value] if isinstance(value, list) else value
+
+
+def number(value: float | None) -> float:
+    """A number as `text` wrote it; NaN for null."""
+    return math.nan if value is None else float(value)
 
 
 def of_document(document: Any) -> str:

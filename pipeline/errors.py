@@ -13,11 +13,12 @@ Anything else that is raised is our bug and keeps its traceback.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 MOST_KNOWN = 48  # names in a hint
+MOST_LETTERS = 1200  # of these names, unless the first alone is longer
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,18 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     if near:
         return f"did you mean `{near[0]}`?"
-    if len(names) <= MOST_KNOWN:
+    shown = list(_short(names))
+    if len(shown) == len(names):
         return "known: " + ", ".join(names)
-    some = sorted(difflib.get_close_matches(name, names, n=MOST_KNOWN, cutoff=0.0))
-    return f"known: {', '.join(some)} and {len(names) - MOST_KNOWN} more"
+    some = sorted(_short(difflib.get_close_matches(name, names, n=MOST_KNOWN, cutoff=0.0)))
+    return f"known: {', '.join(some)} and {len(names) - len(some)} more"
+
+
+def _short(names: Sequence[str]) -> Iterator[str]:
+    """The first of them that a hint has room for."""
+    room = MOST_LETTERS
+    for index, name in enumerate(names[:MOST_KNOWN]):
+        room -= len(name)
+        if room < 0 and index:
+            return
+        yield name if len(name) <= MOST_LETTERS else f"{name[:MOST_LETTERS]}..."

@@ -50,7 +50,7 @@ def test_what_the_readme_types_in_a_project(built: Workspace) -> None:
     assert activate == ". .venv/bin/activate"  # here the environment is active already
     done = run("\n".join(lines), built.root)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "14 current" in done.stdout
+    assert "16 current" in done.stdout
     assert "digits.rdk-x5.hybrid" in done.stdout
 
 

@@ -20,7 +20,6 @@ from __future__ import annotations
 import io
 import json
 import mmap
-import os
 import struct
 import zipfile
 import zlib
@@ -34,6 +33,7 @@ from pipeline.bundle.packing import CPU, Packed, packed, unpacked
 from pipeline.bundle.program import Program
 from pipeline.digest import Json
 from pipeline.errors import GraphError
+from pipeline.lifetime.temporaries import owned, temporary_name
 
 FORMAT = "npumake-hybrid"
 VERSION = 3
@@ -47,6 +47,8 @@ SEAL = "seal.json"  # of a file that holds one, signed
 # Where a tensor's memory may lie, the usual first; on a chip that has a secure one.
 INPUT_POLICIES = ("any", "secure", "non-secure")
 OUTPUT_POLICIES = ("secure-if-input-secure", "any")
+# Of the provenance: how the project's inputs are fed, and how the ranges were found.
+FED, CALIBRATED = "inputs", "calibration"
 BESIDE = ("edgefirst.json", "labels.txt")  # members for other readers
 
 # What a stranger's bytes make zipfile, json and `unpacked` raise.
@@ -135,9 +137,10 @@ class Bundle:
 
     def save(self, path: Path) -> None:
         """Whoever has the file of that name mapped keeps what it has."""
-        made = path.with_name(f".{path.name}.{os.getpid()}")
-        made.write_bytes(self.to_bytes())
-        made.replace(path)
+        temporary = path.with_name(temporary_name(path.suffix))
+        with owned(temporary):
+            temporary.write_bytes(self.to_bytes())
+            temporary.replace(path)
 
     @classmethod
     def load(cls, path: Path) -> Bundle:

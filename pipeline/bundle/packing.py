@@ -23,7 +23,7 @@ from pipeline.digest import Json
 T = TypeVar("T")
 
 ALIGNMENT = 64
-DTYPES = frozenset({"int8", "uint8", "int16", "uint16", "int32", "int64", "float32"})
+DTYPES = frozenset({"int8", "uint8", "int16", "uint16", "int32", "int64", "float32", "float64"})
 CPU = "cpu/"  # the folder of members that are ONNX
 
 

@@ -17,7 +17,7 @@ READ_ONLY = 0o444  # a blob never changes; an editor that follows a stray link i
 class LocalStore:
     """The verbs of `Store` over the directory `root`, safe among processes that share it.
 
-    What was interrupted lies in root/scratch, for `sweep_temporaries`; what was damaged lies in
+    What was interrupted lies in root/scratch, for a sweep; what was damaged lies in
     root/quarantine, for whoever wants to know why.
     """
 

@@ -1,8 +1,8 @@
 """A file is published whole or not at all.
 
 It is written under a temporary name on the same file system, flushed to the disk and renamed;
-a rename is atomic, so a reader meets the old file or the new one. Temporary names tell machine
-and process, so what a killed process left behind is recognised and swept.
+a rename is atomic, so a reader meets the old file or the new one. What a killed process left
+behind is known by its name (pipeline.lifetime.temporaries) and swept.
 """
 
 from __future__ import annotations
@@ -10,23 +10,20 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-import re
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
 
 from pipeline.errors import CacheError
+from pipeline.lifetime.temporaries import owned, temporary_name
 
 CHUNK = 1 << 20  # bytes per read: large enough that hashing dominates, small enough to stay cached
-FOREIGN_AGE = 24 * 3600  # seconds; another machine's process cannot be asked whether it lives
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _SHUT = frozenset(
     {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EISDIR, errno.EEXIST}
 )
-_TEMPORARY = re.compile(r"\.tmp-(?P<machine>.+)-(?P<pid>\d{1,9})-[0-9a-f]{12}(\..*)?")
 
 
 @contextmanager
@@ -46,16 +43,11 @@ def scratch(path: Path, directory: Path) -> Iterator[Path]:
 
     A full or unwritable disk raises CacheError naming `path`; any other error passes through.
     """
-    # Random rather than counted: containers sharing a cache may share machine name and pid.
-    unique = f"{os.uname().nodename}-{os.getpid()}-{os.urandom(6).hex()}"
-    temporary = directory / f".tmp-{unique}{path.suffix}"
+    temporary = directory / temporary_name(path.suffix)
     with _writing(directory):
         directory.mkdir(parents=True, exist_ok=True)
-    with _writing(path, only=temporary):
-        try:
-            yield temporary
-        finally:
-            temporary.unlink(missing_ok=True)
+    with _writing(path, only=temporary), owned(temporary):
+        yield temporary
 
 
 def settle(temporary: Path, path: Path) -> None:
@@ -109,38 +101,3 @@ def copied(source: BufferedReader, path: Path) -> tuple[str, int]:
             sha.update(chunk)
             size += file.write(chunk)
     return sha.hexdigest(), size
-
-
-def sweep_temporaries(directory: Path) -> int:
-    """Remove the temporaries that dead processes left in `directory`: how many there were.
-
-    Another machine's are removed when they are a day old. An absent directory holds none.
-    """
-    if not directory.is_dir():
-        return 0
-    leftovers = [path for path in directory.iterdir() if _is_leftover(path)]
-    for path in leftovers:
-        path.unlink(missing_ok=True)
-    return len(leftovers)
-
-
-def _is_leftover(path: Path) -> bool:
-    found = _TEMPORARY.fullmatch(path.name)
-    if not found:
-        return False
-    if found["machine"] == os.uname().nodename:
-        return not _is_alive(int(found["pid"]))
-    try:
-        return time.time() - path.stat().st_mtime > FOREIGN_AGE
-    except FileNotFoundError:  # its owner has just published it
-        return False
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # alive, and somebody else's
-        return True
-    return True

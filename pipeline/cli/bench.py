@@ -14,12 +14,12 @@ hold what each layer took, run by itself.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipeline import digest
 from pipeline.cli import trust
 from pipeline.cli.keys import keys_of
 from pipeline.errors import ProjectError
@@ -41,8 +41,10 @@ TYPES = {
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", type=Path, metavar="MODEL")
-    parser.add_argument("-m", dest="name", metavar="NAME", help="one of a packed model")
+    parser.add_argument("model", type=Path, nargs="?", metavar="MODEL")
+    parser.add_argument("--model_file", "--model-file", type=Path, dest="file", metavar="MODEL")
+    names = ("-m", "--model_name", "--model-name")
+    parser.add_argument(*names, dest="name", metavar="NAME", help="one of a packed model")
     for name, default, what in (
         ("frame_count", 200, "frames to run, 200"),
         ("perf_time", 0, "minutes to run instead; 0: go by the frames"),
@@ -62,6 +64,9 @@ def run(given: argparse.Namespace) -> int:
     from pipeline.bundle.opening import opened_one
     from pipeline.runtime.timing import noise, perf
 
+    if (given.model is None) == (given.file is None):
+        raise ProjectError("which model?", "--model_file", "name one")
+    given.model, given.name = given.model or given.file, given.name or None
     if not 1 <= given.thread_num <= MOST_THREADS:
         raise ProjectError(f"1 to {MOST_THREADS} threads, not {given.thread_num}", "--thread_num")
     if given.frame_count < 1 or given.perf_time < 0:
@@ -160,7 +165,7 @@ def _write(given: argparse.Namespace, found: Perf, steps: Sequence[Layer]) -> No
             "task_latency": {"TaskRunningTime": _spread(found.latencies)},
         },
     ]
-    log = "***\n".join(json.dumps(section, indent=2) + "\n" for section in sections)
+    log = "***\n".join(digest.text(section, indent=2) + "\n" for section in sections)
     rows = [f"{name},{s['avg_time']},{s['max_time']},{s['min_time']}" for name, s in times.items()]
     try:
         given.profile_path.mkdir(parents=True, exist_ok=True)

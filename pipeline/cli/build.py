@@ -21,9 +21,10 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
-from pipeline.cli.dodo import doit_config, tasks_of
+from pipeline import digest
 from pipeline.cli.projects import NOWHERE, Found, builds, places, project_directories
 from pipeline.cli.reporter import Outcome, Reporter
+from pipeline.cli.scheduling import configuration, tasks_of
 from pipeline.errors import PipelineError, ProjectError, did_you_mean
 from pipeline.make.build import Build
 from pipeline.make.tasks import run_doit
@@ -50,12 +51,12 @@ def run(given: argparse.Namespace) -> int:
     tasks = [name for names in at.values() for name in names]
     found = _found(at)
     told = sys.stderr if given.json else sys.stdout  # to a person meanwhile
-    config = {**doit_config(), "dep_file": str(next(iter(at)) / ".doit.db"), "outfile": told}
+    config = {**configuration(), "dep_file": str(next(iter(at)) / ".doit.db"), "outfile": told}
     members = {"DOIT_CONFIG": config, "task_npumake": lambda: tasks_of(found)}
     with redirect_stdout(told):
         code = run_doit(members, [*(["-n", str(given.n)] if given.n else []), *tasks])
     if given.json:
-        print(json.dumps([_document(outcome) for outcome in Reporter.outcomes], indent=1))
+        print(digest.text([_document(outcome) for outcome in Reporter.outcomes], indent=1))
     if Reporter.met_bug:
         return 1
     error = Reporter.first_error
@@ -68,6 +69,8 @@ def _document(outcome: Outcome) -> dict[str, Any]:
         "status": outcome.status,
         "seconds": round(outcome.seconds, 3),
     }
+    if outcome.check is not None:
+        found["check"] = json.loads(outcome.check.read_bytes())["check"]
     if (error := outcome.error) is not None:
         said = {"what": error.what, "where": str(error.where or ""), "hint": error.hint}
         found["error"] = {**said, "exit_code": error.exit_code}

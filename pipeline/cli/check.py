@@ -13,11 +13,11 @@ example:
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipeline import digest
 from pipeline.errors import GraphError, ProjectError, did_you_mean
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def run(given: argparse.Namespace) -> int:
         raise ProjectError("`--fix` is for one model file and one target", "--fix", hint)
     found = list((_of_project if given.model.is_dir() else _of_file)(given))
     if given.json:
-        print(json.dumps([result.document() for result in found], indent=1))
+        print(digest.text([result.document() for result in found], indent=1))
     else:
         for result in found:
             _print(result)

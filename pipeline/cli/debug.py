@@ -21,12 +21,11 @@ example:
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pipeline import digest
 from pipeline.cli.screen import SCREEN
 from pipeline.errors import ProjectError
 from pipeline.progress import listening
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from pipeline.debug.sensitivity import Patient
     from pipeline.make.memory import Memory
 
-INTERRUPTED = 130
 NAMES = ("cosine-similarity", "mse", "mre", "sqnr", "chebyshev")
 TYPES = ("node", "weight", "activation")
 LIST = "[A,B]"
@@ -153,10 +151,6 @@ def run(given: argparse.Namespace) -> int:
     try:
         with listening(SCREEN.progress):
             lines = FUNCTIONS[given.function](patient, parameters, given)
-    except KeyboardInterrupt:
-        SCREEN.end()
-        print("interrupted: the probes made are kept, the next run goes on", file=sys.stderr)
-        return INTERRUPTED
     finally:
         SCREEN.end()
         memory.save()
@@ -170,7 +164,7 @@ def _blame(patient: Patient, _said: Mapping[str, Any], given: argparse.Namespace
 
     found = suspects(patient)
     if given.json:
-        return json.dumps([one._asdict() for one in found], indent=1)
+        return digest.text([one._asdict() for one in found], indent=1)
     SCREEN.end()
     SCREEN.console.print(suspects_table(found))
     return f"{len(found)} nodes"
@@ -182,7 +176,7 @@ def _sensitivity(patient: Patient, said: Mapping[str, Any], given: argparse.Name
 
     table = get_sensitivity_of_nodes(patient, **{**said, "verbose": False})
     if given.json:
-        return json.dumps(table, indent=1)
+        return digest.text(table, indent=1)
     shown = "node" if given.interested_nodes is not None else given.node_type
     text = sensitivity_text(shown, table, SCREEN.width)
     return text if given.verbose else f"{len(table)} nodes"

@@ -12,11 +12,11 @@ example:
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipeline import digest
 from pipeline.cli.show_artifact import found as artifact
 from pipeline.cli.terminal import printable
 
@@ -38,7 +38,7 @@ def run(given: argparse.Namespace) -> int:
 
     found = differences(_path(given.before), _path(given.after))
     if given.json:
-        print(json.dumps([each.document() for each in found], indent=1))
+        print(digest.text([each.document() for each in found], indent=1))
         return 0
     for each in found:
         print(*_lines(each), sep="\n")

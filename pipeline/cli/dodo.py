@@ -1,62 +1,28 @@
 """What a dodo.py needs: its configuration and its tasks.
 
-In a project it builds that project; above `projects/` it builds them all.
+In a project it builds that project; above `projects/` it builds them all. Signals are waited for
+before anything else is loaded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
-from pathlib import Path
+from collections.abc import Collection, Iterator
 from typing import Any
 
-from pipeline.cli.process import set_up
-from pipeline.cli.projects import Found, builds, project_directories
-from pipeline.cli.reporter import INTERRUPTED, Reporter
-from pipeline.cli.screen import SCREEN
-from pipeline.cli.show import print_error
-from pipeline.errors import PipelineError
-from pipeline.make.build import Build
-from pipeline.make.node import Node
-from pipeline.make.tasks import failing_task, tasks
-from pipeline.progress import hearing, listening
+from pipeline.cli.signals import end_at_signals
 
 
 def doit_config(but: Collection[str] = ()) -> dict[str, Any]:
     """For the directory the dodo file is in, which doit has made the current one. Projects in
     `but` are built only when they are named."""
-    set_up()
-    names = (directory.name for directory in project_directories(Path.cwd()))
-    return {
-        "reporter": Reporter,
-        # doit's default is whichever dbm there is; a JSON file may be deleted at any time.
-        "backend": "json",
-        # Without default tasks `doit forget` crashes.
-        "default_tasks": [name for name in names if name not in but],
-    }
+    end_at_signals()
+    from pipeline.cli.scheduling import configuration
+
+    return configuration(but)
 
 
 def task_npumake() -> Iterator[dict[str, Any]]:
     """The tasks of the project the dodo file is in, or of all below it."""
-    try:
-        yield from tasks_of(builds(Path.cwd()))
-    except PipelineError as error:  # the cache itself cannot be used
-        print_error(error)
-        raise SystemExit(error.exit_code) from None
-    except KeyboardInterrupt:
-        raise SystemExit(INTERRUPTED) from None
+    from pipeline.cli.scheduling import tasks_here
 
-
-def tasks_of(found: Iterable[Found]) -> Iterator[dict[str, Any]]:
-    for name, each in found:
-        if isinstance(each, Build):
-            yield from tasks(each, _make)
-        else:
-            yield failing_task(name, each)
-
-
-def _make(build: Build, node: Node) -> Any:
-    # Imports NumPy and ONNX; a build with nothing to do never gets here.
-    from pipeline.make.maker import make
-
-    with listening(SCREEN.progress), hearing(SCREEN.line):
-        return make(build, node)
+    yield from tasks_here()

@@ -18,10 +18,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from pipeline.cache.publish import replacing
-from pipeline.cli.dodo import doit_config, tasks_of
 from pipeline.cli.projects import selected
-from pipeline.cli.reporter import Reporter
-from pipeline.cli.screen import SCREEN, WIDTH
+from pipeline.cli.reporter import CHECK, Reporter
+from pipeline.cli.run_log import logged
+from pipeline.cli.scheduling import configuration, tasks_of
+from pipeline.cli.screen import SCREEN
 from pipeline.digest import Json
 from pipeline.errors import ProjectError, did_you_mean
 from pipeline.make.build import Build
@@ -68,8 +69,11 @@ def allow_argument(parser: argparse.ArgumentParser) -> None:
 
 def waived(native: Document, allow: Sequence[str]) -> dict[str, Json]:
     """`data:` beside a vendor's file, which has no word for a finding that is meant to be so."""
-    samples = native.data.get("data", {})
-    return {"data": {name: {"allow": list(allow)} for name in samples}} if allow else {}
+    samples: dict[str, dict[str, Json]] = native.data.get("data", {})
+    both = {
+        name: list(dict.fromkeys([*how.get("allow", []), *allow])) for name, how in samples.items()
+    }
+    return {"data": {name: {"allow": kinds} for name, kinds in both.items()}} if allow else {}
 
 
 def operators_beside(native: Document, config: Path, folder: Path) -> dict[str, Json]:
@@ -122,19 +126,26 @@ def model_files(model: str | None, proto: str | None, folder: Path) -> dict[str,
     return {"path": seen_from(folder, proto), "weights": glob.escape(seen_from(folder, model))}
 
 
+# What stands at the border of a model and costs more than it computes.
+BORDER = ("Quantize", "Transpose", "Dequantize", "Cast", "Reshape", "Softmax")
+
+
 def fast_project(
-    given: argparse.Namespace, folder: Path, marches: Mapping[str, str], removed: Sequence[str]
+    given: argparse.Namespace, folder: Path, marches: Mapping[str, str], level: str
 ) -> Json:
-    """A project for speed alone: calibrated on noise, the border of the model cut off."""
+    """A project for speed alone: calibrated on noise, on the unit wherever it can, the border of
+    what is compiled taken off until nothing is left to take."""
     return {
-        "model": {
-            **model_files(given.model, given.proto, folder),
-            "remove_types": list(removed),
-        },
+        "model": model_files(given.model, given.proto, folder),
         "inputs": shapes(given.input_shape),
         "data": {"*": {"random": RANDOM}},
         "calibration": {"method": "max"},
-        "compile": {"prefix": Path(given.model).stem},
+        "quantization": {"npu": ["*"]},
+        "compile": {
+            "prefix": Path(given.model).stem,
+            "optimize_level": level,
+            "remove_types": list(BORDER),
+        },
         "targets": [target_of(given.march, marches)],
     }
 
@@ -160,7 +171,7 @@ def build(folder: Path, wanted: Callable[[Node], bool] = lambda node: True) -> B
     found = selected(folder, [])[0]
     names = [node.name for node in found.plan.nodes if wanted(node)]
 
-    config = {**doit_config(), "dep_file": str(folder / ".doit.db"), "default_tasks": names}
+    config = {**configuration(), "dep_file": str(folder / ".doit.db"), "default_tasks": names}
     Reporter.first_error = None
     members = {"DOIT_CONFIG": config, "task_npumake": lambda: tasks_of([(folder.name, found)])}
     code = run_doit(members, names)
@@ -202,24 +213,16 @@ def finished(folder: Path, product: Product) -> Build:
 def _told(found: Build, made: Sequence[Node], prefix: str) -> list[Any]:
     from pipeline.cli.tables import comparison_table, guilty_lines
     from pipeline.debug.compared import Comparison
+    from pipeline.debug.compiled_check import CompiledCheck
 
+    checks = {n.target: CompiledCheck.load(found.artifact(n)) for n in made if n.stage == CHECK}
     told: list[Any] = []
     for node in (node for node in made if node.stage == "comparison"):
-        comparison = Comparison.load(found.artifact(node))
-        told.append(comparison_table(prefix, comparison))
+        comparison, check = Comparison.load(found.artifact(node)), checks.get(node.target)
+        told.append(comparison_table(prefix, comparison, check))
         told += guilty_lines(comparison)
-        told += [f"note: {note}" for note in comparison.notes]
+        told += [f"note: {line}" for line in (*comparison.notes, *(check.lines if check else ()))]
     return told
-
-
-def logged(file: Path, *told: Any) -> None:
-    """Tables and lines that the screen shows, in the vendor's log file."""
-    from pipeline.cli.console import PrintedConsole
-
-    with file.open("w", encoding="utf-8") as stream:
-        log = PrintedConsole(file=stream, width=WIDTH)
-        for item in told:
-            log.print(item)
 
 
 def check(given: argparse.Namespace, marches: Mapping[str, str], folder: Path, log: Path) -> int:

@@ -10,7 +10,6 @@ hb_mapper for RDK, hb_compile for Nash, synap for SyNAP's chips; the Ara2 Conver
 from __future__ import annotations
 
 import argparse
-import json
 import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -140,5 +139,5 @@ def _write(out: Path, files: Iterable[tuple[str, bytes]]) -> int:
         (out / SCRIPT).chmod(0o755)
     with replacing(out / LIST) as temporary:
         document = {"format": "npumake-handover", "version": 1, "sha256": digests}
-        temporary.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n")
+        temporary.write_text(digest.text(document, indent=1, sort_keys=True) + "\n")
     return len(digests)

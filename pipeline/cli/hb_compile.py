@@ -13,19 +13,20 @@ accuracy and CI.
 from __future__ import annotations
 
 import argparse
+import shutil
 from pathlib import Path
 
 from pipeline.errors import ProjectError
 
-# What stands at the border of a model and costs more than it computes.
-REMOVED = ("Quantize", "Transpose", "Dequantize", "Cast", "Reshape", "Softmax")
 NO_HBM = "A board loads a .hbm, which the vendor's hb_compile makes. {prefix}.hybrid is not one."
+
+LOG = Path("hb_compile.log")
 
 # --skip → the stages that are not run: what the vendor compiles to HBIR, and what it tells of that
 SKIPPED = {
-    "export": ("compiled", "comparison"),
-    "convert": ("compiled", "comparison"),
-    "compile": ("compiled",),
+    "export": ("compiled", "compiled_check", "comparison"),
+    "convert": ("compiled", "compiled_check", "comparison"),
+    "compile": ("compiled", "compiled_check"),
 }
 
 
@@ -44,6 +45,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(given: argparse.Namespace) -> int:
+    from pipeline.cli.run_log import run_logged
+
+    with run_logged(LOG, "hb_compile"):
+        return _run(given)
+
+
+def _run(given: argparse.Namespace) -> int:
     if given.config and (given.fast_perf or given.model):
         what = "a YAML names its model itself"
         raise ProjectError(what, "--config", "give either -c, or -m with or without --fast-perf")
@@ -54,10 +62,18 @@ def run(given: argparse.Namespace) -> int:
 
 def _convert(given: argparse.Namespace) -> int:
     """A project that speaks the dialect, in `<working_dir>/<prefix>`."""
-    from pipeline.cli.dropin import laid_out, operators_beside, seen_from, waived
+    from pipeline.cli.dropin import (
+        laid_out,
+        operators_beside,
+        seen_from,
+        waived,
+    )
+    from pipeline.cli.run_log import in_words_of, logged
+    from pipeline.project.vendor import repeat_notes
     from pipeline.targets.horizon.config_file import read_config
     from pipeline.targets.horizon.dialect import translate
     from pipeline.targets.horizon.keys import KEYS
+    from pipeline.targets.horizon.notes import notes
     from pipeline.targets.vendor import Vendor
 
     document = read_config(given.config).document
@@ -69,14 +85,17 @@ def _convert(given: argparse.Namespace) -> int:
     project = {"dialect": "hb_compile", "config": seen_from(folder, given.config)}
     beside = {**waived(native, given.allow), **operators_beside(native, given.config, folder)}
     laid_out(folder, {**project, **beside})
-    return _built(folder, working, prefix, given.skip)
+    found = (*repeat_notes(document), *notes(document))
+    logged(LOG, *(f"note: {note.what} ({note.where})" for note in found))
+    with in_words_of(given.config, folder):
+        return _built(folder, working, prefix, given.skip)
 
 
 def _check(given: argparse.Namespace) -> int:
     from pipeline.cli.dropin import check
     from pipeline.targets.horizon.keys import MARCHES
 
-    return check(given, MARCHES, Path(".hb_compile/model"), Path("hb_compile.log"))
+    return check(given, MARCHES, Path(".hb_compile/model"), LOG)
 
 
 def _convert_fast(given: argparse.Namespace) -> int:
@@ -85,15 +104,18 @@ def _convert_fast(given: argparse.Namespace) -> int:
 
     working, prefix = Path("model_output"), Path(given.model or "model").stem
     folder = working / prefix
-    laid_out(folder, fast_project(given, folder, MARCHES, REMOVED))
+    laid_out(folder, fast_project(given, folder, MARCHES, "O2"))
     return _built(folder, working, prefix, given.skip)
 
 
 def _built(folder: Path, working: Path, prefix: str, skip: str | None) -> int:
+    from pipeline.cache.publish import replacing
     from pipeline.cli.dropin import FILES, Product, finished
 
     files = {**FILES, "quantized": "{prefix}_ptq_model.onnx"}
     skipped = SKIPPED.get(skip or "", ())
     last = f"Skipped from `{skip}` on: there is no .hybrid." if skipped else NO_HBM
-    finished(folder, Product(working, prefix, last, Path("hb_compile.log"), files, skipped))
+    finished(folder, Product(working, prefix, last, LOG, files, skipped))
+    with replacing(working / LOG) as temporary:
+        shutil.copyfile(LOG, temporary)
     return 0

@@ -20,9 +20,8 @@ from pipeline.errors import ProjectError
 if TYPE_CHECKING:
     from pipeline.targets.vendor import Vendor
 
+LOGS = {name: Path(f"hb_mapper_{name}.log") for name in ("checker", "makertbin")}
 TYPES = ("onnx", "caffe")
-# What stands at the border of a model and costs more than it computes.
-REMOVED = ("Quantize", "Dequantize", "Transpose", "Cast", "Reshape")
 NO_BIN = "A board loads a .bin, which the vendor's hb_mapper makes. {prefix}.hybrid is not one."
 
 
@@ -45,8 +44,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(given: argparse.Namespace) -> int:
-    if given.command == "checker":
-        return _check(given)
+    from pipeline.cli.run_log import run_logged
+
+    with run_logged(LOGS[given.command], "hb_mapper"):
+        return _check(given) if given.command == "checker" else _makertbin(given)
+
+
+def _makertbin(given: argparse.Namespace) -> int:
     if given.fast_perf and given.config:
         raise ProjectError("`--fast-perf` takes no YAML", "--config", "keep one of them")
     if given.fast_perf:
@@ -60,20 +64,26 @@ def _check(given: argparse.Namespace) -> int:
     from pipeline.cli.dropin import check
     from pipeline.targets.drobotics.keys import MARCHES
 
-    return check(given, MARCHES, Path(".hb_check/model"), Path("hb_mapper_checker.log"))
+    return check(given, MARCHES, Path(".hb_check/model"), LOGS["checker"])
 
 
 def _convert(given: argparse.Namespace) -> int:
     """A project that speaks the dialect, in `<working_dir>/<prefix>`."""
-    from pipeline.cli.dropin import laid_out, operators_beside, seen_from, waived
-    from pipeline.project.document import read_document
-    from pipeline.project.scalar import older_meaning
+    from pipeline.cli.dropin import (
+        laid_out,
+        operators_beside,
+        seen_from,
+        waived,
+    )
+    from pipeline.cli.run_log import in_words_of, logged
+    from pipeline.project.vendor import lenient_config, repeat_notes
     from pipeline.targets.drobotics.dialect import translate
     from pipeline.targets.drobotics.keys import KEYS
+    from pipeline.targets.drobotics.notes import notes
     from pipeline.targets.translation import refuse_missing_model
     from pipeline.targets.vendor import Vendor
 
-    document = read_document(given.config, older_meaning)
+    document = lenient_config(given.config).document
     native = translate(document)  # its errors come before anything is written
     vendor = Vendor(document, KEYS)
     refuse_missing_model(vendor, given.model_type)
@@ -82,7 +92,10 @@ def _convert(given: argparse.Namespace) -> int:
     project = {"dialect": "hb_mapper", "config": seen_from(folder, given.config)}
     beside = {**waived(native, given.allow), **operators_beside(native, given.config, folder)}
     laid_out(folder, {**project, **beside})
-    return _built(folder, working, prefix)
+    found = (*repeat_notes(document), *notes(document))
+    logged(LOGS["makertbin"], *(f"note: {note.what} ({note.where})" for note in found))
+    with in_words_of(given.config, folder):
+        return _built(folder, working, prefix)
 
 
 def _output(config: Path, vendor: Vendor) -> tuple[Path, str]:
@@ -97,13 +110,13 @@ def _convert_fast(given: argparse.Namespace) -> int:
 
     working, prefix = Path("model_output"), Path(given.model or "model").stem
     folder = working / prefix
-    laid_out(folder, fast_project(given, folder, MARCHES, REMOVED))
+    laid_out(folder, fast_project(given, folder, MARCHES, "O3"))
     return _built(folder, working, prefix)
 
 
 def _built(folder: Path, working: Path, prefix: str) -> int:
     from pipeline.cli.dropin import Product, finished
 
-    product = Product(working, prefix, NO_BIN, Path("hb_mapper_makertbin.log"))
+    product = Product(working, prefix, NO_BIN, LOGS["makertbin"])
     finished(folder, product)
     return 0

@@ -23,6 +23,7 @@ from pipeline.errors import GraphError
 if TYPE_CHECKING:
     from pipeline.bundle.archive import Bundle
     from pipeline.bundle.program import Tensor
+    from pipeline.digest import Json
 
 LISTING = Path("deleted_nodes_info.txt")
 
@@ -53,25 +54,29 @@ def run(given: argparse.Namespace) -> int:
     return 0
 
 
-def _grid(tensor: Tensor) -> str:
+def _grid(name: str, tensor: Tensor, bundle: Bundle) -> str:
     from pipeline.bundle.program import SUMS
+    from pipeline.runtime.border import channel_scales
 
     if not tensor.scale:
         return ""
     if tensor.dtype == SUMS:
-        return f" sums, the scale of each channel is in {LISTING}"
+        axis, scales = channel_scales(bundle, name)
+        return f" sums, scale of each channel (axis {axis}) [{', '.join(f'{s:g}' for s in scales)}]"
     return f" scale {tensor.scale:g} zero point {tensor.zero_point}"
 
 
 def _lines(name: str, bundle: Bundle) -> Iterator[str]:
+    from pipeline.bundle.archive import CALIBRATED, FED
     from pipeline.bundle.memory import planned
-    from pipeline.runtime.border import DELETED, deleted_nodes
+    from pipeline.runtime.border import DELETED
+    from pipeline.runtime.stripping import KEPT
 
     program = bundle.program
     yield f"******** {name} info *********"
     yield "############# model deps info #############"
     for key, value in sorted(bundle.provenance.items()):
-        if key != DELETED:
+        if key not in (DELETED, KEPT, FED, CALIBRATED):
             yield f"{key:<24}: {value}"
     yield "############# model_parameters info #############"
     yield f"{'target':<24}: {bundle.target}"
@@ -84,11 +89,76 @@ def _lines(name: str, bundle: Bundle) -> Iterator[str]:
     weights = sum(x.nbytes for step in program.instructions for x in step.constants.values())
     yield f"{'weight bytes':<24}: {weights}"
     yield f"{'arena bytes':<24}: {planned(program).peak}"
+    yield from _fed_lines(bundle)
     yield "--------- input/output types -"
     for role, names in (("input", program.inputs), ("output", program.outputs)):
         for each in names:
             tensor = program.tensors[each]
-            yield f"model {role}: {each} {tensor.dtype}{list(tensor.shape)}{_grid(tensor)}"
+            grid = _grid(each, tensor, bundle)
+            yield f"model {role}: {each} {tensor.dtype}{list(tensor.shape)}{grid}"
+    yield from _border(bundle)
+
+
+def _border(bundle: Bundle) -> Iterator[str]:
+    """What was taken off the border, and what was to be and is kept."""
+    from pipeline.runtime.border import deleted_nodes
+    from pipeline.runtime.stripping import kept_notes
+
     if deleted := deleted_nodes(bundle):
         yield "--------- deleted nodes -"
         yield from (f"deleted nodes: {node['name']}" for node in deleted)
+    yield from (f"kept: {note}" for note in kept_notes(bundle))
+
+
+# key of `inputs:` → its name in the vendors' words, and what it is where nothing is said
+FED_AS = {
+    "fed_type": ("input_type_rt", "featuremap"),
+    "fed_layout": ("input_layout_rt", "None"),
+    "color_range": ("input_space&range", "regular"),
+    "type": ("input_type_train", "featuremap"),
+    "layout": ("input_layout_train", "NCHW"),
+    "shape": ("input_shape", "as the model has it"),
+    "batch": ("input_batch", 1),
+    "mean": ("mean_value", 0.0),
+    "scale": ("scale_value", 1.0),
+    "offset": ("offset", 0),
+}
+RANGES = {"full": "regular", "video": "bt601_video"}
+
+
+def _fed_lines(bundle: Bundle) -> Iterator[str]:
+    """What the inputs are fed and how the ranges were found, as hb_model_info tells it."""
+    from pipeline.bundle.archive import CALIBRATED, FED
+
+    fed, calibrated = bundle.provenance.get(FED, {}), bundle.provenance.get(CALIBRATED, {})
+    if fed:
+        yield "############# input_parameters info #############"
+    for name, said in sorted(fed.items()):
+        called = ", ".join(bundle.program.inputs) if name == "*" else name
+        yield f"---------input info : {called} ---------"
+        kind = said.get("type") or "featuremap"
+        own = {"fed_type": kind, "offset": 0 if kind == "featuremap" else 128}
+        said = own | {key: value for key, value in said.items() if value is not None}
+        for key, (word, usual) in FED_AS.items():
+            yield f"{word:<24}: {_value(said.get(key, usual))}"
+        yield f"{'norm_type':<24}: {_norm_type(said)}"
+        yield f"---------input info : {called} end -------"
+    if calibrated:
+        yield "############# calibration_parameters info #############"
+        yield f"{'calibration_type':<24}: {calibrated.get('method')}"
+        for key in ("percentile", "per_channel", "symmetric", "recipe"):
+            yield f"{key:<24}: {calibrated.get(key)}"
+
+
+def _value(value: Json) -> str:
+    """A list as the vendors print it: `123.68,116.779,103.939,`; a shape with `x`."""
+    if isinstance(value, list):
+        whole = all(isinstance(number, int) for number in value)
+        return "x".join(map(str, value)) if whole else "".join(f"{x:g}," for x in value)
+    return RANGES.get(value, str(value)) if isinstance(value, str) else str(value)
+
+
+def _norm_type(said: Json) -> str:
+    mean, scale = said.get("mean") not in (None, 0, 0.0), said.get("scale") not in (None, 1, 1.0)
+    kinds = {(True, True): "data_mean_and_scale", (True, False): "data_mean"}
+    return kinds.get((mean, scale), "data_scale" if scale else "no_preprocess")

@@ -13,11 +13,11 @@ example:
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from pipeline import digest
 from pipeline.cli.projects import places, selected
 from pipeline.errors import ProjectError, did_you_mean
 
@@ -37,7 +37,7 @@ def run(given: argparse.Namespace) -> int:
         return _list_targets(given.json)
     rows = [row for at, names in places(given.projects).items() for row in _rows(at, names)]
     if given.json:
-        print(json.dumps(rows, indent=1))
+        print(digest.text(rows, indent=1))
     else:
         _print_rows(rows)
     return 0
@@ -82,7 +82,7 @@ def _list_targets(as_json: bool) -> int:
 
     targets = [read_target(name) for name in target_names()]
     if as_json:
-        print(json.dumps([{"name": t.name, "vendor": t.vendor} for t in targets], indent=1))
+        print(digest.text([{"name": t.name, "vendor": t.vendor} for t in targets], indent=1))
         return 0
     for target in targets:
         grids = target.activations

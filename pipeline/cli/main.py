@@ -1,23 +1,21 @@
-"""`npumake VERB`: the table of verbs, and the exit code of what went wrong."""
+"""`npumake VERB`: the table of verbs.
+
+What else there is to it (pipeline.cli.verb) is loaded when signals are waited for.
+"""
 
 from __future__ import annotations
 
-import argparse
-import os
 import sys
 from collections.abc import Sequence
-from importlib import import_module
-from types import ModuleType
 
-from pipeline.cli.process import set_up
-from pipeline.cli.show import print_error
-from pipeline.errors import PipelineError
+from pipeline.cli.signals import end_at_signals
 
 # verb: its module, which has `arguments` and `run`; only that of the typed one is loaded
 VERBS = {
     "bench": "bench",
     "build": "build",
     "check": "check",
+    "compare": "compare",
     "debug": "debug",
     "diff": "diff",
     "handover": "handover",
@@ -38,52 +36,28 @@ VERBS = {
     "verify": "verify",
     "why": "why",
 }
+# The vendors' programs of the same options. None is installed under its own name: there it would
+# hide the vendor's tool, which `npumake handover --run` calls.
+ALIASES = {
+    "hb_eval_preprocess": "preprocess",
+    "hb_model_info": "info",
+    "hb_model_modifier": "modify",
+    "hb_model_verifier": "verify",
+    "hb_pack": "pack",
+    "hb_perf": "perf",
+    "hb_verifier": "hb_verifier",
+    "hmct-debugger": "debug",
+    "hrt_model_exec": "hrt_model_exec",
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    typed = sys.argv[1:] if argv is None else argv
-    # Whoever types no verb is shown them all.
-    names = typed[:1] if typed and typed[0] in VERBS else [*VERBS]
-    modules = {name: import_module(f"{__package__}.{VERBS[name]}") for name in names}
-    given = _parser(modules).parse_args(typed)
-    set_up()
-    try:
-        return int(modules[given.verb].run(given))
-    except PipelineError as error:
-        print_error(error)
-        return error.exit_code
-    except KeyboardInterrupt:
-        return 130
-    except BrokenPipeError:  # the reader of our output had enough: `npumake list | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141
+    """The exit code. Without `argv` it is what was typed, and the process is ours."""
+    if argv is None:
+        end_at_signals()
+    from pipeline.cli.verb import run_verb
 
-
-class _Version(argparse.Action):
-    """Looked up when asked: what finds a distribution takes longer to load than a verb."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        from importlib.metadata import version
-
-        print(f"npumake {version('npumake')}")
-        parser.exit()
-
-
-def _parser(modules: dict[str, ModuleType]) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="npumake", description="make for edge NPU models")
-    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    for name, module in modules.items():
-        summary, _, rest = (module.__doc__ or "").partition("\n")
-        verb = verbs.add_parser(
-            name,
-            help=summary.partition(": ")[2],
-            description=summary.partition(": ")[2],
-            epilog=rest.strip(),
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        module.arguments(verb)
-    return parser
+    return run_verb(sys.argv[1:] if argv is None else argv, VERBS, ALIASES)
 
 
 if __name__ == "__main__":

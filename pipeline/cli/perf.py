@@ -13,12 +13,12 @@ example:
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pipeline import digest
 from pipeline.cli import keys
 from pipeline.errors import GraphError, ProjectError
 
@@ -55,7 +55,7 @@ def run(given: argparse.Namespace) -> int:
     for path in _files(given.model):
         told += list(_of_vela(path, given) if path.suffix == SUFFIX else _of_bundle(path, given))
     if given.json:
-        print(json.dumps(told, indent=1))
+        print(digest.text(told, indent=1))
     return 0
 
 
@@ -109,7 +109,7 @@ def _of_vela(path: Path, given: argparse.Namespace) -> Iterator[Mapping[str, Jso
         raise GraphError(f"no `{SUFFIX}` file is signed", str(path))
     found = read_vela(path)
     texts = {f"{path.stem}.html": vela_page(path.stem, found)}
-    texts[f"{path.stem}.json"] = json.dumps(found, indent=1) + "\n"
+    texts[f"{path.stem}.json"] = digest.text(found, indent=1) + "\n"
     _put(given.html / path.stem, {name: text.encode() for name, text in texts.items()})
     if not given.json:
         print(*vela_lines(path.stem, found), f"wrote     {given.html / path.stem}", sep="\n")
@@ -147,7 +147,7 @@ def _put(folder: Path, files: Mapping[str, bytes]) -> None:
 
 
 def _json(document: Mapping[str, Json]) -> bytes:
-    return (json.dumps(document, indent=1) + "\n").encode()
+    return (digest.text(document, indent=1) + "\n").encode()
 
 
 def _lines(found: Estimate, folder: Path) -> Iterator[str]:

@@ -16,11 +16,10 @@ exit code 6: nothing within the limits reaches it
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from pipeline import digest
 from pipeline.cache.publish import replacing
 from pipeline.cli.screen import SCREEN
 from pipeline.cli.searched import Place, bring_up, place_of, wish_of
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from pipeline.project.sections import Quantization
     from pipeline.quant.search.choice import Choice, Found, Wish
 
-INTERRUPTED = 130
 HEADER = "# npumake precision"  # a file that begins so is ours to replace
 FILE = "quantization.yaml"
 NAMES = 4  # in a row of the table; --json has them all
@@ -91,11 +89,6 @@ def run(given: argparse.Namespace) -> int:
         SCREEN.begin("precision")
         with listening(SCREEN.progress):
             found = chosen(trials, wish)
-    except KeyboardInterrupt:
-        SCREEN.end()
-        kept = trials.made + trials.recalled
-        print(f"interrupted: {kept} trials are kept, the next run goes on", file=sys.stderr)
-        return INTERRUPTED
     finally:
         SCREEN.end()
         place.build.memory.save()
@@ -111,7 +104,7 @@ def _tell(
     wanted = round(wish.wanted, 6)
     asked = trials.asked(chosen.names)
     if given.json:
-        print(json.dumps(_document(trials, found, asked), indent=1))
+        print(digest.text(_document(trials, found, asked), indent=1))
     else:
         title = f"{given.model}: to {trials.to} for {name} {wanted}"
         by = "the evaluation" if place.task else "the samples held out"

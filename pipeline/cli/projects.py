@@ -75,11 +75,14 @@ def place(name: str) -> tuple[Path, str]:
 def builds(here: Path, paranoid: bool | None = None) -> Iterator[Found]:
     """Each project here. Raises CacheError when the cache itself cannot be used."""
     memory = Memory(cache_directory(here), paranoid)
+    memory.sweep()
     for directory in project_directories(here):
         name = directory.name
         try:
             _refuse_links(directory)
-            yield name, Build(directory, plan_of(directory, memory), memory)
+            build = Build(directory, plan_of(directory, memory), memory)
+            build.sweep()
+            yield name, build
         except PipelineError as error:
             yield name, error
     memory.save()

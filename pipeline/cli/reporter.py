@@ -5,10 +5,10 @@ doit only asks for these methods; nothing of doit is imported here.
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple, TextIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TextIO
 
 from pipeline.cli.screen import SCREEN
 from pipeline.cli.show import bug_text, error_text
@@ -17,17 +17,21 @@ from pipeline.errors import CacheError, PipelineError
 from pipeline.make.build import Build
 from pipeline.make.node import Node
 
-INTERRUPTED = 130  # what a shell says of a program that SIGINT ended
+if TYPE_CHECKING:
+    from pipeline.debug.compiled_check import CompiledCheck
+
+CHECK = "compiled_check"
 MAX_TABLES = 4  # more would scroll away what they are to show
 
 
 class Outcome(NamedTuple):
-    """What became of a node: made, recalled, current or failed."""
+    """What became of a node: made, recalled, current or failed; the file of a check that ran."""
 
     node: str
     status: str
     seconds: float = 0.0
     error: PipelineError | None = None
+    check: Path | None = None
 
 
 class Reporter:
@@ -40,7 +44,8 @@ class Reporter:
         SCREEN.use(outstream)
         self._start = time.perf_counter()
         self._counts = {"made": 0, "recalled": 0, "current": 0, "failed": 0}
-        self._compared: list[tuple[Build, Node]] = []
+        self._compared: dict[str, tuple[Build, Node]] = {}  # by name: to be shown
+        self._valid: set[str] = set()  # nodes whose artifacts are those of this build
         self._evaluated: list[tuple[Build, Node]] = []
         self._failed: list[str] = []
         self._builds: list[Build] = []
@@ -66,7 +71,7 @@ class Reporter:
         SCREEN.end()
         how, seconds = task.values["how"], task.values["seconds"]
         self._counts[how] += 1
-        Reporter.outcomes.append(Outcome(task.name, how, seconds))
+        self._succeeded(task.name, how, seconds)
         style = "green" if how == "made" else "cyan"
         SCREEN.line(f"{how:<8}  {task.name:<44}  {seconds:6.2f} s", style)
         node, build = self._about[task.name]["node"], self._about[task.name]["build"]
@@ -75,7 +80,9 @@ class Reporter:
         if node.stage == "calibration_fit":
             self._print_fit(build, node)
         if node.stage == "comparison":
-            self._compared.append((build, node))
+            self._compared[node.name] = (build, node)
+        if node.stage == CHECK and (other := self._beside(build, node, "comparison")):
+            self._compared[other.name] = (build, other)
         if node.stage == "evaluation":
             self._evaluated.append((build, node))
 
@@ -96,7 +103,18 @@ class Reporter:
     def skip_uptodate(self, task: Any) -> None:
         if task.name in self._about:
             self._counts["current"] += 1
-            Reporter.outcomes.append(Outcome(task.name, "current"))
+            self._succeeded(task.name, "current")
+
+    def _succeeded(self, name: str, how: str, seconds: float = 0.0) -> None:
+        node, build = self._about[name]["node"], self._about[name]["build"]
+        self._valid.add(name)
+        check = build.artifact(node) if node.stage == CHECK else None
+        Reporter.outcomes.append(Outcome(name, how, seconds, check=check))
+
+    @staticmethod
+    def _beside(build: Build, node: Node, stage: str) -> Node | None:
+        """The node of another stage for the same target and variant."""
+        return build.plan.by_name.get(f"{node.name.rpartition('/')[0]}/{stage}")
 
     def skip_ignore(self, task: Any) -> None:
         SCREEN.line(f"ignored   {task.name}")
@@ -121,9 +139,6 @@ class Reporter:
         seconds = time.perf_counter() - self._start
         SCREEN.line(f"{counts or 'nothing to do'} in {seconds:.2f} s")
         SCREEN.use(None)  # the stream is doit's, and done with
-        if isinstance(sys.exc_info()[1], KeyboardInterrupt):  # doit finishes, then lets it through
-            SCREEN.line("interrupted: what was made is kept, the next run goes on from there")
-            raise SystemExit(INTERRUPTED) from None
 
     def _print_failed(self) -> None:
         """Once more, in a line each, where tables have scrolled it away."""
@@ -158,21 +173,39 @@ class Reporter:
         """One table per target; of many, one line each in one table."""
         if not self._compared:
             return
-        from pipeline.cli.tables import comparison_table, guilty_lines, summary_table
+        from pipeline.cli.tables import (
+            comparison_table,
+            guilty_lines,
+            skipped_lines,
+            summary_table,
+        )
         from pipeline.debug.compared import Comparison
 
         found = [
-            (node.group, Comparison.load(build.artifact(node))) for build, node in self._compared
+            (node.group, Comparison.load(build.artifact(node)), self._check(build, node))
+            for build, node in self._compared.values()
+            if node.name in self._valid
         ]
         if len(found) > MAX_TABLES:
             SCREEN.console.print(summary_table(found))
+            for line in skipped_lines(found):
+                SCREEN.line(f"note: {line}")
             return
-        for project, comparison in found:
-            SCREEN.console.print(comparison_table(project, comparison))
+        for project, comparison, check in found:
+            SCREEN.console.print(comparison_table(project, comparison, check, SCREEN.width))
             for line in guilty_lines(comparison, project):
                 SCREEN.line(line, "red")
-            for note in comparison.notes:
+            for note in (*comparison.notes, *(check.lines if check else ())):
                 SCREEN.line(f"note: {note}")
+
+    def _check(self, build: Build, compared: Node) -> CompiledCheck | None:
+        """What was found when the compiled file ran, where this build has it."""
+        from pipeline.debug.compiled_check import CompiledCheck
+
+        node = self._beside(build, compared, CHECK)
+        if node is None or node.name not in self._valid:
+            return None
+        return CompiledCheck.load(build.artifact(node))
 
     def _print_evaluation(self) -> None:
         """How good the artifacts are at their task, where that was measured."""

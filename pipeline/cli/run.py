@@ -13,15 +13,17 @@ are told. Code that a file brings runs only with --allow-code.
 from __future__ import annotations
 
 import argparse
-import json
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipeline import digest
 from pipeline.cli import trust
 from pipeline.cli.keys import keys_of
 from pipeline.errors import ProjectError, did_you_mean
+
+NOT_FINITE = "not finite"
 
 if TYPE_CHECKING:
     import numpy as np
@@ -75,7 +77,7 @@ def run(given: argparse.Namespace) -> int:
         found = _classes(made[0], given.top, labels)
     else:
         found = _outputs(outputs)
-    print(json.dumps(found, indent=1) if given.json else _text(found))
+    print(digest.text(found, indent=1) if given.json else _text(found))
     return 0
 
 
@@ -129,7 +131,9 @@ def _outputs(outputs: Mapping[str, np.ndarray]) -> list[dict[str, Any]]:
         if values.dtype.kind not in "biuf":  # an output may be text
             return {}
         real = values[np.isfinite(values)].astype(np.float64)
-        return {"min": real.min(), "mean": real.mean(), "max": real.max()} if real.size else {}
+        found = {"min": real.min(), "mean": real.mean(), "max": real.max()} if real.size else {}
+        others = values.size - real.size
+        return found | ({NOT_FINITE: others} if others else {})
 
     return [
         {"output": name, "type": str(values.dtype), "shape": list(values.shape)}
@@ -202,7 +206,8 @@ def _text(found: list[dict[str, Any]]) -> str:
 
 
 def _output(one: dict[str, Any]) -> str:
-    figures = (f"  {what} {one[what]:.6g}" for what in ("min", "mean", "max") if what in one)
+    known = [what for what in ("min", "mean", "max", NOT_FINITE) if what in one]
+    figures = (f"  {what} {one[what]:.6g}" for what in known)
     return f"{one['output']}: {one['type']}{one['shape']}{''.join(figures)}"
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from traceback import format_exception
 from types import TracebackType
@@ -11,6 +14,18 @@ from pipeline.cli.terminal import printable
 from pipeline.errors import PipelineError, Place
 
 BUG = "this is a bug in npumake, not in your project: please report it with the lines above"
+Words = Callable[[str], str]
+_words: ContextVar[Words | None] = ContextVar("words", default=None)
+
+
+@contextmanager
+def speaking(words: Words) -> Iterator[None]:
+    """Errors inside the block are told in a vendor's words."""
+    token = _words.set(words)
+    try:
+        yield
+    finally:
+        _words.reset(token)
 
 
 def error_text(error: PipelineError) -> str:
@@ -22,13 +37,14 @@ def error_text(error: PipelineError) -> str:
       | ^
     hint: did you mean `quantized`?
     """
-    lines = [f"error: {printable(error.what)}"]
+    said = _words.get() or str
+    lines = [f"error: {printable(said(error.what))}"]
     if error.where:
         lines.append(f"  --> {printable(str(error.where), kept='')}")
     if isinstance(error.where, Place) and error.where.line:
         lines += _excerpt(error.where)
     if error.hint:
-        lines.append(f"hint: {printable(error.hint)}")
+        lines.append(f"hint: {printable(said(error.hint))}")
     return "\n".join(lines)
 
 

@@ -49,7 +49,7 @@ def run(given: argparse.Namespace) -> int:
         "made from": made,
     }
     if given.json:
-        print(json.dumps(document, indent=1))
+        print(digest.text(document, indent=1))
     else:
         _print(document)
     return 0

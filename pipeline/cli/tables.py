@@ -2,49 +2,98 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from rich import box
 from rich.table import Table
 
 from pipeline.debug.checked import Checked
-from pipeline.debug.compared import Comparison, Row
+from pipeline.debug.compared import Comparison, Output, Row
+from pipeline.debug.compiled_check import CompiledCheck
 from pipeline.debug.guilt import Suspect
 from pipeline.debug.placed import Placed
 from pipeline.evaluate.figures import Evaluated
 
+COMPILED = "Compiled Cosine"
+WIDE, TIGHT = 156, 100  # characters of a terminal that has room for every column
+LEAST = 10  # characters of a node's name on the narrowest
 NAME = 40  # characters of a node's name; a longer one keeps its end, which tells nodes apart
 
 
-def comparison_table(project: str, comparison: Comparison) -> Table:
-    """The node table of the vendor toolchains, the model's outputs last.
+def comparison_table(
+    project: str,
+    comparison: Comparison,
+    check: CompiledCheck | None = None,
+    width: int | None = None,
+) -> Table:
+    """The node table of the vendor toolchains, the model's outputs last, with what the compiled
+    file makes of them where a `check` ran it. `width` is the terminal's, in characters.
 
     The threshold is that of what the node reads, the cosine that of what it makes.
     """
+    compiled = {o.name: f"{o.cosine:.6f}" for o in check.outputs} if check else {}
     table = _node_table(project, comparison)
+    narrow = width if width is not None and width < WIDE else None
+    longest = max((len(row.dtype) for row in comparison.rows), default=0)
+    shown, room = _columns(table, bool(compiled), longest, narrow)
     for row in comparison.rows:
-        table.add_row(
-            _mark(row, comparison) + shortened(row.node),
-            row.on,
-            "--" if row.subgraph is None else f"id({row.subgraph})",
-            row.type,
-            _cosine(row.calibrated_cosine, comparison),
-            _cosine(row.cosine, comparison),
-            "--" if row.threshold is None else f"{row.threshold:.6f}",
-            row.dtype,
-            style=_style(row, comparison),
-        )
+        cells = {
+            "Node": shortened(_mark(row, comparison) + row.node, room),
+            "ON": row.on,
+            "Subgraph": "--" if row.subgraph is None else f"id({row.subgraph})",
+            "Type": row.type,
+            "Calibrated Cosine": _cosine(row.calibrated_cosine, comparison),
+            "Quantized Cosine": _cosine(row.cosine, comparison),
+            "Threshold": _threshold(row, narrow is not None),
+            "DataType": row.dtype,
+        }
+        table.add_row(*(cells.get(name, "") for name in shown), style=_style(row, comparison))
     table.add_section()
     for output in comparison.outputs:
-        name = shortened(output.name)
-        table.add_row(
-            *(name, "--", "--", "Output"),
-            _cosine(output.calibrated_cosine, comparison),
-            _cosine(output.cosine, comparison),
-            *("--", "float"),
-            style="bold",
-        )
+        cells = {
+            "Node": shortened(output.name, room),
+            "Type": "Output",
+            "Calibrated Cosine": _cosine(output.calibrated_cosine, comparison),
+            "Quantized Cosine": _cosine(output.cosine, comparison),
+            COMPILED: compiled.get(output.name, "--"),
+            "DataType": "float",
+        }
+        table.add_row(*(cells.get(name, "--") for name in shown), style="bold")
     return table
+
+
+def _columns(
+    table: Table, has_compiled: bool, longest: int, narrow: int | None
+) -> tuple[list[str], int]:
+    """Adds the columns; which, and the characters that a node's name may have. A terminal that is
+    `narrow`, of so many characters, has no room for long heads, and a tight one none for the
+    subgraph's number; `longest` is the length of the longest DataType."""
+    cosines = ["Calibrated Cosine", "Quantized Cosine", *([COMPILED] if has_compiled else [])]
+    texts = {"ON": 3, "Subgraph": 8, "Type": 18}
+    if narrow and narrow < TIGHT:
+        texts = {"ON": 3, "Type": 10}
+    heads = {name: max(map(len, name.split())) if narrow else len(name) for name in cosines}
+    last = {"Threshold": 9 if narrow else 10, "DataType": max(8, longest) if narrow else 11}
+    if narrow:
+        table.padding = 0
+    table.add_column("Node", no_wrap=True)
+    for name, least in texts.items():
+        low, high = (least, least) if narrow else (len(name), None)
+        table.add_column(name, no_wrap=True, min_width=low, max_width=high)
+    for name, least in heads.items():
+        table.add_column(name, justify="right", no_wrap=not narrow, min_width=least)
+    table.add_column("Threshold", justify="right", no_wrap=True, min_width=last["Threshold"])
+    table.add_column("DataType", no_wrap=True, min_width=last["DataType"])
+    shown = ["Node", *texts, *cosines, *last]
+    taken = sum((*texts.values(), *heads.values(), *last.values())) + len(shown) + 1  # and lines
+    return shown, NAME if narrow is None else max(narrow - taken, LEAST)
+
+
+def _threshold(row: Row, is_narrow: bool) -> str:
+    if row.threshold is None:
+        return "--"
+    return f"{row.threshold:.4g}" if is_narrow else f"{row.threshold:.6f}"
 
 
 def _node_table(project: str, comparison: Comparison) -> Table:
@@ -52,7 +101,7 @@ def _node_table(project: str, comparison: Comparison) -> Table:
     title = (
         f"{project} on {comparison.target}: float against integers, {comparison.samples} samples"
     )
-    table = Table(
+    return Table(
         title=title,
         box=box.SIMPLE_HEAD,
         title_justify="left",
@@ -61,14 +110,6 @@ def _node_table(project: str, comparison: Comparison) -> Table:
         padding=(0, 1, 0, 0),
         pad_edge=False,
     )
-    table.add_column("Node", no_wrap=True)
-    for name in ("ON", "Subgraph", "Type"):
-        table.add_column(name, no_wrap=True, min_width=len(name))
-    for name in ("Calibrated Cosine", "Quantized Cosine"):
-        table.add_column(name, justify="right", no_wrap=True, min_width=len(name))
-    table.add_column("Threshold", justify="right", no_wrap=True, min_width=10)
-    table.add_column("DataType", no_wrap=True, min_width=11)
-    return table
 
 
 def _mark(row: Row, comparison: Comparison) -> str:
@@ -102,23 +143,41 @@ def guilty_lines(comparison: Comparison, project: str = "") -> list[str]:
         lines.append(f"try:  {guilty.search}  # a search of methods and switches, some minutes")
     if project and len(comparison.outputs) == 1 and (guilty.remedy or guilty.search):
         node = f"{project}:{comparison.target}"
-        lines.append(f"see:  npumake debug inputs {node}  # is it fed as it was trained?")
+        where = guilty.fed or f"npumake debug inputs {node}"
+        lines.append(f"see:  {where}  # is it fed as it was trained?")
     return lines
 
 
-def summary_table(comparisons: Sequence[tuple[str, Comparison]]) -> Table:
+def summary_table(
+    comparisons: Sequence[tuple[str, Comparison, CompiledCheck | None]],
+) -> Table:
     """One line per project and target: the worst output, and what did not fit on the chip."""
     table = Table(box=box.SIMPLE_HEAD)
     for name in ("Project", "Target", "Worst output"):
         table.add_column(name, no_wrap=True)
     table.add_column("Cosine Similarity", justify="right")
+    table.add_column(COMPILED, justify="right")
     table.add_column("CPU nodes", justify="right")
-    for project, comparison in comparisons:
-        worst = min(comparison.outputs, key=lambda output: output.cosine)
+    for project, comparison, check in comparisons:
+        worst = min(comparison.outputs, key=_closest_to_none)
         on_cpu = sum(row.subgraph is None for row in comparison.rows)
         cosine = _cosine(worst.cosine, comparison)
-        table.add_row(project, comparison.target, shortened(worst.name), cosine, str(on_cpu))
+        ran = min((output.cosine for output in check.outputs), default=None) if check else None
+        compiled = "--" if ran is None else f"{ran:.6f}"
+        name = shortened(worst.name)
+        table.add_row(project, comparison.target, name, cosine, compiled, str(on_cpu))
     return table
+
+
+def skipped_lines(
+    comparisons: Sequence[tuple[str, Comparison, CompiledCheck | None]],
+) -> list[str]:
+    """Why files were not run, a line per reason with the targets."""
+    targets: dict[str, dict[str, None]] = {}
+    for _, comparison, check in comparisons:
+        if check and check.skipped:
+            targets.setdefault(check.skipped, {})[comparison.target] = None
+    return [f"not run: {', '.join(names)}: {reason}" for reason, names in targets.items()]
 
 
 def evaluation_table(found: Sequence[tuple[str, Evaluated]]) -> Table:
@@ -180,5 +239,10 @@ def _cosine(cosine: float, comparison: Comparison) -> str:
     return f"{cosine:.6f}" if comparison.samples else "--"
 
 
-def shortened(name: str) -> str:
-    return name if len(name) <= NAME else "..." + name[3 - NAME :]
+def _closest_to_none(output: Output) -> tuple[bool, float]:
+    """What is no number is worst."""
+    return not math.isnan(output.cosine), output.cosine
+
+
+def shortened(name: str, most: int = NAME) -> str:
+    return name if len(name) <= most else "..." + name[3 - most :]

@@ -38,13 +38,15 @@ def run(given: argparse.Namespace) -> int:
     from pipeline.bundle.pack import single
     from pipeline.cli.run import feeds_of, files_of
     from pipeline.debug.verify import changed_constants, program_of, verified
+    from pipeline.runtime.stripping import alike
     from pipeline.runtime.timing import noise
     from pipeline.targets.reader import read_target
 
     opening = keys_of(given)
     bundle = opened_one(given.bin_model, keys=opening) if opening else single(given.bin_model)
     session = trust.session(given, given.bin_model)
-    program = program_of(_graph(given.quanti_model), read_target(bundle.target))
+    whole = program_of(_graph(given.quanti_model), read_target(bundle.target))
+    program = alike(whole, bundle)
     feeds = noise(session.get_inputs())
     if given.input_img:
         files = files_of(given.input_img, session.input_names)

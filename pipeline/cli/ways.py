@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from pipeline import digest
 from pipeline.cli.screen import SCREEN
 from pipeline.errors import ProjectError
 
@@ -28,7 +28,7 @@ def ways(given: argparse.Namespace) -> int:
     best = clearly_better(found)
     if given.json:
         shown = [one._asdict() for one in found]
-        print(json.dumps({"tried": shown, "better": best and best.yaml}, indent=1))
+        print(digest.text({"tried": shown, "better": best and best.yaml}, indent=1))
         return 0
     SCREEN.end()
     for one in found:

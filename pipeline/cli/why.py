@@ -10,8 +10,8 @@ example:
 from __future__ import annotations
 
 import argparse
-import json
 
+from pipeline import digest
 from pipeline.cli.projects import places, selected
 from pipeline.errors import ProjectError, did_you_mean
 from pipeline.make.build import State
@@ -37,7 +37,7 @@ def run(given: argparse.Namespace) -> int:
         chosen |= _chosen(states, names)
     if given.json:
         found = {n: {"status": s.status, "reasons": list(s.reasons)} for n, s in chosen.items()}
-        print(json.dumps(found, indent=1))
+        print(digest.text(found, indent=1))
         return 0
     print(_told(chosen, everything=bool(given.nodes)))
     return 0

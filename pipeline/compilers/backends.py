@@ -7,9 +7,14 @@ from collections.abc import Callable, Mapping
 from pipeline.bundle.archive import zipped
 from pipeline.bundle.program import Program
 from pipeline.compilers.adapters.adapter import ADAPTERS, Adapter, adapted
+from pipeline.compilers.culprit import located
+from pipeline.compilers.flatfile import FlatModel, written
 from pipeline.compilers.iree import tosa, with_iree
 from pipeline.compilers.onnx_file import onnx_file
-from pipeline.compilers.tflite import tflite_file
+from pipeline.compilers.openvino_graph import for_openvino, named
+from pipeline.compilers.process import CompilerError
+from pipeline.compilers.tflite import tflite_model
+from pipeline.compilers.tosa_spelling import for_tosa
 from pipeline.compilers.vela import with_vela
 from pipeline.detection.notes import carried
 from pipeline.graph import Graph, noted
@@ -35,11 +40,24 @@ BACKENDS: Mapping[str, Callable[[bytes, Target], tuple[bytes, Members]]] = {
     "vela": with_vela,
 }
 
+# How a compiler wants the model spelled, where not as TensorFlow Lite has it.
+SPELLINGS: Mapping[str, Callable[[FlatModel], FlatModel]] = {"iree": for_tosa, "torq": for_tosa}
+
+
+def model_for(backend: str, program: Program, quantized: Graph) -> FlatModel:
+    """The .tflite that the compiler is given. Raises GraphError."""
+    model = tflite_model(program, quantized)
+    return SPELLINGS[backend](model) if backend in SPELLINGS else model
+
 
 def _of_graph(adapter: Adapter, quantized: Graph, target: Target, beside: Members) -> bytes:
     """Of a compiler that takes the Q/DQ graph: its only file, or a ZIP of several. An `.onnx` has
     the notes of a detector as every other."""
-    made = adapted(adapter, quantized.to_bytes(), target.told)
+    graph = for_openvino(quantized) if adapter.name == "openvino" else quantized
+    try:
+        made = adapted(adapter, graph.to_bytes(), target.told)
+    except CompilerError as error:
+        raise named(error, graph) from error
     if len(made) > 1:
         return zipped({**made, **beside})
     ((name, data),) = made.items()
@@ -57,6 +75,10 @@ def built(program: Program, quantized: Graph, target: Target, beside: Members) -
     adapter = ADAPTERS.get(target.backend)
     if adapter is not None and adapter.takes == "model.onnx":
         return _of_graph(adapter, quantized, target, beside)
-    made, told = BACKENDS[target.backend](tflite_file(program, quantized), target)
+    model, compiler = model_for(target.backend, program, quantized), BACKENDS[target.backend]
+    try:
+        made, told = compiler(written(*model), target)
+    except CompilerError as error:
+        raise located(error, model, lambda part: compiler(part, target)) from error
     members = {**told, **beside}
     return made + zipped(members) if members else made

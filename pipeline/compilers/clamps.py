@@ -22,8 +22,9 @@ BOUNDS: Mapping[int, tuple[float, float]] = {
 
 
 def refused(step: Instruction, why: str) -> GraphError:
-    hint = "leave it to the CPU in `quantization.cpu`, where TensorFlow Lite has it in float"
-    return GraphError(f"TensorFlow Lite has no `{step.name}`: {why}", hint=hint)
+    """What to do about it depends on whether the node can be there in float
+    (pipeline.compilers.tflite)."""
+    return GraphError(f"TensorFlow Lite has no `{step.name}`: {why}")
 
 
 def _limits(step: Instruction, grid: Grid) -> tuple[int, int]:

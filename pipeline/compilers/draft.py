@@ -31,10 +31,8 @@ KINDS: Mapping[str, tuple[int, int]] = {
     "CONV_2D": (3, 1),
     "COS": (1, 0),
     "DEPTHWISE_CONV_2D": (3, 2),
-    "DEPTH_TO_SPACE": (1, 94),
     "DEQUANTIZE": (2, 0),
     "DIV": (1, 29),
-    "ELU": (1, 0),
     "EQUAL": (1, 53),
     "EXP": (1, 33),
     "FLOOR": (1, 0),
@@ -65,20 +63,23 @@ KINDS: Mapping[str, tuple[int, int]] = {
     "PRELU": (1, 0),
     "QUANTIZE": (2, 0),
     "REDUCE_MAX": (2, 27),
+    "REDUCE_MIN": (2, 27),
     "RELU": (1, 0),
     "RESHAPE": (1, 17),
     "RESIZE_BILINEAR": (3, 15),
     "RESIZE_NEAREST_NEIGHBOR": (3, 74),
+    "REVERSE_V2": (1, 0),
     "RSQRT": (1, 0),
     "SELECT_V2": (1, 98),
     "SIN": (1, 0),
     "SOFTMAX": (2, 9),
-    "SPACE_TO_DEPTH": (1, 19),
     "SQRT": (1, 0),
     "STRIDED_SLICE": (2, 32),
     "SUB": (2, 28),
     "SUM": (2, 27),
     "TANH": (2, 0),
+    "TILE": (2, 0),
+    "TOPK_V2": (2, 34),
     "TRANSPOSE": (2, 26),
     "TRANSPOSE_CONV": (3, 49),
 }
@@ -100,6 +101,8 @@ WIDE: Mapping[str, int] = {
     "MINIMUM": 4,
     "MUL": 4,
     "RESIZE_BILINEAR": 4,
+    "REDUCE_MAX": 3,
+    "REDUCE_MIN": 3,
     "RESIZE_NEAREST_NEIGHBOR": 4,
     "SOFTMAX": 3,
     "STRIDED_SLICE": 4,
@@ -196,6 +199,14 @@ class Draft:
                 self.draw("TRANSPOSE", (index, self.constant(f"{name}_perm", moves)), (made,))
             held[order] = made
         return held[order]
+
+    def laid(self) -> dict[int, tuple[str, Order]]:
+        """By number in the file, the tensor of the program and the order it lies in."""
+        return {
+            index: (name, order)
+            for name, held in self._held.items()
+            for order, index in held.items()
+        }
 
     def read_flat(self, name: str) -> int:
         """The tensor with its elements in the program's order, its axes of size 1 anywhere."""

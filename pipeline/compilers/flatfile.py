@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import flatbuffers
 import numpy as np
@@ -49,6 +49,16 @@ class Operator:
     version: int = 1
     union: int = 0
     options: Fields = field(default_factory=dict)
+    node: str = ""  # of the graph, which it computes; not in the file
+
+
+class FlatModel(NamedTuple):
+    """What `written` takes: one graph."""
+
+    tensors: Sequence[Tensor]
+    operators: Sequence[Operator]
+    inputs: Sequence[int]
+    outputs: Sequence[int]
 
 
 def written(

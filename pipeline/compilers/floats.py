@@ -8,17 +8,17 @@ from dataclasses import replace
 import numpy as np
 
 from pipeline.bundle.program import Instruction
-from pipeline.compilers import spelled
+from pipeline.compilers import float_moves, spelled
 from pipeline.compilers.clamps import refused
-from pipeline.compilers.draft import NHWC, Draft, plain
+from pipeline.compilers.draft import Draft, plain
 from pipeline.compilers.flatfile import NUMBERS
 from pipeline.compilers.operators import OPERATORS, reduced
-from pipeline.compilers.recurrent import MOST_STEPS
 from pipeline.compilers.resizes import resized
+from pipeline.compilers.windows import MOST_MULTIPLIED
+from pipeline.compilers.written_out import MOST_STEPS
 from pipeline.engine.rules import RULES
-from pipeline.engine.site import Operand, Site, Weights
+from pipeline.engine.site import Operand, Site, Weights, is_constant
 from pipeline.engine.twice import rules_of
-from pipeline.errors import GraphError
 from pipeline.graph import Node, array, attribute
 from pipeline.passes.recurrent_steps import KINDS
 from pipeline.passes.unroll_recurrent import hindrance
@@ -33,19 +33,15 @@ BINARY = {
     "GreaterOrEqual": "GREATER_EQUAL",
     "Less": "LESS",
     "LessOrEqual": "LESS_EQUAL",
-    "Max": "MAXIMUM",
-    "Min": "MINIMUM",
     "Mul": "MUL",
     "Or": "LOGICAL_OR",
     "PRelu": "PRELU",
-    "Pow": "POW",
     "Sub": "SUB",
     "Where": "SELECT_V2",
 }
 UNARY = {
     "Abs": "ABS",
     "Cos": "COS",
-    "Elu": "ELU",
     "Exp": "EXP",
     "Floor": "FLOOR",
     "HardSwish": "HARD_SWISH",
@@ -64,16 +60,21 @@ LOWERED = (
     "AveragePool",
     "Conv",
     "ConvTranspose",
-    "Gather",
+    "DepthToSpace",
+    "Expand",
+    "GatherElements",
+    "GatherND",
     "Gemm",
     "GlobalAveragePool",
     "GlobalMaxPool",
     "MaxPool",
-    "Pad",
     "ReduceMax",
     "ReduceMean",
+    "ReduceMin",
     "ReduceSum",
     "Slice",
+    "SpaceToDepth",
+    "Tile",
 )
 
 
@@ -81,12 +82,14 @@ def draw_float(draft: Draft, step: Instruction) -> None:
     """Raises GraphError for a node that is not in FLOATS."""
     node = draft.nodes[step.name]
     if node.op_type not in FLOATS or node.domain:
-        what = f"TensorFlow Lite gets no {node.op_type} in float: `{step.name}`"
-        raise GraphError(what, hint=f"in float it gets {', '.join(sorted(FLOATS))}")
+        raise refused(step, f"it has no {node.op_type}")
     for value in node.inputs:
         values = array(value)
         if value is not None and values is not None:
             draft.hold_constant(str(value.name), values)
+    if not step.inputs:  # of constants alone, which nothing folds where a branch reads them
+        names = tuple(str(value.name) for value in node.inputs if value is not None)
+        step = replace(step, inputs=names)
     FLOATS[node.op_type](draft, step, node)
 
 
@@ -104,21 +107,24 @@ def _like(op: str) -> Drawing:
     return draw
 
 
+def _identity(draft: Draft, step: Instruction, node: Node) -> None:
+    """A constant that is an output of the model is copied: an output has a tensor of its own."""
+    if step.inputs:
+        _like("reshape")(draft, step, node)
+        return
+    name, held = step.outputs[0], node.inputs[0]
+    order = plain(len(draft.grid(name).shape))
+    draft.reshape(draft.read(str(held.name if held else ""), order), draft.make(name, order))
+
+
 def _binary(kind: str) -> Drawing:
     def draw(draft: Draft, step: Instruction, node: Node) -> None:
         names = [str(value.name) for value in node.inputs if value is not None]
         rank = len(draft.grid(step.outputs[0]).shape)
         whole = [n for n in step.inputs if len(draft.grid(n).shape) == rank]
         order = draft.order(whole[0]) if whole else plain(rank)
-        first, *others = (draft.read_like(name, order) for name in names)
-        if kind == "SELECT_V2":
-            draft.draw(kind, [first, *others], [draft.make(step.outputs[0], order)])
-            return
-        for index in others[:-1]:  # Max and Min take any number of tensors
-            made = draft.hidden(step.outputs[0], order, f"{step.outputs[0]}_{index}")
-            draft.draw(kind, [first, index], [made])
-            first = made
-        draft.draw(kind, [first, *others[-1:]], [draft.make(step.outputs[0], order)])
+        read = [draft.read_like(name, order) for name in names]
+        draft.draw(kind, read, [draft.make(step.outputs[0], order)])
 
     return draw
 
@@ -132,10 +138,17 @@ def _unary(kind: str) -> Drawing:
     return draw
 
 
+def _whole(step: Instruction, node: Node) -> Instruction:
+    """It reads constants too, which an instruction does not."""
+    return replace(step, inputs=tuple(str(v.name) for v in node.inputs if v is not None))
+
+
 def _concat(draft: Draft, step: Instruction, node: Node) -> None:
-    """Of constants too, which an instruction does not read."""
-    names = tuple(str(value.name) for value in node.inputs if value is not None)
-    _like("concat")(draft, replace(step, inputs=names), node)
+    _like("concat")(draft, _whole(step, node), node)
+
+
+def _selected(op: str) -> Drawing:
+    return lambda draft, step, node: OPERATORS[op](draft, _whole(step, node))
 
 
 def _cast(draft: Draft, step: Instruction, node: Node) -> None:
@@ -153,23 +166,22 @@ def _leaky_relu(draft: Draft, step: Instruction, node: Node) -> None:
     draft.draw("LEAKY_RELU", [read], [made], {0: ("f", attribute(node, "alpha", 0.01))})
 
 
-def _blocks(kind: str) -> Drawing:
-    """Blocks of an image into channels, or back, those of a place side by side."""
-
-    def draw(draft: Draft, step: Instruction, node: Node) -> None:
-        if attribute(node, "mode", "DCR") != "DCR":
-            raise refused(step, "it has the mode CRD")
-        read, made = draft.read(step.inputs[0], NHWC), draft.make(step.outputs[0], NHWC)
-        draft.draw(kind, [read], [made], {0: ("i", attribute(node, "blocksize"))})
-
-    return draw
-
-
 def _gelu(draft: Draft, step: Instruction, node: Node) -> None:
     order = draft.order(step.inputs[0])
     near = attribute(node, "approximate", "none") == "tanh"
     read, made = draft.read(step.inputs[0], order), draft.make(step.outputs[0], order)
     draft.draw("GELU", [read], [made], {0: ("?", near)})
+
+
+def _pow(draft: Draft, step: Instruction, node: Node) -> None:
+    """Of one type: a whole exponent that is known is a number."""
+    base, exponent = (str(value.name) for value in node.inputs if value is not None)
+    types = [draft.grid(name).dtype for name in (base, exponent)]
+    if types[0] != types[1]:
+        if exponent not in draft.constants:
+            raise refused(step, f"its base is {types[0]} and its exponent {types[1]}")
+        draft.constants[exponent] = draft.constants[exponent].astype(types[0])
+    _binary("POW")(draft, step, node)
 
 
 def _matmul(draft: Draft, step: Instruction, node: Node) -> None:
@@ -180,6 +192,8 @@ def _matmul(draft: Draft, step: Instruction, node: Node) -> None:
         return
     if min(ranks) < 2:
         raise refused(step, "one of its sides is a vector")
+    if max(ranks) > MOST_MULTIPLIED:
+        raise refused(step, f"it has {max(ranks)} axes")
     read = [draft.read(name, plain(rank)) for name, rank in zip(names, ranks, strict=True)]
     made = draft.make(step.outputs[0], plain(max(ranks)))
     draft.draw("BATCH_MATMUL", read, [made])
@@ -188,7 +202,9 @@ def _matmul(draft: Draft, step: Instruction, node: Node) -> None:
 def _lowered(draft: Draft, step: Instruction, node: Node) -> None:
     """As the instruction the node would be, if there were grids around it."""
     if not RULES[node.op_type].fits(node):
-        raise refused(step, f"such a {node.op_type}")
+        known = all(is_constant(value) for value in node.inputs[1:] if value is not None)
+        why = f"it has no such {node.op_type}" if known else "its weights are computed"
+        raise refused(step, why)
     rule = rules_of("twice")[node.op_type]
     read = replace(draft.grid(step.inputs[0]), scale=1.0)
     weights = [array(node.inputs[index]) for index in rule.weights if index < len(node.inputs)]
@@ -209,25 +225,30 @@ def _not_written_out(draft: Draft, step: Instruction, node: Node) -> None:
 FLOATS: Mapping[str, Drawing] = {
     **{type: _binary(kind) for type, kind in BINARY.items()},
     **{type: _unary(kind) for type, kind in UNARY.items()},
-    **dict.fromkeys(("Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"), _like("reshape")),
+    **dict.fromkeys(("Flatten", "Reshape", "Squeeze", "Unsqueeze"), _like("reshape")),
     **dict.fromkeys(LOWERED, _lowered),
     **dict.fromkeys(KINDS, _not_written_out),
+    "ArgMax": float_moves.arg_max,
     "Cast": _cast,
     "Ceil": spelled.ceil,
     "Clip": spelled.clip,
     "Concat": _concat,
-    "DepthToSpace": _blocks("DEPTH_TO_SPACE"),
+    "Gather": float_moves.gather,
     "Gelu": _gelu,
     "HardSigmoid": spelled.hard_sigmoid,
-    "LayerNormalization": spelled.layer_norm,
+    "Identity": _identity,
     "LeakyRelu": _leaky_relu,
     "MatMul": _matmul,
+    "Max": _selected("maximum"),
+    "Min": _selected("minimum"),
     "Mish": spelled.mish,
+    "Pad": float_moves.pad,
+    "Pow": _pow,
     "Reciprocal": spelled.reciprocal,
     "Resize": lambda draft, step, node: resized(draft, step),
     "Softmax": _like("softmax_twice"),
-    "SpaceToDepth": _blocks("SPACE_TO_DEPTH"),
     "Softplus": spelled.softplus,
     "Softsign": spelled.softsign,
+    "TopK": float_moves.top_k,
     "Transpose": _like("transpose"),
 }

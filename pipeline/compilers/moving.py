@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 
 from pipeline.bundle.program import Instruction
 from pipeline.compilers.clamps import clamped, regrid
 from pipeline.compilers.draft import NHWC, Draft, Order, plain
 
+MOST_PADDED = 5  # axes
 MIRRORED = {"reflect": 0, "edge": 1}  # an edge of 1
 
 
@@ -58,49 +61,85 @@ def concat(draft: Draft, step: Instruction) -> None:
             draft.draw("QUANTIZE", [source], [made])
             source = made
         read.append(source)
-    place = order.index(axis)
-    clamped(
-        draft,
-        step,
-        "CONCATENATION",
-        read,
-        order,
-        lambda activation: {0: ("i", place), 1: ("b", activation)},
-    )
+    # LiteRT takes no activation of it: a clamp stands behind.
+    clamped(draft, step, "CONCATENATION", read, order, {0: ("i", order.index(axis))})
 
 
 def pad(draft: Draft, step: Instruction) -> None:
-    """A pad with the edge is a GATHER along each axis; one of 1 is what MIRROR_PAD calls symmetric,
-    which more chips have."""
+    """What repeats elements is a MIRROR_PAD where that is what it has, else a GATHER along each
+    axis. An edge of 1 is what it calls symmetric, which more chips have."""
     order, mode = draft.order(step.inputs[0]), step.attributes["mode"]
-    if mode == "edge" and np.max(step.attributes["around"]) > 1:
-        _edged(draft, step, order)
+    sizes = draft.grid(step.inputs[0]).shape
+    if mode != "constant" and not _is_mirrored(mode, step.attributes["around"], sizes):
+        _repeated(draft, step, order)
+        return
+    if mode == "constant" and len(order) > MOST_PADDED:
+        _framed(draft, step, order)
         return
     around = np.array([step.attributes["around"][axis] for axis in order], np.int32)
     inputs = [draft.read(step.inputs[0], order), draft.constant(f"{step.name}_pads", around)]
-    made = draft.make(step.outputs[0], order)
-    if mode == "constant":
+    made, grid = draft.make(step.outputs[0], order), draft.grid(step.outputs[0])
+    fill = step.attributes.get("fill", grid.zero_point)
+    if mode != "constant":
+        draft.draw("MIRROR_PAD", inputs, [made], {0: ("b", MIRRORED[mode])})
+    elif fill == grid.zero_point:
         draft.draw("PAD", inputs, [made])
     else:
-        draft.draw("MIRROR_PAD", inputs, [made], {0: ("b", MIRRORED[mode])})
+        value = draft.constant(f"{step.name}_fill", np.full((), fill, grid.dtype), grid)
+        draft.draw("PADV2", [*inputs, value], [made])
 
 
-def _edged(draft: Draft, step: Instruction, order: Order) -> None:
+def _framed(draft: Draft, step: Instruction, order: Order) -> None:
+    """The constant beside what is there, along one axis after the other."""
+    name, shape = step.outputs[0], list(draft.grid(step.inputs[0]).shape)
+    index, grid = draft.read(step.inputs[0], order), draft.grid(name)
+    fill = step.attributes.get("fill", grid.zero_point)
+    for axis, sides in enumerate(step.attributes["around"]):
+        if not any(sides):
+            continue
+        frame = [
+            draft.constant(f"{name}_{axis}", np.full(block, fill, grid.dtype), grid)
+            if block[order.index(axis)]
+            else None
+            for block in (
+                tuple(size if each == axis else shape[each] for each in order) for size in sides
+            )
+        ]
+        shape[axis] += sum(sides)
+        parts = [part for part in (frame[0], index, frame[1]) if part is not None]
+        index = draft.hidden(name, order, f"{name}_{axis}_framed", shape)
+        draft.draw("CONCATENATION", parts, [index], {0: ("i", order.index(axis)), 1: ("b", 0)})
+    draft.hold(name, order, index)
+
+
+def _is_mirrored(mode: str, around: Sequence[Sequence[int]], sizes: Sequence[int]) -> bool:
+    if mode == "edge":
+        return bool(np.max(around) <= 1)
+    return mode == "reflect" and all(max(p) < n for p, n in zip(around, sizes, strict=True))
+
+
+def _repeated(draft: Draft, step: Instruction, order: Order) -> None:
+    sizes, mode = draft.grid(step.inputs[0]).shape, step.attributes["mode"]
+    places = {
+        axis: np.pad(np.arange(size), sides, mode=mode)
+        for axis, (size, sides) in enumerate(zip(sizes, step.attributes["around"], strict=True))
+        if any(sides)
+    }
+    taken(draft, step, order, places)
+
+
+def taken(draft: Draft, step: Instruction, order: Order, places: Mapping[int, np.ndarray]) -> None:
+    """What lies at these places, along one axis after the other."""
     name, shape = step.outputs[0], list(draft.grid(step.inputs[0]).shape)
     index = draft.read(step.inputs[0], order)
-    padded = [axis for axis, sides in enumerate(step.attributes["around"]) if any(sides)]
-    for axis in padded:
-        before, behind = step.attributes["around"][axis]
-        places = np.arange(-before, shape[axis] + behind).clip(0, shape[axis] - 1)
-        at = draft.constant(f"{name}_at_{axis}", places.astype(np.int32))
-        shape[axis] = len(places)
-        made = (
-            draft.make(name, order)
-            if axis == padded[-1]
-            else draft.hidden(step.inputs[0], order, f"{name}_{axis}", shape)
-        )
+    for axis, where in places.items():
+        called = name if axis == list(places)[-1] else f"{name}_{axis}"
+        at = draft.constant(f"{name}_at_{axis}", where.astype(np.int32))
+        shape[axis] = len(where)
+        made = draft.hidden(step.inputs[0], order, called, shape)
         draft.draw("GATHER", [index, at], [made], {0: ("i", order.index(axis))})
         index = made
+    regrid(draft, step, index, order)
 
 
 def gather(draft: Draft, step: Instruction) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from pipeline.bundle.program import Instruction
 from pipeline.bundle.program import Tensor as Grid
-from pipeline.compilers import moving, windows
+from pipeline.compilers import moving, rearranging, windows
 from pipeline.compilers.clamps import clamped, refused, regrid
 from pipeline.compilers.draft import Draft, Order, plain
 from pipeline.compilers.flatfile import NUMBERS, Fields
@@ -124,13 +124,17 @@ def _axes(draft: Draft, step: Instruction) -> tuple[list[int], Order]:
     return inputs, order if step.attributes["keepdims"] else plain(len(left))
 
 
-def largest(draft: Draft, step: Instruction) -> None:
+def extreme(kind: str) -> Callable[[Draft, Instruction], None]:
     """It makes the grid it reads, and another behind it."""
-    inputs, out = _axes(draft, step)
-    name, source = step.outputs[0], step.inputs[0]
-    made = draft.hidden(source, out, name, draft.grid(name).shape)
-    draft.draw("REDUCE_MAX", inputs, [made], {0: ("?", step.attributes["keepdims"])})
-    regrid(draft, step, made, out)
+
+    def draw(draft: Draft, step: Instruction) -> None:
+        inputs, out = _axes(draft, step)
+        name, source = step.outputs[0], step.inputs[0]
+        made = draft.hidden(source, out, name, draft.grid(name).shape)
+        draft.draw(kind, inputs, [made], {0: ("?", step.attributes["keepdims"])})
+        regrid(draft, step, made, out)
+
+    return draw
 
 
 def arg_max(draft: Draft, step: Instruction) -> None:
@@ -140,6 +144,7 @@ def arg_max(draft: Draft, step: Instruction) -> None:
     name, axis, order = step.outputs[0], step.attributes["axis"], draft.order(step.inputs[0])
     grid, keep = draft.grid(name), step.attributes["keepdims"]
     read, where = draft.read(step.inputs[0], order), np.array(order.index(axis), np.int32)
+    read = _complement(draft, step, read, order) if step.op == "arg_min" else read
     inputs = [read, draft.constant(f"{name}_axis", where)]
     left = [each for each in order if each != axis]
     rest = tuple(each - (each > axis) for each in left)
@@ -151,6 +156,19 @@ def arg_max(draft: Draft, step: Instruction) -> None:
     made = draft.hidden_on(Grid(shape, grid.dtype), rest, f"{name}_place")
     draft.draw("ARG_MAX", inputs, [made], given)
     draft.reshape(made, draft.make(name, order))
+
+
+def _complement(draft: Draft, step: Instruction, index: int, order: Order) -> int:
+    """Codes -1 - q, the largest where q is smallest: of ARG_MIN TOSA makes nothing that is valid.
+    A product with -1 gives them on a grid of zero point -1 - z."""
+    grid, name = draft.grid(step.inputs[0]), step.outputs[0]
+    minus = draft.constant(
+        f"{name}_minus", np.full((1,), -1, grid.dtype), Grid((1,), grid.dtype, 1.0)
+    )
+    turned = replace(grid, zero_point=-1 - grid.zero_point)
+    made = draft.hidden_on(turned, order, f"{name}_turned")
+    draft.draw("MUL", [index, minus], [made], {0: ("b", 0)})
+    return made
 
 
 def _constant(draft: Draft, step: Instruction) -> None:
@@ -169,19 +187,24 @@ def _as_it_lies(kind: str) -> Callable[[Draft, Instruction], None]:
 OPERATORS: Mapping[str, Callable[[Draft, Instruction], None]] = {
     "add_twice": _binary("ADD"),
     "arg_max": arg_max,
+    "arg_min": arg_max,
     "average_twice": windows.pooled("AVERAGE_POOL_2D"),
     "concat": moving.concat,
     "constant": _constant,
     "conv": windows.conv,
     "conv_transpose": windows.conv_transpose,
+    "depth_to_space": rearranging.depth_to_space,
     "dequantize": _as_it_lies("DEQUANTIZE"),
     "fully_connected_twice": windows.matmul,
     "gather": moving.gather,
     "lookup": _lookup,
     "matmul": windows.matmul,
-    "max": largest,
+    "max": extreme("REDUCE_MAX"),
     "max_pool": windows.pooled("MAX_POOL_2D"),
+    "maximum": rearranging.selected("MAXIMUM"),
     "mean": reduced("MEAN"),
+    "min": extreme("REDUCE_MIN"),
+    "minimum": rearranging.selected("MINIMUM"),
     "mul": _binary("MUL"),
     "pad": moving.pad,
     "prelu_twice": _prelu,
@@ -192,5 +215,8 @@ OPERATORS: Mapping[str, Callable[[Draft, Instruction], None]] = {
     "resize_twice": resized,
     "slice": moving.sliced,
     "softmax_twice": _softmax,
+    "space_to_depth": rearranging.space_to_depth,
+    "take": rearranging.take,
+    "tile": rearranging.tile,
     "transpose": moving.transpose,
 }

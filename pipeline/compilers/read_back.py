@@ -13,8 +13,6 @@ import io
 import re
 import zipfile
 from collections.abc import Callable, Mapping
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from pipeline.compilers.process import run_python
 from pipeline.compilers.widths import Types
@@ -23,6 +21,7 @@ from pipeline.engine.ort import OrtSession
 from pipeline.errors import StageError
 from pipeline.frontends.tflite.schema import Tensor, read_network
 from pipeline.graph import Graph, parse
+from pipeline.lifetime.temporaries import temporary_folder
 from pipeline.runtime.iree import interface
 
 DECLARATION = (
@@ -55,8 +54,7 @@ def _of_tflite(data: bytes, quantized: Graph) -> Types:
 
 def _of_vmfb(data: bytes, quantized: Graph) -> Types:
     """Raises StageError where the declaration is not what stands beside the code."""
-    with TemporaryDirectory() as name:
-        folder = Path(name)
+    with temporary_folder() as folder:
         (folder / "model.vmfb").write_bytes(data)
         declaration = run_python(["-c", DECLARATION], folder, (RUNTIME,)).strip()
         inputs, outputs = interface(folder / "model.vmfb")

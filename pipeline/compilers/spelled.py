@@ -3,7 +3,6 @@
 HardSigmoid  min(max(alpha x + beta, 0), 1)        Reciprocal  1 / x
 Softplus     log(1 + exp(x))                       Softsign    x / (1 + |x|)
 Mish         x tanh(softplus(x))                   Ceil        -floor(-x)
-LayerNormalization    (x - mean) / sqrt(var + epsilon) * g + b
 """
 
 from __future__ import annotations
@@ -14,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.bundle.program import Instruction
-from pipeline.compilers.draft import Draft, Order, plain
+from pipeline.compilers.draft import Draft, Order
 from pipeline.compilers.flatfile import Fields
-from pipeline.graph import Node, array, attribute
+from pipeline.graph import Node, attribute
 
 
 class Line(NamedTuple):
@@ -85,35 +84,3 @@ def clip(draft: Draft, step: Instruction, node: Node) -> None:
         if bound is not None:
             x = line.made(kind, [x, draft.read(str(bound.name), ())])
     draft.hold(step.outputs[0], line.order, x)
-
-
-def layer_norm(draft: Draft, step: Instruction, node: Node) -> None:
-    rank = len(draft.grid(step.inputs[0]).shape)
-    line, x = Line(draft, step, plain(rank)), draft.read(step.inputs[0], plain(rank))
-    axes = np.arange(attribute(node, "axis", -1) % rank, rank, dtype=np.int32)
-    where = draft.constant(f"{step.name}_axes", axes)
-
-    def mean(index: int) -> int:
-        dims = tuple(1 if a in axes else n for a, n in enumerate(draft.tensors[index].shape))
-        called = f"{step.outputs[0]}_mean_{index}"
-        made = draft.hidden(step.outputs[0], plain(rank), called, dims)
-        draft.draw("MEAN", [index, where], [made], {0: ("?", True)})
-        return made
-
-    apart = line.made("SUB", [x, mean(x)])
-    variance = mean(line.made("MUL", [apart, apart]))
-    epsilon = line.number(attribute(node, "epsilon", 1e-5))
-    shape = draft.tensors[variance].shape
-    summed, root = (
-        draft.hidden(step.outputs[0], plain(rank), f"{step.outputs[0]}_{kind}", shape)
-        for kind in ("var", "root")
-    )
-    draft.draw("ADD", [variance, epsilon], [summed])
-    draft.draw("RSQRT", [summed], [root])
-    made = line.made("MUL", [apart, root])
-    for kind, value in zip(("MUL", "ADD"), node.inputs[1:], strict=False):
-        values = array(value)
-        if values is not None:
-            held = draft.constant(f"{step.name}_{kind}", values.astype(np.float32))
-            made = line.made(kind, [made, held])
-    draft.hold(step.outputs[0], line.order, made)

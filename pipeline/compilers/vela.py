@@ -10,11 +10,11 @@ from __future__ import annotations
 import csv
 from collections.abc import Mapping
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from pipeline import digest
 from pipeline.compilers.process import require, run_python
 from pipeline.digest import Json
+from pipeline.lifetime.temporaries import temporary_folder
 from pipeline.targets.target import Target
 
 DISTRIBUTION = "ethos-u-vela"
@@ -25,8 +25,7 @@ def with_vela(model: bytes, target: Target) -> tuple[bytes, dict[str, bytes]]:
     """The file for the NPU, and ESTIMATE. Raises StageError where Vela is not here, or fails."""
     vela = target.vela
     assert vela is not None
-    with TemporaryDirectory() as name:
-        folder = Path(name)
+    with temporary_folder() as folder:
         (folder / "model.tflite").write_bytes(model)
         arguments = ["-m", "ethosu.vela", "model.tflite", "--output-dir", "out"]
         arguments += ["--accelerator-config", vela.accelerator, "--config", "Arm/vela.ini"]

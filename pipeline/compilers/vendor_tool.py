@@ -7,12 +7,13 @@ import subprocess
 from collections import deque
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from pipeline.compilers.handed import MODEL, WEIGHTS
 from pipeline.compilers.handover import Handover
 from pipeline.compilers.process import TOLD, refuse_failure
 from pipeline.errors import Route, StageError
+from pipeline.lifetime.parent import supervised
+from pipeline.lifetime.temporaries import temporary_folder
 from pipeline.progress import tell
 from pipeline.targets.handover import PRODUCTS, Named, Tool
 
@@ -25,8 +26,7 @@ def vendor_made(handover: Handover, tool: Tool, chip: str, profiling: bool = Fal
 
     Raises StageError as `run_tool`.
     """
-    with TemporaryDirectory() as name:
-        folder = Path(name)
+    with temporary_folder() as folder:
         names = handover.lay_out(folder)
         model = next(name for name in names if name in [MODEL + end for end in tool.models])
         files = Named(model, WEIGHTS if WEIGHTS in names else None, chip, profiling)
@@ -57,7 +57,7 @@ def _said(command: Sequence[str], folder: Path) -> tuple[int, Iterable[str]]:
     with (
         (folder / LOG).open("wb") as log,
         subprocess.Popen(
-            command,
+            supervised(command),
             cwd=folder,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from pipeline import digest
 from pipeline.errors import StageError
+from pipeline.lifetime.parent import CANNOT_RUN, run_supervised
 
 PATIENCE = 60  # seconds
 LONGEST = 80  # characters of what a tool says
@@ -36,16 +37,15 @@ def tool_version(command: str, argument: str) -> str:
 def answer(command: Sequence[str], as_of: int) -> str:
     """The last line that a command says, empty where it fails; asked once for each `as_of`."""
     try:
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=PATIENCE,
-            check=False,
-        )
+        done = run_supervised(command, PATIENCE)
     except (OSError, subprocess.TimeoutExpired) as error:
-        name = os.path.basename(command[0])
-        raise StageError(f"`{name}` does not tell its version: {error}", command[0]) from error
+        raise _silent(command[0], str(error)) from error
+    if done.returncode == CANNOT_RUN:
+        raise _silent(command[0], done.stderr.decode("utf-8", "replace").strip()[-LONGEST:])
     lines = done.stdout.decode("utf-8", "replace").split("\n")
     told = [line.strip() for line in lines if line.strip()]
     return "" if done.returncode or not told else told[-1][:LONGEST]
+
+
+def _silent(command: str, why: str) -> StageError:
+    return StageError(f"`{os.path.basename(command)}` does not tell its version: {why}", command)

@@ -10,10 +10,13 @@ import numpy as np
 
 from pipeline.bundle.program import Instruction
 from pipeline.compilers.clamps import clamped, refused
+from pipeline.compilers.dilated import dilated_max
 from pipeline.compilers.draft import NHWC, Draft, Order, plain
 from pipeline.compilers.flatfile import Fields
+from pipeline.engine.litert import is_picked, is_same
 
 SAME, VALID = 0, 1
+MOST_MULTIPLIED = 5  # axes of a product of two tensors
 
 
 class _Window(NamedTuple):
@@ -34,13 +37,9 @@ def _padding(window: _Window, before: tuple[int, ...], after: tuple[int, ...]) -
     """SAME or VALID, where they place the window as it is placed; else None."""
     if not any(window.pads):
         return VALID
-    for axis in (0, 1):
-        n, out = before[2 + axis], after[2 + axis]
-        reach = (window.kernel[axis] - 1) * window.dilations[axis] + 1
-        total = max((out - 1) * window.strides[axis] + reach - n, 0)
-        if out != -(-n // window.strides[axis]) or window.pads[axis] != total // 2:
-            return None
-    return SAME
+    sizes = before[2:], after[2:]
+    same = is_same(sizes, window.kernel, window.strides, window.dilations, window.pads[:2])
+    return SAME if same else None
 
 
 def _placed(
@@ -53,6 +52,15 @@ def _placed(
     padding = _padding(window, grid.shape, draft.grid(step.outputs[0]).shape)
     if padding == VALID or (padding == SAME and not written):
         return index, padding
+    return _padded(draft, step, window, fill), VALID
+
+
+def _padded(draft: Draft, step: Instruction, window: _Window, fill: float) -> int:
+    """What the window slides over, its pads written as the code `fill`."""
+    name = step.inputs[0]
+    grid, index = draft.grid(name), draft.read(name, NHWC)
+    if not any(window.pads):
+        return index
     top, left, bottom, right = window.pads
     if min(window.pads) < 0:
         raise refused(step, "it cuts its input")
@@ -61,11 +69,11 @@ def _placed(
     made = draft.hidden(step.inputs[0], plain(4), f"{step.outputs[0]}_padded", shape)
     inputs = [index, draft.constant(f"{step.outputs[0]}_pads", around)]
     if fill != grid.zero_point:
-        value = np.full((1,), fill, grid.dtype)
+        value = np.full((), fill, grid.dtype)
         draft.draw("PADV2", [*inputs, draft.constant(f"{name}_fill", value, grid)], [made])
     else:
         draft.draw("PAD", inputs, [made])
-    return made, VALID
+    return made
 
 
 def _laid(shape: tuple[int, ...], order: Order) -> tuple[int, ...]:
@@ -129,6 +137,8 @@ def matmul(draft: Draft, step: Instruction) -> None:
     left, rank = step.inputs[0], len(draft.grid(step.inputs[0]).shape)
     out = plain(len(draft.grid(step.outputs[0]).shape))
     if "weight" not in step.constants:
+        if len(out) > MOST_MULTIPLIED:
+            raise refused(step, f"it has {len(out)} axes")
         read = [draft.read(name, plain(len(draft.grid(name).shape))) for name in step.inputs]
         clamped(draft, step, "BATCH_MATMUL", read, out, {})
         return
@@ -201,7 +211,11 @@ def pooled(kind: str) -> Callable[[Draft, Instruction], None]:
             _averaged_and_picked(draft, step, window)
             return
         if any(dilation > 1 for dilation in window.dilations):
-            raise refused(step, "its window is dilated")
+            if kind == "AVERAGE_POOL_2D":
+                raise refused(step, "its window is dilated")
+            fill = _lowest(draft.grid(step.inputs[0]).dtype)
+            dilated_max(draft, step, _padded(draft, step, window, fill))
+            return
         grid = draft.grid(step.inputs[0])
         averages = kind == "AVERAGE_POOL_2D"
         fill = grid.zero_point if averages else _lowest(grid.dtype)
@@ -233,8 +247,7 @@ def _is_picked(draft: Draft, step: Instruction, window: _Window) -> bool:
     counted = step.constants["count"].min() == math.prod(window.kernel)
     if counted or max(window.dilations) > 1 or _padding(window, before, after) is not None:
         return False
-    begins = window.pads[:2] == [(k - 1) // 2 for k in window.kernel]
-    return begins and all((after[a] - 1) * window.strides[a - 2] < before[a] for a in (2, 3))
+    return is_picked((before[2:], after[2:]), window.kernel, window.strides, window.pads[:2])
 
 
 def _averaged_and_picked(draft: Draft, step: Instruction, window: _Window) -> None:

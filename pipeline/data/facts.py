@@ -36,7 +36,7 @@ class Margin(NamedTuple):
 
 class Fact(NamedTuple):
     """One sample. `size` is its number of values; `channels` has the range of each channel;
-    `margins` are those of SIDES, empty where the sample is no image."""
+    `margins` are those of SIDES, empty where it is no image; `dtype` is that of its file."""
 
     name: str
     digest: str
@@ -45,6 +45,7 @@ class Fact(NamedTuple):
     size: int
     channels: tuple[Range, ...] = ()
     margins: tuple[Margin, ...] = ()
+    dtype: str = ""
 
 
 def fact(name: str, array: np.ndarray, layout: str = "NCHW") -> Fact:
@@ -54,10 +55,10 @@ def fact(name: str, array: np.ndarray, layout: str = "NCHW") -> Fact:
     laid = _channels_last(values, layout)
     content = digest.of_bytes(values.tobytes())
     if laid is None:
-        return Fact(name, content, low, high, values.size)
+        return Fact(name, content, low, high, values.size, dtype=values.dtype.name)
     channels = tuple(_ranges(laid))
     margins = _margins(laid) if laid.ndim == 4 and low != high else ()
-    return Fact(name, content, low, high, values.size, channels, margins)
+    return Fact(name, content, low, high, values.size, channels, margins, values.dtype.name)
 
 
 def _channels_last(values: np.ndarray, layout: str) -> np.ndarray | None:

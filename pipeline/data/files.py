@@ -12,7 +12,8 @@ from pipeline.data.transforms import transformed
 from pipeline.errors import ProjectError
 from pipeline.project.sections import Files
 
-IMAGE_TYPES = ("uint8", "float32")
+IMAGE_TYPES = ("uint8", "float32", "float16")
+EXACT = 1 << 24  # whole numbers up to here are float32
 
 
 def prepared(
@@ -22,7 +23,8 @@ def prepared(
 
     With offset 128 that is an 8-bit image, values 0..255 as uint8 or float32. The leading 1 of
     the input's shape may be missing in the file. Images, bare numbers and what went through
-    transforms are converted to the input's type; an array whose file tells its type must have it.
+    transforms are converted to the input's type; an array whose file tells its type must have it,
+    or one whose numbers the input's type holds, uint8 only where `dtype` is that of the input.
     `layout` says where the input's channels are, `route` is the key the transforms stand under.
     Raises ProjectError naming the file and what was expected.
     """
@@ -36,7 +38,8 @@ def prepared(
     if not is_given:
         array = _laid_out(array, taken.shape, layout)
     _check_shape(array, name, taken.shape)
-    _check_type(array, name, taken, is_given)
+    if is_given:
+        _check_type(array, name, taken, is_meant=how.dtype == taken.dtype)
     _check_numbers(array, name)  # a transform may have divided by nothing
     return array.reshape(taken.shape)
 
@@ -103,12 +106,37 @@ def _hint(array: np.ndarray, name: str, shape: tuple[int, ...]) -> str:
     return ""
 
 
-def _check_type(array: np.ndarray, name: str, taken: Taken, is_given: bool) -> None:
-    allowed = IMAGE_TYPES if taken.offset else (taken.dtype,)
-    if not is_given or array.dtype.name in allowed:
+def is_cast(stored: str, taken: Taken) -> bool:
+    """Whether numbers of that type become others as they are fed, or may: what a person should
+    know. float16 is a float32 as it is."""
+    return not taken.offset and stored not in (taken.dtype, "float16")
+
+
+def _check_type(array: np.ndarray, name: str, taken: Taken, is_meant: bool) -> None:
+    """Numbers of uint8 may be a picture: they are converted where that `is_meant`."""
+    stored = array.dtype.name
+    if stored in (IMAGE_TYPES if taken.offset else (taken.dtype,)):
         return
-    raise ProjectError(
-        f"a sample of {array.dtype.name}, the input takes {' or '.join(allowed)}",
-        name,
-        "" if taken.offset else "`offset: 128` under `inputs:` if these are 8-bit images",
-    )
+    if not taken.offset and (stored != "uint8" or is_meant) and _holds(array, taken.dtype):
+        return
+    allowed = IMAGE_TYPES[:2] if taken.offset else (taken.dtype,)
+    what = f"a sample of {stored}, the input takes {' or '.join(allowed)}"
+    raise ProjectError(what, name, _how_to_cast(stored, taken))
+
+
+def _holds(array: np.ndarray, dtype: str) -> bool:
+    """Whether the numbers are the same in the other type; of a float64 all but the last bits."""
+    kind = np.dtype(dtype).kind
+    if array.dtype.kind not in "biuf" or kind not in "biuf":
+        return False
+    if kind == "f":
+        most = EXACT if array.dtype.kind in "iu" else float(np.finfo(dtype).max)
+        return not array.size or float(np.abs(array.astype(np.float64)).max()) <= most
+    with np.errstate(invalid="ignore"):
+        return bool((array.astype(dtype).astype(np.float64) == array.astype(np.float64)).all())
+
+
+def _how_to_cast(stored: str, taken: Taken) -> str:
+    if stored == "uint8" and not taken.offset and np.dtype(taken.dtype).kind == "f":
+        return "`offset: 128` under `inputs:` if these are 8-bit images"
+    return f"save it as {IMAGE_TYPES[0] if taken.offset else taken.dtype}: x.astype(...)"

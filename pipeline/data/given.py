@@ -21,7 +21,7 @@ import numpy as np
 
 from pipeline.data.facts import Fact, fact
 from pipeline.data.fed import fed_form
-from pipeline.data.files import fed, noise, prepared
+from pipeline.data.files import fed, is_cast, noise, prepared
 from pipeline.data.formats import Taken, decoded, is_image, is_plain
 from pipeline.data.lint import findings
 from pipeline.data.normalized import raw
@@ -106,7 +106,8 @@ class Given:
         return x if self.how.random is not None else self._raw(x, item.name)
 
     def refuse_findings(self, facts: list[Fact]) -> None:
-        """Raises ProjectError for the worst of what is wrong with the set and not allowed."""
+        """Tells what is wrong with the set and no error. Raises ProjectError for the worst of what
+        is neither that nor allowed."""
         if self.how.random is not None:
             return
         images = (0.0, 255.0) if self.input.taken.offset else (-np.inf, np.inf)
@@ -115,9 +116,20 @@ class Given:
         pads = any(PADDING & step.keys() for step in self.how.transforms)
         allowed = {*self.how.allow, *(("padding",) if pads else ())}
         for finding in findings(facts, (low, high), slack):
-            if finding.kind not in allowed:
+            if finding.kind in self.how.warn:
+                tell(f"{finding.what} (`{self.input.name}`)")
+            elif finding.kind == "few" and "few" in allowed:
+                tell(f"`{self.input.name}`: {finding.what} for ranges that do not depend on them")
+            elif finding.kind not in allowed:
                 hint = f"`allow: [{finding.kind}]` under `{self.key}:` if it is meant to be so"
                 raise ProjectError(finding.what, Route(f"data.{self.key}"), hint)
+
+    def tell_casts(self, facts: list[Fact]) -> None:
+        """Samples whose file has another type than the input takes."""
+        taken, stored = self.input.taken, sorted({one.dtype for one in facts})
+        plain = any(is_plain(file.name) for file in self.files) and not self.how.transforms
+        if names := [t for t in stored if is_cast(t, taken)] if plain else []:
+            tell(f"samples of {', '.join(names)} are fed to `{self.input.name}` as {taken.dtype}")
 
     def _decoded(self, file: SourceFile) -> np.ndarray:
         if os.path.getsize(file.path) > MOST_BYTES:

@@ -56,7 +56,8 @@ def findings(
     yield from _constant_channels(images)
     yield from _padding(images)
     if len(facts) < FEWEST:
-        yield Finding("few", f"{len(facts)} samples, at least {FEWEST} are needed")
+        count = f"{len(facts)} sample{'s' * (len(facts) != 1)}"
+        yield Finding("few", f"{count}, at least {FEWEST} are needed")
 
 
 def _copies(facts: Iterable[Fact]) -> Iterator[str]:

@@ -8,6 +8,7 @@ in float. What was lost before a node is so not counted against it, nor what it 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -73,7 +74,7 @@ def local_losses(
         Loss(str(node.name), round(1.0 - total.cosine, DIGITS), _origins(node))
         for node, total in zip(alone, sums, strict=True)
     ]
-    return tuple(sorted(losses, key=lambda loss: -loss.lost))
+    return tuple(sorted(losses, key=lambda loss: (not math.isnan(loss.lost), -loss.lost)))
 
 
 def _alone(graph: Graph, node: Node, operators: Operators) -> _Alone:

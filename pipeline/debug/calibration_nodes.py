@@ -168,11 +168,15 @@ def _calibration_node(found: _Pair, answers: Sequence[str]) -> CalibrationNode:
 
 
 def _root(value: Value) -> Value:
-    """What a pair was put behind, through the pairs before it."""
-    maker = producer(value)
-    while maker is not None and maker.op_type in (Q, DQ) and maker.inputs[0] is not None:
-        value = maker.inputs[0]
-        maker = producer(value)
+    """What a pair was put behind, through the pairs before it; codes that are fed end the way."""
+    dequantizer = producer(value)
+    while dequantizer is not None and dequantizer.op_type == DQ:
+        codes = dequantizer.inputs[0]
+        quantizer = None if codes is None else producer(codes)
+        if quantizer is None or quantizer.op_type != Q or quantizer.inputs[0] is None:
+            break
+        value = quantizer.inputs[0]
+        dequantizer = producer(value)
     return value
 
 

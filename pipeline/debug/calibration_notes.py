@@ -48,7 +48,7 @@ def _few(count: int, calibration: Calibration) -> Iterator[str]:
         method, needed = "recipe: best", SAMPLES_NEEDED_BY_BEST
     if count < needed:
         yield (
-            f"{count} calibration samples; `{method}` needs {needed} or more: "
+            f"{count} calibration sample{'s' * (count != 1)}; `{method}` needs {needed} or more: "
             "with fewer its ranges depend on which samples these are"
         )
 

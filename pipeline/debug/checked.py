@@ -72,7 +72,7 @@ def checked(graph: Graph, target: Target, quantization: Quantization | None = No
     in the project's `quantization` that means nothing."""
     wishes = quantization or Quantization()
     plan = planned(graph, wishes, target)
-    rows = placed(graph, target, plan.chip, asked(graph, wishes).npu)
+    rows = placed(graph, target, plan.unit, asked(graph, wishes).npu)
     wished = (note for note in plan.notes if not note.startswith(OVER))
     notes = (*beyond_documented(graph, target), *wished, *_notes(rows, target))
     return Checked(target.name, _network(graph), rows, unsupported(graph, target), notes)
@@ -94,7 +94,12 @@ def _notes(rows: tuple[Placed, ...], target: Target) -> tuple[str, ...]:
         for remark in target.remarks
         if (named := [op_type for op_type in remark.operators if op_type in there])
     ]
-    return (*([doubt + ", ".join(unknown)] if unknown else []), *remarks)
+    doubts = [doubt + ", ".join(unknown)] if unknown else []
+    needed = target.accepts.needs if target.accepts else None
+    if needed and needed not in there:
+        what = f"no node can execute on {target.unit}: {target.vendor}'s own tool needs one"
+        doubts.append(f"{what} {needed} there")
+    return (*doubts, *remarks)
 
 
 def prepared(model: Graph, is_onnx: bool) -> Graph:

@@ -6,6 +6,7 @@ and rounded to DIGITS when they are written: the last bits of a float engine are
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ import numpy as np
 from pipeline.bundle.program import SUMS, Program, Tensor
 from pipeline.custom.operators import NO_OPERATORS, Operators
 from pipeline.debug.compared import DIGITS, Comparison, Output, Row, distance
+from pipeline.debug.finite import source_of_nan
 from pipeline.engine.exact import ExactSession
 from pipeline.engine.fusion import absorbed, result
 from pipeline.engine.grids import DQ, Q
@@ -21,12 +23,14 @@ from pipeline.engine.lower import lowered
 from pipeline.engine.mixed import FloatSession, float_session
 from pipeline.engine.ort import Feeds
 from pipeline.engine.parallel import NUMPY, side_by_side
+from pipeline.errors import GraphError, StageError
 from pipeline.graph import (
     Graph,
     Node,
     Value,
     hands_out_sums,
     is_float,
+    is_float16,
     origin,
     producer,
     told,
@@ -76,7 +80,9 @@ def compare(
     )
     answers = [str(value.name) for value in optimized_float.outputs]
     sums, count = _summed(engines, views, feeds)
-    numbers = subgraphs(optimized_float, _in_integers(optimized_float, program))
+    _refuse_nan(nodes, sums)
+    unit = _in_integers(optimized_float, program) | _in_float16(optimized_float, calibrated)
+    numbers = subgraphs(optimized_float, unit)
     rows = tuple(
         _row(node, sums[_name(node)], views[_name(node)], program, target, numbers.get(node))
         for node in nodes
@@ -104,6 +110,12 @@ def _in_integers(graph: Graph, program: Program) -> set[Node]:
     return {node for node in graph.nodes() if str(node.name) not in left}
 
 
+def _in_float16(graph: Graph, calibrated: Graph) -> set[Node]:
+    """The nodes that the unit computes in float16."""
+    names = {str(node.name) for node in calibrated.nodes() if is_float16(node)}
+    return {node for node in graph.nodes() if str(node.name) in names}
+
+
 class View(NamedTuple):
     """One tensor of the float graph: as readers see it once calibrated, and in the program."""
 
@@ -111,6 +123,7 @@ class View(NamedTuple):
     program: str
     read: tuple[str, ...]  # in the program, what the node that makes it reads
     sums: bool = False  # whether the program has it in int32 before
+    half: bool = False  # whether the unit computes it in float16
 
 
 def views_of(
@@ -129,7 +142,8 @@ def views_of(
         known = str(codes.name) in program.tensors
         read = tuple(str(_codes(value).name) for value in activations(twin))
         shown = str((codes if known else made).name)
-        views[_name(node)] = View(str(seen.name), shown, read, hands_out_sums(twin))
+        kinds = hands_out_sums(twin), is_float16(twin)
+        views[_name(node)] = View(str(seen.name), shown, read, *kinds)
     return views
 
 
@@ -154,7 +168,8 @@ def _summed(
     grids = [exact.program.tensors[code] for code in codes]
 
     def compared(feed: Feeds) -> list[_Sums]:
-        made = zip(real.run(None, feed), fake.run(None, feed), exact.run(codes, feed), strict=True)
+        shown = real.run(None, feed), fake.run(None, feed), _run(exact, codes, feed)
+        made = zip(*shown, strict=True)
         with NUMPY:
             return [
                 _Sums(*agreements(a, (real_numbers(b, grid), real_numbers(c, grid))))
@@ -167,6 +182,33 @@ def _summed(
         sums = [total.plus(one) for total, one in zip(sums, found, strict=True)]
         count += 1
     return dict(zip(views, sums, strict=True)), count
+
+
+def _run(exact: ExactSession, names: list[str], feed: Feeds) -> list[np.ndarray]:
+    """Raises StageError that names the node where the integers have come to NaN."""
+    try:
+        return exact.run(names, feed)
+    except GraphError as error:
+        node = source_of_nan(exact.program, feed, exact.operators)
+        if node is None:
+            raise
+        raise not_a_number(node) from error
+
+
+def not_a_number(node: str) -> StageError:
+    hint = (
+        "rounding takes what it reads out of its domain: in the model, a Clip in front of it keeps"
+    )
+    hint += " it inside"
+    return StageError("quantized, it makes NaN of what is a number in float", node, hint)
+
+
+def _refuse_nan(nodes: Iterable[Node], sums: Mapping[str, _Sums]) -> None:
+    """Raises StageError for the first node whose values cannot be compared."""
+    for node in nodes:
+        found = sums[_name(node)]
+        if math.isnan(found.calibrated.cosine) or math.isnan(found.quantized.cosine):
+            raise not_a_number(str(node.name))
 
 
 def _watching(graph: Graph, names: list[str], operators: Operators) -> FloatSession:
@@ -182,6 +224,13 @@ def real_numbers(values: np.ndarray, tensor: Tensor) -> np.ndarray:
     return affine.dequantize(values, np.float32(tensor.scale), tensor.zero_point)
 
 
+def _types(grids: list[Tensor], view: View, gives: str) -> str:
+    """What a node of the unit reads and makes; what moves sums reads sums."""
+    if grids:
+        return f"{grids[0].dtype}/{gives}"
+    return f"{SUMS}/{SUMS}" if view.sums else "float/float"
+
+
 def _row(
     node: Node, sums: _Sums, view: View, program: Program, target: Target, subgraph: int | None
 ) -> Row:
@@ -189,8 +238,10 @@ def _row(
     read = (program.tensors.get(name) for name in view.read)
     grids = [tensor for tensor in read if tensor is not None and tensor.scale is not None]
     made = program.tensors[view.program]
-    on_the_chip = subgraph is not None and (view.sums or made.scale is not None)
+    in_integers = subgraph is not None and (view.sums or made.scale is not None)
+    on_the_chip = in_integers or view.half
     gives = SUMS if view.sums else made.dtype
+    types = _types(grids, view, gives) if in_integers else "float/float"
     return Row(
         str(node.name),
         target.unit if on_the_chip else "CPU",
@@ -198,8 +249,8 @@ def _row(
         node.op_type if clamp is None else f"{node.op_type}+{clamp.op_type}",
         round(sums.quantized.cosine, DIGITS),
         round(sums.calibrated.cosine, DIGITS),
-        round(max(_threshold(t) for t in grids), DIGITS) if on_the_chip and grids else None,
-        f"{grids[0].dtype}/{gives}" if on_the_chip and grids else "float/float",
+        round(max(_threshold(t) for t in grids), DIGITS) if in_integers and grids else None,
+        "float16/float16" if view.half else types,
         distance(sums.calibrated),
         distance(sums.quantized),
         origin(node) if clamp is None else (*origin(node), *origin(clamp)),

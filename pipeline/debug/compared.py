@@ -69,6 +69,7 @@ class Guilty:
     remedy: str
     tried: tuple[float, ...] = ()
     search: str = ""
+    fed: str = ""  # where a vendor's file says what the inputs are fed
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ class Comparison:
     suffix: ClassVar[str] = ".json"
 
     def save(self, path: Path) -> None:
-        path.write_text(json.dumps(digest.plain(self), indent=1) + "\n")
+        path.write_text(digest.text(self, indent=1) + "\n")
 
     @classmethod
     def load(cls, path: Path) -> Comparison:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,7 @@ from pipeline.bundle.secure import is_secure, seal_of
 from pipeline.compilers.handed import LIST
 from pipeline.compilers.handover import Handover
 from pipeline.data.samples import Samples
-from pipeline.debug.compared import Comparison
+from pipeline.debug.describe_documents import DOCUMENTS, Description, loaded, notes_of
 from pipeline.debug.handed_over import AS_WRITTEN, handed_over
 from pipeline.digest import Json
 from pipeline.errors import CacheError, GraphError
@@ -26,19 +24,6 @@ from pipeline.frontends.tflite.flatbuffer import MalformedError
 from pipeline.frontends.tflite.schema import Tensor, read_network
 from pipeline.graph import Graph, Node, Value, array, is_float, parse, told
 from pipeline.quant.calibration.statistics import Statistics
-from pipeline.quant.search.recipe import Recipe
-
-
-@dataclass(frozen=True)
-class Description:
-    """`facts` by name; the interface of what can be run; `rows` of `columns` in order."""
-
-    kind: str
-    facts: Mapping[str, Json]
-    inputs: tuple[str, ...] = ()
-    outputs: tuple[str, ...] = ()
-    columns: tuple[str, ...] = ()
-    rows: tuple[tuple[Json, ...], ...] = ()
 
 
 def describe(path: Path) -> Description:
@@ -65,17 +50,13 @@ def _graph(path: Path) -> Description:
             "nodes": len(graph.nodes()),
             "weight bytes": weights,
             "operators": dict(sorted(types.items())),
-            **_notes(told(graph)),
+            **notes_of(told(graph)),
         },
         tuple(_signature(value) for value in graph.inputs),
         tuple(_signature(value) for value in graph.outputs),
         ("Node", "Type", "Shape", "DataType", "Scale", "Zero point"),
         tuple(_node_row(node) for node in graph.nodes()),
     )
-
-
-def _notes(notes: tuple[str, ...]) -> dict[str, Json]:
-    return {"notes": list(notes)} if notes else {}
 
 
 def _node_row(node: Node) -> tuple[Json, ...]:
@@ -189,11 +170,8 @@ def _tflite(path: Path) -> Description:
 
 
 def _samples(path: Path) -> Description | None:
-    try:
-        samples = Samples.load(path)
-    except CacheError:
-        return None
-    if not samples.names:
+    samples = loaded(Samples, path)
+    if samples is None or not samples.names:
         return None
     first = samples.read(0)
     rows = tuple(
@@ -212,57 +190,6 @@ def _statistics(path: Path) -> Description:
     )
     columns = ("Tensor", "Min", "Max", "Values", "Bin width")
     return Description("statistics", {"tensors": len(tensors)}, columns=columns, rows=rows)
-
-
-def _recipe(path: Path) -> Description | None:
-    try:
-        found = Recipe.load(path)
-    except CacheError:
-        return None
-    rows = tuple(
-        (name, low, high, found.methods.get(name, found.method))
-        for name, (low, high) in found.ranges.items()
-    )
-    facts = {"method": found.method, "symmetric": found.symmetric, "tried": found.lines}
-    return Description("recipe", facts, columns=("Tensor", "Low", "High", "Method"), rows=rows)
-
-
-def _comparison(path: Path) -> Description:
-    found = Comparison.load(path)
-    rows = tuple(
-        (row.node, row.on, row.type, row.calibrated_cosine, row.cosine, row.threshold, row.dtype)
-        for row in found.rows
-    )
-    outputs = {
-        o.name: {"cosine": o.cosine, "chebyshev": o.quantized.chebyshev} for o in found.outputs
-    }
-    cosines = "Calibrated Cosine", "Quantized Cosine"
-    columns = ("Node", "ON", "Type", *cosines, "Threshold", "DataType")
-    facts = {"target": found.target, "samples": found.samples, "outputs": outputs}
-    facts |= _notes(found.notes)
-    return Description("comparison", facts, columns=columns, rows=rows)
-
-
-def _findings(path: Path) -> Description | None:
-    """What the report is made of: here, who loses most."""
-    try:
-        found = json.loads(path.read_bytes())
-        rows = tuple((each["node"], each["lost"]) for each in found["losses"])
-        facts = {"target": found["target"], "samples": found["compared"]}
-    except (ValueError, RecursionError, KeyError, TypeError):
-        return None
-    return Description("findings", facts, columns=("Node", "Loses itself"), rows=rows)
-
-
-def _figures(path: Path) -> Description | None:
-    """Of a score, an evaluation or a verdict, which are their own description."""
-    try:
-        found = json.loads(path.read_bytes())
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(found, dict) or "outputs" in found:
-        return None
-    return Description("figures", found)
 
 
 def _handover(path: Path) -> Description:
@@ -295,5 +222,5 @@ DESCRIBERS: dict[str, tuple[Callable[[Path], Any], ...]] = {
     Handover.suffix: (_archive, _handover),
     Bundle.suffix: (_secure, lambda path: describe_bundle(Bundle.load(path))),
     Samples.suffix: (_samples, _statistics),
-    Comparison.suffix: (_recipe, _findings, _figures, _comparison),
+    ".json": DOCUMENTS,
 }

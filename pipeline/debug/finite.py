@@ -7,9 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pipeline.bundle.program import Program
 from pipeline.custom.operators import NO_OPERATORS, Operators
 from pipeline.data.samples import Samples
 from pipeline.engine.mixed import float_session
+from pipeline.engine.ort import Feeds
+from pipeline.engine.reference import ReferenceSession
 from pipeline.graph import Graph, Node, array, is_float, origin, reads
 
 
@@ -21,19 +24,19 @@ class Source(NamedTuple):
     origin: tuple[str, ...]
     sample: str
     made: str
-    is_constant: bool = False  # they are not finite
+    infinite: str = ""  # what it reads is not finite before: "its own constants", "what is fed"
 
     @property
     def hint(self) -> str:
-        if self.is_constant:
-            return "a mask of -infinity: a large negative number does the same, and has a grid"
+        if self.infinite:
+            return "a mask of -infinity: a large negative number does the same, -1e9 for one"
         return "does it divide by zero, or take the logarithm of it, for want of an epsilon?"
 
     def __str__(self) -> str:
         known = ", ".join(name for name in self.origin if name != self.node)
         named = f" ({known} in the trained model)" if known else ""
         who = f"{self.op_type} `{self.node}`{named}"
-        what = "its own constants" if self.is_constant else "finite numbers"
+        what = self.infinite or "finite numbers"
         return f"{who} makes {self.made} of {what}, of sample {self.sample}"
 
 
@@ -52,17 +55,43 @@ def source_of_infinite(
             found = next((str(v.name) for v in node.outputs if v.name in wrong), "")
             if found and not _is_handed_on(node, wrong):
                 who = (str(node.name), node.op_type, origin(node))
-                return Source(*who, name, wrong[found], _holds_infinite(node))
+                return Source(*who, name, wrong[found], _infinite(node, feed))
     return None
+
+
+def source_of_nan(program: Program, feed: Feeds, operators: Operators) -> str | None:
+    """The first instruction that makes NaN of numbers; None where none does."""
+    engine = ReferenceSession(program, operators)
+    values = dict(engine.checked(feed))
+    for step in program.instructions:
+        read = [values[name] for name in step.inputs]
+        if any(_has_nan(x) for x in read):
+            return None  # it was fed
+        made = list(engine.execute(step, read))
+        if any(map(_has_nan, made)):
+            return step.name
+        values.update(zip(step.outputs, made, strict=True))
+    return None
+
+
+def _has_nan(values: np.ndarray) -> bool:
+    return values.dtype.kind == "f" and bool(np.isnan(values).any())
 
 
 def _is_handed_on(node: Node, wrong: Mapping[str, str]) -> bool:
     return any(str(value.name) in wrong for value in reads(node))
 
 
-def _holds_infinite(node: Node) -> bool:
-    held = (array(value) for value in reads(node))
-    return any(x is not None and x.dtype.kind == "f" and not np.isfinite(x).all() for x in held)
+def _infinite(node: Node, feed: Feeds) -> str:
+    """What of that it reads is not finite before any node."""
+    if any(_is_infinite(array(value)) for value in reads(node)):
+        return "its own constants"
+    fed = any(_is_infinite(feed.get(str(value.name))) for value in reads(node))
+    return "what is fed" if fed else ""
+
+
+def _is_infinite(x: np.ndarray | None) -> bool:
+    return x is not None and x.dtype.kind == "f" and not np.isfinite(x).all()
 
 
 def _told(values: np.ndarray) -> str:

@@ -34,6 +34,7 @@ from pipeline.debug.sensitivity import Patient, groups_of, sensitivities
 from pipeline.debug.witnesses import as_meant, shifted, witnesses
 from pipeline.engine.grids import DQ, Q
 from pipeline.graph import Graph, Node, Value, origin, reads
+from pipeline.kernels.measure import worst
 from pipeline.quant.calibration.saturating import Interval, moved, saturated
 from pipeline.quant.precision.placement import ALIKE
 from pipeline.quant.qdq.loaded import LOAD
@@ -224,9 +225,10 @@ def guilty(comparison: Comparison, patient: Patient, making: Making) -> Guilty |
     remedy = remedied(making, first.node, bool(first.cause), LOW)
     told = (first.node, rounded(first.lost), origin(node), cause)
     if remedy is None:
-        return Guilty(*told, "", search=making.search)
+        return Guilty(*told, "", search=making.search, fed=making.words.fed)
     search = "" if remedy.after >= LOW else making.search
-    return Guilty(*told, remedy.yaml, (remedy.before, remedy.after), search)
+    tried = (remedy.before, remedy.after)
+    return Guilty(*told, remedy.yaml, tried, search, making.words.fed)
 
 
 def _is_broken(comparison: Comparison, patient: Patient, making: Making) -> bool:
@@ -239,7 +241,7 @@ def _is_broken(comparison: Comparison, patient: Patient, making: Making) -> bool
         patient = as_meant(patient)
         every = {"": tuple(one.name for one in patient.nodes)}
         cosines += [sums.cosine for sums in sensitivities(patient, every)[""]]
-    return min(cosines, default=1.0) < LOW
+    return not worst(cosines) >= LOW
 
 
 def _lost(sums: Sums) -> float:

@@ -74,7 +74,7 @@ def litert_tensors(
     return {
         detail["name"]: interpreter.get_tensor(detail["index"])
         for detail in interpreter.get_tensor_details()
-        if detail["name"] and detail["dtype"] is not np.object_
+        if detail["name"] and detail["dtype"] is not np.object_ and 0 not in detail["shape"]
     }
 
 

@@ -110,7 +110,7 @@ def _chosen(
     statistics: Statistics,
 ) -> Chosen:
     found = ranges(real, statistics, said, all(map(is_centred, nodes)))
-    wide = int16_ranges(statistics)
+    wide = int16_ranges(real, statistics)
     fresh: dict[str, CalibrationNode] = {}
     for one in nodes:
         is_wide = one.zero_point.dtype.itemsize > 1  # no method cuts off int16

@@ -16,7 +16,9 @@ class Metric(NamedTuple):
     worst: Callable[[Sequence[float]], float]  # min or max
 
     def figure(self, sums: Sequence[Agreement]) -> float:
-        return self.worst([self.of(one) for one in sums])
+        """NaN where one is."""
+        figures = [self.of(one) for one in sums]
+        return math.nan if any(map(math.isnan, figures)) else self.worst(figures)
 
     def loss(self, figure: float) -> float:
         """The larger, the worse; what is no number is worst."""

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from pipeline.engine.fusion import absorbed
-from pipeline.engine.rules import has_kernel
+from pipeline.engine.twice import computes
 from pipeline.graph import Graph, Node, inside
 from pipeline.quant.precision.placement import PASSIVE, subgraphs
 from pipeline.targets.limits import Beyond, beyond
@@ -75,7 +75,7 @@ def _reasons(node: Node, target: Target, asked: bool) -> Iterator[str]:
         yield f"the {target.unit} does not run {op_type}"
     if not asked and not target.runs(op_type):
         yield f"the {target.unit} runs {op_type} only where `quantization.npu` asks"
-    if not has_kernel(node):
+    if not computes(node, target.rounding):
         yield f"no integer kernel here for this {op_type}; the vendor's tool may place it otherwise"
     if op_type in PASSIVE:
         yield "it only moves values, which no node before it has as codes on the unit"

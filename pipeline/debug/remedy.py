@@ -12,13 +12,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-import yaml
-
 from pipeline.custom.operators import Operators
 from pipeline.data.samples import Samples, made_up
 from pipeline.errors import GraphError, ProjectError
 from pipeline.graph import Graph
-from pipeline.project.sections import Calibration, Method, Quantization
+from pipeline.project.precision import Type
+from pipeline.project.sections import Calibration, Quantization
 from pipeline.quant.calibration.observe import observe
 from pipeline.quant.calibration.statistics import Statistics
 from pipeline.quant.precision.promotion import Promoted, candidates, promoted, section
@@ -29,11 +28,10 @@ from pipeline.quant.search.judge import judge
 from pipeline.quant.search.methods import plain
 from pipeline.quant.search.recipe import Recipe
 from pipeline.quant.search.trials import GAIN
+from pipeline.targets.advice import NATIVE, Words
 from pipeline.targets.target import Target
 
-METHODS: tuple[Method, ...] = ("max", "mse")
 KINDS: tuple[Promoted, ...] = ("int16", "cpu")
-SEARCH = "calibration: {recipe: best}"  # of methods and switches: minutes, so it is not tried here
 
 
 @dataclass(frozen=True)
@@ -49,6 +47,7 @@ class Making:
     operators: Operators
     calibration: Calibration
     quantization: Quantization
+    words: Words = NATIVE
 
     @property
     def is_fixed(self) -> bool:
@@ -57,8 +56,9 @@ class Making:
 
     @property
     def search(self) -> str:
-        """YAML, empty where it says so already."""
-        return "" if self.is_fixed or self.calibration.recipe == "best" else SEARCH
+        """YAML that asks for a search, minutes of it, so it is not tried here; empty where it says
+        so already."""
+        return "" if self.is_fixed else self.words.search(self.calibration)
 
 
 class Remedy(NamedTuple):
@@ -94,10 +94,23 @@ def remedied(making: Making, node: str, is_misfit: bool, enough: float) -> Remed
 def _trials(making: Making, node: str, is_misfit: bool) -> Iterator[_Trial]:
     if is_misfit:
         yield from _methods(making)
+    own = making.quantization
     for kind in KINDS:
         if node in _known(making, kind):
-            asked = promoted(making.graph, making.target, making.quantization, [node], kind)
-            yield _Trial(_line("quantization", section(asked)), making.recipe, asked)
+            asked = promoted(making.graph, making.target, own, [node], kind)
+            if making.words.whole_layers:
+                asked = _in_whole_layers(asked, own)
+            line = making.words.line("quantization", section(asked), section(own))
+            yield from [_Trial(line, making.recipe, asked)] if line else []
+
+
+def _in_whole_layers(asked: Quantization, own: Quantization) -> Quantization:
+    """The same, and all that the layers around read and make is int16 with it."""
+    around: dict[str, Type] = {name: "int16" for name in asked.layers if name not in own.layers}
+    if not around:
+        return asked
+    rules = asked.types if isinstance(asked.types, tuple) else (asked.types,)
+    return replace(asked, types=(*rules, around), layers=own.layers)
 
 
 def _methods(making: Making) -> Iterator[_Trial]:
@@ -108,11 +121,13 @@ def _methods(making: Making) -> Iterator[_Trial]:
     # A search chose the grids that a method alone would not have.
     own = recipe.symmetric == making.target.activations.symmetric
     grids = {} if own else {"symmetric": recipe.symmetric}
-    for method in METHODS:
+    said = {"method": making.calibration.method}
+    for method in making.words.methods:
         asked = replace(making.calibration, method=method)
         made = plain(real, statistics, asked, recipe.symmetric)
         kept = replace(made, factors=recipe.factors, wide=recipe.wide)
-        yield _Trial(_line("calibration", {"method": method, **grids}), kept, making.quantization)
+        line = making.words.line("calibration", {"method": method, **grids}, said)
+        yield from [_Trial(line, kept, making.quantization)] if line else []
 
 
 def _cosine(making: Making, recipe: Recipe, quantization: Quantization) -> float:
@@ -133,7 +148,3 @@ def _known(making: Making, kind: Promoted) -> dict[str, int]:
         return candidates(making.graph, making.target, making.quantization, kind)
     except ProjectError:  # the chip has nothing to promote to
         return {}
-
-
-def _line(key: str, said: object) -> str:
-    return yaml.safe_dump({key: said}, default_flow_style=True, width=10**6).strip()[1:-1]

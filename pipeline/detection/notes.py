@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from pipeline.detection.entry import TEXTS, read_json
 from pipeline.detection.metadata import NOTE, Metadata, Tiling, read_metadata
 from pipeline.errors import ProjectError
-from pipeline.graph import Graph
+from pipeline.graph import OPERATORS, Graph
 
 BOXES = "npumake.boxes"
 LABELS = "labels"  # a JSON list, beside the metadata
@@ -41,7 +41,8 @@ def labels_of(graph: Graph) -> tuple[str, ...]:
 
 def carried(graph: Graph) -> Mapping[str, str]:
     """The notes that came with a model and go with what is made of it."""
-    return {key: graph.metadata[key] for key in (NOTE, LABELS) if key in graph.metadata}
+    kept = (NOTE, LABELS, OPERATORS)
+    return {key: graph.metadata[key] for key in kept if key in graph.metadata}
 
 
 def tiling(graph: Graph) -> Tiling | None:

@@ -42,6 +42,7 @@ class ExactSession:
         that will be asked for, at this speed."""
         self._reference = ReferenceSession(program, operators)
         self.program = program
+        self.operators = operators
         self.inputs, self.outputs = (
             tuple(port(n, program.tensors[n].shape, program.tensors[n].dtype) for n in names)
             for names in (program.inputs, program.outputs)

@@ -20,6 +20,8 @@ ABSORBING = frozenset(
         "GlobalAveragePool",
         "LayerNormalization",
         "MatMul",
+        "Max",
+        "Min",
         "Mul",
         "ReduceMean",
         "ReduceSum",

@@ -8,23 +8,35 @@ from pipeline.bundle.program import Tensor
 from pipeline.engine.rules import CONSTANT_OPERANDS, RULES
 from pipeline.engine.site import Weights
 from pipeline.errors import GraphError
-from pipeline.graph import Node, Value, array, attribute, is_float, producer, shape
-from pipeline.kernels import affine
+from pipeline.graph import Node, Value, array, attribute, is_float, is_guard, producer, shape
 
 Q, DQ = "QuantizeLinear", "DequantizeLinear"
 
 
 def dequantizer(value: Value | None) -> Node | None:
+    """The DQ that makes `value`, perhaps behind the guard of a division."""
     maker = None if value is None else producer(value)
+    if maker is not None and is_guard(maker) and maker.inputs[0] is not None:
+        maker = producer(maker.inputs[0])
     return maker if maker is not None and maker.op_type == DQ else None
+
+
+def has_wide_weight(node: Node) -> bool:
+    """Whether the weight of the layer is a constant of int16: its bias then has 64 bits."""
+    maker = dequantizer(node.inputs[1]) if len(node.inputs) > 1 else None
+    zero_point = None if maker is None or len(maker.inputs) < 3 else array(maker.inputs[2])
+    return zero_point is not None and zero_point.dtype == np.int16
 
 
 def on_grids(node: Node) -> bool:
     """Whether all that the node computes with has a grid. A parameter, such as a bound of a Clip
-    or the scales of a Resize, needs none."""
+    or the scales of a Resize, needs none, nor does a bias beside weights of int16."""
     weights = RULES[node.op_type].weights
     for index, value in enumerate(node.inputs):
-        computed_with = index == 0 or index in weights or node.op_type in CONSTANT_OPERANDS
+        is_bias = index in weights[1:] and has_wide_weight(node)
+        computed_with = not is_bias and (
+            index == 0 or index in weights or node.op_type in CONSTANT_OPERANDS
+        )
         if not is_float(value) or (array(value) is not None and not computed_with):
             continue
         if dequantizer(value) is None:
@@ -36,7 +48,11 @@ def _parameters(node: Node) -> tuple[np.ndarray, np.ndarray]:
     """Scale and zero point of a Q or DQ node. Raises GraphError when they are computed."""
     scale = array(node.inputs[1])
     if scale is None:
-        raise GraphError(f"the scale of `{node.name}` is computed; only constants can be compiled")
+        what = f"the scale of `{node.name}` is computed; only constants can be compiled"
+        raise GraphError(what, hint="quantize the model statically")
+    if not (np.isfinite(scale).all() and (scale > 0).all()):
+        what = f"the scale of `{node.name}` is {scale.min():g}, which is no step of a grid"
+        raise GraphError(what, hint="quantize the model again")
     zero_point = array(node.inputs[2]) if len(node.inputs) > 2 else None
     return scale, np.zeros_like(scale, np.uint8) if zero_point is None else zero_point
 
@@ -45,7 +61,8 @@ def grid_of(node: Node, value: Value) -> Tensor:
     """The per-tensor grid a Q or DQ node puts `value` on."""
     scale, zero_point = _parameters(node)
     if scale.size != 1:
-        raise GraphError(f"`{node.name}` is per channel; an activation has one scale")
+        what = f"`{node.name}` is per channel; an activation has one scale"
+        raise GraphError(what, hint="quantize the model again, with one scale for each activation")
     dtype = str(value.dtype.numpy()) if value.dtype else str(zero_point.dtype)
     return Tensor(shape(value), dtype, float(scale.reshape(-1)[0]), int(zero_point.reshape(-1)[0]))
 
@@ -59,13 +76,21 @@ def weights_of(maker: Node) -> Weights:
         return Weights(values, scale)
     axis = attribute(maker, "axis", 1)
     per_axis = [-1 if index == axis else 1 for index in range(values.ndim)]
-    offset = zero_point.astype(np.int16).reshape(per_axis if zero_point.size > 1 else ())
-    return Weights(values.astype(np.int16) - offset, scale)
+    wide = np.dtype(np.int16 if values.dtype.itemsize == 1 else np.int32)  # a bit more than codes
+    offset = zero_point.astype(wide).reshape(per_axis if zero_point.size > 1 else ())
+    return Weights(np.subtract(values, offset, dtype=wide), scale)
 
 
-def code_of(real: float, grid: Tensor) -> int:
-    """A real bound as QuantizeLinear would write it, saturation included."""
-    limits = np.iinfo(grid.dtype)
-    scale = np.float32(grid.scale or 1.0)
-    bound = np.asarray(real, np.float32)
-    return int(affine.quantize(bound, scale, grid.zero_point, limits.min, limits.max))
+def wide_bias(value: Value, read: Tensor, weight: Weights) -> Weights:
+    """A bias in 64 bits, on the grid of the products: rint(b / (s_x * s_w)). Stored, it has the
+    codes and the scale of its own DQ."""
+    scale = (read.scale or 1.0) * weight.scale.astype(np.float64).reshape(-1)
+    maker, held = dequantizer(value), array(value)
+    if maker is not None:
+        codes, own = weights_of(maker)
+        real = codes.reshape(-1) * own.reshape(-1).astype(np.float64)
+    else:
+        assert held is not None
+        real = held.reshape(-1).astype(np.float64)
+    laid = np.tile(scale, max(1, real.size // scale.size))  # per group of a ConvTranspose
+    return Weights(np.rint(real / laid).astype(np.int64), laid)

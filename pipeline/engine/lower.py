@@ -13,20 +13,39 @@ from functools import cached_property
 
 import numpy as np
 
-from pipeline.bundle.program import SUMS, Instruction, Program, Tensor
-from pipeline.digest import Json
-from pipeline.engine.fusion import absorbed, bounds, is_clamp
-from pipeline.engine.grids import DQ, Q, code_of, dequantizer, grid_of, on_grids, weights_of
-from pipeline.engine.rules import PLACES, RULES, has_kernel
-from pipeline.engine.site import Operand, Site, Step, factor
-from pipeline.engine.twice import rules_of
+from pipeline.bundle.program import Instruction, Program, Tensor
+from pipeline.engine.clamping import clamped
+from pipeline.engine.fusion import absorbed
+from pipeline.engine.grids import (
+    DQ,
+    Q,
+    dequantizer,
+    grid_of,
+    has_wide_weight,
+    on_grids,
+    weights_of,
+    wide_bias,
+)
+from pipeline.engine.rules import PLACES, RULES
+from pipeline.engine.site import Operand, Site, Step, Weights, factor, operand_names
+from pipeline.engine.summing import (
+    MOVING,
+    SUMMING,
+    channel_scales,
+    dequantizing,
+    moved_scales,
+    sums_of,
+)
+from pipeline.engine.twice import computes, rules_of
 from pipeline.errors import GraphError
 from pipeline.graph import (
     Graph,
     Node,
     Value,
     array,
+    border_rounding,
     hands_out_sums,
+    is_guard,
     is_kept_float,
     only_consumer,
     origin,
@@ -34,9 +53,6 @@ from pipeline.graph import (
     reads,
     shape,
 )
-from pipeline.kernels import affine
-
-SUMMING = ("Conv", "Gemm")  # layers whose weights are constants, by their rules
 
 
 def lowered(graph: Graph, rounding: str, operators: Collection[str] | None = None) -> Program:
@@ -58,12 +74,15 @@ class _Lowering:
     def __init__(self, graph: Graph, rounding: str, operators: Collection[str]) -> None:
         self.graph = graph
         self.rounding = rounding
+        rule = border_rounding(graph)
+        self._rounded = {"rounding": rule} if rule != "half_even" else {}
         self.operators = operators
         self.tensors: dict[str, Tensor] = {}
         self.instructions: list[Instruction] = []
         self.done: set[Node] = set()  # computed along with an earlier node
+        self.sums: dict[Value | None, tuple[str, np.ndarray]] = {}  # by the real: codes, scale
         for value in graph.inputs:
-            self._float(value)
+            self._feed(value)
 
     def visit(self, node: Node) -> None:
         if node in self.done:
@@ -72,9 +91,11 @@ class _Lowering:
             self._requantize(node) if dequantizer(node.inputs[0]) else self._quantize(node)
         elif node.op_type == DQ:
             self._dequantize_where_read_as_float(node)
+        elif is_guard(node) and self._is_integer(node):
+            self.done.add(node)
         elif quantizer := self._integer_result(node):
             self._lower(node, quantizer)
-        elif self._makes_sums(node):
+        elif self._makes_sums(node) or self._moves_sums(node):
             self._sum(node)
         elif self._makes_places(node):
             self._find(node)
@@ -101,7 +122,7 @@ class _Lowering:
     def _runs(self, node: Node) -> bool:
         if node.op_type not in self.operators or is_kept_float(node):
             return False
-        return has_kernel(node) and on_grids(node)
+        return computes(node, self.rounding) and on_grids(node)
 
     def _makes_places(self, node: Node) -> bool:
         return node.op_type in PLACES and self._runs(node)
@@ -119,25 +140,24 @@ class _Lowering:
     def _makes_sums(self, node: Node) -> bool:
         return hands_out_sums(node) and node.op_type in SUMMING and self._runs(node)
 
+    def _moves_sums(self, node: Node) -> bool:
+        return hands_out_sums(node) and node.op_type == MOVING and node.inputs[0] in self.sums
+
     def _sum(self, node: Node) -> None:
-        """The sums as they are, and what makes real numbers of them: s_x * s_w of each channel."""
-        made = node.outputs[0]
-        output = Tensor(shape(made), SUMS, 1.0)
-        site = self._site(node, output)
+        """The sums as they are, or in another order, and what makes real numbers of them."""
+        codes, moved = self.sums.get(node.inputs[0], ("", None))
+        operand = [Operand(codes, self.tensors[codes])] if codes else []
+        made, tensor = node.outputs[0], sums_of(node)
+        site = Site(node, tuple(operand), (), tensor) if codes else self._site(node, tensor)
         step = RULES[node.op_type].lower(site)
         step.constants.update(factor(1.0))
-        step.attributes.update(self._clamped(node, output))
+        step.attributes.update(clamped(node, tensor, self.rounding))
+        scale = channel_scales(node, site) if moved is None else moved_scales(moved, step)
         codes, name = (self._free(f"{node.name}_{what}") for what in ("sums", "dequantized"))
-        self._emit(node, step, _names(site), codes, output)
-        scale = (site.operands[0].scale * site.weights[0].scale).astype(np.float32)
-        axis = 1 if node.op_type == "Conv" else len(output.shape) - 1
-        scales = {"scale": affine.per_axis(scale, len(output.shape), axis)}
+        self._emit(node, step, operand_names(site), codes, tensor)
+        self.sums[made] = (codes, scale)
         self._float(made)
-        self.instructions.append(
-            Instruction(
-                "dequantize", name, (codes,), (str(made.name),), scales, origin=origin(node)
-            )
-        )
+        self.instructions.append(dequantizing(node, name, codes, scale))
 
     def _free(self, name: str) -> str:
         """`name`, longer where a value or a node has it: the graph is read, no more."""
@@ -153,31 +173,27 @@ class _Lowering:
         clamp, rule = absorbed(node), rules_of(self.rounding)[node.op_type]
         site = self._site(node, grid_of(quantizer, quantizer.outputs[0]))
         step = rule.lower(site)
-        step.attributes.update(self._clamped(clamp or node, site.output) | step.attributes)
+        step.attributes.update(clamped(clamp or node, site.output, self.rounding) | step.attributes)
         made = str(quantizer.outputs[0].name)
-        self._emit(node, step, _names(site), made, site.output, clamp)
+        self._emit(node, step, operand_names(site), made, site.output, clamp)
         self.done.update({quantizer} if clamp is None else {clamp, quantizer})
 
     def _site(self, node: Node, output: Tensor) -> Site:
-        operands, weights = [], []
+        operands, weights = list[Operand](), list[Weights]()
+        biases = RULES[node.op_type].weights[1:] if has_wide_weight(node) else ()
         for index, value in enumerate(node.inputs):
             maker = dequantizer(value)
-            if maker is None:
+            if value is not None and index in biases:
+                weights.append(wide_bias(value, operands[0].grid, weights[0]))
+            elif maker is None:
                 continue
-            if array(maker.inputs[0]) is None:
+            elif array(maker.inputs[0]) is None:
                 operands.append(self._operand(maker.inputs[0]))
             elif index in rules_of(self.rounding)[node.op_type].weights:
                 weights.append(weights_of(maker))
             else:
                 operands.append(self._constant(maker))
         return Site(node, tuple(operands), tuple(weights), output)
-
-    def _clamped(self, node: Node, grid: Tensor) -> dict[str, Json]:
-        """The clamp in codes of the output grid: rounding is monotonic, so it may come first."""
-        limits, real = np.iinfo(grid.dtype), bounds(node if is_clamp(node) else None)
-        low = limits.min if real.low is None else code_of(real.low, grid)
-        high = limits.max if real.high is None else code_of(real.high, grid)
-        return {"low": int(low), "high": int(high), "rounding": self.rounding}
 
     def _requantize(self, node: Node) -> None:
         """From one grid straight to another."""
@@ -186,7 +202,7 @@ class _Lowering:
         operand = self._operand(maker.inputs[0])
         output = grid_of(node, node.outputs[0])
         step = RULES["Relu"].lower(Site(node, (operand,), (), output))
-        step.attributes.update(self._clamped(node, output))
+        step.attributes.update(clamped(node, output, self.rounding))
         self._emit(node, step, (operand.name,), str(node.outputs[0].name), output)
 
     def _operand(self, value: Value | None) -> Operand:
@@ -212,7 +228,9 @@ class _Lowering:
     def _quantize(self, node: Node) -> None:
         source = str(node.inputs[0].name) if node.inputs[0] is not None else ""
         grid = grid_of(node, node.outputs[0])
-        self._emit(node, Step("quantize", {}, {}), (source,), str(node.outputs[0].name), grid)
+        self._emit(
+            node, Step("quantize", {}, self._rounded), (source,), str(node.outputs[0].name), grid
+        )
 
     def _dequantize_where_read_as_float(self, node: Node) -> None:
         value = node.outputs[0]
@@ -231,6 +249,8 @@ class _Lowering:
             return True
         if self._makes_places(node) or self._makes_sums(node):
             return True
+        if is_guard(node):
+            return all(self._integer_result(use.node) for use in node.outputs[0].uses())
         return self._integer_result(node) is not None
 
     def _leave_to_the_cpu(self, node: Node) -> None:
@@ -242,6 +262,14 @@ class _Lowering:
         self.instructions.append(
             Instruction("onnx", str(node.name), read, made, {"model": model}, origin=origin(node))
         )
+
+    def _feed(self, value: Value) -> None:
+        """An input of the model: real numbers, or codes on the grid of who dequantizes them."""
+        reader = next((u.node for u in value.uses() if u.node.op_type == DQ and not u.idx), None)
+        if reader is None:
+            self._float(value)
+        else:
+            self.tensors[str(value.name)] = grid_of(reader, value)
 
     def _float(self, value: Value) -> Tensor:
         tensor = Tensor(shape(value), str(value.dtype.numpy()) if value.dtype else "float32")
@@ -268,7 +296,3 @@ class _Lowering:
                 origin(node) if clamp is None else (*origin(node), *origin(clamp)),
             )
         )
-
-
-def _names(site: Site) -> tuple[str, ...]:
-    return tuple(operand.name for operand in site.operands)

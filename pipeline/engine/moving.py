@@ -5,14 +5,32 @@ from __future__ import annotations
 import numpy as np
 
 from pipeline.digest import Json
-from pipeline.engine.site import Site, Step, constant_parameters, factor
-from pipeline.graph import Node, array, attribute
+from pipeline.engine.site import Rule, Site, Step, code_of, constant_parameters, factor
+from pipeline.graph import Node, array, attribute, is_float
+
+# A larger number is a mask: a grid that holds it would hold nothing else.
+LARGEST_FILL = 256.0
 
 
 def concat(site: Site) -> Step:
     factors = [operand.scale / site.scale for operand in site.operands]
     axis = attribute(site.node, "axis") % len(site.output.shape)
     return Step("concat", factor(factors), {"axis": axis})
+
+
+def selected(op: str) -> Rule:
+    """Max or Min of any number of tensors."""
+
+    def lower(site: Site) -> Step:
+        return Step(op, factor([operand.scale / site.scale for operand in site.operands]), {})
+
+    return Rule(lower, _has_finite_operands)
+
+
+def _has_finite_operands(node: Node) -> bool:
+    """Whether every operand can lie on a grid."""
+    constants = [c for value in node.inputs if is_float(value) and (c := array(value)) is not None]
+    return all(np.isfinite(values).all() for values in constants)
 
 
 def reshape(site: Site) -> Step:
@@ -27,14 +45,21 @@ def transpose(site: Site) -> Step:
 
 
 def pad_fits(node: Node) -> bool:
-    """Zeros all around, or values that are there."""
+    """Values that are there, or a constant; what is named as no axis, and cut off, is not."""
     pads, value, axes = (array(given) for given in [*node.inputs[1:], None, None, None][:3])
     if pads is None or axes is not None or not constant_parameters(node) or (pads < 0).any():
         return False
     mode = attribute(node, "mode", "constant")
-    return mode in ("edge", "reflect") or (
-        mode == "constant" and (value is None or not value.any())
-    )
+    if mode != "constant":
+        return mode in ("edge", "reflect", "wrap")
+    return value is None or bool(np.abs(value.astype(np.float64)).max(initial=0) <= LARGEST_FILL)
+
+
+def fill_of(node: Node) -> float:
+    """The number that a Pad adds; 0 where it repeats what is there."""
+    value = array(node.inputs[2]) if len(node.inputs) > 2 else None
+    is_constant = attribute(node, "mode", "constant") == "constant"
+    return 0.0 if value is None or not is_constant else float(value.reshape(-1)[0])
 
 
 def pad(site: Site) -> Step:
@@ -43,6 +68,7 @@ def pad(site: Site) -> Step:
     attributes: dict[str, Json] = {
         "around": [[int(a), int(b)] for a, b in pads.reshape(2, -1).T],
         "mode": attribute(site.node, "mode", "constant"),
+        "fill": code_of(fill_of(site.node), site.output),
     }
     return Step("pad", factor(site.operands[0].scale / site.scale), attributes)
 
@@ -54,6 +80,64 @@ def gather(site: Site) -> Step:
     axis = attribute(site.node, "axis", 0) % rank
     constants = factor(site.operands[0].scale / site.scale)
     return Step("gather", {"indices": indices.astype(np.int64), **constants}, {"axis": axis})
+
+
+def gather_elements(site: Site) -> Step:
+    """The place of each element it takes, counted in the flattened tensor."""
+    places, indices = _places(site)
+    axis = attribute(site.node, "axis", 0) % places.ndim
+    read = tuple(slice(None if a == axis else n) for a, n in enumerate(indices.shape))
+    return _taken(site, np.take_along_axis(places[read], indices, axis))
+
+
+def gather_nd(site: Site) -> Step:
+    """As above, of elements and of whole slices."""
+    places, indices = _places(site)
+    batch = attribute(site.node, "batch_dims", 0)
+    shape, depth = places.shape[:batch], indices.shape[-1]
+    rows = zip(
+        places.reshape(-1, *places.shape[batch:]),
+        indices.reshape(-1, *indices.shape[batch:]),
+        strict=True,
+    )
+    taken = np.stack([row[tuple(np.moveaxis(index, -1, 0))] for row, index in rows])
+    return _taken(
+        site, taken.reshape(*shape, *indices.shape[batch:-1], *places.shape[batch + depth :])
+    )
+
+
+def _places(site: Site) -> tuple[np.ndarray, np.ndarray]:
+    indices, shape = array(site.node.inputs[1]), site.operands[0].grid.shape
+    assert indices is not None
+    return np.arange(np.prod(shape, dtype=np.int64)).reshape(shape), indices
+
+
+def _taken(site: Site, places: np.ndarray) -> Step:
+    return Step("take", {"indices": places, **factor(site.operands[0].scale / site.scale)}, {})
+
+
+def tile(site: Site) -> Step:
+    """Of Tile and of Expand: the output's shape says how often."""
+    return Step("tile", factor(site.operands[0].scale / site.scale), {})
+
+
+def depth_to_space(site: Site) -> Step:
+    mode = attribute(site.node, "mode", "DCR")
+    return _blocks(site, "depth_to_space", {"mode": mode})
+
+
+def blocks_fit(node: Node) -> bool:
+    """Opset 28 gave SpaceToDepth a mode; without, it is DCR."""
+    return bool(attribute(node, "mode", "DCR") == "DCR")
+
+
+def space_to_depth(site: Site) -> Step:
+    return _blocks(site, "space_to_depth", {})
+
+
+def _blocks(site: Site, op: str, attributes: dict[str, Json]) -> Step:
+    size = {"blocksize": attribute(site.node, "blocksize")}
+    return Step(op, factor(site.operands[0].scale / site.scale), size | attributes)
 
 
 def sliced(site: Site) -> Step:

@@ -17,8 +17,6 @@ What is fused (Fusion):
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -27,8 +25,9 @@ import numpy as np
 from pipeline.engine.port import Port
 from pipeline.errors import GraphError
 from pipeline.graph.loops import ending, endless, too_long
-from pipeline.graph.proto import has_grids_and_branches
+from pipeline.graph.proto import has_grids_and_branches, has_uneven_average, has_wide_bias
 from pipeline.late import when_used
+from pipeline.lifetime.temporaries import temporary_folder
 
 with when_used("onnxruntime"):  # who changes the method of a calibration runs nothing
     import onnxruntime
@@ -50,12 +49,7 @@ _REFUSALS = (
 
 def _refusals() -> tuple[type[Exception], ...]:
     state = onnxruntime.capi.onnxruntime_pybind11_state
-    return (ValueError, *(getattr(state, name) for name in _REFUSALS))
-
-
-def _bound_refusals() -> tuple[type[Exception], ...]:
-    """What it raises where arrays are bound."""
-    return (RuntimeError, *_refusals())
+    return (RuntimeError, ValueError, *(getattr(state, name) for name in _REFUSALS))
 
 
 def _trouble() -> tuple[type[Exception], ...]:
@@ -110,13 +104,14 @@ class Bound:
 
     def run(self, feeds: Feeds) -> None:
         """Raises GraphError."""
+        refusals: tuple[type[Exception], ...] = (RuntimeError, *_refusals())  # of bound arrays
         try:
             for name in self._fed:
                 # np.ascontiguousarray would make a scalar a list of one.
                 self._binding.bind_cpu_input(name, np.asarray(feeds[name], order="C"))
             if self._written:
                 self._session.run_with_iobinding(self._binding)
-        except _bound_refusals() as error:
+        except refusals as error:
             raise _failed(error) from error
 
 
@@ -149,8 +144,8 @@ def rewritten(model: bytes) -> bytes:
 
 
 def _written_down(model: bytes, options: onnxruntime.SessionOptions) -> bytes:
-    with TemporaryDirectory() as folder:
-        file = Path(folder) / "optimized.onnx"
+    with temporary_folder() as folder:
+        file = folder / "optimized.onnx"
         options.optimized_model_filepath = str(file)
         options.add_session_config_entry("session.disable_prepacking", "1")  # it runs nothing
         try:
@@ -203,10 +198,15 @@ _WAYS: tuple[tuple[str, Mapping[str, str]], ...] = (
 )
 
 
-def _left_out(model: bytes) -> set[str] | None:
+def _left_out(model: bytes) -> set[str]:
     """Of its rewritings: it moves Q/DQ past a node whose result a branch reads, and ends the
-    process there."""
-    return {"QDQPropagationTransformer"} if has_grids_and_branches(model) else None
+    process there; its QLinearAveragePool refuses dilations and, of a window that ceil_mode lets
+    overhang, counts what is beyond the pads; and a real bias beside weights of int16 it rounds to
+    32 bits, where it wraps."""
+    branches = {"QDQPropagationTransformer"} if has_grids_and_branches(model) else set()
+    pools = {"QDQSelectorActionTransformer"} if has_uneven_average(model) else set()
+    biases = {"WeightBiasQuantization"} if has_wide_bias(model) else set()
+    return branches | pools | biases
 
 
 def _session(model: bytes, threads: int, fusion: Fusion) -> onnxruntime.InferenceSession:

@@ -25,8 +25,11 @@ NUMPY = threading.Lock()
 
 
 def threads() -> int:
-    """How many samples are computed at once: NPUMAKE_THREADS, by default one per core."""
-    return int(os.environ.get("NPUMAKE_THREADS") or os.cpu_count() or 1)
+    """How many samples are computed at once: NPUMAKE_THREADS, PARALLEL_PROCESS_NUM as the scripts
+    of Horizon and D-Robotics read it, by default one per core."""
+    asked = os.environ.get("PARALLEL_PROCESS_NUM", "").strip()
+    vendors = int(asked) if asked.isdecimal() else 0
+    return int(os.environ.get("NPUMAKE_THREADS") or vendors or os.cpu_count() or 1)
 
 
 def side_by_side(

@@ -31,6 +31,10 @@ def largest(site: Site) -> Step:
     return Step("max", factor(site.operands[0].scale / site.scale), _over(site))
 
 
+def smallest(site: Site) -> Step:
+    return Step("min", factor(site.operands[0].scale / site.scale), _over(site))
+
+
 def _over(site: Site) -> dict[str, Json]:
     """The axes it reduces, and whether they stay with one element each."""
     rank, node = len(site.operands[0].grid.shape), site.node
@@ -46,12 +50,13 @@ def _axes(node: Node) -> list[int] | None:
     return None if given is None else [int(axis) for axis in given]
 
 
-def largest_place(site: Site) -> Step:
+def place(site: Site) -> Step:
     """Codes are in the order of what they stand for, so places of codes are those of numbers."""
     node = site.node
     axis = attribute(node, "axis", 0) % len(site.operands[0].grid.shape)
     keep, last = attribute(node, "keepdims", 1), attribute(node, "select_last_index", 0)
-    return Step("arg_max", {}, {"axis": axis, "keepdims": bool(keep), "last": bool(last)})
+    op = "arg_max" if node.op_type == "ArgMax" else "arg_min"
+    return Step(op, {}, {"axis": axis, "keepdims": bool(keep), "last": bool(last)})
 
 
 def norm_fits(node: Node) -> bool:

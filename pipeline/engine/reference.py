@@ -13,6 +13,7 @@ import numpy as np
 
 from pipeline.bundle.program import Instruction, Program
 from pipeline.custom.operators import NO_OPERATORS, Operators
+from pipeline.engine import moving_kernels
 from pipeline.engine.call import Call, steps_of
 from pipeline.engine.mixed import float_session
 from pipeline.engine.ort import Feeds
@@ -96,7 +97,8 @@ class ReferenceSession:
 def _quantize(call: Call, x: np.ndarray) -> np.ndarray:
     limits = np.iinfo(call.output.dtype)
     scale = np.float32(call.output.scale)
-    return affine.quantize(x, scale, call.output.zero_point, limits.min, limits.max)
+    grid = (scale, call.output.zero_point, limits.min, limits.max)
+    return affine.quantize(x, *grid, call.step.attributes.get("rounding", "half_even"))
 
 
 def _dequantize(call: Call, q: np.ndarray) -> np.ndarray:
@@ -124,7 +126,10 @@ def _add(call: Call, left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def _mul(call: Call, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    return call.finished(steps_of(left, call.inputs[0]) * steps_of(right, call.inputs[1]))
+    a, b = (steps_of(q, grid) for q, grid in zip((left, right), call.inputs, strict=True))
+    if left.dtype.itemsize + right.dtype.itemsize > 3:  # two of 16 bits reach 65535 squared
+        a = a.astype(np.int64)
+    return call.finished(a * b)
 
 
 def _div(call: Call, above: np.ndarray, below: np.ndarray) -> np.ndarray:
@@ -179,11 +184,17 @@ def _max(call: Call, q: np.ndarray) -> np.ndarray:
     return call.finished(steps_of(q.max(axis=axes, keepdims=keep), call.inputs[0]))
 
 
+def _min(call: Call, q: np.ndarray) -> np.ndarray:
+    axes, keep = tuple(call.attribute("axes")), call.attribute("keepdims")
+    return call.finished(steps_of(q.min(axis=axes, keepdims=keep), call.inputs[0]))
+
+
 def _arg_max(call: Call, q: np.ndarray) -> np.ndarray:
+    place = np.argmax if call.step.op == "arg_max" else np.argmin
     axis, keep = call.attribute("axis"), call.attribute("keepdims")
     if not call.attribute("last"):
-        return q.argmax(axis=axis, keepdims=keep)
-    return q.shape[axis] - 1 - np.flip(q, axis).argmax(axis=axis, keepdims=keep)
+        return place(q, axis=axis, keepdims=keep)
+    return q.shape[axis] - 1 - place(np.flip(q, axis), axis=axis, keepdims=keep)
 
 
 def _layer_norm(call: Call, q: np.ndarray) -> np.ndarray:
@@ -193,37 +204,17 @@ def _layer_norm(call: Call, q: np.ndarray) -> np.ndarray:
     return call.clamped(shift_right(total, call.constant("shift"), call.attribute("rounding")))
 
 
-def _concat(call: Call, *read: np.ndarray) -> np.ndarray:
-    parts = []
-    for index, (q, grid) in enumerate(zip(read, call.inputs, strict=True)):
-        factor = FixedPoint(call.constant("mantissa")[index], call.constant("shift")[index])
-        parts.append(rescale(steps_of(q, grid), factor, call.attribute("rounding")))
-    return call.clamped(np.concatenate(parts, axis=call.attribute("axis")))
-
-
-def _reshape(call: Call, q: np.ndarray) -> np.ndarray:
-    return _rescale(call, q.reshape(call.attribute("shape")))
-
-
-def _transpose(call: Call, q: np.ndarray) -> np.ndarray:
-    return _rescale(call, q.transpose(call.attribute("perm")))
-
-
 def _pad(call: Call, q: np.ndarray) -> np.ndarray:
-    """A constant pad is zero, which is no step from zero."""
-    steps, around = steps_of(q, call.inputs[0]), call.attribute("around")
-    return call.finished(np.pad(steps, around, mode=call.attribute("mode")))
+    """A constant is a code of the output's grid already."""
+    moved, around = _rescale(call, q), call.attribute("around")
+    if call.attribute("mode") != "constant":
+        return np.pad(moved, around, mode=call.attribute("mode"))
+    fill = call.step.attributes.get("fill", call.output.zero_point)  # of an older bundle
+    return np.pad(moved, around, constant_values=np.clip(fill, *_limits(call)))
 
 
-def _gather(call: Call, q: np.ndarray) -> np.ndarray:
-    return _rescale(call, np.take(q, call.constant("indices"), axis=call.attribute("axis")))
-
-
-def _slice(call: Call, q: np.ndarray) -> np.ndarray:
-    index = [slice(None)] * q.ndim
-    for axis, *span in call.attribute("spans"):
-        index[axis] = slice(*span)
-    return _rescale(call, q[tuple(index)])
+def _limits(call: Call) -> tuple[int, int]:
+    return call.attribute("low"), call.attribute("high")
 
 
 def _resized(
@@ -255,36 +246,44 @@ def _resize_linear(call: Call, q: np.ndarray) -> np.ndarray:
 KERNELS: dict[str, Callable[..., np.ndarray]] = {
     "add": _add,
     "arg_max": _arg_max,
+    "arg_min": _arg_max,
     "add_twice": add_twice,
     "average_pool": _average_pool,
     "average_twice": average_twice,
-    "concat": _concat,
+    "concat": moving_kernels.concat,
     "constant": lambda call: call.constant("values"),
     "conv": _conv,
     "conv_transpose": _conv,
+    "depth_to_space": moving_kernels.depth_to_space,
     "dequantize": _dequantize,
     "div": _div,
     "fully_connected_twice": fully_connected,
-    "gather": _gather,
+    "gather": moving_kernels.gather,
     "layer_norm": _layer_norm,
     "lookup": _lookup,
     "matmul": _matmul,
     "max": _max,
     "max_pool": _max_pool,
+    "maximum": moving_kernels.selected,
     "mean": _sum,
+    "min": _min,
+    "minimum": moving_kernels.selected,
     "mul": _mul,
     "pad": _pad,
     "prelu": _prelu,
     "prelu_twice": prelu_twice,
     "quantize": _quantize,
     "rescale": _rescale,
-    "reshape": _reshape,
+    "reshape": moving_kernels.reshape,
     "resize_linear": _resize_linear,
     "resize_nearest": _resize_nearest,
     "resize_twice": resize_twice,
-    "slice": _slice,
+    "slice": moving_kernels.sliced,
     "softmax": _softmax,
-    "sum": _sum,
     "softmax_twice": softmax_twice,
-    "transpose": _transpose,
+    "space_to_depth": moving_kernels.space_to_depth,
+    "sum": _sum,
+    "take": moving_kernels.take,
+    "tile": moving_kernels.tile,
+    "transpose": moving_kernels.transpose,
 }

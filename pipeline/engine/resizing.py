@@ -4,59 +4,72 @@ from __future__ import annotations
 
 from typing import get_args
 
-import numpy as np
-
 from pipeline.engine.site import Site, Step, constant_parameters, factor
 from pipeline.graph import Node, array, attribute, shape
 from pipeline.kernels import resize
 
-# What the kernels compute, and nothing else; `axes` says that the scales are not one per axis.
-PLAIN = {
-    "antialias": 0,
-    "axes": None,
-    "exclude_outside": 0,
-    "keep_aspect_ratio_policy": "stretch",
-}
+# What the kernels compute, and nothing else.
+PLAIN = {"antialias": 0, "exclude_outside": 0, "keep_aspect_ratio_policy": "stretch"}
 
 
 def fits(node: Node) -> bool:
     """Nearest over any axes and linear over two, where coordinates depend on the sizes alone."""
     mode = attribute(node, "mode", "nearest")
-    if _transform(node) not in get_args(resize.Coordinates) or not constant_parameters(node):
+    if not is_known(node) or not constant_parameters(node):
         return False
     if any(attribute(node, name, plain) != plain for name, plain in PLAIN.items()):
         return False
-    return mode == "nearest" or (mode == "linear" and len(_changed(node)) <= 2)
+    if mode == "linear":
+        return len(changed(node)) <= 2 and coordinates(node) != "half_pixel_symmetric"
+    return bool(mode == "nearest")
 
 
 def lower(site: Site) -> Step:
     node, before, after = site.node, site.operands[0].grid.shape, site.output.shape
     linear = attribute(node, "mode", "nearest") == "linear"
-    scales = _changed(node)
+    scales = changed(node)
     unit = 2.0 ** -(resize.KEPT_BITS * len(scales)) if linear else 1.0
     constants = factor(site.operands[0].scale / site.scale * unit)
     for axis, scale in scales.items():
-        sizes = (before[axis], after[axis], scale, _transform(node))
+        n, m = before[axis], after[axis]
         if linear:
-            taps = resize.linear_taps(*sizes)
+            taps = resize.linear_taps(n, m, m / n if scale is None else scale, coordinates(node))
             named = {"low": taps.low, "high": taps.high, "weight": taps.weight}
         else:
             rule = attribute(node, "nearest_mode", "round_prefer_floor")
-            named = {"index": resize.nearest_indices(*sizes, rule)}
+            named = {"index": resize.nearest_indices(n, m, scale, coordinates(node), rule)}
         constants |= {f"{role}_{axis}": values for role, values in named.items()}
     op = "resize_linear" if linear else "resize_nearest"
     return Step(op, constants, {"axes": list(scales)})
 
 
-def _transform(node: Node) -> resize.Coordinates:
-    return attribute(node, "coordinate_transformation_mode", "half_pixel")
+def is_known(node: Node) -> bool:
+    """Whether the kernels know the coordinate mode: tf_crop_and_resize reads a region, and
+    tf_half_pixel_for_nn left ONNX with opset 13."""
+    mode = attribute(node, "coordinate_transformation_mode", "half_pixel")
+    return mode in get_args(resize.Coordinates)
 
 
-def _changed(node: Node) -> dict[int, float]:
-    """Output over input by axis, where it is not 1: as given, or from the sizes given instead."""
+def coordinates(node: Node) -> resize.Coordinates:
+    """The coordinate mode; half_pixel_symmetric is half_pixel where the scales give whole sizes."""
+    mode: resize.Coordinates = attribute(node, "coordinate_transformation_mode", "half_pixel")
+    if mode != "half_pixel_symmetric":
+        return mode
+    assert node.inputs[0] is not None
+    before, after = shape(node.inputs[0]), shape(node.outputs[0])
+    scales = changed(node).items()
+    whole = all(k is None or k * before[axis] == after[axis] for axis, k in scales)
+    return "half_pixel" if whole else mode
+
+
+def changed(node: Node) -> dict[int, float | None]:
+    """The scale of each axis where it is not 1, as the model gives it; None where the model gives
+    sizes, for axes whose size changes."""
     assert node.inputs[0] is not None
     before, after = shape(node.inputs[0]), shape(node.outputs[0])
     given = array(node.inputs[2]) if len(node.inputs) > 2 else None
     if given is None or not given.size:
-        given = np.divide(after, before)
-    return {axis: float(scale) for axis, scale in enumerate(given) if scale != 1}
+        return {axis: None for axis in range(len(before)) if before[axis] != after[axis]}
+    axes = [axis % len(before) for axis in attribute(node, "axes", range(len(before)))]
+    scales = dict(zip(axes, given.tolist(), strict=True))
+    return {axis: scales[axis] for axis in sorted(scales) if scales[axis] != 1}

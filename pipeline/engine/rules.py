@@ -34,7 +34,8 @@ def _accumulated(site: Site, weight: np.ndarray) -> dict[str, np.ndarray]:
     scale = np.tile(given.reshape(-1), channels // given.size)
     constants = {"weight": weight, **factor(site.operands[0].scale * scale / site.scale)}
     if len(site.weights) > 1:
-        constants["bias"] = site.weights[1].values.reshape(-1).astype(np.int32)
+        bias = site.weights[1].values.reshape(-1)
+        constants["bias"] = bias if bias.dtype == np.int64 else bias.astype(np.int32)
     return constants
 
 
@@ -204,34 +205,44 @@ def _average_pool(site: Site) -> Step:
 
 RULES: dict[str, Rule] = {
     "Add": Rule(_add),
-    "ArgMax": Rule(reducing.largest_place),
+    "ArgMax": Rule(reducing.place),
+    "ArgMin": Rule(reducing.place),
     "AveragePool": Rule(_average_pool, _pool_fits),
     "Clip": Rule(_rescale, constant_parameters),
     "Concat": Rule(moving.concat),
     "Conv": Rule(_conv, _conv_fits, weights=(1, 2)),
     "ConvTranspose": Rule(_conv_transpose, _conv_transpose_fits, weights=(1, 2)),
+    "DepthToSpace": Rule(moving.depth_to_space),
     "Div": Rule(_div),
+    "Expand": Rule(moving.tile, constant_parameters),
     "Flatten": Rule(moving.reshape),
     "Gather": Rule(moving.gather, constant_parameters),
+    "GatherElements": Rule(moving.gather_elements, constant_parameters),
+    "GatherND": Rule(moving.gather_nd, constant_parameters),
     "Gemm": Rule(_gemm, _gemm_fits, weights=(1, 2)),
     "GlobalAveragePool": Rule(reducing.mean),
     "GlobalMaxPool": Rule(reducing.largest),
     "LayerNormalization": Rule(reducing.norm, reducing.norm_fits),
     "MatMul": Rule(_matmul, _matmul_fits, weights=(1,)),
+    "Max": moving.selected("maximum"),
     "MaxPool": Rule(_max_pool, _pool_fits),
+    "Min": moving.selected("minimum"),
     "Mul": Rule(_mul),
     "PRelu": Rule(_prelu, constant_parameters),
     "Pad": Rule(moving.pad, moving.pad_fits),
     "ReduceMax": Rule(reducing.largest, reducing.fits),
     "ReduceMean": Rule(reducing.mean, reducing.fits),
+    "ReduceMin": Rule(reducing.smallest, reducing.fits),
     "ReduceSum": Rule(reducing.total, reducing.fits),
     "Relu": Rule(_rescale),
     "Reshape": Rule(moving.reshape),
     "Resize": Rule(resizing.lower, resizing.fits),
     "Slice": Rule(moving.sliced, constant_parameters),
     "Softmax": Rule(_softmax),
+    "SpaceToDepth": Rule(moving.space_to_depth, moving.blocks_fit),
     "Squeeze": Rule(moving.reshape),
     "Sub": Rule(_add),
+    "Tile": Rule(moving.tile, constant_parameters),
     "Transpose": Rule(moving.transpose),
     "Unsqueeze": Rule(moving.reshape),
     **dict.fromkeys(functions.FUNCTIONS, Rule(_lookup)),
@@ -239,7 +250,7 @@ RULES: dict[str, Rule] = {
 
 # Where a float constant that is no weight is an operand, on a grid like any activation;
 # elsewhere it is a parameter, such as the bounds of a Clip or the scales of a Resize.
-CONSTANT_OPERANDS = frozenset({"Add", "Concat", "Div", "MatMul", "Mul", "Sub"})
+CONSTANT_OPERANDS = frozenset({"Add", "Concat", "Div", "MatMul", "Max", "Min", "Mul", "Sub"})
 
 # What makes places among codes: whole numbers, which lie on no grid.
-PLACES = frozenset({"ArgMax"})
+PLACES = frozenset({"ArgMax", "ArgMin"})

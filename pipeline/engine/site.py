@@ -15,7 +15,7 @@ import numpy as np
 from pipeline.bundle.program import Tensor
 from pipeline.digest import Json
 from pipeline.graph import Node, Value, is_given, producer
-from pipeline.kernels import rounding
+from pipeline.kernels import affine, rounding
 
 
 class Operand(NamedTuple):
@@ -85,3 +85,15 @@ def factor(real: Any) -> dict[str, np.ndarray]:
     """Constants of a requantisation by `real`: a scalar, or one number per channel or place."""
     fixed = rounding.fixed_point(np.asarray(real, np.float64))
     return {"mantissa": fixed.mantissa, "shift": fixed.shift}
+
+
+def code_of(real: float, grid: Tensor) -> int:
+    """A real number as QuantizeLinear would write it, saturation included."""
+    limits = np.iinfo(grid.dtype)
+    scale = np.float32(grid.scale or 1.0)
+    bound = np.asarray(real, np.float32)
+    return int(affine.quantize(bound, scale, grid.zero_point, limits.min, limits.max))
+
+
+def operand_names(site: Site) -> tuple[str, ...]:
+    return tuple(operand.name for operand in site.operands)

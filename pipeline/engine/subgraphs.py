@@ -29,7 +29,9 @@ CPU = "onnx"
 
 def joined(program: Program) -> Program:
     """The same computation in the order of its phases, every CPU subgraph one instruction, which
-    is called after its first node. Raises GraphError for a CPU model that is none."""
+    is called after its first node. What is dequantized for nobody is left out.
+    Raises GraphError for a CPU model that is none."""
+    program = _without_idle(program)
     readers = Counter(program.outputs)
     readers.update(name for step in program.instructions for name in step.inputs)
     groups = [[program.instructions[i] for i in group] for group in _groups(program)]
@@ -37,6 +39,12 @@ def joined(program: Program) -> Program:
     held = {*program.inputs, *(name for step in steps for name in (*step.inputs, *step.outputs))}
     tensors = {name: tensor for name, tensor in program.tensors.items() if name in held}
     return replace(program, tensors=tensors, instructions=steps)
+
+
+def _without_idle(program: Program) -> Program:
+    read = {*program.outputs, *(name for step in program.instructions for name in step.inputs)}
+    busy = (s for s in program.instructions if s.op != "dequantize" or s.outputs[0] in read)
+    return replace(program, instructions=tuple(busy))
 
 
 def parted(program: Program) -> Program:

@@ -28,6 +28,8 @@ from pipeline.engine.floats import (
 from pipeline.graph import Building, Value
 from pipeline.kernels.arrays import Int64
 
+BEYOND = 1 << 62  # elements, more than an axis has
+
 
 def translated(
     building: Building, step: Instruction, program: Program, held: Mapping[str, Value]
@@ -125,9 +127,51 @@ def _reshape(call: Call) -> Value:
     return finished(call, call.add("Reshape", call.read[0], shape), call.largest())
 
 
+def _pad(call: Call) -> Value:
+    """Steps on the output's grid, and the constant as such."""
+    moved, attributes = finished(call, call.read[0], call.largest()), call.step.attributes
+    mode, zero = attributes["mode"], call.output.zero_point
+    if mode == "wrap":
+        raise InexactError  # newer than the operators in use here
+    around = call.constant(np.array(attributes["around"]).T.reshape(-1), np.int64)
+    if mode != "constant":
+        return call.add("Pad", moved, around, mode=mode)
+    fill = np.array(attributes.get("fill", zero)).clip(attributes["low"], attributes["high"])
+    return call.add("Pad", moved, around, call.constant(fill - zero, np.float32))
+
+
 def _gather(call: Call) -> Value:
     found = _taken(call, call.read[0], call.step.constants["indices"], call.step.attributes["axis"])
     return finished(call, found, call.largest())
+
+
+def _slice(call: Call) -> Value:
+    """An end before the first element is further from the end than there are elements."""
+    axes, starts, ends, steps = zip(*call.step.attributes["spans"], strict=True)
+    far = [-BEYOND if end is None else end for end in ends]
+    columns = [call.constant(np.array(column), np.int64) for column in (starts, far, axes, steps)]
+    return finished(call, call.add("Slice", call.read[0], *columns), call.largest())
+
+
+def _take(call: Call) -> Value:
+    flat = call.add("Reshape", call.read[0], call.constant(np.array([-1]), np.int64))
+    return finished(call, _taken(call, flat, call.step.constants["indices"], 0), call.largest())
+
+
+def _tile(call: Call) -> Value:
+    after = call.output.shape
+    before = (1,) * (len(after) - len(call.inputs[0].shape)) + call.inputs[0].shape
+    repeats = call.constant(np.array(after) // np.array(before), np.int64)
+    whole = call.add("Reshape", call.read[0], call.constant(np.array(before), np.int64))
+    return finished(call, call.add("Tile", whole, repeats), call.largest())
+
+
+def _blocks(op: str, *names: str) -> Callable[[Call], Value]:
+    def move(call: Call) -> Value:
+        given = {name: call.step.attributes[name] for name in names}
+        return finished(call, call.add(op, call.read[0], **given), call.largest())
+
+    return move
 
 
 def _resize_nearest(call: Call) -> Value:
@@ -146,12 +190,20 @@ def _both(bound: int) -> tuple[Int64, Int64]:
 
 
 def _concat(call: Call) -> Value:
+    joined = call.add("Concat", *_on_one_grid(call), axis=call.step.attributes["axis"])
+    return clamped(call, joined)
+
+
+def _selected(op: str) -> Callable[[Call], Value]:
+    return lambda call: clamped(call, call.add(op, *_on_one_grid(call)))
+
+
+def _on_one_grid(call: Call) -> list[Value]:
     mantissa, shift = call.step.constants["mantissa"], call.step.constants["shift"]
-    parts = [
+    return [
         rescaled(call, x, _both(call.largest(index)), (mantissa[index], shift[index]))
         for index, x in enumerate(call.read)
     ]
-    return clamped(call, call.add("Concat", *parts, axis=call.step.attributes["axis"]))
 
 
 def _lookup(call: Call) -> Value:
@@ -186,13 +238,25 @@ def _mean(call: Call) -> Value:
     return finished(call, total, held_by(bound, SINGLE))
 
 
+def _extreme(op: str) -> Callable[[Call], Value]:
+    def reduce(call: Call) -> Value:
+        axes, keep = call.step.attributes["axes"], int(call.step.attributes["keepdims"])
+        return finished(call, call.add(op, call.read[0], axes=axes, keepdims=keep), call.largest())
+
+    return reduce
+
+
 def _quantize(call: Call) -> Value:
-    """As ONNX divides and rounds. NaN is refused before."""
+    """As ONNX divides, and rounds but for the ties of some chips. NaN is refused before."""
     scale = call.constant(np.array(call.output.scale), np.float32)
-    rounded = call.add("Round", call.add("Div", call.read[0], scale))
+    steps = call.add("Div", call.read[0], scale)
+    if "rounding" in call.step.attributes:
+        nearest = rounded(call, call.add("Cast", steps, to=FLOAT64))
+    else:
+        nearest = call.add("Round", steps)
     limits, zero = np.iinfo(call.output.dtype), call.output.zero_point
     low, high = (call.constant(np.array(n - zero), np.float32) for n in (limits.min, limits.max))
-    return call.add("Clip", rounded, low, high)
+    return call.add("Clip", nearest, low, high)
 
 
 def _dequantize(call: Call) -> Value:
@@ -205,16 +269,26 @@ TRANSLATIONS: dict[str, Callable[[Call], Value]] = {
     "average_pool": _average_pool,
     "concat": _concat,
     "conv": _conv,
+    "depth_to_space": _blocks("DepthToSpace", "blocksize", "mode"),
     "dequantize": _dequantize,
     "gather": _gather,
     "lookup": _lookup,
     "matmul": _matmul,
+    "max": _extreme("ReduceMax"),
     "max_pool": _max_pool,
+    "maximum": _selected("Max"),
     "mean": _mean,
+    "min": _extreme("ReduceMin"),
+    "minimum": _selected("Min"),
     "mul": _mul,
+    "pad": _pad,
     "quantize": _quantize,
     "resize_nearest": _resize_nearest,
     "rescale": lambda call: finished(call, call.read[0], call.largest()),
     "reshape": _reshape,
+    "slice": _slice,
+    "space_to_depth": _blocks("SpaceToDepth", "blocksize"),
+    "take": _take,
+    "tile": _tile,
     "transpose": _moved("Transpose", "perm"),
 }

@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.engine import resizing, rules
+from pipeline.engine import litert, resizing, rules
 from pipeline.engine.site import Rule, Site, Step, factor
 from pipeline.errors import GraphError
 from pipeline.graph import Node, array, attribute
@@ -50,8 +50,18 @@ def _add(site: Site) -> Step:
     sign = -1 if site.node.op_type == "Sub" else 1
     headroom = HEADROOM[site.output.dtype]
     output = largest / (2.0**headroom * site.scale)
+    _refuse_coarse(site, output < 1.0)
     factors = factor([left / largest, right / largest, output])
     return Step("add_twice", factors, {"sign": sign, "headroom": headroom})
+
+
+def _refuse_coarse(site: Site, fits: bool) -> None:
+    """LiteRT asserts it, and ends the process that runs the file."""
+    if not fits:
+        name, made = site.node.name, site.scale
+        read = max(operand.scale for operand in site.operands)
+        what = f"`{name}` reads a scale of {read:.3g} and makes one of {made:.3g}: too fine for it"
+        raise GraphError(what, hint=f"quantization: {{cpu: [{name}]}}  leaves it in float")
 
 
 def _mul(site: Site) -> Step:
@@ -151,6 +161,7 @@ def _refuse_other_seat(site: Site) -> None:
 
 
 def _hard_swish(site: Site) -> Step:
+    _refuse_coarse(site, site.operands[0].scale <= 128 * site.scale)
     return _table(site, gemmlowp.hard_swish(_steps(site), site.operands[0].scale, site.scale))
 
 
@@ -251,7 +262,7 @@ RULES: Mapping[str, Rule] = {
     "Gemm": _product("Gemm"),
     "GlobalAveragePool": Rule(_mean),
     "MatMul": _product("MatMul"),
-    "HardSigmoid": Rule(_hard_sigmoid, lambda node: attribute(node, "alpha", 0.2) > 0),
+    "HardSigmoid": Rule(_hard_sigmoid),
     "HardSwish": Rule(_hard_swish),
     "LeakyRelu": Rule(_leaky_relu),
     "Mul": Rule(_mul),
@@ -267,3 +278,8 @@ RULES: Mapping[str, Rule] = {
 
 def rules_of(rounding: str) -> Mapping[str, Rule]:
     return RULES if rounding == TWICE else rules.RULES
+
+
+def computes(node: Node, rounding: str) -> bool:
+    """Whether the node, once its inputs and output are on grids, runs in integers of that kind."""
+    return rules.has_kernel(node) and (rounding != TWICE or litert.says(node))

@@ -31,7 +31,7 @@ class Figures:
         return self.by_name[self.metric]
 
     def save(self, path: Path) -> None:
-        path.write_text(json.dumps(digest.plain(self), indent=1) + "\n")
+        path.write_text(digest.text(self, indent=1) + "\n")
 
     @classmethod
     def load(cls, path: Path) -> Figures:
@@ -52,7 +52,7 @@ class Evaluated:
     suffix: ClassVar[str] = ".json"
 
     def save(self, path: Path) -> None:
-        path.write_text(json.dumps(digest.plain(self), indent=1) + "\n")
+        path.write_text(digest.text(self, indent=1) + "\n")
 
     @classmethod
     def load(cls, path: Path) -> Evaluated:
@@ -65,7 +65,7 @@ class Evaluated:
 
 
 def figures_in(document: Any) -> Figures:
-    names = {str(name): float(value) for name, value in document["by_name"].items()}
+    names = {str(name): digest.number(value) for name, value in document["by_name"].items()}
     found = Figures(document["artifact"], document["pictures"], document["metric"], names)
     if found.metric not in names:
         raise KeyError(found.metric)

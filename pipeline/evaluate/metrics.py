@@ -34,7 +34,7 @@ from pipeline.evaluate.placed_boxes import Size, boxes_in_picture, moved_by, ref
 from pipeline.evaluate.placed_masks import Frame, matches_of_masks
 from pipeline.evaluate.setting import Setting
 from pipeline.evaluate.truths import LABELS, Truth
-from pipeline.kernels.measure import Agreement, agreement
+from pipeline.kernels.measure import Agreement, agreement, worst
 
 Arrays = Mapping[str, np.ndarray]
 ROUTE = Route("evaluation.metric")
@@ -154,7 +154,7 @@ def _closeness(name: str, setting: Setting) -> Metric:
         totals: list[Agreement] = []
         for each in found:
             totals = [a + b for a, b in zip(totals or [Agreement()] * len(each), each, strict=True)]
-        return {"cosine": min((total.cosine for total in totals), default=1.0)}
+        return {"cosine": worst(total.cosine for total in totals)}
 
     return Metric(name, look, summed, needs_real=True)
 

@@ -24,7 +24,7 @@ from pipeline.detection.notes import metadata_of
 from pipeline.engine.mixed import float_session
 from pipeline.engine.ort import Feeds
 from pipeline.engine.parallel import side_by_side
-from pipeline.errors import ProjectError, Route, did_you_mean
+from pipeline.errors import ProjectError, Route, StageError, did_you_mean
 from pipeline.evaluate.figures import DIGITS, Figures
 from pipeline.evaluate.metrics import Answer, Metric, metric_of
 from pipeline.evaluate.placed_boxes import Size
@@ -80,7 +80,9 @@ class Ground:
         def look(item: Item) -> Any:
             picture, feed = self._fed(item)
             real = None if beside is None else _named(beside, feed)
-            return metric.look(Answer(_named(session, feed), real, item.truth, picture))
+            made = _named(session, feed)
+            _refuse_nan(made, item)
+            return metric.look(Answer(made, real, item.truth, picture))
 
         return side_by_side(look, self.items, self.said.jobs)
 
@@ -153,6 +155,13 @@ def _how(samples: Files | None, dataset: Dataset) -> Files:
         how = Files()
     transforms = how.transforms if dataset.transforms is None else dataset.transforms
     return replace(how, stacked=False, transforms=transforms)
+
+
+def _refuse_nan(made: Mapping[str, np.ndarray], item: Item) -> None:
+    """Raises StageError: no order and no threshold has a place for it."""
+    for name, values in made.items():
+        if values.dtype.kind == "f" and np.isnan(values).any():
+            raise StageError(f"the model answers NaN to {item.files[0].name}", name)
 
 
 def _named(session: Session, feed: Feeds) -> Mapping[str, np.ndarray]:

@@ -41,7 +41,7 @@ class Model:
 
     def quantized(self, asked: Quantization) -> Graph:
         """In Q/DQ form."""
-        grids = with_scheme(self.target, asked.scheme)
+        grids = with_scheme(self.target, asked)
         bench = Bench(self.graph, self.samples, self.operators, grids, asked)
         return bench.model(self.recipe)
 

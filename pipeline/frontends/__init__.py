@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from pipeline.errors import GraphError
 from pipeline.frontends.caffe import read_caffe
+from pipeline.frontends.codes import in_qdq
+from pipeline.frontends.given import Ends as Ends
 from pipeline.frontends.given import ModelFile
 from pipeline.frontends.tensorflow import read_tensorflow
 from pipeline.frontends.tflite import parse_tflite
@@ -16,15 +18,16 @@ from pipeline.graph import Beside, Graph, in_single, parse
 FRONTENDS: dict[str, Callable[[ModelFile], Graph]] = {
     ".onnx": lambda file: parse(file.data, file.name, file.weights),
     ".pb": lambda file: read_tensorflow(file.data, file.name),
-    ".prototxt": lambda file: read_caffe(*file),
-    ".tflite": lambda file: parse_tflite(file.data, file.name),
+    ".prototxt": lambda file: read_caffe(file.data, file.name, file.weights, file.shapes),
+    ".tflite": lambda file: parse_tflite(file.data, file.name, file.ends),
 }
 # Weights may lie in files of their own.
 WITH_WEIGHTS = frozenset({".onnx", ".prototxt"})
 # Every shape follows from those of the inputs, which may be others than the file says.
 RESHAPED = frozenset({".prototxt"})
-# ONNX's operators that compute in codes: the floats are gone, and no range can be chosen.
-IN_CODES = ("ConvInteger", "DynamicQuantize", "MatMulInteger", "MatMulNBits", "QGemm", "QLinear")
+# Pictures have their channels last.
+CHANNELS_LAST = frozenset({".pb", ".tflite"})
+EVERYTHING = Ends()
 
 
 def read_model(
@@ -32,28 +35,23 @@ def read_model(
     name: str,
     weights: Sequence[Beside] = (),
     shapes: Mapping[str, tuple[int, ...]] | None = None,
+    ends: Ends = EVERYTHING,
 ) -> Graph:
     """The graph in a model file called `name`, and in the files of its `weights` where the format
-    has them; each node with its origin, what is of half precision in single.
+    has them; each node with its origin, what is quantized in Q/DQ, half precision in single.
 
-    `shapes` replace those of inputs, in a format that is RESHAPED. Raises GraphError.
+    `shapes` replace those of inputs, in a format that is RESHAPED. `ends` are settled here in a
+    format whose tensors the graph does not have as they are. Raises GraphError.
     """
     suffix = suffix_of(name)
     if suffix not in FRONTENDS:
         known = ", ".join(sorted(FRONTENDS))
         raise GraphError(f"no frontend reads a `{suffix or name}` file", name, f"known: {known}")
-    graph = FRONTENDS[suffix](ModelFile(data, name, weights, shapes or {}))
-    _refuse_codes(graph, name)
+    graph = FRONTENDS[suffix](ModelFile(data, name, weights, shapes or {}, ends))
+    graph = in_qdq(graph, name)
     in_single(graph)
     graph.name_origins()
     return graph
-
-
-def _refuse_codes(graph: Graph, name: str) -> None:
-    used = {node.op_type for node in graph.model.graph.all_nodes()}
-    if codes := sorted(op_type for op_type in used if op_type.startswith(IN_CODES)):
-        what = f"the model is quantized by its operators: {', '.join(codes)}"
-        raise GraphError(what, name, "bring the float model, or one quantized by Q/DQ nodes")
 
 
 def suffix_of(name: str) -> str:

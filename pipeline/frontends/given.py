@@ -8,6 +8,13 @@ from typing import NamedTuple
 from pipeline.graph import Beside
 
 
+class Ends(NamedTuple):
+    """Tensors by name that the model is to begin and to end at; none: where the file says."""
+
+    inputs: Sequence[str] = ()
+    outputs: Sequence[str] = ()
+
+
 class ModelFile(NamedTuple):
     """What a reader is given: the file, those of its weights, and shapes of inputs by name."""
 
@@ -15,3 +22,4 @@ class ModelFile(NamedTuple):
     name: str
     weights: Sequence[Beside]
     shapes: Mapping[str, tuple[int, ...]]
+    ends: Ends = Ends()

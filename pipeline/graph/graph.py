@@ -196,20 +196,22 @@ class Graph:
     def set_type(self, value: Value, dtype: str) -> None:
         value.type = ir.TensorType(ir.DataType.from_numpy(np.dtype(dtype)))
 
-    def forget_shape(self, value: Value) -> None:
+    def forget_shape(self, value: Value, *, and_type: bool = False) -> None:
         """The node that makes it now makes it in another shape; `with_shapes` finds which."""
-        value.shape = None
+        value.shape, value.type = None, None if and_type else value.type
 
     def become(
         self, node: Node, op_type: str, inputs: Sequence[Value | None], **attributes: Any
     ) -> None:
-        """The node computes what it makes in another way; its name and output stay."""
-        node.op_type = op_type
+        """The node computes by another operator of ONNX; its name and first output stay."""
+        node.domain, node.op_type = "", op_type
         node.attributes.clear()
         self.set_attributes(node, **attributes)
         node.resize_inputs(len(inputs))
         for index, value in enumerate(inputs):
             node.replace_input_with(index, value)
+        if len(node.outputs) > 1:
+            node.resize_outputs(1)
 
     def absorb(self, node: Node, *others: Node) -> None:
         """`node` computes what the others did: it comes from where they do, and those whose

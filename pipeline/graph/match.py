@@ -68,6 +68,11 @@ def type_number(dtype: str) -> int:
     return int(ir.DataType.from_numpy(np.dtype(dtype)))
 
 
+def type_name(number: int) -> str:
+    """What NumPy calls the element type of that number."""
+    return str(ir.DataType(number).numpy())
+
+
 def open_dimensions(value: ir.Value) -> str:
     """The shape of a value that is not fixed, as text; empty when every dimension is."""
     if value.shape is None:

@@ -5,6 +5,8 @@ Between 20 and 21 operators were given more types and nothing else, but for Grou
 
 from __future__ import annotations
 
+from functools import cache
+
 import onnx
 
 from pipeline.errors import GraphError
@@ -21,13 +23,25 @@ def is_operator(op_type: str) -> bool:
     return bool(onnx.defs.has(op_type))
 
 
+def operator_called(name: str) -> str | None:
+    """ONNX's operator of that name, however its letters are written; None where there is none."""
+    return _operators().get(name.lower())
+
+
+@cache
+def _operators() -> dict[str, str]:
+    schemas = onnx.defs.get_all_schemas_with_history()
+    return {schema.name.lower(): schema.name for schema in schemas if not schema.domain}
+
+
 def allow_int16(graph: Graph) -> None:
     """Write the graph at an opset whose Q/DQ takes int16. Raises GraphError where that would
     change what an operator means."""
     if graph.opset >= INT16_OPSET:
         return
     if not may_have_int16(graph):
-        changed = CHANGED_MEANING if graph.nodes(CHANGED_MEANING) else f"opset {graph.opset}"
+        named = ", ".join(f"`{node.name}`" for node in graph.nodes(CHANGED_MEANING))
+        changed = f"{CHANGED_MEANING} ({named})" if named else f"opset {graph.opset}"
         what = f"int16 needs opset {INT16_OPSET}, where {changed} means something else"
         raise GraphError(what, hint="leave int16 out for this model")
     graph.model.graph.opset_imports[""] = INT16_OPSET

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 import google.protobuf.message
 import onnx
@@ -15,6 +16,7 @@ from onnx_ir.passes.common import (
 )
 
 from pipeline.errors import GraphError
+from pipeline.graph.deprecated import replace_deprecated
 from pipeline.graph.domains import refuse_odd_attributes
 from pipeline.graph.graph import Graph
 from pipeline.graph.match import array
@@ -42,7 +44,7 @@ def parse(data: bytes, name: str, beside: Sequence[Beside] = ()) -> Graph:
         raise GraphError(
             "not an ONNX model: the file is damaged or of another format", name
         ) from error
-    if not proto.graph.node:
+    if not proto.graph.node and not proto.graph.output:
         raise GraphError("not an ONNX model: it holds no graph", name)
     try:
         _refuse_unsupported(proto)
@@ -69,10 +71,30 @@ def _checked(proto: onnx.ModelProto, beside: Sequence[Beside]) -> Graph:
     refuse_endless_calls(proto)
     at_one_opset(proto)
     _import_domains(proto)
-    onnx.checker.check_model(proto)
+    replace_deprecated(proto)
+    with _all_shaped(proto.graph.output):
+        onnx.checker.check_model(proto)
     graph = _readable(normal(InlinePass()(ir.from_proto(proto)).model))
     refuse_odd_attributes(graph.model.graph.all_nodes())
     return graph
+
+
+@contextmanager
+def _all_shaped(outputs: Iterable[onnx.ValueInfoProto]) -> Iterator[None]:
+    """onnx's checker wants a type and a shape of every output. onnxruntime does not, and neither
+    does inference, which finds them: while it looks, they say something."""
+    typeless = [value for value in outputs if not value.type.WhichOneof("value")]
+    for value in typeless:
+        value.type.tensor_type.elem_type = onnx.TensorProto.FLOAT
+    bare = [value.type.tensor_type for value in outputs if value.type.HasField("tensor_type")]
+    bare = [tensor for tensor in bare if not tensor.HasField("shape")]
+    for tensor in bare:
+        tensor.shape.SetInParent()
+    yield
+    for tensor in bare:
+        tensor.ClearField("shape")
+    for value in typeless:
+        value.ClearField("type")
 
 
 def parse_text(text: str) -> Graph:
@@ -125,6 +147,21 @@ def _readable(graph: Graph) -> Graph:
     return graph
 
 
+def _give_constants(graph: ir.Graph) -> None:
+    """An output that is a constant itself is what an Identity makes of it: a node makes every
+    output that is not fed."""
+    for index, value in enumerate(tuple(graph.outputs)):
+        name = str(value.name)
+        if name not in graph.initializers:
+            continue
+        given = ir.Value(name=name, type=value.type, shape=value.shape)
+        graph.append(ir.node("Identity", [value], outputs=[given], name=name))
+        graph.outputs[index] = given
+        del graph.initializers[name]
+        value.name = f"{name}_constant"
+        graph.register_initializer(value)
+
+
 def normal(model: ir.Model) -> Graph:
     """Constants are initializers, nodes are sorted, names are unique and nothing is nameless;
     every node comes from itself."""
@@ -137,9 +174,10 @@ def normal(model: ir.Model) -> Graph:
     # that could be overridden. Here it is a constant.
     fed = [value for value in model.graph.inputs if value.name not in model.graph.initializers]
     model.graph.inputs[:] = fed
+    _give_constants(model.graph)
     for node in model.graph:
-        if node.outputs:
-            node.name = node.name or node.outputs[0].name  # called after what it makes
+        made = [value.name for value in node.outputs if value.name]
+        node.name = node.name or next(iter(made), None)  # called after what it makes
     NameFixPass()(model)
     for node in model.graph.all_nodes():
         if node.op_type == "MeanVarianceNormalization" and "axes" not in node.attributes:

@@ -6,7 +6,7 @@ in a few bytes that it holds gigabytes; what is unfolded here is bounded.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from math import prod
 
 import google.protobuf.message
@@ -21,6 +21,7 @@ MAX_INLINED = 100_000  # nodes that calls of functions may become
 MAX_CALLS = 50  # of one function within another
 
 _GRIDS = b"DequantizeLinear"
+WIDE_BIAS = "npumake.wide_bias"  # of a node, in its metadata
 _BRANCHES = (b'"\x02If', b'"\x04Loop', b'"\x04Scan')  # as a file has a node's operator
 
 FunctionId = tuple[str, str, str]
@@ -153,14 +154,35 @@ def bodies(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
 
 def has_grids_and_branches(model: bytes) -> bool:
     """Whether there are Q/DQ, and nodes with graphs inside, which may read tensors around them."""
+    return any(True for node in _nodes_of(model, _BRANCHES) for _ in bodies(node))
+
+
+def has_wide_bias(model: bytes) -> bool:
+    """Whether some bias beside weights of int16 may have more than 32 bits."""
+    return WIDE_BIAS.encode() in but_weights(model)
+
+
+def has_uneven_average(model: bytes) -> bool:
+    """Whether there are Q/DQ, and an AveragePool that is dilated, or whose windows overhang the
+    pads that it counts."""
+    return any(_is_uneven(node) for node in _nodes_of(model, (b"AveragePool",)))
+
+
+def _is_uneven(node: onnx.NodeProto) -> bool:
+    said = {held.name: onnx.helper.get_attribute_value(held) for held in node.attribute}
+    overhangs = bool(said.get("ceil_mode", 0) and said.get("count_include_pad", 0))
+    return node.op_type == "AveragePool" and (overhangs or max(said.get("dilations", [1])) > 1)
+
+
+def _nodes_of(model: bytes, written: Iterable[bytes]) -> Sequence[onnx.NodeProto]:
+    """Those of a model with Q/DQ in which one of these words is; none where it is no model."""
     words = but_weights(model)
-    if _GRIDS not in words or not any(written in words for written in _BRANCHES):
-        return False  # most often, and nothing had to be parsed
+    if _GRIDS not in words or not any(word in words for word in written):
+        return ()  # most often, and nothing had to be parsed
     try:
-        graph = onnx.load_from_string(model).graph
+        return onnx.load_from_string(model).graph.node
     except (google.protobuf.message.DecodeError, ValueError):
-        return False
-    return any(True for node in graph.node for _ in bodies(node))
+        return ()
 
 
 def _room(sparse: onnx.SparseTensorProto, room: int) -> int:

@@ -20,6 +20,7 @@ from pipeline.kernels.pool import pool_pads
 from pipeline.kernels.window import extent
 
 POOLS = ("AveragePool", "MaxPool")
+UNINFERRED = ("GroupNormalization",)
 FROM_NUMBERS = ("ConstantOfShape", "Expand", "Pad", "Range", "Tile")
 MAX_FOLLOWED = 1 << 20  # numbers of a tensor that inference looks at, some 0.1 s
 MAX_ELEMENTS = 1 << 30  # of one tensor: a gigabyte of 8 bits, the largest documented limit
@@ -50,11 +51,46 @@ def _inferred(model: ir.Model) -> ir.Model:
 
 
 def _run(proto: onnx.ModelProto, follows: bool) -> onnx.ModelProto:
-    """onnx's inference, which `follows` the numbers in tensors of rank 1 too, one by one."""
+    """onnx's inference, which `follows` the numbers in tensors of rank 1 too, one by one. It knows
+    nothing of UNINFERRED, which make what their first input is, as an Identity does.
+
+    Where the shapes that a file says contradict it, as onnxruntime it believes the operators."""
+    unknown = [node for node in proto.graph.node if node.op_type in UNINFERRED and not node.domain]
+    names = {node.output[0]: node.op_type for node in unknown}
+    for node in unknown:
+        node.op_type = "Identity"
     try:
-        return onnx.shape_inference.infer_shapes(proto, strict_mode=True, data_prop=follows)
+        inferred = onnx.shape_inference.infer_shapes(proto, strict_mode=True, data_prop=follows)
     except (onnx.shape_inference.InferenceError, ValueError) as error:
-        raise GraphError(f"the shapes of the model do not fit: {error}") from error
+        inferred = _inferred_anew(proto, follows, error)
+    for node in (*unknown, *inferred.graph.node):
+        if node.output and node.output[0] in names:
+            node.op_type = names[node.output[0]]
+    return inferred
+
+
+def _inferred_anew(
+    proto: onnx.ModelProto, follows: bool, contradiction: Exception
+) -> onnx.ModelProto:
+    """Without the shapes that the file says. Raises GraphError where that does not help."""
+    try:
+        return onnx.shape_inference.infer_shapes(
+            _unsaid(proto), strict_mode=True, data_prop=follows
+        )
+    except (onnx.shape_inference.InferenceError, ValueError):
+        what = f"the shapes of the model do not fit: {contradiction}"
+        raise GraphError(what) from contradiction
+
+
+def _unsaid(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """A copy without the shapes that a file says of what its own operators make."""
+    bare = onnx.ModelProto()
+    bare.CopyFrom(proto)
+    foreign = {name for node in bare.graph.node if is_foreign(node) for name in node.output}
+    for value in (*bare.graph.value_info, *bare.graph.output):
+        if value.name not in foreign:
+            value.type.tensor_type.ClearField("shape")
+    return bare
 
 
 def _from_numbers(model: ir.Model) -> list[ir.Node]:

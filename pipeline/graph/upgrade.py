@@ -89,18 +89,25 @@ def _keep_old_hardmax(graph: Graph) -> None:
     """Before opset 13 all axes from `axis` on were one, with one maximum. The converter leaves an
     `axis` that now means itself alone."""
     for node in graph.nodes("Hardmax"):
-        x, made = node.inputs[0], node.outputs[0]
-        flat = graph.insert(
-            "Flatten", [x], f"{made.name}_flat", before=node, axis=attribute(node, "axis", 1)
-        )
-        dims = graph.insert("Shape", [x], f"{made.name}_shape", before=node)
-        graph.become(node, "Hardmax", [flat], axis=-1)
-        graph.forget_shape(made)
-        whole = graph.insert("Reshape", [made, dims], f"{made.name}_whole", after=node)
-        readers = [use.node for use in made.uses() if use.node is not whole.producer()]
-        graph.replace_readers(made, whole, readers)
-        if made.is_graph_output():
-            graph.replace_output(made, whole)
+        flatten_around(graph, node, attribute(node, "axis", 1))
+
+
+def flatten_around(graph: Graph, node: ir.Node, axis: int) -> None:
+    """The node, of one axis, computes over all axes from `axis` on: a Flatten in front of it, and
+    the shape restored behind."""
+    x, made, readers = node.inputs[0], node.outputs[0], _readers(node)
+    flat = graph.insert("Flatten", [x], f"{made.name}_flat", before=node, axis=axis)
+    dims = graph.insert("Shape", [x], f"{made.name}_shape", before=node)
+    graph.become(node, node.op_type, [flat], axis=-1)
+    graph.forget_shape(made)
+    whole = graph.insert("Reshape", [made, dims], f"{made.name}_whole", after=node)
+    graph.replace_readers(made, whole, readers)
+    if made.is_graph_output():
+        graph.replace_output(made, whole)
+
+
+def _readers(node: ir.Node) -> list[ir.Node]:
+    return [use.node for use in node.outputs[0].uses()]
 
 
 KEPT = {11: _keep_old_resize, 13: _keep_old_hardmax}

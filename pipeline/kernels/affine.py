@@ -12,14 +12,16 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.kernels.arrays import Floats, Ints, NotANumberError
+from pipeline.kernels.rounding import ROUNDED, Rounding
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 def per_axis(values: npt.NDArray[Scalar], rank: int, axis: int) -> npt.NDArray[Scalar]:
-    """`values` of shape (C,) as (1, ..., C, ..., 1) with C at `axis`; a scalar stays as it is."""
-    if values.ndim == 0:
-        return values
+    """`values` of shape (C,) as (1, ..., C, ..., 1) with C at `axis`; one number, of shape () or
+    (1,), is for all and becomes a scalar."""
+    if values.size == 1:
+        return values.reshape(())
     shape = [1] * rank
     shape[axis] = -1
     return values.reshape(shape)
@@ -31,15 +33,21 @@ def other_axes(rank: int, axis: int) -> tuple[int, ...]:
 
 
 def quantize(
-    x: Floats, scale: npt.ArrayLike, zero_point: npt.ArrayLike, low: int, high: int
+    x: Floats,
+    scale: npt.ArrayLike,
+    zero_point: npt.ArrayLike,
+    low: int,
+    high: int,
+    rounding: Rounding = "half_even",
 ) -> npt.NDArray[np.int32]:
-    """saturate(rint(x / scale) + zero_point): ONNX QuantizeLinear, half to even.
+    """saturate(round(x / scale) + zero_point): ONNX QuantizeLinear where half goes to even, the
+    std::round of C++ where it goes away from zero.
 
     The division is done in the type of `x`, as ONNX does. Infinities saturate.
     Raises NotANumberError on NaN.
     """
     with np.errstate(over="ignore"):  # infinity saturates like any large value
-        steps = np.rint(x / np.asarray(scale, x.dtype)).astype(np.float64)
+        steps = ROUNDED[rounding](np.asarray(x / np.asarray(scale, x.dtype), np.float64))
     if np.isnan(steps).any():
         raise NotANumberError("NaN has no place on an integer grid")
     return np.clip(np.add(steps, zero_point), low, high).astype(np.int32)

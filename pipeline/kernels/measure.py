@@ -1,7 +1,7 @@
 """How close two tensors are. With the reference a, the other b and e = a - b:
 
     cosine     sum a*b / sqrt(sum a*a * sum b*b)     1 for two zero tensors, 0 for one,
-                                                     -1 where something is no number
+                                                     NaN where something is no number
     mse        sum e*e / count                       sqnr_db    10 * log10(sum a*a / sum e*e)
     l1         sum |e|                               l2         sqrt(sum e*e)
     mre        sum |e| / sum |a|                     chebyshev  max |e|
@@ -16,7 +16,7 @@ BLAS gives its products to one thread. The number of threads so changes no bit.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -43,8 +43,11 @@ class Alignment:
     def cosine(self) -> float:
         if self.aa == 0.0 or self.bb == 0.0:
             return float(self.aa == self.bb)
-        ratio = self.ab / math.sqrt(self.aa * self.bb)
-        return -1.0 if math.isnan(ratio) else max(-1.0, min(1.0, ratio))
+        product = self.aa * self.bb
+        inside = 0.0 < product < math.inf  # what float64 holds of it
+        norm = math.sqrt(product) if inside else math.sqrt(self.aa) * math.sqrt(self.bb)
+        ratio = self.ab / norm
+        return ratio if math.isnan(ratio) else max(-1.0, min(1.0, ratio))
 
 
 @dataclass(frozen=True)
@@ -89,10 +92,12 @@ class Agreement:
 
     @property
     def sqnr_db(self) -> float:
-        """In decibels; infinite where there is no error, minus infinite where no signal."""
+        """In decibels; infinite where there is no error, minus infinite where no signal, or none
+        beside the error."""
         if self.squared == 0.0:
             return math.inf
-        return 10.0 * math.log10(self.aa / self.squared) if self.aa else -math.inf
+        ratio = self.aa / self.squared
+        return 10.0 * math.log10(ratio) if ratio else -math.inf
 
     @property
     def l1(self) -> float:
@@ -101,6 +106,12 @@ class Agreement:
     @property
     def l2(self) -> float:
         return math.sqrt(self.squared)
+
+
+def worst(figures: Iterable[float], default: float = 1.0) -> float:
+    """The least of them, NaN where one is NaN: which `min` finds at times only."""
+    found = list(figures)
+    return math.nan if any(map(math.isnan, found)) else min(found, default=default)
 
 
 def agreement(a: Numbers, b: Numbers) -> Agreement:

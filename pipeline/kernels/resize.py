@@ -4,13 +4,19 @@ An output index i stands at the input coordinate (ONNX Resize, coordinate_transf
 
     half_pixel            (i + 1/2) / scale - 1/2
     pytorch_half_pixel    the same, but 0 where the output has one element
+    half_pixel_symmetric  the same, plus in / 2 * (1 - out / (scale * in))
     align_corners         i * (in - 1) / (out - 1), and 0 where the output has one element
     asymmetric            i / scale
 
-in float32 and in this order, as onnxruntime computes it: a coordinate that is a hair off an
-integer there must be off here too. From then on all is integers: a linear weight is in units
-of 2**-22, fine enough for 16 bits. Of the sum over r axes, in units of 2**-(22 * r), 14 * r bits
-are kept, the last one set where any that is dropped was: no tie is made or broken.
+Where the model gives sizes, scale is out / in, and a nearest coordinate is that exact fraction: a
+tie is a tie. onnxruntime (in float32) and the reference of ONNX (in float64) each miss a few of
+those integers and ties, never both the same. Where the model gives scales, ONNX leaves open how
+their float32 is divided by; the coordinate is float32, in this order, as onnxruntime computes it,
+and within 1e-6 of a tie counts as one, as there.
+
+Linear weights are in units of 2**-22, fine enough for 16 bits. Of the sum over r axes, in units of
+2**-(22 * r), 14 * r bits are kept, the last one set where any that is dropped was: no tie is made
+or broken.
 """
 
 from __future__ import annotations
@@ -23,10 +29,13 @@ import numpy.typing as npt
 
 from pipeline.kernels.arrays import Int64, Ints
 
-Coordinates: TypeAlias = Literal["half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric"]
+Coordinates: TypeAlias = Literal[
+    "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric"
+]
 Nearest: TypeAlias = Literal["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"]
 
 WEIGHT_BITS = 22  # two axes of them and a 16-bit value stay within int64
+TIE_TOLERANCE = 1e-6  # in input elements; onnxruntime's, of coordinates in float32
 KEPT_BITS = 14  # two axes of them and a 16-bit value stay within what `rescale` takes
 
 
@@ -65,19 +74,51 @@ def linear(x: Ints, taps: Sequence[Taps]) -> Interpolated:
 
 
 def nearest_indices(
-    in_size: int, out_size: int, scale: float, coordinates: Coordinates, rule: Nearest
+    in_size: int, out_size: int, scale: float | None, coordinates: Coordinates, rule: Nearest
 ) -> Int64:
-    """The input index of each output index along one axis, of shape (out_size,)."""
-    x = _coordinates(in_size, out_size, scale, coordinates)
+    """The input index of each output index along one axis, of shape (out_size,).
+
+    `scale` is None where the model gives sizes instead of scales.
+    """
+    if scale is None or coordinates == "align_corners":
+        index = _rounded_fraction(*_fraction(in_size, out_size, coordinates), rule)
+    else:
+        index = _rounded_float(_coordinates(in_size, out_size, scale, coordinates), rule)
+    return np.clip(index, 0, in_size - 1)
+
+
+def _fraction(in_size: int, out_size: int, coordinates: Coordinates) -> tuple[Int64, int]:
+    """The coordinates for scale = out_size / in_size: numerators (out_size,), denominator."""
+    i = np.arange(out_size, dtype=np.int64)
+    if coordinates == "align_corners":
+        return i * (in_size - 1), max(out_size - 1, 1)
+    if coordinates == "asymmetric":
+        return i * in_size, out_size
+    if coordinates == "pytorch_half_pixel" and out_size == 1:
+        return i, 1
+    return (2 * i + 1) * in_size - out_size, 2 * out_size
+
+
+def _rounded_fraction(above: Int64, below: int, rule: Nearest) -> Int64:
+    if rule == "floor":
+        return above // below
+    if rule == "ceil":
+        return -(-above // below)
+    if rule == "round_prefer_floor":  # ceil(x - 1/2)
+        return -((below - 2 * above) // (2 * below))
+    return (2 * above + below) // (2 * below)  # floor(x + 1/2)
+
+
+def _rounded_float(x: npt.NDArray[np.float32], rule: Nearest) -> Int64:
     floor = np.floor(x)
-    fraction = x - floor
+    fraction = (x - floor).astype(np.float64)
     up = {
-        "floor": fraction > 1,
+        "floor": np.zeros(x.shape, np.bool_),
         "ceil": fraction > 0,
-        "round_prefer_floor": fraction > 0.5,
-        "round_prefer_ceil": fraction >= 0.5,
+        "round_prefer_floor": fraction > 0.5 + TIE_TOLERANCE,
+        "round_prefer_ceil": fraction >= 0.5 - TIE_TOLERANCE,
     }[rule]
-    return np.clip(floor.astype(np.int64) + up, 0, in_size - 1)
+    return np.asarray(floor.astype(np.int64) + up)
 
 
 def linear_taps(in_size: int, out_size: int, scale: float, coordinates: Coordinates) -> Taps:
@@ -96,8 +137,13 @@ def _coordinates(
     i = np.arange(out_size, dtype=np.float32)
     if coordinates == "asymmetric":
         return i / ratio
-    if out_size == 1 and coordinates != "half_pixel":
+    if out_size == 1 and coordinates in ("pytorch_half_pixel", "align_corners"):
         return np.zeros(1, np.float32)
     if coordinates == "align_corners":
         return i * (np.float32(in_size) - one) / (np.float32(out_size) - one)
+    if coordinates == "half_pixel_symmetric":
+        centre, width = np.float32(in_size) / np.float32(2), ratio * np.float32(in_size)
+        offset = centre * (one - np.float32(out_size) / width)
+        x = offset.astype(np.float64) + (i.astype(np.float64) + 0.5) / np.float64(ratio) - 0.5
+        return x.astype(np.float32)
     return (i + half) / ratio - half

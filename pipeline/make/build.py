@@ -21,11 +21,13 @@ from pipeline.cache.signature import Signature, signature_of
 from pipeline.cache.store import Record
 from pipeline.digest import Json
 from pipeline.errors import CacheError, PipelineError, Place, ProjectError, Route
+from pipeline.lifetime.temporaries import sweep_below
 from pipeline.make.code import compilers, converters
 from pipeline.make.memory import Memory
 from pipeline.make.node import Key, Node, Plan
 from pipeline.make.why import differences
 from pipeline.project.files import Source, SourceFile, source_files
+from pipeline.targets.advice import words_of
 
 STAMPS = "out/.npumake"
 # Which artifacts there are scores of is seen by the nodes; how many pictures at a time, by nobody.
@@ -88,7 +90,7 @@ class Build:
         for source in node.sources:
             named = source_files(self.directory, source)
             if not named:
-                raise _no_file(source)
+                raise self._no_file(source)
             found[source.route] = tuple(
                 SourceFile(name, path, self.memory.files.of(path)) for name, path in named
             )
@@ -141,6 +143,10 @@ class Build:
                 raise CacheError(f"`{name}` has not been made")
             found[stage] = stamp.digest
         return found
+
+    def sweep(self) -> None:
+        """Remove what killed processes left in `out/`."""
+        sweep_below(f"{self.directory}/out")
 
     # -- freshness -------------------------------------------------------------------------
 
@@ -205,13 +211,28 @@ class Build:
     # -- errors ----------------------------------------------------------------------------
 
     def placed(self, node: Node, error: PipelineError) -> PipelineError:
-        """The same error with the place of the YAML key it speaks of, where it names one."""
+        """The same error with the place of the YAML key it speaks of, where it names one, and in
+        the words of the file that the project is written in."""
+        error.hint = words_of(self.vendor_dialect).hint(error.hint)
         if not isinstance(error.where, Route):
             return error
         route = _written(str(error.where), node.places)
         file, line, column = node.places.get(route, "project.yaml:0:0").rsplit(":", 2)
         error.where = Place(shown(self.directory / file), int(line), int(column))
         return error
+
+    @property
+    def vendor_dialect(self) -> str | None:
+        """What the project is written in, where that is a vendor's dialect."""
+        found = (node.params.get("vendor_dialect") for node in self.plan.nodes)
+        return next((str(name) for name in found if name), None)
+
+    def _no_file(self, source: Source) -> ProjectError:
+        """A vendor's file says other paths than the project in the tool's output folder has."""
+        own = self.vendor_dialect is None
+        name = source.pattern if own else shown(self.directory / source.pattern)
+        what = f"no file matches `{name}`" if source.many else f"no file `{name}`"
+        return ProjectError(what, Route(source.route), "paths start at the project's directory")
 
     def _stamp_file(self, node: Node) -> str:
         folder = f"{STAMPS}/@{node.variant}" if node.variant else STAMPS
@@ -269,8 +290,3 @@ def _without_paths(node: Node) -> Json:
         else:
             del inside[key]
     return params
-
-
-def _no_file(source: Source) -> ProjectError:
-    what = f"no file matches `{source.pattern}`" if source.many else f"no file `{source.pattern}`"
-    return ProjectError(what, Route(source.route), "paths start at the project's directory")

@@ -24,6 +24,7 @@ from pipeline.cache.publish import replacing
 from pipeline.cache.sealed import sealed, unsealed
 from pipeline.cache.signature import FileDigests
 from pipeline.compilers.adapters.adapter import ADAPTERS, versions
+from pipeline.compilers.host import runs_here
 from pipeline.compilers.versions import tool_version
 from pipeline.make.node import Node
 
@@ -45,6 +46,13 @@ COMPILERS = {
     "torq": ("tosa-converter-for-tflite",),
     "vela": ("ethos-u-vela",),
     "iree": ("iree-base-compiler", "iree-base-runtime", "tosa-converter-for-tflite"),
+}
+
+# By Target.backend: what runs the compiled file; it is loaded late, where no import shows.
+RUNTIMES = {
+    "iree": ("iree-base-runtime",),
+    "tflite": ("ai-edge-litert",),
+    "vela": ("ai-edge-litert",),
 }
 
 
@@ -239,6 +247,8 @@ def compilers(node: Node) -> dict[str, str]:
     """The versions of the programs, where they are installed, that compile for a node's target.
     Raises StageError for a tool that does not tell its own."""
     target = node.target_document
+    if node.stage in ("compiled_check", "compiled_score"):
+        return _runtimes(node)
     if node.stage != "compiled":
         return {}
     if "handover" in node.inputs:
@@ -248,6 +258,19 @@ def compilers(node: Node) -> dict[str, str]:
         found = {name: _version_if_any(name) for name in COMPILERS.get(target["backend"], ())}
         found |= versions(ADAPTERS[target["backend"]]) if target["backend"] in ADAPTERS else {}
     return {name: version for name, version in found.items() if version}
+
+
+def _runtimes(node: Node) -> dict[str, str]:
+    """The versions of what runs the compiled file, where it is installed, and, of native code,
+    whether this processor runs it."""
+    target, backend = node.target_document, node.target_document["backend"]
+    found = {
+        name: version for name in RUNTIMES.get(backend, ()) if (version := _version_if_any(name))
+    }
+    found |= versions(ADAPTERS[backend]) if backend == "openvino" else {}
+    if processor := target["iree"]:
+        found["processor"] = "here" if runs_here(**processor) else "elsewhere"
+    return found
 
 
 @cache

@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from pipeline import digest
-from pipeline.cache.publish import replacing, sweep_temporaries
+from pipeline.cache.publish import replacing
 from pipeline.cache.store import Record
 from pipeline.errors import CacheError, PipelineError, StageError
+from pipeline.lifetime.temporaries import sweep_folders
 from pipeline.make.build import Build
 from pipeline.make.node import Key, Node
 from pipeline.project.hints import hints_of
@@ -52,7 +53,7 @@ def _make(build: Build, node: Node) -> Literal["made", "recalled"]:
     if record is not None and store.fetch(record.digest, path):
         build.write_stamp(node, document, record.digest)
         return "recalled"
-    sweep_temporaries(path.parent)  # of a build that was killed
+    sweep_folders()
     value = run_stage(build, node, inputs)
     with replacing(path) as temporary:
         value.save(temporary)
@@ -81,6 +82,8 @@ def run_stage(build: Build, node: Node, inputs: Mapping[str, str]) -> Artifact:
         arguments["provenance"] = build.provenance(node)
     if stage.asks_said:
         arguments["said"] = node.params["said"]
+    if stage.asks_dialect:
+        arguments["vendor_dialect"] = node.params["vendor_dialect"]
     if stage.reads_sources:
         arguments["sources"] = build.sources(node)
     if stage.asks_target:

@@ -17,6 +17,7 @@ from pipeline.cache.local import LocalStore
 from pipeline.cache.publish import replacing
 from pipeline.cache.signature import FileDigests
 from pipeline.digest import Json, of_document
+from pipeline.lifetime.temporaries import sweep
 from pipeline.make.code import Code, SourceCode
 
 
@@ -33,6 +34,11 @@ class Memory:
     def save(self) -> None:
         self.files.save()
         self.code.save()
+
+    def sweep(self) -> None:
+        """Remove what killed processes left. Blobs and records are written in scratch/."""
+        for folder in ("", "scratch", "closures", "quarantine"):
+            sweep(self.root / folder)
 
     def keep_closure(self, code: Code) -> None:
         path = self.root / "closures" / f"{code.digest}.json"

@@ -195,6 +195,9 @@ def _params(branch: _Branch, stage: Stage) -> dict[str, digest.Json]:
     found = {name: digest.plain(getattr(sections, name)) for name in stage.sections}
     if stage.asks_said:
         found["said"] = branch.project.said
+    if stage.asks_dialect:
+        said = branch.project.said
+        found["vendor_dialect"] = None if said is None else said["dialect"]
     found.get("compile", {}).pop("prefix", None)
     return found
 

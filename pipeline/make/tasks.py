@@ -5,28 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from doit import cmd_run
 from doit.cmd_base import ModuleTaskLoader
+from doit.dependency import JSONCodec
 from doit.doit_cmd import DoitMain
 from doit.exceptions import TaskFailed
+from doit.runner import JobHold, JobTask, MRunner
 
-from pipeline.errors import PipelineError
+from pipeline.errors import PipelineError, StageError
+from pipeline.late import when_used
 from pipeline.make.build import Build
 from pipeline.make.node import Node
+
+with when_used("pipeline.make.workers"):  # a build with nothing to do has none
+    from pipeline.make import workers
 
 Make = Callable[[Build, Node], Any]  # gives how it was made and in how many seconds
 
 
 # They take longest and make nothing: they wait until all there is to have is made.
-TELLS = ("comparison", "listings", "findings", "report", "gates")
+TELLS = ("compiled_check", "comparison", "listings", "findings", "report", "gates")
 STOPS, TOLD = "gates", "report"  # what may stop the build waits for the page that tells why
 
 
 class Unsent(dict[str, Any]):
-    """What stays in its process: sent to another, it is empty there.
-
-    doit sends a finished task back while the next one runs. A Build remembers what it has read, and
-    must not be read out meanwhile: the sending would fail unseen, and doit wait for ever.
-    """
+    """What stays in its process: sent to another with its task, it is empty there."""
 
     def __reduce__(self) -> tuple[type[dict[str, Any]], tuple[()]]:
         return dict, ()
@@ -92,6 +95,103 @@ def _is_current(build: Build, node: Node) -> bool:
     return build.is_current(node)
 
 
+class Disposable(JSONCodec):  # type: ignore[misc]  # doit is not typed
+    """doit's notes, which it writes in place: those of a killed build are no notes."""
+
+    def decode(self, data: str) -> dict[str, Any]:
+        try:
+            found = super().decode(data)
+        except ValueError:
+            return {}
+        return found if isinstance(found, dict) else {}
+
+
+class Workers(MRunner):  # type: ignore[misc]  # doit is not typed
+    """doit's runner of processes, with a pipe to each of them, which hears of its end.
+
+    doit's own has one queue for all: a killed process is not missed, and may have locked it.
+    """
+
+    def run_tasks(self, task_dispatcher: Any) -> None:
+        self._run_tasks_init(task_dispatcher)
+        self._workers: list[workers.Worker] = []
+        try:
+            self._hand_out(None)
+            while busy := [worker for worker in self._workers if worker.node]:
+                for worker in workers.ready(busy):
+                    if worker.node:  # and was not ended meanwhile, with another
+                        self._hand_out(self._finished(worker))
+        except BaseException:
+            self._kill()
+            raise
+        for worker in self._workers:
+            worker.close()
+
+    def _hand_out(self, completed: Any) -> None:
+        """A task to each process that has none, while there are tasks that can be executed."""
+        at_once = min(self.num_process, len(self.tasks))
+        while sum(worker.node is not None for worker in self._workers) < at_once:
+            job = self.get_next_job(completed)
+            completed = None
+            if job is None or job.type is JobHold.type:
+                return
+            if not self._workers:  # while this process has no other threads
+                for _ in range(at_once):
+                    self._workers.append(
+                        workers.Worker(self._execute, self.teardown, self._workers)
+                    )
+            idle = next(worker for worker in self._workers if worker.node is None)
+            idle.begin(self.task_dispatcher.nodes[job.name], job)
+            self.reporter.execute_task(idle.node.task)
+
+    def _finished(self, worker: workers.Worker) -> Any:
+        """The node that is done with. Where its process ended, all the others are ended too."""
+        node, worker.node = worker.node, None
+        try:
+            self._process_result(node, node.task, worker.result())
+        except workers.Ended as ended:
+            self._kill()
+            self._handle_task_error(node, Refused(_died(node.task.name, ended)))
+            self._stop_running = True
+        return node
+
+    def _execute(self, job: Any) -> dict[str, Any]:
+        """In a worker: the result of a task, as doit's processes send it."""
+        if job.type is JobTask.type:
+            task = workers.unpacked(job.task_pickle)
+        else:
+            task = self.tasks[job.name]
+            task.update_from_pickle(job.task_dict)
+        if task.teardown:
+            self.teardown_list.append(task)
+        failure = task.execute(self.stream)
+        return {
+            **({"failure": failure} if failure else {}),
+            "name": task.name,
+            "task": task.pickle_safe_dict(),
+            "out": [action.out for action in task.actions],
+            "err": [action.err for action in task.actions],
+        }
+
+    def _kill(self) -> None:
+        for worker in self._workers:
+            worker.kill()
+
+
+def _died(name: str, ended: workers.Ended) -> StageError:
+    what = f"the process that made `{name}` ended with {ended}"
+    hint = "what the others made is kept; run it again"
+    if ended.signal == "SIGKILL":
+        hint = "out of memory? fewer nodes and threads at a time need less: -n 1, NPUMAKE_THREADS=1"
+    return StageError(what, None, hint)
+
+
+def use_workers() -> None:
+    """For every `doit run` in this process: doit has no setting for it."""
+    cmd_run.MRunner = Workers
+
+
 def run_doit(members: dict[str, Any], arguments: list[str]) -> int:
     """`doit run` over the members of a dodo file, in this process; doit's exit code."""
+    use_workers()
     return int(DoitMain(ModuleTaskLoader(members)).run(["run", *arguments]))

@@ -13,6 +13,7 @@ from pipeline.passes.drop_identity import drop_identity
 from pipeline.passes.drop_unused import drop_unused
 from pipeline.passes.explicit_pads import explicit_pads
 from pipeline.passes.fold_constants import fold_constants
+from pipeline.passes.fold_outputs import fold_outputs
 from pipeline.passes.fuse_affine import fuse_affine
 from pipeline.passes.fuse_ahead import fuse_ahead
 from pipeline.passes.fuse_layer_norm import fuse_layer_norm
@@ -23,8 +24,12 @@ from pipeline.passes.merge_moves import merge_reshapes, merge_transposes
 from pipeline.passes.negate_by_mul import negate_by_mul
 from pipeline.passes.plain_arithmetic import plain_arithmetic
 from pipeline.passes.plain_clamps import plain_clamps
+from pipeline.passes.plain_gemm import plain_gemm
+from pipeline.passes.plain_pads import plain_pads
 from pipeline.passes.plain_softmax import plain_softmax
+from pipeline.passes.plain_sums import plain_sums
 from pipeline.passes.pool_whole_image import pool_whole_image
+from pipeline.passes.real_parameters import real_parameters
 from pipeline.passes.recognize_functions import recognize_functions
 from pipeline.passes.split_to_slices import split_to_slices
 from pipeline.passes.take_branch import take_branch
@@ -33,9 +38,12 @@ from pipeline.passes.unroll_recurrent import unroll_recurrent
 PASSES: tuple[Callable[[Graph], int], ...] = (
     drop_identity,
     fold_constants,
+    fold_outputs,
+    real_parameters,
     take_branch,
     cancel_transposes,
     explicit_pads,
+    plain_pads,
     split_to_slices,
     merge_reshapes,
     merge_transposes,
@@ -46,6 +54,8 @@ PASSES: tuple[Callable[[Graph], int], ...] = (
     plain_arithmetic,
     plain_clamps,
     plain_softmax,
+    plain_gemm,
+    plain_sums,
     batch_norm_to_conv,
     fuse_ahead,  # behind what recognizes a function whose last node is a product
     drop_unused,

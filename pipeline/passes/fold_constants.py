@@ -34,13 +34,18 @@ UNFOLDABLE = frozenset(
 
 def fold_constants(graph: Graph) -> int:
     """Shape of a tensor whose shape is static counts as a constant too."""
-    return sum(_fold(graph, node) for node in graph.nodes() if _is_constant(node))
+    inner = (node for node in graph.nodes() if not is_output(node))
+    return sum(fold(graph, node) for node in inner if is_constant(node))
 
 
-def _is_constant(node: Node) -> bool:
+def is_output(node: Node) -> bool:
+    """Whether the node makes an output of the model."""
+    return any(value.is_graph_output() for value in node.outputs)
+
+
+def is_constant(node: Node) -> bool:
+    """Whether what it makes is known before anything is fed."""
     if node.op_type in UNFOLDABLE or node.domain:
-        return False
-    if any(value.is_graph_output() for value in node.outputs):
         return False
     if node.op_type == "Shape":
         given = node.inputs[0]
@@ -48,7 +53,9 @@ def _is_constant(node: Node) -> bool:
     return all(array(value) is not None for value in node.inputs if value is not None)
 
 
-def _fold(graph: Graph, node: Node) -> bool:
+def fold(graph: Graph, node: Node) -> bool:
+    """Constants in its place, an output of the model as an Identity of one; False where these
+    would be too large, or no arrays."""
     before = sum(found.nbytes for v in node.inputs if (found := array(v)) is not None)
     if not all(_may_be_small(value, before) for value in node.outputs):
         return False
@@ -58,7 +65,10 @@ def _fold(graph: Graph, node: Node) -> bool:
     if sum(result.nbytes for result in results) > before + MAX_GROWTH:
         return False
     for value, result in zip(node.outputs, results, strict=True):
-        graph.replace_uses(value, graph.constant(f"{value.name}_folded", result))
+        folded = graph.constant(f"{value.name}_folded", result)
+        if value.is_graph_output():
+            folded = graph.insert("Identity", [folded], f"{value.name}_given", before=node)
+        graph.replace_uses(value, folded)
     graph.remove(node)
     return True
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from pipeline.graph import Graph, Node, attribute, open_dimensions, shape
 
-REDUCTIONS = ("ReduceMax", "ReduceMean", "ReduceSum")
+REDUCTIONS = ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum")
 
 
 def keep_reduced_axes(graph: Graph) -> int:

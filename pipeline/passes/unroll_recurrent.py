@@ -14,7 +14,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from pipeline.graph import Graph, Node, Value, array, attribute, open_dimensions, shape
-from pipeline.passes.recurrent_steps import KINDS, Held, State, Writing
+from pipeline.passes.recurrent_steps import KINDS, Held, State
+from pipeline.passes.writing import Writing
 
 MOST_STEPS = 256
 X, W, R, B, LENGTHS, HIDDEN, CELL, PEEPHOLES = range(8)

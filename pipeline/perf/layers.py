@@ -17,7 +17,21 @@ from pipeline.bundle.program import Instruction, Program
 
 # What runs between subgraphs: the CPU's models, and from and to float at the border.
 ON_CPU = frozenset({"onnx", "quantize", "dequantize"})
-MOVES = frozenset({"concat", "gather", "pad", "reshape", "resize_nearest", "slice", "transpose"})
+MOVES = frozenset(
+    {
+        "concat",
+        "depth_to_space",
+        "gather",
+        "pad",
+        "reshape",
+        "resize_nearest",
+        "slice",
+        "space_to_depth",
+        "take",
+        "tile",
+        "transpose",
+    }
+)
 WINDOWS = frozenset({"average_pool", "average_twice", "max_pool"})
 
 

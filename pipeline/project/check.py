@@ -115,7 +115,7 @@ def _wrong_value(error: Violation) -> tuple[str, str]:
         case "maximum":
             return f"must be at most {limit:g}, not {value}", ""
         case "pattern":
-            return _unnamed(value, error.schema["properties"])
+            return _unnamed(value, error.schema)
         case "minProperties" | "maxProperties":
             return f"must have one key, not {len(value)}", _apart(error.schema)
         case "minLength":
@@ -123,8 +123,12 @@ def _wrong_value(error: Violation) -> tuple[str, str]:
     raise AssertionError(f"schema.py writes no `{error.validator}`")
 
 
-def _unnamed(name: str, known: dict[str, Json]) -> tuple[str, str]:
-    """A name that stands alone, and is none of `known` or needs arguments."""
+def _unnamed(name: str, schema: Json) -> tuple[str, str]:
+    """A name that stands alone, and is none that the schema has, or needs arguments."""
+    known = schema.get("properties")
+    if known is None:
+        words = schema["pattern"].strip("^$()").split("|")
+        return f"cannot be `{name}`", f"allowed: {', '.join(words)}, or a whole number"
     if name not in known:
         return f"cannot be `{name}`", did_you_mean(name, known)
     required = known[name]["required"]

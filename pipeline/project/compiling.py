@@ -1,4 +1,4 @@
-"""The section `compile:` and, for each of its keys, what comes of it."""
+"""The sections `compile:` and `comparison:` and, for each key of the first, what comes of it."""
 
 from __future__ import annotations
 
@@ -34,9 +34,28 @@ class Compile:
         bool, Doc("The compiled file is what the vendor's own tool makes, which must be on PATH.")
     ] = False
     profiling: Annotated[bool, Doc("Whether `npumake bench` tells of each layer.")] = False
+    remove_types: Annotated[
+        tuple[Literal["Quantize", "Dequantize", "Transpose", "Cast", "Reshape", "Softmax"], ...],
+        Doc("Removed from the border of the compiled program, until none of them is left there."),
+    ] = ()
+    remove_nodes: Annotated[
+        tuple[str, ...],
+        Doc("The same by name: a node that `npumake modify` lists, or what a Dequantize reads."),
+    ] = ()
 
 
-OURS = ("prefix", "vendor_tool")  # no compiler is told these
+@dataclass(frozen=True)
+class Comparison:
+    """The compiled file is run and held to the integer engine."""
+
+    compiled: Annotated[
+        int | Literal["all", "off"],
+        Doc("How many samples each compiled file is run on; `all` of them; `off`: not run.", 1),
+    ] = 8
+
+
+REMOVED = ("remove_types", "remove_nodes")  # a bundle's provenance names what was removed
+OURS = ("prefix", "vendor_tool", *REMOVED)  # no compiler is told these
 RECORDED = "recorded: for the vendor's compiler; our integers are the same whatever it says"
 
 # What comes of a key. A bundle's manifest holds them all, but for OURS.
@@ -51,4 +70,6 @@ EFFECTS: Mapping[str, str] = {
     "debug": "the performance report has a row for each layer",
     "vendor_tool": "the compiled file is the vendor's, and no bundle",
     "profiling": "npumake bench prints SyNAP's table of the layers; handed on to its converter",
+    "remove_types": "the bundle ends where they stood; its inputs and outputs may be codes",
+    "remove_nodes": "the bundle ends where they stood; its inputs and outputs may be codes",
 }

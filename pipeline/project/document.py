@@ -23,6 +23,8 @@ Route = tuple[str | int, ...]
 Words = Callable[[str, Place], Scalar]  # what an unquoted word means
 
 MOST = 100_000  # values in one file, aliases written out
+# Words of a key that are a boolean to older readers: this key has none.
+OWN_WORDS = ((("compiled",), "off"),)
 
 
 @dataclass(frozen=True)
@@ -43,14 +45,15 @@ class Document:
     path: str
     data: Json
     places: Mapping[Route, Spot]
+    repeated: tuple[tuple[str, Place], ...] = ()  # keys written again, with the last one's place
 
 
-def read_document(file: Path, words: Words = meaning) -> Document:
+def read_document(file: Path, words: Words = meaning, again: bool = False) -> Document:
     """The document in `file`; its places name it relative to the current directory.
 
     Raises ProjectError as `parse_document` does, and when the file cannot be read.
     """
-    return parse_document(read_source(file), shown(file), words)
+    return parse_document(read_source(file), shown(file), words, again)
 
 
 def read_source(file: Path) -> bytes:
@@ -63,18 +66,22 @@ def read_source(file: Path) -> bytes:
         raise ProjectError(what, Place(shown(file))) from None
 
 
-def parse_document(source: bytes, path: str, words: Words = meaning) -> Document:
-    """The one YAML document in `source`, UTF-8; nothing in it is an empty mapping.
+def parse_document(
+    source: bytes, path: str, words: Words = meaning, again: bool = False
+) -> Document:
+    """The one YAML document in `source`, UTF-8; nothing in it is an empty mapping. With `again`
+    the last of several equal keys counts, as for most readers, and `repeated` lists them.
 
     Raises ProjectError where the text is not YAML, not UTF-8, too large, too deep, or means
     different things to different readers: a duplicate key, a tag, a merge key, a bare `yes`.
     """
-    reading = _Reading(scan(source, path), words)
+    reading = _Reading(scan(source, path), words, again)
     top = Place(path)
     if not reading.scan.events:
         return Document(path, {}, {(): Spot(top, top)})
     data, _ = _value(reading, 0, (), top)
-    return Document(path, {} if data is None else data, reading.places)
+    repeated = tuple(reading.repeated)
+    return Document(path, {} if data is None else data, reading.places, repeated)
 
 
 def shown(file: Path) -> str:
@@ -87,7 +94,9 @@ def shown(file: Path) -> str:
 class _Reading:
     scan: Scan
     words: Words
+    again: bool
     places: dict[Route, Spot] = field(default_factory=dict)
+    repeated: list[tuple[str, Place]] = field(default_factory=list)
 
 
 def _value(reading: _Reading, at: int, route: Route, key: Place | None) -> tuple[Json, int]:
@@ -105,7 +114,7 @@ def _value(reading: _Reading, at: int, route: Route, key: Place | None) -> tuple
     key = key or place
     if isinstance(event, yaml.ScalarEvent):
         reading.places[route] = Spot(key, place)
-        return _scalar(reading, event, place), at + 1
+        return _scalar(reading, event, place, route), at + 1
     refuse_depth(len(route) + 1, place)
     if isinstance(event, yaml.SequenceStartEvent):
         reading.places[route] = Spot(key, place)
@@ -114,8 +123,8 @@ def _value(reading: _Reading, at: int, route: Route, key: Place | None) -> tuple
     return _mapping(reading, at + 1, route)
 
 
-def _scalar(reading: _Reading, event: Event, place: Place) -> Scalar:
-    is_bare = event.implicit[0]
+def _scalar(reading: _Reading, event: Event, place: Place, route: Route) -> Scalar:
+    is_bare = event.implicit[0] and (route[-1:], event.value) not in OWN_WORDS
     return reading.words(event.value, place) if is_bare else event.value
 
 
@@ -131,12 +140,21 @@ def _mapping(reading: _Reading, at: int, route: Route) -> tuple[Json, int]:
     items: dict[str, Json] = {}
     while not isinstance(reading.scan.events[at], yaml.MappingEndEvent):
         name, place = _key(reading, at)
-        if name in items:
+        if name in items and reading.again:
+            _forget(reading, (*route, name), place)
+        elif name in items:
             first = reading.places[*route, name].key.line
             what = f"key `{name}` is written twice, on line {first} and line {place.line}"
             raise ProjectError(what, place, "keep one of them")
         items[name], at = _value(reading, at + 1, (*route, name), place)
     return items, at + 1
+
+
+def _forget(reading: _Reading, route: Route, place: Place) -> None:
+    """An earlier value of the key and all inside it."""
+    reading.repeated.append((str(route[-1]), place))
+    for inside in [key for key in reading.places if key[: len(route)] == route]:
+        del reading.places[inside]
 
 
 def _key(reading: _Reading, at: int) -> tuple[str, Place]:

@@ -109,6 +109,10 @@ class Quantization:
         tuple[str, ...],
         Doc("Nodes for the chip: those it runs only where asked, such as Softmax; it beats `cpu`."),
     ] = ()
+    optional: Annotated[
+        tuple[str, ...],
+        Doc("Of these names the model may have none: then a note, and no error."),
+    ] = ()
     scheme: Annotated[
         Literal["asymmetric_affine", "dynamic_fixed_point", "perchannel_symmetric_affine"] | None,
         Doc("The grids of activations and weights; the target's own by default."),

@@ -168,7 +168,9 @@ def _member(members: tuple[Any, ...], value: Json) -> Any:
     if value is None:
         return type(None)
     kind = type(value) if isinstance(value, list | dict) else None
-    return next(m for m in members if m is not type(None) and _kind(m) is kind)
+    alike = [m for m in members if m is not type(None) and _kind(m) is kind]
+    words = [m for m in alike if get_origin(m) is Literal]
+    return next((m for m in words if value in get_args(m)), alike[0])
 
 
 def _kind(hint: Any) -> type | None:

@@ -7,8 +7,9 @@
     TypedDict, total=False → one of its keys, or the name of a key that needs no more
     Overlay → the whole schema again, nothing required and nothing by default
 
-A union needs no `anyOf`: `items` speaks only of arrays and `minimum` only of numbers, so the
-keywords of the members lie side by side and a wrong value breaks exactly one of them.
+A union needs no `anyOf`: `items` speaks only of arrays, `minimum` only of numbers and `pattern`
+only of strings, so the keywords of the members lie side by side and a wrong value breaks exactly
+one of them.
 """
 
 from __future__ import annotations
@@ -119,11 +120,20 @@ def _limits(doc: Doc) -> dict[str, Json]:
 def _either(members: list[dict[str, Json]]) -> dict[str, Json]:
     if members[1:] == [{"type": "null"}] and "enum" in members[0]:
         return {"enum": [*members[0]["enum"], None]}
+    members = [_worded(member) for member in members]
     types = [member.get("type") for member in members]
     if None in types or len(set(types)) < len(types):
         raise TypeError(f"a value cannot tell which of these it is: {members}")
     merged = {keyword: limit for member in members for keyword, limit in member.items()}
     return {**merged, "type": types}
+
+
+def _worded(member: dict[str, Json]) -> dict[str, Json]:
+    """Words beside numbers: what else is a member of the union is not held to `enum`."""
+    words = member.get("enum", [])
+    if not words or not all(isinstance(word, str) for word in words):
+        return member
+    return {"type": "string", "pattern": f"^({'|'.join(words)})$"}
 
 
 def _object(section: type) -> dict[str, Json]:

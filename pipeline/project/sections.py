@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, NewType
 
+from pipeline.project.compiling import Comparison as Comparison
 from pipeline.project.compiling import Compile as Compile
 from pipeline.project.doc import Doc as Doc
 from pipeline.project.evaluation import Dataset as Dataset
@@ -53,6 +54,13 @@ class Model:
     weights: Annotated[
         FileGlob | None,
         Doc("Weights in files of their own: the .caffemodel, or what an .onnx refers to."),
+    ] = None
+    inputs: Annotated[
+        tuple[str, ...],
+        Doc("Tensors to begin the model at; what only leads up to them is dropped."),
+    ] = ()
+    output_count: Annotated[
+        int | None, Doc("How many outputs are spoken of: a model with fewer is refused.", 1)
     ] = None
     outputs: Annotated[
         tuple[str, ...],
@@ -160,7 +168,10 @@ class Files:
     ] = False
     dtype: Annotated[
         Literal["uint8", "float32"] | None,
-        Doc("Of bare numbers. Default: uint8 for an 8-bit image, else what the input takes."),
+        Doc(
+            "Of bare numbers. Default: uint8 for an 8-bit image, else what the input takes. An "
+            ".npy file of another type is converted."
+        ),
     ] = None
     channels: Annotated[
         Order | None,
@@ -185,6 +196,10 @@ class Files:
     allow: Annotated[
         tuple[FINDING, ...],
         Doc("Findings about the samples that do not fail the build."),
+    ] = ()
+    warn: Annotated[
+        tuple[FINDING, ...],
+        Doc("Findings about the samples that are told, and do not fail the build."),
     ] = ()
 
 
@@ -218,6 +233,9 @@ class Sections:
     )
     compile: Annotated[Compile, Doc("What the compiled files are.")] = field(
         default_factory=Compile
+    )
+    comparison: Annotated[Comparison, Doc("How the compiled files are checked.")] = field(
+        default_factory=Comparison
     )
     security: Annotated[
         Security, Doc("Security policies of inputs and outputs, for `npumake secure`.")

@@ -43,6 +43,11 @@ def plain_config(file: Path) -> Config:
     return Config(read_document(file, older_meaning), (file,))
 
 
+def lenient_config(file: Path) -> Config:
+    """As `plain_config`, for a tool whose reader takes the last of several equal keys."""
+    return Config(read_document(file, older_meaning, again=True), (file,))
+
+
 @dataclass(frozen=True)
 class Dialect:
     """`translate` gets the vendor's document, the folder its relative paths start from, as the
@@ -97,9 +102,15 @@ def spoken(document: Document, directory: Path, dialects: Dialects) -> Spoken:
     rest = without(document, ("dialect", "config"))
     base = "" if folder == "." else folder
     native = dialect.translate(read.document, base, rest.data)
-    notes = dialect.notes(read.document)
+    notes = (*repeat_notes(read.document), *dialect.notes(read.document))
     said = Said(dialect=name, document=read.document.data)
     return Spoken(merged(native, rest), notes, read.files, read.variables, said)
+
+
+def repeat_notes(document: Document) -> tuple[Note, ...]:
+    """A note for every key that is written more than once."""
+    what = "`{}` is written twice: the last one counts"
+    return tuple(Note(what.format(name), place) for name, place in document.repeated)
 
 
 def _named(document: Document, key: str) -> str:

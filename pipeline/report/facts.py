@@ -19,6 +19,7 @@ import numpy as np
 from pipeline import digest
 from pipeline.bundle.archive import Bundle
 from pipeline.debug.compared import Comparison
+from pipeline.debug.compiled_check import CompiledCheck
 from pipeline.debug.describe import describe
 from pipeline.digest import Json
 from pipeline.errors import GraphError
@@ -197,6 +198,11 @@ def _gates(path: Path) -> Facts:
     return {"gates": {f"gate {gate.index}": "met" if gate.met else gate.what for gate in gates}}
 
 
+def _check(path: Path) -> Facts:
+    found = CompiledCheck.load(path)
+    return {"cosines": {f"{output.name}, compiled": output.cosine for output in found.outputs}}
+
+
 def _other(path: Path) -> Facts:
     return {}
 
@@ -215,6 +221,7 @@ READERS: Mapping[str, Callable[[Path], Facts]] = {
 DOCUMENTS: Mapping[str, Callable[[Path], Facts]] = {
     "graph": _other,  # findings, which say nothing that the others do not
     "ranges": _recipe,
+    "check": _check,
     "outputs": _comparison,
     "by_name": lambda path: _scores([figures_in(json.loads(path.read_bytes()))]),
     "rows": lambda path: _scores(Evaluated.load(path).rows),

@@ -3,7 +3,8 @@
 graph          nodes with their places, where they run, how close they stay, and the edges
 tensors        distributions with the ranges that were chosen, and channels
 losses         what each node loses itself (pipeline.debug.blame), the largest first
-outputs, scores, gates, samples, recipe, notes
+outputs        how close each is: calibrated, quantized, and of the file that was compiled
+scores, gates, samples, recipe, notes
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import ClassVar
 from pipeline import digest
 from pipeline.debug.blame import Loss
 from pipeline.debug.compared import Comparison, Row
+from pipeline.debug.compiled_check import CompiledCheck
 from pipeline.digest import Json
 from pipeline.engine.fusion import absorbed, result
 from pipeline.errors import CacheError
@@ -64,17 +66,18 @@ class Measured:
     evaluation: Evaluated | None
     verdict: Verdict | None
     estimate: Json = None  # of the latency (pipeline.report.estimate), where there is one
+    check: CompiledCheck | None = None  # of the compiled file
 
 
 def findings(real: Graph, found: Measured) -> Findings:
     """`real` is the float graph whose tensors have the grids."""
-    comparison, recipe = found.comparison, found.recipe
+    comparison, recipe, check = found.comparison, found.recipe, found.check
     document: dict[str, Json] = {
         "target": comparison.target,
         "compared": comparison.samples,
         "graph": graph_of(real, comparison.rows, found.losses),
-        "outputs": comparison.outputs,
-        "notes": comparison.notes,
+        "outputs": _outputs(comparison, check),
+        "notes": (*comparison.notes, *(check.lines if check else ())),
         "recipe": {
             "method": recipe.method,
             "switches": recipe.switches,
@@ -91,6 +94,15 @@ def findings(real: Graph, found: Measured) -> Findings:
         "estimate": found.estimate,
     }
     return Findings(digest.plain(document))
+
+
+def _outputs(comparison: Comparison, check: CompiledCheck | None) -> list[Json]:
+    """Each with what the compiled file makes of it, None where it did not run."""
+    made = {output.name: output for output in check.outputs} if check else {}
+    return [
+        {**digest.plain(output), "compiled": digest.plain(made.get(output.name))}
+        for output in comparison.outputs
+    ]
 
 
 KEYS = {

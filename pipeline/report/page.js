@@ -313,6 +313,8 @@ function choose(name) {
 // -- the rest -------------------------------------------------------------------------------
 
 const worst = (each) => (each.compared && each.outputs.length ? Math.min(...each.outputs.map((o) => o.cosine)) : null);
+const ran = (each) => each.outputs.flatMap((o) => (o.compiled ? [o.compiled.cosine] : []));
+const worstRun = (each) => (ran(each).length ? Math.min(...ran(each)) : null);
 const value = (row) => (row ? row.by_name[row.metric] : null);
 const compiled = (each) => data.provenance.find((made) => made.node === `${each.name}/compiled`);
 
@@ -370,7 +372,7 @@ function summary() {
     const [metric, last] = [scored.scores[0].metric, scored.scores.at(-1).artifact];
     columns.push([`${metric}, float`, (each) => value(each.scores[0])], [`${metric}, ${last}`, (each) => value(each.scores.at(-1))], ["Lost", lost]);
   }
-  columns.push(["Worst cosine", worst],
+  columns.push(["Worst cosine", worst], ["Worst compiled cosine", worstRun],
     ["CPU nodes", (each) => told(cpu(each), `${cpu(each)} of ${figured(each).length}`)],
     ["Compiled", (each) => { const made = compiled(each); return made ? told(made.bytes, bytes(made.bytes)) : null; }]);
   if (data.builds.some((each) => each.estimate)) columns.push(["Latency", latency]);
@@ -407,6 +409,9 @@ function evaluation() {
 }
 
 function nodes() {
+  table(find("#nodes .outputs"), [["Output", (o) => o.name], ["Calibrated cosine", (o) => (build.compared ? o.calibrated_cosine : null)],
+    ["Quantized cosine", (o) => (build.compared ? o.cosine : null)], ["Compiled cosine", (o) => o.compiled?.cosine ?? null],
+    ["Codes from the integer engine", (o) => o.compiled?.codes ?? null]], build.outputs, { name: "outputs" });
   table(find("#nodes .table"), [["Node", (n) => n.name], ["On", (n) => n.on], ["Subgraph", (n) => n.subgraph], ["Type", (n) => n.type],
     ["Shape", (n) => n.shape], ["Calibrated cosine", (n) => n.calibrated], ["Quantized cosine", (n) => n.quantized],
     ["Loses itself", (n) => n.lost], ["Threshold", (n) => n.threshold], ["Types", (n) => n.dtype],

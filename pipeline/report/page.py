@@ -7,7 +7,6 @@ The data lies in the page as JSON that no character of can end its element: `<` 
 from __future__ import annotations
 
 import html
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,7 +63,7 @@ def page(findings: Mapping[str, Findings], provenance: Mapping[str, Record]) -> 
 
 def as_json(data: Json) -> str:
     """JSON that may stand in a script element."""
-    text = json.dumps(data, ensure_ascii=True, separators=(",", ":"), sort_keys=True)
+    text = digest.text(data, ensure_ascii=True, separators=(",", ":"), sort_keys=True)
     return text.replace("<", "\\u003c").replace("&", "\\u0026")
 
 

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+import numpy as np
+
 from pipeline import digest
 from pipeline.bundle.archive import Bundle
 from pipeline.bundle.program import Instruction, Program
@@ -77,10 +79,19 @@ def without(bundle: Bundle, found: Removable) -> Bundle:
     )
     grids = {name: digest.plain(program.tensors[name]) for name in (read, made)}
     record = {"name": found.step.name, "type": found.kind, "side": found.side, "tensors": grids}
-    if "scale" in found.step.constants:  # of sums: one a channel
-        record["scales"] = found.step.constants["scale"].ravel().tolist()
+    record |= _scales(bundle, found)
     deleted = [*deleted_nodes(bundle), record]
     return replace(bundle, program=joined(less), provenance={**bundle.provenance, DELETED: deleted})
+
+
+def _scales(bundle: Bundle, found: Removable) -> dict[str, digest.Json]:
+    """Of a Dequantize of sums, and of what moves such sums: the scales and their axis."""
+    scale = found.step.constants.get("scale")
+    if scale is not None:
+        return {"scales": scale.ravel().tolist(), "axis": int(np.argmax([*scale.shape, 0]))}
+    axis, scales = channel_scales(bundle, found.step.outputs[0])
+    perm = found.step.attributes.get("perm")
+    return {"scales": list(scales), "axis": perm[axis]} if scales and perm else {}
 
 
 def deleted_nodes(bundle: Bundle) -> Sequence[Mapping[str, digest.Json]]:
@@ -88,6 +99,15 @@ def deleted_nodes(bundle: Bundle) -> Sequence[Mapping[str, digest.Json]]:
     Dequantize of sums the scale of each channel."""
     found: Sequence[Mapping[str, digest.Json]] = bundle.provenance.get(DELETED, ())
     return found
+
+
+def channel_scales(bundle: Bundle, sums: str) -> tuple[int, Sequence[float]]:
+    """The axis and the scales of the channels of an output that is `sums`; none are known of sums
+    that nobody dequantized."""
+    for node in deleted_nodes(bundle):
+        if "scales" in node and sums in node.get("tensors", ()):
+            return int(node.get("axis", 1)), node["scales"]
+    return 0, ()
 
 
 def modified(bundle: Bundle, wishes: Sequence[tuple[str, str]]) -> tuple[Bundle, list[Removable]]:

@@ -17,9 +17,10 @@ ETHOS_U = "ethos-u"
 
 
 class LiteRtSession:
-    """Raises GraphError where LiteRT is not installed, or will not take the file."""
+    """Raises GraphError where LiteRT is not installed, or will not take the file. With `every`
+    the tensors inside are kept."""
 
-    def __init__(self, model: bytes, name: str) -> None:
+    def __init__(self, model: bytes, name: str, every: bool = False) -> None:
         try:
             litert = import_module("ai_edge_litert.interpreter")  # large, and an extra
         except ImportError as error:
@@ -29,6 +30,7 @@ class LiteRtSession:
             self._interpreter = litert.Interpreter(
                 model_content=model,
                 experimental_op_resolver_type=litert.OpResolverType.BUILTIN_REF,
+                experimental_preserve_all_tensors=every,
                 num_threads=1,
             )
             _refuse_endless(self._interpreter, name)
@@ -56,6 +58,14 @@ class LiteRtSession:
             self._outputs[name].real(self._interpreter.get_tensor(self._index[name]))
             for name in names or self.output_names
         ]
+
+    def every_tensor(self) -> dict[str, np.ndarray]:
+        """By its number in the file, what each tensor of numbers held in the last run."""
+        return {
+            str(tensor["index"]): self._interpreter.get_tensor(tensor["index"])
+            for tensor in self._interpreter.get_tensor_details()
+            if tensor["name"] and tensor["dtype"] is not np.object_
+        }
 
 
 def _refuse_endless(interpreter: Any, name: str) -> None:

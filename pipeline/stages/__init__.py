@@ -14,6 +14,7 @@ STAGES = (
     "quantized",
     "handover",
     "compiled",
+    "compiled_check",
     "comparison",
     "listings",
     "calibration_fit",

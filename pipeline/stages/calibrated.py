@@ -17,6 +17,7 @@ from pipeline.project.files import SourceFiles
 from pipeline.project.sections import Quantization
 from pipeline.quant.precision.schemes import with_scheme
 from pipeline.quant.qdq.insert import DEFAULT
+from pipeline.quant.qdq.integers import store_wide_biases
 from pipeline.quant.qdq.loaded import LOAD, with_own_grids
 from pipeline.quant.recovery.rescale import rescaled
 from pipeline.quant.recovery.switches import recovered
@@ -39,5 +40,6 @@ def calibrated(
     real = rescaled(optimized_float, recipe.factors)
     made = calibrated_with(real, recipe, target, quantization)
     operators = declared(custom_operators, sources)
-    weights = with_scheme(target, quantization.scheme).weights
-    return recovered(real, made, recipe.switches, samples, weights, operators)
+    weights = with_scheme(target, quantization).weights
+    made = recovered(real, made, recipe.switches, samples, weights, operators)
+    return store_wide_biases(made)

@@ -27,6 +27,7 @@ from pipeline.quant.calibration.statistics import Statistics
 from pipeline.quant.qdq.insert import DEFAULT
 from pipeline.quant.recovery.rescale import rescaled
 from pipeline.quant.search.recipe import Recipe
+from pipeline.targets.advice import words_of
 from pipeline.targets.target import Target
 
 WITNESSES = 4
@@ -42,6 +43,7 @@ def comparison(
     calibration: Calibration,
     target: Target,
     sources: SourceFiles,
+    vendor_dialect: str | None,
     custom_operators: Sequence[str] = (),
     quantization: Quantization = DEFAULT,
 ) -> Comparison:
@@ -51,7 +53,7 @@ def comparison(
     found = compare(real, calibrated, quantized, feeds, target, operators)
     patient = Patient(calibrated, samples, operators, data_num=WITNESSES)
     made_of = (optimized_float, statistics, recipe, samples, target, operators)
-    making = Making(*made_of, calibration, quantization)
+    making = Making(*made_of, calibration, quantization, words_of(vendor_dialect))
     notes = calibration_notes(quantized, statistics, samples, calibration)
     guilty_node = guilty(found, patient, making)
     return replace(found, guilty=guilty_node, notes=(*found.notes, *notes))

@@ -2,6 +2,7 @@
 
 hybrid   Q/DQ graph → integer program (pipeline.engine.lower), its CPU nodes as subgraphs → bundle
          with its provenance, the Python of the custom operators and the metadata of a detector
+         → less what is to go from its border (pipeline.runtime.stripping)
 others   the same program → .tflite → Vela's, or IREE's (pipeline.compilers); or the Q/DQ graph →
          OpenVINO's, Qualcomm's or Rockchip's, each in an interpreter of its own
 
@@ -11,7 +12,7 @@ the hand-over; its version is in the key, and what it says is told.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Self
@@ -19,7 +20,7 @@ from typing import ClassVar, Self
 from pipeline import digest
 from pipeline.borders.images import batch
 from pipeline.borders.policies import policies
-from pipeline.bundle.archive import Bundle
+from pipeline.bundle.archive import CALIBRATED, FED, Bundle
 from pipeline.compilers.handover import Handover
 from pipeline.compilers.widths import hold_widths
 from pipeline.custom.operators import declared
@@ -30,9 +31,10 @@ from pipeline.graph import Graph
 from pipeline.late import when_used
 from pipeline.project.compiling import OURS, Compile
 from pipeline.project.files import SourceFiles
-from pipeline.project.sections import Security
+from pipeline.project.sections import Calibration, Input, Security
 from pipeline.quant.qdq.converted import members_beside
-from pipeline.targets.settings import check_settings
+from pipeline.runtime.stripping import stripped
+from pipeline.targets.settings import check_border_kept, check_settings
 from pipeline.targets.target import Target
 
 with when_used(
@@ -68,6 +70,8 @@ def compiled(
     compile: Compile,
     security: Security,
     custom_operators: Sequence[str] = (),
+    inputs: Mapping[str, Input] | None = None,
+    calibration: Calibration | None = None,
     handover: Handover | None = None,
 ) -> Compiled:
     check_settings(compile, quantized, target)
@@ -77,24 +81,41 @@ def compiled(
     program = lowered(quantized, target.rounding, target.runnable)
     beside, said = members_beside(quantized, target), policies(security, quantized, program)
     if target.backend != "hybrid":
-        if batch(quantized) > 1:
-            what = f"a file for `{target.name}` takes one image per run"
-            raise GraphError(what, hint="leave `batch` out, or choose a target with a .hybrid")
-        if said:
-            what = f"a file for `{target.name}` carries no security policies"
-            raise ProjectError(what, Route("security"))
+        check_border_kept(compile, target)
+        _refuse_bundle_features(quantized, target, bool(said))
         data = backends.built(program, quantized, target, beside)
         hold_widths(read_back.types_of(data, quantized, target.backend), program)
         return Compiled(data)
     provenance = {
         "quantized": digest.of_bytes(quantized.to_bytes()),
         "target": digest.of_document(target),
+        **_sections(inputs, calibration),
     }
     code = declared(custom_operators, sources).used_by(quantized).sources
     settings = {key: value for key, value in digest.plain(compile).items() if key not in OURS}
     made = (target.name, joined(program), provenance, batch(quantized), code, beside)
     bundle = Bundle(*made, settings=settings, security=said)
+    if compile.remove_types or compile.remove_nodes:
+        bundle = stripped(bundle, compile.remove_types, compile.remove_nodes)
     data = bundle.to_bytes()
     tensors = Bundle.from_bytes(data).program.tensors
     hold_widths({name: tensor.dtype for name, tensor in tensors.items()}, program)
     return Compiled(data)
+
+
+def _refuse_bundle_features(quantized: Graph, target: Target, has_policies: bool) -> None:
+    """Raises PipelineError for what only a .hybrid can hold."""
+    if batch(quantized) > 1:
+        what = f"a file for `{target.name}` takes one image per run"
+        raise GraphError(what, hint="leave `batch` out, or choose a target with a .hybrid")
+    if has_policies:
+        what = f"a file for `{target.name}` carries no security policies"
+        raise ProjectError(what, Route("security"))
+
+
+def _sections(
+    inputs: Mapping[str, Input] | None, calibration: Calibration | None
+) -> dict[str, digest.Json]:
+    """What `npumake info` tells of the project."""
+    said = {FED: inputs, CALIBRATED: calibration}
+    return {key: digest.plain(section) for key, section in said.items() if section}

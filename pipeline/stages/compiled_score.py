@@ -13,6 +13,7 @@ from pipeline.compilers.handover import Handover
 from pipeline.custom.operators import Operators
 from pipeline.detection.notes import metadata_of
 from pipeline.engine.exact import ExactSession
+from pipeline.engine.lower import lowered
 from pipeline.engine.ort import OrtSession
 from pipeline.errors import ProjectError, Route
 from pipeline.evaluate.figures import Figures
@@ -22,6 +23,7 @@ from pipeline.project.files import SourceFiles
 from pipeline.project.sections import Evaluation, Files, Input
 from pipeline.runtime.litert import LiteRtSession
 from pipeline.runtime.planar import Planar
+from pipeline.runtime.stripping import restored
 from pipeline.stages.compiled import Compiled
 from pipeline.targets.target import Target
 
@@ -50,7 +52,9 @@ def compiled_score(
 def _session(compiled: Compiled, graph: Graph, target: Target, operators: Operators) -> Session:
     """Raises ProjectError for a file that runs on its chip alone."""
     if target.backend == "hybrid":
-        return ExactSession(Bundle.from_bytes(compiled.data).program, operators)
+        program = lowered(graph, target.rounding, target.runnable)
+        whole = restored(Bundle.from_bytes(compiled.data), program)
+        return ExactSession(whole.program, operators)
     if target.backend == "onnx":
         return OrtSession(compiled.data)
     if target.backend == "tflite":

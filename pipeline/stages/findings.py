@@ -10,6 +10,7 @@ from pipeline.custom.operators import declared
 from pipeline.data.samples import Samples
 from pipeline.debug.blame import local_losses
 from pipeline.debug.compared import Comparison
+from pipeline.debug.compiled_check import CompiledCheck
 from pipeline.evaluate.calibration_fit import CalibrationFit
 from pipeline.evaluate.figures import Evaluated
 from pipeline.evaluate.verdict import Verdict
@@ -37,6 +38,7 @@ def findings(
     calibrated: Graph,
     quantized: Graph,
     compiled: Compiled,
+    compiled_check: CompiledCheck,
     comparison: Comparison,
     target: Target,
     inputs: Mapping[str, Input],
@@ -53,11 +55,8 @@ def findings(
     if recipe.factors:  # other tensors than those that were measured
         statistics = observe(real, samples, operators)
     kind = next(iter(inputs.values())).type if len(inputs) == 1 else None
-    if calibration_fit is not None:
-        notes = (*comparison.notes, *calibration_fit.notes)
-        comparison = replace(comparison, notes=notes)
     measured = Measured(
-        comparison,
+        _with_fit(comparison, calibration_fit),
         recipe,
         local_losses(real, calibrated, quantized, samples, target, operators),
         distributions(statistics, recipe),
@@ -67,5 +66,11 @@ def findings(
         evaluation,
         verdict,
         None if handover else estimate_of(compiled.data, target),
+        compiled_check,
     )
     return told(real, measured)
+
+
+def _with_fit(comparison: Comparison, fit: CalibrationFit | None) -> Comparison:
+    """The comparison, with what speaks against its calibration set."""
+    return replace(comparison, notes=(*comparison.notes, *(fit.notes if fit else ())))

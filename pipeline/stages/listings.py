@@ -16,17 +16,22 @@ from zipfile import BadZipFile, ZipFile
 from pipeline import digest
 from pipeline.bundle.archive import FORMAT, VERSION, Bundle, zipped
 from pipeline.compilers.handed import NO_SAMPLES
-from pipeline.debug import synap_files
+from pipeline.debug import synap_files, synap_grids
 from pipeline.debug.compared import Comparison
 from pipeline.errors import CacheError
 from pipeline.frontends.tflite.detections import anchors
 from pipeline.graph import Graph
 from pipeline.project.document import parse_document
 from pipeline.project.files import SourceFiles
-from pipeline.project.sections import Calibration, Files, Model
+from pipeline.project.sections import Calibration, Files, Model, Quantization
 from pipeline.project.vendor import Said
+from pipeline.quant.calibration.statistics import Statistics
+from pipeline.quant.precision.schemes import with_scheme
+from pipeline.quant.qdq.insert import DEFAULT
 from pipeline.stages.compiled import Compiled
 from pipeline.targets.synaptics.formats import formats
+from pipeline.targets.synaptics.rules import layer_delegates
+from pipeline.targets.target import Target
 
 DIALECT = "synap"
 MADE_BY = f"npumake ({FORMAT} {VERSION})"
@@ -54,25 +59,31 @@ class Listings:
 
 
 def listings(
+    optimized_float: Graph,
+    statistics: Statistics,
     calibrated: Graph,
     compiled: Compiled,
     comparison: Comparison,
     model: Model,
     data: Mapping[str, Files],
     calibration: Calibration,
+    target: Target,
     sources: SourceFiles,
     said: Said | None,
+    quantization: Quantization = DEFAULT,
 ) -> Listings:
-    bundle = Bundle.from_bytes(compiled.data)
+    bundle, target = Bundle.from_bytes(compiled.data), with_scheme(target, quantization)
     program = bundle.program
     own = said["document"] if said is not None and said["dialect"] == DIALECT else {}
     metafile = parse_document(digest.canonical(own), "metafile")
     texts = formats(metafile, program.inputs, program.outputs, _anchors(sources))
-    found = {"model_info.txt": synap_files.model_info(MADE_BY, bundle, comparison, texts)}
+    on = synap_files.delegates(optimized_float, comparison, layer_delegates(metafile))
+    told = (MADE_BY, bundle, comparison, texts, target, on)
+    found = {"model_info.txt": synap_files.model_info(*told)}
     if data and calibration.method not in NO_SAMPLES:
-        found["quantization_info.yaml"] = synap_files.quantization_info(calibrated)
+        found["quantization_info.yaml"] = synap_grids.quantization_info(calibrated, target)
         if calibration.method == "kl":
-            entropy = synap_files.quantization_entropy(calibrated, comparison)
+            entropy = synap_grids.quantization_entropy(calibrated, target, statistics)
             found["quantization_entropy.txt"] = entropy
     return Listings({name: text for name, text in found.items() if text})
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from pipeline.borders.begin import begin_at
 from pipeline.borders.cut import end_at, remove_node, remove_types
 from pipeline.borders.images import mark_batch, mark_images, mark_trained
 from pipeline.borders.preprocess import put_in_front
@@ -21,7 +22,7 @@ from pipeline.detection.head import with_head
 from pipeline.detection.metadata import Metadata, read_metadata
 from pipeline.detection.notes import carried, metadata_of
 from pipeline.errors import GraphError, ProjectError, Route, did_you_mean
-from pipeline.frontends import RESHAPED, WITH_WEIGHTS, read_model, suffix_of
+from pipeline.frontends import CHANNELS_LAST, RESHAPED, WITH_WEIGHTS, Ends, read_model, suffix_of
 from pipeline.graph import Graph, Value, open_dimensions, shape, upgraded
 from pipeline.graph.domains import refuse_strange_inputs
 from pipeline.passes.fold_constants import fold_constants
@@ -53,17 +54,18 @@ def _made(
     sources: SourceFiles,
     custom_operators: Sequence[str],
 ) -> Graph:
-    graph = _read(file, sources)
+    graph = _read(file, sources, model, inputs)
     fed = {str(value.name): value for value in graph.inputs}
     for name in strangers(inputs, fed):
         hint = did_you_mean(name, fed)
         raise ProjectError(f"the model has no input `{name}`", Route(f"inputs.{name}"), hint)
     inputs = {name: inputs[key] for name, key in entries(inputs, fed).items()}
     if suffix_of(file.name) in RESHAPED:
-        graph = _reshaped(file, sources, graph, inputs)
+        graph = _reshaped(file, sources, graph, model, inputs)
     said = (graph.opset, graph.model.ir_version)
     if model.outputs:
         end_at(graph, model.outputs)
+    _refuse_missing_outputs(graph, model)
     operators = declared(custom_operators, sources)
     require(graph, operators)
     facts, metadata = carried(graph), _metadata(graph, sources)
@@ -108,19 +110,39 @@ def _put_preprocessing_in_front(graph: Graph, inputs: Mapping[str, Input]) -> No
     mark_trained(graph, trained)
 
 
+def _refuse_missing_outputs(graph: Graph, model: Model) -> None:
+    if (model.output_count or 0) > len(graph.outputs):
+        names = ", ".join(str(value.name) for value in graph.outputs)
+        what = f"{model.output_count} outputs for a model of {len(graph.outputs)}: {names}"
+        raise ProjectError(what, Route("model.output_count"), "one entry for each output")
+
+
 def _read(
-    file: SourceFile, sources: SourceFiles, shapes: Mapping[str, tuple[int, ...]] | None = None
+    file: SourceFile,
+    sources: SourceFiles,
+    model: Model,
+    inputs: Mapping[str, Input],
+    shapes: Mapping[str, tuple[int, ...]] | None = None,
 ) -> Graph:
-    """The model of `model.path`, with `model.weights` where its format has them apart."""
+    """The model of `model.path`, with `model.weights` where its format has them apart, from
+    `model.inputs` on."""
     held = sources.get("model.weights", ())
     if held and suffix_of(file.name) not in WITH_WEIGHTS:
         hint = f"remove the key; weights stand apart for {', '.join(sorted(WITH_WEIGHTS))}"
         raise ProjectError(f"`{file.name}` holds its own weights", Route("model.weights"), hint)
-    return read_model(file.read(), file.name, held, shapes)
+    ends = Ends(model.inputs, model.outputs)
+    graph = read_model(file.read(), file.name, held, shapes, ends)
+    given = {name: one.shape for name, one in inputs.items() if one.shape is not None}
+    begin_at(graph, model.inputs, given, suffix_of(file.name) in CHANNELS_LAST)
+    return graph
 
 
 def _reshaped(
-    file: SourceFile, sources: SourceFiles, graph: Graph, inputs: Mapping[str, Input]
+    file: SourceFile,
+    sources: SourceFiles,
+    graph: Graph,
+    model: Model,
+    inputs: Mapping[str, Input],
 ) -> Graph:
     """The network for the shapes that its inputs are given, where they are others than its own.
     Raises GraphError at the first of them when the network or its weights do not fit."""
@@ -131,10 +153,11 @@ def _reshaped(
     if not given:
         return graph
     try:
-        return _read(file, sources, {name: dims for name, dims in given.items() if dims})
+        dims = {name: dims for name, dims in given.items() if dims}
+        return _read(file, sources, model, inputs, dims)
     except GraphError as error:
-        name, dims = next(iter(given.items()))
-        what = f"shape {list(dims or ())} does not fit the network: {error.what}"
+        name, wanted = next(iter(given.items()))
+        what = f"shape {list(wanted or ())} does not fit the network: {error.what}"
         hint = f"`{file.name}` itself says {list(own[name])}"
         raise GraphError(what, Route(f"inputs.{name}.shape"), hint) from error
 

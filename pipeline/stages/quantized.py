@@ -4,12 +4,16 @@ a grid that the chip fixes → in its place, where its arithmetic is TensorFlow 
 Gemm → Conv, for a chip that has only the Conv; int16 GlobalAveragePool → ReduceMean likewise
 float weight behind Q/DQ → int8 codes behind DQ      bias → int32 on the accumulator's grid
 grid of an output → the `outputs` of a detector's metadata
+rounding of real numbers on the chip's CPU → a mark that the integer program is made by
+
+ONNX rounds a tie to the even code. Where a chip's CPU rounds it away from zero, the program does,
+and onnxruntime, fed a number exactly between two codes, is one code off.
 """
 
 from __future__ import annotations
 
 from pipeline.engine.twice import TWICE
-from pipeline.graph import Graph
+from pipeline.graph import Graph, round_border
 from pipeline.quant.qdq.described import describe_outputs
 from pipeline.quant.qdq.gemm_as_conv import gemm_as_conv
 from pipeline.quant.qdq.integers import with_integer_weights
@@ -26,4 +30,5 @@ def quantized(calibrated: Graph, target: Target) -> Graph:
     graph = with_integer_weights(graph)
     pool_as_mean(graph, target)
     describe_outputs(graph)
+    round_border(graph, target.border_rounding)
     return graph

@@ -79,7 +79,7 @@ def recipe(
     if made_up(samples) and (calibration.method != "skip" or calibration.recipe == "best"):
         hint = "add  data: {'*': {files: ...}}, or  method: skip  for timing alone"
         raise ProjectError("no samples to calibrate with", Route("calibration.method"), hint)
-    target = with_scheme(target, quantization.scheme)
+    target = with_scheme(target, quantization)
     operators = declared(custom_operators, sources)
     bench = Bench(optimized_float, samples, operators, target, quantization, calibration)
     return _found(bench, statistics, _schemes(calibration, target))

@@ -20,6 +20,7 @@ from pipeline.detection.notes import tiling
 from pipeline.engine.parallel import side_by_side
 from pipeline.errors import ProjectError, Route
 from pipeline.graph import Graph
+from pipeline.progress import tell
 from pipeline.project.files import SourceFiles
 from pipeline.project.sections import Files, Input
 from pipeline.quant.qdq.loaded import carries_grids
@@ -39,12 +40,23 @@ def samples(
     kept = [Spool(side_by_side(each.made, each.items())) for each in sets]
     for each, spool in zip(sets, kept, strict=True):
         each.refuse_findings(spool.facts)
+        each.tell_casts(spool.facts)
     _refuse_unequal(sets, kept)
     found = _together(kept)
     for each in sets:
         if each.how.random is None and "preprocessing" not in each.how.allow:
-            refuse_mistake(original_float, found, each.input)
+            _check_feeding(original_float, found, each)
     return found
+
+
+def _check_feeding(graph: Graph, found: Samples, given: Given) -> None:
+    """Raises ProjectError for a mistake in how an input is fed; it is told where that is asked."""
+    try:
+        refuse_mistake(graph, found, given.input)
+    except ProjectError as error:
+        if "preprocessing" not in given.how.warn:
+            raise
+        tell(error.what)
 
 
 def _without_data(graph: Graph, inputs: Mapping[str, Input]) -> Samples:

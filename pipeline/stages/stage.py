@@ -24,7 +24,7 @@ from pipeline.project.sections import Sections
 from pipeline.stages import STAGES
 
 SECTIONS = frozenset(field.name for field in fields(Sections))
-GIVEN = frozenset({"provenance", "said", "sources", "target"})
+GIVEN = frozenset({"provenance", "said", "sources", "target", "vendor_dialect"})
 
 
 class Artifact(Protocol):
@@ -56,6 +56,7 @@ class Stage:
     joins: bool = False  # its one input is a mapping: of all targets and variants
     asks_provenance: bool = False
     asks_said: bool = False
+    asks_dialect: bool = False
 
     @property
     def module(self) -> str:
@@ -95,6 +96,7 @@ def stage_of(function: Function, earlier: Collection[str]) -> Stage:
         joins=any(get_origin(hints[name]) is Mapping for name in inputs),
         asks_provenance="provenance" in names,
         asks_said="said" in names,
+        asks_dialect="vendor_dialect" in names,
     )
 
 

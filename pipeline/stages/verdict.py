@@ -22,6 +22,7 @@ from pipeline.evaluate.scored import Ground, ground
 from pipeline.evaluate.trying import Model, Trying, judged
 from pipeline.evaluate.verdict import Blamed, Judged, Verdict
 from pipeline.graph import Graph
+from pipeline.kernels.measure import worst
 from pipeline.perf.latency import Latency, file_latency
 from pipeline.project.files import SourceFiles
 from pipeline.project.sections import Evaluation, Files, Gate, Input, Quantization
@@ -100,8 +101,8 @@ def _measured(
     scores: Sequence[Figures | None], comparison: Comparison, latency: Latency | None
 ) -> Measured:
     known = [score for score in scores if score is not None]
-    worst = min((output.cosine for output in comparison.outputs), default=1.0)
-    cosine = worst if comparison.samples else None
+    least = worst(output.cosine for output in comparison.outputs)
+    cosine = least if comparison.samples else None
     takes = (None, False) if latency is None else (latency.milliseconds, latency.is_bound)
     return Measured(known, cosine, len(_on_cpu(comparison)), *takes)
 

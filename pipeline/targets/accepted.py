@@ -8,8 +8,9 @@ told so before.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 
-from pipeline.graph import Graph
+from pipeline.graph import Graph, shape
 from pipeline.targets.target import Target
 
 NOTE = "npumake.format"
@@ -40,7 +41,23 @@ def beyond_documented(graph: Graph, target: Target) -> tuple[str, ...]:
         for said, (least, given, most) in limits.items()
         if not least <= given <= most
     )
-    return (*told, made) if too_many else told
+    return (*told, *([made] if too_many else []), *_inputs(graph, target, accepts.rank))
+
+
+def _inputs(graph: Graph, target: Target, rank: int | None) -> Iterator[str]:
+    """A sentence for each input of another rank, or of several images."""
+    for value in graph.inputs if rank else ():
+        size, name = shape(value), value.name
+        if len(size) != rank:
+            yield (
+                f"input `{name}` has {len(size)} dimensions: "
+                f"{target.vendor}'s own tool takes {rank}"
+            )
+        elif size[0] != 1:
+            yield (
+                f"input `{name}` has a batch of {size[0]}: {target.vendor}'s own tool takes 1, "
+                "and `input_batch` for more"
+            )
 
 
 def _range(least: int, most: int) -> str:

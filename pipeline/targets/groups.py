@@ -31,11 +31,12 @@ def named(asked: Asked) -> dict[str, Json]:
 
 
 def model_group(asked: Asked) -> dict[str, Json]:
-    model = asked.sections.model
+    model, compile = asked.sections.model, asked.sections.compile
+    types, nodes = ((*model.remove_types, *compile.remove_types), model.remove_nodes)
     lists = {
         "output_nodes": model.outputs,
-        "remove_node_type": model.remove_types,
-        "remove_node_name": model.remove_nodes,
+        "remove_node_type": tuple(dict.fromkeys(types)),
+        "remove_node_name": tuple(dict.fromkeys((*nodes, *compile.remove_nodes))),
     }
     return {
         **named(asked),

@@ -97,7 +97,8 @@ def unsaid(quantization: Quantization, *handled: str) -> list[str]:
     return [
         f"quantization.{field.name}"
         for field in fields(quantization)
-        if field.name not in handled and getattr(quantization, field.name) != _default(field)
+        if field.name not in (*handled, "optional")
+        and getattr(quantization, field.name) != _default(field)
     ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipeline.errors import ProjectError, Route, did_you_mean
 from pipeline.graph import Graph, shape
-from pipeline.project.compiling import Compile
+from pipeline.project.compiling import REMOVED, Compile
 from pipeline.targets.target import Target
 
 DEFAULT_SOURCE = "_default_value"  # of the inputs that are not named
@@ -29,6 +29,15 @@ def check_settings(compile: Compile, graph: Graph, target: Target) -> None:
         if source == "resizer" and _is_too_large(shapes.get(name, ())):
             what = f"the resizer gives fewer than {RESIZER_PIXELS} pixels"
             raise ProjectError(what, where, "a smaller model, or `pyramid`")
+
+
+def check_border_kept(compile: Compile, target: Target) -> None:
+    """Raises ProjectError for a wish about the border of a file that is no bundle."""
+    for key in REMOVED:
+        if getattr(compile, key):
+            what = f"the border of a file for `{target.name}` is its compiler's"
+            hint = f"leave it out, or say `model.{key}` of the trained model"
+            raise ProjectError(what, Route(f"compile.{key}"), hint)
 
 
 def _is_too_large(size: tuple[int, ...]) -> bool:

@@ -7,18 +7,10 @@ from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from pipeline.project.doc import Doc
+from pipeline.targets.spelled_out import SPELLED_OUT, with_spelled_out
 
-# Lists name the operators of a file. The optimized graph has one node where the file has several.
-SPELLED_OUT = {
-    "Gelu": ("Add", "Erf", "Mul"),
-    "HardSigmoid": ("Add", "Clip", "Mul"),
-    "HardSwish": ("Add", "Clip", "Mul"),
-    "LayerNormalization": ("Add", "Div", "Mul", "ReduceMean", "Sqrt", "Sub"),
-    "Mish": ("Mul", "Softplus", "Tanh"),
-}
 # One computation by two names, of which a list may say int16 of the second alone.
 INT16_AS = {"GlobalAveragePool": "ReduceMean"}
-
 
 # Of the compiled file, by what makes it.
 SUFFIXES = {
@@ -55,11 +47,12 @@ class Activations:
 
 @dataclass(frozen=True)
 class Weights:
-    """The grid of weights: symmetric, zero point 0."""
+    """The grid of weights: zero point 0, unless it is asymmetric, which only a tensor is."""
 
-    dtype: Literal["int8"]
+    dtype: Literal["int8", "uint8", "int16"]
     per_channel: bool
     power_of_two: Annotated[bool, Doc("Whether every scale is a power of two.")] = False
+    asymmetric: Annotated[bool, Doc("Whether the grid of a weight has a zero point.")] = False
 
 
 @dataclass(frozen=True)
@@ -69,6 +62,8 @@ class Accepts:
     opset: Annotated[tuple[int, ...], Doc("The opset, or the lowest and the highest.", minimum=1)]
     ir_version: Annotated[int | None, Doc("The highest version of the format.", minimum=3)] = None
     outputs: Annotated[int | None, Doc("The most outputs of a model.", minimum=1)] = None
+    rank: Annotated[int | None, Doc("Dimensions of every input, the first of them 1.")] = None
+    needs: Annotated[str | None, Doc("An operator of which the unit must run one.")] = None
 
 
 @dataclass(frozen=True)
@@ -142,6 +137,17 @@ class VendorTool:
 
 
 @dataclass(frozen=True)
+class CompiledBound:
+    """How far the compiled file may be from the integer engine, both fed the same samples."""
+
+    codes: Annotated[int, Doc("Of an output on a grid: so many of its steps.", minimum=0)] = 0
+    relative: Annotated[
+        float,
+        Doc("Of an output computed in float: this share of its largest magnitude.", minimum=0),
+    ] = 1e-5
+
+
+@dataclass(frozen=True)
 class Target:
     name: str
     vendor: str
@@ -152,6 +158,9 @@ class Target:
         Literal["half_even", "half_up", "half_away", "twice"],
         Doc("How an accumulator is rounded onto the output grid; twice: as TensorFlow Lite."),
     ]
+    border_rounding: Annotated[
+        Literal["half_even", "half_away"], Doc("How a real number becomes a code, on the CPU.")
+    ] = "half_even"
     backend: Annotated[
         Literal["hybrid", "tflite", "vela", "iree", "onnx", "openvino", "qnn", "rknn", "torq"],
         Doc("What makes the compiled file: our own integers, or a compiler."),
@@ -159,6 +168,9 @@ class Target:
     told: Annotated[
         Mapping[str, str], Doc("What a compiler in an interpreter of its own is told of the chip.")
     ] = field(default_factory=dict)
+    compiled_bound: Annotated[
+        CompiledBound, Doc("What a build holds each output of the compiled file to.")
+    ] = CompiledBound()
     march: Annotated[str | None, Doc("The vendor's name of the architecture.")] = None
     tool: Annotated[VendorTool | None, Doc("None: there is no command that one could call.")] = None
     accepts: Annotated[
@@ -168,7 +180,6 @@ class Target:
         tuple[str, ...] | None,
         Doc("ONNX operators the unit runs. None: not documented, all with an integer kernel."),
     ] = None
-
     on_request: Annotated[
         tuple[str, ...], Doc("ONNX operators the unit runs only where `quantization.npu` asks.")
     ] = ()
@@ -182,6 +193,9 @@ class Target:
         Doc("ONNX operators that take and give int16. None: not documented, all."),
     ] = None
     int16_power_of_two: Annotated[bool, Doc("Whether scales of int16 are powers of two.")] = False
+    weights_as_activations: Annotated[
+        bool, Doc("Whether weights have the type of the activations they meet, int16 too.")
+    ] = False
     same_types: Annotated[
         bool,
         Doc(
@@ -206,6 +220,7 @@ class Target:
             "project does not ask for less."
         ),
     ] = ()
+    moved_sums: Annotated[tuple[str, ...], Doc("Operators that it runs on sums of a Conv.")] = ()
     float16: Annotated[bool, Doc("Whether a node may compute in float16.")] = False
     listings: Annotated[
         bool, Doc("Whether a build leaves what SyNAP's converter tells beside a model.")
@@ -230,18 +245,18 @@ class Target:
     @property
     def wide(self) -> Activations:
         """The grid of int16 activations."""
-        return Activations("int16", True, self.int16_power_of_two)
+        return Activations("int16", symmetric=True, power_of_two=self.int16_power_of_two)
 
     @property
     def runnable(self) -> tuple[str, ...] | None:
         """`operators` and `on_request`, and each function that a model may also spell out."""
         if self.operators is None:
             return None
-        return _spelled(*self.operators, *self.on_request)
+        return with_spelled_out(*self.operators, *self.on_request)
 
     def runs(self, op_type: str) -> bool:
         """Whether the unit is known, or not known not, to run the operator by itself."""
-        return self.operators is None or op_type in _spelled(*self.operators)
+        return self.operators is None or op_type in with_spelled_out(*self.operators)
 
     def runs_when_asked(self, op_type: str) -> bool:
         """The same of an operator that the project asks it to run."""
@@ -268,16 +283,9 @@ class Target:
         """Whether the unit is known, or not known not, to run the operator on int16."""
         if self.int16 is None:
             return True
-        return op_type in _spelled(*self.int16) or self.int16_as(op_type) is not None
+        return op_type in with_spelled_out(*self.int16) or self.int16_as(op_type) is not None
 
     def int16_as(self, op_type: str) -> str | None:
         """The other operator as which the unit runs it on int16."""
         other, known = INT16_AS.get(op_type), self.int16
         return other if known is not None and op_type not in known and other in known else None
-
-
-def _spelled(*operators: str) -> tuple[str, ...]:
-    """The operators, and each function that a model may also spell out in them."""
-    given = set(operators)
-    more = (name for name, parts in SPELLED_OUT.items() if given.issuperset(parts))
-    return tuple(dict.fromkeys((*operators, *more)))

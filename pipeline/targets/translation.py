@@ -15,12 +15,14 @@ from typing import NamedTuple
 
 from pipeline.digest import Json, plain
 from pipeline.project.compiling import Compile
-from pipeline.project.document import Document, Route, Spot
+from pipeline.project.document import Document, Route, Spot, parse_document
 from pipeline.project.expand import routes
+from pipeline.project.scalar import older_meaning
 from pipeline.targets.vendor import Vendor, refuse_missing
 
 MODEL, INPUT = "model_parameters", "input_parameters"
 CALIBRATION = "calibration_parameters"
+SOURCES = ("ddr", "pyramid", "resizer")
 RANDOM = 8  # samples of noise: timing asks for no more
 
 ONE_METHOD = "`register` is the only one there is"
@@ -68,6 +70,8 @@ def per_input(vendor: Vendor, key: str, count: int) -> tuple[str, ...]:
     """One item per input; empty texts where there is no value. Raises ProjectError."""
     written = vendor.given(key) is not None
     items = vendor.items(key) if written else (vendor.text(key),) * count
+    if len(items) == count - 1 and vendor.text(key).endswith(";"):
+        items = (*items, "")  # the last one is empty
     if len(items) != count:
         name = key.partition(".")[2]
         what = f"wrong number of `{name}`: given {len(items)}, the model has {count} inputs"
@@ -168,8 +172,10 @@ def put_model(vendor: Vendor, native: Native) -> None:
     """`model:` and `compile:`. Raises ProjectError for no model, half of one, or two."""
     onnx, caffe = f"{MODEL}.onnx_model", f"{MODEL}.caffe_model"
     kinds = [key for key in (onnx, caffe) if vendor.given(key)]
-    if len(kinds) == 2:
-        raise vendor.error(caffe, "both a Caffe and an ONNX model", "keep one of them")
+    half = f"{MODEL}.prototxt"
+    if onnx in kinds and (len(kinds) == 2 or vendor.given(half)):
+        spot = caffe if len(kinds) == 2 else half
+        raise vendor.error(spot, "both a Caffe and an ONNX model", "keep one of them")
     if onnx not in kinds:
         refuse_missing_model(vendor, "caffe" if kinds or vendor.given(f"{MODEL}.prototxt") else "")
     path = onnx if onnx in kinds else f"{MODEL}.prototxt"
@@ -179,13 +185,13 @@ def put_model(vendor: Vendor, native: Native) -> None:
         taken = glob.escape(file) if name == "weights" else file  # a pattern, at its word
         native.put(("model", name), taken, vendor.spot(key))
     lists = {
-        "outputs": "output_nodes",
-        "remove_types": "remove_node_type",
-        "remove_nodes": "remove_node_name",
+        "output_nodes": ("model", "outputs"),
+        "remove_node_type": ("compile", "remove_types"),
+        "remove_node_name": ("compile", "remove_nodes"),
     }
-    for name, key in lists.items():
+    for key, route in lists.items():
         if items := vendor.items(f"{MODEL}.{key}"):
-            native.put(("model", name), list(items), vendor.spot(f"{MODEL}.{key}"))
+            native.put(route, list(items), vendor.spot(f"{MODEL}.{key}"))
     prefix = f"{MODEL}.output_model_file_prefix"
     native.put(("compile", "prefix"), vendor.text(prefix), vendor.spot(prefix))
 
@@ -196,10 +202,27 @@ def put_compile(vendor: Vendor, native: Native) -> None:
         key = f"compiler_parameters.{name}"
         if key not in vendor.keys or vendor.value(key) is None:
             continue
-        kind = vendor.keys[key].holds
-        said = int(vendor.text(key)) if kind is int else vendor.value(key)
+        kind, said = vendor.keys[key].holds, vendor.value(key)
+        if kind is int:
+            said = int(vendor.text(key))
+        elif kind is dict:
+            said = input_sources(vendor)
         if said != default:
             native.put(("compile", name), said, vendor.spot(key))
+
+
+def input_sources(vendor: Vendor) -> Json:
+    """input_source, by input; a mapping that is written as a text counts. Raises ProjectError."""
+    key = "compiler_parameters.input_source"
+    found = vendor.given(key)
+    if isinstance(found, str):
+        found = parse_document(found.encode(), vendor.document.path, older_meaning).data
+    if found is None:
+        return {}
+    if not isinstance(found, dict) or not all(item in SOURCES for item in found.values()):
+        hint = "write  {data: ddr}; allowed: " + ", ".join(SOURCES)
+        raise vendor.error(key, "`input_source` must name a source per input", hint)
+    return found
 
 
 def refuse_missing_model(vendor: Vendor, kind: str) -> None:

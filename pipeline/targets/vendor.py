@@ -1,11 +1,12 @@
 """A vendor's YAML, key by key: what each key may hold, and what is said about it.
 
 A vendor's file is groups of keys; a table of `Key` says what each may hold. A list is one text,
-its items divided by `;`.
+its items divided by `;`, or a list of YAML.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -14,6 +15,17 @@ from pipeline.digest import Json
 from pipeline.errors import ProjectError, did_you_mean
 from pipeline.project.document import Document, Spot
 from pipeline.project.vendor import Note
+
+TYPES: Mapping[type, tuple[str, ...]] = {
+    bool: ("boolean", "string", "integer"),
+    dict: ("string", "object"),
+    float: ("number",),
+    int: ("integer",),
+    list: ("string",),
+    str: ("string",),
+}
+NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
+FLAGS = {"true": True, "1": True, "false": False, "0": False}
 
 
 @dataclass(frozen=True)
@@ -25,6 +37,13 @@ class Key:
     needed: bool = False
     holds: type = str
     default: Json = None
+    divider: str = ""  # between the numbers of one item, which YAML may write as a list
+    documented: tuple[str, ...] = ()  # JSON types of the vendor's schema; by default of `holds`
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """JSON types that the vendor's schema takes."""
+        return self.documented or TYPES[self.holds]
 
 
 @dataclass(frozen=True)
@@ -34,30 +53,33 @@ class Vendor:
     document: Document
     keys: Mapping[str, Key]
     base: str = ""  # where its relative paths start, as the project sees it
-    strict: bool = False  # a flag in quotes is none
 
     def given(self, key: str) -> Json:
         """The value as written; None when it is not there or empty."""
         group, _, name = key.partition(".")
         found = (self.document.data.get(group) or {}).get(name)
-        is_blank = isinstance(found, str) and not found.strip("; \t\n")
-        return None if is_blank or found in ({}, []) else found
+        return None if _is_blank(found, self.keys.get(key)) else found
 
     def value(self, key: str) -> Json:
         """The value, else the default. A flag in quotes is a flag."""
         found = self.given(key)
         if found is None:
             return self.keys[key].default
-        if self.keys[key].holds is bool and isinstance(found, str):
-            return found.strip().lower() == "true"
+        if self.keys[key].holds is bool:
+            return FLAGS.get(str(found).strip().lower(), found)
         return found
 
     def text(self, key: str) -> str:
         found = self.value(key)
+        if isinstance(found, list) and self.keys[key].many:
+            return ";".join(self.items(key))
         return "" if found is None else str(found).strip()
 
     def items(self, key: str) -> tuple[str, ...]:
-        """The items of a `;` list: none where there is no value."""
+        """The items of a `;` list or of one in YAML: none where there is no value."""
+        found = self.value(key)
+        if isinstance(found, list):
+            return _listed(found, self.keys[key].divider)
         parts = [part.strip() for part in self.text(key).removesuffix(";").split(";")]
         return tuple(parts) if parts != [""] else ()
 
@@ -79,6 +101,23 @@ class Vendor:
         for group, inside in self.document.data.items():
             keys = (f"{group}.{name}" for name in inside or {})
             yield from (key for key in keys if self.given(key) is not None)
+
+
+def _is_blank(value: Json, key: Key | None) -> bool:
+    """`None` is a text to YAML, and no number."""
+    if isinstance(value, str):
+        is_number = key is not None and key.holds in (int, float) and "string" not in key.types
+        return not value.strip("; \t\n") or (is_number and value.strip() == "None")
+    return value is None or value in ({}, [])
+
+
+def _listed(values: list[Json], divider: str) -> tuple[str, ...]:
+    """The items of a list in YAML; numbers of one item may stand in a list of their own."""
+    if divider and all(isinstance(value, int | float) for value in values):
+        values = [values]
+    inner = (each if isinstance(each, list) else [each] for each in values)
+    words = ((str(word).strip() for word in each if word is not None) for each in inner)
+    return tuple(divider.join(each) for each in words)
 
 
 def check_keys(vendor: Vendor, groups: tuple[str, ...], open_groups: tuple[str, ...] = ()) -> None:
@@ -115,18 +154,38 @@ def _check_key(vendor: Vendor, key: str, strict: bool) -> None:
 
 def _check_value(vendor: Vendor, key: str, name: str, value: Json) -> None:
     asked = vendor.keys[key]
-    if asked.holds is bool and not _is_flag(value, vendor.strict):
+    if asked.holds is bool and not _is_flag(value, asked):
         raise vendor.error(key, f"`{name}` must be True or False, not {value}")
-    if asked.holds in (str, int, float) and isinstance(value, dict | list | bool):
+    if isinstance(value, list) and asked.many:
+        _check_list(vendor, key, name, value)
+    elif asked.holds in (str, int, float) and isinstance(value, dict | list | bool):
         raise vendor.error(key, f"`{name}` must be a text", "divide several values by `;`")
+    elif asked.holds in (int, float) and not _is_number(value, asked):
+        raise vendor.error(key, f"`{name}` must be a number, not {value}")
     for item in vendor.items(key) if asked.many else (vendor.text(key),):
         if asked.allowed and item not in asked.allowed:
             hint = "allowed: " + ", ".join(asked.allowed)
             raise vendor.error(key, f"`{name}` cannot be `{item}`", hint)
 
 
-def _is_flag(value: Json, strict: bool) -> bool:
-    return isinstance(value, bool) if strict else str(value).strip().lower() in ("true", "false")
+def _check_list(vendor: Vendor, key: str, name: str, values: list[Json]) -> None:
+    """Raises ProjectError for what is no list of items."""
+    for value in values:
+        inner = value if isinstance(value, list) and vendor.keys[key].divider else [value]
+        if any(isinstance(word, dict | list | bool) for word in inner):
+            raise vendor.error(key, f"`{name}` must be a list of texts", "or divide them by `;`")
+
+
+def _is_flag(value: Json, asked: Key) -> bool:
+    if isinstance(value, bool):
+        return True
+    return "string" in asked.types and str(value).strip().lower() in FLAGS
+
+
+def _is_number(value: Json, asked: Key) -> bool:
+    if isinstance(value, str):
+        return "string" in asked.types or NUMBER.fullmatch(value.strip()) is not None
+    return isinstance(value, int) or asked.holds is float
 
 
 def _check_missing(vendor: Vendor, groups: tuple[str, ...]) -> None:
@@ -159,4 +218,42 @@ def notes_of(vendor: Vendor, ignored: Mapping[str, str]) -> tuple[Note, ...]:
         Note(f"`{key.partition('.')[2]}` is ignored: {ignored[key]}", vendor.spot(key).value)
         for key in vendor.written()
         if key in ignored and vendor.value(key) != vendor.keys[key].default
+    )
+
+
+def type_notes(vendor: Vendor) -> tuple[Note, ...]:
+    """A note for every value that means what it says, and is of no type of the vendor's schema."""
+    found = []
+    for key in vendor.written():
+        asked = vendor.keys.get(key)
+        kind = _kind(vendor.given(key))
+        if asked is None or kind in _taken(asked):
+            continue
+        what = f"`{key.partition('.')[2]}` is of type {kind}, the vendor's schema takes "
+        found.append(Note(what + ", ".join(asked.types), vendor.spot(key).value))
+    return tuple(found)
+
+
+def _kind(value: Json) -> str:
+    """The JSON type of a value."""
+    if isinstance(value, bool):
+        return "boolean"
+    kinds = {int: "integer", float: "number", str: "string", dict: "object", list: "array"}
+    return kinds.get(type(value), "null")
+
+
+def _taken(asked: Key) -> tuple[str, ...]:
+    """The types of a key, with those that YAML has for them: a number is a text there."""
+    numbers = ("integer", "number") if "string" in asked.types else ()
+    wider = ("integer",) if "number" in asked.types else ()
+    arrays = ("array",) if asked.many or asked.holds is list else ()
+    return (*asked.types, *numbers, *wider, *arrays)
+
+
+def unknown_notes(vendor: Vendor, groups: tuple[str, ...]) -> tuple[Note, ...]:
+    """A note for every key that nobody knows, of the groups that let it pass."""
+    return tuple(
+        Note(f"`{key.partition('.')[2]}` is ignored: no key of this tool", vendor.spot(key).key)
+        for key in vendor.written()
+        if key not in vendor.keys and key.partition(".")[0] in groups
     )

@@ -17,11 +17,16 @@ from dataclasses import dataclass, field
 
 from pipeline.digest import Json
 from pipeline.errors import ProjectError
+from pipeline.graph import operator_called
 from pipeline.project.document import Spot
 from pipeline.targets.translation import CALIBRATION, MODEL, Native
 from pipeline.targets.vendor import Vendor
 
 EVERY = "*"
+# The six rows of a Softmax on the BPU are one node here.
+_ROWS = "reducemax|sub|exp|reducesum|reciprocal|mul"
+_OF_SOFTMAX = re.compile(rf"(.+?)(?:_(?:{_ROWS}))?_FROM_QUANTIZED_SOFTMAX")
+_PREPROCESS = re.compile(r"HZ_PREPROCESS_FOR_(.+)")
 INTEGERS = ("int8", "int16")
 UNITS = {"BPU": "npu", "CPU": "cpu"}
 NODE_INFO, OPTIMIZATION = f"{MODEL}.node_info", f"{CALIBRATION}.optimization"
@@ -30,13 +35,27 @@ _SIDE = re.compile(r"set_(\w+)_(input|output)_(int8|int16)")
 _WORDS = "set_model_output_int8, set_model_output_int16, set_<Operator>_input_int16, run_fast"
 
 
+def node_name(name: str) -> str:
+    """Our name of a node that the vendor's tool inserts and names; any other as it is."""
+    if found := _PREPROCESS.fullmatch(name):
+        return f"preprocess_{found[1]}"
+    return found[1] if (found := _OF_SOFTMAX.fullmatch(name)) else name
+
+
+def operator_name(name: str) -> str:
+    """All nodes of an operator, however its letters are written."""
+    return f"{operator_called(name) or name}(*)"
+
+
 @dataclass(frozen=True)
 class Wishes:
-    """By name of nodes: types, types of single places, and the unit to run on."""
+    """By name of nodes: types, types of single places, and the unit to run on. `optional` are
+    names of which the model may have none."""
 
     types: list[tuple[str, str, Spot]] = field(default_factory=list)
     layers: dict[str, dict[str | int, tuple[str, Spot]]] = field(default_factory=dict)
     units: dict[str, tuple[str, Spot]] = field(default_factory=dict)
+    optional: dict[str, Spot] = field(default_factory=dict)
 
     def type(self, name: str, type: str, spot: Spot) -> None:
         """Of all that the nodes read and make, whatever was said of their places before."""
@@ -66,6 +85,7 @@ class Wishes:
         for unit in UNITS.values():
             named = [(name, spot) for name, (on, spot) in self.units.items() if on == unit]
             _put_list(native, unit, named)
+        _put_list(native, "optional", list(self.optional.items()))
 
 
 def _put_list(native: Native, key: str, items: list[tuple[Json, Spot]]) -> None:
@@ -85,13 +105,17 @@ def wish_units(vendor: Vendor, wishes: Wishes) -> None:
     for name, unit in (("run_on_cpu", "cpu"), ("run_on_bpu", "npu")):
         key = f"{CALIBRATION}.{name}"
         for node in vendor.items(key):
-            wishes.run(node, unit, vendor.spot(key))
+            wishes.run(node_name(node), unit, vendor.spot(key))
 
 
 def wish_node_info(vendor: Vendor, wishes: Wishes) -> None:
-    """node_info as a mapping. Raises ProjectError."""
+    """node_info as a mapping, or as the text `conv1:int16;conv2:int16`. Raises ProjectError."""
     found = vendor.given(NODE_INFO)
     if found is None:
+        return
+    if isinstance(found, str):
+        for node, type in node_types(vendor, NODE_INFO):
+            wishes.type(node, type, vendor.spot(NODE_INFO))
         return
     hint = "write  {node_name: {ON: BPU, InputType: int16, OutputType: int16}}"
     if not isinstance(found, dict) or not all(isinstance(item, dict) for item in found.values()):
@@ -99,7 +123,7 @@ def wish_node_info(vendor: Vendor, wishes: Wishes) -> None:
     for node, fields in found.items():
         for name, value in fields.items():
             spot = vendor.document.places["model_parameters", "node_info", node, name]
-            _wish_field(wishes, node, name, value, spot)
+            _wish_field(wishes, node_name(node), name, value, spot)
 
 
 def _wish_field(wishes: Wishes, node: str, name: str, value: Json, spot: Spot) -> None:
@@ -126,7 +150,7 @@ def node_types(vendor: Vendor, key: str) -> Iterator[tuple[str, str]]:
         if not node or type not in INTEGERS:
             what = f"`{item}` does not give a node its type"
             raise vendor.error(key, what, "write  node_name:int16;other_name:int16")
-        yield node, type
+        yield node_name(node), type
 
 
 def wish_optimization(vendor: Vendor, native: Native, wishes: Wishes) -> None:
@@ -143,7 +167,8 @@ def wish_optimization(vendor: Vendor, native: Native, wishes: Wishes) -> None:
         elif side[1] == "model":
             native.put(("quantization", "outputs"), side[3], spot)
         else:
-            wishes.place(f"{side[1]}(*)", side[2], side[3], spot)
+            wishes.place(operator_name(side[1]), side[2], side[3], spot)
+            wishes.optional[operator_name(side[1])] = spot
 
 
 def _words(vendor: Vendor) -> list[str]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 import pipeline
-from pipeline.cache.publish import FOREIGN_AGE, replacing, sweep_temporaries
+from pipeline.cache.publish import replacing
 from pipeline.errors import CacheError
+from pipeline.lifetime.temporaries import sweep
 
 ROOT = Path(pipeline.__file__).parents[1]
 
@@ -88,33 +88,8 @@ def test_a_killed_process_leaves_the_old_file_and_its_leftover_is_swept(tmp_path
     assert python(KILLED_WHILE_WRITING, path).returncode == -9
     assert path.read_bytes() == b"old"
     assert len(os.listdir(tmp_path)) == 2
-    assert sweep_temporaries(tmp_path) == 1
+    assert sweep(tmp_path) == 1
     assert os.listdir(tmp_path) == ["report.html"]
-
-
-def test_a_living_process_keeps_its_temporary(tmp_path: Path) -> None:
-    with replacing(tmp_path / "report.html") as temporary:
-        temporary.write_bytes(b"new")
-        assert sweep_temporaries(tmp_path) == 0
-    assert (tmp_path / "report.html").read_bytes() == b"new"
-
-
-def test_the_sweep_takes_another_machines_temporary_after_a_day(tmp_path: Path) -> None:
-    foreign = tmp_path / ".tmp-somewhere.else-123456789-0123456789ab.onnx"
-    foreign.touch()
-    assert sweep_temporaries(tmp_path) == 0
-    old = time.time() - FOREIGN_AGE - 1
-    os.utime(foreign, (old, old))
-    assert sweep_temporaries(tmp_path) == 1
-    assert not foreign.exists()
-
-
-def test_the_sweep_takes_nothing_else(tmp_path: Path) -> None:
-    for name in (".gitignore", ".tmp-mine", "model.onnx", f".tmp-{os.uname().nodename}-x-y"):
-        (tmp_path / name).touch()
-    assert sweep_temporaries(tmp_path) == 0
-    assert sweep_temporaries(tmp_path / "absent") == 0
-    assert len(os.listdir(tmp_path)) == 4
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")

@@ -12,7 +12,6 @@ from workspaces import Workspace, add_evaluation
 
 from pipeline.cli.tables import guilty_lines
 from pipeline.debug.compared import Comparison, Distance, Guilty, Output
-from pipeline.debug.remedy import SEARCH
 from pipeline.graph import Graph
 
 LOADED = """
@@ -91,7 +90,9 @@ def compared(*, outputs: int, guilty: Guilty) -> Comparison:
 
 
 def test_where_no_line_is_enough_a_search_is_advised_and_a_look_at_what_is_fed() -> None:
-    broken = Guilty("conv", 0.03, (), "8 bits are too few here", "", search=SEARCH)
+    broken = Guilty(
+        "conv", 0.03, (), "8 bits are too few here", "", search="calibration: {recipe: best}"
+    )
     worst, *rest = guilty_lines(compared(outputs=1, guilty=broken), "mobilenet")
     assert worst.startswith("worst node: conv alone adds noise of 3.00%")
     assert [line.partition("  #")[0] for line in rest] == [

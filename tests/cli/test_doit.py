@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 def test_list_shows_the_project_and_all_shows_its_nodes(built: Workspace) -> None:
     assert built.doit("list").stdout.split() == ["digits", "build", "digits"]
     everything = built.doit("list", "--all", "--status").stdout
-    assert everything.count("U digits:") == 14
+    assert everything.count("U digits:") == 16
     assert "the same numbers with fewer nodes" in everything
 
 
@@ -25,14 +25,14 @@ def test_clean_removes_the_artifacts_and_the_next_build_recalls_them(built: Work
     built.doit("clean", "digits")
     assert built.digests() == {}
     run = built.doit()
-    assert (len(made(run, "made")), len(made(run, "recalled"))) == (0, 14)
+    assert (len(made(run, "made")), len(made(run, "recalled"))) == (0, 16)
     assert built.digests() == before
 
 
 def test_forget_forgets_nothing_that_matters(built: Workspace) -> None:
     built.doit("forget", "digits")
     built.doit("forget", "--all")
-    assert "14 current" in built.doit().stdout
+    assert "16 current" in built.doit().stdout
 
 
 def test_a_node_is_built_with_what_it_needs_and_nothing_else(fresh: Workspace) -> None:
@@ -43,17 +43,17 @@ def test_a_node_is_built_with_what_it_needs_and_nothing_else(fresh: Workspace) -
 
 def test_a_project_by_name_two_at_a_time(fresh: Workspace, built_once: Workspace) -> None:
     run = fresh.doit("-n", "2", "digits")
-    assert len(made(run, "made")) == 14
+    assert len(made(run, "made")) == 16
     assert run.stdout.count("Quantized Cosine") == 2
     assert fresh.digests() == built_once.digests()
 
 
 def test_in_the_project_itself(built: Workspace) -> None:
     inside = Workspace(built.project)
-    assert "14 current" in inside.doit().stdout
-    assert "14 current" in inside.doit("digits").stdout
+    assert "16 current" in inside.doit().stdout
+    assert "16 current" in inside.doit("digits").stdout
     below = Workspace(built.project / "samples")
-    assert "14 current" in below.doit("-k").stdout  # doit's own "look for a dodo.py above"
+    assert "16 current" in below.doit("-k").stdout  # doit's own "look for a dodo.py above"
 
 
 def test_a_task_nobody_knows_is_doits_own_error(built: Workspace) -> None:

@@ -118,7 +118,7 @@ def test_makertbin_leaves_the_documented_files(here: Path):
     names = {f"digits_8x8_gray_{stage}_model.onnx" for stage in STAGES}
     assert found == {*names, "digits_8x8_gray.hybrid"}
     assert "digits_8x8_gray.hybrid is not one" in shown
-    assert "9 current" in npumake(*command)
+    assert "10 current" in npumake(*command)
 
 
 def test_hb_compile_takes_normalised_samples_to_the_same_thresholds(here: Path):
@@ -271,3 +271,46 @@ def test_a_caffe_run_wants_the_caffe_keys(here: Path, capsys: Output):
     command = ["hb_mapper", "makertbin", "--model-type", "caffe", "-c", "mapper/c.yaml"]
     assert main(command) == 2
     assert "Missing keys: 'caffe_model', 'prototxt'" in capsys.readouterr().err
+
+
+BROKEN: dict[str, tuple[str, str, str]] = {
+    "before the plan": ("scale_value: 0.0625", "scale_value: 1 x", "is no list of numbers"),
+    "no folder": ("./calibration_data", "none/here", "no file matches `none/here/*"),
+    "no model": ("digits.onnx", "none.onnx", "no file `none.onnx`"),
+}
+
+
+@pytest.mark.parametrize("tool", ["hb_mapper", "hb_compile"])
+@pytest.mark.parametrize("name", BROKEN)
+def test_the_log_is_of_this_run_and_speaks_of_the_vendor_s_file(here: Path, tool: str, name: str):
+    write_samples(here, 0.0625 if tool == "hb_compile" else 1, np.uint8)
+    log = Path("hb_compile.log" if tool == "hb_compile" else "hb_mapper_makertbin.log")
+    log.write_text("an earlier run\n")
+    old, new, expected = BROKEN[name]
+    (here / "c.yaml").write_text(
+        (HB_MAPPER if tool == "hb_mapper" else HB_COMPILE).replace(old, new)
+    )
+    makes = ["hb_mapper", "makertbin", "--model-type", "onnx"] if tool == "hb_mapper" else [tool]
+    run = subprocess.run(
+        [sys.executable, "-m", "pipeline.cli.main", *makes, "-c", "mapper/c.yaml"],
+        capture_output=True,
+        text=True,
+    )
+    shown, logged = run.stdout + run.stderr, log.read_text()
+    assert run.returncode == 2
+    for text in (shown, logged):
+        assert expected in text
+        assert "mapper/c.yaml:" in text
+        assert "`data:`" not in text
+        assert "../" not in text
+    assert "an earlier run" not in logged
+
+
+def test_one_sample_is_enough_for_the_vendor_and_is_told(here: Path):
+    write_samples(here, 1, np.uint8)
+    for file in sorted((here / "calibration_data").iterdir())[1:]:
+        file.unlink()
+    (here / "c.yaml").write_text(HB_MAPPER)
+    shown = npumake("hb_mapper", "makertbin", "--model-type", "onnx", "-c", "mapper/c.yaml")
+    assert "1 samples, at least 8 are needed" in shown
+    assert (here / "model_output" / "digits_8x8_gray.hybrid").is_file()

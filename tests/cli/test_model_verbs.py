@@ -100,7 +100,7 @@ def test_run_tells_and_saves_what_is_no_score_of_a_class(
     np.save("x.npy", given)
     assert main(["run", "net.onnx", "--input", "x.npy", "--save", "made.npz"]) == 0
     first, second = lines(capsys)
-    assert first == "file: float32[1, 2, 3]  min -6  mean -1.2  max 5"
+    assert first == "file: float32[1, 2, 3]  min -6  mean -1.2  max 5  not finite 1"
     assert second.startswith("sign: bool[1, 2, 3]")
     with np.load("made.npz") as saved:
         np.testing.assert_array_equal(saved["file"], -given)

@@ -78,7 +78,7 @@ def test_convert_leaves_the_documented_files_and_makes_nothing_twice(here: Path,
         *("model.hybrid", "model_info.txt", "quantization_info.yaml", "quantization_entropy.txt"),
         *("build", "cache"),
     }
-    assert "10 current" in convert("--meta", "net/meta.yaml")
+    assert "11 current" in convert("--meta", "net/meta.yaml")
 
 
 def test_model_info_tells_of_tensors_layers_and_memory(here: Path):
@@ -99,8 +99,9 @@ def test_quantization_info_holds_the_grid_of_every_tensor(here: Path):
     one, weight = found["@image:out0"], found["@stem_conv:weight"]
     assert (one["qtype"], one["quantizer"], one["zero_point"]) == ("u8", "asymmetric_affine", 0)
     assert one["max_value"] == pytest.approx(255 * one["scale"])
-    assert weight["quantizer"] == "perchannel_symmetric_affine"
-    assert len(weight["scale"]) == 16
+    assert (weight["qtype"], weight["quantizer"]) == ("u8", "asymmetric_affine")
+    assert weight["scale"] == pytest.approx((weight["max_value"] - weight["min_value"]) / 255)
+    assert found["@stem_conv:bias"]["qtype"] == "i32"
 
 
 def test_entropy_is_ascending_in_0_to_1_activations_first(here: Path):

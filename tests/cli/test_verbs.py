@@ -27,7 +27,7 @@ Output = pytest.CaptureFixture[str]
 def test_list_tells_every_node_and_its_state(here: Workspace, capsys: Output) -> None:
     assert main(["list"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == ["current"] * 14
+    assert [line.split()[0] for line in lines] == ["current"] * 16
     assert lines[0].split()[1] == "digits:original_float"
 
 
@@ -48,7 +48,7 @@ def test_a_project_is_known_by_its_folder_too(here, capsys, verb, rest, name) ->
 def test_a_folder_is_known_from_anywhere(here, capsys, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["list", f"{here.project}"]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == 14
+    assert len(capsys.readouterr().out.splitlines()) == 16
     node = f"{here.project}:rdk-x5/quantized"
     assert main(["diff", node, node]) == 0
     assert capsys.readouterr().out == "no difference\n"
@@ -71,7 +71,7 @@ def test_build_takes_a_folder_and_leaves_nothing_where_it_was_typed(here, tmp_pa
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     built = Workspace(elsewhere).npumake("build", f"{here.project}")
-    assert built.stdout.splitlines()[-1].startswith("14 current in ")
+    assert built.stdout.splitlines()[-1].startswith("16 current in ")
     assert not any(elsewhere.iterdir())
 
 
@@ -145,6 +145,7 @@ def test_why_names_the_sample_that_changed(here: Workspace, capsys: Output) -> N
         ("recipe.rdk-x5.json", ["method: max", "Low", "High"]),
         ("quantized.rdk-x5.onnx", ["opset: 20", "stem_conv", "DequantizeLinear", "Scale"]),
         ("digits.rdk-x5.hybrid", ["target: rdk-x5", "conv", "weight bytes", "provenance"]),
+        ("compiled_check.rdk-x5.json", ["samples: 8", "Compiled Cosine", "logits"]),
         ("comparison.rdk-x5.json", ["samples: 64", "Quantized Cosine", "logits"]),
     ],
 )
@@ -204,9 +205,27 @@ def test_build_prints_a_table_per_target(here: Workspace) -> None:
         path.unlink()
     output = here.npumake("build").stdout
     rows = [line.split() for line in output.splitlines() if line.strip()]
-    header = "Node ON Subgraph Type Calibrated Cosine Quantized Cosine Threshold DataType"
+    cosines = "Calibrated Cosine Quantized Cosine Compiled Cosine"
+    header = f"Node ON Subgraph Type {cosines} Threshold DataType"
     assert [" ".join(row) for row in rows].count(header) == 2
     assert ["preprocess_image", "BPU", "id(0)", "Conv"] in [row[:4] for row in rows]
     last = [row for row in rows if row[:1] == ["logits"]][-1]
     assert last[3] == "Output"
-    assert float(last[4]) > 0.99
+    assert [float(cosine) > 0.99 for cosine in last[4:7]] == [True] * 3
+
+
+def test_build_tells_machines_what_the_compiled_file_does(here: Workspace) -> None:
+    run = here.npumake("build", "--json", "digits:rdk-x5/compiled_check")
+    (found,) = (each["check"] for each in json.loads(run.stdout) if "check" in each)
+    assert (found["runtime"], found["samples"], found["skipped"]) == ("npumake's runtime", 8, "")
+    assert [output["name"] for output in found["outputs"]] == ["logits"]
+
+
+@pytest.mark.slow
+def test_a_compiled_file_that_is_not_run_is_a_line(here: Workspace) -> None:
+    with (here.project / "project.yaml").open("a") as file:
+        file.write("comparison: {compiled: off}\n")
+    output = here.npumake("build").stdout
+    line = "note: the compiled file was not run: `comparison.compiled` is off"
+    assert output.splitlines().count(line) == 2
+    assert "Compiled Cosine" not in output

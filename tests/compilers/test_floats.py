@@ -30,6 +30,8 @@ HELD = (
     f"float[1,1,5,7] one4 = {drawn(1, 1, 5, 7)}, "
     f"int64[8] even = {{0,0,0,0,0,0,1,1}}, float[2,16] lb = {drawn(2, 16)}, "
     f"int64[3] seq = {{5,3,7}}, int64[2] hw = {{2,3}}, "
+    f"int64[4] twice = {{2,1,1,2}}, int64[4] large = {{2,1,5,7}}, "
+    f"int64[1,1,1,2] few = {{-1,0}}, int64[2,3] rows = {{0,-1,2,0,0,1}}, "
     f"int64[2] flat = {{15,7}}, float two = {{2.0}}, float[4] s = {{1.0,1.0,2.0,2.0}}, "
     f"int64[8] around = {{0,0,1,2,0,0,2,1}}, float[1,8,7] lw1 = {drawn(1, 8, 7)}, "
     f"float[1,8,2] lr1 = {drawn(1, 8, 2)}, float[1,3,2] h0 = {drawn(1, 3, 2)}, "
@@ -77,6 +79,14 @@ NODES = {
     "Softmax": ("1,3,5,7", "y = Softmax <axis: int = 1>(x)"),
     "DepthToSpace": ("1,1,10,14", "z = Concat <axis: int = 1>(x, one4) "
                      "y = DepthToSpace <blocksize: int = 2>(z)"),
+    "DepthToSpace, columns first": ("1,1,10,14", "z = Concat <axis: int = 1>(x, one4) "
+                     'y = DepthToSpace <blocksize: int = 2, mode: string = "CRD">(z)'),
+    "Tile": ("2,3,5,14", "y = Tile(x, twice)"),
+    "Expand": ("2,3,5,7", "z = ReduceMean(x, hw) y = Expand(z, large)"),
+    "GatherElements": ("1,1,1,2", "y = GatherElements <axis: int = 1>(x, few)"),
+    "GatherND": ("2,7", "y = GatherND(x, rows)"),
+    "ReduceMin": ("1,3", "y = ReduceMin <keepdims: int = 0>(x, hw)"),
+    "Min of small ones first": ("1,3,5,7", "z = ReduceMean(x, hw) y = Min(one, z, x)"),
     "SpaceToDepth": ("1,12,3,4", "z = Pad(x, even) y = SpaceToDepth <blocksize: int = 2>(z)"),
     "LSTM": ("5,1,3,2", LSTM.format("") + "(t, lw1, lr1)"),
     "LSTM from a state": ("5,1,3,2", "i = Sin(h0) " + LSTM.format("") + "(t, lw1, lr1, , , i, h0)"),
@@ -111,31 +121,10 @@ def test_a_node_in_float_is_the_one_of_onnxruntime(name):
     np.testing.assert_allclose(laid, wanted, rtol=1e-5, atol=1e-5)
 
 
-RESIZES = {
-    "it reads at asymmetric coordinates": (
-        'coordinate_transformation_mode = "asymmetric", nearest_mode = "floor"'
-    ),
-    "its mode is cubic": 'mode = "cubic"',
-    "it has antialias": 'mode = "linear", antialias = 1',
-    "it reads at half_pixel coordinates": 'mode = "linear"',
-}
-
-
-@pytest.mark.parametrize("why", RESIZES)
-def test_a_resize_that_tensorflow_lite_has_not_is_refused(why):
-    """Not drawn as another one: 7 columns times 1.2 are 8, each 1 / 1.2 of one, not 7 / 8."""
-    scales = "{1.0,1.0,2.0,1.2}" if "reads" in why else "{1.0,1.0,1.0,1.0}"
-    size = "1,3,10,8" if "reads" in why else "1,3,5,7"
-    body = f"y = Resize <{RESIZES[why]}>(x, , k)"
-    text = f"(float[1,3,5,7] x) => (float[{size}] y) <float[4] k = {scales}> {{ {body} }}"
-    graph = parse_text(f"{HEADER} {text}").with_shapes()
-    with pytest.raises(GraphError, match=why):
-        tflite_file(lowered(graph, "twice"), graph)
-
-
 def test_all_that_a_file_cannot_hold_is_told_at_once():
     body = "a = Erf(x) b1 = Relu(a) c = Erf(b1) y = Det(c)"
     graph = parse_text(f"{HEADER} (float[1,3,5,5] x) => (float[1,3] y) {{ {body} }}").with_shapes()
     with pytest.raises(GraphError, match="3 nodes cannot be in") as caught:
         tflite_file(lowered(graph, "twice"), graph)
-    assert caught.value.what.count("TensorFlow Lite gets no") == 3
+    assert caught.value.what.count("TensorFlow Lite has no") == 3
+    assert ".hybrid" in caught.value.hint

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from compilers.files import MODELS, made, made_of
 from frontends.test_every_real_model import feeds, graphs
+from quant.test_image_tails import FED, TAILS, network
 from workspaces import few
 
 from pipeline.compilers.backends import BACKENDS, built
@@ -77,3 +78,13 @@ def test_a_file_for_another_processor_is_refused_here(tmp_path, cpu):
     (tmp_path / "m.vmfb").write_bytes(built(found.program, found.graph, read_target(cpu), {}))
     with pytest.raises(GraphError, match="IREE refuses the file"):
         Session(tmp_path / "m.vmfb", allow_code=True)
+
+
+@pytest.mark.parametrize("types", [{}, {"*": "int16"}], ids=["int8", "int16"])
+@pytest.mark.parametrize("name", ["ethos-u55-128", "ethos-u85-256"])
+@pytest.mark.parametrize("tail", TAILS)
+def test_all_of_the_tail_of_an_image_runs_on_the_npu(tail, name, types):
+    pytest.importorskip("ethosu", reason="ethos-u-vela is not installed")
+    found = made_of(network(tail), FED, Quantization(types=types))
+    estimate = json.loads(BACKENDS["vela"](found.data, read_target(name))[1]["vela.json"])
+    assert estimate["operators"]["cpu"] == 0

@@ -144,15 +144,27 @@ X = (
     "float[4,3,3] wr = {{{wr}}}, float[3,2,2,2] wt = {{{wt}}}, "
     "float[3,2,2,4] wide = {{{wide}}}, int64[1] one = {{1}}, "
     "int64[8] around = {{0,0,1,1,0,0,1,1}}, int64[8] far = {{0,0,3,0,0,0,2,2}}, "
-    "int64[8] deep = {{1,3,0,0,0,0,0,0}}, "
+    "int64[8] deep = {{1,3,0,0,0,0,0,0}}, int64[8] inner = {{0,2,0,0,0,2,0,0}}, "
+    "int64[2] mat = {{15,7}}, int64[1] all = {{105}}, "
+    "float[7,4] gw = {{{gw}}}, float[15,4] gt = {{{gt}}}, float[4] gb = {{0.5,-1.0,2.0,0.0}}, "
     "float[3,1,2,2] apart = {{{apart}}}, float[3,2,2,2] apart2 = {{{wt}}}, "
+    "float fill = {{0.3}}, float beyond = {{-50.0}}, "
+    "float[4] odd = {{1.0,1.5,1.0,0.7}}, "
     "float[6] six = {{0.1,-0.2,0.3,0.0,1.0,-1.0}}, float[3,1,2] line = {{{line}}}>"
 )
 RESIZE = 'y = Resize <mode="{}", coordinate_transformation_mode="{}", nearest_mode="{}">(x, , s)'
 # The shape of y, and how it is made of x, which is on a grid.
 WEIGHTS = {
     name: ",".join(f"{w:.3f}" for w in np.random.default_rng(size).normal(size=size))
-    for name, size in (("wr", 36), ("wt", 24), ("wide", 48), ("apart", 12), ("line", 6))
+    for name, size in (
+        ("wr", 36),
+        ("wt", 24),
+        ("wide", 48),
+        ("apart", 12),
+        ("line", 6),
+        ("gw", 28),
+        ("gt", 60),
+    )
 }
 UP = "y = ConvTranspose <strides: ints = [2, 2], pads: ints = {}>(x, wt)"
 SAME = "y = ConvTranspose <strides: ints = [2, 2], pads: ints = [0, 1, 0, 1]>(x, wide)"
@@ -249,6 +261,39 @@ OPERATORS = {
     "Pad with a far edge": ("1,3,10,9", 'y = Pad <mode: string = "edge">(x, far)'),
     "Pad with the edge, of channels too": ("2,6,5,7", 'y = Pad <mode: string = "edge">(x, deep)'),
     "Pad that mirrors": ("1,3,10,9", 'y = Pad <mode: string = "reflect">(x, far)'),
+    "Pad that mirrors channels": ("1,7,5,7", 'y = Pad <mode: string = "reflect">(x, inner)'),
+    "Pad with a number": ("1,3,10,9", "y = Pad(x, far, fill)"),
+    "Pad with a number that no value reaches": ("2,6,5,7", "y = Pad(x, deep, beyond)"),
+    "Pad that wraps": ("1,3,10,9", 'y = Pad <mode: string = "wrap">(x, far)'),
+    "ConvTranspose, SAME_UPPER": (
+        "1,2,10,14",
+        'y = ConvTranspose <strides: ints = [2, 2], auto_pad: string = "SAME_UPPER">(x, wide)',
+    ),
+    "ConvTranspose, SAME_LOWER in groups": (
+        "1,3,14,14",
+        "y = ConvTranspose <strides: ints = [3, 2], group: int = 3, "
+        'auto_pad: string = "SAME_LOWER">(x, apart)',
+    ),
+    "ConvTranspose of an output shape": (
+        "1,2,9,15",
+        "y = ConvTranspose <strides: ints = [2, 2], output_shape: ints = [9, 15]>(x, wt)",
+    ),
+    "a dilated MaxPool": (
+        "1,3,3,6",
+        "y = MaxPool <kernel_shape: ints = [3, 2], dilations: ints = [2, 3], "
+        "pads: ints = [1, 1, 1, 1], strides: ints = [1, 1]>(x)",
+    ),
+    "nearest where no flag reads": (
+        "1,4,5,4",
+        'y = Resize <mode: string = "nearest", nearest_mode: string = "ceil">(x, , odd)',
+    ),
+    "Gemm with factors": (
+        "15,4",
+        "r = Reshape(x, mat) y = Gemm <alpha: float = 0.5, beta: float = -2.0>(r, gw, gb)",
+    ),
+    "Gemm turned": ("7,4", "r = Reshape(x, mat) y = Gemm <transA: int = 1>(r, gt, gb)"),
+    "Sum and Mean": ("1,3,5,7", "z = Sigmoid(x) t = Tanh(x) m = Mean(x, z, t) y = Sum(m, x, z)"),
+    "two vectors": ("", "r = Reshape(x, all) z = Sigmoid(r) y = MatMul(r, z)"),
     "Transpose": ("1,7,3,5", "y = Transpose <perm: ints = [0, 3, 1, 2]>(x)"),
     "nearest": ("1,3,10,14", RESIZE.format("nearest", "asymmetric", "floor")),
     "nearest, half pixel": (
@@ -265,9 +310,8 @@ OPERATORS = {
 @pytest.mark.parametrize("largest", [0.5, 3.0, 40.0])
 def test_every_operator_is_the_same_bit_for_bit(name, largest):
     shape, body = OPERATORS[name]
-    graph = parse_text(
-        f"{HEADER} {X.format(y=shape, **WEIGHTS)} {{ x = LeakyRelu(a) {body} }}"
-    ).with_shapes()
+    graph = parse_text(f"{HEADER} {X.format(y=shape, **WEIGHTS)} {{ x = LeakyRelu(a) {body} }}")
+    graph = optimized(graph.with_shapes())
     values = np.random.default_rng(0).uniform(-largest, largest, (1, 3, 5, 7))
     for asked in (DEFAULT, Quantization(types=ALL_WIDE)):
         compared, wrong = differences(made_of(graph, {"a": values.astype(np.float32)}, asked))

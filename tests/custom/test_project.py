@@ -78,7 +78,7 @@ def test_its_bytes_are_in_the_key_of_the_stages_that_run_or_hold_it(workspace):
     file.write_text(VENDOR + "# another byte\n")
     shared, own = (
         ("original_float", "statistics"),
-        ("recipe", "calibrated", "compiled", "comparison"),
+        ("recipe", "calibrated", "compiled", "compiled_check", "comparison"),
     )
     runs = {*shared, *(f"rdk-x5/{stage}" for stage in own)}
     assert build(workspace)[1] == runs

@@ -84,9 +84,42 @@ def test_a_batch_is_not_left_out_of_an_input_of_many():
         read_sample(npy(RAMP[0]), Taken((2, 3), "float32"))
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float16", "uint8", "int32", "bool", "complex64"])
+@pytest.mark.parametrize("dtype", ["uint8", "complex64"])
 def test_another_type_is_refused(dtype):
     assert refusal(npy(RAMP.astype(dtype))) == f"a sample of {dtype}, the input takes float32"
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float16", "int8", "int32", "int64", "bool"])
+def test_numbers_that_the_input_holds_are_cast(dtype):
+    given = fed(npy(RAMP.astype(dtype)))
+    assert given.dtype == np.float32
+    np.testing.assert_array_equal(given, RAMP.astype(dtype).astype(np.float32)[None])
+
+
+@pytest.mark.parametrize(
+    ("number", "stored", "taken"),
+    [
+        (2**24 + 1, "int32", "float32"),
+        (1e39, "float64", "float32"),
+        (0.5, "float32", "int64"),
+        (300, "int64", "int8"),
+        (2, "int32", "bool"),
+    ],
+)
+def test_numbers_that_the_input_does_not_hold_are_refused(number, stored, taken):
+    data = npy(np.full((2, 3), number, stored))
+    assert refusal(data, taken) == f"a sample of {stored}, the input takes {taken}"
+
+
+def test_the_hint_of_a_type_is_about_that_type():
+    for dtype, offset, hint in (
+        ("uint8", 0, "`offset: 128` under `inputs:` if these are 8-bit images"),
+        ("complex64", 0, "save it as float32: x.astype(...)"),
+        ("int32", 128, "save it as uint8: x.astype(...)"),
+    ):
+        with pytest.raises(ProjectError) as caught:
+            fed(npy(RAMP.astype(dtype)), offset=offset)
+        assert caught.value.hint == hint
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int32", "float64"])

@@ -51,7 +51,7 @@ def test_what_breaks_a_limit_is_told_with_value_limit_and_change():
         ("c = Relu(x)  y = Softmax<axis=3>(c)", X5, "only where `quantization.npu` asks"),
         ("c = Conv(x, w)  y = Elu(c)", SL, "sl1620 has no NPU"),
         ("y = Transpose<perm=[0,1,3,2]>(x)", X5, "only moves values"),
-        ("c = Conv(x, w)  y = Expand(c, r)", X5, "no integer kernel here"),
+        ("c = Conv(x, w)  y = Ceil(c)", X5, "no integer kernel here"),
     ],
 )
 def test_a_node_on_the_cpu_says_why(body, target, why):
@@ -81,8 +81,9 @@ def test_more_outputs_than_the_vendors_tool_takes_are_told():
     body = "  ".join(f"y{n} = Relu(x)" for n in range(33))
     graph = parse_text(f"a (float[1,2,8,8] x) => ({outputs}) {{ {body} }}")
     mark_format(graph, 11, 7)
-    (note,) = checked(graph, X5).notes
+    note, conv = checked(graph, X5).notes
     assert note == "it has 33 outputs, D-Robotics's own tool takes at most 32"
+    assert "needs one Conv there" in conv
 
 
 def test_the_document_is_for_machines():

@@ -72,15 +72,69 @@ def resizes():
                 f"{mode} {how} to sizes": resized(options, to=[1, 2, 7, 3]),
                 f"{mode} {how} NHWC": resized(options, to=[1, 9, 4, 3], x=(1, 5, 6, 3)),
             }
+    options = 'mode="{}", coordinate_transformation_mode="half_pixel_symmetric"'
+    made |= {
+        "nearest symmetric": resized(options.format("nearest"), factors=[1.0, 1.0, 2.3, 0.7]),
+        "linear symmetric, whole": resized(options.format("linear"), factors=[1.0, 1.0, 2.0, 1.5]),
+    }
     for rule in ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil"):
         options = f'mode="nearest", nearest_mode="{rule}"'
         made[rule] = resized(options, factors=[1.0, 1.0, 2.0, 0.75])
+    made["axes"] = case(
+        "n = Neg(x)  y = Resize<axes=[-1,2]>(n, , factors)", opset=18, x=IMAGE, factors=[2.0, 0.6]
+    )
     made["one axis"] = resized('mode="linear"', factors=[1.0, 1.0, 1.0, 2.5])
     made["the same size at another scale"] = resized(
         'mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor"',
         factors=[1.0, 1.0, 1.15, 2.0],
     )
     return made
+
+
+def selected(op):
+    """Largest or smallest of several, of unlike scales."""
+    return {
+        "two activations": case(f"a = Exp(x)  y = {op}(a, x2)", x=X, x2=X),
+        "three, broadcast": case(f"a = Exp(x)  y = {op}(a, x2, x3)", x=X, x2=(7, 1), x3=(4, 1, 1)),
+        "itself": case(f"n = Neg(x)  y = {op}(n, n)", x=X),
+        "one alone": case(f"n = Neg(x)  y = {op}(n)", x=X),
+        "a constant per channel": case(f"n = Neg(x)  y = {op}(n, c)", x=X, c=(4, 1, 1)),
+        "a constant first": case(f"n = Neg(x)  y = {op}(c, n)", x=X, c=X),
+        "a scalar": case(f"n = Neg(x)  y = {op}(n, c)", x=X, c=0.3),
+        "a constant out of reach": case(
+            f"n = Neg(x)  y = {op}(n, c)", x=(2, 3), c=[9.5, -9.5, 0.0]
+        ),
+        "Clip": case(f"c = {op}(x, x2)  y = Clip(c, low, high)", x=X, x2=X, low=-0.5, high=0.75),
+    }
+
+
+def reduced(op):
+    return {
+        "two axes": case(f"n = Neg(x)  y = {op}<axes=[2,3]>(n)", x=X),
+        "axes as an input": case(f"n = Neg(x)  y = {op}(n, axes)", opset=18, x=X, axes=[-2]),
+        "all": case(f"n = Neg(x)  y = {op}<keepdims=0>(n)", x=X),
+        "of rank 1": case(f"n = Neg(x)  y = {op}<axes=[-1], keepdims=0>(n)", x=(5,)),
+        "of rank 5": case(f"n = Neg(x)  y = {op}<axes=[1,-1]>(n)", x=(2, 3, 1, 2, 3)),
+    }
+
+
+def place(op):
+    return {
+        "channels": case(f"n = Neg(x)  y = {op}<axis=1>(n)", kind="int64", x=(1, 3, 2, 2)),
+        "not kept, the last": case(
+            f"n = Neg(x)  y = {op}<axis=-1, keepdims=0, select_last_index=1>(n)",
+            kind="int64",
+            x=(2, 3),
+        ),
+    }
+
+
+def blocks(op, of, size=2, options=""):
+    return case(f"n = Neg(x)  y = {op}<blocksize={size}{options}>(n)", x=of)
+
+
+CRD = ', mode="CRD"'
+EVERY_RANK = [(5,), (3, 4), (2, 1, 3), (1, 2, 3, 4), (2, 1, 3, 2, 2), (1, 2, 1, 2, 3, 2)]
 
 
 CASES = {
@@ -195,18 +249,49 @@ CASES = {
         "a large epsilon": case("y = LayerNormalization<epsilon=0.5>(x, g)", x=X, g=(6,)),
         "Relu": case("c = LayerNormalization(x, g, b)  y = Relu(c)", x=X, g=(6,), b=(6,)),
     },
-    "ArgMax": {
-        "channels": case("n = Neg(x)  y = ArgMax<axis=1>(n)", kind="int64", x=(1, 3, 2, 2)),
-        "not kept, the last": case(
-            "n = Neg(x)  y = ArgMax<axis=-1, keepdims=0, select_last_index=1>(n)",
-            kind="int64",
-            x=(2, 3),
-        ),
+    "ArgMax": place("ArgMax"),
+    "ArgMin": place("ArgMin"),
+    "ReduceMax": reduced("ReduceMax"),
+    "ReduceMin": reduced("ReduceMin"),
+    "Max": selected("Max"),
+    "Min": selected("Min"),
+    "DepthToSpace": {
+        "columns last": blocks("DepthToSpace", (2, 8, 3, 5)),
+        "columns first": blocks("DepthToSpace", (2, 8, 3, 5), options=CRD),
+        "blocks of 3": blocks("DepthToSpace", (1, 9, 2, 3), 3),
+        "blocks of 3, columns first": blocks("DepthToSpace", (1, 18, 1, 2), 3, CRD),
     },
-    "ReduceMax": {
-        "two axes": case("n = Neg(x)  y = ReduceMax<axes=[2,3]>(n)", x=X),
-        "axes as an input": case("n = Neg(x)  y = ReduceMax(n, axes)", opset=18, x=X, axes=[-2]),
-        "all": case("n = Neg(x)  y = ReduceMax<keepdims=0>(n)", x=X),
+    "SpaceToDepth": {
+        "blocks of 2": blocks("SpaceToDepth", (2, 3, 4, 6)),
+        "blocks of 3": blocks("SpaceToDepth", (1, 2, 3, 9), 3),
+    },
+    "Tile": {
+        "several axes": case("n = Neg(x)  y = Tile(n, r)", x=X, r=[1, 2, 1, 3]),
+        "rank 1": case("n = Neg(x)  y = Tile(n, r)", x=(5,), r=[3]),
+        "once": case("n = Neg(x)  y = Tile(n, r)", x=(2, 3), r=[1, 1]),
+    },
+    "Expand": {
+        "an axis": case("n = Neg(x)  y = Expand(n, to)", x=(2, 1, 3), to=[2, 4, 3]),
+        "new axes": case("n = Neg(x)  y = Expand(n, to)", x=(3, 1), to=[2, 4, 1, 5]),
+        "axes that it keeps": case("n = Neg(x)  y = Expand(n, to)", x=(2, 3, 4), to=[1, 1]),
+    },
+    "GatherElements": {
+        "last": case(
+            "n = Neg(x)  y = GatherElements<axis=-1>(n, i)",
+            x=(2, 3),
+            i=[[0, -1, 1, 2], [2, 2, 0, -3]],
+        ),
+        "of a corner": case(
+            "n = Neg(x)  y = GatherElements<axis=1>(n, i)", x=(2, 3, 4), i=[[[2, -1]]]
+        ),
+        "first": case("n = Neg(x)  y = GatherElements(n, i)", x=(3, 2), i=[[2, -3]]),
+    },
+    "GatherND": {
+        "elements": case("n = Neg(x)  y = GatherND(n, i)", x=(2, 3), i=[[0, -1], [1, 0], [1, 2]]),
+        "rows": case("n = Neg(x)  y = GatherND(n, i)", x=(2, 3, 4), i=[[[1, -1]], [[0, 0]]]),
+        "in batches": case(
+            "n = Neg(x)  y = GatherND<batch_dims=1>(n, i)", x=(2, 3, 4), i=[[[1]], [[-3]]]
+        ),
     },
     "ReduceSum": {
         "two axes": case("y = ReduceSum(x, axes)", x=X, axes=[2, 3]),
@@ -229,7 +314,13 @@ CASES = {
         ),
         "Relu": case("n = Neg(x)  c = Concat<axis=0>(n, x)  y = Relu(c)", x=X),
     },
-    "Reshape": {"to": case("n = Neg(x)  y = Reshape(n, to)", x=X, to=[0, -1, 3])},
+    "Reshape": {
+        "to": case("n = Neg(x)  y = Reshape(n, to)", x=X, to=[0, -1, 3]),
+        **{
+            f"of rank {len(dims)}": case("n = Neg(x)  y = Reshape(n, to)", x=dims, to=[-1, 1])
+            for dims in EVERY_RANK
+        },
+    },
     "Flatten": {
         "axis 1": case("n = Neg(x)  y = Flatten(n)", x=X),
         "axis -1": case("n = Neg(x)  y = Flatten<axis=-1>(n)", x=X),
@@ -237,6 +328,10 @@ CASES = {
     "Transpose": {
         "to NHWC": case("n = Neg(x)  y = Transpose<perm=[0,2,3,1]>(n)", x=X),
         "reversed": case("n = Neg(x)  y = Transpose(n)", x=X),
+        **{
+            f"of rank {len(dims)}": case("n = Neg(x)  y = Transpose(n)", x=dims)
+            for dims in EVERY_RANK
+        },
     },
     "Squeeze": {
         "axes": case("n = Neg(x)  y = Squeeze(n, axes)", x=(1, 3, 1, 2), axes=[2]),
@@ -266,12 +361,18 @@ CASES = {
     "Pad": {
         "zeros": case("n = Neg(x)  y = Pad(n, p)", x=X, p=[0, 1, 0, 2, 0, 0, 3, 1]),
         "a zero": case("n = Neg(x)  y = Pad(n, p, c)", x=X, p=[0, 0, 1, 1] * 2, c=0.0),
+        "a number": case("n = Neg(x)  y = Pad(n, p, c)", x=X, p=[0, 1, 1, 2] * 2, c=-1.3),
+        "a number beyond": case("n = Neg(x)  y = Pad(n, p, c)", x=X, p=[0, 0, 1, 1] * 2, c=9.0),
+        "wrap": case('n = Neg(x)  y = Pad<mode="wrap">(n, p)', 19, x=X, p=[0, 1, 2, 1] * 2),
         "edge": case('n = Neg(x)  y = Pad<mode="edge">(n, p)', x=X, p=[0, 0, 1, 2] * 2),
         "reflect": case('n = Neg(x)  y = Pad<mode="reflect">(n, p)', x=X, p=[0, 0, 2, 1] * 2),
     },
     "Gather": {
         "several": case("n = Neg(x)  y = Gather<axis=1>(n, i)", x=X, i=[3, 0, -1]),
         "one": case("n = Neg(x)  y = Gather<axis=-1>(n, i)", x=X, i=2),
+        "a deep table": case(
+            "n = Neg(x)  y = Gather(n, i)", x=(3, 2), i=[[[0], [-1]], [[2], [-3]]]
+        ),
         "a table of them": case("n = Neg(x)  y = Gather<axis=2>(n, i)", x=X, i=[[0, 1], [-7, 6]]),
     },
     "PRelu": {

@@ -61,7 +61,7 @@ def operators(wait: bytes) -> Operators:
 
 def test_two_branches_are_in_python_at_the_same_time():
     """Each waits until the other is there, too: one behind the other would break the barrier."""
-    session = ExactSession(program(), operators(b"MEET.wait(30)"), at_once=2)
+    session = ExactSession(program(), operators(b"MEET.wait(600)"), at_once=2)
     for _ in range(20):
         session.run(None, X)
 
@@ -77,7 +77,7 @@ def test_the_bits_do_not_depend_on_the_threads(threads):
 
 def test_of_two_failures_the_first_in_order_is_told():
     """Though the second is there before it."""
-    fails = b"MEET.wait(30); assert self.by < 0 or not __import__('time').sleep(0.2); 1 / 0"
+    fails = b"MEET.wait(600); assert self.by < 0 or not __import__('time').sleep(0.2); 1 / 0"
     session = ExactSession(program(), operators(fails), at_once=2)
     with pytest.raises(StageError, match="Left"):
         session.run(None, X)

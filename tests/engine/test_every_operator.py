@@ -10,6 +10,7 @@ from engine.operators import CASES
 
 from pipeline.bundle.archive import Bundle
 from pipeline.bundle.program import Program
+from pipeline.engine.exact import ExactSession
 from pipeline.engine.fusion import ABSORBING
 from pipeline.engine.lower import lowered
 from pipeline.engine.ort import OrtSession
@@ -25,15 +26,21 @@ FEW_OF_INT16 = 0.1  # a step is 30 times what float32 loses
 CLOSE = 0.995  # the least cosine of eight bits with the floats
 EXACT = {
     "arg_max",
+    "arg_min",
+    "depth_to_space",
     "dequantize",
     "gather",
     "max",
     "max_pool",
+    "min",
     "pad",
     "quantize",
     "reshape",
     "resize_nearest",
     "slice",
+    "space_to_depth",
+    "take",
+    "tile",
     "transpose",
 }
 SCHEMES = [("int8", True), ("int8", False), ("uint8", False)]
@@ -125,6 +132,8 @@ def test_the_bundle_gives_the_same_bits_and_they_are_close_to_the_floats(
     exact = ReferenceSession(program).run(names, feeds[0])
     again = ReferenceSession(bundle.program).run(names, feeds[0])
     assert all(np.array_equal(a, b) for a, b in zip(exact, again, strict=True))
+    fast = ExactSession(program, at_once=1, watched=names).run(names, feeds[0])
+    assert all(np.array_equal(a, b) for a, b in zip(exact, fast, strict=True))
     given = ReferenceSession(program).run(None, feeds[0])
     meant = OrtSession(graph.to_bytes()).run(None, feeds[0])
     assert min(agreement(a, b).cosine for a, b in zip(meant, given, strict=True)) > CLOSE

@@ -48,7 +48,9 @@ def columns(codes):
     return np.array(steps(codes), object).reshape(SHAPE).transpose(0, 2, 1).reshape(-1, 3).tolist()
 
 
-@pytest.mark.parametrize(("op", "reduced"), [("sum", sum), ("mean", sum), ("max", max)])
+@pytest.mark.parametrize(
+    ("op", "reduced"), [("sum", sum), ("mean", sum), ("max", max), ("min", min)]
+)
 @settings(max_examples=60)
 @given(codes=blocks, real=factors)
 def test_a_reduction_is_exact_and_rounded_once(op, reduced, codes, real):
@@ -60,13 +62,31 @@ def test_a_reduction_is_exact_and_rounded_once(op, reduced, codes, real):
     assert made.ravel().tolist() == held(reduced(column) * unit for column in columns(codes))
 
 
+@pytest.mark.parametrize(("op", "chosen"), [("maximum", max), ("minimum", min)])
+@settings(max_examples=60)
+@given(left=blocks, right=blocks, reals=st.tuples(factors, factors))
+def test_a_selection_is_exact_and_rounded_once(op, chosen, left, right, reals):
+    m = fixed_point(np.array(reals))
+    made = executed(op, [left, right], {"mantissa": m.mantissa, "shift": m.shift}, {}, SHAPE)
+    first, second = (
+        Fraction(int(mantissa)) / Fraction(2) ** int(shift)
+        for mantissa, shift in zip(m.mantissa, m.shift, strict=True)
+    )
+    pairs = zip(steps(left), steps(right), strict=True)
+    assert made.ravel().tolist() == held(chosen(a * first, b * second) for a, b in pairs)
+
+
 @settings(max_examples=60)
 @given(codes=blocks, last=st.booleans())
-def test_a_place_is_that_of_the_first_or_last_of_the_largest(codes, last):
+def test_a_place_is_that_of_the_first_or_last_of_the_largest_or_least(codes, last):
     asked = {"axis": 1, "keepdims": True, "last": last}
-    made = executed("arg_max", [codes], {}, asked, dtype="int64", scale=None)
-    want = [max(range(3), key=lambda i, c=c: (c[i], i if last else -i)) for c in columns(codes)]
-    assert made.ravel().tolist() == want
+    for op, sign in (("arg_max", 1), ("arg_min", -1)):
+        made = executed(op, [codes], {}, asked, dtype="int64", scale=None)
+        want = [
+            max(range(3), key=lambda i, c=c, sign=sign: (sign * c[i], i if last else -i))
+            for c in columns(codes)
+        ]
+        assert made.ravel().tolist() == want
 
 
 @settings(max_examples=60)

@@ -7,7 +7,15 @@ import pytest
 from onnx import TensorProto, helper
 
 from pipeline.errors import GraphError
-from pipeline.graph import array, attribute, open_dimensions, parse, parse_text, upgraded
+from pipeline.graph import (
+    array,
+    attribute,
+    open_dimensions,
+    parse,
+    parse_text,
+    shape,
+    upgraded,
+)
 
 TEXT = """<ir_version: 8, opset_import: ["" : 10]>
 agraph (float[1,2,8,8] x) => (float[1,2] y)
@@ -207,3 +215,24 @@ def test_an_attribute_left_out_is_its_default():
     (node,) = parse_text("agraph (float[2] x) => (float[2] y) { y = Softmax(x) }").nodes()
     assert attribute(node, "axis") is None
     assert attribute(node, "axis", -1) == -1
+
+
+@pytest.mark.parametrize("opset", [18, 21])
+def test_a_group_normalization_is_read_and_what_stands_behind_it_has_a_shape(opset):
+    size = 2 if opset == 18 else 4  # of a group, then of a channel
+    held = f"<float[{size}] g = {{{','.join('1' * size)}}}>"
+    body = "n = GroupNormalization<num_groups=2>(x, g, g) y = Relu(n)"
+    text = f"(float[1,4,3,2] x) => (float[] y) {held} {{ {body} }}"
+    header = f'<ir_version: 8, opset_import: ["" : {opset}]>'
+    graph = parse(model(text, header).SerializeToString(), "m.onnx").with_shapes()
+    assert shape(graph.outputs[0]) == (1, 4, 3, 2)
+    types = [node.op_type for node in graph.nodes()]
+    assert types[-1] == "Relu"
+    assert ("GroupNormalization" in types) is (opset == 21)  # that of 18 is written in others
+
+
+def test_an_output_without_a_shape_gets_the_one_that_is_inferred():
+    made = model("(float[1,4] x) => (float[] y) { y = Relu(x) }")
+    made.graph.output[0].type.tensor_type.ClearField("shape")
+    graph = parse(made.SerializeToString(), "m.onnx").with_shapes()
+    assert shape(graph.outputs[0]) == (1, 4)

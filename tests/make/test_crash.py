@@ -44,8 +44,8 @@ def test_a_full_disk_is_one_clear_error_and_the_next_build_converges(
     fresh: Workspace, built_once: Workspace
 ) -> None:
     def small_disk() -> None:
-        # No file above 100 kB: statistics.npz does not fit. Python ignores SIGXFSZ.
-        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+        # No file above 400 kB: statistics.npz does not fit, the memos do. Python ignores SIGXFSZ.
+        resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
 
     build = start(fresh, preexec_fn=small_disk)
     output, _ = build.communicate()
@@ -73,23 +73,10 @@ def test_a_memo_that_cannot_be_written_is_a_warning_and_the_build_stands(fresh: 
 
 
 @pytest.mark.slow
-def test_ctrl_c_stops_at_once_and_without_a_traceback(fresh: Workspace) -> None:
-    build = start(fresh)
-    assert build.stdout is not None
-    assert "original_float" in build.stdout.readline()
-    build.send_signal(signal.SIGINT)
-    output, _ = build.communicate(timeout=20)  # a busy machine takes some
-    assert build.returncode == 130
-    assert not (fresh.project / "out" / "comparison.ara240.json").exists()
-    assert "interrupted: what was made is kept" in output
-    assert "Traceback" not in output
-
-
-@pytest.mark.slow
 def test_three_builds_at_once_are_as_good_as_one(fresh: Workspace, built_once: Workspace) -> None:
     builds = [start(fresh) for _ in range(3)]
     for build in builds:
-        output, _ = build.communicate(timeout=300)
+        output, _ = build.communicate()
         assert build.returncode == 0, output
     assert fresh.digests() == built_once.digests()
-    assert "14 current" in fresh.doit().stdout
+    assert "16 current" in fresh.doit().stdout

@@ -89,4 +89,4 @@ def test_a_plan_loads_no_stage(built: Workspace) -> None:
     loaded = {line.rpartition("|")[2].strip() for line in run.stderr.splitlines()}
     assert "pipeline.make.plan" in loaded
     assert loaded & {"numpy", "onnx", "pipeline.quant", "pipeline.stages.recipe"} == set()
-    assert run.stdout.count("current") == 14
+    assert run.stdout.count("current") == 16

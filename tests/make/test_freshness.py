@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from workspaces import REPO, Workspace, made
 
-BEHIND = "recipe calibrated quantized compiled comparison"
+BEHIND = "recipe calibrated quantized compiled compiled_check comparison"
 ALL = f"original_float optimized_float samples statistics {BEHIND}"
 P9 = f"p9:{BEHIND.replace(' ', ' p9:')}"
 ARA240 = f"{BEHIND.replace(' ', '@ara240 ')}@ara240"
@@ -44,7 +44,7 @@ target_override_and_back      | -                             | {ARA240}
 samples_through_a_variable    | -                             | -
 comment_in_stage_code         | -                             | -
 stage_code                    | quantized                     | -
-kernel_code                   | recipe comparison                    | -
+kernel_code                   | recipe compiled_check comparison     | -
 library_version               | {ALL}                         | -
 artifact_tampered             | -                             | optimized_float
 artifact_removed              | -                             | statistics

@@ -1,8 +1,9 @@
 """A malformed input, as a row of a table, and what becomes of a command that meets it.
 
 Every command runs in a process of its own, which may take MOST_MEMORY more than an idle one and
-MOST_SECONDS, in a project that lies beside files which are none of its business. The processes
-are forked from one that has imported everything (`server.py`), so that a row takes milliseconds.
+MOST_SECONDS of a processor, in a project that lies beside files which are none of its business. The
+processes are forked from one that has imported everything (`server.py`), so that a row takes
+milliseconds.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Case(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """`code` is negative for a signal: -14 when the time was up."""
+    """`code` is negative for a signal: -27 when the time was up, -14 when it waited for ever."""
 
     code: int
     output: str

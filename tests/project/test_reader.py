@@ -29,6 +29,7 @@ FULL = {
         "metadata": "edgefirst.json",
         "weights": "w.caffemodel",
         "outputs": ["head"],
+        "output_count": 1,
         "remove_types": ["Transpose"],
         "remove_nodes": ["tail"],
     },
@@ -46,6 +47,7 @@ FULL = {
             "transforms": ["resize", {"mean": {"means": [1, 2]}}],
             "range": [0, 1.5],
             "allow": ["few"],
+            "warn": ["few"],
         }
     },
     "targets": ["imx93", {"rdk_x5": {"calibration": {"method": "max"}}}],
@@ -89,6 +91,7 @@ FULL = {
     },
     "gates": [{"metric": "top5", "max_drop": 1.5}],
     "report": {"samples": 3},
+    "comparison": {"compiled": 4},
     "security": {"inputs": {"@0": "secure"}, "outputs": {"*": "any"}},
     "calibration": {
         "method": "max_percentile",
@@ -105,6 +108,7 @@ FULL = {
         "outputs": "int8",
         "cpu": ["tail"],
         "npu": ["soft"],
+        "optional": ["head"],
         "scheme": "dynamic_fixed_point",
         "mode": "full",
         "equalize": True,
@@ -256,6 +260,7 @@ def routes(value, route=()):
 
 
 OTHER = {
+    "compiled": "all",
     "@0": "any",
     "*": "secure-if-input-secure",
     "samples": 5,
@@ -270,6 +275,7 @@ OTHER = {
     "label_column": "label",
     "label_offset": 0,
     "anchors": "other.npy",
+    "output_count": 2,
     "sizes": [[8.0]],
     "strides": [4],
     "variances": [0.1, 0.2],
@@ -372,3 +378,26 @@ def test_a_number_is_read_as_it_is_written(number, style):
     text = SMALL + f"inputs: {{x: {{mean: {word}, scale: [{word}]}}}}"
     x = sections_of(parse_document(text.encode(), "p.yaml")).inputs["x"]
     assert x.mean == x.scale[0] == float(word)
+
+
+@pytest.mark.parametrize(
+    ("written", "read"), [("off", "off"), ('"off"', "off"), ("all", "all"), ("3", 3)]
+)
+def test_a_word_or_a_number_of_samples(tmp_path, written, read):
+    directory = project(tmp_path, project=SMALL, comparison=f"compiled: {written}\n")
+    assert read_project(directory).sections.comparison.compiled == read
+
+
+@pytest.mark.parametrize(
+    ("written", "what"),
+    [
+        ("none", "`comparison.compiled` cannot be `none`"),
+        ("0", "`comparison.compiled` must be at least 1, not 0"),
+        ("false", "`comparison.compiled` must be a whole number or a string, not false"),
+    ],
+)
+def test_other_words_are_refused(tmp_path, written, what):
+    directory = project(tmp_path, project=SMALL, comparison=f"compiled: {written}\n")
+    with pytest.raises(ProjectError) as caught:
+        read_project(directory)
+    assert caught.value.what == what

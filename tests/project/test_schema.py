@@ -24,6 +24,7 @@ def test_every_kind_of_key_has_its_keywords():
         size: Annotated[int | tuple[int, ...] | None, Doc("Some.", minimum=1)] = None
         mode: Literal["a", 2] | None = None
         on: bool = False
+        runs: Annotated[int | Literal["all", "off"], Doc("Some.", minimum=1)] = 8
 
     assert schema_of(One) == {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -43,11 +44,18 @@ def test_every_kind_of_key_has_its_keywords():
             },
             "mode": {"enum": ["a", 2, None], "default": None},
             "on": {"type": "boolean", "default": False},
+            "runs": {
+                "description": "Some.",
+                "type": ["integer", "string"],
+                "minimum": 1,
+                "pattern": "^(all|off)$",
+                "default": 8,
+            },
         },
     }
 
 
-@pytest.mark.parametrize("hint", [set[int], tuple[int, str], int | Literal["auto"], object])
+@pytest.mark.parametrize("hint", [set[int], tuple[int, str], str | Literal["auto"], object])
 def test_a_type_that_yaml_cannot_tell_is_refused(hint):
     @dataclass(frozen=True)
     class One:

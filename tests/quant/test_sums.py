@@ -14,6 +14,7 @@ from pipeline.engine.exact import ExactSession
 from pipeline.engine.lower import lowered
 from pipeline.engine.ort import OrtSession
 from pipeline.engine.reference import ReferenceSession
+from pipeline.engine.subgraphs import joined
 from pipeline.graph import parse_text, upgraded
 from pipeline.project.sections import Calibration, Layer, Quantization
 from pipeline.quant.calibration.observe import observe
@@ -184,12 +185,31 @@ def test_of_all_promoted_but_one_a_layer_with_sums_keeps_them():
 MOVED = "c = Conv(x, w)  t = Transpose<perm=[0,2,3,1]>(c)  y = Reshape(t, flat)"
 
 
-def test_what_only_moves_sums_is_the_cpus():
+def test_what_only_moves_sums_is_the_cpus_but_for_the_transpose_right_behind_a_conv():
     plan = planned(graph(MOVED), Quantization(), X5)
     assert [node.op_type for node in plan.nodes] == ["Conv"]
-    assert [node.op_type for node in plan.kept] == ["Transpose", "Reshape"]
-    found = program(graph(MOVED))
-    assert [s.op for s in found.instructions] == ["quantize", "conv", "dequantize", "onnx", "onnx"]
+    assert [node.op_type for node in plan.kept] == ["Reshape"]
+    found = joined(program(graph(MOVED)))
+    ops = [step.op for step in found.instructions]
+    assert ops == ["quantize", "conv", "transpose", "dequantize", "onnx"]
+
+
+def test_a_chip_that_moves_no_sums_leaves_the_transpose_to_the_cpu():
+    x3 = read_target("rdk-x3")
+    assert [n.op_type for n in planned(graph(MOVED), Quantization(), x3).sums] == ["Conv"]
+
+
+def test_transposed_sums_are_the_transposed_answer_bit_for_bit():
+    moved = (
+        "c = Conv<pads=[1,1,1,1]>(x, w, b) "
+        "t = Transpose<perm=[0,2,3,1]>(c)  y = Transpose<perm=[0,3,1,2]>(t)"
+    )
+    turned, plain = program(graph(moved)), program(graph(CONV))
+    assert [step.op for step in joined(turned).instructions].count("transpose") == 2
+    for feed in feeds():
+        (wanted,) = ReferenceSession(plain).run(None, feed)
+        for session in (ReferenceSession, ExactSession):
+            assert session(turned).run(["y"], feed)[0].tolist() == wanted.tolist()
 
 
 def test_a_join_of_sums_goes_with_them_and_one_of_codes_stays_with_all():

@@ -46,7 +46,7 @@ def feeds(count=3):
 def quantized(model, target, asked, picture=False):
     if picture:
         mark_images(model, ["x"])
-    target = with_scheme(target, asked.scheme)
+    target = with_scheme(target, asked)
     found = ranges(model, observe(model, feeds()), Calibration("max"))
     grids = {name: grids_of(*span, target) for name, span in found.items()}
     grids |= {"x": grids_of_image(target)} if picture else {}
@@ -247,7 +247,7 @@ def test_int16_has_no_bit_to_spare_where_small_channels_need_it(apart, room):
     statistics = Statistics(
         {"x": histogram(np.concatenate([-sizes, sizes]))}, {"x": Extremes(-sizes, sizes)}
     )
-    low, high = int16_ranges(statistics)["x"]
+    low, high = int16_ranges(graph(), statistics)["x"]
     assert (low, high) == pytest.approx((-room * apart, room * apart), rel=1e-4)
 
 

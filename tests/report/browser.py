@@ -35,7 +35,6 @@ def opened(page: str, folder: Path, script: str) -> tuple[Any, list[str]]:
         [chromium, *SWITCHES, profile, "--dump-dom", file.as_uri()],
         capture_output=True,
         text=True,
-        timeout=120,
         check=True,
     )
     console = [line for line in run.stderr.splitlines() if "CONSOLE" in line]

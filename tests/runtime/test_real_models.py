@@ -1,6 +1,5 @@
-"""Trained models run at speed, bit for bit as the reference engine. Skipped where they are not."""
+"""Trained models run bit for bit as in the reference engine. Skipped where they are not."""
 
-import time
 from itertools import product
 
 import numpy as np
@@ -31,7 +30,6 @@ FILES = {
 CHIPS = ("rdk-x5", "ara240", "sl1640")
 LIGHT = tuple(FILES)[:2]
 LARGE = "detection/ultraface_slim320_rawhead.onnx"
-FASTER = 1.5  # than the reference: it is 3 to 10 times so on a machine that is not busy
 
 pytestmark = [
     pytest.mark.slow,
@@ -45,7 +43,7 @@ pytestmark = [
         product(FILES, CHIPS), lambda case: "classification" in case[0] or case == (LARGE, "ara240")
     ),
 )
-def test_it_is_the_reference_bit_for_bit_and_faster(name, target):
+def test_it_is_the_reference_bit_for_bit_and_convolves_in_floats(name, target):
     file, chip = MODELS / name, read_target(target)
     graph = optimized(upgraded(read_model(file.read_bytes(), file.name)).with_shapes())
     rng = np.random.default_rng(0)
@@ -68,13 +66,3 @@ def test_it_is_the_reference_bit_for_bit_and_faster(name, target):
             np.testing.assert_array_equal(ours, theirs)
     convs = [f for f, s in zip(fast.in_floats, program.instructions, strict=True) if s.op == "conv"]
     assert all(convs)
-    assert FASTER * best(fast, feeds[0]) < best(exact, feeds[0])
-
-
-def best(session, feeds, runs=5):
-    taken = []
-    for _ in range(runs):
-        start = time.perf_counter()
-        session.run(None, feeds)
-        taken.append(time.perf_counter() - start)
-    return min(taken)

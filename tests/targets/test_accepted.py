@@ -25,7 +25,7 @@ from pipeline.targets.reader import read_target
     ],
 )
 def test_a_file_beyond_the_documented_limits(chip, opset, ir_version, told):
-    graph = parse_text("agraph (float[1] x) => (float[1] y) { y = Relu(x) }")
+    graph = parse_text("agraph (float[1,2,8,8] x) => (float[1,2,8,8] y) { y = Relu(x) }")
     assert beyond_documented(graph, read_target(chip)) == ()  # it was no ONNX file
     mark_format(graph, opset, ir_version)
     found = beyond_documented(graph, read_target(chip))

@@ -131,8 +131,8 @@ SECTIONS: dict[str, tuple[str, Json, Json]] = {
     "SyNAP's policies": ("sl1680", {"security": {"inputs": {"@0": "secure"}}}, {}),
     "the ends of the model": (
         "rdk-x5",
-        {"model": {**MODEL, "outputs": ["a", "b"], "remove_types": ["Cast"],
-                   "remove_nodes": ["t"]}},
+        {"model": {**MODEL, "outputs": ["a", "b"]},
+         "compile": {"remove_types": ["Cast"], "remove_nodes": ["t"]}},
         {},
     ),
 }  # fmt: skip

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 from dialect_cases import HB_MAPPER, changed, document
+from vendor_values import HB_MAPPER as OTHER
 
 from pipeline.digest import Json
 from pipeline.errors import ProjectError
@@ -29,11 +31,11 @@ def test_the_guide_s_template_becomes_a_native_project():
         "model": {
             "path": "vendor/mobilenetv1.onnx",
             "outputs": ["prob"],
-            "remove_types": ["Dequantize", "Transpose"],
-            "remove_nodes": ["fc7"],
         },
         "targets": ["rdk-x5"],
         "compile": {
+            "remove_types": ["Dequantize", "Transpose"],
+            "remove_nodes": ["fc7"],
             "prefix": "mobilenetv1",
             "max_time_per_fc": 1000,
             "input_source": {"data": "ddr"},
@@ -52,62 +54,15 @@ def test_the_guide_s_template_becomes_a_native_project():
                 "batch": 1,
             }
         },
-        "data": {"data": {"files": "vendor/calibration_data/*", "dtype": "float32"}},
+        "data": {
+            "data": {
+                "files": "vendor/calibration_data/*",
+                "allow": ["few"],
+                "dtype": "float32",
+            }
+        },
         "calibration": {"method": "max_percentile", "percentile": 0.9999},
     }
-
-
-# key: another value than the full example has, and what else must be said with it
-OTHER: dict[str, tuple[Any, dict[str, Any]]] = {
-    "model_parameters.prototxt": (
-        "m.prototxt",
-        {"onnx_model": None, "caffe_model": "m.caffemodel"},
-    ),
-    "model_parameters.caffe_model": ("m.c", {"onnx_model": None, "prototxt": "m.p"}),
-    "model_parameters.onnx_model": ("other.onnx", {}),
-    "model_parameters.march": ("bernoulli2", {}),
-    "model_parameters.output_model_file_prefix": ("other", {}),
-    "model_parameters.working_dir": ("elsewhere", {}),
-    "model_parameters.layer_out_dump": (True, {}),
-    "model_parameters.output_nodes": ("a;b", {}),
-    "model_parameters.remove_node_type": ("Cast", {}),
-    "model_parameters.remove_node_name": ("a;b", {}),
-    "model_parameters.set_node_data_type": ("conv1:int16", {}),
-    "model_parameters.debug_mode": ("dump_calibration_data", {}),
-    "model_parameters.node_info": ({"conv1": {"ON": "CPU"}}, {}),
-    "model_parameters.log_level": ("debug", {}),
-    "input_parameters.input_name": ("image", {}),
-    "input_parameters.input_type_train": ("rgb", {}),
-    "input_parameters.input_layout_train": ("NHWC", {"input_shape": None}),
-    "input_parameters.input_type_rt": ("bgr", {}),
-    "input_parameters.input_layout_rt": ("NCHW", {}),
-    "input_parameters.input_space_and_range": ("bt601_video", {"input_type_rt": "nv12"}),
-    "input_parameters.input_shape": ("1x3x192x192", {}),
-    "input_parameters.input_batch": (8, {}),
-    "input_parameters.norm_type": ("data_scale", {}),
-    "input_parameters.mean_value": ("128", {}),
-    "input_parameters.scale_value": ("0.1 0.2 0.3", {}),
-    "calibration_parameters.cal_data_dir": ("./other", {}),
-    "calibration_parameters.cal_data_type": ("uint8", {}),
-    "calibration_parameters.preprocess_on": (True, {}),
-    "calibration_parameters.calibration_type": ("kl", {}),
-    "calibration_parameters.max_percentile": (0.99995, {}),
-    "calibration_parameters.per_channel": (True, {"calibration_type": "max"}),
-    "calibration_parameters.run_on_cpu": ("conv1", {}),
-    "calibration_parameters.run_on_bpu": ("conv1", {}),
-    "calibration_parameters.optimization": ("set_model_output_int8", {}),
-    "compiler_parameters.compile_mode": ("bandwidth", {}),
-    "compiler_parameters.debug": (True, {}),
-    "compiler_parameters.core_num": (2, {"march": "bernoulli2"}),
-    "compiler_parameters.optimize_level": ("O2", {}),
-    "compiler_parameters.input_source": ({"data": "pyramid"}, {}),
-    "compiler_parameters.max_time_per_fc": (2000, {}),
-    "compiler_parameters.jobs": (16, {}),
-    "compiler_parameters.advice": (1, {}),
-    "custom_op.custom_op_method": ("register", {}),
-    "custom_op.op_register_files": ("a.py;b.py", {}),
-    "custom_op.custom_op_dir": ("./custom_op", {"op_register_files": "a.py"}),
-}
 
 
 def test_every_key_of_the_tables_is_perturbed_below():
@@ -184,7 +139,10 @@ PLACED: dict[str, tuple[dict[str, Any], Json]] = {
     "outputs": ({"optimization": "set_model_output_int16"}, {"outputs": "int16"}),
     "an operator, in one item": (
         {"optimization": ["set_Softmax_input_int8,set_Softmax_output_int16"]},
-        {"layers": {"Softmax(*)": {"input": "int8", "output": "int16"}}},
+        {
+            "layers": {"Softmax(*)": {"input": "int8", "output": "int16"}},
+            "optional": ["Softmax(*)"],
+        },
     ),
     "words": (
         {"optimization": "set_all_nodes_int16, run_fast; set_model_output_int8"},
@@ -261,8 +219,8 @@ def test_inputs_keep_the_order_of_their_names_and_none_is_no_step():
         },
     }
     assert found["data"] == {
-        "left": {"files": "a/*", "dtype": "uint8"},
-        "right": {"files": "b/*", "dtype": "uint8"},
+        "left": {"files": "a/*", "allow": ["few"], "dtype": "uint8"},
+        "right": {"files": "b/*", "allow": ["few"], "dtype": "uint8"},
     }
 
 
@@ -302,9 +260,10 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "unknown key": ({"input_nmae": "data"}, "unknown key `input_nmae`"),
     "required key": ({"march": None}, "Missing keys: 'march'"),
     "required keys": (
-        {"input_type_train": None, "norm_type": None},
-        "Missing keys: 'input_type_train', 'norm_type'",
+        {"input_type_train": None, "input_layout_train": None},
+        "Missing keys: 'input_type_train', 'input_layout_train'",
     ),
+    "norm of a picture": ({"norm_type": None}, "Missing keys: 'norm_type'"),
     "no model": ({"onnx_model": None}, "Missing keys: 'onnx_model'"),
     "half a Caffe model": (
         {"onnx_model": None, "prototxt": "m.prototxt"},
@@ -378,9 +337,16 @@ def test_an_error_points_into_the_vendor_s_file():
 
 
 def test_a_missing_group_is_named():
-    text = HB_MAPPER.partition("# Compiler")[0]
-    with pytest.raises(ProjectError, match="missing group `compiler_parameters`"):
-        translate(document(text))
+    with pytest.raises(ProjectError, match="missing group `input_parameters`"):
+        translate(document("model_parameters: {onnx_model: m.onnx, march: bayes-e}"))
+
+
+def test_without_a_compiler_group_and_a_prefix_there_are_defaults_and_they_are_told():
+    text = re.sub("  output_model_file_prefix.*\n", "", HB_MAPPER.partition("# Compiler")[0])
+    assert translate(document(text)).data["compile"]["prefix"] == "model"
+    said = [note.what for note in notes(document(text))]
+    assert "no `optimize_level`: it is O3 here" in said
+    assert "no `output_model_file_prefix`: it is model here" in said
 
 
 @pytest.mark.parametrize("text", ["", "[]", "a", "model_parameters: 1", "model_parameters: [1]"])

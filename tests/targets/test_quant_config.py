@@ -107,6 +107,7 @@ def test_the_types_of_four_levels_are_rules_in_their_order():
             {"conv2": "float16"},
         ],
         "outputs": "int8",
+        "optional": ["Softmax(*)", "a, b -> c", "conv1", "conv2"],
     }
 
 
@@ -127,13 +128,14 @@ def test_the_type_of_a_node_beats_that_of_a_place_of_its_operator():
             "add2": {"input": "int16", "output": "int16", "inputs": [None, "int8"]},
         },
         "cpu": ["add3"],
+        "optional": ["Add(*)", "add1", "add2", "add3"],
     }
 
 
 def test_node_info_is_the_last_word():
     config = {"node_config": {"a": {"input0": "int16"}}}
     found = native(config, node_info={"a": {"InputType0": "int8"}})
-    assert found["quantization"] == {"layers": {"a": {"inputs": ["int8"]}}}
+    assert found["quantization"]["layers"] == {"a": {"inputs": ["int8"]}}
 
 
 def test_what_has_another_effect_here_is_told():

@@ -14,12 +14,14 @@ from dialect_cases import BESIDE, SYNAP, document
 from pipeline.digest import Json
 from pipeline.errors import ProjectError
 from pipeline.project.reader import read_project
+from pipeline.project.sections import FINDING
 from pipeline.targets.dialects import DIALECTS
 from pipeline.targets.synaptics.dialect import notes, translate
 from pipeline.targets.synaptics.keys import IGNORED, SECRETS, TARGETS, Metafile
 from pipeline.targets.synaptics.metafile import read_metafile
 
 TFLITE = BESIDE["synap"]
+FINDINGS = list(get_args(FINDING))  # no dataset is refused: SyNAP has no word to allow one
 ONNX = {"model": {"path": "net.onnx"}, "targets": ["sl1680"]}
 
 
@@ -36,7 +38,11 @@ def error(text: str, beside: Json = TFLITE) -> str:
 
 def test_the_guide_s_metafile_becomes_a_native_project():
     assert translate(document(SYNAP), "meta", TFLITE).data == {
-        "model": {"outputs": ["MobilenetV1/Predictions/Reshape_1"]},
+        "model": {
+            "inputs": ["input"],
+            "outputs": ["MobilenetV1/Predictions/Reshape_1"],
+            "output_count": 1,
+        },
         "inputs": {
             "input": {
                 "layout": "NHWC",
@@ -50,6 +56,7 @@ def test_the_guide_s_metafile_becomes_a_native_project():
         "data": {
             "input": {
                 "files": "meta/../../sample/*_224x224.jpg",
+                "warn": FINDINGS,
                 "channels": "rgb",
                 "transforms": [{"pad_resize": {}}],
             }
@@ -221,6 +228,20 @@ def test_a_gpu_is_said_to_be_the_cpu():
     assert (note.what[:18], note.where.line) == ("there is no GPU he", 1)
 
 
+@pytest.mark.parametrize("layout", ["nhwc", "nchw"])
+def test_a_layout_beside_preprocess_is_a_note_and_no_error(layout: str):
+    text = f"data_layout: {layout}\ninputs: [{{preprocess: {{type: rgb}}}}]"
+    assert "fed_layout" not in said(text)["inputs"]["*"]
+    (note,) = notes(document(text))
+    assert (note.what[:27], note.where.line) == ("`data_layout` has no effect", 1)
+
+
+@pytest.mark.parametrize("scheme", ["", "scheme: default, "])
+def test_what_is_left_out_is_uint8_with_a_zero_point(scheme: str):
+    found = said(f"quantization: {{{scheme}dataset: random}}", ONNX)["quantization"]
+    assert found == {"types": [{"*": "uint8"}], "scheme": "asymmetric_affine"}
+
+
 @pytest.mark.parametrize(
     ("path", "layout"),
     [("a.tflite", "NHWC"), ("a.PB", "NHWC"), ("a.onnx", "NCHW"), ("a.prototxt", "NCHW")],
@@ -266,7 +287,8 @@ DATA: dict[str, tuple[str, str, Json]] = {
 def test_a_dataset_is_noise_or_arrays_or_pictures_between_gray_bands(name: str):
     entry, dataset, expected = DATA[name]
     text = f"inputs:\n  - {entry}\nquantization: {{dataset: [{dataset}]}}"
-    assert list(said(text)["data"].values()) == [expected]
+    warned = {"warn": FINDINGS} if "files" in expected else {}
+    assert list(said(text)["data"].values()) == [expected | warned]
 
 
 def test_several_inputs_have_a_dataset_each():
@@ -274,8 +296,8 @@ def test_several_inputs_have_a_dataset_each():
     found = said(f"{text}quantization: {{dataset: [a/*.npy, b/*.npy]}}")
     assert [found["inputs"][name]["shape"] for name in "ab"] == [[1, 2], [1, 3]]
     assert found["data"] == {
-        "a": {"files": "a/*.npy"},
-        "b": {"files": "b/*.npy", "normalized": True},
+        "a": {"files": "a/*.npy", "warn": FINDINGS},
+        "b": {"files": "b/*.npy", "warn": FINDINGS, "normalized": True},
     }
 
 
@@ -285,10 +307,6 @@ WRONG: dict[str, tuple[str, str]] = {
     "unknown key": ("data_layuot: nhwc", "unknown key `data_layuot`"),
     "unknown key of an input": ("inputs: [{mean: 1}]", "unknown key `mean`"),
     "layout": ("data_layout: nwhc", "`data_layout` cannot be `nwhc`"),
-    "layout beside preprocess": (
-        f"data_layout: nhwc\n{NAMED}, preprocess: {{type: rgb}}}}]",
-        "`data_layout` beside `preprocess`",
-    ),
     "name without shape": ("inputs: [{name: x}]", "input `x` has no `shape`"),
     "shape without name": ("inputs: [{shape: [1, 2]}]", "a `shape` without a `name`"),
     "rank": ("inputs: [{name: x, shape: [1]}]", "a shape of 1 dimension"),

@@ -10,17 +10,15 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Literal
 
 from pipeline.compilers.adapters.assets import SCRIPTS
-from pipeline.compilers.process import refuse_failure
+from pipeline.compilers.process import finished, refuse_failure
 from pipeline.compilers.versions import answer
 from pipeline.errors import StageError
+from pipeline.lifetime.temporaries import temporary_folder
 
 ASK = "import importlib.metadata as m, sys; print(*map(m.version, sys.argv[1:]))"
 
@@ -28,13 +26,14 @@ ASK = "import importlib.metadata as m, sys; print(*map(m.version, sys.argv[1:]))
 @dataclass(frozen=True)
 class Adapter:
     """`distributions` are what the interpreter must have, `makes` the files that the script writes:
-    one, or those of a ZIP."""
+    one, or those of a ZIP. `runs` is the script that runs them, where one does."""
 
     name: str
     script: str
     distributions: tuple[str, ...]
     takes: Literal["model.onnx", "model.tflite", "model.mlirbc"]
     makes: tuple[str, ...]
+    runs: str = ""
 
     @property
     def variable(self) -> str:
@@ -51,6 +50,7 @@ ADAPTERS: Mapping[str, Adapter] = {
             ("openvino",),
             "model.onnx",
             ("model.xml", "model.bin"),
+            "run_openvino.py",
         ),
         Adapter(
             "qnn",
@@ -87,19 +87,13 @@ def adapted(adapter: Adapter, model: bytes, told: Mapping[str, str]) -> dict[str
         how = f"`python -m venv X`, `X/bin/pip install {needed}`, {adapter.variable}=X/bin/python"
         hint = f"it has an interpreter of its own: {how}"
         raise StageError(what, None, hint)
-    with TemporaryDirectory() as name:
-        folder = Path(name)
+    with temporary_folder() as folder:
         (folder / adapter.takes).write_bytes(model)
         (folder / "told.json").write_text(json.dumps(dict(told)))
-        done = subprocess.run(
-            [os.path.abspath(os.environ[adapter.variable]), "-I", str(SCRIPTS / adapter.script)],
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            check=False,
-        )
-        lines = done.stdout.decode("utf-8", "replace").splitlines()
+        script = ["-I", str(SCRIPTS / adapter.script)]
+        interpreter = os.path.abspath(os.environ[adapter.variable])
+        status, said, complaints = finished([interpreter, *script], folder)
+        lines = [*said.splitlines(), *complaints.splitlines()]
         made = {name: folder / name for name in adapter.makes}
-        refuse_failure(adapter.distributions[0], done.returncode, lines, [*made.values()])
+        refuse_failure(adapter.distributions[0], status, lines, [*made.values()])
         return {name: file.read_bytes() for name, file in made.items()}

@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tempfile
 from importlib.util import find_spec
-from pathlib import Path
 
 from pipeline.errors import GraphError
 from pipeline.frontends.tensorflow.graphdef import GraphDef
+from pipeline.lifetime.parent import run_supervised
+from pipeline.lifetime.temporaries import temporary_folder
 
 OPSET = 13  # well trodden by tf2onnx; `original_float` upgrades it
 GIVEN, MADE = "model.pb", "model.onnx"
@@ -30,18 +30,16 @@ def converted(graph: GraphDef, name: str) -> bytes:
             name,
             "python -m pip install 'npumake[tensorflow]'  (1.6 GB), or export the model to ONNX",
         )
-    with tempfile.TemporaryDirectory() as folder:
-        given, made = Path(folder, GIVEN), Path(folder, MADE)
+    with temporary_folder() as folder:
+        given, made = folder / GIVEN, folder / MADE
         given.write_bytes(graph.data)
         try:
-            run = subprocess.run(
+            run = run_supervised(
                 # Not the project's directory, and nothing from it: -P keeps it off the path.
                 [sys.executable, "-P", "-m", "tf2onnx.convert", *_arguments(graph)],
-                cwd=folder,
-                env={**os.environ, **QUIET},
-                capture_output=True,
-                timeout=PATIENCE,
-                check=False,
+                PATIENCE,
+                folder,
+                {**os.environ, **QUIET, "TMPDIR": str(folder)},
             )
         except subprocess.TimeoutExpired as error:
             raise GraphError(f"tf2onnx did not end in {PATIENCE} s", name) from error

@@ -9,28 +9,38 @@ numbers, on either side of their Q/DQ. It refuses to know the project, and trust
 """
 
 from pipeline.errors import GraphError
+from pipeline.frontends.given import Ends
 from pipeline.frontends.tflite.constants import folded
 from pipeline.frontends.tflite.detections import without_postprocessor
 from pipeline.frontends.tflite.draft import Draft
+from pipeline.frontends.tflite.ends import between
 from pipeline.frontends.tflite.flatbuffer import MalformedError
 from pipeline.frontends.tflite.operators import OPERATORS
 from pipeline.frontends.tflite.schema import Tensor, read_network
-from pipeline.graph import Graph
+from pipeline.graph import Graph, number_operators
+
+EVERYTHING = Ends()
 
 
-def parse_tflite(data: bytes, name: str) -> Graph:
-    """The graph in a .tflite file called `name`. Raises GraphError."""
+def parse_tflite(data: bytes, name: str, ends: Ends = EVERYTHING) -> Graph:
+    """The graph in a .tflite file called `name`, between the `ends`. Raises GraphError."""
     try:
-        network = folded(without_postprocessor(read_network(data)))
+        file = read_network(data)
+        network = between(folded(without_postprocessor(file)), *ends)
         unknown = {operator.type for operator in network.operators} - OPERATORS.keys()
         if unknown:
             raise GraphError(f"no frontend knows the operators {', '.join(sorted(unknown))}", name)
         for tensor in network.inputs:
             _refuse_open(tensor)
         draft = Draft(network, room=64 * len(data) + (1 << 20))
+        drawn: dict[tuple[Tensor, ...], list[str]] = {}
         for operator in network.operators:
+            before = len(draft.drawn)
             OPERATORS[operator.type](draft, operator)
-        return draft.finished(network.outputs)
+            drawn[operator.outputs] = draft.drawn[before:]
+        graph = draft.finished(network.outputs)
+        number_operators(graph, [drawn.get(each.outputs, []) for each in file.operators])
+        return graph
     except MalformedError as error:
         raise GraphError(f"not a TFLite model that can be read: {error}", name) from error
     except GraphError as error:

@@ -40,6 +40,7 @@ class Draft:
             for tensor in network.inputs
         )
         self.room = room
+        self.drawn: list[str] = []  # the nodes by name, those aside that only change the layout
         self._own: dict[Tensor, Value] = {}
         self._first: dict[Tensor, Value] = {}
         for tensor, value in zip(network.inputs, self._building.inputs, strict=True):
@@ -52,7 +53,7 @@ class Draft:
         if tensor not in self._own and tensor in self._first:
             made = self._first[tensor]
             name = f"{tensor.name}_nhwc"
-            self._own[tensor] = self.node("Transpose", [made], name, perm=LAST)
+            self._own[tensor] = self._added("Transpose", [made], name, perm=LAST)
         if tensor in self._own:
             return self._own[tensor]
         if tensor.values is None:
@@ -67,7 +68,7 @@ class Draft:
             return self._constant(turned(tensor, FIRST))
         if tensor not in self._first:
             name = f"{tensor.name}_nchw"
-            self._first[tensor] = self.node("Transpose", [self.own(tensor)], name, perm=FIRST)
+            self._first[tensor] = self._added("Transpose", [self.own(tensor)], name, perm=FIRST)
         return self._first[tensor]
 
     def parameter(self, name: str, values: Any, dtype: str) -> Value:
@@ -79,7 +80,8 @@ class Draft:
     def node(
         self, op_type: str, inputs: Sequence[Value | None], name: str, **attributes: Any
     ) -> Value:
-        (made,) = self._building.add(op_type, inputs, [name], **attributes)
+        made = self._added(op_type, inputs, name, **attributes)
+        self.drawn.append(str(made.producer().name))  # type: ignore[union-attr]
         return made
 
     def give(self, tensor: Tensor, value: Value, activation: int = 0) -> None:
@@ -116,6 +118,12 @@ class Draft:
 
     # -- inside ----------------------------------------------------------------------------
 
+    def _added(
+        self, op_type: str, inputs: Sequence[Value | None], name: str, **attributes: Any
+    ) -> Value:
+        (made,) = self._building.add(op_type, inputs, [name], **attributes)
+        return made
+
     def _refuse_second(self, tensor: Tensor) -> None:
         if tensor in self._own or tensor in self._first or tensor.values is not None:
             raise MalformedError(f"tensor `{tensor.name}` is made twice")
@@ -143,8 +151,8 @@ class Draft:
         name = tensor.name
         scale = self._stored(f"{name}_scale", grid.scale)
         zero_point = self._stored(f"{name}_zero_point", grid.zero_point)
-        codes = self.node("QuantizeLinear", [value, scale, zero_point], f"{name}_quantized")
-        return self.node("DequantizeLinear", [codes, scale, zero_point], f"{name}_dequantized")
+        codes = self._added("QuantizeLinear", [value, scale, zero_point], f"{name}_quantized")
+        return self._added("DequantizeLinear", [codes, scale, zero_point], f"{name}_dequantized")
 
     def _constant(self, tensor: Tensor) -> Value:
         """Codes behind their DQ, half precision as single, anything else as it is."""
@@ -158,7 +166,7 @@ class Draft:
         grid = [self._stored(f"{tensor.name}_{part}", values) for part, values in parts]
         axis = tensor.grid.axis if tensor.grid.scale.ndim else None
         name = f"{tensor.name}_dequantized"
-        return self.node("DequantizeLinear", [stored, *grid], name, axis=axis)
+        return self._added("DequantizeLinear", [stored, *grid], name, axis=axis)
 
     def _stored(self, name: str, values: np.ndarray) -> Value:
         self.room -= values.nbytes

@@ -36,7 +36,17 @@ from pipeline.kernels.histogram import (
 from pipeline.quant.calibration.statistics import Extremes, Statistics
 
 # The output holds the values of the input, every one and no other.
-SAME_VALUES = frozenset({"Flatten", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
+SAME_VALUES = frozenset(
+    {
+        "DepthToSpace",
+        "Flatten",
+        "Reshape",
+        "SpaceToDepth",
+        "Squeeze",
+        "Transpose",
+        "Unsqueeze",
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -141,6 +151,7 @@ def with_derived(
         {name: extremes for name, extremes in channels.items() if extremes is not None},
         {name: known[name].samples for name in names},
         statistics.numbers,
+        statistics.peaks,
     )
 
 

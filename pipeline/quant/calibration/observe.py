@@ -20,10 +20,11 @@ from pipeline.engine.ort import Feeds
 from pipeline.engine.parallel import shared_out, threads
 from pipeline.engine.watching import watching
 from pipeline.errors import StageError
-from pipeline.graph import Graph
+from pipeline.graph import Graph, Made
 from pipeline.progress import track
 from pipeline.quant.calibration.derived import derivations, with_derived
 from pipeline.quant.calibration.layout import Layout, room_for
+from pipeline.quant.calibration.scored import BOUND, Probed, probed
 from pipeline.quant.calibration.statistics import Statistics
 from pipeline.quant.calibration.tally import Tally
 from pipeline.quant.calibration.views import View, handed_out, view_of
@@ -58,8 +59,10 @@ def observe(
     """
     names = observed(graph)
     derived = derivations(graph, names)
-    values = graph.values()
-    views = {name: view_of(values[name]) for name in names if name not in derived}
+    probes = probed(graph)
+    values = probes.graph.values()
+    watched = (*(name for name in names if name not in derived), *probes.peaks.values())
+    views = {name: view_of(values[name]) for name in watched}
     for name, view in views.items():
         if not view.elements:
             shape = list(view.shape)
@@ -67,14 +70,29 @@ def observe(
             raise StageError(f"`{name}` holds no value, its shape is {shape}", hint=hint)
     found = Statistics({})
     for group in _groups(views, ceiling):
-        for part in _observed(graph, group, feeds, operators, first, ceiling):
+        for part in _observed(probes, group, feeds, operators, first, ceiling):
             found = Statistics(
                 {**found.tensors, **part.tensors},
                 {**found.channels, **part.channels},
                 {**found.samples, **part.samples},
                 part.numbers,
             )
-    return with_derived(found, derived, names) if found.numbers else found
+    if not found.numbers:
+        return found
+    return with_derived(_with_peaks(found, probes.peaks), derived, names)
+
+
+def _with_peaks(found: Statistics, probes: Mapping[str, str]) -> Statistics:
+    """Those of the probes become the peaks of their tensors."""
+    lows = {name: found.tensors[probe].low for name, probe in probes.items()}
+    kept = [name for name in found.tensors if name not in set(probes.values())]
+    return Statistics(
+        {name: found.tensors[name] for name in kept},
+        {name: found.channels[name] for name in kept if name in found.channels},
+        {name: found.samples[name] for name in kept},
+        found.numbers,
+        {name: low for name, low in lows.items() if low < BOUND},
+    )
 
 
 def _groups(views: Mapping[str, View], ceiling: int) -> Iterator[dict[str, View]]:
@@ -93,7 +111,7 @@ def _groups(views: Mapping[str, View], ceiling: int) -> Iterator[dict[str, View]
 
 
 def _observed(
-    graph: Graph,
+    probes: Probed,
     views: Mapping[str, View],
     feeds: Series,
     operators: Operators,
@@ -102,7 +120,8 @@ def _observed(
 ) -> Iterator[Statistics]:
     elements = sum(view.elements for view in views.values())
     at_once = max(1, min(threads(), ceiling // (4 * elements)))
-    pieces = {name: handed_out(graph, name, view) for name, view in views.items()}
+    graph = probes.graph
+    pieces = {name: _handed_out(probes, name, view) for name, view in views.items()}
     watched = watching(graph, [*pieces.values()], operators, elements * len(feeds))
     names = {name: [str(piece) for piece in some] for name, some in pieces.items()}
     layouts = [_layout(views, names, made, watched.blocks) for made in watched.segments]
@@ -123,6 +142,12 @@ def _observed(
     numbered = enumerate(track(feeds, "statistics", len(feeds)), first)
     shared_out([counting() for _ in range(at_once)], numbered)
     return (tally.statistics() for tally in tallies)
+
+
+def _handed_out(probes: Probed, name: str, view: View) -> list[str | Made]:
+    if len(view.pieces) == 1 and name in probes.bounded:
+        return [probes.bounded[name]]
+    return handed_out(probes.graph, name, view)
 
 
 def _layout(

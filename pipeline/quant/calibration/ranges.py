@@ -1,6 +1,8 @@
 """The range of each tensor: what was measured, saturated where the calibration's method says.
 
-What a Sigmoid answers reaches further up (calibration.scores).
+What a Sigmoid answers reaches further up (calibration.scores). What a Softmax reads, and the mask
+in it, ends where the exponential does (calibration.endings). A range of nothing is its neighbour's
+(calibration.empty).
 
 moving_average follows the extremes from sample to sample, e <- m * e + (1 - m) * e_i, and starts
 with those of the first. All other methods choose a threshold (calibration.thresholds).
@@ -13,6 +15,7 @@ float.)
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import reduce
 from typing import NamedTuple
 
@@ -21,6 +24,9 @@ import numpy as np
 from pipeline.graph import Graph
 from pipeline.kernels.histogram import Histogram
 from pipeline.project.sections import Calibration
+from pipeline.quant.calibration.empty import filled
+from pipeline.quant.calibration.endings import LEVELS8, LEVELS16, ended
+from pipeline.quant.calibration.padded import reached
 from pipeline.quant.calibration.saturating import narrowed
 from pipeline.quant.calibration.scores import surer
 from pipeline.quant.calibration.statistics import Extremes, Statistics
@@ -57,19 +63,27 @@ def ranges(
             found[name] = _moving_average(statistics.samples[name], calibration.momentum)
         else:
             found[name] = _saturated(measured, threshold(measured, calibration, symmetric))
-    for name, each in narrowed(graph, statistics.tensors, found).items():
-        found[name] = Range(*each)
-    return found | {name: Range(*each) for name, each in surer(graph, found).items()}
+    found |= _as_ranges(ended(graph, statistics.peaks, found, LEVELS8))
+    found |= _as_ranges(narrowed(graph, statistics.tensors, found))
+    found |= _as_ranges(surer(graph, found))
+    found |= _as_ranges(reached(graph, found))
+    return found | _as_ranges(filled(graph, found))
 
 
-def int16_ranges(statistics: Statistics) -> dict[str, Range]:
-    """What int16 has codes for: what was measured of every tensor, and up to HEADROOM times that
-    as long as its smaller channels have CODES8 codes or more."""
+def int16_ranges(graph: Graph, statistics: Statistics) -> dict[str, Range]:
+    """What int16 has codes for: what was measured of every tensor of the float `graph`, and up to
+    HEADROOM times that as long as its smaller channels have CODES8 codes or more."""
     found: dict[str, Range] = {}
     for name, measured in statistics.tensors.items():
         room = _room(statistics.channels.get(name))
         found[name] = Range(room * measured.low, room * measured.high)
-    return found
+    found |= _as_ranges(ended(graph, statistics.peaks, found, LEVELS16))
+    found |= _as_ranges(reached(graph, found))
+    return found | _as_ranges(filled(graph, found))
+
+
+def _as_ranges(found: Mapping[str, tuple[float, float]]) -> dict[str, Range]:
+    return {name: Range(*each) for name, each in found.items()}
 
 
 def _room(channels: Extremes | None) -> float:

@@ -6,6 +6,7 @@ extremes are extremes of extremes, and those of a sample are kept by the sample'
 
 from __future__ import annotations
 
+import math
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -34,18 +35,21 @@ class Statistics:
     """By tensor of the float graph: a histogram; where it has channels (its second axis of four)
     the extremes of each, (channels,); and those of each sample, (samples,) in the order of
     `numbers`, which says which samples these are. Of what a clamp keeps from being negative the
-    least value is the clamp's, seen or not."""
+    least value is the clamp's, seen or not. Of what a Softmax reads there is the `peaks`: the least
+    of the largest values of its rows."""
 
     tensors: Mapping[str, Histogram]
     channels: Mapping[str, Extremes] = field(default_factory=dict)
     samples: Mapping[str, Extremes] = field(default_factory=dict)
     numbers: tuple[int, ...] = ()
+    peaks: Mapping[str, float] = field(default_factory=dict)
 
     suffix: ClassVar[str] = ".npz"
 
     def save(self, path: Path) -> None:
-        """By tensor: name, exponent, low, high and count; of the bins those that are not empty,
-        as `bin` and `bin_count`; the extremes of channels and samples, one tensor behind another.
+        """By tensor: name, exponent, low, high, count and peak; of the bins those that are not
+        empty, as `bin` and `bin_count`; the extremes of channels and samples, one tensor behind
+        another.
         """
         found = list(self.tensors.values())
         bins = [np.flatnonzero(h.counts != 0) for h in found]
@@ -59,6 +63,7 @@ class Statistics:
             "bin": _joined(bins, np.int32),
             "bin_count": _joined([h.counts.flat[b] for h, b in zip(found, bins, strict=True)], "q"),
             "number": np.array(self.numbers, np.int64),
+            "peak": np.array([self.peaks.get(name, np.nan) for name in self.tensors], np.float32),
             "channels": np.array([_size(self.channels, name) for name in self.tensors], np.int64),
         }
         for kind, extremes in (("channel", self.channels), ("sample", self.samples)):
@@ -79,7 +84,10 @@ class Statistics:
             numbers = tuple(int(number) for number in columns["number"])
             channels = _parted(columns, "channel", names, columns["channels"])
             lengths = np.full(len(names), len(numbers))
-            return cls(tensors, channels, _parted(columns, "sample", names, lengths), numbers)
+            samples = _parted(columns, "sample", names, lengths)
+            tops = zip(names, columns["peak"].tolist(), strict=True)
+            peaks = {name: top for name, top in tops if not math.isnan(top)}
+            return cls(tensors, channels, samples, numbers, peaks)
         except (OSError, EOFError, ValueError, KeyError, IndexError, zipfile.BadZipFile) as error:
             raise CacheError(f"not a statistics file: {error}", str(path)) from error
 
@@ -102,6 +110,7 @@ def merged_statistics(a: Statistics, b: Statistics) -> Statistics:
         {name: a.channels[name] | b.channels[name] for name in a.channels},
         samples,
         tuple(int(number) for number in numbers[order]),
+        {name: min(a.peaks[name], b.peaks[name]) for name in a.peaks},
     )
 
 

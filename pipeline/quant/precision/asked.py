@@ -10,12 +10,22 @@ from pipeline.engine.fusion import absorbed
 from pipeline.errors import Route
 from pipeline.graph import Graph, Node, Value, producer
 from pipeline.project.sections import Layer, Quantization
-from pipeline.quant.precision.named import BOXES, EVERYTHING, Named, in_order, named, strength
-from pipeline.quant.precision.placement import root
+from pipeline.quant.precision.named import (
+    BOXES,
+    EVERYTHING,
+    Named,
+    in_order,
+    is_of_nodes,
+    named,
+    strength,
+)
+from pipeline.quant.precision.optional import without_missing
+from pipeline.quant.precision.placement import PASSIVE, root
 from pipeline.quant.precision.widening import OUT, WIDE, Spot, Wishes, operands, spots
 
 FLOATS = ("float16", "float32")
 WEAKEST = (-1, 0)  # of no name
+OF_EVERYTHING = (0, 0)
 
 
 @dataclass(frozen=True)
@@ -25,6 +35,7 @@ class Asked:
     fed: set[Value] = field(default_factory=set)  # inputs that are to be float
     cpu: list[Node] = field(default_factory=list)
     npu: list[Node] = field(default_factory=list)
+    typed: set[Node] = field(default_factory=set)  # of whose operator or name an integer is asked
     notes: list[str] = field(default_factory=list)
 
     def of_type(self, type: str) -> list[Node]:
@@ -33,11 +44,14 @@ class Asked:
 
 def asked(graph: Graph, quantization: Quantization) -> Asked:
     """A clamp is asked for what the node that absorbs it is asked for. Of `npu` and `cpu` the one
-    wins whose name says more, and `npu` where both say as much.
+    wins whose name says more, and `npu` where both say as much. What only moves values follows its
+    producer unless a name says more than `*`.
 
     Raises ProjectError for a name that means nothing.
     """
     found = Asked()
+    quantization, notes = without_missing(graph, quantization)
+    found.notes.extend(notes)
     wholes = {clamp: node for node in graph.nodes() if (clamp := absorbed(node)) is not None}
     for rule in in_order(graph, quantization.types):
         given = named(graph, rule.name, rule.route)
@@ -45,9 +59,13 @@ def asked(graph: Graph, quantization: Quantization) -> Asked:
             found.notes.append("BOXES has no effect: no node of the model makes boxes of distances")
         nodes = dict.fromkeys(wholes.get(node, node) for node in given.nodes)
         _ask(found, Named(tuple(nodes), given.inputs), rule.type, firmly=rule.name != EVERYTHING)
+        if rule.type not in FLOATS and is_of_nodes(rule.name):
+            found.typed.update(nodes)
     for name, layer in _weakest_first(graph, quantization.layers):
         for node in named(graph, name, Route(f"quantization.layers.{name}")).nodes:
             _ask_layer(found, wholes.get(node, node), layer, clamp=node in wholes)
+            if is_of_nodes(name):
+                found.typed.add(wholes.get(node, node))
     if quantization.outputs in ("int8", "int16"):
         makers = (producer(root(value)) for value in graph.outputs)
         made = [(wholes.get(maker, maker), OUT) for maker in makers if maker is not None]
@@ -56,7 +74,9 @@ def asked(graph: Graph, quantization: Quantization) -> Asked:
     _wish(found.wishes, pictures, "int8", firmly=True)  # their pixels are codes
     cpu = _named_by(graph, quantization.cpu, "cpu", wholes)
     npu = _named_by(graph, quantization.npu, "npu", wholes)
-    found.npu.extend(node for node in npu if npu[node] >= cpu.get(node, WEAKEST))
+    weak = {node for node in npu if node.op_type in PASSIVE and npu[node] == OF_EVERYTHING}
+    asked_for = (node for node in npu if node not in weak)
+    found.npu.extend(node for node in asked_for if npu[node] >= cpu.get(node, WEAKEST))
     found.cpu.extend(node for node in cpu if cpu[node] > npu.get(node, WEAKEST))
     return found
 

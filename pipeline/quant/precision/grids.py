@@ -9,8 +9,8 @@ pixels, are then all as far from their codes as zero was, which is a shift and n
 halfway between two codes, as pixels fed as p / 127.5 - 1, one is rounded up and the next one down:
 half of the codes stay empty and each pixel has the largest error there is. There the grid, with n
 codes below zero, reaches both ends, and values fall anywhere between its codes. A tensor that is
-always zero gets scale 1. Scales are float32, as ONNX stores them; a power of two is the next one
-above. int16 is symmetric:
+always zero, and has no neighbour that is not (calibration.empty), gets scale 1. Scales are float32,
+as ONNX stores them; a power of two is the next one above. int16 is symmetric:
 
     made as int16        scale = T / 32767
     int8 read as int16   scale = scale of the int8 / 128       q16 = 128 * (q8 - zero point), exact
@@ -29,12 +29,21 @@ from pipeline.targets.target import Activations, Weights
 
 SMALLEST = 2.0**-100  # a range below it is zero; its scale would leave float32's normal numbers
 HALFWAY = 0.001  # of a step: nearer to the middle between two codes, float32 decides on either
+DEAD = 2.0**20  # times the largest scale: at most that of a channel of zeros, so that factors fit
 MAX_BIAS = 2**30  # half of int32: the accumulator needs room beside its bias
+MAX_WIDE_BIAS = 2**44  # beside weights of int16: what is requantized has 46 bits
 
 
 class Grid(NamedTuple):
     scale: np.ndarray  # float32, () or (channels,)
     zero_point: np.ndarray  # of the grid's dtype, the same shape
+
+
+class Grids(NamedTuple):
+    """The grids of an observed tensor, of 8 bits and of int16."""
+
+    narrow: Grid
+    wide: Grid
 
 
 def on_grid(values: np.ndarray, grid: Grid, axis: int | None = None) -> np.ndarray:
@@ -57,7 +66,7 @@ def activation_grid(low: float, high: float, scheme: Activations) -> Grid:
         return grid(1.0, _middle(dtype), dtype)
     if scheme.symmetric:
         scale = max(-low, high) / limits.max * _halves(dtype)
-        return grid(_power(scale) if scheme.power_of_two else scale, _middle(dtype), dtype)
+        return grid(power_of_two(scale) if scheme.power_of_two else scale, _middle(dtype), dtype)
     codes = limits.max - limits.min
     step = np.float32((high - low) / codes)
     below = -low / float(step)
@@ -86,24 +95,41 @@ def widened(narrow: Grid) -> Grid:
 
 
 def weight_grid(weight: np.ndarray, axis: int, scheme: Weights, smallest: np.ndarray) -> Grid:
-    """The symmetric grid of a weight, per channel along `axis` where the scheme says so.
+    """The grid of a weight, per channel along `axis` where the scheme says so.
 
     `smallest` is a lower bound of each channel's scale, shape (channels,): below it the bias,
-    whose scale is this one times the input's, would overflow int32.
+    whose scale is this one times the input's, would overflow. An asymmetric grid is that of the
+    whole tensor, scale = (max - min) / 255 and zero point = rint(-min / scale) of uint8.
     """
     dtype = np.dtype(scheme.dtype)
+    if scheme.asymmetric:
+        return _asymmetric_weights(weight, weight.shape[axis], dtype, smallest)
     largest = np.abs(weight.astype(np.float64)).max(axis=other_axes(weight.ndim, axis))
     scale = np.maximum(largest / np.iinfo(dtype).max, smallest)
     if not scheme.per_channel:
         scale = np.full_like(scale, scale.max())
-    scale = np.where(scale < SMALLEST, 1.0, scale)
+    dead = min(1.0, DEAD * float(scale.max(initial=0.0))) or 1.0
+    scale = np.where(scale < SMALLEST, dead, scale)
     if scheme.power_of_two:
-        scale = _power(scale)
+        scale = power_of_two(scale)
     return Grid(scale.astype(np.float32), np.zeros(scale.shape, dtype))
 
 
+def _asymmetric_weights(
+    weight: np.ndarray, channels: int, dtype: np.dtype, smallest: np.ndarray
+) -> Grid:
+    """One grid for all channels, zero among its codes."""
+    limits = np.iinfo(dtype)
+    low, high = min(float(weight.min(initial=0.0)), 0.0), max(float(weight.max(initial=0.0)), 0.0)
+    scale = max((high - low) / (limits.max - limits.min), float(smallest.max(initial=0.0)))
+    scale = scale if scale >= SMALLEST else 1.0
+    zero_point = np.rint(limits.min - low / scale).astype(dtype)
+    shape = (channels,)
+    return Grid(np.full(shape, scale, np.float32), np.full(shape, zero_point, dtype))
+
+
 def constant_grid(values: np.ndarray, scheme: Activations) -> Grid:
-    """The grid of a constant that is added or multiplied like an activation."""
+    """The grid of a constant by its values alone."""
     return activation_grid(float(values.min()), float(values.max()), scheme)
 
 
@@ -111,7 +137,7 @@ def grid(scale: float, zero_point: int, dtype: np.dtype) -> Grid:
     return Grid(np.array(scale, np.float32), np.array(zero_point, dtype))
 
 
-def _power(scale: npt.ArrayLike) -> Any:
+def power_of_two(scale: npt.ArrayLike) -> Any:
     """The smallest power of two that is not below `scale`."""
     fraction, exponent = np.frexp(np.asarray(scale, np.float64))
     return np.ldexp(1.0, exponent - (fraction == 0.5))

@@ -2,6 +2,7 @@
 
 name      the nodes of that name, or that compute the trained node of that name; else the input
           of the model or the node that makes the tensor of that name
+number    the nodes that compute the operator of that number in a TensorFlow Lite file
 a, b -> c, d   every node on a way from a or b to c or d; the nodes named so belong to it, and so
           does what makes the tensor c, but not what makes the tensor a
 name...   every node behind it on the way to an output, itself excluded
@@ -18,10 +19,22 @@ from typing import NamedTuple
 
 from pipeline.detection.notes import box_nodes
 from pipeline.errors import ProjectError, Route, did_you_mean
-from pipeline.graph import Graph, Node, Value, inside, is_operator, origin, producer, reads
+from pipeline.graph import (
+    Graph,
+    Node,
+    Value,
+    inside,
+    is_operator,
+    operator_count,
+    operator_nodes,
+    origin,
+    producer,
+    reads,
+)
 from pipeline.project.precision import Type, Types
 
 EVERYTHING, INPUTS, BOXES = "*", "INPUTS", "BOXES"
+DIGITS = 9  # of an operator's number
 BEHIND, OF_OPERATOR, WAY = "...", "(*)", " -> "
 
 WIDEST = (EVERYTHING, INPUTS, BOXES)  # the weakest first
@@ -60,6 +73,11 @@ def named(graph: Graph, name: str, route: Route) -> Named:
     return _exactly(graph, name, route)
 
 
+def is_of_nodes(name: str) -> bool:
+    """Whether it names one node, or all of an operator, and no stretch of the model."""
+    return name not in WIDEST and not name.endswith(BEHIND) and WAY not in name
+
+
 def in_order(graph: Graph, types: Types | tuple[Types, ...]) -> list[Said]:
     """The rules, the weakest first. A mapping has no order of its own: there the one that names
     less is the stronger, and of two `name...` the one that begins further behind."""
@@ -89,7 +107,7 @@ def strength(graph: Graph, name: str, route: Route) -> tuple[int, int]:
 
 
 def _exactly(graph: Graph, name: str, route: Route) -> Named:
-    if nodes := graph.find(name):
+    if nodes := graph.find(name) or _numbered(graph, name):
         return Named(nodes)
     value = graph.values().get(name)
     if value is not None and value.is_graph_input():
@@ -97,9 +115,22 @@ def _exactly(graph: Graph, name: str, route: Route) -> Named:
     maker = None if value is None else producer(value)
     if maker is None:
         _refuse_inner(graph, name, route)
-        hint = did_you_mean(name, _all_names(graph))
-        raise ProjectError(f"the optimized model has no node `{name}`", route, hint)
+        raise ProjectError(f"the optimized model has no node `{name}`", route, _hint(graph, name))
     return Named((maker,))
+
+
+def _hint(graph: Graph, name: str) -> str:
+    count = operator_count(graph)
+    if name.isdecimal() and count:
+        return f"operators of the file have the numbers 0 to {count - 1}"
+    return did_you_mean(name, _all_names(graph))
+
+
+def _numbered(graph: Graph, name: str) -> tuple[Node, ...]:
+    """What computes the operator of that number in the trained file."""
+    is_number = name.isdecimal() and name.isascii() and len(name) <= DIGITS
+    trained = operator_nodes(graph, int(name)) if is_number else ()
+    return tuple(dict.fromkeys(node for each in trained for node in graph.find(each)))
 
 
 def _refuse_inner(graph: Graph, name: str, route: Route) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Collection
 from pipeline.engine.fusion import absorbed
 from pipeline.engine.rules import PLACES, has_kernel
 from pipeline.engine.site import is_constant
+from pipeline.engine.twice import computes
 from pipeline.graph import Graph, Node, Value, is_float, producer
 from pipeline.targets.limits import beyond
 from pipeline.targets.target import Target
@@ -20,18 +21,26 @@ from pipeline.targets.target import Target
 PASSIVE = frozenset(
     {
         "Concat",
+        "DepthToSpace",
+        "Expand",
         "Flatten",
         "Gather",
+        "GatherElements",
+        "GatherND",
         "Pad",
         "Reshape",
         "Slice",
+        "SpaceToDepth",
         "Squeeze",
+        "Tile",
         "Transpose",
         "Unsqueeze",
     }
 )
 # The output holds values of the input, and zeros, so it takes the input's range and grid.
-ALIKE = frozenset({*PASSIVE, "GlobalMaxPool", "MaxPool", "ReduceMax", "Resize"} - {"Concat"})
+ALIKE = frozenset(
+    {*PASSIVE, "GlobalMaxPool", "MaxPool", "ReduceMax", "ReduceMin", "Resize"} - {"Concat"}
+)
 
 
 def on_chip(
@@ -67,10 +76,10 @@ def _is_left_behind(node: Node, chosen: set[Node]) -> bool:
 
 
 def _runs(node: Node, target: Target, asked: bool) -> bool:
-    if not runs(node, target, asked) or not has_kernel(node) or not activations(node):
+    if not runs(node, target, asked) or not computes(node, target.rounding):
         return False
     floats = node.op_type in PLACES or all(is_float(value) for value in node.outputs)
-    return floats and all(is_float(value) for value in node.inputs[:1])
+    return bool(activations(node)) and floats and all(is_float(value) for value in node.inputs[:1])
 
 
 def runs(node: Node, target: Target, asked: bool) -> bool:

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from pipeline.engine.fusion import absorbed, result
 from pipeline.engine.rules import has_kernel
-from pipeline.graph import Graph, Node, Value, is_float
+from pipeline.engine.twice import computes
+from pipeline.graph import Graph, Node, Value, is_float, is_foreign
 from pipeline.project.sections import Quantization
 from pipeline.quant.precision.asked import Asked, asked
+from pipeline.quant.precision.divisors import endangered
 from pipeline.quant.precision.pieced import uneven_joins
 from pipeline.quant.precision.placement import PASSIVE, on_chip
 from pipeline.quant.precision.sums import typed
@@ -23,21 +26,29 @@ from pipeline.targets.target import Target
 
 NARROW = "int8"
 OVER = "CPU, beyond a limit"  # what a checker tells node by node
+CHAINED = "CPU, so that an epsilon below one code keeps a division from zero"
 NAMES = 5  # in a note; of the others it tells how many
 
 
 @dataclass(frozen=True)
 class Plan:
-    """`nodes` are those of the chip in order, without the clamps they absorb; `chip` has both."""
+    """`nodes` are those of the chip in order, without the clamps they absorb and what moves sums;
+    `chip` has all."""
 
     chip: Collection[Node]
     nodes: Sequence[Node]
     reads: Mapping[tuple[Node, int], str]  # the type of every operand of `nodes`
     makes: Mapping[Value, str]  # of what they make but sums, and of the inputs fed as codes
-    sums: Collection[Node]  # of `nodes`, those that hand out their int32 sums
+    sums: Collection[Node]  # hand out int32 sums: layers of `nodes`, and what moves theirs
     half: Sequence[Node]  # compute in float16
     kept: Sequence[Node]  # float, though the chip could run them
     notes: Sequence[str]
+
+    @property
+    def unit(self) -> set[Node]:
+        """What the unit runs, in integers or float16, clamps included."""
+        clamps = {clamp for node in self.half if (clamp := absorbed(node)) is not None}
+        return {*self.chip, *self.half, *clamps}
 
     @property
     def is_wide(self) -> bool:
@@ -54,25 +65,24 @@ def planned(
     as they are known. Raises ProjectError for a name that means nothing."""
     given = asked(graph, quantization)
     halves = [node for node in given.of_type("float16") if is_float(result(node))]
-    half = halves if target.float16 else []
-    off = {*given.cpu, *half, *given.of_type("float32")}
-    wanted = {*given.npu, *(graph.nodes(*PASSIVE) if quantization.mode == "full" else ())}
+    half = [n for n in halves if n not in given.cpu and not is_foreign(n)] if target.float16 else []
+    chained = _chained(graph, given, target, steps)
+    off = {*given.cpu, *half, *given.of_type("float32"), *chained}
+    wanted = _wanted(graph, quantization, given, target)
     chip = on_chip(graph, target, off, wanted)
-    apart = [node for node in _apart(graph, quantization, given, steps) if node in chip]
-    chip = on_chip(graph, target, off.union(apart), wanted) if apart else chip
+    if apart := [node for node in _apart(graph, quantization, given, steps) if node in chip]:
+        chip = on_chip(graph, target, off.union(apart), wanted)
     nodes = _computed(graph, chip)
     found, sums = typed(graph, nodes, chip, wanted, given.wishes, target)
-    chip, nodes = chip - sums.moves, [node for node in nodes if node not in sums.moves]
-    fed = [value for value in graph.inputs if value not in given.fed]
+    moved, nodes = sums.moved(target), [node for node in nodes if node not in sums.moves]
+    chip = chip - sums.moves | moved
     made = [node for node in nodes if is_float(result(node)) and node not in sums.layers]
-
-    def type_at(spot: Spot) -> str:
-        return WIDE if spot in found.wide else NARROW
-
+    type_at = partial(_type_at, found.wide)
     reasons: Mapping[str, Collection[Node]] = {
         f"8 bits, {target.name} has no float16": [n for n in halves if n in chip],
         f"8 bits, {target.name} has no int16 for this operator": found.refused,
         f"int16 throughout, {target.name} has one type around a node": found.overruled,
+        CHAINED: chained,
         "CPU, so that each part of an answer keeps its own 8 bits": apart,
         **_refused(graph, target, given, {*chip, *off}),
     }
@@ -80,12 +90,23 @@ def planned(
         chip,
         nodes,
         {(node, index): type_at((node, index)) for node in nodes for index in operands(node)},
-        {value: type_at(value) for value in fed} | {result(n): type_at((n, OUT)) for n in made},
-        sums.layers,
+        {v: type_at(v) for v in graph.inputs if v not in given.fed}
+        | {result(n): type_at((n, OUT)) for n in made},
+        {*sums.layers, *moved},
         half,
         [node for node in graph.nodes() if node not in chip and _could_run(node, target)],
         (*given.notes, *_notes(reasons)),
     )
+
+
+def _wanted(graph: Graph, quantization: Quantization, given: Asked, target: Target) -> set[Node]:
+    """What the chip is to run wherever it can; a type asked of an operator asks for its unit."""
+    full = graph.nodes(*PASSIVE) if quantization.mode == "full" else ()
+    return {*given.npu, *full, *(n for n in given.typed if n.op_type in target.on_request)}
+
+
+def _type_at(wide: Collection[Spot], spot: Spot) -> str:
+    return WIDE if spot in wide else NARROW
 
 
 def _computed(graph: Graph, chip: set[Node]) -> list[Node]:
@@ -104,8 +125,14 @@ def _apart(
     return [node for node in uneven_joins(graph, steps) if node not in asked_for]
 
 
+def _chained(graph: Graph, given: Asked, target: Target, steps: Mapping[str, float]) -> list[Node]:
+    """What the chip could run of divisions by less than a code, and is not asked to."""
+    found = endangered(graph, steps) if steps else []
+    return [node for node in found if node not in given.npu and _could_run(node, target)]
+
+
 def _could_run(node: Node, target: Target) -> bool:
-    return has_kernel(node) and target.runs_when_asked(node.op_type)
+    return computes(node, target.rounding) and target.runs_when_asked(node.op_type)
 
 
 def _refused(
@@ -113,18 +140,29 @@ def _refused(
 ) -> dict[str, Collection[Node]]:
     """What the CPU runs because the chip cannot, beside the nodes that are settled `elsewhere`."""
     left = [node for node in graph.nodes() if node not in elsewhere]
-    over = [node for node in left if _is_over(node, target)]
-    lacking = [node for node in left if node in given.npu and node not in over]
+    asked_for = given.typed.union(given.npu)
+    over = [node for node in left if _is_over(node, target, node in asked_for)]
+    named = [node for node in left if node in asked_for and node not in over]
+    lacking = [n for n in named if n in given.npu or not target.runs_when_asked(n.op_type)]
+    unsaid = [node for node in left if _is_unsaid(node, target)]
     return {
+        f"CPU in float, {target.name} has no 8 bits of this form": unsaid,
         f"{OVER} of {target.name} that `npumake check` names": over,
         f"CPU, {target.name} does not run this operator": lacking,
     }
 
 
-def _is_over(node: Node, target: Target) -> bool:
+def _is_over(node: Node, target: Target, asked: bool) -> bool:
     """Whether nothing but a documented limit keeps the unit from running the node."""
-    runs = target.runs(node.op_type) and has_kernel(node) and is_float(result(node))
+    known = target.runs_when_asked if asked else target.runs
+    runs = known(node.op_type) and computes(node, target.rounding) and is_float(result(node))
     return runs and bool(beyond(node, target))
+
+
+def _is_unsaid(node: Node, target: Target) -> bool:
+    """Whether there are integers for the node, and only the target's own have no such form."""
+    known = target.runs(node.op_type) and has_kernel(node) and not computes(node, target.rounding)
+    return known and is_float(result(node))
 
 
 def _notes(reasons: Mapping[str, Collection[Node]]) -> Iterator[str]:

@@ -3,7 +3,7 @@
 The sum of x * w + b is on the grid s_x * s_w of each channel. Brought to 8 bits it would lose what
 nobody on the chip asks it to lose: so where only the CPU reads a layer, and no clamp is computed
 with it, the CPU dequantizes the sums. What only moves them goes to the CPU with them, unless it is
-asked to run on the chip.
+asked to run on the chip, or weaves an image of them.
 
 A dilated Conv gives 8 bits and no more (the operator lists of D-Robotics' Bayes chips). Of int16
 nothing is documented, and its sums may be beyond int32: a layer that reads it makes int16 instead.
@@ -20,10 +20,36 @@ from pipeline.quant.precision.placement import PASSIVE, activations
 from pipeline.quant.precision.widening import OUT, Spot, Widened, Wishes, spots, widened
 from pipeline.targets.target import Target
 
+# What the chip does on the way out, though it computes nothing: an image is woven of channels, or
+# repeated. Other moves of an output are views and copies that a host makes in passing.
+WEAVING = frozenset(
+    {"DepthToSpace", "Expand", "GatherElements", "GatherND", "SpaceToDepth", "Tile"}
+)
+
 
 class Sums(NamedTuple):
     layers: set[Node]  # whose sums are handed out
     moves: set[Node]  # of the chip's nodes, those that move what is dequantized
+
+    def moved(self, target: Target) -> set[Node]:
+        """Of the moves, those that the chip makes of the sums of a Conv, before they are
+        dequantized."""
+        found = set[Node]()
+        for node in self.moves:
+            behind = _moved_layer(node, self.moves, target)
+            if behind in self.layers and behind.op_type == "Conv":
+                found.add(node)
+        return found
+
+
+def _moved_layer(node: Node, moves: Collection[Node], target: Target) -> Node | None:
+    """What makes the values, back through such moves; None behind any other."""
+    found: Node | None = node
+    while found is not None and found in moves:
+        if found.op_type not in target.moved_sums or found.inputs[0] is None:
+            return None
+        found = producer(found.inputs[0])
+    return found
 
 
 def typed(
@@ -58,7 +84,8 @@ def _handed_out(
         return node.op_type in target.sums and alone and (node, OUT) not in spoken
 
     def is_move(node: Node) -> bool:
-        return node.op_type in PASSIVE and not any(one in spoken for one in (node, *spots(node)))
+        moves = node.op_type in PASSIVE - WEAVING
+        return moves and not any(one in spoken for one in (node, *spots(node)))
 
     layers, moves = set(filter(is_sum, nodes)), set(filter(is_move, nodes))
 

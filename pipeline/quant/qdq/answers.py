@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pipeline.graph import Graph, Node, Value, array, producer
-from pipeline.quant.precision.grids import Grid
-from pipeline.quant.qdq.laid import Grids, Laid, retyped, type_of
+from pipeline.quant.precision.grids import Grid, Grids
+from pipeline.quant.qdq.laid import Laid, retyped, type_of
 from pipeline.quant.qdq.pairs import DQ, pair
 
 

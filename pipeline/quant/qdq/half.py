@@ -10,7 +10,7 @@ from collections.abc import Collection
 
 import numpy as np
 
-from pipeline.engine.fusion import result
+from pipeline.engine.fusion import absorbed, result
 from pipeline.graph import (
     Graph,
     Node,
@@ -18,6 +18,7 @@ from pipeline.graph import (
     array,
     declare,
     is_float,
+    mark_float16,
     producer,
     shape,
     type_number,
@@ -30,6 +31,9 @@ def compute_in_half(graph: Graph, nodes: Collection[Node]) -> None:
     """Round what these nodes read, and what they and the clamps they absorb make, each once."""
     rounded: dict[Value, Value] = {}
     for node in [node for node in graph.nodes() if node in nodes]:
+        mark_float16(node)
+        if (clamp := absorbed(node)) is not None:
+            mark_float16(clamp)
         for index, value in enumerate(tuple(node.inputs)):
             if value is None or value in rounded.values() or not is_float(value):
                 continue

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
 
+from pipeline.engine.fusion import result
 from pipeline.engine.rules import CONSTANT_OPERANDS, RULES
 from pipeline.graph import (
     Graph,
@@ -22,20 +23,26 @@ from pipeline.graph import (
     hand_out_sums,
     is_float,
     keep_float,
+    mark_wide_bias,
     producer,
     tell,
 )
 from pipeline.project.sections import Quantization
-from pipeline.quant.precision.grids import MAX_BIAS, Grid, constant_grid, weight_grid
+from pipeline.quant.precision.constants import operand_grid
+from pipeline.quant.precision.fitting import fitting
+from pipeline.quant.precision.grids import MAX_BIAS, MAX_WIDE_BIAS, Grid, Grids, weight_grid
 from pipeline.quant.precision.plan import planned
+from pipeline.quant.precision.schemes import weights_beside
 from pipeline.quant.precision.widening import WIDE, operands
 from pipeline.quant.qdq.answers import answer_grids, answer_in_codes
+from pipeline.quant.qdq.cuts import cut_constants
+from pipeline.quant.qdq.guards import guard_divisions
 from pipeline.quant.qdq.half import compute_in_half
-from pipeline.quant.qdq.laid import Grids, Laid, laid, type_of
+from pipeline.quant.qdq.laid import Laid, laid, type_of
 from pipeline.quant.qdq.moved import keep_moved_on_grids
 from pipeline.quant.qdq.pairs import pair
 from pipeline.quant.qdq.seams import check_seams
-from pipeline.targets.target import Target
+from pipeline.targets.target import Target, Weights
 
 DEFAULT = Quantization()
 
@@ -54,6 +61,8 @@ def with_qdq(
     graph = graph.copy()
     steps = {name: float(found.narrow.scale) for name, found in grids.items()}
     plan = planned(graph, quantization, target, steps)
+    powers = (target.activations.power_of_two, target.wide.power_of_two)
+    grids = fitting(plan.nodes, grids, powers)
     lies = laid(graph, plan, grids)
     answers = answer_grids(graph, quantization.outputs, lies, grids)
     if plan.is_wide or WIDE in map(type_of, answers.values()):
@@ -62,10 +71,11 @@ def with_qdq(
     for node in plan.nodes:
         read = {i: lies.read[node, i] for i in operands(node) if (node, i) in lies.read}
         wide = {i for i in operands(node) if plan.reads[node, i] == WIDE}
-        quantize_constants(graph, node, read, target, wide)
+        quantize_constants(graph, node, read, target, wide, lies.made.get(result(node)))
     for value in (*graph.inputs, *(v for node in graph.nodes() for v in node.outputs)):
         _quantize(graph, value, lies, plan.chip)
     answer_in_codes(graph, answers)
+    cut_constants(graph)
     keep_moved_on_grids(graph)
     for node in plan.kept:
         keep_float(node)
@@ -73,6 +83,7 @@ def with_qdq(
         hand_out_sums(node)
     tell(graph, plan.notes)
     check_seams(graph, plan, target)
+    guard_divisions(graph)
     return complete(graph)
 
 
@@ -128,10 +139,12 @@ def quantize_constants(
     read: Mapping[int, Grid],
     target: Target,
     wide: Collection[int] = (),
+    made: Grid | None = None,
 ) -> None:
-    """Weights per channel; a constant operand like an activation; a bias later, as int32.
+    """Weights as the target has them; a constant operand like an activation; a bias later.
 
-    `read` holds the grids of the activations by input, `wide` the inputs that are int16.
+    `read` holds the grids of the activations by input, `wide` the inputs that are int16, `made` is
+    the grid of the result, if known.
     """
     weights = RULES[node.op_type].weights if node.op_type in RULES else ()
     for index, value in enumerate(tuple(node.inputs)):
@@ -141,11 +154,14 @@ def quantize_constants(
         axis: int | None = None
         if index in weights[:1]:
             axis = channel_axis(node)
-            smallest = _smallest_scales(node, values.shape[axis], read)
-            grid = weight_grid(values, axis, target.weights, smallest)
+            scheme = weights_beside(target, index - 1 in wide)
+            smallest = _smallest_scales(node, values.shape[axis], read, scheme)
+            grid = weight_grid(values, axis, scheme, smallest)
+            if scheme.dtype == WIDE:
+                mark_wide_bias(node)
         elif node.op_type in CONSTANT_OPERANDS:
-            scheme = target.wide if index in wide else target.activations
-            grid = constant_grid(values, scheme)
+            kind = target.wide if index in wide else target.activations
+            grid = operand_grid(node, index, values, read, made, kind)
         else:
             continue
         name = str(value.name)
@@ -165,11 +181,13 @@ def groups_of_scales(node: Node) -> int:
     return int(attribute(node, "group", 1)) if node.op_type == "ConvTranspose" else 1
 
 
-def _smallest_scales(node: Node, channels: int, read: Mapping[int, Grid]) -> np.ndarray:
-    """Per channel, the weight scale below which bias / (s_x * s_w) would leave int32."""
+def _smallest_scales(
+    node: Node, channels: int, read: Mapping[int, Grid], scheme: Weights
+) -> np.ndarray:
+    """Per channel, the weight scale below which bias / (s_x * s_w) would leave its type."""
     bias = array(node.inputs[2]) if len(node.inputs) > 2 else None
     if bias is None:
         return np.zeros(channels)
     s_x = float(read[0].scale)
     largest = np.abs(bias.reshape(groups_of_scales(node), -1).astype(np.float64)).max(axis=0)
-    return largest / (s_x * MAX_BIAS)
+    return largest / (s_x * (MAX_WIDE_BIAS if scheme.dtype == WIDE else MAX_BIAS))

@@ -3,18 +3,25 @@
 A bias is added to the accumulator of x * w, so it lies on the accumulator's grid:
 
     scale_b = scale_x * scale_w (per channel)      b_q = rint(b / scale_b)      int32, zero point 0
+
+Beside weights of int16 b_q has up to 45 bits, and DequantizeLinear takes 32: what is stored there
+is b_q * 2**-k, rounded, on the scale scale_b * 2**k of its channel, which is far below one code of
+what the layer makes. onnxruntime must not be left to round a real bias: it wraps at 32 bits.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from pipeline.engine.grids import has_wide_weight
 from pipeline.engine.rules import RULES
 from pipeline.errors import StageError
 from pipeline.graph import Graph, Node, Value, array, attribute, complete, declare, producer
 from pipeline.kernels import affine
 from pipeline.quant.qdq.insert import groups_of_scales
 from pipeline.quant.qdq.pairs import DQ
+
+BIAS_BITS = 30  # of magnitude: rounding takes no code to 2**31
 
 
 def with_integer_weights(graph: Graph) -> Graph:
@@ -23,9 +30,8 @@ def with_integer_weights(graph: Graph) -> Graph:
     for node in graph.nodes("QuantizeLinear"):
         if array(node.inputs[0]) is not None:
             _store_codes(graph, node)
-    for node in graph.nodes():
-        if not node.domain and node.op_type in RULES and 2 in RULES[node.op_type].weights:
-            _store_bias(graph, node)
+    for node in _with_bias(graph):
+        _store_bias(graph, node)
     graph.drop_unused()
     return complete(graph)
 
@@ -57,6 +63,8 @@ def _store_bias(graph: Graph, node: Node) -> None:
         return
     scale = s_x.reshape(-1) * s_w.reshape(-1)
     scale = np.tile(scale, groups_of_scales(node))
+    if has_wide_weight(node):
+        scale = _coarsened(scale, bias.reshape(-1))
     codes = np.rint(bias.reshape(-1).astype(np.float64) / scale)  # one bias may serve all channels
     if np.abs(codes).max(initial=0) > np.iinfo(np.int32).max:
         raise StageError("a bias does not fit int32 on the grid of its weights", str(node.name))
@@ -68,6 +76,28 @@ def _store_bias(graph: Graph, node: Node) -> None:
     real = graph.insert(DQ, inputs, f"{name}_dequantized", before=node, axis=0)
     declare(real, codes.shape, step)
     graph.set_inputs(node, {2: real})
+
+
+def store_wide_biases(graph: Graph) -> Graph:
+    """A copy in which every bias beside weights of int16 is stored."""
+    graph = graph.copy()
+    for node in _with_bias(graph):
+        if has_wide_weight(node):
+            _store_bias(graph, node)
+    return complete(graph)
+
+
+def _with_bias(graph: Graph) -> list[Node]:
+    """The layers that may have one."""
+    known = (node for node in graph.nodes() if not node.domain and node.op_type in RULES)
+    return [node for node in known if 2 in RULES[node.op_type].weights]
+
+
+def _coarsened(scale: np.ndarray, bias: np.ndarray) -> np.ndarray:
+    """Each scale times the power of two with which its bias fits 32 bits."""
+    codes = np.abs(np.broadcast_to(bias, scale.shape).astype(np.float64) / scale)
+    bits = np.frexp(codes)[1]
+    return np.ldexp(scale, np.maximum(bits - BIAS_BITS, 0)).astype(scale.dtype)
 
 
 def _scale(value: Value | None) -> np.ndarray | None:

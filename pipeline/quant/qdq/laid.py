@@ -12,18 +12,11 @@ from typing import NamedTuple
 
 from pipeline.engine.fusion import result
 from pipeline.graph import Graph, Node, Value, is_float
-from pipeline.quant.precision.grids import Grid, activation_grid, image_grid, widened
+from pipeline.quant.precision.grids import Grid, Grids, activation_grid, image_grid, widened
 from pipeline.quant.precision.placement import ALIKE, activations, root
 from pipeline.quant.precision.plan import Plan
 from pipeline.quant.precision.widening import WIDE
 from pipeline.targets.target import Target
-
-
-class Grids(NamedTuple):
-    """The grids of an observed tensor, of 8 bits and of int16."""
-
-    narrow: Grid
-    wide: Grid
 
 
 class Laid(NamedTuple):

@@ -8,25 +8,34 @@ float, on the CPU.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields
 
 from pipeline.borders.images import images
 from pipeline.engine.fusion import result
-from pipeline.engine.rules import RULES, has_kernel
+from pipeline.engine.rules import PLACES, RULES
 from pipeline.engine.site import is_constant
-from pipeline.engine.twice import TWICE
+from pipeline.engine.twice import TWICE, computes
 from pipeline.errors import ProjectError, Route
-from pipeline.graph import Graph, Node, Value, array, keep_float, producer
+from pipeline.graph import Graph, Node, Value, array, keep_float, only_consumer, producer, tell
 from pipeline.project.sections import Calibration, Quantization
 from pipeline.quant.precision.asked import FLOATS, asked
 from pipeline.quant.precision.grids import Grid, image_grid
 from pipeline.quant.precision.placement import ALIKE, activations, runs
-from pipeline.quant.precision.plan import planned
+from pipeline.quant.precision.plan import NAMES, planned
+from pipeline.quant.precision.widening import WIDE, is_of_one_type
+from pipeline.quant.qdq.guards import guard_divisions
 from pipeline.quant.qdq.insert import DEFAULT, quantize_activation, quantize_constants
+from pipeline.quant.qdq.laid import type_of
+from pipeline.quant.qdq.merged import merge_pairs, refuse_wide
+from pipeline.quant.qdq.pairs import DQ, Q
+from pipeline.quant.qdq.seats import seat_before_own
 from pipeline.quant.qdq.signed import signed
+from pipeline.quant.qdq.stored import is_wide, keep_codes, make_constants_real
 from pipeline.targets.target import Target
 
-Q, DQ = "QuantizeLinear", "DequantizeLinear"
+SYMMETRIC = "int16 with zero point 0 and a wider scale, the target has no other"
+REGRIDDED = "weights rounded to int8 with zero point 0, the target has no other"
 EXACT = ALIKE - {"Resize"}  # gives codes it was given, and no others
 LOAD = "load"
 
@@ -68,28 +77,84 @@ def check_nothing_asked(quantization: Quantization) -> None:
 
 
 def with_own_grids(graph: Graph, target: Target, quantization: Quantization = DEFAULT) -> Graph:
-    """A copy of a graph that carries grids, with those that follow from them."""
-    graph = signed(graph) if target.rounding == TWICE else graph.copy()
+    """A copy of a graph that carries grids, with those that follow from them.
+
+    Raises StageError for int16 where the target has none."""
+    graph, notes = graph.copy(), list[str]()
+    merge_pairs(graph)
+    refuse_wide(graph, target)
+    if target.rounding == TWICE:
+        notes += _notes(SYMMETRIC, signed(graph))
+    _quantize_images(graph, target)
+    units = asked(graph, quantization)
+    moved = []
+    for node in graph.nodes():
+        if node.op_type in (Q, DQ):
+            continue
+        chip = runs(node, target, node in units.npu) and computes(node, target.rounding)
+        if node in units.cpu or not chip:
+            keep_float(node)
+            make_constants_real(graph, node)
+            continue
+        if _fitted(graph, node, target):
+            moved.append(str(node.name))
+    tell(graph, [*notes, *_notes(REGRIDDED, moved)])
+    if target.rounding == TWICE:
+        seat_before_own(graph)
+    guard_divisions(graph)
+    graph.drop_unused()
+    return graph.with_shapes()
+
+
+def _quantize_images(graph: Graph, target: Target) -> None:
+    """An 8-bit image is a code already."""
     for value in graph.inputs:
         if str(value.name) in images(graph) and not _is_quantized(value):
             readers = {use.node for use in value.uses()}
             quantize_activation(graph, value, image_grid(target.activations), readers)
-    units = asked(graph, quantization)
-    for node in graph.nodes():
-        chip = runs(node, target, node in units.npu) and has_kernel(node)
-        if node in units.cpu or not chip:
-            keep_float(node)
-            continue
-        lies_on = {value: grid for value in activations(node) if (grid := _grid(value))}
-        if len(lies_on) < len(activations(node)) or not lies_on:
-            continue
-        made = result(node)
-        if node.op_type in EXACT and not _is_quantized(made):
-            quantize_activation(graph, made, lies_on[activations(node)[0]], {node})
-        if _is_quantized(made):
-            read = {i: lies_on[v] for i, v in enumerate(node.inputs) if v in lies_on}
-            quantize_constants(graph, node, read, target)
-    return graph.with_shapes()
+
+
+def _fitted(graph: Graph, node: Node, target: Target) -> bool:
+    """Complete the grids around a node of the chip. Whether a weight is on another one now."""
+    lies_on = {value: grid for value in activations(node) if (grid := _grid(value))}
+    if len(lies_on) < len(activations(node)) or not lies_on:
+        make_constants_real(graph, node)
+        return False
+    made = result(node)
+    if node.op_type in EXACT and not _is_quantized(made):
+        quantize_activation(graph, made, lies_on[activations(node)[0]], {node})
+    if not _goes_into_a_grid(made) and node.op_type not in PLACES:
+        make_constants_real(graph, node)
+        return False
+    read = {i: lies_on[v] for i, v in enumerate(node.inputs) if v in lies_on}
+    made_on = [grid for use in made.uses() if (grid := grid_of(use.node)) is not None]
+    if not _has_types(node, [*read.values(), *made_on], target):
+        keep_float(node)
+        make_constants_real(graph, node)
+        return False
+    moved = keep_codes(graph, node, read, target)
+    wide = range(len(node.inputs)) if is_wide(read) else ()
+    quantize_constants(graph, node, read, target, wide, next(iter(made_on), None))
+    return moved
+
+
+def _has_types(node: Node, grids: Sequence[Grid], target: Target) -> bool:
+    """Whether the unit runs the node on these types, all around it."""
+    types = {type_of(grid) for grid in grids}
+    if WIDE in types and not target.takes_int16(node.op_type):
+        return False
+    return len(types) == 1 or not is_of_one_type(node, target)
+
+
+def _notes(what: str, names: Sequence[str]) -> list[str]:
+    more = f" and {len(names) - NAMES} more" if len(names) > NAMES else ""
+    return [f"{what}: {', '.join(names[:NAMES])}{more}"] if names else []
+
+
+def _goes_into_a_grid(made: Value) -> bool:
+    """Whether nothing but one Q reads it."""
+    reader = only_consumer(made)
+    return reader is not None and reader.op_type == Q
 
 
 def _is_quantized(value: Value) -> bool:
@@ -99,9 +164,14 @@ def _is_quantized(value: Value) -> bool:
 def _grid(value: Value) -> Grid | None:
     """The grid of a dequantized value, if it is one for all of it."""
     maker: Node | None = producer(value)
-    if maker is None or maker.op_type != DQ or len(maker.inputs) < 3:
+    return None if maker is None or maker.op_type != DQ else grid_of(maker)
+
+
+def grid_of(pair: Node) -> Grid | None:
+    """That of a Q or DQ, if it is one for all of a tensor; None for any other node."""
+    if pair.op_type not in (Q, DQ) or len(pair.inputs) < 3:
         return None
-    scale, zero_point = (array(given) for given in maker.inputs[1:])
+    scale, zero_point = (array(given) for given in pair.inputs[1:])
     if scale is None or zero_point is None or scale.size != 1:
         return None
     return Grid(scale.reshape(()), zero_point.reshape(()))

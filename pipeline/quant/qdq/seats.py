@@ -3,7 +3,8 @@
     SEATS        what these give is on a grid of its own: Softmax and Sigmoid 1/256, -128, and
                  of int16 2**-15
     PRelu        its slopes are on a grid of int8
-    ONE_GRID     what these read and give is on one grid; a Concat takes all it reads to its own
+    ONE_GRID     what these read and give is on one grid
+    JOINING      these take all they read to the grid they give
 
 Moved before weights and biases become integers: a bias lies on the grid of what its layer reads.
 Source: the checks in tensorflow/lite/kernels, `Prepare`.
@@ -14,14 +15,16 @@ from __future__ import annotations
 import numpy as np
 
 from pipeline.engine.fusion import result
+from pipeline.engine.rules import has_kernel
 from pipeline.engine.twice import SEATS, slope_codes
-from pipeline.graph import Graph, Node, Value, array, only_consumer, producer
+from pipeline.graph import Graph, Node, Value, array, is_kept_float, only_consumer, producer
 from pipeline.kernels.affine import dequantize
 from pipeline.quant.precision.grids import Grid, grid
 from pipeline.quant.precision.placement import ALIKE
 from pipeline.quant.qdq.pairs import DQ, Q, pair
 
 ONE_GRID = ALIKE | {"AveragePool"}
+JOINING = frozenset({"Concat", "Max", "Min"})
 
 
 def seated(graph: Graph) -> Graph:
@@ -29,7 +32,7 @@ def seated(graph: Graph) -> Graph:
     graph = graph.copy()
     for node in graph.nodes():
         quantizer = only_consumer(result(node)) if node.outputs else None
-        if quantizer is None or quantizer.op_type != Q or node.domain:
+        if quantizer is None or quantizer.op_type != Q or not _in_integers(node):
             continue
         own = _grid(quantizer)
         seat = SEATS.get((node.op_type, str(own.zero_point.dtype)))
@@ -39,9 +42,32 @@ def seated(graph: Graph) -> Graph:
             _round_slopes(graph, node)
         elif node.op_type in ONE_GRID and (read := _read(node.inputs[0])):
             _move(graph, quantizer, read)
-        elif node.op_type == "Concat":
+        elif node.op_type in JOINING:
             _bring_together(graph, node, own)
     return graph
+
+
+def _in_integers(node: Node) -> bool:
+    """One in float gives what it computes: a cubic Resize reaches beyond what it reads."""
+    return has_kernel(node) and not is_kept_float(node)
+
+
+def seat_before_own(graph: Graph) -> None:
+    """For grids that are to stay what they are: a kernel gives its own, and from there its result
+    is taken to the grid of the model, in place."""
+    for node in graph.nodes():
+        quantizer = only_consumer(result(node)) if node.outputs else None
+        if quantizer is None or quantizer.op_type != Q or node.domain:
+            continue
+        own = _grid(quantizer)
+        seat = SEATS.get((node.op_type, str(own.zero_point.dtype)))
+        lies = grid(*seat, own.zero_point.dtype) if seat else None
+        if node.op_type in ONE_GRID:
+            lies = _read(node.inputs[0])
+        if lies is None or _same(lies, own) or lies.zero_point.dtype != own.zero_point.dtype:
+            continue
+        real = pair(graph, result(node), lies, f"{result(node).name}_seat").real
+        graph.set_inputs(quantizer, {0: real})
 
 
 def _round_slopes(graph: Graph, node: Node) -> None:

@@ -1,73 +1,125 @@
-"""A model of uint8 as one of int8, for arithmetic that has no other: TensorFlow Lite's, today.
+"""Activations of a model that brings its grids, as TensorFlow Lite's kernels take them.
 
-activation   code - 128, zero point - 128: the same values
-weight       real again, so that it gets the target's grid, whose zero point is 0
-bias         real again, so that it lies on the grid of that weight's products
+uint8           code - 128, zero point - 128: the same values in int8
+uint16, int16   int16 with zero point 0, which is all that its kernels of 16 bits know: the scale
+                grows until both ends fit, to twice at most, and a clamp keeps the nearer end where
+                it was; a quantizer leaves out the Relu in front of a grid that begins at 0
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
-from pipeline.graph import Graph, Node, array, attribute, declare, shape
-from pipeline.kernels import affine
+from pipeline.engine.site import is_constant
+from pipeline.graph import Graph, Node, Value, array, producer
 from pipeline.quant.precision.grids import Grid
-from pipeline.quant.precision.widening import ACCUMULATING
-from pipeline.quant.qdq.insert import channel_axis
 from pipeline.quant.qdq.pairs import DQ, Q, pair
 
+SHIFTED: Mapping[str, np.dtype[Any]] = {
+    "uint8": np.dtype(np.int8),
+    "uint16": np.dtype(np.int16),
+}
 
-def signed(graph: Graph) -> Graph:
-    """A copy of a graph that carries grids; one without uint8 is as it was."""
-    graph = graph.copy()
-    if not any(_is_unsigned(node) for node in graph.nodes(Q, DQ)):
-        return graph
+
+def signed(graph: Graph) -> list[str]:
+    """Edit in place. The names of the tensors of 16 bits whose scale is another now."""
+    rescaled: dict[str, None] = {}
     for node in graph.nodes(Q, DQ):
-        if node.op_type == DQ and array(node.inputs[0]) is not None:
-            _make_symmetric(graph, node)
-        elif _is_unsigned(node):
-            _shift(graph, node)
-    graph.drop_unused()
-    return graph.with_shapes()
+        own = _grid(node)
+        if own is None or is_constant(node.inputs[0]):
+            continue
+        made = symmetric(_shifted(own))
+        if made.zero_point.dtype == own.zero_point.dtype and np.array_equal(made.scale, own.scale):
+            continue
+        if not np.array_equal(made.scale, own.scale) and node.op_type == Q:
+            rescaled[str(node.name)] = None
+            _clamp(graph, node, own, made)
+        if node.inputs[0] is not None and node.inputs[0].is_graph_input() and node.op_type == DQ:
+            _regrid_fed(graph, node, made)
+        else:
+            _set(graph, node, made, own)
+    return list(rescaled)
 
 
-def _is_unsigned(node: Node) -> bool:
-    zero_point = array(node.inputs[2]) if len(node.inputs) > 2 else None
-    return zero_point is not None and zero_point.dtype == np.uint8
+def _regrid_fed(graph: Graph, dequantizer: Node, made: Grid) -> None:
+    """Codes that the model is fed keep their type; behind them stand those of the other grid."""
+    real = dequantizer.outputs[0]
+    readers = [use.node for use in tuple(real.uses())]
+    graph.replace_readers(real, pair(graph, real, made, f"{real.name}_signed").real, readers)
 
 
-def _make_symmetric(graph: Graph, node: Node) -> None:
-    codes, scale, zero_point = (array(value) for value in node.inputs)
-    assert codes is not None
-    assert scale is not None
-    assert zero_point is not None
-    axis = attribute(node, "axis", 1)
-    grid = affine.per_axis(scale, codes.ndim, axis), affine.per_axis(zero_point, codes.ndim, axis)
-    made, readers = node.outputs[0], [use.node for use in node.outputs[0].uses()]
-    real = graph.constant(f"{made.name}_real", affine.dequantize(codes, *grid).astype(np.float32))
-    graph.replace_uses(made, real)
-    graph.remove(node)
-    if codes.dtype != np.uint8 or scale.size > 1 or readers[0].op_type not in ACCUMULATING:
-        return
-    axis = channel_axis(readers[0])
-    sizes = np.abs(codes.astype(np.int16) - zero_point.reshape(()))
-    steps = sizes.max(axis=affine.other_axes(codes.ndim, axis))
-    scales = (scale.reshape(()) * np.maximum(steps / 127, 1.0)).astype(np.float32)
-    symmetric = Grid(scales, np.zeros(scales.shape, np.int8))
-    weight = pair(graph, real, symmetric, str(made.name), axis=axis, before=readers[0]).real
-    graph.set_inputs(readers[0], {1: weight})
+def _clamp(graph: Graph, quantizer: Node, own: Grid, made: Grid) -> None:
+    """A wider grid saturates at one end only; the other is a clamp in front of the quantizer, or
+    of what is fed, behind it."""
+    x, limits = quantizer.inputs[0], np.iinfo(own.zero_point.dtype)
+    zero_point = int(own.zero_point)
+    low, high = (float(own.scale) * (end - zero_point) for end in (limits.min, limits.max))
+    assert x is not None
+    if producer(x) is None:
+        x = pair(graph, x, made, f"{x.name}_wide", before=quantizer).real
+    graph.set_inputs(quantizer, {0: _clamped(graph, x, low, high, quantizer)})
 
 
-def _shift(graph: Graph, node: Node) -> None:
-    zero_point = array(node.inputs[2])
-    assert zero_point is not None
-    less = np.asarray(zero_point.astype(np.int16) - 128, np.int8)
-    old = node.outputs[0]
-    given = graph.constant(f"{old.name}_zero_point", less)
-    if node.op_type == DQ:
-        graph.set_inputs(node, {2: given})
-        return
-    codes = graph.insert(Q, [*node.inputs[:2], given], f"{old.name}_signed", before=node)
-    declare(codes, shape(old), given)
-    graph.replace_uses(old, codes)
-    graph.remove(node)
+def _clamped(graph: Graph, x: Value, low: float, high: float, before: Node) -> Value:
+    name = f"{x.name}_clamped"
+    if low == 0:
+        return graph.insert("Relu", [x], name, before=before)
+    ends = [
+        graph.constant(f"{name}_{end}", np.array(real, np.float32)) if is_near else None
+        for end, real, is_near in (("low", low, -low < high), ("high", high, high < -low))
+    ]
+    return graph.insert("Clip", [x, *ends], name, before=before)
+
+
+def symmetric(grid: Grid) -> Grid:
+    """One of 16 bits whose zero point is 0 and that reaches as far; any other as it is."""
+    limits = np.iinfo(grid.zero_point.dtype)
+    if limits.bits < 16 or not grid.zero_point.any():
+        return grid
+    zero_point = grid.zero_point.astype(np.int64)
+    reach = np.maximum(zero_point - limits.min, limits.max - zero_point)
+    scale = (grid.scale.astype(np.float64) * reach / limits.max).astype(np.float32)
+    return Grid(scale, np.zeros_like(grid.zero_point))
+
+
+def _shifted(grid: Grid) -> Grid:
+    """The same values, of the signed type."""
+    kind = SHIFTED.get(str(grid.zero_point.dtype))
+    if kind is None:
+        return grid
+    return Grid(grid.scale, (grid.zero_point.astype(np.int64) + np.iinfo(kind).min).astype(kind))
+
+
+def _grid(node: Node) -> Grid | None:
+    scale, zero_point = (*(array(value) for value in node.inputs[1:]), None, None)[:2]
+    if scale is None or zero_point is None or zero_point.dtype.itemsize > 2:
+        return None
+    return Grid(scale, zero_point)
+
+
+def _set(graph: Graph, node: Node, made: Grid, own: Grid) -> None:
+    name = str(node.outputs[0].name)
+    parameters = {
+        1: graph.constant(f"{name}_scale", made.scale),
+        2: graph.constant(f"{name}_zero_point", made.zero_point),
+    }
+    graph.set_inputs(node, parameters)
+    if node.op_type == Q:
+        codes = node.outputs[0]
+        graph.set_type(codes, str(made.zero_point.dtype))
+        if codes.is_graph_output():
+            _give_as_before(graph, codes, made, own)
+
+
+def _give_as_before(graph: Graph, codes: Value, made: Grid, own: Grid) -> None:
+    """Codes that are an output of the model keep their type."""
+    name = str(codes.name)
+    scale, zero_point = (graph.constant(f"{name}_inner", values) for values in made)
+    maker = codes.producer()
+    real = graph.insert(DQ, [codes, scale, zero_point], f"{name}_real", maker)
+    given = pair(graph, real, own, name).codes
+    graph.set_type(given, str(own.zero_point.dtype))
+    graph.replace_output(codes, given)

@@ -73,9 +73,9 @@ def chosen(measures: Measures, wish: Wish) -> Found:
     if tried.measure(frozenset()) >= wish.wanted:
         return tried.found()
     goal = min(wish.wanted, tried.measure(everything))
-    best = tried.scores[everything].cosine
+    best = _ordered(tried.scores[everything].cosine)
     names = track(measures.candidates, "nodes", len(everything))
-    lost = {name: best - measures.score_without(name).cosine for name in names}
+    lost = {name: best - _ordered(measures.score_without(name).cosine) for name in names}
     search(lost, tried.costs, tried.measure, goal, tried.budget)
     return tried.found()
 
@@ -92,7 +92,7 @@ class _Tried:
     def measure(self, names: frozenset[str]) -> float:
         if names not in self.scores:
             self.scores[names] = self._measures.score(names)
-        return float(getattr(self.scores[names], self._wish.metric))
+        return _ordered(float(getattr(self.scores[names], self._wish.metric)))
 
     def found(self) -> Found:
         tried = [
@@ -110,6 +110,11 @@ class _Tried:
         share = sum(operations[name] for name in names) / sum(operations.values())
         in_order = tuple(name for name in operations if name in names)
         return Choice(in_order, self.scores[names], round(share, 6))
+
+
+def _ordered(score: float) -> float:
+    """Below all others where it is no number."""
+    return -1.0 if math.isnan(score) else score
 
 
 def _costs(operations: Mapping[str, int], wish: Wish) -> tuple[dict[str, float], float]:

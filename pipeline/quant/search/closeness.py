@@ -201,7 +201,7 @@ class Yardstick:
         pairs = zip(self.real, made, strict=True)
         parts = list(enumerate(agreement(a[index], b[index]) for a, b in pairs))
         sums = (sum((p for n, p in parts if n != out), Agreement()) for out in self._left_out)
-        return np.array([total.cosine for total in sums])
+        return np.nan_to_num([total.cosine for total in sums], nan=-1.0)  # no number is worst
 
     def _fields_lost(self, made: Answers) -> list[Floats]:
         """Of the answers with scores together, and of each of the others."""

@@ -11,15 +11,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
+from pipeline import digest
 from pipeline.custom.operators import NO_OPERATORS, Operators
 from pipeline.data.samples import Samples
 from pipeline.errors import CacheError
 from pipeline.graph import Graph
-from pipeline.kernels.measure import Agreement, agreement
+from pipeline.kernels.measure import Agreement, agreement, worst
 from pipeline.project.sections import Quantization
 from pipeline.quant.precision.schemes import with_scheme
 from pipeline.quant.qdq.insert import DEFAULT
@@ -40,14 +41,15 @@ class Score:
     suffix: ClassVar[str] = ".json"
 
     def save(self, path: Path) -> None:
-        path.write_text(json.dumps(asdict(self)) + "\n")
+        path.write_text(digest.text(self) + "\n")
 
     @classmethod
     def load(cls, path: Path) -> Score:
         """Raises CacheError for a file that `save` did not write."""
         try:
-            return cls(**json.loads(path.read_bytes()))
-        except (ValueError, TypeError) as error:
+            document = json.loads(path.read_bytes())
+            return cls(**document | {"cosine": digest.number(document["cosine"])})
+        except (ValueError, KeyError, TypeError) as error:
             raise CacheError(f"not a score: {error}", str(path)) from error
 
 
@@ -64,7 +66,7 @@ def judge(
     real = Bench(graph, samples, operators, target, DEFAULT).meant
 
     def score(quantization: Quantization) -> Score:
-        grids = with_scheme(target, quantization.scheme)
+        grids = with_scheme(target, quantization)
         bench = Bench(graph, samples, operators, grids, quantization)
         made = bench.model(recipe)
         found = scored(real, bench.answers(made))
@@ -78,5 +80,5 @@ def scored(real: Answers, made: Answers) -> Score:
     pairs = list(zip(real, made, strict=True))
     totals = [sum((agreement(a[i], b[i]) for a, b in pairs), Agreement()) for i in outputs]
     alike = [sum(int(a[i].argmax() == b[i].argmax()) for a, b in pairs) for i in outputs]
-    cosine = min(total.cosine for total in totals)
+    cosine = worst(total.cosine for total in totals)
     return Score(round(cosine, DIGITS), round(min(alike) / len(pairs), DIGITS))

@@ -38,7 +38,7 @@ def calibrated_with(
     graph: Graph, recipe: Recipe, target: Target, quantization: Quantization
 ) -> Graph:
     """`graph` with the Q/DQ that the recipe says, on the chip's grids."""
-    target = with_scheme(target, quantization.scheme)
+    target = with_scheme(target, quantization)
     target = replace(target, activations=replace(target.activations, symmetric=recipe.symmetric))
     grids = {
         name: grids_of(*found, target, recipe.int16_ranges.get(name))
@@ -72,7 +72,7 @@ def plain(
         method,
         symmetric,
         found,
-        int16_ranges=int16_ranges(statistics),
+        int16_ranges=int16_ranges(graph, statistics),
         percentile=share if method == PERCENTILE else None,
     )
 
@@ -108,4 +108,4 @@ def mixed(
         low, high = np.array(pairs, np.float64).T
         methods[name] = CANDIDATES[int(np.argmin(noise(measured, low, high, symmetric)))]
     found = {name: by_method[method][name] for name, method in methods.items()}
-    return Recipe("mix", symmetric, found, methods, int16_ranges=int16_ranges(statistics))
+    return Recipe("mix", symmetric, found, methods, int16_ranges=int16_ranges(graph, statistics))

@@ -11,15 +11,9 @@ from __future__ import annotations
 
 from pipeline.digest import Json
 from pipeline.project.document import Document
-from pipeline.project.vendor import Dialect, Note
-from pipeline.targets.drobotics.keys import (
-    GROUPS,
-    IGNORED,
-    KEYS,
-    LEGAL,
-    MARCHES,
-    NORMS,
-)
+from pipeline.project.vendor import Dialect, lenient_config
+from pipeline.targets.drobotics.keys import GROUPS, KEYS, LEGAL, MARCHES, NORMS
+from pipeline.targets.drobotics.notes import notes
 from pipeline.targets.drobotics.rules import check_rules
 from pipeline.targets.translation import (
     CALIBRATION,
@@ -37,7 +31,7 @@ from pipeline.targets.translation import (
     put_types,
     translated,
 )
-from pipeline.targets.vendor import Vendor, check_keys, notes_of, refuse_missing
+from pipeline.targets.vendor import Vendor, check_keys, refuse_missing
 from pipeline.targets.wishes import (
     Wishes,
     node_types,
@@ -67,12 +61,7 @@ def translate(document: Document, base: str = "", _beside: Json = None) -> Docum
     return translated(document, vendor, names, ways)
 
 
-def notes(document: Document) -> tuple[Note, ...]:
-    """What a valid document says that has no effect here."""
-    return notes_of(Vendor(document, KEYS), IGNORED)
-
-
-HB_MAPPER = Dialect(translate, notes)
+HB_MAPPER = Dialect(translate, notes, lenient_config)
 
 
 def _put_input(site: InputSite) -> None:
@@ -92,8 +81,12 @@ def _put_input(site: InputSite) -> None:
 
 
 def _put_norm(site: InputSite) -> None:
-    """mean_value and scale_value where norm_type asks for them; `None` is for no such step."""
-    asked = NORMS[site.item(f"{INPUT}.norm_type")]
+    """mean_value and scale_value where norm_type asks for them; `None` is for no such step. A
+    feature map needs no norm_type."""
+    kind = site.item(f"{INPUT}.norm_type")
+    if not kind and site.item(f"{INPUT}.input_type_train") != "featuremap":
+        refuse_missing(site.vendor, INPUT, ["norm_type"])
+    asked = NORMS[kind or "no_preprocess"]
     for is_asked, name in zip(asked, ("mean", "scale"), strict=True):
         key = f"{INPUT}.{name}_value"
         if is_asked and not site.item(key):
@@ -123,13 +116,13 @@ def _put_samples(site: InputSite) -> None:
         refuse_missing(vendor, CALIBRATION, ["cal_data_dir"])
     folder = site.item(folders)
     site.put("data", "files", folder_files(vendor, folder), folders)
+    site.put("data", "allow", ["few"], folders)  # the tool takes a single sample
     if vendor.value(f"{CALIBRATION}.preprocess_on"):
         _put_pictures(site)
         return
     inferred = "float32" if folder.rstrip("/").endswith("_f32") else "uint8"
-    site.put(
-        "data", "dtype", vendor.text(kind) or inferred, kind if vendor.given(kind) else folders
-    )
+    asked = site.shared(kind)
+    site.put("data", "dtype", asked or inferred, kind if asked else folders)
 
 
 def _put_wishes(vendor: Vendor, native: Native) -> None:

@@ -8,12 +8,8 @@ from __future__ import annotations
 from pipeline.targets.translation import ONE_METHOD
 from pipeline.targets.vendor import Key
 
-GROUPS = (
-    "model_parameters",
-    "input_parameters",
-    "calibration_parameters",
-    "compiler_parameters",
-)
+# The groups that must be there; what the others leave out has a default.
+GROUPS = ("model_parameters", "input_parameters")
 
 # march → (the chip, the board)
 MARCHES = {"bernoulli2": "rdk-x3", "bayes-e": "rdk-x5", "bayes": "rdk-ultra"}
@@ -35,9 +31,12 @@ NORMS = {
     "data_mean_and_scale": (True, True),
 }
 
-REMOVABLE = ("Quantize", "Transpose", "Dequantize", "Cast", "Reshape")
+REMOVABLE = ("Quantize", "Transpose", "Dequantize", "Cast", "Reshape", "Softmax")
 
 _FLAG = Key(holds=bool, default=False)
+_LIST = Key(many=True)
+_NUMBERS = Key(many=True, divider=" ")
+_SHAPES = Key(many=True, divider="x")
 _LAYOUTS = ("NCHW", "NHWC")
 
 KEYS: dict[str, Key] = {
@@ -45,17 +44,17 @@ KEYS: dict[str, Key] = {
     "model_parameters.caffe_model": Key(),
     "model_parameters.onnx_model": Key(),
     "model_parameters.march": Key(tuple(MARCHES), needed=True),
-    "model_parameters.output_model_file_prefix": Key(needed=True),
+    "model_parameters.output_model_file_prefix": Key(default="model"),
     "model_parameters.working_dir": Key(default="model_output"),
     "model_parameters.layer_out_dump": _FLAG,
-    "model_parameters.output_nodes": Key(),
+    "model_parameters.output_nodes": _LIST,
     "model_parameters.remove_node_type": Key(REMOVABLE, many=True),
-    "model_parameters.remove_node_name": Key(),
-    "model_parameters.set_node_data_type": Key(),
+    "model_parameters.remove_node_name": _LIST,
+    "model_parameters.set_node_data_type": _LIST,
     "model_parameters.debug_mode": Key(("dump_calibration_data",)),
     "model_parameters.node_info": Key(holds=dict),
     "model_parameters.log_level": Key(),
-    "input_parameters.input_name": Key(),
+    "input_parameters.input_name": _LIST,
     "input_parameters.input_type_train": Key(tuple(LEGAL), many=True, needed=True),
     "input_parameters.input_layout_train": Key(_LAYOUTS, many=True, needed=True),
     "input_parameters.input_type_rt": Key(
@@ -65,32 +64,32 @@ KEYS: dict[str, Key] = {
     "input_parameters.input_space_and_range": Key(
         ("regular", "bt601_video"), many=True, default="regular"
     ),
-    "input_parameters.input_shape": Key(),
+    "input_parameters.input_shape": _SHAPES,
     "input_parameters.input_batch": Key(holds=int, default=1),
-    "input_parameters.norm_type": Key(tuple(NORMS), many=True, needed=True),
-    "input_parameters.mean_value": Key(),
-    "input_parameters.scale_value": Key(),
-    "calibration_parameters.cal_data_dir": Key(),
-    "calibration_parameters.cal_data_type": Key(("float32", "uint8")),
+    "input_parameters.norm_type": Key(tuple(NORMS), many=True),
+    "input_parameters.mean_value": _NUMBERS,
+    "input_parameters.scale_value": _NUMBERS,
+    "calibration_parameters.cal_data_dir": _LIST,
+    "calibration_parameters.cal_data_type": Key(("float32", "uint8"), many=True),
     "calibration_parameters.preprocess_on": _FLAG,
     "calibration_parameters.calibration_type": Key(
         ("default", "mix", "kl", "max", "load", "skip"), default="default"
     ),
     "calibration_parameters.max_percentile": Key(holds=float, default=1.0),
     "calibration_parameters.per_channel": _FLAG,
-    "calibration_parameters.run_on_cpu": Key(),
-    "calibration_parameters.run_on_bpu": Key(),
+    "calibration_parameters.run_on_cpu": _LIST,
+    "calibration_parameters.run_on_bpu": _LIST,
     "calibration_parameters.optimization": Key(holds=list),
     "compiler_parameters.compile_mode": Key(("latency", "bandwidth"), default="latency"),
     "compiler_parameters.debug": _FLAG,
     "compiler_parameters.core_num": Key(("1", "2"), holds=int, default=1),
-    "compiler_parameters.optimize_level": Key(("O0", "O1", "O2", "O3"), needed=True, default="O3"),
+    "compiler_parameters.optimize_level": Key(("O0", "O1", "O2", "O3"), default="O3"),
     "compiler_parameters.input_source": Key(holds=dict),
     "compiler_parameters.max_time_per_fc": Key(holds=int, default=0),
     "compiler_parameters.jobs": Key(holds=int),
     "compiler_parameters.advice": Key(holds=float),
     "custom_op.custom_op_method": Key(("register",)),
-    "custom_op.op_register_files": Key(),
+    "custom_op.op_register_files": _LIST,
     "custom_op.custom_op_dir": Key(),
 }
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from pipeline.targets.translation import whole
+from pipeline.targets.translation import input_sources, whole
 from pipeline.targets.vendor import Vendor
 
 _X3 = "bernoulli2"
-_SOURCES = ("ddr", "pyramid", "resizer")
 
 
 def check_rules(vendor: Vendor) -> None:
     """Raises the first ProjectError for what the board of `march` cannot do."""
     is_x3 = vendor.text("model_parameters.march") == _X3
     (_check_x3 if is_x3 else _check_later)(vendor)
-    _check_sources(vendor)
+    input_sources(vendor)
     for key, low, high, other in (
         ("compiler_parameters.max_time_per_fc", 1000, 2**32 - 1, (0,)),
         ("compiler_parameters.jobs", 1, 4096, ()),
@@ -41,13 +40,3 @@ def _check_later(vendor: Vendor) -> None:
     key = "compiler_parameters.core_num"
     if vendor.text(key) != "1":
         raise vendor.error(key, "`core_num: 2` is for RDK X3", "leave it out")
-
-
-def _check_sources(vendor: Vendor) -> None:
-    key = "compiler_parameters.input_source"
-    found = vendor.given(key)
-    if found is None:
-        return
-    if not isinstance(found, dict) or not all(item in _SOURCES for item in found.values()):
-        hint = "write  {data: ddr}; allowed: " + ", ".join(_SOURCES)
-        raise vendor.error(key, "`input_source` must name a source per input", hint)

@@ -6,13 +6,13 @@ from pathlib import Path
 
 from pipeline.project.document import Document, parse_document, read_source, shown
 from pipeline.project.scalar import older_meaning
-from pipeline.project.vendor import Config, plain_config
+from pipeline.project.vendor import Config, lenient_config
 from pipeline.targets.horizon.entry import TOP
 
 
 def read_config(file: Path) -> Config:
     """The file, its quant_config in place of the name of a JSON file. Raises ProjectError."""
-    whole = plain_config(file)
+    whole = lenient_config(file)
     group, key = TOP
     top = whole.document.data if isinstance(whole.document.data, dict) else {}
     inside = top.get(group)
@@ -22,8 +22,9 @@ def read_config(file: Path) -> Config:
     beside = file.parent / name.strip()
     # JSON may be indented by tabs, which YAML forbids; in a text of JSON there can be none.
     source = read_source(beside).replace(b"\t", b" ")
-    found = parse_document(source, shown(beside), older_meaning)
+    found = parse_document(source, shown(beside), older_meaning, again=True)
     data = {**top, group: {**inside, key: found.data}}
     below = {(*TOP, *route): spot for route, spot in found.places.items()}
     places = {**whole.document.places, **below}
-    return Config(Document(whole.document.path, data, places), (file, beside))
+    repeated = (*whole.document.repeated, *found.repeated)
+    return Config(Document(whole.document.path, data, places, repeated), (file, beside))

@@ -11,18 +11,11 @@ from __future__ import annotations
 
 from pipeline.digest import Json
 from pipeline.project.document import Document
-from pipeline.project.vendor import Dialect, Note
-from pipeline.targets.horizon.activation import activation_notes
+from pipeline.project.vendor import Dialect
 from pipeline.targets.horizon.config_file import read_config
-from pipeline.targets.horizon.keys import (
-    FED_LAYOUTS,
-    IGNORED,
-    KEYS,
-    LEGAL,
-    MARCHES,
-    OPEN_GROUPS,
-)
-from pipeline.targets.horizon.precision import precision_notes, put_precision
+from pipeline.targets.horizon.keys import FED_LAYOUTS, KEYS, LEGAL, MARCHES, OPEN_GROUPS
+from pipeline.targets.horizon.notes import notes
+from pipeline.targets.horizon.precision import put_precision
 from pipeline.targets.horizon.rules import check_rules, check_shape
 from pipeline.targets.translation import (
     CALIBRATION,
@@ -39,11 +32,9 @@ from pipeline.targets.translation import (
     put_types,
     translated,
 )
-from pipeline.targets.vendor import Vendor, check_keys, notes_of, refuse_missing
+from pipeline.targets.vendor import Vendor, check_keys, refuse_missing
 from pipeline.targets.wishes import (
-    NODE_INFO,
     Wishes,
-    node_types,
     wish_node_info,
     wish_optimization,
     wish_units,
@@ -61,22 +52,12 @@ LISTS = (
 
 def translate(document: Document, base: str = "", _beside: Json = None) -> Document:
     """Raises the first ProjectError: a key, value or pair that hb_compile refuses."""
-    vendor = Vendor(document, KEYS, base, strict=True)
+    vendor = Vendor(document, KEYS, base)
     check_keys(vendor, ("model_parameters",), OPEN_GROUPS)
     names = input_names(vendor, LISTS)
     check_rules(vendor)
     steps = (_put_input, _put_norm, put_batch, _put_samples)
     return translated(document, vendor, names, Ways(MARCHES, steps, _kind(vendor), _put_wishes))
-
-
-def notes(document: Document) -> tuple[Note, ...]:
-    """What a valid document says that has no effect here, or another effect than there."""
-    vendor = Vendor(document, KEYS, strict=True)
-    found = (*notes_of(vendor, IGNORED), *precision_notes(vendor), *activation_notes(vendor))
-    if vendor.items(FOLDERS) or vendor.text(METHOD) == "load":
-        return found
-    told = "no `cal_data_dir`: calibrated on noise, for timing and not for accuracy"
-    return (*found, Note(told, vendor.spot(METHOD).value))
 
 
 HB_COMPILE = Dialect(translate, notes, read_config)
@@ -88,11 +69,7 @@ def _put_wishes(vendor: Vendor, native: Native) -> None:
     wish_optimization(vendor, native, wishes)
     put_precision(vendor, native, wishes)
     wish_units(vendor, wishes)
-    if isinstance(vendor.given(NODE_INFO), str):
-        for node, type in node_types(vendor, NODE_INFO):
-            wishes.type(node, type, vendor.spot(NODE_INFO))
-    else:
-        wish_node_info(vendor, wishes)
+    wish_node_info(vendor, wishes)
     wishes.put(native)
 
 
@@ -161,5 +138,8 @@ def _put_samples(site: InputSite) -> None:
     if not vendor.items(FOLDERS):
         return
     site.put("data", "files", folder_files(vendor, site.item(FOLDERS), ".npy"), FOLDERS)
+    site.put("data", "allow", ["few"], FOLDERS)  # the tool takes a single sample
+    if site.item(f"{INPUT}.input_type_train") == "featuremap":
+        site.put("data", "dtype", "float32", FOLDERS)  # of uint8 they are converted
     if {"mean", "scale"} & set(site.native.data["inputs"][site.name]):
         site.put("data", "normalized", True, FOLDERS)

@@ -11,9 +11,14 @@ from pipeline.targets.vendor import Key
 # The groups whose unknown keys are refused; calibration_parameters lets them pass.
 OPEN_GROUPS = ("calibration_parameters",)
 
-# march → chip. The others are known by name only.
-MARCHES = {name: name for name in ("nash-b", "nash-e", "nash-h", "nash-m", "nash-p")}
-UNKNOWN_MARCHES = ("nash-b-lite", "nash-b-plus", "nash-starry-p")
+# march → the chip it is planned as: of these no more than the name is known
+KIN = {
+    "nash": "nash-e",
+    "nash-b-lite": "nash-b",
+    "nash-b-plus": "nash-b",
+    "nash-starry-p": "nash-p",
+}
+MARCHES = {name: name for name in ("nash-b", "nash-e", "nash-h", "nash-m", "nash-p")} | KIN
 LARGE_MARCHES = ("nash-h", "nash-p", "nash-starry-p")  # several cores, and a shared L2
 
 # input_type_train → the input_type_rt it may be fed
@@ -34,25 +39,29 @@ _NORMS = (
 )
 _FLAG = Key(holds=bool, default=False)
 _ON = Key(holds=bool, default=True)
+_UNIT = Key(holds=bool, default=True, documented=("boolean",))
+_LIST = Key(many=True)
+_NUMBERS = Key(many=True, divider=" ")
+_SHAPES = Key(many=True, divider="x")
 
 KEYS: dict[str, Key] = {
     "model_parameters.onnx_model": Key(),
     "model_parameters.caffe_model": Key(),
     "model_parameters.prototxt": Key(),
-    "model_parameters.march": Key((*MARCHES, *UNKNOWN_MARCHES), needed=True),
+    "model_parameters.march": Key(tuple(MARCHES), needed=True),
     "model_parameters.working_dir": Key(default="./model_output"),
     "model_parameters.output_model_file_prefix": Key(default="model"),
     "model_parameters.layer_out_dump": _FLAG,
-    "model_parameters.output_nodes": Key(),
+    "model_parameters.output_nodes": _LIST,
     "model_parameters.remove_node_type": Key(REMOVABLE, many=True),
-    "model_parameters.remove_node_name": Key(),
+    "model_parameters.remove_node_name": _LIST,
     "model_parameters.node_info": Key(holds=dict),
     "model_parameters.debug_mode": Key(("dump_calibration_data",)),
-    "model_parameters.enable_vpu": _ON,
-    "model_parameters.enable_spu": _ON,
-    "model_parameters.log_level": Key(),
-    "model_parameters.set_node_data_type": Key(),
-    "input_parameters.input_name": Key(),
+    "model_parameters.enable_vpu": _UNIT,
+    "model_parameters.enable_spu": _UNIT,
+    "model_parameters.log_level": Key(documented=("integer",)),
+    "model_parameters.set_node_data_type": _LIST,
+    "input_parameters.input_name": _LIST,
     "input_parameters.input_type_rt": Key(
         ("nv12", "yuv444", "rgb", "bgr", "gray", "featuremap"), many=True, default="featuremap"
     ),
@@ -62,28 +71,30 @@ KEYS: dict[str, Key] = {
     "input_parameters.input_space_and_range": Key(
         ("regular", "bt601_video"), many=True, default="regular"
     ),
-    "input_parameters.input_shape": Key(),
-    "input_parameters.input_batch": Key(holds=int, default=1),
+    "input_parameters.input_shape": _SHAPES,
+    "input_parameters.input_batch": Key(holds=int, default=1, documented=("string",)),
     "input_parameters.separate_batch": _FLAG,
-    "input_parameters.separate_name": Key(),
-    "input_parameters.mean_value": Key(),
-    "input_parameters.scale_value": Key(),
-    "input_parameters.std_value": Key(),
+    "input_parameters.separate_name": _LIST,
+    "input_parameters.mean_value": _NUMBERS,
+    "input_parameters.scale_value": _NUMBERS,
+    "input_parameters.std_value": _NUMBERS,
     "input_parameters.norm_type": Key(
         (*_NORMS, "data_mean_and_scale", "data_mean_and_std"), many=True
     ),
-    "calibration_parameters.cal_data_dir": Key(),
+    "calibration_parameters.cal_data_dir": _LIST,
     "calibration_parameters.calibration_type": Key(
         ("default", "mix", "kl", "max", "load", "skip"), default="default"
     ),
     "calibration_parameters.per_channel": _FLAG,
-    "calibration_parameters.max_percentile": Key(holds=float, default=1.0),
-    "calibration_parameters.run_on_cpu": Key(),
-    "calibration_parameters.run_on_bpu": Key(),
+    "calibration_parameters.max_percentile": Key(
+        holds=float, default=1.0, documented=("number", "null")
+    ),
+    "calibration_parameters.run_on_cpu": _LIST,
+    "calibration_parameters.run_on_bpu": _LIST,
     "calibration_parameters.optimization": Key(holds=list),
-    "calibration_parameters.quant_config": Key(holds=dict),
+    "calibration_parameters.quant_config": Key(holds=dict, documented=("string", "object", "null")),
     "calibration_parameters.preprocess_on": _FLAG,
-    "calibration_parameters.cal_data_type": Key(("float32", "uint8")),
+    "calibration_parameters.cal_data_type": Key(("float32", "uint8"), many=True),
     "compiler_parameters.compile_mode": Key(("latency", "bandwidth", "balance"), default="latency"),
     "compiler_parameters.balance_factor": Key(holds=int),
     "compiler_parameters.optimize_level": Key(("O0", "O1", "O2"), default="O2"),
@@ -97,12 +108,14 @@ KEYS: dict[str, Key] = {
         ("disable", "enable", "force_overwrite"), default="disable"
     ),
     "compiler_parameters.cache_path": Key(),
-    "compiler_parameters.max_l2m_size": Key(holds=int, default=0),
+    "compiler_parameters.max_l2m_size": Key(
+        holds=int, default=0, documented=("string", "integer", "null")
+    ),
     "compiler_parameters.ability_entry": Key(),
-    "compiler_parameters.extra_params": Key(holds=dict),
+    "compiler_parameters.extra_params": Key(holds=dict, documented=("object",)),
     "compiler_parameters.hbdk3_compatible_mode": _FLAG,
     "custom_op.custom_op_method": Key(("register",)),
-    "custom_op.op_register_files": Key(),
+    "custom_op.op_register_files": _LIST,
     "custom_op.custom_op_dir": Key(),
 }
 

@@ -21,7 +21,7 @@ from pipeline.targets.horizon.activation import put_activation
 from pipeline.targets.horizon.entry import Entry, quant_config
 from pipeline.targets.translation import Native
 from pipeline.targets.vendor import Vendor
-from pipeline.targets.wishes import EVERY, INTEGERS, UNITS, Wishes
+from pipeline.targets.wishes import EVERY, INTEGERS, UNITS, Wishes, node_name, operator_name
 
 # type there → type here
 TYPES = {
@@ -37,6 +37,8 @@ _INPUT = re.compile(r"(?:InputType|input)([0-9]{0,3})")
 _OUTPUT = ("OutputType", "output", "output0")
 _ENDS = ("inputs", "outputs")  # of a subgraph
 
+SUMS = "int32"
+_SUMS = "`int32` is ignored: a Conv makes sums of int32 where it may, nothing else does"
 _WIDER = "`{}` is int16: weights stay int8"
 # key of quant_config → why it has no effect
 _WITHOUT_EFFECT = {
@@ -70,6 +72,8 @@ def precision_notes(vendor: Vendor) -> tuple[Note, ...]:
         if entry.name in _WITHOUT_EFFECT:
             what = f"`{entry.name}` is ignored: {_WITHOUT_EFFECT[entry.name]}"
             found.append(Note(what, entry.spot.value))
+        elif entry.value == SUMS:
+            found.append(Note(_SUMS, entry.spot.value))
         elif isinstance(entry.value, str) and TYPES.get(entry.value, entry.value) != entry.value:
             found.append(Note(_WIDER.format(entry.value), entry.spot.value))
     return tuple(found)
@@ -83,9 +87,9 @@ def _put_model(native: Native, wishes: Wishes, model: Entry) -> None:
     for entry in inside:
         if entry.name not in MODEL_KEYS:
             raise entry.strange("key", MODEL_KEYS)
-    if kind := model.at("all_node_type"):
+    if (kind := model.at("all_node_type")) and kind.value != SUMS:
         wishes.type(EVERY, _type(kind), kind.spot)
-    if outputs := model.at("model_output_type"):
+    if (outputs := model.at("model_output_type")) and outputs.value != SUMS:
         value = outputs.one_of(OUTPUTS)
         native.put(("quantization", "outputs"), value, outputs.spot)
     if weight := model.at("weight"):
@@ -104,11 +108,11 @@ def _put_weight(native: Native, weight: Entry) -> None:
 
 
 def _operator(entry: Entry) -> str:
-    return f"{entry.name}(*)"
+    return operator_name(entry.name)
 
 
 def _node(entry: Entry) -> str:
-    return entry.name
+    return node_name(entry.name)
 
 
 def _subgraph(entry: Entry) -> str:
@@ -125,8 +129,10 @@ def _subgraph(entry: Entry) -> str:
 
 
 def _wish(wishes: Wishes, name: str, entry: Entry) -> None:
-    """The type of the whole first: that of a place of it beats it."""
-    fields = list(entry.inside())
+    """The type of the whole first: that of a place of it beats it. The model may have no such
+    node."""
+    fields = [field for field in entry.inside() if field.value != SUMS]
+    wishes.optional[name] = entry.spot
     for field in sorted(fields, key=lambda field: field.name not in ("qtype", "ON")):
         number = _INPUT.fullmatch(field.name)
         if field.name == "ON" and isinstance(field.value, str) and field.value in UNITS:

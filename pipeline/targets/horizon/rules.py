@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pipeline.digest import Json
-from pipeline.targets.horizon.keys import LARGE_MARCHES, MARCHES
-from pipeline.targets.translation import whole
+from pipeline.targets.horizon.keys import LARGE_MARCHES
+from pipeline.targets.translation import input_sources, whole
 from pipeline.targets.vendor import Vendor
 
 _COMPILER = "compiler_parameters"
-_SOURCES = ("ddr", "pyramid", "resizer")
 
 
 def check_rules(vendor: Vendor) -> None:
@@ -19,7 +17,7 @@ def check_rules(vendor: Vendor) -> None:
     batch, name = "input_parameters.separate_batch", "input_parameters.separate_name"
     if vendor.value(batch) and vendor.given(name) is not None:
         raise vendor.error(name, "both `separate_batch` and `separate_name`", "keep one of them")
-    _check_sources(vendor, vendor.given(f"{_COMPILER}.input_source"))
+    input_sources(vendor)
 
 
 def check_shape(vendor: Vendor, shape: list[int], layout: str, fed: str) -> None:
@@ -38,16 +36,12 @@ def check_shape(vendor: Vendor, shape: list[int], layout: str, fed: str) -> None
 
 
 def _check_march(vendor: Vendor) -> None:
-    key, cores = "model_parameters.march", f"{_COMPILER}.core_num"
-    march = vendor.text(key)
+    cores, march = f"{_COMPILER}.core_num", vendor.text("model_parameters.march")
     most = 4 if march in LARGE_MARCHES else 1
     whole(vendor, cores, 1, most)
     memory = f"{_COMPILER}.max_l2m_size"
     if vendor.value(memory) not in (0, "None") and march not in LARGE_MARCHES:
         raise vendor.error(memory, f"{march} does not support `max_l2m_size`", "leave it out")
-    if march not in MARCHES:
-        hint = "there are: " + ", ".join(MARCHES)
-        raise vendor.error(key, f"`{march}` is not there yet: its limits are not known", hint)
 
 
 def _check_numbers(vendor: Vendor) -> None:
@@ -64,12 +58,3 @@ def _check_cache(vendor: Vendor) -> None:
     mode, path = f"{_COMPILER}.cache_mode", f"{_COMPILER}.cache_path"
     if vendor.text(mode) != "disable" and vendor.given(path) is None:
         raise vendor.error(mode, f"`cache_mode: {vendor.text(mode)}` needs `cache_path`")
-
-
-def _check_sources(vendor: Vendor, found: Json) -> None:
-    if found is None:
-        return
-    if not isinstance(found, dict) or not all(item in _SOURCES for item in found.values()):
-        hint = "write  {data: ddr}; allowed: " + ", ".join(_SOURCES)
-        what = "`input_source` must name a source per input"
-        raise vendor.error(f"{_COMPILER}.input_source", what, hint)

@@ -10,13 +10,16 @@ Source: the SyNAP guide, "Working With Models".
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
+from typing import get_args
 
 from pipeline.digest import Json, plain
 from pipeline.project.document import Document, Route
 from pipeline.project.names import numbered
+from pipeline.project.sections import FINDING
 from pipeline.project.vendor import Dialect, Note
 from pipeline.targets.synaptics.keys import (
     IGNORED,
@@ -34,6 +37,7 @@ from pipeline.targets.synaptics.rules import (
     checked,
     delegate_type,
     delegates_of,
+    layer_name,
     typed,
     types_of,
 )
@@ -47,8 +51,11 @@ KINDS = {**dict.fromkeys((".jpg", ".jpeg", ".png", ".bmp"), "picture"), ".npy": 
 def translate(document: Document, base: str = "", beside: Json = None) -> Document:
     """Raises the first ProjectError: a key, value or pair that SyNAP refuses."""
     meta, native = checked(document, beside), Native(document)
-    if names := [entry.name for entry in meta.outputs if entry.name is not None]:
-        native.put(("model", "outputs"), list(names), meta.spot("outputs"))
+    for key, entries in (("inputs", meta.inputs), ("outputs", meta.outputs)):
+        if names := [entry.name for entry in entries if entry.name is not None]:
+            native.put(("model", key), list(names), meta.spot(key))
+    if meta.outputs:
+        native.put(("model", "output_count"), len(meta.outputs), meta.spot("outputs"))
     for index in range(len(meta.inputs)):
         site = _Site(meta, native, index)
         _put_input(site)
@@ -71,6 +78,10 @@ def notes(document: Document) -> tuple[Note, ...]:
         if key in IGNORED and (value != USUAL[key] if key in USUAL else value):
             what = f"`{route[-1]}` is ignored: {IGNORED[key]}"
             found.append(Note(what, meta.spot(*route).value))
+    layout = meta.said.data_layout.lower()
+    if layout != "default" and any(entry.has_preprocess for entry in meta.inputs):
+        what = "`data_layout` has no effect on an input with `preprocess`, which says how it is fed"
+        found.append(Note(what, meta.spot("data_layout").value))
     for name, value in delegates_of(meta).items():
         if delegate_type(value) == "gpu":
             what = "there is no GPU here: what it would compute is float, on the CPU"
@@ -126,7 +137,7 @@ def _put_input(site: _Site) -> None:
     meta, entry = site.meta, site.entry
     site.given("layout", meta.layout, "shape")
     fed = meta.said.data_layout.upper()
-    if fed not in ("DEFAULT", meta.layout):
+    if fed not in ("DEFAULT", meta.layout) and not entry.has_preprocess:
         site.put(("inputs", "fed_layout"), fed, "data_layout")
     if entry.shape is not None:  # a compiled model takes one sample
         site.given("shape", [1, *entry.shape[1:]], "shape")
@@ -138,7 +149,7 @@ def _put_input(site: _Site) -> None:
 
 def _put_preprocess(site: _Site) -> None:
     said = site.entry.preprocess
-    if said is None or said.type in ("", "none"):
+    if said is None or not site.entry.has_preprocess:
         return
     if said.type not in ("gray", "float32"):
         site.given("type", site.order, "format")
@@ -162,6 +173,7 @@ def _put_samples(site: _Site, base: str) -> None:
         hint = "end it in .npy, .jpg or .png; a dataset cannot mix them"
         raise meta.error(at, f"`{pattern}` does not say whether it is pictures", hint)
     site.put(("data", "files"), PurePosixPath(base, pattern).as_posix(), *at)
+    site.put(("data", "warn"), list(get_args(FINDING)), *at)
     if kinds == {"array"}:
         if entry.means is not None or entry.scale is not None:
             site.put(("data", "normalized"), True, *at)
@@ -205,26 +217,24 @@ def _put_quantization(meta: Meta, native: Native) -> None:
     algorithm = meta.spot("quantization", "algorithm")
     native.put(("calibration", "method"), METHODS[said.algorithm], algorithm)
     kind = base_type(types)
-    if types:  # a list keeps the order of the rules
-        rules = {EVERY: kind} | {_layer(name): type_ for name, type_ in types.items()}
-        found = [{name: type_} for name, type_ in rules.items()]
-        native.put(("quantization", "types"), found, meta.spot("quantization", "data_type"))
+    rules = {EVERY: kind} | {layer_name(name): type_ for name, type_ in types.items()}
+    found = [{name: type_} for name, type_ in rules.items()]  # in the order of the rules
+    native.put(("quantization", "types"), found, meta.spot("quantization", "data_type"))
+    for name in types:
+        index = list(rules).index(layer_name(name))
+        at = meta.spot("quantization", "data_type", name)
+        native.places["quantization", "types", index, layer_name(name)] = at
     scheme = SCHEME_OF.get(kind) if said.scheme == "default" else said.scheme
-    if scheme and (types or said.scheme != "default"):
+    if scheme:
         native.put(("quantization", "scheme"), scheme, meta.spot("quantization", "scheme"))
     if said.mode != "standard":
         native.put(("quantization", "mode"), said.mode, meta.spot("quantization", "mode"))
 
 
-def _layer(name: str) -> str:
-    """`@id` is a layer by the id it has in quantization_info.yaml, which here is its name."""
-    return name.removeprefix("@")
-
-
 def _put_delegates(meta: Meta, native: Native) -> None:
     """Who runs what. Natively the name that says more wins, whatever its place; so that a rule
     for all that follows a layer must not come after that layer's own."""
-    units = {_layer(name): _unit(value) for name, value in delegates_of(meta).items()}
+    units = {layer_name(name): _unit(value) for name, value in delegates_of(meta).items()}
     if "cpu" not in units.values():
         return
     for index, (name, unit) in enumerate(units.items()):
@@ -236,6 +246,14 @@ def _put_delegates(meta: Meta, native: Native) -> None:
         names = [name for name, on in units.items() if (name, on) != (EVERY, "npu") and on == unit]
         if names:
             native.put(("quantization", unit), names, meta.spot("delegate"))
+            _place_delegates(meta, native, unit, names)
+
+
+def _place_delegates(meta: Meta, native: Native, unit: str, names: Sequence[str]) -> None:
+    for name in delegates_of(meta):
+        if layer_name(name) in names:
+            index = names.index(layer_name(name))
+            native.places["quantization", unit, index] = meta.spot("delegate", name)
 
 
 def _unit(delegate: str) -> str:

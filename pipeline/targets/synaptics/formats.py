@@ -18,8 +18,8 @@ ANCHORS = "${ANCHORS}"
 def formats(
     document: Document, inputs: Sequence[str], outputs: Sequence[str], anchors: str = "[]"
 ) -> dict[str, str]:
-    """By name; entries without one are in the order of the model. `anchors` is what ${ANCHORS}
-    stands for. Raises ProjectError for what is no metafile."""
+    """By name; entries without one, or that name a layer, are in the order of the model. `anchors`
+    is what ${ANCHORS} stands for. Raises ProjectError for what is no metafile."""
     said = typed(document).said
     sides: tuple[tuple[Sequence[str], Sequence[InputEntry | OutputEntry | None], str], ...] = (
         (inputs, said.inputs, said.input_format.lower()),
@@ -29,7 +29,9 @@ def formats(
     for names, entries, default in sides:
         found |= dict.fromkeys(names, default)
         for index, entry in enumerate(entries):
-            name = (entry and entry.name) or (names[index] if index < len(names) else "")
+            own = entry.name if entry is not None else None
+            in_order = names[index] if index < len(names) else ""
+            name = own if own in names else in_order
             if entry is not None and entry.format is not None and name:
                 found[name] = entry.format
     return {name: text.replace(ANCHORS, anchors) for name, text in found.items() if text}

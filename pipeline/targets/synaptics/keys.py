@@ -90,6 +90,10 @@ class InputEntry:
     custom: Any = None
     preprocess: Preprocess | None = None
 
+    @property
+    def has_preprocess(self) -> bool:
+        return self.preprocess is not None and self.preprocess.type not in ("", "none")
+
 
 @dataclass(frozen=True)
 class OutputEntry:

@@ -120,10 +120,6 @@ def _layout(meta: Meta) -> None:
     if layout == "nhwc" and meta.layout == "NCHW":
         what = f"a model in {meta.suffix or 'ONNX'} cannot be made nhwc"
         raise meta.error(key, what, "leave `data_layout` out, or write default")
-    for index, entry in enumerate(meta.inputs):
-        if layout != "default" and entry.preprocess and entry.preprocess.type not in ("", "none"):
-            what = "`data_layout` beside `preprocess`, which says what the input is fed"
-            raise meta.error(("inputs", index, "preprocess"), what, "leave `data_layout` out")
 
 
 def _names(meta: Meta) -> None:
@@ -235,6 +231,17 @@ def delegates_of(meta: Meta) -> Mapping[str, str]:
 def delegate_type(value: str) -> str:
     """What stands before the options of a delegate."""
     return (value.split() or ["default"])[0].lower()
+
+
+def layer_delegates(document: Document) -> dict[str, str]:
+    """Who is to run each layer, by the name that the native document has for it."""
+    found = delegates_of(typed(document))
+    return {layer_name(name): delegate_type(value) for name, value in found.items()}
+
+
+def layer_name(name: str) -> str:
+    """`@id` is a layer by the id it has in quantization_info.yaml, which here is its name."""
+    return name.removeprefix("@")
 
 
 def _security(meta: Meta) -> None:

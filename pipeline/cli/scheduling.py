@@ -1,0 +1,58 @@
+"""What doit is told: its configuration, and what is to be built as its tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from pipeline.cli.process import set_up
+from pipeline.cli.projects import Found, builds, project_directories
+from pipeline.cli.reporter import Reporter
+from pipeline.cli.screen import SCREEN
+from pipeline.cli.show import print_error
+from pipeline.errors import PipelineError
+from pipeline.make.build import Build
+from pipeline.make.node import Node
+from pipeline.make.tasks import Disposable, failing_task, tasks, use_workers
+from pipeline.progress import hearing, listening
+
+
+def configuration(but: Collection[str] = ()) -> dict[str, Any]:
+    """For the current directory, without those projects until they are named."""
+    set_up()
+    use_workers()
+    names = (directory.name for directory in project_directories(Path.cwd()))
+    return {
+        "reporter": Reporter,
+        # doit's default is whichever dbm there is; a JSON file may be deleted at any time.
+        "backend": "json",
+        "codec_cls": Disposable,
+        # Without default tasks `doit forget` crashes.
+        "default_tasks": [name for name in names if name not in but],
+    }
+
+
+def tasks_here() -> Iterator[dict[str, Any]]:
+    """Of the project in the current directory, or of all below it."""
+    try:
+        yield from tasks_of(builds(Path.cwd()))
+    except PipelineError as error:  # the cache itself cannot be used
+        print_error(error)
+        raise SystemExit(error.exit_code) from None
+
+
+def tasks_of(found: Iterable[Found]) -> Iterator[dict[str, Any]]:
+    for name, each in found:
+        if isinstance(each, Build):
+            yield from tasks(each, _make)
+        else:
+            yield failing_task(name, each)
+
+
+def _make(build: Build, node: Node) -> Any:
+    # Imports NumPy and ONNX; a build with nothing to do never gets here.
+    from pipeline.make.maker import make
+
+    with listening(SCREEN.progress), hearing(SCREEN.line):
+        return make(build, node)

@@ -1,0 +1,102 @@
+"""What the name of a dump's file says: of which tensor, its place, its shape and its type.
+
+PATTERNS is the table of the layouts, the most specific first:
+
+    model_infer_output_0_disp.bin                     hrt_model_exec infer --enable_dump
+    layer-3-Conv-conv1-output-0-conv1_out.bin         hrt_model_exec --dump_intermediate
+    CONV2D_uid_12_t_0_s_56_56_64_1.txt                ovxlib, the driver of Vivante's NPUs (SyNAP)
+    iter_0_attach_conv1_out0_0_out0_1_64_56_56.tensor   Acuity's and SyNAP's inference
+    out0, output_0, outputs_0                         by index: synap_cli, iree-run-module
+    conv1_1x64x56x56_int8                             shape and type at the end of the name
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_INTEGERS = {
+    f"{sign}int{bits}": (sign or "i", bits) for sign in ("", "u") for bits in (8, 16, 32, 64)
+}
+TYPES = {
+    **{name: name for name in (*_INTEGERS, "float16", "float32", "float64", "bool")},
+    **{f"{sign}{bits}": name for name, (sign, bits) in _INTEGERS.items()},
+    **{f"s{bits}": f"int{bits}" for bits in (8, 16, 32, 64)},
+    **{f"{kind}{bits}": f"float{bits}" for kind in ("f", "fp") for bits in (16, 32, 64)},
+    **{"float": "float32", "half": "float16", "double": "float64"},
+}
+_TYPE = "|".join(sorted(TYPES, key=len, reverse=True))
+LONGEST = 1024  # characters of a name that is looked into
+_DIMS = r"\d+(?:[x_,-]\d+)*"
+
+
+@dataclass(frozen=True)
+class Label:
+    """What a name says. `role` is `output` or `input` where the place `index` is the model's;
+    `rank` orders files that hold the same tensor: the lowest is taken."""
+
+    names: tuple[str, ...]
+    role: str = ""
+    index: int | None = None
+    shape: tuple[int, ...] | None = None
+    dtype: str | None = None
+    rank: int = 0
+
+
+def label(name: str) -> Label:
+    """Of a path inside the dump, without its suffix."""
+    if len(name) > LONGEST:
+        return Label((name,))
+    last = name.rpartition("/")[2]
+    for pattern in PATTERNS:
+        found = re.fullmatch(pattern, last)
+        if found is not None:
+            return _read(found.groupdict(), name)
+    return _tail(name)
+
+
+PATTERNS = (
+    r"model_infer_(?P<role>input|output)_(?P<index>\d+)(?:_(?P<name>.+))?",
+    r"layer-\d+-[^-]+-(?P<node>.+)-(?P<side>input|output)-(?P<place>\d+)-(?P<name>.+)",
+    r"(?:.+_)?NBG_uid_\d+_t_(?P<index>\d+)_s_(?P<reversed>\d+(?:_\d+)*)",
+    r"(?:.+_)?(?P<name>[A-Z0-9_]+_uid_\d+_t_\d+)_s_(?P<reversed>\d+(?:_\d+)*)",
+    r"iter_\d+_(?:attach_)?(?P<name>.+?)[_/]out\d+(?:_\d+_out\d+)?_(?P<dims>\d+(?:_\d+)*)",
+    r"(?P<role>in|out|input|output|inputs|outputs)_?(?P<index>\d+)",
+)
+
+
+def _read(said: dict[str, str | None], name: str) -> Label:
+    names = [said[key] for key in ("name", "node") if said.get(key)]
+    shape = said.get("dims") or said.get("reversed")
+    sizes = None if shape is None else tuple(map(int, shape.split("_")))
+    if said.get("reversed") and sizes is not None:
+        sizes = sizes[::-1]
+    role = (said.get("role") or "").rstrip("s")
+    index = said.get("index")
+    if index is not None and not role:
+        role = "output"
+    role = {"in": "input", "out": "output"}.get(role, role)
+    known = tuple(each.removesuffix(".data") for each in names if each is not None)
+    rank = 2 if said.get("side") == "input" else 1 if said.get("side") else 0
+    if rank == 2:
+        known = known[:1]  # the node is that which reads the tensor
+    place = None if index is None else int(index)
+    return Label((name, *known), role, place, sizes, None, rank)
+
+
+def _tail(name: str) -> Label:
+    """The shape and the type at the end of the name, in either order; what is before is a name as
+    well as the whole."""
+    both = rf"(?P<name>.+?)[_.-](?P<dims>{_DIMS})[_.-](?P<type>{_TYPE})"
+    turned = rf"(?P<name>.+?)[_.-](?P<type>{_TYPE})[_.-](?P<dims>{_DIMS})"
+    dims = r"(?P<name>.+?)[_.-](?P<dims>\d+(?:x\d+)+)"
+    kind = rf"(?P<name>.+?)[_.-](?P<type>{_TYPE})"
+    for pattern in (both, turned, dims, kind):
+        found = re.fullmatch(pattern, name)
+        if found is not None:
+            said = found.groupdict()
+            sizes = said.get("dims")
+            shape = None if not sizes else tuple(map(int, re.split("[x_,-]", sizes)))
+            dtype = TYPES[said["type"]] if said.get("type") else None
+            return Label((name, said["name"]), shape=shape, dtype=dtype)
+    return Label((name,))

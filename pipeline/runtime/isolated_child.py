@@ -1,0 +1,132 @@
+"""The other process of pipeline.runtime.isolated: opens a file, runs it, writes what it gives.
+
+It loads only what opens a file of that suffix.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import resource
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeline.errors import PipelineError
+from pipeline.late import when_used
+
+with when_used(
+    "pipeline.bundle.archive",
+    "pipeline.custom.operators",
+    "pipeline.engine.bounded",
+    "pipeline.engine.exact",
+    "pipeline.engine.ort",
+    "pipeline.runtime.batched",
+    "pipeline.runtime.iree",
+    "pipeline.runtime.litert",
+):
+    from pipeline.bundle import archive
+    from pipeline.custom import operators
+    from pipeline.engine import bounded, exact, ort
+    from pipeline.runtime import batched, iree, litert
+
+Arrays = Mapping[str, np.ndarray]
+Run = Callable[[Arrays], Arrays]
+
+REQUEST, OPENED, ERROR = "request.json", "opened", "error.json"
+MISTAKE = 3  # the exit status where ERROR says what is wrong with the file
+DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl, on Linux
+
+
+def fed_file(folder: Path, run: int) -> Path:
+    return folder / f"fed_{run}.npz"
+
+
+def made_file(folder: Path, run: int) -> Path:
+    return folder / f"made_{run}.npz"
+
+
+def main(name: str) -> int:
+    folder = Path(name)
+    request = json.loads((folder / REQUEST).read_text())
+    _limit(request)
+    try:
+        run = OPENERS[request["suffix"]](folder / f"model{request['suffix']}", request["every"])
+        (folder / OPENED).touch()
+        for number in range(request["runs"]):
+            with np.load(fed_file(folder, number), allow_pickle=False) as arrays:
+                feed = {name: arrays[str(at)] for at, name in enumerate(request["inputs"])}
+            _write(made_file(folder, number), run(feed))
+    except PipelineError as error:
+        (folder / ERROR).write_text(json.dumps({"what": error.what}))
+        return MISTAKE
+    return 0
+
+
+def _limit(request: Mapping[str, Any]) -> None:
+    """Time and memory, no core on the disk; and the end of the parent is its own."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(DIES_WITH_PARENT, signal.SIGKILL)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _, most = resource.getrlimit(resource.RLIMIT_DATA)
+    asked = request["memory"]
+    limit = asked if most == resource.RLIM_INFINITY else min(asked, most)
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, most))
+    signal.alarm(request["seconds"])
+
+
+def _write(file: Path, made: Arrays) -> None:
+    """Whole or not at all: the file counts as the run that is done."""
+    file.with_suffix(".json").write_text(json.dumps(list(made)))
+    partial = file.with_suffix(".part.npz")
+    arrays = {str(at): array for at, array in enumerate(made.values())}
+    np.savez(partial, **arrays)  # type: ignore[arg-type]  # of its own keyword
+    partial.rename(file)
+
+
+def _litert(path: Path, every: bool) -> Run:
+    opened = litert.LiteRtSession(path.read_bytes(), path.name, every)
+
+    def run(feed: Arrays) -> Arrays:
+        made = dict(zip(opened.output_names, opened.run(None, feed), strict=True))
+        return opened.every_tensor() if every else made
+
+    return run
+
+
+def _named(path: Path, every: bool) -> Run:
+    """Of a file whose tensors inside are not to be had."""
+    opened = iree.IreeSession(path) if path.suffix == ".vmfb" else ort.OrtSession(path.read_bytes())
+
+    def run(feed: Arrays) -> Arrays:
+        return dict(zip(opened.output_names, opened.run(None, feed), strict=True))
+
+    return run
+
+
+def _bundle(path: Path, every: bool) -> Run:
+    """As a Session opens it that may run the file's own Python, without what opens secure ones."""
+    bundle = archive.Bundle.load(path)
+    bounded.refuse_unbounded(bundle.program)
+    inside = tuple(name for step in bundle.program.instructions for name in step.outputs)
+    own = operators.operators_in(bundle.code)
+    one = exact.ExactSession(bundle.program, own, watched=inside if every else ())
+    opened = one if bundle.batch == 1 or every else batched.Batched(one, bundle.batch)
+    names = inside if every else one.output_names
+
+    def run(feed: Arrays) -> Arrays:
+        return dict(zip(names, opened.run(names, feed), strict=True))
+
+    return run
+
+
+OPENERS: Mapping[str, Callable[[Path, bool], Run]] = {
+    ".hybrid": _bundle,
+    ".onnx": _named,
+    ".tflite": _litert,
+    ".vmfb": _named,
+}

@@ -1,0 +1,79 @@
+"""RUNS: the file of one case, run. What takes a compiler a second is of several (together.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+import numpy as np
+import onnx
+from operators.builds import Built, Model, laid
+
+from pipeline.bundle.archive import Bundle
+from pipeline.compilers.onnx_file import onnx_file
+from pipeline.engine.exact import ExactSession
+from pipeline.engine.ort import OrtSession
+from pipeline.engine.port import Port
+from pipeline.engine.reference import ReferenceSession
+from pipeline.engine.subgraphs import joined
+from pipeline.runtime.litert import LiteRtSession
+
+EXACTLY = "half_even"  # the rounding with which the exact engine runs: it takes long to make ready
+
+
+class Ports(Protocol):
+    inputs: tuple[Port, ...]
+
+
+def run_hybrid(built: Built, model: Model) -> np.ndarray:
+    program = Bundle(built.target.name, joined(built.program), {})
+    program = Bundle.from_bytes(program.to_bytes()).program
+    exactly = built.target.rounding == EXACTLY
+    session = ExactSession(program, at_once=1) if exactly else ReferenceSession(program)
+    (found,) = session.run(None, model.feeds[0])
+    return found
+
+
+def run_tflite(built: Built, model: Model) -> np.ndarray:
+    session = LiteRtSession(built.tflite, "model.tflite")
+    (found,) = session.run(None, as_fed(session, model))
+    return as_meant(found, model)
+
+
+def run_onnx(built: Built, model: Model) -> np.ndarray:
+    (found,) = OrtSession(onnx_file(built.graph, "onnx")).run(None, model.feeds[0])
+    return found
+
+
+RUNS: Mapping[str, Callable[[Built, Model], np.ndarray]] = {
+    "hybrid": run_hybrid,
+    "onnx": run_onnx,
+    "tflite": run_tflite,
+    "vela": run_tflite,  # the file before Vela: what Vela makes runs on the chip alone
+}
+
+
+def as_fed(session: Ports, model: Model, prefix: str = "") -> dict[str, np.ndarray]:
+    """The feeds as the file lays them; it has their names behind the `prefix`."""
+    sizes = {port.name: port.shape for port in session.inputs if port.name.startswith(prefix)}
+    given = {name: model.feeds[0][name.removeprefix(prefix)] for name in sizes}
+    return {name: laid(x, sizes[name]) for name, x in given.items()}
+
+
+def as_meant(found: np.ndarray, model: Model) -> np.ndarray:
+    """What a file gives NHWC as NCHW."""
+    shape = model.meant.shape
+    if found.shape == shape or found.ndim != 4:
+        return found
+    turned = np.moveaxis(found, -1, 1)
+    return turned if turned.shape == shape else found
+
+
+def is_in_float(built: Built) -> bool:
+    """Whether onnxruntime's file still has one of the operator's nodes on float32."""
+    data = onnx_file(built.graph, "onnx")
+    graph = onnx.shape_inference.infer_shapes(onnx.load_from_string(data)).graph
+    values = (*graph.value_info, *graph.input, *graph.output)
+    floats = {v.name for v in values if v.type.tensor_type.elem_type == onnx.TensorProto.FLOAT}
+    own = {node.op_type for node in built.nodes()}
+    return any(node.op_type in own and not floats.isdisjoint(node.input) for node in graph.node)

@@ -1,0 +1,169 @@
+"""The table of truth: what is recorded holds, what holds is what the page and the targets say.
+
+What is run in CI is drawn by the digest of the code: each change of it draws other cells. By
+NPUMAKE_EVERY=1 everything runs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import TypeVar
+
+import numpy as np
+import pytest
+from operators import dying, page, verdicts
+from operators.builds import Model
+from operators.cases import CASES, MODES
+from operators.onnx_cases import onnx_cases
+from operators.sweep import Child, swept
+from operators.truth import COLUMNS, REFUSED, WRONG, Measured
+from workspaces import REPO
+
+from pipeline.engine.rules import RULES
+from pipeline.targets.reader import read_target
+
+T = TypeVar("T")
+DRAWN, OF_ONNX = 24, 24
+NEEDED = ("ai_edge_litert", "ethosu", "iree.compiler", "iree.runtime", "openvino")
+QUICK = ("hybrid half_even", "tflite", "tflite int16", "onnx")
+WIDE = ("tflite", "ethos-u55-128")
+LISTED = (*WIDE, "iree-cpu")
+JUDGE = "Conv: : Conv, 1x4x8x6"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _openvino(request):
+    """OpenVINO has an interpreter of its own; in CI it is this one."""
+    with pytest.MonkeyPatch.context() as patch:
+        if "NPUMAKE_OPENVINO_PYTHON" not in os.environ:
+            patch.setenv("NPUMAKE_OPENVINO_PYTHON", sys.executable)
+        yield
+
+
+def drawn(cases: Sequence[T], count: int) -> list[T]:
+    """So many of the cases, others after each change of the code; by NPUMAKE_EVERY=1 all."""
+    if os.environ.get("NPUMAKE_EVERY"):
+        return list(cases)
+    code = hashlib.sha256()
+    for file in sorted(REPO.glob("pipeline/**/*.py")):
+        code.update(file.read_bytes())
+    rng = np.random.default_rng(int(code.hexdigest()[:16], 16))
+    return [cases[at] for at in sorted(rng.choice(len(cases), count, replace=False))]
+
+
+def needs_every_compiler():
+    for name in NEEDED:
+        pytest.importorskip(name, reason=f"{name} is not installed")
+
+
+def test_the_page_is_what_the_table_says():
+    assert page.FILE.read_text(encoding="utf-8") == page.page()
+
+
+def test_what_is_recorded_is_of_these_cases():
+    _, recorded = verdicts.load()
+    assert {key: entry["of"] for key, entry in recorded.items()} == {
+        key: verdicts.digest(cases) for key, cases in verdicts.modes().items()
+    }
+    assert verdicts.cells().keys() == {(name, column) for name in CASES for column in COLUMNS}
+
+
+def test_no_compiled_file_is_wrong():
+    wrong = {cell: v for cell, v in verdicts.cells().items() if v.startswith(WRONG)}
+    assert wrong == {}
+
+
+def test_every_operator_with_a_kernel_is_in_the_table():
+    assert RULES.keys() - MODES.keys() == set()
+
+
+def test_every_rounding_of_a_hybrid_places_alike():
+    found = verdicts.cells()
+    for name in CASES:
+        assert len({found[name, column] for column in page.ROUNDINGS[:3]}) == 1, name
+
+
+@pytest.mark.parametrize("name", LISTED)
+def test_what_a_target_lists_it_computes_in_integers(name):
+    """In some mode, right in all."""
+    assert set(read_target(name).operators) - MODES.keys() == set()
+    assert set(read_target(name).operators) - integer_operators(name, ("int8", "int16")) == set()
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_so_it_does_for_int16(name):
+    assert set(read_target(name).int16) - integer_operators(f"{name} int16", ("int16",)) == set()
+
+
+def integer_operators(column: str, types: Sequence[str]) -> set[str]:
+    found = verdicts.cells()
+    return {
+        case.operator
+        for case in CASES.values()
+        if found[case.name, column].removesuffix(" on CPU") in types
+    }
+
+
+@pytest.mark.slow
+def test_what_is_recorded_holds():
+    needs_every_compiler()
+    known, names = verdicts.cells(), drawn(sorted(CASES), DRAWN)
+    found = swept(names, list(COLUMNS), children=1)
+    assert {cell: v for cell, v in found.items() if v != known[cell]} == {}
+
+
+@pytest.mark.slow
+def test_no_file_of_a_case_of_onnx_is_wrong():
+    needs_every_compiler()
+    names = drawn(sorted(onnx_cases()), OF_ONNX)
+    found = swept(names, QUICK, children=1)
+    assert {cell: v for cell, v in found.items() if v.startswith(WRONG)} == {}
+
+
+def test_a_file_that_kills_its_process_is_wrong_and_the_rest_goes_on():
+    child = Child(dying.serve)
+    found = child.asked(["a", dying.KILLER, "b"], ["tflite", "onnx"])
+    child.close()
+    assert found.pop((dying.KILLER, "tflite")) == f"{WRONG}: the process ends with SIGABRT"
+    assert set(found.values()) == {"int8"}
+    assert len(found) == 5
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda y: np.moveaxis(y, 1, -1), "shape"),
+        (lambda y: y.astype(np.float64).astype(np.int8), "type"),
+        (lambda y: np.where(y == y.max(), np.float32(np.nan), y), "not finite"),
+        (lambda y: np.roll(y, 1, axis=3), "cosine"),
+        (lambda y: y + 3 * np.float32(np.abs(y).max() / 100), "off by"),
+    ],
+    ids=["transposed", "another type", "NaN", "moved by one", "shifted"],
+)
+def test_the_judge_finds(change, why):
+    model, column = Model(CASES[JUDGE]), COLUMNS["hybrid half_even"]
+    built = model.built(column.target())
+    (right,) = built.engine(model.feeds[0])
+    judged = Measured(model, built, column)
+    assert judged.wrong(right) is None
+    assert why in (judged.wrong(change(right)) or "")
+
+
+def test_the_judge_finds_one_code_where_none_is_allowed():
+    model, column = Model(CASES[JUDGE]), COLUMNS["tflite"]
+    built = model.built(column.target())
+    (right,) = built.engine(model.feeds[0])
+    off = right.copy()
+    off.reshape(-1)[0] += np.float32(built.scale)
+    assert "1.0 codes beside the integer engine" in (
+        Measured(model, built, column).wrong(off) or ""
+    )
+
+
+def test_what_is_refused_says_why():
+    for (name, column), verdict in verdicts.cells().items():
+        kind, _, why = verdict.partition(": ")
+        assert kind != REFUSED or why, (name, column)
