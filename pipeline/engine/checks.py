@@ -103,8 +103,9 @@ def constant(call: Call, role: str, kinds: str = "iu", rank: int | None = None) 
 
 
 def bounded(call: Call, role: str, least: int, most: int, rank: int | None = None) -> np.ndarray:
-    """Whole numbers from `least` to `most`."""
-    values = constant(call, role, rank=rank)
+    """Whole numbers from `least` to `most`, as wide as the kernels compute."""
+    values = constant(call, role, "i", rank)
+    refuse(values.dtype != np.int64, f"`{role}` holds {values.dtype}")
     low, high = int(values.min()), int(values.max())
     refuse(low < least or high > most, f"`{role}` holds {low} to {high}, not {least} to {most}")
     return values

@@ -76,7 +76,7 @@ KINDS: Mapping[str, Kind] = {
     "pad": Kind(shaped_moves.padded),
     "prelu": Kind(shaped.same, factors=("", "negative_")),
     "prelu_twice": Kind(shaped.leaky, factors=("", "negative_")),
-    "quantize": Kind(shaped.same, takes=FLOATS, factors=(), clamps=False),
+    "quantize": Kind(shaped.quantized, takes=FLOATS, factors=(), clamps=False),
     "rescale": Kind(shaped.same),
     "reshape": Kind(shaped_moves.reshaped),
     "resize_linear": Kind(shaped_moves.resized(LINEAR, WEIGHT_BITS, 2)),

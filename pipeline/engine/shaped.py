@@ -19,11 +19,13 @@ from pipeline.engine.checks import (
     broadcast,
     constant,
     flag,
+    one_of,
     refuse,
     whole,
     within,
 )
 from pipeline.kernels.divide import LARGEST_EPSILON, MAX_ROW
+from pipeline.kernels.rounding import ROUNDED
 from pipeline.kernels.table import EXP_BITS
 
 
@@ -88,6 +90,12 @@ def looked_up(call: Call) -> Shape:
     levels = 1 << 8 * np.dtype(call.inputs[0].dtype).itemsize
     table = constant(call, "table", rank=1)
     refuse(table.size != levels, f"`table` has {table.size} entries, not {levels}")
+    return same(call)
+
+
+def quantized(call: Call) -> Shape:
+    if "rounding" in call.step.attributes:
+        one_of(call, "rounding", ROUNDED)
     return same(call)
 
 

@@ -84,7 +84,7 @@ def taken(call: Call) -> Shape:
 
 def sliced(call: Call) -> Shape:
     made = list(same(call))
-    spans = [_span(each, len(made)) for each in listed(call, "spans")]
+    spans = [_span(each, same(call)) for each in listed(call, "spans")]
     refuse(len({at for at, _ in spans}) < len(spans), "`spans` names an axis twice")
     for at, cut in spans:
         made[at] = len(range(*cut.indices(made[at])))
@@ -154,14 +154,14 @@ def _pair(given: object) -> tuple[int, int]:
     return begin, end
 
 
-def _span(given: object, rank: int) -> tuple[int, slice]:
-    """[axis, start, stop, step]; None for a stop before the first element."""
+def _span(given: object, shape: Shape) -> tuple[int, slice]:
+    """[axis, start, stop, step]; the stop of a negative step is None before the first element."""
     if not isinstance(given, list) or len(given) != 4:
         raise MisfitError(f"a span is {given!r}, not a list of 4")
-    at, start, stop, step = given
-    refuse(stop is None and step > 0, "a span without an end does not go backwards")
-    stop = -LARGEST if stop is None else stop
-    (at,) = numbers([at], "spans", 1, 0, rank - 1)
-    start, stop, step = numbers([start, stop, step], "spans", 3, -LARGEST, LARGEST)
+    (at,) = numbers(given[:1], "spans", 1, 0, len(shape) - 1)
+    (step,) = numbers(given[3:], "spans", 1, -LARGEST, LARGEST)
     refuse(step == 0, "a span has the step 0")
-    return at, slice(start, None if given[2] is None else stop, step)
+    ends = [end for end in given[1:3] if end is not None or step > 0]
+    refuse(not ends or given[1] is None, "a span has no start")
+    numbers(ends, "spans", len(ends), 0, shape[at])
+    return at, slice(given[1], given[2], step)

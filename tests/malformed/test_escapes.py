@@ -75,6 +75,7 @@ COMMANDS = {
     "bench": (("bench", BUNDLE, "--frame_count", "1", "--profiling"),),
     "build": (("build", "--paranoid"), ("build", "n:\x1b[31mx"), ("build", "--json")),
     "check": (("check", "model.onnx", "--target", "rdk-x5"), ("check", "."), ("check", "\x1b[31m")),
+    "compare": (("compare", "n:ara240", "--dump", "\x1b[31m"), ("compare", "\x1b[31m")),
     "debug": (("debug", "get_sensitivity_of_nodes", "n:ara240")),
     "diff": (("diff", QUANTIZED, "n:rdk-x5/quantized"),),
     "handover": (("handover", ".", "--target", "ara240", "--out", "handed"),),
