@@ -21,12 +21,15 @@ from pipeline.cache.signature import Signature, signature_of
 from pipeline.cache.store import Record
 from pipeline.digest import Json
 from pipeline.errors import CacheError, PipelineError, Place, ProjectError, Route
+from pipeline.late import when_used
 from pipeline.make.code import compilers, converters
 from pipeline.make.memory import Memory
 from pipeline.make.node import Key, Node, Plan
 from pipeline.make.why import differences
 from pipeline.project.files import Source, SourceFile, source_files
-from pipeline.targets.advice import words_of
+
+with when_used("pipeline.targets.advice"):
+    from pipeline.targets import advice
 
 STAMPS = "out/.npumake"
 # Which artifacts there are scores of is seen by the nodes; how many pictures at a time, by nobody.
@@ -208,7 +211,7 @@ class Build:
     def placed(self, node: Node, error: PipelineError) -> PipelineError:
         """The same error with the place of the YAML key it speaks of, where it names one, and in
         the words of the file that the project is written in."""
-        error.hint = words_of(self.vendor_dialect).hint(error.hint)
+        error.hint = advice.words_of(self.vendor_dialect).hint(error.hint)
         if not isinstance(error.where, Route):
             return error
         route = _written(str(error.where), node.places)

@@ -43,9 +43,9 @@ def comparison(
     calibration: Calibration,
     target: Target,
     sources: SourceFiles,
-    vendor_dialect: str | None,
     custom_operators: Sequence[str] = (),
     quantization: Quantization = DEFAULT,
+    vendor_dialect: str | None = None,
 ) -> Comparison:
     operators = declared(custom_operators, sources)
     feeds = track(samples, "comparison", len(samples))

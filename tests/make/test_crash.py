@@ -44,8 +44,8 @@ def test_a_full_disk_is_one_clear_error_and_the_next_build_converges(
     fresh: Workspace, built_once: Workspace
 ) -> None:
     def small_disk() -> None:
-        # No file above 100 kB: statistics.npz does not fit. Python ignores SIGXFSZ.
-        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+        # No file above 500 kB: statistics.npz does not fit. Python ignores SIGXFSZ.
+        resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, 500_000))
 
     build = start(fresh, preexec_fn=small_disk)
     output, _ = build.communicate()
