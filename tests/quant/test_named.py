@@ -38,6 +38,8 @@ def names(nodes):
         ("r -> y", "dersy"),
         ("d, s -> y, z", "desyz"),
         ("y -> c", ""),
+        ("Conv_d_200_Conv_e_185", "de"),
+        ("Conv_d_7", "d"),
     ],
 )
 def test_a_name_means_these_nodes(name: str, expected: str):

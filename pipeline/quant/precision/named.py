@@ -3,6 +3,7 @@
 name      the nodes of that name, or that compute the trained node of that name; else the input
           of the model or the node that makes the tensor of that name
 number    the nodes that compute the operator of that number in a TensorFlow Lite file
+layer id  the nodes of a fused layer of SyNAP's: Conv_a_200_Conv_b_185
 a, b -> c, d   every node on a way from a or b to c or d; the nodes named so belong to it, and so
           does what makes the tensor c, but not what makes the tensor a
 name...   every node behind it on the way to an output, itself excluded
@@ -107,7 +108,7 @@ def strength(graph: Graph, name: str, route: Route) -> tuple[int, int]:
 
 
 def _exactly(graph: Graph, name: str, route: Route) -> Named:
-    if nodes := graph.find(name) or _numbered(graph, name):
+    if nodes := graph.find(name) or _numbered(graph, name) or _of_layer_id(graph, name):
         return Named(nodes)
     value = graph.values().get(name)
     if value is not None and value.is_graph_input():
@@ -131,6 +132,25 @@ def _numbered(graph: Graph, name: str) -> tuple[Node, ...]:
     is_number = name.isdecimal() and name.isascii() and len(name) <= DIGITS
     trained = operator_nodes(graph, int(name)) if is_number else ()
     return tuple(dict.fromkeys(node for each in trained for node in graph.find(each)))
+
+
+def _of_layer_id(graph: Graph, name: str) -> tuple[Node, ...]:
+    """The nodes of an id as SyNAP's quantizer gives one to a layer: type_name_number of each node
+    that was fused, one behind the other."""
+    known = {
+        f"{node.op_type}_{each}_": node
+        for node in graph.nodes()
+        for each in (*origin(node), str(node.name))
+    }
+    found, rest = list[Node](), name
+    while rest:
+        start = max((text for text in known if rest.startswith(text)), key=len, default="")
+        number, _, after = rest[len(start) :].partition("_")
+        if not start or not number.isdecimal():
+            return ()
+        found.append(known[start])
+        rest = after
+    return tuple(found)
 
 
 def _refuse_inner(graph: Graph, name: str, route: Route) -> None:
