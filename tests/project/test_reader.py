@@ -260,7 +260,6 @@ def routes(value, route=()):
 
 
 OTHER = {
-    "output_count": 2,
     "compiled": "all",
     "@0": "any",
     "*": "secure-if-input-secure",
