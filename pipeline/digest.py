@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 import json
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +22,17 @@ def plain(value: Any) -> Json:
     if isinstance(value, _SCALARS):  # most of a document
         return value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        return {key_of(f): plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     raise TypeError(f"{type(value).__name__} has no place in a document: {value!r}")
+
+
+def key_of(field: dataclasses.Field[Any]) -> str:
+    """How a document spells a field: `with_` is `with`, a word that Python keeps for itself."""
+    return field.name.removesuffix("_")
 
 
 def canonical(document: Any) -> bytes:
@@ -62,6 +68,19 @@ def of_document(document: Any) -> str:
 
 def of_bytes(data: bytes | memoryview) -> str:
     return hashlib.sha256(data).hexdigest()
+
+
+def is_stored(path: Path | str) -> bool:
+    """Whether a plain file is there that holds its bytes. One below /proc or /sys does not: the
+    kernel makes them up at each reading, which may never end."""
+    return os.path.isfile(path) and not is_made_up(path)
+
+
+def is_made_up(path: Path | str) -> bool:
+    try:
+        return f"{os.path.realpath(path)}/".startswith(("/proc/", "/sys/"))
+    except ValueError:  # a name that the locale cannot say
+        return False
 
 
 def of_file(path: Path) -> str:

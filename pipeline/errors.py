@@ -69,6 +69,10 @@ class CacheError(PipelineError):
     exit_code = 5
 
 
+class UnwritableError(CacheError):
+    """The disk is read-only, or the folder another user's: a store or a memo does without."""
+
+
 class GateError(PipelineError):
     exit_code = 6
 

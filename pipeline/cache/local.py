@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from pipeline import digest as digests
 from pipeline.cache.publish import copied, opened, scratch, settle
 from pipeline.cache.signature import signature_of
 from pipeline.cache.store import Record, bytes_of, checked, record_in
+from pipeline.errors import CacheError, UnwritableError
 
 READ_ONLY = 0o444  # a blob never changes; an editor that follows a stray link is stopped
 
@@ -19,22 +22,26 @@ class LocalStore:
 
     What was interrupted lies in root/scratch, for a sweep; what was damaged lies in
     root/quarantine, for whoever wants to know why.
+
+    Of users who share it each keeps and reads what he may: the rest is absent, and what could not
+    be kept stands in `unstored`.
     """
 
     root: Path
+    unstored: list[str] = field(default_factory=list, compare=False)
 
     def has(self, digest: str) -> bool:
-        return self._blob(digest).is_file()
+        return os.path.isfile(self._blob(digest))
 
     def was_damaged(self, name: str) -> bool:
-        aside = self.root / "quarantine"
-        return (aside / checked(name)).exists() or (aside / f"{name}.json").exists()
+        aside = f"{self.root}/quarantine/{checked(name)}"
+        return os.path.exists(aside) or os.path.exists(f"{aside}.json")
 
     def fetch(self, digest: str, path: Path) -> bool:
         blob = self._blob(digest)
         try:
             source = opened(blob)
-        except FileNotFoundError:
+        except (FileNotFoundError, CacheError):  # absent, or another user's
             return False
         with source, scratch(path, path.parent) as temporary:
             found, _ = copied(source, temporary)
@@ -45,6 +52,13 @@ class LocalStore:
         return False
 
     def put(self, path: Path) -> str:
+        try:
+            return self._put(path)
+        except UnwritableError as error:
+            self.unstored.append(error.what)
+            return digests.of_file(path)
+
+    def _put(self, path: Path) -> str:
         blobs = self.root / "blobs"
         with opened(path) as source, scratch(blobs, self.root / "scratch") as temporary:
             digest, size = copied(source, temporary)
@@ -60,7 +74,7 @@ class LocalStore:
         try:
             with opened(path) as file:
                 data = file.read()
-        except FileNotFoundError:
+        except (FileNotFoundError, CacheError):
             return None
         record = record_in(key, data)
         if record is None:
@@ -70,9 +84,12 @@ class LocalStore:
     def remember(self, key: str, record: Record) -> None:
         data = bytes_of(key, record)
         path = self._record(key)
-        with scratch(path, self.root / "scratch") as temporary:
-            temporary.write_bytes(data)
-            settle(temporary, path)
+        try:
+            with scratch(path, self.root / "scratch") as temporary:
+                temporary.write_bytes(data)
+                settle(temporary, path)
+        except UnwritableError as error:
+            self.unstored.append(error.what)
 
     def _blob(self, digest: str) -> Path:
         checked(digest)
@@ -83,7 +100,8 @@ class LocalStore:
         return self.root / "records" / key[:2] / f"{key[2:]}.json"
 
     def _quarantine(self, path: Path, name: str) -> None:
-        """Two readers may find the same damage; the second finds it already set aside."""
+        """Two readers may find the same damage; the second finds it already set aside. What may
+        not be moved stays, and is found damaged again."""
         aside = self.root / "quarantine" / name
-        with suppress(FileNotFoundError):
+        with suppress(FileNotFoundError, UnwritableError):
             settle(path, aside)

@@ -15,22 +15,22 @@ from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
 
-from pipeline.errors import CacheError
+from pipeline.errors import CacheError, UnwritableError
 from pipeline.lifetime.temporaries import owned, temporary_name
 
 CHUNK = 1 << 20  # bytes per read: large enough that hashing dominates, small enough to stay cached
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-_SHUT = frozenset(
-    {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EISDIR, errno.EEXIST}
-)
+_FORBIDDEN = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
+_SHUT = _FORBIDDEN | {errno.ENOTDIR, errno.EISDIR, errno.EEXIST}
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A temporary path beside `path`, with its suffix, that becomes `path` when the block ends.
 
-    When the block raises, `path` is what it was. A full or unwritable disk raises CacheError.
+    When the block raises, `path` is what it was. A full disk raises CacheError, one that may not be
+    written UnwritableError.
     """
     with scratch(path, path.parent) as temporary:
         yield temporary
@@ -78,7 +78,8 @@ def _writing(path: Path, only: Path | None = None) -> Iterator[None]:
             cure = "make its directory writable"
         else:
             raise
-        raise CacheError(
+        kind = UnwritableError if error.errno in _FORBIDDEN else CacheError
+        raise kind(
             f"cannot write {path}: {os.strerror(error.errno).lower()}",
             hint=f"{cure}; nothing was lost, the previous file is intact",
         ) from error

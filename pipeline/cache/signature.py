@@ -1,13 +1,16 @@
 """A file is trusted unread while its signature is the recorded one.
 
 The signature s = (size, mtime, ctime, inode). The system sets ctime at every change and no user
-can set it back, but its clock ticks every g <= 10 ms: a change at time t is stamped c' > t - g.
-Of a file whose reading began at t0, stamped c:
+can set it back, but its clock ticks every g: a change at time t is stamped c' > t - g. Of a file
+whose reading began at t0, stamped c, where m(c) > g:
 
-    c < t0 - RACY_NS  and  g < RACY_NS   =>   any later change has c' > t0 - g > c, so it shows
+    c < t0 - m(c)   =>   any later change has c' > t0 - g > c, so it shows
 
 A younger stamp proves nothing (git calls such a file racily clean), so it is not recorded and
-the file is read again next time.
+the file is read again next time. What g is, the stamp tells: a clock of whole seconds (ext4 with
+inodes of 128 bytes, FAT, some network file systems; g <= 2 s) gives stamps whose sub-second part is
+zero, which others give once in a thousand million. Such a clock may be a server's: m allows it to
+be some seconds behind ours. Of all others g <= 10 ms.
 """
 
 from __future__ import annotations
@@ -22,13 +25,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pipeline.cache.publish import opened, replacing
-from pipeline.digest import of_bytes
+from pipeline.digest import is_made_up, of_bytes
 from pipeline.errors import CacheError
 
+SECOND_NS = 1_000_000_000
 RACY_NS = 20_000_000
+COARSE_NS = 10 * SECOND_NS
 ATTEMPTS = 5  # readings of a file that changes meanwhile
 
-_FORMAT = b"npumake file digests 1\n"  # hashed with the table: another format is a foreign table
+_FORMAT = b"npumake file digests 2\n"  # hashed with the table: another format is a foreign table
 
 
 class Signature(NamedTuple):
@@ -41,14 +46,21 @@ class Signature(NamedTuple):
 
 
 def signature_of(path: Path | str) -> Signature | None:
-    """The signature of the plain file at `path`, links followed; None when there is none."""
+    """The signature of the plain file at `path`, links followed; None when there is none, or none
+    that can be reached: a link to itself, another user's folder."""
     try:
         status = os.stat(path)
-    except (FileNotFoundError, NotADirectoryError):
+    except OSError:
         return None
     if not stat.S_ISREG(status.st_mode):
         return None
     return Signature(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+
+
+def is_settled(ctime_ns: int, since_ns: int) -> bool:
+    """Whether a file of that stamp, read from `since_ns` on, shows any later change."""
+    margin = RACY_NS if ctime_ns % SECOND_NS else COARSE_NS
+    return ctime_ns < since_ns - margin
 
 
 class FileDigests:
@@ -80,7 +92,7 @@ class FileDigests:
         if remembered and not self._paranoid and tuple(remembered[:4]) == signature_of(name):
             return str(remembered[4])
         signature, digest, since = _hashed(Path(name))
-        if signature.ctime_ns < since - RACY_NS:
+        if is_settled(signature.ctime_ns, since):
             self._known[key] = self._fresh[key] = [*signature, digest]
         return digest
 
@@ -110,10 +122,15 @@ def _hashed(path: Path) -> tuple[Signature, str, int]:
     for _ in range(ATTEMPTS):
         since = time.time_ns()
         before = signature_of(path)
-        if before is None:
+        if before is None or is_made_up(path):
             raise FileNotFoundError(errno.ENOENT, "no such plain file", str(path))
-        with opened(path) as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        try:
+            with opened(path) as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise CacheError(f"cannot read {path}: {os.strerror(error.errno or 0)}") from error
         if signature_of(path) == before:
             return before, digest, since
     raise CacheError(f"{path} keeps changing while it is read", hint="wait until it is written")

@@ -169,9 +169,9 @@ def _write(given: argparse.Namespace, found: Perf, steps: Sequence[Layer]) -> No
     rows = [f"{name},{s['avg_time']},{s['max_time']},{s['min_time']}" for name, s in times.items()]
     try:
         given.profile_path.mkdir(parents=True, exist_ok=True)
-        (given.profile_path / "profiler.log").write_text(log)
+        (given.profile_path / "profiler.log").write_text(log, encoding="utf-8")
         table = "\n".join(["node,avg_time,max_time,min_time", *rows, ""])
-        (given.profile_path / "profiler.csv").write_text(table)
+        (given.profile_path / "profiler.csv").write_text(table, encoding="utf-8")
     except OSError as error:
         where = str(given.profile_path)
         raise ProjectError(f"cannot write: {error.strerror}", where) from error

@@ -5,7 +5,8 @@ example:
   npumake build --paranoid        # trust no file unread: what CI does
   npumake build --json | jq '.[] | select(.status == "failed")'
 
-exit codes: 0 all is current, 2 the project, 3 the model, 4 a stage, 5 the cache or disk, 6 a gate
+exit codes: 0 all is current, 2 the project, 3 the model, 4 a stage, 5 the cache or disk, 6 a gate,
+1 a bug in npumake
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from typing import Any
 from pipeline import digest
 from pipeline.cli.projects import NOWHERE, Found, builds, places, project_directories
 from pipeline.cli.reporter import Outcome, Reporter
-from pipeline.cli.scheduling import configuration, tasks_of
+from pipeline.cli.scheduling import configuration, dep_file, tasks_of
 from pipeline.errors import PipelineError, ProjectError, did_you_mean
 from pipeline.make.build import Build
 from pipeline.make.tasks import run_doit
@@ -50,12 +51,14 @@ def run(given: argparse.Namespace) -> int:
     tasks = [name for names in at.values() for name in names]
     found = _found(at)
     told = sys.stderr if given.json else sys.stdout  # to a person meanwhile
-    config = {**configuration(), "dep_file": str(next(iter(at)) / ".doit.db"), "outfile": told}
+    config = {**configuration(), "dep_file": dep_file(next(iter(at))), "outfile": told}
     members = {"DOIT_CONFIG": config, "task_npumake": lambda: tasks_of(found)}
     with redirect_stdout(told):
         code = run_doit(members, [*(["-n", str(given.n)] if given.n else []), *tasks])
     if given.json:
         print(digest.text([_document(outcome) for outcome in Reporter.outcomes], indent=1))
+    if Reporter.met_bug:
+        return 1
     error = Reporter.first_error
     return error.exit_code if error else code
 
@@ -81,6 +84,8 @@ def _found(at: Mapping[Path, Sequence[str]]) -> list[Found]:
     for here, names in at.items():
         chosen = {name: re.split("[:@]", name, maxsplit=1)[0] for name in names if "*" not in name}
         projects = [directory.name for directory in project_directories(here)]
+        if not projects and os.path.lexists(here / "project.yaml"):
+            raise ProjectError("no project here", str(here), "its project.yaml is no plain file")
         for name, project in chosen.items():
             if project not in projects:
                 hint = did_you_mean(name, projects) if projects else NOWHERE

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from pipeline import digest
 from pipeline.cli.screen import SCREEN
-from pipeline.cli.show import printable
+from pipeline.cli.terminal import printable
 from pipeline.errors import GateError, ProjectError
 
 if TYPE_CHECKING:
@@ -128,14 +128,11 @@ def _show(given: argparse.Namespace, found: Compared, dump: Dump) -> None:
 
 def _table(title: str, found: Compared, dump: Dump) -> Table:
     from rich import box
-    from rich.markup import escape
     from rich.table import Table
 
     from pipeline.cli.tables import shortened
 
-    table = Table(
-        title=escape(title), box=box.SIMPLE_HEAD, title_justify="left", padding=(0, 1, 0, 0)
-    )
+    table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", padding=(0, 1, 0, 0))
     for name in ("Node", "File", "Type", "Status"):
         table.add_column(name, no_wrap=True)
     for name in ("Max diff", "Differ", "Cosine"):
@@ -144,7 +141,7 @@ def _table(title: str, found: Compared, dump: Dump) -> Table:
         is_first = found.first is not None and row.tensor == found.first.tensor
         figures = (f"{row.found.worst:.4g}", f"{row.found.share:.2%}", f"{row.found.cosine:.6f}")
         names = (row.node, dump.files[row.tensor])
-        node, file = (escape(printable(shortened(name))) for name in names)
+        node, file = (printable(shortened(name)) for name in names)
         style = "bold red" if is_first else "yellow" if row.status == "differs" else None
         table.add_row("> " * is_first + node, file, row.op, row.status, *figures, style=style)
     return table

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeline import digest
-from pipeline.cli.show import printable
 from pipeline.cli.show_artifact import found as artifact
+from pipeline.cli.terminal import printable
 
 if TYPE_CHECKING:
     from pipeline.report.diff import Change, Difference

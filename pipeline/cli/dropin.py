@@ -156,9 +156,9 @@ def laid_out(folder: Path, project: Json) -> None:
     lines = "".join(f"{key}: {json.dumps(value)}\n" for key, value in project.items())
     text = f"# Written by a drop-in command of npumake: its next run overwrites this.\n{lines}"
     file = folder / "project.yaml"
-    if not file.is_file() or file.read_text() != text:
+    if not file.is_file() or file.read_text(encoding="utf-8") != text:
         with replacing(file) as temporary:
-            temporary.write_text(text)
+            temporary.write_text(text, encoding="utf-8")
 
 
 def seen_from(folder: Path, file: str | Path) -> str:

@@ -139,5 +139,7 @@ def _write(out: Path, files: Iterable[tuple[str, bytes]]) -> int:
         (out / SCRIPT).chmod(0o755)
     with replacing(out / LIST) as temporary:
         document = {"format": "npumake-handover", "version": 1, "sha256": digests}
-        temporary.write_text(digest.text(document, indent=1, sort_keys=True) + "\n")
+        temporary.write_text(
+            digest.text(document, indent=1, sort_keys=True) + "\n", encoding="utf-8"
+        )
     return len(digests)

@@ -48,7 +48,7 @@ def run(given: argparse.Namespace) -> int:
         text = "".join(f"{json.dumps(node, sort_keys=True)}\n" for node in deleted)
         try:
             with replacing(LISTING) as temporary:
-                temporary.write_text(text)
+                temporary.write_text(text, encoding="utf-8")
         except OSError as error:
             raise GraphError(f"cannot write: {error.strerror}", str(LISTING)) from error
     return 0

@@ -211,7 +211,7 @@ def _why_not_written(place: Place) -> str:
     if elsewhere:
         return f"the section stands in {elsewhere[0]}"
     path = place.build.directory / FILE
-    if path.is_file() and not path.read_text(errors="replace").startswith(HEADER):
+    if path.is_file() and not path.read_text(encoding="utf-8", errors="replace").startswith(HEADER):
         return f"{FILE} is somebody's own"
     return ""
 

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import gc
+import io
 import os
+import sys
+
+from pipeline.cli.show import print_bug
+from pipeline.cli.terminal import print_safely
 
 
 def set_up() -> None:
@@ -15,6 +20,14 @@ def set_up() -> None:
 
     A build makes many small objects that stay (modules, graphs): looking through them after every
     700 new ones, as Python does, was a tenth of a small build.
+
+    A terminal or a pipe that takes ASCII alone (LC_ALL=POSIX) gets an escape for any other letter.
+    What is raised and is no PipelineError says that it is a bug.
     """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and not stream.encoding.lower().startswith("utf"):
+            stream.reconfigure(errors="backslashreplace")
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    sys.excepthook = print_bug
+    print_safely()
     gc.set_threshold(20_000, 20, 10)

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import TypeAlias
 
 from pipeline import digest
-from pipeline.cache.publish import replacing
 from pipeline.cache.sealed import sealed, unsealed
 from pipeline.cli.show import print_note
-from pipeline.digest import Json
+from pipeline.digest import Json, is_stored
 from pipeline.errors import PipelineError, ProjectError, did_you_mean
 from pipeline.make.build import STAMPS, Build
 from pipeline.make.memory import Memory, cache_directory
@@ -139,10 +138,9 @@ def plan_of(directory: Path, memory: Memory) -> Plan:
     plan = planned(project, stages(memory), read_target)
     for note in project.notes:
         print_note(note.what, note.where)
-    with replacing(file) as temporary:
-        document: Json = {"from": made_from, "files": beside, "variables": variables}
-        document["plan"] = digest.plain(plan)
-        temporary.write_bytes(sealed(_identity(directory), document))
+    document: Json = {"from": made_from, "files": beside, "variables": variables}
+    document["plan"] = digest.plain(plan)
+    memory.keep(file, sealed(_identity(directory), document))
     return plan
 
 
@@ -155,7 +153,7 @@ def _refuse_links(directory: Path) -> None:
     """What is built lies in the project: `out` and the folders in it lead nowhere else."""
     out = f"{directory}/out"
     inside = list(os.scandir(out)) if os.path.isdir(out) else []
-    for path in (out, *(entry.path for entry in inside if entry.is_dir())):
+    for path in (out, *(entry.path for entry in inside if os.path.isdir(entry.path))):
         if os.path.islink(path):
             what = "a link, through which artifacts would be written elsewhere"
             raise ProjectError(what, os.path.relpath(path), "remove it")
@@ -174,4 +172,4 @@ def _made_from(directory: Path, memory: Memory, read: list[str], variables: list
 def _yaml_in(directory: Path) -> list[str]:
     with os.scandir(directory) as entries:
         yaml = [entry for entry in entries if entry.name.endswith((".yaml", ".yml"))]
-    return [entry.name for entry in yaml if entry.is_file()]
+    return [entry.name for entry in yaml if is_stored(entry.path)]

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TextIO
 
 from pipeline.cli.screen import SCREEN
-from pipeline.cli.show import error_text, printable
+from pipeline.cli.show import bug_text, error_text
+from pipeline.cli.terminal import printable
 from pipeline.errors import CacheError, PipelineError
 from pipeline.make.build import Build
 from pipeline.make.node import Node
@@ -36,6 +37,7 @@ class Outcome(NamedTuple):
 class Reporter:
     desc = "one line per artifact made or recalled, then a table per target"
     first_error: ClassVar[PipelineError | None] = None  # for `npumake build`, which exits with it
+    met_bug: ClassVar[bool] = False  # likewise: before any error of the user's
     outcomes: ClassVar[list[Outcome]] = []  # for its `--json`, in the order they came
 
     def __init__(self, outstream: TextIO, options: Any) -> None:
@@ -46,6 +48,7 @@ class Reporter:
         self._valid: set[str] = set()  # nodes whose artifacts are those of this build
         self._evaluated: list[tuple[Build, Node]] = []
         self._failed: list[str] = []
+        self._unstored = ""
         self._builds: list[Build] = []
         self._about: dict[str, Mapping[str, Any]] = {}  # by task; doit's own come back empty
 
@@ -69,6 +72,7 @@ class Reporter:
         SCREEN.end()
         how, seconds = task.values["how"], task.values["seconds"]
         self._counts[how] += 1
+        self._unstored = self._unstored or task.values["unstored"]
         self._succeeded(task.name, how, seconds)
         style = "green" if how == "made" else "cyan"
         SCREEN.line(f"{how:<8}  {task.name:<44}  {seconds:6.2f} s", style)
@@ -93,7 +97,8 @@ class Reporter:
         error = getattr(fail, "error", None)
         Reporter.outcomes.append(Outcome(task.name, "failed", error=error))
         self._failed.append(f"failed    {task.name}" + (f": {error.what}" if error else ""))
-        SCREEN.line(error_text(error) if error else fail.get_msg())
+        SCREEN.line(error_text(error) if error else bug_text(fail.get_msg()))
+        Reporter.met_bug |= error is None
         if error and Reporter.first_error is None:
             Reporter.first_error = error
 
@@ -151,6 +156,9 @@ class Reporter:
                 SCREEN.line(
                     f"warning: {error.what}; the next build reads every file again", "yellow"
                 )
+            self._unstored = self._unstored or build.memory.unstored
+        if self._unstored:
+            SCREEN.line(printable(f"note: nothing is stored: {self._unstored}"), "yellow")
 
     def _print_recipe(self, build: Build, node: Node) -> None:
         """What was tried, where a method had to be found."""

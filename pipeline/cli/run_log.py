@@ -17,13 +17,13 @@ from pipeline.errors import PipelineError, ProjectError
 
 def logged(file: Path, *told: Any) -> None:
     """Tables and lines that the screen shows, behind what is in the vendor's log file."""
-    from rich.console import Console
+    from pipeline.cli.console import PrintedConsole
 
     try:
         with file.open("a", encoding="utf-8") as stream:
-            log = Console(file=stream, width=WIDTH, highlight=False)
+            log = PrintedConsole(file=stream, width=WIDTH)
             for item in told:
-                log.print(item, markup=False)
+                log.print(item)
     except OSError as error:
         what = f"cannot write: {error.strerror}"
         raise ProjectError(what, str(file), "run it in a folder of yours") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from pipeline.cli.reporter import Reporter
 from pipeline.cli.screen import SCREEN
 from pipeline.cli.show import print_error
 from pipeline.errors import PipelineError
+from pipeline.lifetime.temporaries import FOLDER, temporary_name
 from pipeline.make.build import Build
 from pipeline.make.node import Node
 from pipeline.make.tasks import Disposable, failing_task, tasks, use_workers
@@ -25,12 +27,28 @@ def configuration(but: Collection[str] = ()) -> dict[str, Any]:
     names = (directory.name for directory in project_directories(Path.cwd()))
     return {
         "reporter": Reporter,
+        "dep_file": dep_file(Path.cwd()),
         # doit's default is whichever dbm there is; a JSON file may be deleted at any time.
         "backend": "json",
         "codec_cls": Disposable,
         # Without default tasks `doit forget` crashes.
         "default_tasks": [name for name in names if name not in but],
     }
+
+
+def dep_file(here: Path) -> str:
+    """Where doit writes what it need not remember: elsewhere, where it may not write here."""
+    file = here / ".doit.db"
+    if os.access(file, os.R_OK | os.W_OK) if file.exists() else os.access(here, os.W_OK):
+        return str(file)
+    import atexit  # seldom so, and slow to load
+    from shutil import rmtree
+    from tempfile import gettempdir
+
+    folder = Path(gettempdir(), temporary_name(prefix=FOLDER))  # a later build sweeps it
+    folder.mkdir(mode=0o700)
+    atexit.register(rmtree, folder, ignore_errors=True)
+    return f"{folder}/{file.name}"
 
 
 def tasks_here() -> Iterator[dict[str, Any]]:

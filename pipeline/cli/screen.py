@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
+from pipeline.cli.terminal import printable, raw
+
 WIDTH = 160  # of tables that go into a file or a pipe
 
 
@@ -44,10 +46,10 @@ class Screen:
 
     @property
     def console(self) -> Any:
-        from rich.console import Console
+        from pipeline.cli.console import PrintedConsole
 
         width = None if self._stream.isatty() else WIDTH
-        return Console(file=self._stream, highlight=False, width=width)
+        return PrintedConsole(file=raw(self._stream), width=width)
 
     @property
     def width(self) -> int | None:
@@ -57,9 +59,9 @@ class Screen:
     def line(self, text: str, style: str = "") -> None:
         """A line that stays; above the live one while that is shown."""
         if self._stream.isatty():
-            self.console.print(text, style=style or None, markup=False)
+            self.console.print(text, style=style or None)
         else:
-            self._stream.write(text + "\n")
+            self._stream.write(printable(text) + "\n")
             self._stream.flush()
 
     def begin(self, name: str) -> None:

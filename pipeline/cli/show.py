@@ -7,8 +7,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
+from traceback import format_exception
+from types import TracebackType
 
+from pipeline.cli.terminal import printable
 from pipeline.errors import PipelineError, Place
+
+BUG = "this is a bug in npumake, not in your project: please report it with the lines above"
 
 Words = Callable[[str], str]
 _words: ContextVar[Words | None] = ContextVar("words", default=None)
@@ -44,14 +49,17 @@ def error_text(error: PipelineError) -> str:
     return "\n".join(lines)
 
 
-def printable(text: str, kept: str = "\n\t") -> str:
-    """The characters of strangers' files and names spelled out where a terminal would obey them."""
-    return "".join(c if c.isprintable() or c in kept else _spelled(c) for c in text)
+def bug_text(traceback: str) -> str:
+    """What is no mistake of a user's, to be reported as it is."""
+    return f"{printable(traceback.rstrip())}\n{BUG}"
 
 
-def _spelled(character: str) -> str:
-    code = ord(character)
-    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+def print_bug(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """As `sys.excepthook`: the traceback, and whose mistake it is. Python then exits with 1."""
+    if issubclass(kind, KeyboardInterrupt):
+        sys.__excepthook__(kind, error, trace)
+    else:
+        print(bug_text("".join(format_exception(kind, error, trace))), file=sys.stderr)
 
 
 def print_error(error: PipelineError) -> None:
@@ -65,7 +73,7 @@ def print_note(what: str, where: Place) -> None:
 
 def _excerpt(place: Place) -> list[str]:
     try:
-        text = Path(place.path).read_text().splitlines()[place.line - 1]
+        text = Path(place.path).read_text(encoding="utf-8").splitlines()[place.line - 1]
     except (OSError, UnicodeDecodeError, IndexError):
         return []
     number = str(place.line)

@@ -49,7 +49,7 @@ def _estimate(folder: Path) -> Mapping[str, Json]:
 
 
 def _rows(file: Path) -> list[dict[str, Json]]:
-    with file.open(newline="") as lines:
+    with file.open(newline="", encoding="utf-8") as lines:
         return [{key: _number(text) for key, text in row.items()} for row in csv.DictReader(lines)]
 
 

@@ -43,8 +43,11 @@ def _planned(program: Program) -> dict[str, set[str]]:
 
 def _codes_of(program: Program, name: str) -> Iterator[str]:
     """What quantizes the input, perhaps behind a Transpose that is the CPU's."""
+    moved = {name}  # the instructions are in order
     for step in program.instructions:
-        if name in step.inputs and step.op == "quantize":
+        if moved.isdisjoint(step.inputs):
+            continue
+        if step.op == "quantize":
             yield step.outputs[0]
-        elif name in step.inputs and step.op == "onnx" and len(step.inputs) == 1:
-            yield from _codes_of(program, step.outputs[0])
+        elif step.op == "onnx" and len(step.inputs) == 1:
+            moved.add(step.outputs[0])

@@ -6,7 +6,7 @@ import traceback
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
-from pipeline.errors import Place, StageError
+from pipeline.errors import PipelineError, Place, StageError
 
 
 @contextmanager
@@ -14,6 +14,8 @@ def blamed(doing: str, files: Collection[str]) -> Iterator[None]:
     """Raises StageError for an exception in code of `files`, and for one that leaves Python."""
     try:
         yield
+    except PipelineError:  # not theirs: of what was read for them, or what they may not import
+        raise
     except (Exception, SystemExit) as error:
         said = str(error).strip().partition("\n")[0]
         what = f"{doing}: {type(error).__name__}" + (f": {said}" if said else "")

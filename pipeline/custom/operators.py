@@ -5,36 +5,28 @@
 
 from __future__ import annotations
 
-import sys
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import PurePosixPath
-from types import ModuleType
+from functools import partial
 from typing import Any
 
-from pipeline.custom.blame import blamed
-from pipeline.custom.register import (
-    IMPLEMENTS,
-    SHAPES,
-    marks,
-    op_implement_register,
-    op_shape_infer_register,
-)
+from pipeline.custom.closed import Closed, Declare, refuse_undeclared
+from pipeline.custom.declaring import OPERATORS, declaration
+from pipeline.custom.imports import closure
+from pipeline.custom.register import IMPLEMENTS, SHAPES, marks
 from pipeline.errors import GraphError, ProjectError, Route
 from pipeline.graph import Graph, is_foreign
-from pipeline.project.files import SourceFiles
+from pipeline.project.files import SourceFile, SourceFiles
+from pipeline.project.sections import CodeFiles
 
-# Where a file written for a vendor's tool imports the decorators from; there only while it loads.
-VENDOR_PACKAGES = ("horizon_nn", "hmct")
-_LOADING = threading.Lock()  # sys.modules is everybody's
+SECTION = "custom_operators"
+UNDECLARED: Declare = partial(declaration, OPERATORS, {})  # of files that no project declares
 
 
 @dataclass(frozen=True)
 class Operator:
-    """One type: the class that computes it and the function that knows its shapes, and the files
-    these stand in."""
+    """One type: the class that computes it and the function that knows its shapes, the files these
+    stand in, and what these import."""
 
     implementation: Callable[..., Any] | None = None
     shapes: Callable[..., Any] | None = None
@@ -59,27 +51,38 @@ class Operators:
 NO_OPERATORS = Operators()
 
 
-def declared(custom_operators: Sequence[str], sources: SourceFiles) -> Operators:
+def declared(custom_operators: Sequence[CodeFiles], sources: SourceFiles) -> Operators:
     """The operators in the files a project declares. Raises ProjectError and StageError."""
-    found: dict[str, bytes] = {}
+    found: dict[str, SourceFile] = {}  # by path: a file of both keys has the name `with` gives it
     for number in range(len(custom_operators)):
-        route = f"custom_operators.{number}"
-        for file in sources[route]:
-            if file.name in found:
-                what = f"two files of custom operators are called `{file.name}`"
-                raise ProjectError(what, Route(route), "rename one of them")
-            found[file.name] = file.read()
-    return operators_in(found)
+        for route, files in under(sources, f"{SECTION}.{number}").items():
+            for file in files:
+                names = [each.name for path, each in found.items() if path != file.path]
+                if file.name in names:
+                    what = f"two files of custom operators are called `{file.name}`"
+                    raise ProjectError(what, Route(route), "rename one of them")
+                found[file.path] = file
+    paths = {file.name: file.path for file in found.values()}
+    read = {file.name: file.read() for file in found.values()}
+    return operators_in(read, partial(declaration, OPERATORS, paths))
 
 
-def operators_in(sources: Mapping[str, bytes]) -> Operators:
+def under(sources: SourceFiles, route: str) -> SourceFiles:
+    """The files of a key and of those below it."""
+    return {key: sources[key] for key in sources if key == route or key.startswith(f"{route}.")}
+
+
+def operators_in(sources: Mapping[str, bytes], declare: Declare = UNDECLARED) -> Operators:
     """Runs each file, and gives what it implements. The caller trusts them.
 
-    Raises StageError where a file fails, ProjectError for a type that two of them implement.
+    Raises StageError where a file fails, ProjectError for a type that two of them implement and for
+    an import that is not declared; `declare` says how it would be.
     """
+    refuse_undeclared(sources, declare)
+    closed = Closed(sources)
     by_type: dict[str, Operator] = {}
-    for name, data in sources.items():
-        for thing in namespace(name, data).values():
+    for name in sources:
+        for thing in closed.names(name).values():
             for op_type in marks(thing, IMPLEMENTS):
                 _refuse_second(by_type, op_type, "implementation", thing, name)
                 known = by_type.get(op_type, Operator())
@@ -90,7 +93,14 @@ def operators_in(sources: Mapping[str, bytes]) -> Operators:
                 _refuse_second(by_type, op_type, "shapes", thing, name)
                 known = by_type.get(op_type, Operator())
                 by_type[op_type] = replace(known, shapes=thing, files=_with(known.files, name))
-    return Operators(by_type, sources)
+    whole = {op_type: replace(one, files=_all(one, sources)) for op_type, one in by_type.items()}
+    return Operators(whole, sources)
+
+
+def _all(operator: Operator, sources: Mapping[str, bytes]) -> tuple[str, ...]:
+    """Its own files, then those that they import."""
+    imported = closure(operator.files, sources) - {*operator.files}
+    return (*operator.files, *sorted(imported))
 
 
 def require(graph: Graph, operators: Operators) -> None:
@@ -122,46 +132,3 @@ def _refuse_second(
     if other is not None and other is not thing:
         first = ", ".join(by_type[op_type].files)
         raise ProjectError(f"operator `{op_type}` is implemented twice, in {first} and {name}")
-
-
-def namespace(name: str, data: bytes) -> dict[str, Any]:
-    """The names a file defines once it has run. The caller trusts it. Raises StageError."""
-    module = ModuleType(f"custom_operators.{PurePosixPath(name).stem}")
-    module.__file__ = name
-    with blamed(f"`{name}` cannot be loaded", [name]), _importable(module):
-        exec(compile(data, name, "exec", dont_inherit=True), vars(module))
-    return dict(vars(module))
-
-
-@contextmanager
-def _importable(module: ModuleType) -> Iterator[None]:
-    """The module itself and the vendors' names for the decorators can be imported, for now."""
-    modules = {module.__name__: module, **_vendor_modules()}
-    with _LOADING:
-        before = {name: sys.modules[name] for name in modules if name in sys.modules}
-        sys.modules.update(modules)
-        try:
-            yield
-        finally:
-            for name in modules:
-                del sys.modules[name]
-            sys.modules.update(before)
-
-
-def _vendor_modules() -> dict[str, ModuleType]:
-    """`<vendor>`, `<vendor>.custom` and `<vendor>.custom.op_registration`, each in its parent."""
-    found: dict[str, ModuleType] = {}
-    for vendor in VENDOR_PACKAGES:
-        top, custom, last = (
-            ModuleType(name)
-            for name in (vendor, f"{vendor}.custom", f"{vendor}.custom.op_registration")
-        )
-        decorators = {
-            "op_implement_register": op_implement_register,
-            "op_shape_infer_register": op_shape_infer_register,
-        }
-        vars(last).update(decorators)
-        vars(custom).update(decorators, op_registration=last)
-        vars(top).update(custom=custom)
-        found |= {module.__name__: module for module in (top, custom, last)}
-    return found

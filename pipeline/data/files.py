@@ -46,6 +46,8 @@ def prepared(
 
 def fed(array: np.ndarray, taken: Taken) -> np.ndarray:
     """What the model is given for `array`: of the input's type, an image as value - 128."""
+    if not taken.offset:
+        return array.astype(taken.dtype)
     return (array.astype(taken.dtype) - np.asarray(taken.offset, taken.dtype)).astype(taken.dtype)
 
 
@@ -57,7 +59,7 @@ def noise(name: str, how: Files, taken: Taken) -> Callable[[int], np.ndarray]:
     def sample(index: int) -> np.ndarray:
         uniform = np.random.Generator(np.random.PCG64([seed, index])).random(taken.shape)
         values = low + (high - low) * uniform
-        whole = taken.offset or np.dtype(taken.dtype).kind in "iu"
+        whole = taken.offset or np.dtype(taken.dtype).kind in "biu"
         return np.rint(values) if whole else values.astype(np.float32)
 
     return sample

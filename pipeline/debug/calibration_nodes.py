@@ -182,8 +182,10 @@ def _root(value: Value) -> Value:
 
 def _read(value: Value) -> Iterator[tuple[Node, int]]:
     """Who reads the value, and as which input, through the pairs behind it."""
-    for use in value.uses():
-        if use.node.op_type not in (Q, DQ):
-            yield use.node, use.idx
+    waiting = [*value.uses()]
+    while waiting:
+        use = waiting.pop(0)
+        if use.node.op_type in (Q, DQ):
+            waiting[:0] = use.node.outputs[0].uses()
         else:
-            yield from _read(use.node.outputs[0])
+            yield use.node, use.idx

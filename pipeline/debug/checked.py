@@ -11,6 +11,7 @@ from pipeline.custom.operators import NO_OPERATORS, require
 from pipeline.debug.placed import Placed, placed, unsupported
 from pipeline.digest import Json, plain
 from pipeline.graph import Graph, upgraded
+from pipeline.graph.domains import refuse_strange_inputs
 from pipeline.passes import REWRITES, optimized
 from pipeline.project.sections import Quantization
 from pipeline.quant.precision.asked import asked
@@ -104,6 +105,7 @@ def _notes(rows: tuple[Placed, ...], target: Target) -> tuple[str, ...]:
 def prepared(model: Graph, is_onnx: bool) -> Graph:
     """The optimized graph of a model as it was read. Raises GraphError."""
     require(model, NO_OPERATORS)
+    refuse_strange_inputs(model.inputs)
     said = model.opset, int(model.model.ir_version)
     graph = upgraded(model.copy()).with_shapes()
     if is_onnx:

@@ -84,7 +84,7 @@ class Comparison:
     suffix: ClassVar[str] = ".json"
 
     def save(self, path: Path) -> None:
-        path.write_text(digest.text(self, indent=1) + "\n")
+        path.write_text(digest.text(self, indent=1) + "\n", encoding="utf-8")
 
     @classmethod
     def load(cls, path: Path) -> Comparison:

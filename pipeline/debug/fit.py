@@ -176,13 +176,20 @@ def _is_equal(value: Value | None, wanted: np.ndarray) -> bool:
 
 
 def _before(value: Value) -> list[Node]:
-    """The Q and DQ before what makes the value, as far as grids may be kept."""
-    maker = producer(value)
-    if maker is None or maker.op_type not in KEEPING | GRID:
-        return []
-    own = [maker] if maker.op_type in GRID else []
-    read = maker.inputs[:1] if own else maker.inputs
-    return own + [node for each in read if each is not None for node in _before(each)]
+    """The Q and DQ before what makes the value, as far as grids may be kept, each once."""
+    found: dict[Node, None] = {}
+    seen, waiting = {value}, [value]
+    while waiting:
+        maker = producer(waiting.pop())
+        if maker is None or maker.op_type not in KEEPING | GRID:
+            continue
+        if maker.op_type in GRID:
+            found[maker] = None
+        read = maker.inputs[:1] if maker.op_type in GRID else maker.inputs
+        new = [each for each in reversed(read) if each is not None and each not in seen]
+        seen.update(new)
+        waiting += new
+    return list(found)
 
 
 def _totals(found: Iterable[list[Seen]]) -> list[Seen]:

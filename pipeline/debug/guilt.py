@@ -172,11 +172,13 @@ def _by_readers(patient: Patient, misfit: _Misfit, losses: Mapping[str, float]) 
 
 def _readers(value: Value) -> Iterator[Node]:
     """Who computes with the values; what only moves them is looked through."""
-    for use in value.uses():
-        if use.node.op_type in (*ALIKE, Q, DQ):
-            yield from _readers(use.node.outputs[0])
+    waiting = [*value.uses()]
+    while waiting:
+        reader = waiting.pop(0).node
+        if reader.op_type in (*ALIKE, Q, DQ):
+            waiting[:0] = reader.outputs[0].uses()
         else:
-            yield use.node
+            yield reader
 
 
 def _rank(one: Suspect) -> float:

@@ -84,8 +84,9 @@ def _same_shape(values: np.ndarray, detail: Mapping[str, Any]) -> bool:
 
 def _codes_of(program: Program, name: str) -> str:
     """The codes of an input, behind a Transpose or not."""
-    for step in program.instructions:
+    for step in program.instructions:  # in order
         if name in step.inputs:
-            made = step.outputs[0]
-            return made if step.op == "quantize" else _codes_of(program, made)
+            name = step.outputs[0]
+            if step.op == "quantize":
+                break
     return name

@@ -120,8 +120,9 @@ def _pair(one: CalibrationNode, makers: Mapping[str, Piece]) -> Pair:
 
 
 def _chain(real: str, makers: Mapping[str, Piece], pairs: Collection[str]) -> Iterator[str]:
-    maker = makers.get(real)
-    if maker is not None and maker.op_type in (Q, DQ):
-        yield from _chain(maker.proto.input[0], makers, pairs)
+    found, maker = list[str](), makers.get(real)
+    while maker is not None and maker.op_type in (Q, DQ):
         if maker.name in pairs:
-            yield maker.name
+            found.append(maker.name)
+        maker = makers.get(maker.proto.input[0])
+    yield from reversed(found)

@@ -118,7 +118,10 @@ def rescaled(
 
 
 def rounded(call: Call, x: Value) -> Value:
+    """Raises InexactError for a rule that rounds more than once."""
     rule: Rounding = call.step.attributes["rounding"]
+    if rule not in ROUNDED:
+        raise InexactError
     return call.add("Cast", ROUNDED[rule](call, x), to=FLOAT)
 
 

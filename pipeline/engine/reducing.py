@@ -60,7 +60,10 @@ def place(site: Site) -> Step:
 
 
 def norm_fits(node: Node) -> bool:
-    return len(node.outputs) == 1 and constant_parameters(node) and math.prod(_row(node)) <= MAX_ROW
+    if len(node.outputs) > 1 or not constant_parameters(node) or math.prod(_row(node)) > MAX_ROW:
+        return False
+    rank = len(_row(node))
+    return all(len(shape(value)) <= rank for value in node.inputs[1:] if value is not None)
 
 
 def norm(site: Site) -> Step:

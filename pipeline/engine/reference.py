@@ -26,24 +26,24 @@ from pipeline.engine.twice_kernels import (
     resize_twice,
     softmax_twice,
 )
+from pipeline.engine.validated import validate
 from pipeline.errors import GraphError
 from pipeline.kernels import affine, conv, divide, matmul, pool, resize, table
+from pipeline.kernels.arrays import NotANumberError, TooWideError
 from pipeline.kernels.rounding import FixedPoint, rescale, shift_right
 
-# What a stranger's program makes the kernels raise.
-MISFITS = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
+# What values make the kernels raise; anything else is a bug of ours.
+UNFIT_VALUES = (MemoryError, NotANumberError, TooWideError)
 
 
 class ReferenceSession:
     """A program ready to run, with the interface of an onnxruntime session.
 
-    Raises GraphError for an instruction nobody knows, or a CPU model that cannot be trusted.
+    Raises GraphError for an instruction that no kernel takes, or an untrusted CPU model.
     """
 
     def __init__(self, program: Program, operators: Operators = NO_OPERATORS) -> None:
-        for step in program.instructions:
-            if step.op not in KERNELS and step.op != "onnx":
-                raise GraphError(f"`{step.name}` needs a kernel that does not exist: `{step.op}`")
+        validate(program)
         self.program = program
         self.input_names = program.inputs
         self.output_names = program.outputs
@@ -67,7 +67,7 @@ class ReferenceSession:
 
     def execute(self, step: Instruction, read: Sequence[np.ndarray]) -> Iterable[np.ndarray]:
         """What one instruction makes of the arrays it reads. Raises GraphError for NaN, and for
-        constants and attributes that its kernel does not take."""
+        sums and arrays beyond what can be held."""
         if step.op == "onnx":
             return self._cpu[step.name].run(step.outputs, dict(zip(step.inputs, read, strict=True)))
         tensors = self.program.tensors
@@ -75,8 +75,9 @@ class ReferenceSession:
         output = tensors[step.outputs[0]]
         try:
             made = KERNELS[step.op](Call(step, grids, output), *read)
-        except MISFITS as error:
-            raise GraphError(f"`{step.name}` cannot be computed: {error}") from error
+        except UNFIT_VALUES as error:
+            why = str(error) or "not enough memory"
+            raise GraphError(f"`{step.name}` cannot be computed: {why}") from error
         return (np.asarray(made, output.dtype),)  # NumPy makes no array of rank 0 by itself
 
     def checked(self, feeds: Feeds) -> Mapping[str, np.ndarray]:

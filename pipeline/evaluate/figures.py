@@ -31,7 +31,7 @@ class Figures:
         return self.by_name[self.metric]
 
     def save(self, path: Path) -> None:
-        path.write_text(digest.text(self, indent=1) + "\n")
+        path.write_text(digest.text(self, indent=1) + "\n", encoding="utf-8")
 
     @classmethod
     def load(cls, path: Path) -> Figures:
@@ -52,7 +52,7 @@ class Evaluated:
     suffix: ClassVar[str] = ".json"
 
     def save(self, path: Path) -> None:
-        path.write_text(digest.text(self, indent=1) + "\n")
+        path.write_text(digest.text(self, indent=1) + "\n", encoding="utf-8")
 
     @classmethod
     def load(cls, path: Path) -> Evaluated:

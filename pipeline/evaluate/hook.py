@@ -9,14 +9,17 @@ from __future__ import annotations
 import math
 import reprlib
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from pipeline.custom.blame import blamed
-from pipeline.custom.operators import namespace
+from pipeline.custom.closed import Closed, refuse_undeclared
+from pipeline.custom.declaring import METRIC, declaration
+from pipeline.custom.operators import under
 from pipeline.errors import ProjectError, Route, StageError, did_you_mean
 from pipeline.project.files import SourceFiles
 
-ROUTE = "evaluation.metric"
+ROUTE, WITH = "evaluation.metric", "evaluation.with"
 
 Summed = Callable[[Iterable[Any]], Mapping[str, float]]
 
@@ -30,14 +33,19 @@ def hooked(metric: str, sources: SourceFiles) -> tuple[str, Summed]:
     name, StageError where it fails or gives no number."""
     (file,) = sources[ROUTE]
     name = metric.rpartition(":")[2]
-    names = namespace(file.name, file.read())
+    beside = {each.name: each for files in under(sources, WITH).values() for each in files}
+    files = {**beside, file.name: file}
+    read = {each.name: each.read() for each in files.values()}
+    paths = {each.name: each.path for each in files.values()}
+    refuse_undeclared(read, partial(declaration, METRIC, paths))
+    names = Closed(read).names(file.name)
     if not callable(names.get(name)):
         known = [key for key, value in names.items() if callable(value)]
         what = f"`{file.name}` has no function `{name}`"
         raise ProjectError(what, Route(ROUTE), did_you_mean(name, known))
 
     def summed(answers: Iterable[Any]) -> Mapping[str, float]:
-        with blamed(f"the metric `{name}`", [file.name]):
+        with blamed(f"the metric `{name}`", [*files]):
             made = names[name](iter(answers))
         try:
             value = float(made)

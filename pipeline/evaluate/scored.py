@@ -34,7 +34,7 @@ from pipeline.graph import Graph
 from pipeline.progress import track
 from pipeline.project.files import SourceFiles
 from pipeline.project.names import entries, strangers
-from pipeline.project.sections import Dataset, Evaluation, Files, Input
+from pipeline.project.sections import CodeFiles, Dataset, Evaluation, Files, Input
 
 
 class Session(Protocol):
@@ -113,7 +113,7 @@ def ground(
     data: Mapping[str, Files],
     said: Evaluation,
     sources: SourceFiles,
-    custom_operators: Sequence[str] = (),
+    custom_operators: Sequence[CodeFiles] = (),
 ) -> Ground:
     """The dataset as `graph`, in float, is fed it. Raises ProjectError for what cannot be fed."""
     found = model_inputs(graph, inputs)

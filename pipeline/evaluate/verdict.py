@@ -84,7 +84,7 @@ class Verdict:
         return [gate for gate in self.gates if not gate.met]
 
     def save(self, path: Path) -> None:
-        path.write_text(digest.text(self, indent=1) + "\n")
+        path.write_text(digest.text(self, indent=1) + "\n", encoding="utf-8")
 
     @classmethod
     def load(cls, path: Path) -> Verdict:

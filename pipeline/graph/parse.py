@@ -17,6 +17,7 @@ from onnx_ir.passes.common import (
 
 from pipeline.errors import GraphError
 from pipeline.graph.deprecated import replace_deprecated
+from pipeline.graph.domains import refuse_odd_attributes
 from pipeline.graph.graph import Graph
 from pipeline.graph.match import array
 from pipeline.graph.origin import originate
@@ -73,7 +74,9 @@ def _checked(proto: onnx.ModelProto, beside: Sequence[Beside]) -> Graph:
     replace_deprecated(proto)
     with _all_shaped(proto.graph.output):
         onnx.checker.check_model(proto)
-    return _readable(normal(InlinePass()(ir.from_proto(proto)).model))
+    graph = _readable(normal(InlinePass()(ir.from_proto(proto)).model))
+    refuse_odd_attributes(graph.model.graph.all_nodes())
+    return graph
 
 
 @contextmanager

@@ -14,6 +14,7 @@ import onnx
 import onnx_ir as ir
 
 from pipeline.errors import GraphError
+from pipeline.graph.domains import refuse_windows
 from pipeline.graph.match import attribute, is_foreign, open_dimensions, shape
 from pipeline.kernels.pool import pool_pads
 from pipeline.kernels.window import extent
@@ -45,6 +46,7 @@ def _inferred(model: ir.Model) -> ir.Model:
         follows = not any(_is_long(v) for node in _from_numbers(plain) for v in node.outputs)
     made = ir.from_proto(_run(proto, follows))
     _refuse_huge(made)
+    refuse_windows(made.graph)
     return made
 
 

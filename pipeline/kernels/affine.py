@@ -11,7 +11,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.kernels.arrays import Floats, Ints
+from pipeline.kernels.arrays import Floats, Ints, NotANumberError
 from pipeline.kernels.rounding import ROUNDED, Rounding
 
 Scalar = TypeVar("Scalar", bound=np.generic)
@@ -44,12 +44,12 @@ def quantize(
     std::round of C++ where it goes away from zero.
 
     The division is done in the type of `x`, as ONNX does. Infinities saturate.
-    Raises ValueError on NaN.
+    Raises NotANumberError on NaN.
     """
     with np.errstate(over="ignore"):  # infinity saturates like any large value
         steps = ROUNDED[rounding](np.asarray(x / np.asarray(scale, x.dtype), np.float64))
     if np.isnan(steps).any():
-        raise ValueError("NaN has no place on an integer grid")
+        raise NotANumberError("NaN has no place on an integer grid")
     return np.clip(np.add(steps, zero_point), low, high).astype(np.int32)
 
 

@@ -1,4 +1,4 @@
-"""The three kinds of array that the kernels speak of."""
+"""The three kinds of array that the kernels speak of, and what their values may be unfit for."""
 
 from __future__ import annotations
 
@@ -10,3 +10,11 @@ import numpy.typing as npt
 Ints: TypeAlias = npt.NDArray[np.integer[Any]]  # any width: values on a grid
 Int64: TypeAlias = npt.NDArray[np.int64]  # exact accumulators
 Floats: TypeAlias = npt.NDArray[np.floating[Any]]
+
+
+class NotANumberError(ValueError):
+    """NaN, where a number is put on a grid."""
+
+
+class TooWideError(OverflowError):
+    """Sums that no float and no integer here holds exactly."""

@@ -57,7 +57,7 @@ def conv(
     """ONNX Conv without bias: x (N, C, *spatial), weight (O, C / group, *kernel) -> (N, O, *out).
 
     The integers come in float32 or float64, whichever holds them exactly.
-    Raises ValueError if the kernel does not fit, OverflowError if a sum could exceed 2**53.
+    Raises ValueError if the kernel does not fit, TooWideError if a sum could exceed 2**53.
     """
     outputs, depth, *kernel = weight.shape
     exact = exact_float(x, weight, tuple(range(1, weight.ndim)))
@@ -110,7 +110,7 @@ def conv_transpose(
 
     out = stride * (in - 1) + dilation * (kernel - 1) + 1 - begin - end; an `output_padding` is
     given by subtracting it from the end pads, which may so become negative.
-    Raises OverflowError if a sum could exceed 2**53.
+    Raises TooWideError if a sum could exceed 2**53.
     """
     channels, outputs, *kernel = weight.shape
     inputs, rank = x.shape[2:], len(kernel)

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipeline.kernels.arrays import Int64, Ints
+from pipeline.kernels.arrays import Int64, Ints, TooWideError
 
 
 def exact_float(a: Ints, b: Ints, axes: int | tuple[int, ...]) -> type[np.floating]:
     """The float that is exact for products of `a` and `b` summed over `axes` of `b`.
 
-    Raises OverflowError if a sum could exceed 2**53.
+    Raises TooWideError if a sum could exceed 2**53.
     """
     terms = int(np.prod([b.shape[axis] for axis in np.atleast_1d(axes)], dtype=np.int64))
     largest = _magnitude(a)
@@ -30,7 +30,7 @@ def exact_float(a: Ints, b: Ints, axes: int | tuple[int, ...]) -> type[np.floati
         return np.float32
     if bound <= 1 << 53:
         return np.float64
-    raise OverflowError(f"a sum of products could reach {bound}, beyond 2**53")
+    raise TooWideError(f"a sum of products could reach {bound}, beyond 2**53")
 
 
 def _magnitude(values: Ints) -> int:
@@ -40,7 +40,7 @@ def _magnitude(values: Ints) -> int:
 def matmul(a: Ints, b: Ints) -> Int64:
     """a @ b, exact, with the shapes and broadcasting of np.matmul.
 
-    Raises OverflowError if a sum could exceed 2**53.
+    Raises TooWideError if a sum could exceed 2**53.
     """
     exact = exact_float(a, b, max(b.ndim - 2, 0))
     product: Int64 = np.asarray(a.astype(exact) @ b.astype(exact)).astype(np.int64)

@@ -28,7 +28,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.kernels.arrays import Int64
+from pipeline.kernels.arrays import Int64, TooWideError
 
 Rounding: TypeAlias = Literal["half_even", "half_up", "half_away", "twice"]
 Whole: TypeAlias = npt.NDArray[Any]  # integers, in an integer type or a float that holds them
@@ -81,7 +81,7 @@ def rescale(accumulator: Whole, factor: FixedPoint, rule: Rounding) -> Whole:
 
     The accumulator holds integers, in whatever type, and so does the result: in float64 where
     that is exact, else in int64. A per-channel factor broadcasts. A result beyond int64 saturates.
-    Raises OverflowError for an accumulator of 2**46, or of 2**31 times a factor above 2**13.
+    Raises TooWideError for an accumulator of 2**46, or of 2**31 times a factor above 2**13.
     """
     if rule == "twice":
         return rescale_twice(accumulator.astype(np.int64), factor)
@@ -94,7 +94,7 @@ def rescale(accumulator: Whole, factor: FixedPoint, rule: Rounding) -> Whole:
         return shift_right(a * factor.mantissa, factor.shift, rule)
     # Two bits of the shift stay behind the limb: the half, and one for all that lies below it.
     if largest >= 1 << 46 or np.min(factor.shift) < LIMB_BITS + 1:
-        raise OverflowError(f"an accumulator of {largest} is too wide for this factor")
+        raise TooWideError(f"an accumulator of {largest} is too wide for this factor")
     low = (a & ((1 << LIMB_BITS) - 1)) * factor.mantissa
     top = (a >> LIMB_BITS) * factor.mantissa + (low >> LIMB_BITS)
     sticky = (low & ((1 << LIMB_BITS) - 1)) != 0

@@ -23,9 +23,10 @@ from pipeline.digest import Json
 from pipeline.errors import CacheError, PipelineError, Place, ProjectError, Route
 from pipeline.late import when_used
 from pipeline.lifetime.temporaries import sweep_below
-from pipeline.make.code import compilers, converters
 from pipeline.make.memory import Memory
+from pipeline.make.missing import NO_PLAIN, no_file, shown
 from pipeline.make.node import Key, Node, Plan
+from pipeline.make.programs import compilers, converters
 from pipeline.make.why import differences
 from pipeline.project.files import Source, SourceFile, source_files
 
@@ -93,11 +94,16 @@ class Build:
         for source in node.sources:
             named = source_files(self.directory, source)
             if not named:
-                raise self._no_file(source)
-            found[source.route] = tuple(
-                SourceFile(name, path, self.memory.files.of(path)) for name, path in named
-            )
+                raise no_file(self.directory, source, self.vendor_dialect)
+            found[source.route] = tuple(self._source(source, *file) for file in named)
         return found
+
+    def _source(self, source: Source, name: str, path: str) -> SourceFile:
+        try:
+            return SourceFile(name, path, self.memory.files.of(path))
+        except FileNotFoundError:  # gone meanwhile, or it cannot be reached
+            what = f"`{name}` is no plain file, or gone meanwhile"
+            raise ProjectError(what, Route(source.route), NO_PLAIN) from None
 
     # -- keys ------------------------------------------------------------------------------
 
@@ -230,13 +236,6 @@ class Build:
         found = (node.params.get("vendor_dialect") for node in self.plan.nodes)
         return next((str(name) for name in found if name), None)
 
-    def _no_file(self, source: Source) -> ProjectError:
-        """A vendor's file says other paths than the project in the tool's output folder has."""
-        own = self.vendor_dialect is None
-        name = source.pattern if own else shown(self.directory / source.pattern)
-        what = f"no file matches `{name}`" if source.many else f"no file `{name}`"
-        return ProjectError(what, Route(source.route), "paths start at the project's directory")
-
     def _stamp_file(self, node: Node) -> str:
         folder = f"{STAMPS}/@{node.variant}" if node.variant else STAMPS
         return f"{self.directory}/{folder}/{node.short.replace('/', '.')}.json"
@@ -265,14 +264,6 @@ def _read_stamp(path: str, identity: str) -> Stamp | None:
     return None if found is None else Stamp(found["document"], found["digest"])
 
 
-def shown(path: Path) -> str:
-    """A path as the user would type it: from here when it is below, else in full."""
-    try:
-        return str(path.resolve().relative_to(Path.cwd()))
-    except ValueError:
-        return str(path)
-
-
 def _without_paths(node: Node) -> Json:
     """The node's sections; a file counts by name and content (`sources`), not by where it lies."""
     if not node.sources:
@@ -285,7 +276,7 @@ def _without_paths(node: Node) -> Json:
         *above, key = source.keys
         inside = params
         for part in above:
-            inside = inside[part]
+            inside = inside[int(part) if isinstance(inside, list) else part]
         if isinstance(inside, list):
             inside[int(key)] = None  # its place counts
         elif source.rest:

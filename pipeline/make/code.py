@@ -12,21 +12,17 @@ import ast
 import os
 import platform
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
-from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path, PurePath
+from importlib.metadata import version
+from pathlib import Path
 
 import pipeline
 from pipeline import digest
 from pipeline.cache.publish import replacing
 from pipeline.cache.sealed import sealed, unsealed
 from pipeline.cache.signature import FileDigests
-from pipeline.compilers.adapters.adapter import ADAPTERS, versions
-from pipeline.compilers.host import runs_here
-from pipeline.compilers.versions import tool_version
-from pipeline.make.node import Node
 
 PACKAGE = Path(pipeline.__file__).parent
 ASSETS = "assets"
@@ -36,23 +32,6 @@ DISTRIBUTIONS = {
     "google": "protobuf",
     "onnx_ir": "onnx-ir",
     "yaml": "pyyaml",
-}
-
-# What reads a file in a process of its own counts too, though no module imports it.
-CONVERTERS = {".pb": ("tensorflow", "tensorflow-cpu", "tf2onnx")}
-
-# By Target.backend: what makes the compiled file in a process of its own, by this interpreter.
-COMPILERS = {
-    "torq": ("tosa-converter-for-tflite",),
-    "vela": ("ethos-u-vela",),
-    "iree": ("iree-base-compiler", "iree-base-runtime", "tosa-converter-for-tflite"),
-}
-
-# By Target.backend: what runs the compiled file; it is loaded late, where no import shows.
-RUNTIMES = {
-    "iree": ("iree-base-runtime",),
-    "tflite": ("ai-edge-litert",),
-    "vela": ("ai-edge-litert",),
 }
 
 
@@ -149,7 +128,7 @@ class SourceCode:
     def _source(self, path: str) -> Source:
         content = self._files.of(path)
         if content not in self._known:
-            source = parsed(Path(path).read_text())
+            source = parsed(Path(path).read_text(encoding="utf-8"))
             self._known[content] = [source.digest, *source.imports]
             self._fresh = True
         found, *imports = self._known[content]
@@ -235,50 +214,6 @@ def _files(directory: str) -> list[str]:
             elif entry.is_file():
                 found.append(entry.path)
     return sorted(found)
-
-
-def converters(files: Iterable[str]) -> dict[str, str]:
-    """The versions of the programs, where they are installed, that read files of these names."""
-    named = {name for file in files for name in CONVERTERS.get(PurePath(file).suffix.lower(), ())}
-    return {name: found for name in sorted(named) if (found := _version_if_any(name))}
-
-
-def compilers(node: Node) -> dict[str, str]:
-    """The versions of the programs, where they are installed, that compile for a node's target.
-    Raises StageError for a tool that does not tell its own."""
-    target = node.target_document
-    if node.stage in ("compiled_check", "compiled_score"):
-        return _runtimes(node)
-    if node.stage != "compiled":
-        return {}
-    if "handover" in node.inputs:
-        tool = target["tool"]
-        found = {tool["command"]: tool_version(tool["command"], tool["version"])}
-    else:
-        found = {name: _version_if_any(name) for name in COMPILERS.get(target["backend"], ())}
-        found |= versions(ADAPTERS[target["backend"]]) if target["backend"] in ADAPTERS else {}
-    return {name: version for name, version in found.items() if version}
-
-
-def _runtimes(node: Node) -> dict[str, str]:
-    """The versions of what runs the compiled file, where it is installed, and, of native code,
-    whether this processor runs it."""
-    target, backend = node.target_document, node.target_document["backend"]
-    found = {
-        name: version for name in RUNTIMES.get(backend, ()) if (version := _version_if_any(name))
-    }
-    found |= versions(ADAPTERS[backend]) if backend == "openvino" else {}
-    if processor := target["iree"]:
-        found["processor"] = "here" if runs_here(**processor) else "elsewhere"
-    return found
-
-
-@cache
-def _version_if_any(distribution: str) -> str:
-    try:
-        return version(distribution)
-    except PackageNotFoundError:
-        return ""
 
 
 @cache

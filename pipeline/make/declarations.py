@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pipeline import digest
-from pipeline.cache.publish import replacing
 from pipeline.cache.sealed import sealed, unsealed
 from pipeline.digest import Json
 from pipeline.make.memory import Memory
@@ -28,8 +27,7 @@ def stages(memory: Memory) -> Mapping[str, Stage]:
     if found is None:
         found = every_stage()
         told = [digest.plain(stage) for stage in found.values()]
-        with replacing(file) as temporary:
-            temporary.write_bytes(sealed(_identity(code), told))
+        memory.keep(file, sealed(_identity(code), told))
     return found
 
 

@@ -27,8 +27,11 @@ T = TypeVar("T", bound=Artifact)
 
 
 class Outcome(NamedTuple):
+    """`unstored` says what the cache could not keep."""
+
     how: Literal["made", "recalled"]
     seconds: float
+    unstored: str = ""
 
 
 def make(build: Build, node: Node) -> Outcome:
@@ -41,7 +44,7 @@ def make(build: Build, node: Node) -> Outcome:
     except MemoryError as error:
         hint = "fewer threads need less: NPUMAKE_THREADS=1"
         raise StageError(f"`{node.name}` needs more memory than there is", None, hint) from error
-    return Outcome(how, time.perf_counter() - start)
+    return Outcome(how, time.perf_counter() - start, build.memory.unstored)
 
 
 def _make(build: Build, node: Node) -> Literal["made", "recalled"]:

@@ -11,12 +11,15 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from pipeline.cache.local import LocalStore
 from pipeline.cache.publish import replacing
 from pipeline.cache.signature import FileDigests
 from pipeline.digest import Json, of_document
+from pipeline.errors import UnwritableError
 from pipeline.lifetime.temporaries import sweep
 from pipeline.make.code import Code, SourceCode
 
@@ -31,9 +34,21 @@ class Memory:
         self.files = FileDigests(root / "files.json", paranoid)
         self.code = SourceCode(self.files, root / "sources.json")
 
+    @property
+    def unstored(self) -> str:
+        """What could not be kept, for want of the right to write there; empty where all was."""
+        return next(iter(self.store.unstored), "")
+
     def save(self) -> None:
-        self.files.save()
-        self.code.save()
+        with self.doing_without():
+            self.files.save()
+        with self.doing_without():
+            self.code.save()
+
+    def keep(self, path: Path, data: bytes) -> None:
+        """Write what only makes the next build faster."""
+        with self.doing_without(), replacing(path) as temporary:
+            temporary.write_bytes(data)
 
     def sweep(self) -> None:
         """Remove what killed processes left. Blobs and records are written in scratch/."""
@@ -42,9 +57,16 @@ class Memory:
 
     def keep_closure(self, code: Code) -> None:
         path = self.root / "closures" / f"{code.digest}.json"
-        if not path.exists():
-            with replacing(path) as temporary:
-                temporary.write_text(json.dumps(dict(code.modules)))
+        if not os.path.exists(path):
+            self.keep(path, json.dumps(dict(code.modules)).encode())
+
+    @contextmanager
+    def doing_without(self) -> Iterator[None]:
+        """What may not be written is not kept."""
+        try:
+            yield
+        except UnwritableError as error:
+            self.store.unstored.append(error.what)
 
     def closure(self, digest: str) -> Json:
         """The modules behind a `code` digest; None when it was made elsewhere, or is damaged."""

@@ -46,7 +46,7 @@ class Probes:
     def __setitem__(self, question: Question, sums: Sums) -> None:
         document = self._key(question)
         with self._scratch() as path:
-            path.write_text(json.dumps([asdict(one) for one in sums]) + "\n")
+            path.write_text(json.dumps([asdict(one) for one in sums]) + "\n", encoding="utf-8")
             made = self._memory.store.put(path)
             record = Record(document, made, path.stat().st_size)
             self._memory.store.remember(digest.of_document(document), record)

@@ -20,7 +20,7 @@ from pipeline.make.node import Node
 with when_used("pipeline.make.workers"):  # a build with nothing to do has none
     from pipeline.make import workers
 
-Make = Callable[[Build, Node], Any]  # gives how it was made and in how many seconds
+Make = Callable[[Build, Node], Any]  # gives how it was made, in how many seconds, what was not kept
 
 
 # They take longest and make nothing: they wait until all there is to have is made.
@@ -81,10 +81,10 @@ def failing_task(project: str, error: PipelineError) -> dict[str, Any]:
 
 def _act(build: Build, node: Node, make: Make) -> Any:
     try:
-        how, seconds = make(build, node)
+        how, seconds, unstored = make(build, node)
     except PipelineError as error:
         return Refused(error)
-    return {"how": how, "seconds": seconds}
+    return {"how": how, "seconds": seconds, "unstored": unstored}
 
 
 def _refuse(error: PipelineError) -> Refused:

@@ -82,11 +82,13 @@ def _ahead(node: Node) -> Affine | None:
 
 def _is_fed(found: Affine) -> bool:
     """Whether nothing but such nodes lies between what the model is fed and this one."""
-    maker = found.x.producer()
-    if maker is None:
-        return True
-    before = affine(maker)
-    return before is not None and _is_fed(before)
+    before: Affine | None = found
+    while before is not None:
+        maker = before.x.producer()
+        if maker is None:
+            return True
+        before = affine(maker)
+    return False
 
 
 def _is_one(gain: np.ndarray, number: float) -> bool:

@@ -19,13 +19,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pipeline.engine import functions
-from pipeline.graph import Graph, Node, Value, array, is_float, producer
+from pipeline.graph import Graph, Node, Value, array, is_float, is_given, producer
 
 _FAR = np.logspace(-8, 12, 241)
 STEP = 2.0**-7  # h: small enough to stay on the slope, exact in binary
 POINTS = np.concatenate([[0.0, STEP], np.linspace(-12, 12, 2401), _FAR, -_FAR])
+# Points that tell most functions apart, looked at before the others; 0 and h are the first.
+ALL = np.arange(len(POINTS))
+AHEAD = np.array([0, 1, 602, 902, 1102, 1302, 1502, 1802, 2500])
 RTOL, ATOL = 1e-6, 1e-7
+MOST_AHEAD = 4096  # values that are remembered
 MAX_NODES = 16  # of one function; the longest known spelling of Gelu has 9
+
+
+Ahead = dict[Value, dict[Value, np.ndarray]]  # by x what is made of it at the points AHEAD
 
 
 class Known(NamedTuple):
@@ -53,10 +60,13 @@ class _Cone(NamedTuple):
 def recognize_functions(graph: Graph) -> int:
     found = 0
     taken: set[Node] = set()
+    ahead: Ahead = {}
     for top in reversed(graph.nodes(*ELEMENTWISE)):
         if top in taken:
             continue
-        matches = [(cone, known) for cone in _cones(top) if (known := _known(graph, cone))]
+        matches = [(cone, known) for cone in _cones(top) if (known := _known(graph, cone, ahead))]
+        if len(ahead) > MOST_AHEAD:
+            ahead.clear()
         for cone, known in matches[-1:]:  # the largest
             graph.become(top, known.op_type, [cone.x], **known.attributes)
             graph.absorb(top, *cone.nodes[1:])
@@ -67,17 +77,19 @@ def recognize_functions(graph: Graph) -> int:
 
 def _cones(top: Node) -> Iterator[_Cone]:
     """Ever larger sets of nodes that end in `top`, whose inner results nobody else reads."""
-    nodes = [top]
-    while len(nodes) <= MAX_NODES and all(_is_elementwise(node) for node in nodes[-1:]):
-        own = {value for node in nodes for value in node.outputs}
-        read = [v for node in nodes for v in node.inputs if v is not None and array(v) is None]
-        leaves = list(dict.fromkeys(value for value in read if value not in own))
-        if len(nodes) > 1 and len(leaves) == 1 and _same_shape(leaves[0], top.outputs[0]):
-            yield _Cone(tuple(nodes), leaves[0])
-        makers = [maker for v in leaves if (maker := producer(v)) and _is_inner(maker, nodes)]
-        if not makers:
+    nodes = [top] if _is_elementwise(top) else []
+    leaves: dict[Value, None] = {}  # what they read, in the order they do
+    while nodes and len(nodes) <= MAX_NODES:
+        leaves.pop(nodes[-1].outputs[0], None)
+        leaves |= dict.fromkeys(value for value in _given(nodes[-1]) if not is_given(value))
+        leaf = next(iter(leaves), None)
+        if leaf and len(nodes) > 1 and len(leaves) == 1 and _same_shape(leaf, top.outputs[0]):
+            yield _Cone(tuple(nodes), leaf)
+        makers = map(producer, leaves)
+        inner = next((maker for maker in makers if maker and _is_inner(maker, nodes)), None)
+        if inner is None:
             return
-        nodes.append(makers[0])
+        nodes.append(inner)
 
 
 def _is_inner(maker: Node, nodes: list[Node]) -> bool:
@@ -90,23 +102,32 @@ def _is_elementwise(node: Node) -> bool:
     """A known operator on floats, its constants numbers that hold for every element."""
     if node.op_type not in ELEMENTWISE or node.domain or not is_float(node.outputs[0]):
         return False
-    constants = [found for value in node.inputs if (found := array(value)) is not None]
-    return all(found.size == 1 for found in constants)
+    constants = [value.const_value for value in _given(node) if is_given(value)]
+    return all(found is not None and found.size == 1 for found in constants)
 
 
 def _same_shape(a: Value, b: Value) -> bool:
     return a.shape is not None and b.shape is not None and tuple(a.shape) == tuple(b.shape)
 
 
-def _known(graph: Graph, cone: _Cone) -> Known | None:
+def _known(graph: Graph, cone: _Cone, ahead: Ahead) -> Known | None:
+    made = ahead.setdefault(cone.x, {cone.x: POINTS[AHEAD]})
+    if _known_at(AHEAD, graph, cone, made) is None:
+        return None
+    return _known_at(ALL, graph, cone, {cone.x: POINTS})
+
+
+def _known_at(
+    points: np.ndarray, graph: Graph, cone: _Cone, made: dict[Value, np.ndarray]
+) -> Known | None:
     with np.errstate(all="ignore"):
-        values = _computed(cone)
+        values = _computed(cone, made)
     if not np.isfinite(values).all():
         return None
     for index, known in enumerate(KNOWN):
-        if graph.opset >= known.opset and _agree(values, _expected(index)):
+        if graph.opset >= known.opset and _agree(values, _expected(index)[points]):
             return known
-    return _hard_sigmoid(values)
+    return _hard_sigmoid(values, POINTS[points])
 
 
 def _agree(values: np.ndarray, expected: np.ndarray) -> bool:
@@ -118,21 +139,20 @@ def _expected(index: int) -> np.ndarray:
     return KNOWN[index].function(POINTS)
 
 
-def _hard_sigmoid(values: np.ndarray) -> Known | None:
-    """The one that goes through f(0) and f(h), if f is it."""
+def _hard_sigmoid(values: np.ndarray, points: np.ndarray) -> Known | None:
+    """The one that goes through f(0) and f(h), the first two points, if f is it."""
     beta, at_step = map(float, values[:2])
     alpha = (at_step - beta) / STEP
     if not 0.0 < beta < 1.0 or alpha == 0.0:
         return None
-    expected = functions.hard_sigmoid(POINTS, alpha, beta)
+    expected = functions.hard_sigmoid(points, alpha, beta)
     attributes = {"alpha": alpha, "beta": beta}
     known = Known("HardSigmoid", 6, lambda x: functions.hard_sigmoid(x, alpha, beta), attributes)
     return known if _agree(values, expected) else None
 
 
-def _computed(cone: _Cone) -> np.ndarray:
-    """f at POINTS, in float64."""
-    made: dict[Value, np.ndarray] = {cone.x: POINTS}
+def _computed(cone: _Cone, made: dict[Value, np.ndarray]) -> np.ndarray:
+    """f in float64 at what is made of `x`, as all that is made on the way."""
 
     def value_of(value: Value) -> np.ndarray:
         if value not in made:

@@ -16,14 +16,13 @@ from pipeline.bundle.archive import Bundle
 from pipeline.bundle.memory import Memory, planned, tensor_bytes
 from pipeline.bundle.program import Program
 from pipeline.engine.subgraphs import cpu_nodes
+from pipeline.engine.validated import validate
 from pipeline.errors import GraphError
 from pipeline.graph import inside
 from pipeline.perf.layers import Layer, layers_of
 from pipeline.targets.target import Cost, Target
 
 MOST_BYTES = 1 << 50
-# What the instructions of a stranger's program make their counts raise.
-MISFITS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
 @dataclass(frozen=True)
@@ -116,25 +115,33 @@ class Estimate:
 def estimated(name: str, bundle: Bundle, target: Target, ddr: float | None = None) -> Estimate:
     """Of a bundle called `name`. `ddr` is a bandwidth that is known otherwise, in bytes per
     second. Raises GraphError for a stranger's program that no kernel would take."""
-    try:
-        _refuse_unspeakable(bundle.program)
-        return _estimated(name, bundle, target, ddr)
-    except MISFITS as error:
-        what = f"its instructions do not fit each other: {error}"
-        raise GraphError(what, name) from error
+    _refuse_unspeakable(name, bundle.program)
+    validate(bundle.program)
+    return _estimated(name, bundle, target, ddr)
 
 
-def _refuse_unspeakable(program: Program) -> None:
-    """Raises ValueError for names that no page can hold, and sizes that no chip has."""
-    "".join((*program.tensors, *(step.name for step in program.instructions))).encode()
+def _refuse_unspeakable(name: str, program: Program) -> None:
+    """Raises GraphError for names that no page can hold, and sizes that no chip has."""
+    names = (*program.tensors, *(step.name for step in program.instructions))
+    if any("\ud800" <= character <= "\udfff" for character in "".join(names)):
+        raise GraphError("a name in it is no text", name)
     if sum(map(tensor_bytes, program.tensors.values())) > MOST_BYTES:
-        raise ValueError("tensors larger than any memory")
+        raise GraphError("tensors larger than any memory", name)
+
+
+def _setting(name: str, bundle: Bundle, key: str, usual: int) -> int:
+    """Of section `compile`. Raises GraphError for what is no whole number."""
+    given = bundle.settings.get(key, usual)
+    if type(given) is not int or not 0 <= given < MOST_BYTES:
+        raise GraphError(f"`{key}` in its manifest is {given!r}, not a whole number", name)
+    return given
 
 
 def _estimated(name: str, bundle: Bundle, target: Target, ddr: float | None) -> Estimate:
     cost = target.cost if ddr is None else replace(target.cost, ddr=ddr)
     settings, program = bundle.settings, bundle.program
-    cores, limit = int(settings.get("core_num", 1)), int(settings.get("max_time_per_fc", 0))
+    cores = _setting(name, bundle, "core_num", 1)
+    limit = _setting(name, bundle, "max_time_per_fc", 0)
     roof, layers = roof_of(cost, cores), layers_of(program, cost.on_chip)
     numbered = sorted(layers, key=lambda layer: layer.subgraph)
     parts = [tuple(group) for _, group in groupby(numbered, lambda layer: layer.subgraph)]

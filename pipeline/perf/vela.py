@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import io
 import json
-import math
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 from pipeline.bundle.archive import DAMAGE
 from pipeline.compilers.vela import ESTIMATE
@@ -20,7 +19,10 @@ from pipeline.digest import Json
 from pipeline.errors import GraphError
 from pipeline.perf.page import page, table
 
+T = TypeVar("T")
+
 SUFFIX = ".tflite"
+MOST = 1e30  # of a figure: more than a chip counts
 MOST_BYTES = 1 << 24  # of an estimate: a layer is some hundred
 OFF_CHIP = ("dram", "off_chip_flash")
 WAYS = (("load", "read"), ("stor", "write"))
@@ -44,8 +46,8 @@ def vela_of(file: BinaryIO, name: str) -> dict[str, Json]:
             if archive.getinfo(ESTIMATE).file_size > MOST_BYTES:
                 raise ValueError("too large")
             told = json.loads(archive.read(ESTIMATE))
-        return _document(told)
-    except (*DAMAGE, ArithmeticError, AttributeError, zlib.error) as error:
+        return _document(_of(dict, told, "the estimate"))
+    except (*DAMAGE, zlib.error) as error:
         hint = "perf is for a .hybrid and for what Vela compiled; `npumake bench` measures here"
         what = "it holds no estimate of Vela that can be read"
         raise GraphError(f"{what}: {error}", name, hint) from error
@@ -60,40 +62,65 @@ def has_estimate(data: bytes) -> bool:
         return False
 
 
-def _document(told: Json) -> dict[str, Json]:
-    summary, layers = told["summary"], told["layers"]
-    seconds = float(summary["inference_time"])
-    if not 0.0 < seconds < math.inf:
-        raise ValueError(f"a frame of {seconds} s")
+def _of(kind: type[T], value: Json, name: str) -> T:
+    """Raises ValueError for a value of another type."""
+    if not isinstance(value, kind):
+        raise ValueError(f"{name} is a {type(value).__name__}, not a {kind.__name__}")
+    return value
+
+
+def _figure(table: Mapping[str, Json], key: str) -> float:
+    """A number that a person may be shown. Raises ValueError for anything else."""
+    value: Json = table.get(key)
+    if type(value) not in (int, float) or not 0 <= value < MOST:
+        raise ValueError(f"`{key}` is {value!r}")
+    return float(value)
+
+
+def _word(table: Mapping[str, Json], key: str) -> str:
+    """A name, which is a number here where it looks like one. Raises ValueError for a table."""
+    value = table.get(key)
+    if not isinstance(value, (str, float)):
+        raise ValueError(f"`{key}` is {value!r}")
+    return str(value)
+
+
+def _document(told: Mapping[str, Json]) -> dict[str, Json]:
+    summary = _of(dict, told.get("summary"), "`summary`")
+    layers = [_of(dict, row, "a layer") for row in _of(list, told.get("layers"), "`layers`")]
+    operators = _of(dict, told.get("operators"), "`operators`")
+    seconds = _figure(summary, "inference_time")
+    if not seconds:
+        raise ValueError("a frame of 0 s")
     return {
         "latency (ms)": 1000.0 * seconds,
         "FPS": 1.0 / seconds,
-        "cycles": float(summary["cycles_total"]),
+        "cycles": _figure(summary, "cycles_total"),
         **{f"{way}ed bytes per frame": _moved(summary, verb) for way, verb in WAYS},
-        "operators": {unit: int(told["operators"][unit]) for unit in ("npu", "cpu")},
+        "operators": {unit: int(_figure(operators, unit)) for unit in ("npu", "cpu")},
         "layer details": [
             {
-                "layer name": str(layer["Name"]),
-                "type": str(layer["NNG Operator"]),
-                "on": str(layer["Target"]),
-                "multiply-accumulates": float(layer["MAC Count"]),
-                "cycles": float(layer["Op Cycles"]),
+                "layer name": _word(layer, "Name"),
+                "type": _word(layer, "NNG Operator"),
+                "on": _word(layer, "Target"),
+                "multiply-accumulates": _figure(layer, "MAC Count"),
+                "cycles": _figure(layer, "Op Cycles"),
             }
             for layer in layers
         ],
         "memory (KiB)": {
-            key.removesuffix("_memory_used"): float(value)
-            for key, value in summary.items()
+            key.removesuffix("_memory_used"): _figure(summary, key)
+            for key in summary
             if key.endswith("_memory_used")
         },
-        "assumptions": [f"{told['tool']}: {ASSUMED[0]}", *ASSUMED[1:]],
+        "assumptions": [f"{_word(told, 'tool')}: {ASSUMED[0]}", *ASSUMED[1:]],
     }
 
 
 def _moved(summary: Mapping[str, Json], verb: str) -> float:
     """Bytes to or from what is not on the chip."""
     columns = [f"{m}_{what}_{verb}_bytes" for m in OFF_CHIP for what in ("feature_map", "weight")]
-    return sum(float(summary[column]) for column in columns)
+    return sum(_figure(summary, column) for column in columns)
 
 
 def vela_lines(name: str, found: Mapping[str, Json]) -> Iterator[str]:

@@ -8,13 +8,14 @@ stops alias bombs.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
 
-from pipeline.digest import Json
+from pipeline.digest import Json, is_stored
 from pipeline.errors import Place, ProjectError
 from pipeline.project.events import LARGEST, Event, Scan, refuse_depth, scan
 from pipeline.project.scalar import Scalar, meaning
@@ -58,6 +59,8 @@ def read_document(file: Path, words: Words = meaning, again: bool = False) -> Do
 
 def read_source(file: Path) -> bytes:
     """The bytes of a YAML file, one more than may be in it at most. Raises ProjectError."""
+    if os.path.lexists(file) and not is_stored(file):
+        raise ProjectError("no plain file", Place(shown(file)))
     try:
         with file.open("rb") as stream:
             return stream.read(LARGEST + 1)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pipeline.project.doc import Doc
-from pipeline.project.paths import FileGlob, FilePath, Metric
+from pipeline.project.paths import FileGlob, FilePath, Metric, ModuleGlob
 from pipeline.project.transforms import Transform
 
 TOP1 = Metric("top1")
@@ -78,6 +78,10 @@ class Evaluation:
             "`file.py:function`, Python of the project."
         ),
     ] = TOP1
+    with_: Annotated[
+        tuple[ModuleGlob, ...],
+        Doc("Patterns of Python files in the project that the file of `metric` imports."),
+    ] = ()
     postprocess: Annotated[
         Literal["none", "softmax", "yolo", "ssd"],
         Doc(

@@ -18,10 +18,10 @@ from pathlib import Path, PurePosixPath
 from types import UnionType
 from typing import Any, Union, get_args, get_origin
 
-from pipeline.digest import of_bytes
+from pipeline.digest import is_made_up, is_stored, key_of, of_bytes
 from pipeline.errors import CacheError, ProjectError, Route
 from pipeline.project.hints import hints_of
-from pipeline.project.paths import CodeGlob, FileGlob, FilePath, Metric
+from pipeline.project.paths import CodeGlob, FileGlob, FilePath, Metric, ModuleGlob
 
 _WILD = re.compile(r"[*?\[]")
 _VARIABLE = re.compile(r"\$\{ENV:([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -75,6 +75,7 @@ class Source:
     many: bool
     confined: bool = False
     rest: str = ""  # of the key's value, that is no path: what counts beside the file's bytes
+    is_module: bool = False  # it is named by its path in the project, as it is imported
 
     @property
     def route(self) -> str:
@@ -88,8 +89,9 @@ def sources(sections: Any) -> tuple[Source, ...]:
 
 def _sources(hint: Any, value: Any, route: tuple[str, ...]) -> Iterator[Source]:
     """The files in `value`. Its type is not enough: a FilePath is a plain string once it runs."""
-    if hint in (FilePath, FileGlob, CodeGlob) and isinstance(value, str):
-        yield Source(route, value, many=hint is not FilePath, confined=hint is CodeGlob)
+    if hint in (FilePath, FileGlob, CodeGlob, ModuleGlob) and isinstance(value, str):
+        is_code = hint in (CodeGlob, ModuleGlob)
+        yield Source(route, value, hint is not FilePath, is_code, is_module=hint is ModuleGlob)
     if hint is Metric and ".py:" in value:
         path, _, function = value.rpartition(":")
         yield Source(route, path, many=True, confined=True, rest=function)
@@ -102,7 +104,7 @@ def _inside(hint: Any, value: Any) -> list[tuple[tuple[str, ...], Any, Any]]:
     origin, arguments = get_origin(hint), get_args(hint)
     if is_dataclass(hint) and hint is type(value):
         hints = hints_of(hint)
-        return [((key.name,), hints[key.name], getattr(value, key.name)) for key in fields(value)]
+        return [((key_of(k),), hints[k.name], getattr(value, k.name)) for k in fields(value)]
     if origin in (Union, UnionType):
         return [((), member, value) for member in arguments if member is not type(None)]
     if origin is Mapping and isinstance(value, Mapping):
@@ -124,6 +126,8 @@ def source_files(directory: Path, source: Source) -> NamedFiles:
     found = pattern_files(directory, source.pattern)
     if source.confined:
         _refuse_elsewhere(directory, source, found)
+    if source.is_module:
+        return tuple((Path(os.path.relpath(path, directory)).as_posix(), path) for _, path in found)
     return found
 
 
@@ -154,6 +158,8 @@ def pattern_files(directory: Path, pattern: str) -> NamedFiles:
     parts = PurePosixPath(pattern).parts
     literal = next((n for n, part in enumerate(parts) if _WILD.search(part)), len(parts))
     root = directory.joinpath(*map(_expanded, parts[:literal]))
+    if is_made_up(root):
+        return ()
     if parts and literal == len(parts) and os.path.isdir(root):
         parts = (*parts, "*")
     elif literal == len(parts):
@@ -171,7 +177,7 @@ def _expanded(part: str, wild: str = r"\g<0>") -> str:
 
 
 def _single(path: Path) -> NamedFiles:
-    return ((path.name, str(path)),) if os.path.isfile(path) else ()
+    return ((path.name, str(path)),) if is_stored(path) else ()
 
 
 def _below(folder: str, parts: tuple[str, ...], prefix: str) -> Iterator[str]:
@@ -184,20 +190,33 @@ def _below(folder: str, parts: tuple[str, ...], prefix: str) -> Iterator[str]:
                 yield from _below(entry.path, parts, f"{prefix}{entry.name}/")
         return
     matches = re.compile(translate(part)).match
-    for entry in _entries(folder):
-        if not matches(entry.name):
-            continue
-        if not rest and entry.is_file():
-            yield prefix + entry.name
-        elif rest and entry.is_dir():
+    entries = [entry for entry in _entries(folder) if matches(entry.name)]
+    if not rest:
+        yield from (prefix + entry.name for entry in entries if _is_file(entry))
+        return
+    for entry in entries:
+        if os.path.isdir(entry.path):  # of a link to itself `entry` would raise
             yield from _below(entry.path, rest, f"{prefix}{entry.name}/")
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    """A folder is none, and a link to nothing. Raises ProjectError for what is there by mistake."""
+    if not entry.is_symlink() and entry.is_file():  # mostly so, and the system is not asked again
+        return True
+    if os.path.isfile(entry.path):
+        return True
+    is_dead = entry.is_symlink() and not os.path.lexists(os.path.realpath(entry.path))
+    if not is_dead and not os.path.isdir(entry.path):
+        what = "no plain file: a pipe, a device, or a link to itself"
+        raise ProjectError(what, entry.path, "remove it, or write a pattern that leaves it out")
+    return False
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
             return [entry for entry in entries if not entry.name.startswith(".")]
-    except (FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError, UnicodeEncodeError):
         return []
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:  # so long that there can be none

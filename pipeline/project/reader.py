@@ -7,13 +7,13 @@ the same keys and the same meaning.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
-from pipeline.digest import Json
+from pipeline.digest import Json, key_of
 from pipeline.errors import Place, ProjectError
 from pipeline.project.check import check, dotted
 from pipeline.project.document import Document, Spot, read_document, shown
@@ -21,9 +21,11 @@ from pipeline.project.expand import NAME, merged, targets, variants
 from pipeline.project.hints import hints_of
 from pipeline.project.schema import is_choice, schema_of
 from pipeline.project.sections import Sections
-from pipeline.project.vendor import Dialects, Note, Said, spoken
+from pipeline.project.vendor import Dialects, Note, Said, spoken, vendor_of
 
 SCHEMA = schema_of(Sections)
+PROJECT = "project.yaml"
+ONCE_SAID = ("dialect", "config")  # one word each: they stand in project.yaml
 
 
 @dataclass(frozen=True)
@@ -67,11 +69,13 @@ def read_project(directory: Path, dialects: Dialects | None = None) -> Project:
     if not NAME.fullmatch(name):
         hint = "use letters, digits, `_`, `.` and `-`"
         raise ProjectError(f"`{name}` cannot name a project", shown(directory), hint)
-    files = _files(directory)
-    joined = _joined([read_document(file) for file in files])
-    said = spoken(joined, directory, dialects or {})
+    top = read_document(_project_file(directory))
+    check(top, {"type": "object"})
+    vendor = vendor_of(top, directory, dialects or {})
+    files = _section_files(directory, vendor.config.files if vendor else ())
+    said = spoken(_joined([top, *map(read_document, files)]), vendor)
     found = project_of(said.document, name, directory)
-    files = (*files, *said.files)
+    files = (directory / PROJECT, *files, *said.files)
     told = [replace(variant, said=said.said) for variant in found.variants]
     found = replace(found, said=said.said, variants=tuple(told))
     return replace(found, files=files, notes=said.notes, variables=said.variables)
@@ -109,26 +113,36 @@ def sections_of(document: Document) -> Sections:
     return built(Sections, document.data)
 
 
-def _files(directory: Path) -> tuple[Path, ...]:
-    """project.yaml, then the section files that exist, in the order of the sections."""
-    names = ("project", *(section.name for section in fields(Sections)))
-    for name in names:
-        if (wrong := directory / f"{name}.yml").is_file():
-            raise ProjectError("not read", shown(wrong), f"rename it to {name}.yaml")
-    if not (directory / "project.yaml").is_file():
+def _project_file(directory: Path) -> Path:
+    file = directory / PROJECT
+    if os.path.lexists(file) and not file.is_file():
+        raise ProjectError("no plain file", shown(file))
+    if not file.is_file():
         hint = "a project is a directory with a project.yaml"
         raise ProjectError("no project.yaml", shown(directory), hint)
-    files = tuple(file for name in names if os.path.lexists(file := directory / f"{name}.yaml"))
-    for file in files:
-        if not file.is_file():
-            raise ProjectError("no plain file", shown(file))
-    return files
+    return file
+
+
+def _section_files(directory: Path, vendors: Sequence[Path]) -> tuple[Path, ...]:
+    """Those that exist, in the order of the sections. A vendor's file may be called like one."""
+    others = {os.path.realpath(file) for file in vendors}
+    found = []
+    for name in ("project", *(section.name for section in fields(Sections))):
+        for suffix in (".yml", ".yaml"):
+            file = directory / f"{name}{suffix}"
+            if name in ONCE_SAID or not os.path.lexists(file) or os.path.realpath(file) in others:
+                continue
+            if suffix == ".yml":
+                raise ProjectError("not read", shown(file), f"rename it to {name}.yaml")
+            if not file.is_file():
+                raise ProjectError("no plain file", shown(file))
+            found += [file] if name != "project" else []
+    return tuple(found)
 
 
 def _joined(documents: list[Document]) -> Document:
     """The first document with each other one as the section that its file is named for."""
     project, *sections = documents
-    check(project, {"type": "object"})
     data: dict[str, Json] = dict(project.data)
     places: dict[tuple[str | int, ...], Spot] = dict(project.places)
     for section in sections:
@@ -146,7 +160,8 @@ def built(hint: Any, value: Json) -> Any:
     origin, arguments = get_origin(hint), get_args(hint)
     if is_dataclass(hint) and isinstance(hint, type):
         hints = hints_of(hint)
-        return hint(**{key: built(hints[key], item) for key, item in value.items()})
+        keys = {key_of(field): field.name for field in fields(hint)}
+        return hint(**{keys[key]: built(hints[keys[key]], item) for key, item in value.items()})
     if is_choice(hint):
         hints = hints_of(hint)
         chosen = {value: {}} if isinstance(value, str) else value

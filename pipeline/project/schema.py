@@ -28,7 +28,7 @@ from typing import (
     is_typeddict,
 )
 
-from pipeline.digest import Json, plain
+from pipeline.digest import Json, key_of, plain
 from pipeline.project.doc import Doc
 from pipeline.project.expand import ONCE
 from pipeline.project.hints import hints_of
@@ -139,10 +139,10 @@ def _worded(member: dict[str, Json]) -> dict[str, Json]:
 def _object(section: type) -> dict[str, Json]:
     hints = hints_of(section, with_docs=True)
     keys = fields(section)
-    required = [key.name for key in keys if _default(key) is MISSING]
+    required = [key_of(key) for key in keys if _default(key) is MISSING]
     return {
         "type": "object",
-        "properties": {key.name: _property(key, hints[key.name]) for key in keys},
+        "properties": {key_of(key): _property(key, hints[key.name]) for key in keys},
         "additionalProperties": False,
         **({"required": required} if required else {}),
     }

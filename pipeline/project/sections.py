@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, NewType
+from typing import Annotated, Any, Literal, NewType, TypeAlias
 
 from pipeline.project.compiling import Comparison as Comparison
 from pipeline.project.compiling import Compile as Compile
@@ -22,6 +22,7 @@ from pipeline.project.evaluation import Ssd as Ssd
 from pipeline.project.paths import CodeGlob as CodeGlob
 from pipeline.project.paths import FileGlob as FileGlob
 from pipeline.project.paths import FilePath as FilePath
+from pipeline.project.paths import ModuleGlob as ModuleGlob
 from pipeline.project.precision import Calibration as Calibration
 from pipeline.project.precision import Layer as Layer
 from pipeline.project.precision import Method as Method
@@ -204,6 +205,19 @@ class Files:
 
 
 @dataclass(frozen=True)
+class Code:
+    """Python to run, and the Python that it imports."""
+
+    files: Annotated[CodeGlob, Doc("A pattern of Python files in the project.")]
+    with_: Annotated[
+        tuple[ModuleGlob, ...], Doc("Patterns of Python files in the project that these import.")
+    ] = ()
+
+
+CodeFiles: TypeAlias = CodeGlob | Code
+
+
+@dataclass(frozen=True)
 class Sections:
     """A whole project file. `inputs` and `data` are by name of the model's input, `*` the rest."""
 
@@ -251,7 +265,7 @@ class Sections:
         Report | None, Doc("One HTML page of the project, on every target and variant.")
     ] = None
     custom_operators: Annotated[
-        tuple[CodeGlob, ...],
+        tuple[CodeFiles, ...],
         Doc("Patterns of Python files in the project that implement operators ONNX does not know."),
     ] = ()
     variants: Annotated[

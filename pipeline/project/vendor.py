@@ -80,14 +80,24 @@ class Spoken:
     said: Said | None = None
 
 
-def spoken(document: Document, directory: Path, dialects: Dialects) -> Spoken:
-    """The native document of a project in `directory`; one without `dialect` is that already.
+@dataclass(frozen=True)
+class Vendor:
+    """What `dialect` and `config` name. Paths in the file start at `base`, below the project."""
+
+    name: str
+    dialect: Dialect
+    base: str
+    config: Config
+
+
+def vendor_of(document: Document, directory: Path, dialects: Dialects) -> Vendor | None:
+    """Of the project.yaml in `directory`; None without `dialect`.
 
     Raises ProjectError for an unknown dialect, one of the two keys without the other, and what
-    reading and translating the vendor's file raise.
+    reading the vendor's file raises.
     """
     if "dialect" not in document.data and "config" not in document.data:
-        return Spoken(document)
+        return None
     name, config = _named(document, "dialect"), _named(document, "config")
     if name not in dialects:
         place = document.places["dialect",].value
@@ -97,13 +107,22 @@ def spoken(document: Document, directory: Path, dialects: Dialects) -> Spoken:
         place = document.places["config",].value
         raise ProjectError(f"no file `{config}`", place, "paths start at the project's directory")
     dialect = dialects[name]()
-    read = dialect.read(file)
     folder = PurePath(config).parent.as_posix()
+    return Vendor(name, dialect, "" if folder == "." else folder, dialect.read(file))
+
+
+def spoken(document: Document, vendor: Vendor | None) -> Spoken:
+    """The native document of a project; one without a vendor's file is that already.
+
+    Raises what translating the vendor's file raises.
+    """
+    if vendor is None:
+        return Spoken(document)
+    read, dialect = vendor.config, vendor.dialect
     rest = without(document, ("dialect", "config"))
-    base = "" if folder == "." else folder
-    native = dialect.translate(read.document, base, rest.data)
+    native = dialect.translate(read.document, vendor.base, rest.data)
     notes = (*repeat_notes(read.document), *dialect.notes(read.document))
-    said = Said(dialect=name, document=read.document.data)
+    said = Said(dialect=vendor.name, document=read.document.data)
     return Spoken(merged(native, rest), notes, read.files, read.variables, said)
 
 

@@ -14,7 +14,7 @@ from pipeline.custom.operators import declared
 from pipeline.data.samples import Samples
 from pipeline.graph import Graph
 from pipeline.project.files import SourceFiles
-from pipeline.project.sections import Quantization
+from pipeline.project.sections import CodeFiles, Quantization
 from pipeline.quant.precision.schemes import with_scheme
 from pipeline.quant.qdq.insert import DEFAULT
 from pipeline.quant.qdq.integers import store_wide_biases
@@ -32,7 +32,7 @@ def calibrated(
     samples: Samples,
     target: Target,
     sources: SourceFiles,
-    custom_operators: Sequence[str] = (),
+    custom_operators: Sequence[CodeFiles] = (),
     quantization: Quantization = DEFAULT,
 ) -> Graph:
     if recipe.method == LOAD:

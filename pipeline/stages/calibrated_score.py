@@ -8,7 +8,7 @@ from pipeline.evaluate.figures import Figures
 from pipeline.evaluate.scored import ground
 from pipeline.graph import Graph
 from pipeline.project.files import SourceFiles
-from pipeline.project.sections import Evaluation, Files, Input
+from pipeline.project.sections import CodeFiles, Evaluation, Files, Input
 
 
 def calibrated_score(
@@ -18,7 +18,7 @@ def calibrated_score(
     data: Mapping[str, Files],
     evaluation: Evaluation,
     sources: SourceFiles,
-    custom_operators: Sequence[str] = (),
+    custom_operators: Sequence[CodeFiles] = (),
 ) -> Figures:
     where = ground(original_float, inputs, data, evaluation, sources, custom_operators)
     return where.of_graph("calibrated", calibrated)

@@ -11,7 +11,7 @@ from pipeline.evaluate.calibration_fit import CalibrationFit, EvaluationSet
 from pipeline.evaluate.scored import ground
 from pipeline.graph import Graph
 from pipeline.project.files import SourceFiles
-from pipeline.project.sections import Evaluation, Files, Input
+from pipeline.project.sections import CodeFiles, Evaluation, Files, Input
 from pipeline.quant.calibration.statistics import Statistics
 
 
@@ -24,7 +24,7 @@ def calibration_fit(
     data: Mapping[str, Files],
     evaluation: Evaluation,
     sources: SourceFiles,
-    custom_operators: Sequence[str] = (),
+    custom_operators: Sequence[CodeFiles] = (),
 ) -> CalibrationFit:
     where = ground(original_float, inputs, data, evaluation, sources, custom_operators)
     files = tuple(file for item in where.items for file in item.files)

@@ -22,7 +22,7 @@ from pipeline.debug.sensitivity import Patient
 from pipeline.graph import Graph
 from pipeline.progress import track
 from pipeline.project.files import SourceFiles
-from pipeline.project.sections import Calibration, Quantization
+from pipeline.project.sections import Calibration, CodeFiles, Quantization
 from pipeline.quant.calibration.statistics import Statistics
 from pipeline.quant.qdq.insert import DEFAULT
 from pipeline.quant.recovery.rescale import rescaled
@@ -44,7 +44,7 @@ def comparison(
     target: Target,
     sources: SourceFiles,
     vendor_dialect: str | None,
-    custom_operators: Sequence[str] = (),
+    custom_operators: Sequence[CodeFiles] = (),
     quantization: Quantization = DEFAULT,
 ) -> Comparison:
     operators = declared(custom_operators, sources)

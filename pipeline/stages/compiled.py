@@ -31,7 +31,7 @@ from pipeline.graph import Graph
 from pipeline.late import when_used
 from pipeline.project.compiling import OURS, Compile
 from pipeline.project.files import SourceFiles
-from pipeline.project.sections import Calibration, Input, Security
+from pipeline.project.sections import Calibration, CodeFiles, Input, Security
 from pipeline.quant.qdq.converted import members_beside
 from pipeline.targets.settings import check_border_kept, check_settings
 from pipeline.targets.target import Target
@@ -68,7 +68,7 @@ def compiled(
     sources: SourceFiles,
     compile: Compile,
     security: Security,
-    custom_operators: Sequence[str] = (),
+    custom_operators: Sequence[CodeFiles] = (),
     inputs: Mapping[str, Input] | None = None,
     calibration: Calibration | None = None,
     handover: Handover | None = None,

@@ -26,7 +26,7 @@ from pipeline.engine.ort import Feeds
 from pipeline.errors import GraphError
 from pipeline.graph import Graph, dtype, shape
 from pipeline.project.files import SourceFiles
-from pipeline.project.sections import Comparison
+from pipeline.project.sections import CodeFiles, Comparison
 from pipeline.runtime.stripping import kept_notes, restored
 from pipeline.stages.compiled import Compiled
 from pipeline.targets.target import Target
@@ -42,7 +42,7 @@ def compiled_check(
     target: Target,
     comparison: Comparison,
     sources: SourceFiles,
-    custom_operators: Sequence[str] = (),
+    custom_operators: Sequence[CodeFiles] = (),
     handover: Handover | None = None,
 ) -> CompiledCheck:
     if reason := _reason(comparison, target, handover):

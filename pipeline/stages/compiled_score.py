@@ -20,7 +20,7 @@ from pipeline.evaluate.figures import Figures
 from pipeline.evaluate.scored import Session, ground
 from pipeline.graph import Graph, shape
 from pipeline.project.files import SourceFiles
-from pipeline.project.sections import Evaluation, Files, Input
+from pipeline.project.sections import CodeFiles, Evaluation, Files, Input
 from pipeline.runtime.litert import LiteRtSession
 from pipeline.runtime.planar import Planar
 from pipeline.runtime.stripping import restored
@@ -37,7 +37,7 @@ def compiled_score(
     evaluation: Evaluation,
     target: Target,
     sources: SourceFiles,
-    custom_operators: Sequence[str] = (),
+    custom_operators: Sequence[CodeFiles] = (),
     handover: Handover | None = None,
 ) -> Figures:
     if handover is not None:

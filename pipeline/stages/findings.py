@@ -16,7 +16,7 @@ from pipeline.evaluate.figures import Evaluated
 from pipeline.evaluate.verdict import Verdict
 from pipeline.graph import Graph
 from pipeline.project.files import SourceFiles
-from pipeline.project.sections import Input, Report
+from pipeline.project.sections import CodeFiles, Input, Report
 from pipeline.quant.calibration.observe import observe
 from pipeline.quant.calibration.statistics import Statistics
 from pipeline.quant.recovery.rescale import rescaled
@@ -44,7 +44,7 @@ def findings(
     inputs: Mapping[str, Input],
     sources: SourceFiles,
     report: Report,
-    custom_operators: Sequence[str] = (),
+    custom_operators: Sequence[CodeFiles] = (),
     evaluation: Evaluated | None = None,
     calibration_fit: CalibrationFit | None = None,
     verdict: Verdict | None = None,

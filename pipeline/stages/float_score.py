@@ -11,7 +11,7 @@ from pipeline.evaluate.figures import Figures
 from pipeline.evaluate.scored import ground
 from pipeline.graph import Graph
 from pipeline.project.files import SourceFiles
-from pipeline.project.sections import Evaluation, Files, Input
+from pipeline.project.sections import CodeFiles, Evaluation, Files, Input
 
 
 def float_score(
@@ -20,7 +20,7 @@ def float_score(
     data: Mapping[str, Files],
     evaluation: Evaluation,
     sources: SourceFiles,
-    custom_operators: Sequence[str] = (),
+    custom_operators: Sequence[CodeFiles] = (),
 ) -> Figures:
     where = ground(original_float, inputs, data, evaluation, sources, custom_operators)
     return where.of_graph("float", original_float)

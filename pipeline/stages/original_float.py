@@ -22,13 +22,15 @@ from pipeline.detection.head import with_head
 from pipeline.detection.metadata import Metadata, read_metadata
 from pipeline.detection.notes import carried, metadata_of
 from pipeline.errors import GraphError, ProjectError, Route, did_you_mean
-from pipeline.frontends import CHANNELS_LAST, RESHAPED, WITH_WEIGHTS, Ends, read_model, suffix_of
+from pipeline.frontends import CHANNELS_LAST, RESHAPED, WITH_WEIGHTS, read_model, suffix_of
+from pipeline.frontends.given import Ends
 from pipeline.graph import Graph, Value, open_dimensions, shape, upgraded
+from pipeline.graph.domains import refuse_strange_inputs
 from pipeline.passes.fold_constants import fold_constants
 from pipeline.project.feeding import feeding
 from pipeline.project.files import SourceFile, SourceFiles
 from pipeline.project.names import entries, strangers
-from pipeline.project.sections import Input, Model
+from pipeline.project.sections import CodeFiles, Input, Model
 from pipeline.targets.accepted import mark_format
 
 
@@ -36,7 +38,7 @@ def original_float(
     model: Model,
     inputs: Mapping[str, Input],
     sources: SourceFiles,
-    custom_operators: Sequence[str] = (),
+    custom_operators: Sequence[CodeFiles] = (),
 ) -> Graph:
     (file,) = sources["model.path"]
     try:
@@ -51,7 +53,7 @@ def _made(
     model: Model,
     inputs: Mapping[str, Input],
     sources: SourceFiles,
-    custom_operators: Sequence[str],
+    custom_operators: Sequence[CodeFiles],
 ) -> Graph:
     graph = _read(file, sources, model, inputs)
     fed = {str(value.name): value for value in graph.inputs}
@@ -169,6 +171,7 @@ def _metadata(graph: Graph, sources: SourceFiles) -> Metadata | None:
 
 
 def _with_fixed_shapes(graph: Graph, inputs: Mapping[str, Input]) -> Graph:
+    refuse_strange_inputs(graph.inputs)
     for value in graph.inputs:
         name = str(value.name)
         given = inputs.get(name, Input()).shape

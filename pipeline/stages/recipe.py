@@ -22,7 +22,7 @@ from pipeline.data.samples import Samples, made_up
 from pipeline.errors import ProjectError, Route
 from pipeline.graph import Graph, may_have_int16
 from pipeline.project.files import SourceFiles
-from pipeline.project.sections import Calibration, Quantization
+from pipeline.project.sections import Calibration, CodeFiles, Quantization
 from pipeline.quant.calibration.statistics import Statistics
 from pipeline.quant.precision.schemes import with_scheme
 from pipeline.quant.qdq.insert import DEFAULT
@@ -64,7 +64,7 @@ def recipe(
     calibration: Calibration,
     target: Target,
     sources: SourceFiles,
-    custom_operators: Sequence[str] = (),
+    custom_operators: Sequence[CodeFiles] = (),
     quantization: Quantization = DEFAULT,
 ) -> Recipe:
     check_method(optimized_float, calibration)

@@ -14,6 +14,7 @@ from pipeline.debug.finite import source_of_infinite
 from pipeline.errors import StageError
 from pipeline.graph import Graph
 from pipeline.project.files import SourceFiles
+from pipeline.project.sections import CodeFiles
 from pipeline.quant.calibration.observe import observe
 from pipeline.quant.calibration.statistics import Statistics
 from pipeline.quant.calibration.tally import NotFiniteError
@@ -23,7 +24,7 @@ def statistics(
     optimized_float: Graph,
     samples: Samples,
     sources: SourceFiles,
-    custom_operators: Sequence[str] = (),
+    custom_operators: Sequence[CodeFiles] = (),
 ) -> Statistics:
     operators = declared(custom_operators, sources)
     try:

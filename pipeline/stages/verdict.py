@@ -25,7 +25,7 @@ from pipeline.graph import Graph
 from pipeline.kernels.measure import worst
 from pipeline.perf.latency import Latency, file_latency
 from pipeline.project.files import SourceFiles
-from pipeline.project.sections import Evaluation, Files, Gate, Input, Quantization
+from pipeline.project.sections import CodeFiles, Evaluation, Files, Gate, Input, Quantization
 from pipeline.quant.qdq.insert import DEFAULT
 from pipeline.quant.recovery.rescale import rescaled
 from pipeline.quant.search.recipe import Recipe
@@ -49,7 +49,7 @@ def verdict(
     inputs: Mapping[str, Input],
     data: Mapping[str, Files],
     sources: SourceFiles,
-    custom_operators: Sequence[str] = (),
+    custom_operators: Sequence[CodeFiles] = (),
     quantization: Quantization = DEFAULT,
     evaluation: Evaluation | None = None,
     float_score: Figures | None = None,

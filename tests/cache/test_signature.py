@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import os
+import random
+import subprocess
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from pipeline.cache import signature
-from pipeline.cache.signature import RACY_NS, FileDigests, signature_of
+from pipeline.cache.signature import (
+    COARSE_NS,
+    RACY_NS,
+    SECOND_NS,
+    FileDigests,
+    is_settled,
+    signature_of,
+)
 from pipeline.digest import of_bytes
 from pipeline.errors import CacheError
 
@@ -28,10 +38,10 @@ def settled(path: Path, data: bytes) -> Path:
 def plant(table: Path, digest: str) -> None:
     """Make a saved table of one file say `digest`, with a seal that fits."""
     seal, _, body = table.read_bytes().partition(b"\n")
-    assert seal == hashlib.sha256(b"npumake file digests 1\n" + body).hexdigest().encode()
+    assert seal == hashlib.sha256(b"npumake file digests 2\n" + body).hexdigest().encode()
     start = body.index(b'"]') - 64
     body = body[:start] + digest.encode() + body[start + 64 :]
-    seal = hashlib.sha256(b"npumake file digests 1\n" + body).hexdigest().encode()
+    seal = hashlib.sha256(b"npumake file digests 2\n" + body).hexdigest().encode()
     table.write_bytes(seal + b"\n" + body)
 
 
@@ -223,3 +233,74 @@ def test_a_file_that_may_not_be_read_is_told(tmp_path: Path, table: Path) -> Non
     path.touch(mode=0o200)
     with pytest.raises(CacheError, match=r"cannot read .*secret: permission denied"):
         FileDigests(table).of(path)
+
+
+# -- file systems with coarse stamps -----------------------------------------------------------
+
+MS = 1_000_000
+
+
+@pytest.mark.parametrize("tick", [1, 100, 4 * MS, 10 * MS, SECOND_NS, 2 * SECOND_NS])
+@pytest.mark.parametrize("behind", [0, 3 * SECOND_NS])
+def test_no_change_is_hidden_by_the_tick_of_a_clock(tick: int, behind: int) -> None:
+    """A fake clock: changes and readings at random moments. A recorded stamp is believed while the
+    file has it; it must then be the stamp of the content that was read."""
+    if behind and tick < SECOND_NS:
+        pytest.skip("the clock of a fine stamp is ours")
+    draw = random.Random(tick + behind)
+    hidden = recorded = 0
+    for _ in range(300):
+        now = draw.randrange(10**18, 2 * 10**18)
+        content, stamp = 0, 0
+        known: dict[int, int] = {}
+        for _ in range(60):
+            now += draw.choice((1, MS, 15 * MS, 300 * MS, SECOND_NS, 7 * SECOND_NS))
+            if draw.random() < 0.4:
+                content += 1
+                stamp = (now - behind) // tick * tick
+            elif stamp in known:
+                hidden += known[stamp] != content
+            elif is_settled(stamp, now):
+                known[stamp] = content
+                recorded += 1
+    assert hidden == 0
+    assert recorded > 100
+
+
+def test_a_stamp_of_whole_seconds_is_believed_once_it_is_old() -> None:
+    stamp = 1_700_000_000 * SECOND_NS
+    assert not is_settled(stamp, stamp + COARSE_NS)
+    assert is_settled(stamp, stamp + COARSE_NS + 1)
+    assert is_settled(stamp + 1, stamp + 1 + RACY_NS + 1)
+
+
+@pytest.fixture
+def coarse(tmp_path: Path) -> Iterator[Path]:
+    """A folder on an ext4 of 128-byte inodes: its stamps are whole seconds."""
+    image, folder = tmp_path / "image", tmp_path / "mounted"
+    folder.mkdir()
+    with image.open("wb") as file:
+        file.truncate(8 << 20)
+    try:
+        for command in (
+            ["mkfs.ext4", "-q", "-I", "128", str(image)],
+            ["mount", "-o", "loop", str(image), str(folder)],
+        ):
+            subprocess.run(command, check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("this machine mounts no image")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_file_changed_twice_within_a_second_is_noticed(coarse: Path, tmp_path: Path) -> None:
+    path = coarse / "model"
+    for turn in range(20):
+        path.write_bytes(b"%03d" % turn)
+        assert path.stat().st_ctime_ns % SECOND_NS == 0
+        digests = FileDigests(tmp_path / "cache" / "files")  # as in a process of its own
+        assert digests.of(path) == of_bytes(b"%03d" % turn)
+        digests.save()
+        time.sleep(0.05)

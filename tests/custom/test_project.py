@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from custom.files import MODEL, VENDOR
-from workspaces import Workspace, lay_out, made
+from workspaces import REPO, Workspace, lay_out, made
 
 from pipeline.bundle.archive import Bundle
 from pipeline.graph import parse_text
@@ -134,3 +137,62 @@ def test_a_pattern_that_matches_nothing_is_refused(workspace):
     (workspace.root / NODE / "ops" / "shrink.py").unlink()
     code, _, said = build(workspace)
     assert (code, "no file matches `ops/*.py`" in said) == (2, True)
+
+
+def with_helper(workspace: Workspace, *declared: str) -> Path:
+    """ops/shrink.py imports ops/gain.py."""
+    folder = workspace.root / NODE
+    body = VENDOR.replace("self._bias\n\n", "self._bias * GAIN\n\n")
+    (folder / "ops" / "shrink.py").write_text(f"from gain import GAIN\n{body}")
+    (folder / "ops" / "gain.py").write_text("GAIN = 1.0\n")
+    old = "  - ops/*.py"
+    (folder / "project.yaml").write_text(YAML.replace(old, "\n".join(declared)))
+    return folder / "ops" / "gain.py"
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        ("  - {files: ops/shrink.py, with: [ops/gain.py]}",),
+        ("  - files: ops/shrink.py\n    with: [ops/g*.py]",),
+        ("  - ops/shrink.py", "  - ops/gain.py"),
+    ],
+)
+def test_a_file_that_it_imports_is_in_the_key_and_in_the_bundle(workspace, declared):
+    helper = with_helper(workspace, *declared)
+    code, _, said = build(workspace)
+    assert code == 0, said
+    assert build(workspace)[1] == set()
+    bundle = workspace.root / NODE / "out/shrink.rdk-x5.hybrid"
+    assert Bundle.load(bundle).code.keys() - {"shrink.py"} <= {
+        "gain.py",
+        "ops/gain.py",
+        "ops/g*.py",
+    }
+    feeds = {"image": np.load(workspace.root / NODE / "samples" / "0.npy")}
+    before = Session(bundle, allow_code=True).run(None, feeds)
+    helper.write_text("GAIN = 3.0\n")
+    assert "rdk-x5/compiled" in build(workspace)[1]
+    after = Session(bundle, allow_code=True).run(None, feeds)
+    assert not np.array_equal(before[0], after[0])
+
+
+def npumake(*words: str) -> subprocess.CompletedProcess[str]:
+    """Where we are, with the environment that a test has set."""
+    command = [sys.executable, "-m", "pipeline.cli.main", *words]
+    return subprocess.run(command, env=os.environ, capture_output=True, text=True, check=False)
+
+
+def test_an_undeclared_import_is_the_same_error_from_everywhere(workspace, monkeypatch):
+    with_helper(workspace, "  - ops/shrink.py")
+    folder = workspace.root / NODE
+    for path in ("", str(folder / "ops"), str(folder)):
+        monkeypatch.setenv("PYTHONPATH", f"{path}:{REPO}")
+        for here in (workspace.root, folder, folder / "ops"):
+            monkeypatch.chdir(here)
+            run = npumake("build", str(folder))
+            said = run.stdout + run.stderr
+            assert (run.returncode, said.count("error:")) == (2, 1), said
+            assert "`shrink.py` imports `gain`, which is not declared" in said
+            assert "shrink.py:1:1" in said
+            assert "custom_operators: [{files: ops/shrink.py, with: [ops/gain.py]}]" in said

@@ -16,7 +16,7 @@ from pipeline.errors import GraphError
 from pipeline.frontends import read_model
 from pipeline.frontends.tensorflow.graphdef import read_graphdef
 from pipeline.graph import open_dimensions
-from pipeline.make.code import converters
+from pipeline.make.programs import converters
 
 INSTALLED = bool(find_spec("tf2onnx") and find_spec("tensorflow"))
 needs_converter = pytest.mark.skipif(not INSTALLED, reason="npumake[tensorflow] is not installed")

@@ -3,6 +3,7 @@
 import base64
 import io
 import json
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -140,7 +141,7 @@ def test_every_key_of_the_section_says_what_comes_of_it():
 @pytest.mark.parametrize(
     "damaged",
     [
-        replace(PROGRAM, instructions=(replace(CONV, constants={}, inputs=("x",)),)),
+        replace(PROGRAM, instructions=(replace(CONV, constants={}),)),
         replace(PROGRAM, tensors={**PROGRAM.tensors, "c": Tensor((1 << 60,), "int8", 1.0)}),
         replace(PROGRAM, instructions=(Instruction("max_pool", "\ud800", ("x",), ("y",)),)),
         replace(PROGRAM, instructions=(Instruction("max_pool", "p", ("x",), ("y",)),)),
@@ -148,8 +149,64 @@ def test_every_key_of_the_section_says_what_comes_of_it():
     ids=["no weight", "too large", "no name", "no kernel"],
 )
 def test_a_stranger_s_program_that_fits_no_kernel_is_refused(damaged):
-    with pytest.raises(GraphError, match="do not fit each other"):
+    with pytest.raises(GraphError, match=r"no constant|larger than any|is no text|cannot be"):
         estimated("m", Bundle("rdk-x5", damaged, {}), X5)
+
+
+@pytest.mark.parametrize("given", ["2", [1], None, -1, True, 1.5, 1 << 60])
+@pytest.mark.parametrize("key", ["core_num", "max_time_per_fc"])
+def test_a_stranger_s_setting_that_is_no_number_is_refused(key, given):
+    with pytest.raises(GraphError, match=f"`{key}` in its manifest is"):
+        estimated("m", replace(BUNDLE, settings={key: given}), X5)
+
+
+SUMMARY = {
+    "inference_time": 0.001,
+    "cycles_total": 7.0,
+    **{
+        f"{memory}_{what}_{way}_bytes": 1.0
+        for memory in ("dram", "off_chip_flash")
+        for what in ("feature_map", "weight")
+        for way in ("read", "write")
+    },
+}
+LAYER = {"Name": "c", "NNG Operator": "Conv", "Target": "NPU", "MAC Count": 1.0, "Op Cycles": 2.0}
+VELA = {
+    "summary": SUMMARY,
+    "layers": [LAYER],
+    "operators": {"npu": 1, "cpu": 0},
+    "tool": "vela 4",
+}
+
+
+def without(*route):
+    """The estimate less what the route leads to, and with things of other types in its place."""
+    for new in (None, [], {}, "x", 1e999, -1, True):
+        told = json.loads(json.dumps(VELA))
+        inside = told
+        for key in route[:-1]:
+            inside = inside[key]
+        inside[route[-1]] = new
+        yield json.dumps(told)
+    del inside[route[-1]]
+    yield json.dumps(told)
+
+
+ROUTES = [
+    *[(key,) for key in VELA],
+    *[("summary", key) for key in SUMMARY],
+    ("layers", 0),
+    *[("layers", 0, key) for key in LAYER],
+    *[("operators", key) for key in VELA["operators"]],
+]
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=str)
+def test_an_estimate_of_other_types_is_refused_or_read(route):
+    for told in without(*route):
+        file = io.BytesIO(zipped({"vela.json": told.encode()}))
+        with suppress(GraphError):
+            assert vela_of(file, "m.tflite")["latency (ms)"] == 1.0
 
 
 @pytest.mark.parametrize("told", ["[]", "{}", '{"summary": [], "layers": 1}', "NaN", "\0"])

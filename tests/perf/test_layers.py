@@ -10,7 +10,13 @@ from pipeline.perf.layers import layers_of, operations, subgraphs_of
 
 GRID = {"dtype": "int8", "scale": 1.0}
 WEIGHT = np.zeros((8, 4, 3, 3), np.int8)
-CONV = Instruction("conv", "conv", ("q",), ("c",), {"weight": WEIGHT}, {"group": 1})
+FACTOR = {"mantissa": np.array(1 << 30), "shift": np.array(30)}
+ROUNDED = {"low": -128, "high": 127, "rounding": "half_even"}
+WINDOW = {"pads": [0] * 4, "strides": [1, 1], "dilations": [1, 1], **ROUNDED}
+CONSTANTS = {"weight": WEIGHT, **FACTOR}
+CONV = Instruction("conv", "conv", ("q",), ("c",), CONSTANTS, {"group": 1, **WINDOW})
+POOLED = {**WINDOW, "kernel": [2, 2], "strides": [2, 2]}
+FACTOR_BYTES = sum(values.nbytes for values in FACTOR.values())
 PROGRAM = Program(
     ("x",),
     ("y",),
@@ -24,7 +30,7 @@ PROGRAM = Program(
     (
         Instruction("quantize", "in", ("x",), ("q",)),
         CONV,
-        Instruction("max_pool", "pool", ("c",), ("p",), {}, {"kernel": [2, 2]}),
+        Instruction("max_pool", "pool", ("c",), ("p",), FACTOR, POOLED),
         Instruction("dequantize", "out", ("p",), ("y",)),
     ),
 )
@@ -55,19 +61,19 @@ def test_a_matrix_product_multiplies_the_shared_side():
 
 def test_without_a_known_memory_on_the_chip_every_tensor_goes_through_ddr():
     conv, pool = layers_of(PROGRAM, None)
-    assert (conv.loaded, conv.stored) == (4 * 64 + WEIGHT.nbytes, 8 * 36)
-    assert (pool.loaded, pool.stored) == (8 * 36, 8 * 9)
+    assert (conv.loaded, conv.stored) == (4 * 64 + WEIGHT.nbytes + FACTOR_BYTES, 8 * 36)
+    assert (pool.loaded, pool.stored) == (8 * 36 + FACTOR_BYTES, 8 * 9)
 
 
 def test_with_room_on_the_chip_only_the_border_and_the_weights_go_through_ddr():
     conv, pool = layers_of(PROGRAM, 1 << 20)
-    assert (conv.loaded, conv.stored) == (4 * 64 + WEIGHT.nbytes, 0)
-    assert (pool.loaded, pool.stored) == (0, 8 * 9)
+    assert (conv.loaded, conv.stored) == (4 * 64 + WEIGHT.nbytes + FACTOR_BYTES, 0)
+    assert (pool.loaded, pool.stored) == (FACTOR_BYTES, 8 * 9)
 
 
 def test_a_tensor_stays_only_while_all_that_lives_fits():
     conv, pool = layers_of(PROGRAM, 256 + 320)  # `q` and `c`, each rounded up to 64
-    assert (conv.stored, pool.loaded) == (0, 0)
+    assert (conv.stored, pool.loaded) == (0, FACTOR_BYTES)
     assert layers_of(PROGRAM, 256 + 319)[0].stored == 8 * 36
 
 

@@ -76,6 +76,7 @@ FULL = {
             "transforms": ["resize"],
         },
         "metric": "top5",
+        "with": ["lib/*.py"],
         "postprocess": "softmax",
         "ssd": {
             "anchors": "anchors.npy",
@@ -132,7 +133,7 @@ FULL = {
         "vendor_tool": True,
         "profiling": True,
     },
-    "custom_operators": ["ops/*.py"],
+    "custom_operators": ["ops/*.py", {"files": "more/*.py", "with": ["lib/*.py"]}],
     "variants": {"p9": {"calibration": {"percentile": 0.8}}},
     "matrix": {"calibration.method": ["max", "kl"]},
 }

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from pipeline.digest import Json
 from pipeline.errors import ProjectError
-from pipeline.project.document import Document
+from pipeline.project.document import Document, read_document
 from pipeline.project.reader import read_project
-from pipeline.project.vendor import Dialect, Note
+from pipeline.project.sections import Sections
+from pipeline.project.vendor import Config, Dialect, Note
 
 
 def renamed(document: Document, base: str, _beside: Json) -> Document:
@@ -117,3 +119,38 @@ def test_a_project_that_speaks_a_dialect_has_variants_of_what_it_says(tmp_path: 
 def test_an_overlay_speaks_no_dialect(tmp_path: Path, overlay: str):
     with pytest.raises(ProjectError, match=r"unknown key `(config|dialect)`|`config` cannot vary"):
         read_project(project(tmp_path, SPOKEN + overlay), DIALECTS)
+
+
+SECTIONS = [field.name for field in fields(Sections)]
+
+
+@pytest.mark.parametrize("suffix", [".yaml", ".yml"])
+@pytest.mark.parametrize("name", SECTIONS)
+def test_a_vendor_s_file_may_be_called_like_a_section(tmp_path: Path, name: str, suffix: str):
+    directory = project(tmp_path, f"dialect: tool\nconfig: {name}{suffix}\n")
+    (directory / f"{name}{suffix}").write_text(CONFIG)
+    found = read_project(directory, DIALECTS)
+    assert found.sections.targets == ("rdk-x5",)
+    assert [file.name for file in found.files] == ["project.yaml", f"{name}{suffix}"]
+    (directory / f"{name}{suffix}").rename(directory / "vendor" / "c.yaml")
+    (directory / f"{name}{suffix}").symlink_to("vendor/c.yaml")
+    assert read_project(directory, DIALECTS).sections.targets == ("rdk-x5",)
+
+
+@pytest.mark.parametrize("name", ["config.yaml", "dialect.yaml", "config.yml"])
+def test_a_key_of_one_word_has_no_file_of_its_own(tmp_path: Path, name: str):
+    directory = project(tmp_path, SPOKEN)
+    (directory / name).write_text("of: another tool")
+    assert read_project(directory, DIALECTS).sections.targets == ("rdk-x5",)
+
+
+def test_what_the_vendor_s_file_names_besides_is_no_section_either(tmp_path: Path):
+    directory = project(tmp_path, "dialect: tool\nconfig: config.yaml\n")
+    for name in ("config.yaml", "data.yaml"):
+        (directory / name).write_text(CONFIG)
+
+    def both(file: Path) -> Config:
+        return Config(read_document(file), (file, file.with_name("data.yaml")))
+
+    found = read_project(directory, {"tool": lambda: Dialect(renamed, told, both)})
+    assert sorted(file.name for file in found.files) == ["config.yaml", "data.yaml", "project.yaml"]

@@ -89,7 +89,7 @@ def adapted(adapter: Adapter, model: bytes, told: Mapping[str, str]) -> dict[str
         raise StageError(what, None, hint)
     with temporary_folder() as folder:
         (folder / adapter.takes).write_bytes(model)
-        (folder / "told.json").write_text(json.dumps(dict(told)))
+        (folder / "told.json").write_text(json.dumps(dict(told)), encoding="utf-8")
         script = ["-I", str(SCRIPTS / adapter.script)]
         interpreter = os.path.abspath(os.environ[adapter.variable])
         status, said, complaints = finished([interpreter, *script], folder)

@@ -210,10 +210,11 @@ def _codes_of(match: Match, program: Program) -> str:
 
 def _quantized(name: str, program: Program) -> str | None:
     """The codes of an input, behind a Transpose or not."""
-    for step in program.instructions:
+    for step in program.instructions:  # in order
         if name in step.inputs:
-            made = step.outputs[0]
-            return made if step.op == "quantize" else _quantized(made, program)
+            name = step.outputs[0]
+            if step.op == "quantize":
+                return name
     return None
 
 

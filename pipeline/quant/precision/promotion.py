@@ -101,10 +101,11 @@ def with_tensors(graph: Graph, quantization: Quantization, names: Collection[str
 
 def readers(value: Value) -> Iterator[tuple[Node, int]]:
     """Who computes with the values, where; what only moves them is looked through."""
-    for use in value.uses():
+    waiting = [*value.uses()]
+    while waiting:
+        use = waiting.pop(0)
         if use.node.op_type in MOVING:
-            for moved in use.node.outputs:
-                yield from readers(moved)
+            waiting[:0] = [further for moved in use.node.outputs for further in moved.uses()]
         elif use.idx in operands(use.node):
             yield use.node, use.idx
 

@@ -74,8 +74,14 @@ def _of_constants(graph: Graph) -> set[Node]:
 
 def _needed(node: Node, constant: Collection[Node]) -> list[Node]:
     """Q/DQ of constants that it reads, in order."""
-    makers = [m for value in reads(node) if (m := producer(value)) in constant and m is not None]
-    return [needed for maker in makers for needed in (*_needed(maker, constant), maker)]
+    found: list[Node] = []
+    waiting = [node]
+    while waiting:
+        made = [m for value in reads(waiting.pop()) if (m := producer(value)) is not None]
+        known = [maker for maker in made if maker in constant]
+        found += reversed(known)
+        waiting += known
+    return found[::-1]
 
 
 def _made_at(value: Value, depth: Mapping[Node, int]) -> int:

@@ -41,7 +41,7 @@ class Score:
     suffix: ClassVar[str] = ".json"
 
     def save(self, path: Path) -> None:
-        path.write_text(digest.text(self) + "\n")
+        path.write_text(digest.text(self) + "\n", encoding="utf-8")
 
     @classmethod
     def load(cls, path: Path) -> Score:

@@ -74,7 +74,7 @@ class Recipe:
         return (*rows, f"Select {self.named} method.", *kept)
 
     def save(self, path: Path) -> None:
-        path.write_text(digest.text(self, indent=1) + "\n")
+        path.write_text(digest.text(self, indent=1) + "\n", encoding="utf-8")
 
     @classmethod
     def load(cls, path: Path) -> Recipe:

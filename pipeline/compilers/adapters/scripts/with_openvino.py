@@ -5,7 +5,7 @@ from pathlib import Path
 
 import openvino
 
-TOLD = json.loads(Path("told.json").read_text())
+TOLD = json.loads(Path("told.json").read_text(encoding="utf-8"))
 
 openvino.save_model(openvino.convert_model("model.onnx"), "model.xml", compress_to_fp16=False)
 openvino.Core().compile_model("model.xml", TOLD["device"])

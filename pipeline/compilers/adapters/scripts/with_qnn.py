@@ -6,7 +6,7 @@ from pathlib import Path
 import onnxruntime
 import onnxruntime_qnn
 
-TOLD = json.loads(Path("told.json").read_text())
+TOLD = json.loads(Path("told.json").read_text(encoding="utf-8"))
 NAME = "qnn"
 
 onnxruntime.register_execution_provider_library(NAME, onnxruntime_qnn.get_library_path())

@@ -13,7 +13,7 @@ from pathlib import Path
 import onnx
 from rknn.api import RKNN
 
-TOLD = json.loads(Path("told.json").read_text())
+TOLD = json.loads(Path("told.json").read_text(encoding="utf-8"))
 NEWEST = 19
 CHANGED = {"AffineGrid", "DFT", "Gelu", "GridSample", "ImageDecoder", "RegexFullMatch"}
 

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-TOLD = json.loads(Path("told.json").read_text())
+TOLD = json.loads(Path("told.json").read_text(encoding="utf-8"))
 
 command = [str(Path(sys.executable).parent / "torq-compile"), "model.mlirbc"]
 subprocess.run([*command, f"--torq-hw={TOLD['hardware']}", "-o", "model.vmfb"], check=True)

@@ -1,0 +1,36 @@
+"""What is said of a file that a project names and that cannot be read."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from pipeline.errors import ProjectError, Route
+from pipeline.project.files import Source
+
+NO_PLAIN = (
+    "a folder, a pipe, a device, a link to itself or what the kernel makes up (/proc) is not read"
+)
+
+
+def no_file(directory: Path, source: Source, vendor_dialect: str | None) -> ProjectError:
+    """A vendor's file says other paths than the project in the tool's output folder has."""
+    own = vendor_dialect is None
+    name = source.pattern if own else shown(directory / source.pattern)
+    what = f"no file matches `{name}`" if source.many else f"no file `{name}`"
+    hint = "paths start at the project's directory"
+    try:
+        path = directory / source.pattern
+        if os.path.lexists(path) and not (source.many and os.path.isdir(path)):
+            what, hint = f"`{name}` is no plain file", NO_PLAIN
+    except UnicodeEncodeError:
+        hint = "this locale has no such letters in names of files; LC_ALL=C.UTF-8 has them"
+    return ProjectError(what, Route(source.route), hint)
+
+
+def shown(path: Path) -> str:
+    """A path as the user would type it: from here when it is below, else in full."""
+    try:
+        return str(path.resolve().relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
