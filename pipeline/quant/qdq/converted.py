@@ -13,15 +13,18 @@ from __future__ import annotations
 
 from pipeline.bundle.archive import FORMAT, VERSION, Bundle
 from pipeline.detection.carriers import members
-from pipeline.detection.metadata import Metadata, with_block
+from pipeline.detection.metadata import Metadata, replaced, with_block
 from pipeline.detection.notes import box_nodes, labels_of, metadata_of
 from pipeline.digest import Json
-from pipeline.graph import Graph, dtype
+from pipeline.graph import Graph, dtype, shape
 from pipeline.quant.precision.widening import WIDE
 from pipeline.quant.qdq.pairs import Q
 from pipeline.targets.target import Converter, Target
 
 EPOCH = "1980-01-01T00:00:00Z"
+PICTURE_RANK = 4
+MOST_CHANNELS = 4  # of a picture
+NHWC = ("batch", "height", "width", "num_features")
 UNCUT = "detection"  # the type of boxes, scores and coefficients in one tensor
 
 
@@ -33,9 +36,23 @@ def members_beside(quantized: Graph, target: Target) -> dict[str, bytes]:
     metadata = metadata_of(quantized)
     if metadata is None:
         return {}
+    metadata = _with_input_dims(metadata, quantized)
     if target.converter is not None:
         metadata = _converted(metadata, quantized, target.converter)
     return members(metadata, labels_of(quantized))
+
+
+def _with_input_dims(metadata: Metadata, graph: Graph) -> Metadata:
+    """With the names of the input's dimensions: without them EdgeFirst's decoder takes every input
+    to be NHWC, and divides boxes by the number of channels."""
+    own = metadata.document.get("input") or {}
+    dims = metadata.input_shape or shape(graph.inputs[0])
+    if len(dims) != PICTURE_RANK or "dshape" in own:
+        return metadata
+    first = dims[1] <= MOST_CHANNELS or dims[3] > MOST_CHANNELS
+    names = ("batch", "num_features", "height", "width") if first else NHWC
+    named = [{name: size} for name, size in zip(names, dims, strict=True)]
+    return replaced(metadata, {"input": {**own, "shape": list(dims), "dshape": named}})
 
 
 def _converted(metadata: Metadata, graph: Graph, converter: Converter) -> Metadata:

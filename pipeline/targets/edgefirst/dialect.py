@@ -5,9 +5,10 @@
     metadata: edgefirst.json          (else the ONNX model's own)
 
 The head is always cut by the trainer's split_hints, whichever mode is chosen; int16_smart keeps
-the arithmetic from distances to boxes in 16 bits. Pixels are scaled by 1/255, as every trainer of
-Studio does it; the snapshot says so too, and another normalization in it is an error that tells
-what to write. Relative paths start at the form. Source: the Ara2 Converter's page.
+the arithmetic from distances to boxes in 16 bits, and the mask coefficients it hands out: so does
+the converter's own artifact, whatever its page says. Pixels are scaled by 1/255, as every trainer
+of Studio does it; the snapshot says so too, and another normalization in it is an error that tells
+what to write. Relative paths start at the form. Source: the Ara2 Converter's page; its artifacts.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pipeline.targets.translation import Native
 from pipeline.targets.vendor import Vendor, check_keys, notes_of
 
 SMART = "int16_smart"
+WIDE = ("BOXES", "MASKS")  # what it keeps in 16 bits
 UNSIGNED = 1 / 255  # the normalization of every trainer: 0..255 becomes 0..1
 
 
@@ -32,7 +34,8 @@ def translate(document: Document, base: str = "", _beside: Json = None) -> Docum
     native.put(("model", "path"), vendor.path(vendor.text(model)), vendor.spot(model))
     native.put(("model", "split"), "hints", vendor.spot(model))
     if vendor.text(mode) == SMART:
-        native.put(("quantization", "types", "BOXES"), "int16", vendor.spot(mode))
+        for name in WIDE:
+            native.put(("quantization", "types", name), "int16", vendor.spot(mode))
     metadata = f"{FORM}.metadata"
     if vendor.given(metadata) is not None:
         path = vendor.path(vendor.text(metadata))
