@@ -110,9 +110,7 @@ def with_block(metadata: Metadata, name: str, block: Mapping[str, Json]) -> Meta
     return replaced(metadata, {name: dict(block)})
 
 
-def replaced(
-    metadata: Metadata, added: Mapping[str, Json], *, keep_hints: bool = True
-) -> Metadata:
+def replaced(metadata: Metadata, added: Mapping[str, Json], *, keep_hints: bool = True) -> Metadata:
     """With these keys added, or in place of those that are there."""
     kept = {
         key: value for key, value in metadata.document.items() if keep_hints or key != "split_hints"

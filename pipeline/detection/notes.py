@@ -8,10 +8,12 @@ from collections.abc import Iterable, Mapping
 
 from pipeline.detection.entry import TEXTS, read_json
 from pipeline.detection.metadata import NOTE, Metadata, Tiling, read_metadata
+from pipeline.digest import Json
 from pipeline.errors import ProjectError
 from pipeline.graph import OPERATORS, Graph
 
 BOXES = "npumake.boxes"
+ORIGIN = "npumake.samples"
 COEFFICIENTS = "mask_coefs"
 LABELS = "labels"  # a JSON list, beside the metadata
 
@@ -64,6 +66,18 @@ def joins_coefficients(graph: Graph) -> bool:
     metadata = metadata_of(graph)
     kinds = {output.type for output in metadata.outputs} if metadata else set()
     return "protos" in kinds and COEFFICIENTS not in kinds
+
+
+def mark_origin(graph: Graph, origin: Mapping[str, Json]) -> None:
+    """Note of the samples what a converter records; nothing of samples in files of their own."""
+    if origin:
+        graph.set_metadata({ORIGIN: json.dumps(origin)})
+
+
+def origin_of_samples(graph: Graph) -> dict[str, Json]:
+    """What `mark_origin` noted, by keys of a converter's block."""
+    found: dict[str, Json] = json.loads(graph.metadata.get(ORIGIN, "{}"))
+    return found
 
 
 def mark_boxes(graph: Graph, names: Iterable[str]) -> None:

@@ -71,9 +71,8 @@ def planned(
     off = {*given.cpu, *half, *given.of_type("float32"), *chained}
     wanted = _wanted(graph, quantization, given, target)
     chip = on_chip(graph, target, off, wanted)
-    if apart := [
-        node for node in _apart(graph, quantization, given, steps, target) if node in chip
-    ]:
+    apart = _apart(graph, quantization, given, steps, target, chip)
+    if apart:
         chip = on_chip(graph, target, off.union(apart), wanted)
     nodes = _computed(graph, chip)
     found, sums = typed(graph, nodes, chip, wanted, given.wishes, target)
@@ -124,13 +123,14 @@ def _apart(
     given: Asked,
     steps: Mapping[str, float],
     target: Target,
+    chip: Collection[Node],
 ) -> list[Node]:
     """The joins of answers that are the CPU's, where nothing else is asked of them."""
     if quantization.outputs not in (None, "float32"):
         return []
     asked_for = {*given.npu, *(spot[0] for spot in given.wishes.wide if isinstance(spot, tuple))}
-    apart = [node for node in uneven_joins(graph, steps) if node not in asked_for]
-    return apart if target.converter is None else [n for n in apart if not _is_one_part(graph, n)]
+    free = (node for node in uneven_joins(graph, steps) if node in chip and node not in asked_for)
+    return [node for node in free if target.converter is None or not _is_one_part(graph, node)]
 
 
 def _is_one_part(graph: Graph, join: Node) -> bool:

@@ -19,6 +19,7 @@ METADATA = "edgefirst.json"
 
 def written(asked: Asked) -> Handed:
     model, types = asked.sections.model, asked.sections.quantization.types
+    compile = asked.sections.compile
     rules = types if isinstance(types, tuple) else (types,)
     smart = any(one.get("BOXES") == "int16" for one in rules)
     own = [one.snapshot for one in asked.sections.data.values() if one.snapshot]
@@ -29,6 +30,7 @@ def written(asked: Asked) -> Handed:
         "int16_mode": SMART if smart else "int8",
         **({"calibration": PurePosixPath(snapshot).name} if snapshot else {}),
         **({"metadata": METADATA} if model.metadata else {}),
+        **({"task": compile.task} if compile.task else {}),
     }
     scales = [
         f"inputs.{one.name}: Studio's models are fed 0..255 times 1/255"
