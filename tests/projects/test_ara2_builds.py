@@ -93,7 +93,7 @@ def test_any_zip_reader_finds_what_the_converter_says(smart: Workspace) -> None:
 
 
 def test_sizes_are_of_tensors_at_multiples_of_256_bytes(smart: Workspace) -> None:
-    """As the published artifacts count them: input, boxes in halves, scores, coefficients, protos."""
+    """As the published artifacts count them."""
     with zipfile.ZipFile(smart.root / COMPILED) as archive:
         found = json.loads(archive.read("edgefirst.json"))["compilation"]["hw_metadata"]
     sizes = [2 * BOXES * 2] * 2 + [CLASSES * BOXES, COEFFICIENTS * BOXES * 2, COEFFICIENTS * 64]
