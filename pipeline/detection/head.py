@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.detection.describe import DIMENSION, whole_outputs
+from pipeline.detection.describe import DECODED, DIMENSION, whole_outputs
 from pipeline.detection.distance import distance_to_box
 from pipeline.detection.inferred import bare_metadata, inferred_outputs
 from pipeline.detection.metadata import Metadata, SplitHint, with_outputs
@@ -42,8 +42,13 @@ def _split(graph: Graph, metadata: Metadata | None) -> tuple[Graph, Metadata]:
         metadata = bare_metadata(graph)
     elif not metadata.hints and not metadata.end2end:  # such a model needs none
         tell(f"{ASKED} the metadata has none: the outputs stay as they are")
-    if not metadata.hints:
+    if anchored := [hint.target for hint in metadata.hints if hint.anchors_per_cell > 1]:
+        tell(f"{ASKED} `{anchored[0]}` has several anchors per cell: the outputs stay whole")
+    if anchored or not metadata.hints:
         return graph, _described(graph, metadata)
+    parts = dict.fromkeys(part.name for hint in metadata.hints for part in hint.boundaries)
+    if unknown := [name for name in parts if name not in DECODED]:
+        tell(f"no decoder is known for {', '.join(unknown)}: `outputs` only names what it is")
     graph, outputs = split_outputs(graph, metadata.hints)
     return graph, with_outputs(metadata, outputs)
 

@@ -60,7 +60,9 @@ EVERY = [
     Case(*case)
     for case in itertools.product(MODES, (False, True), SPLITS, (1, 2, 3, 4, 80), (True, False))
 ]
-CASES = few(EVERY, lambda case: case[3:] == (3, True) or case == ("int8", True, case.split, 1, False))
+CASES = few(
+    EVERY, lambda case: case[3:] == (3, True) or case == ("int8", True, case.split, 1, False)
+)
 
 
 def bundle_of(case: Case, folder: Path) -> Path:

@@ -164,6 +164,28 @@ def test_what_no_decoder_knows_is_named_and_has_no_type(tmp_path):
     assert "no decoder is known" in heard[-1]
 
 
+@pytest.mark.parametrize("strides", [False, True])
+def test_a_part_that_no_decoder_knows_has_no_type(tmp_path, strides):
+    """EdgeFirst's refuses whole metadata for a type it does not know."""
+    hinted = hint(strides=strides)
+    hinted["boundaries"][2]["name"] = "keypoints"
+    heard: list[str] = []
+    with hearing(heard.append):
+        found = told(made(tmp_path, head(edgefirst=props(split_hints=[hinted])), split="hints"))
+    assert [output.get("type") for output in found["outputs"]] == ["boxes", "scores", None, None]
+    assert {child.get("type") for child in found["outputs"][2].get("outputs", ())} <= {None}
+    assert "no decoder is known for keypoints" in heard[0]
+
+
+def test_a_head_of_several_anchors_stays_whole_with_a_remark(tmp_path):
+    hinted = hint() | {"anchors_per_cell": 3}
+    heard: list[str] = []
+    with hearing(heard.append):
+        graph = made(tmp_path, head(edgefirst=props(split_hints=[hinted])), split="hints")
+    assert names(graph) == ["output0", "output1"]
+    assert "several anchors per cell" in heard[0]
+
+
 @pytest.mark.parametrize(
     ("metadata", "message", "where"),
     [
