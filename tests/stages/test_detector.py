@@ -216,6 +216,15 @@ def stored(folder: Path, **changes: Any) -> Path:
     return write(folder, shape, changes, tensors)
 
 
+def test_samples_tell_of_their_snapshot_as_a_converter_records_it(tmp_path):
+    snapshot = stored(tmp_path)
+    found = fed(tmp_path, snapshot)
+    geometry = {"resize": "letterbox", "input_shape": [SIDE, SIDE]}
+    assert found.origin == {"calibration": snapshot.name, "calibration_geometry": geometry}
+    found.save(tmp_path / "samples.npz")
+    assert Samples.load(tmp_path / "samples.npz").origin == found.origin
+
+
 @pytest.mark.parametrize("key", ["*", "images"])
 def test_the_samples_of_a_snapshot_are_its_pictures_as_codes(tmp_path, key):
     found = fed(tmp_path, stored(tmp_path), key=key)
