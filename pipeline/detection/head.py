@@ -13,8 +13,8 @@ from pipeline.graph import Graph, origin, shape
 from pipeline.progress import tell
 from pipeline.project.sections import Model
 
-ASKED = "`split: hints`, but"
-NAME_ONE = "an edgefirst.json under `model.metadata` says where to cut"
+WHOLE = "the outputs stay whole"
+NAME_ONE = "an edgefirst.json, named by the key `metadata`, says where to cut"
 
 
 def with_head(graph: Graph, model: Model, metadata: Metadata | None) -> Graph:
@@ -38,12 +38,12 @@ def with_head(graph: Graph, model: Model, metadata: Metadata | None) -> Graph:
 def _split(graph: Graph, metadata: Metadata | None) -> tuple[Graph, Metadata]:
     """Cut by its hints; a model without stays whole, as the converters have it."""
     if metadata is None:
-        tell(f"{ASKED} the model holds no metadata: its outputs stay whole; {NAME_ONE}")
+        tell(f"the model holds no metadata: {WHOLE}; {NAME_ONE}")
         metadata = bare_metadata(graph)
     elif not metadata.hints and not metadata.end2end:  # such a model needs none
-        tell(f"{ASKED} the metadata has none: the outputs stay as they are")
+        tell(f"the metadata has no split_hints: {WHOLE}")
     if anchored := [hint.target for hint in metadata.hints if hint.anchors_per_cell > 1]:
-        tell(f"{ASKED} `{anchored[0]}` has several anchors per cell: the outputs stay whole")
+        tell(f"`{anchored[0]}` has several anchors per cell: {WHOLE}")
     if anchored or not metadata.hints:
         return graph, _described(graph, metadata)
     parts = dict.fromkeys(part.name for hint in metadata.hints for part in hint.boundaries)

@@ -150,7 +150,7 @@ def test_a_form_is_built_and_its_outputs_described(tmp_path: Path, strides: bool
 
 def test_what_the_metadata_lacks_is_said_while_it_is_built(tmp_path: Path) -> None:
     workspace = laid_out(tmp_path, FORM, split_hints=[])
-    assert "the metadata has none: the outputs stay" in workspace.doit().stdout
+    assert "the metadata has no split_hints: the outputs stay whole" in workspace.doit().stdout
 
 
 def test_a_hand_over_is_the_form_its_snapshot_and_no_other_build(tmp_path: Path) -> None:
@@ -164,3 +164,15 @@ def test_a_hand_over_is_the_form_its_snapshot_and_no_other_build(tmp_path: Path)
     workspace.npumake("build", "digits", "handed")
     made = out / "out/model.ara240.hybrid"
     assert made.read_bytes() == (workspace.root / COMPILED).read_bytes()
+
+
+def test_a_model_made_outside_studio_builds_with_a_warning_and_describes_its_outputs(
+    tmp_path: Path,
+) -> None:
+    workspace = laid_out(tmp_path, FORM)
+    (workspace.project / "studio" / "m.onnx").write_bytes(head())
+    assert "the model holds no metadata: the outputs stay whole" in workspace.doit().stdout
+    metadata = metadata_in(workspace.root / COMPILED)
+    assert metadata is not None
+    assert [output.type for output in metadata.outputs] == ["detection", "protos"]
+    assert metadata.document["ara2"]["splits_applied"] == []

@@ -124,8 +124,12 @@ def test_the_nodes_that_make_boxes_are_found_after_optimization(tmp_path):
 @pytest.mark.parametrize(
     ("metadata", "keys", "remark"),
     [
-        ({"split_hints": []}, {"split": "hints"}, "the metadata has none"),
-        ({"split_hints": [{"type": "later"}]}, {"split": "hints"}, "the metadata has none"),
+        ({"split_hints": []}, {"split": "hints"}, "has no split_hints"),
+        (
+            {"split_hints": [{"type": "later"}]},
+            {"split": "hints"},
+            "has no split_hints",
+        ),
         ({"split_hints": [], "model": {"end2end": True}}, {"split": "hints"}, None),
     ],
 )

@@ -84,7 +84,7 @@ def _ask_types(
         if rule.name == BOXES and not given.nodes:
             found.notes.append("BOXES has no effect: no node of the model makes boxes of distances")
         if rule.name == MASKS and joins_coefficients(graph):
-            found.notes.append("MASKS has no effect: mask coefficients are a part of an output")
+            found.notes.append("mask coefficients stay in 8 bits: they are a part of an output")
         nodes, results = (
             tuple(dict.fromkeys(wholes.get(node, node) for node in each))
             for each in (given.nodes, given.results)

@@ -23,7 +23,8 @@ from pipeline.targets.vendor import Vendor, check_keys, notes_of
 # Measured on held-out pictures, mAP at .50 / .50:.95 kept of the float model's, by max and by kl:
 # shapes-detector, split 99.6 / 93.6 and 98.7 / 92.2; FastestDet 97.6 / 95.0 and 95.3 / 93.5;
 # UltraFace 93.2 / 83.5 and 76.6 / 53.3; YuNet 95.6 / 86.9 and 94.7 / 76.7; YOLOX, whose channels
-# are uneven, 59.7 / 43.1 and 88.5 / 83.9. Studio's snapshots are chosen for the pictures that reach furthest, as max needs them.
+# are uneven, 59.7 / 43.1 and 88.5 / 83.9. Studio's snapshots are chosen for the pictures that reach
+# furthest, as max needs them.
 METHOD = "max"
 SMART = "int16_smart"
 WIDE = ("BOXES", "MASKS")  # what it keeps in 16 bits
