@@ -7,16 +7,18 @@ is made when it is asked for, so that a set larger than memory can be written.
 from __future__ import annotations
 
 import io
+import json
 import math
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from tokenize import TokenError
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from pipeline.digest import Json, canonical
 from pipeline.errors import CacheError
 
 # What another file makes zipfile and NumPy raise.
@@ -24,15 +26,18 @@ _DAMAGE = (OSError, KeyError, RuntimeError, SyntaxError, TokenError, ValueError,
 
 Feed = Mapping[str, np.ndarray]
 NAMES = "sample names"  # no model input is called that: a space cannot be in one
+ORIGIN = "samples origin"  # nor that
 MADE_UP = "made up"  # how noise is called that stands where no samples were given
 
 
 @dataclass(frozen=True)
 class Samples:
-    """`names[i]` is the i-th sample's name, `read(i)` its arrays by model input."""
+    """`names[i]` is the i-th sample's name, `read(i)` its arrays by model input. `origin` is what a
+    converter records of the file that held them all, in its words."""
 
     names: tuple[str, ...]
     read: Callable[[int], Feed]
+    origin: Mapping[str, Json] = field(default_factory=dict)
 
     suffix: ClassVar[str] = ".npz"
 
@@ -43,10 +48,13 @@ class Samples:
         return (self.read(index) for index in range(len(self)))
 
     def save(self, path: Path) -> None:
-        """Members: the sample names, and per input an array of (samples, *shape); of no samples,
-        the names alone."""
+        """Members: the sample names, their origin if there is one, and per input an array of
+        (samples, *shape); of no samples, the names alone."""
         with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
             _write(archive, NAMES, (len(self),), [np.array(self.names)])
+            if self.origin:
+                text = np.frombuffer(canonical(self.origin), np.uint8)
+                _write(archive, ORIGIN, (1, len(text)), [text])
             first = self.read(0) if self.names else {}
             for name in sorted(first):
                 shape = (len(self), *first[name].shape)
@@ -59,13 +67,15 @@ class Samples:
             arrays = dict(_members(path))
             given = arrays.pop(NAMES)
             names = tuple(str(given.read(index)) for index in range(given.shape[0]))
+            text = arrays.pop(ORIGIN, None)
+            origin = json.loads(text.read(0).tobytes()) if text else {}
         except _DAMAGE as error:
             raise CacheError(f"not a samples file: {error}", str(path)) from error
 
         def read(index: int) -> Feed:
             return {name: array.read(index) for name, array in arrays.items()}
 
-        return cls(names, read)
+        return cls(names, read, origin)
 
 
 def made_up(samples: Samples) -> bool:

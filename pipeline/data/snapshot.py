@@ -108,6 +108,11 @@ class Snapshot:
             return np.asarray(file.get_slice(name)[index])
 
     @property
+    def origin(self) -> dict[str, Json]:
+        """What a converter's block says of the samples."""
+        return {"calibration": self.path.name, "calibration_geometry": self.geometry}
+
+    @property
     def geometry(self) -> dict[str, Json]:
         """`calibration_geometry` of a converter's block."""
         found = {key: self.params[key] for key in ("resize", "input_shape")}

@@ -15,6 +15,7 @@ from pipeline.graph import Graph, Node, Value, array, producer, shape
 
 ACTIVATIONS = {"Sigmoid": "sigmoid", "Softmax": "softmax"}
 DIMENSION = {"boxes": "box_coords", "scores": "num_classes", "mask_coefs": "num_protos"}
+DECODED = frozenset({*DIMENSION, "objectness"})  # parts that a decoder knows
 CHANNELS = 1  # their axis in [1, channels, boxes]
 DECODER = "ultralytics"
 CONSTANT: dict[str, Callable[[Node, list[np.ndarray]], np.ndarray]] = {
@@ -75,6 +76,11 @@ def joins(node: Node, axis: int) -> bool:
     return node.op_type == "Concat" and joined_axis(node) == axis
 
 
+def type_of_part(boundary: Boundary) -> str | None:
+    """None where no decoder knows it, keypoints for one: it refuses types that it does not."""
+    return boundary.name if boundary.name in DECODED else None
+
+
 def part_output(leaf: Value, boundary: Boundary) -> Output:
     """A decoded part as one tensor; what its activation made is applied already."""
     _, channels, count = flat_shape(leaf)
@@ -82,7 +88,7 @@ def part_output(leaf: Value, boundary: Boundary) -> Output:
     return Output(
         "",
         shape(leaf),
-        boundary.name,
+        type_of_part(boundary),
         named_dims(1, DIMENSION.get(boundary.name, "num_features"), channels, count),
         decoder=DECODER,
         score_format="per_class" if boundary.name == "scores" else None,

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from pipeline.detection.describe import whole_outputs
+from pipeline.detection.describe import DECODED, DIMENSION, whole_outputs
 from pipeline.detection.distance import distance_to_box
-from pipeline.detection.metadata import Metadata, with_outputs
+from pipeline.detection.inferred import bare_metadata, inferred_outputs
+from pipeline.detection.metadata import Metadata, SplitHint, with_outputs
 from pipeline.detection.notes import mark_boxes, mark_metadata
 from pipeline.detection.split import split_outputs
 from pipeline.errors import ProjectError, Route
 from pipeline.graph import Graph, origin, shape
 from pipeline.progress import tell
 from pipeline.project.sections import Model
+
+WHOLE = "the outputs stay whole"
+NAME_ONE = "an edgefirst.json, named by the key `metadata`, says where to cut"
 
 
 def with_head(graph: Graph, model: Model, metadata: Metadata | None) -> Graph:
@@ -31,28 +35,42 @@ def with_head(graph: Graph, model: Model, metadata: Metadata | None) -> Graph:
     return graph
 
 
-def _split(graph: Graph, metadata: Metadata | None) -> tuple[Graph, Metadata | None]:
+def _split(graph: Graph, metadata: Metadata | None) -> tuple[Graph, Metadata]:
+    """Cut by its hints; a model without stays whole, as the converters have it."""
     if metadata is None:
-        hint = "name an edgefirst.json under `model.metadata`"
-        raise ProjectError("the model holds no metadata", Route("model.split"), hint)
-    if not metadata.hints:
-        if not metadata.end2end:  # such a model needs none
-            tell("`split: hints`, but the metadata has none: the outputs stay as they are")
-        return graph, metadata
+        tell(f"the model holds no metadata: {WHOLE}; {NAME_ONE}")
+        metadata = bare_metadata(graph)
+    elif not metadata.hints and not metadata.end2end:  # such a model needs none
+        tell(f"the metadata has no split_hints: {WHOLE}")
+    if anchored := [hint.target for hint in metadata.hints if hint.anchors_per_cell > 1]:
+        tell(f"`{anchored[0]}` has several anchors per cell: {WHOLE}")
+    if anchored or not metadata.hints:
+        return graph, _described(graph, metadata)
+    parts = dict.fromkeys(part.name for hint in metadata.hints for part in hint.boundaries)
+    if unknown := [name for name in parts if name not in DECODED]:
+        tell(f"no decoder is known for {', '.join(unknown)}: `outputs` only names what it is")
     graph, outputs = split_outputs(graph, metadata.hints)
     return graph, with_outputs(metadata, outputs)
 
 
 def _described(graph: Graph, metadata: Metadata) -> Metadata:
-    """With the `outputs` of a head that stays whole, where its hints say what they are."""
-    if metadata.outputs or not metadata.hints:
+    """With the `outputs` of a head that stays whole, as its hints or else its nodes say."""
+    if metadata.outputs:
         return metadata
+    fits = bool(metadata.hints) and all(_fits(graph, hint) for hint in metadata.hints)
+    outputs = whole_outputs(graph, metadata.hints) if fits else inferred_outputs(graph, metadata)
+    if not any(output.type for output in outputs):
+        tell("no decoder is known for the outputs of this model: `outputs` only names them")
+    return with_outputs(metadata, outputs, keep_hints=True)
+
+
+def _fits(graph: Graph, hint: SplitHint) -> bool:
+    """Whether the whole target is boxes, scores and coefficients of one anchor per cell."""
     targets = {str(value.name): shape(value) for value in graph.outputs}
-    for hint in metadata.hints:
-        dims = targets.get(hint.target, ())
-        if len(dims) != 3 or dims[:2] != (1, hint.boundaries[-1].end) or hint.anchors_per_cell > 1:
-            return metadata
-    return with_outputs(metadata, whole_outputs(graph, metadata.hints), keep_hints=True)
+    dims = targets.get(hint.target, ())
+    known = all(part.name in DIMENSION for part in hint.boundaries)
+    end = hint.boundaries[-1].end
+    return known and len(dims) == 3 and dims[:2] == (1, end) and hint.anchors_per_cell == 1
 
 
 def _boxes(graph: Graph) -> tuple[str, ...]:

@@ -99,7 +99,7 @@ def with_outputs(
 ) -> Metadata:
     """With these `outputs`, in place of `split_hints` where the model can be cut no more."""
     described = [output_document(output) for output in outputs]
-    return _replaced(metadata, {"outputs": described}, keep_hints=keep_hints)
+    return replaced(metadata, {"outputs": described}, keep_hints=keep_hints)
 
 
 def with_block(metadata: Metadata, name: str, block: Mapping[str, Json]) -> Metadata:
@@ -107,12 +107,11 @@ def with_block(metadata: Metadata, name: str, block: Mapping[str, Json]) -> Meta
     one of that name is there already: a converter only adds."""
     if name in metadata.document:
         raise ProjectError(f"the metadata has a block `{name}` already", f"{NOTE}.json: {name}")
-    return _replaced(metadata, {name: dict(block)}, keep_hints=True)
+    return replaced(metadata, {name: dict(block)})
 
 
-def _replaced(
-    metadata: Metadata, added: Mapping[str, Json], *, keep_hints: bool = False
-) -> Metadata:
+def replaced(metadata: Metadata, added: Mapping[str, Json], *, keep_hints: bool = True) -> Metadata:
+    """With these keys added, or in place of those that are there."""
     kept = {
         key: value for key, value in metadata.document.items() if keep_hints or key != "split_hints"
     }

@@ -8,10 +8,13 @@ from collections.abc import Iterable, Mapping
 
 from pipeline.detection.entry import TEXTS, read_json
 from pipeline.detection.metadata import NOTE, Metadata, Tiling, read_metadata
+from pipeline.digest import Json
 from pipeline.errors import ProjectError
 from pipeline.graph import OPERATORS, Graph
 
 BOXES = "npumake.boxes"
+ORIGIN = "npumake.samples"
+COEFFICIENTS = "mask_coefs"
 LABELS = "labels"  # a JSON list, beside the metadata
 
 
@@ -48,6 +51,33 @@ def carried(graph: Graph) -> Mapping[str, str]:
 def tiling(graph: Graph) -> Tiling | None:
     metadata = metadata_of(graph)
     return metadata.tiling if metadata else None
+
+
+def coefficient_outputs(graph: Graph) -> frozenset[str]:
+    """The outputs that are mask coefficients and nothing else."""
+    metadata = metadata_of(graph)
+    outputs = metadata.outputs if metadata else ()
+    kinds = (output for output in outputs if output.type == COEFFICIENTS)
+    return frozenset(tensor.name for output in kinds for tensor in output.tensors)
+
+
+def joins_coefficients(graph: Graph) -> bool:
+    """Whether mask coefficients leave the model as a part of another output."""
+    metadata = metadata_of(graph)
+    kinds = {output.type for output in metadata.outputs} if metadata else set()
+    return "protos" in kinds and COEFFICIENTS not in kinds
+
+
+def mark_origin(graph: Graph, origin: Mapping[str, Json]) -> None:
+    """Note of the samples what a converter records; nothing of samples in files of their own."""
+    if origin:
+        graph.set_metadata({ORIGIN: json.dumps(origin)})
+
+
+def origin_of_samples(graph: Graph) -> dict[str, Json]:
+    """What `mark_origin` noted, by keys of a converter's block."""
+    found: dict[str, Json] = json.loads(graph.metadata.get(ORIGIN, "{}"))
+    return found
 
 
 def mark_boxes(graph: Graph, names: Iterable[str]) -> None:

@@ -48,7 +48,9 @@ def raw_scales(graph: Graph, leaves: Sequence[Value], strides: tuple[int, ...]) 
     return tensors
 
 
-def at_scales(tensors: Sequence[Value], kind: str, strides: Sequence[int]) -> tuple[Output, ...]:
+def at_scales(
+    tensors: Sequence[Value], kind: str | None, strides: Sequence[int]
+) -> tuple[Output, ...]:
     """The physical entries; their names are not known yet."""
     names = ("batch", FEATURES, "height", "width")
     return tuple(

@@ -28,6 +28,7 @@ from pipeline.detection.describe import (
     operands,
     other_output,
     part_output,
+    type_of_part,
 )
 from pipeline.detection.metadata import Boundary, SplitHint
 from pipeline.detection.outputs import Output
@@ -154,11 +155,11 @@ def _scaled(
     count = sum(shape(value)[2] * shape(value)[3] for value in tensors)
     logical = boundary.end - boundary.start
     activation = boundary.activation or activation_of(leaves[0])
-    children = at_scales(tensors, boundary.name, strides)
+    children = at_scales(tensors, type_of_part(boundary), strides)
     found = Output(
         boundary.name,
         (1, logical, count),
-        boundary.name,
+        type_of_part(boundary),
         named_dims(1, DIMENSION.get(boundary.name, "num_features"), logical, count),
         decoder=DECODER,
         outputs=children,

@@ -34,6 +34,9 @@ class Compile:
         bool, Doc("The compiled file is what the vendor's own tool makes, which must be on PATH.")
     ] = False
     profiling: Annotated[bool, Doc("Whether `npumake bench` tells of each layer.")] = False
+    task: Annotated[
+        str | None, Doc("The number of the converter's job, such as bt-449c, for its block.")
+    ] = None
     remove_types: Annotated[
         tuple[Literal["Quantize", "Dequantize", "Transpose", "Cast", "Reshape", "Softmax"], ...],
         Doc("Removed from the border of the compiled program, until none of them is left there."),
@@ -55,7 +58,7 @@ class Comparison:
 
 
 REMOVED = ("remove_types", "remove_nodes")  # a bundle's provenance names what was removed
-OURS = ("prefix", "vendor_tool", *REMOVED)  # no compiler is told these
+OURS = ("prefix", "vendor_tool", "task", *REMOVED)  # no compiler is told these
 RECORDED = "recorded: for the vendor's compiler; our integers are the same whatever it says"
 
 # What comes of a key. A bundle's manifest holds them all, but for OURS.
@@ -70,6 +73,7 @@ EFFECTS: Mapping[str, str] = {
     "debug": "the performance report has a row for each layer",
     "vendor_tool": "the compiled file is the vendor's, and no bundle",
     "profiling": "npumake bench prints SyNAP's table of the layers; handed on to its converter",
+    "task": "the block that a converter adds to a detector's metadata names it",
     "remove_types": "the bundle ends where they stood; its inputs and outputs may be codes",
     "remove_nodes": "the bundle ends where they stood; its inputs and outputs may be codes",
 }

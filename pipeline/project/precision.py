@@ -92,9 +92,9 @@ class Quantization:
         Types | tuple[Types, ...],
         Doc(
             "Types by node; INPUTS are the model's, BOXES the nodes that make a detector's boxes "
-            "of distances. int8 and uint8 are the target's 8 bits. In one mapping a name beats "
-            "`x...`, that `Add(*)`, that BOXES, INPUTS and `*`; in a list the later beats the "
-            "earlier."
+            "of distances, MASKS what gives the mask coefficients it hands out. int8 and uint8 are "
+            "the target's 8 bits. In one mapping a name beats `x...`, that `Add(*)`, that MASKS, "
+            "BOXES, INPUTS and `*`; in a list the later beats the earlier."
         ),
     ] = field(default_factory=dict)
     layers: Annotated[Mapping[str, Layer], Doc("Types of single inputs and outputs, by node.")] = (

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from pipeline.custom.operators import declared
 from pipeline.data.samples import Samples
+from pipeline.detection.notes import mark_origin
 from pipeline.graph import Graph
 from pipeline.project.files import SourceFiles
 from pipeline.project.sections import CodeFiles, Quantization
@@ -42,4 +43,5 @@ def calibrated(
     operators = declared(custom_operators, sources)
     weights = with_scheme(target, quantization).weights
     made = recovered(real, made, recipe.switches, samples, weights, operators)
+    mark_origin(made, samples.origin)
     return store_wide_biases(made)

@@ -78,7 +78,8 @@ def compiled(
         tool = tools.TOOLS[target.vendor]
         return Compiled(vendor_tool.vendor_made(handover, tool, target.name, compile.profiling))
     program = lowered(quantized, target.rounding, target.runnable)
-    beside, said = members_beside(quantized, target), policies(security, quantized, program)
+    beside = members_beside(quantized, target, compile.task)
+    said = policies(security, quantized, program)
     if target.backend != "hybrid":
         check_border_kept(compile, target)
         _refuse_bundle_features(quantized, target, bool(said))

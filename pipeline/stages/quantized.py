@@ -3,7 +3,7 @@
 a grid that the chip fixes → in its place, where its arithmetic is TensorFlow Lite's
 Gemm → Conv, for a chip that has only the Conv; int16 GlobalAveragePool → ReduceMean likewise
 float weight behind Q/DQ → int8 codes behind DQ      bias → int32 on the accumulator's grid
-grid of an output → the `outputs` of a detector's metadata
+outputs of a detector → as its converter has them; their grids → `outputs` of its metadata
 rounding of real numbers on the chip's CPU → a mark that the integer program is made by
 
 ONNX rounds a tie to the even code. Where a chip's CPU rounds it away from zero, the program does,
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from pipeline.engine.twice import TWICE
 from pipeline.graph import Graph, round_border
+from pipeline.quant.qdq.converted_outputs import as_converted
 from pipeline.quant.qdq.described import describe_outputs
 from pipeline.quant.qdq.gemm_as_conv import gemm_as_conv
 from pipeline.quant.qdq.integers import with_integer_weights
@@ -29,6 +30,7 @@ def quantized(calibrated: Graph, target: Target) -> Graph:
         gemm_as_conv(graph)
     graph = with_integer_weights(graph)
     pool_as_mean(graph, target)
+    as_converted(graph, target)
     describe_outputs(graph)
     round_border(graph, target.border_rounding)
     return graph

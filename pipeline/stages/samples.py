@@ -10,6 +10,7 @@ model's first BatchNormalization does not know; unless `allow:` says otherwise.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from pipeline.borders.inputs import model_inputs
 from pipeline.data.given import Given, given
@@ -42,7 +43,8 @@ def samples(
         each.refuse_findings(spool.facts)
         each.tell_casts(spool.facts)
     _refuse_unequal(sets, kept)
-    found = _together(kept)
+    origins = (each.snapshot.origin for each in sets if each.snapshot is not None)
+    found = replace(_together(kept), origin=next(origins, {}))
     for each in sets:
         if each.how.random is None and "preprocessing" not in each.how.allow:
             _check_feeding(original_float, found, each)

@@ -102,6 +102,7 @@ def head(
     bins: int = BINS,
     normalized: bool = False,
     any_size: bool = False,
+    classes: int = CLASSES,
     **metadata: str,
 ) -> bytes:
     """A model of one picture: `output0` [1, 4 + classes (+ coefficients), boxes], and `output1`."""
@@ -111,7 +112,7 @@ def head(
         x = made.conv(f"p{index}", "images", 3, 8, stride, stride)
         x = made.add("Relu", f"r{index}", x)
         box = made.conv(f"/cv2.{index}/Conv", x, 8, 4 * bins)
-        score = made.conv(f"/cv3.{index}/Conv", x, 8, CLASSES)
+        score = made.conv(f"/cv3.{index}/Conv", x, 8, classes)
         both = made.add("Concat", f"/Concat_{index}", box, score, axis=1)
         flat = made.integers(f"flat{index}", 1, -1, SIZES[index] ** 2)
         scales.append(made.add("Reshape", f"/Reshape_{index}", both, flat))
@@ -120,7 +121,7 @@ def head(
             coefficients.append(made.add("Reshape", f"/cv4.{index}/Reshape", coefficient, flat))
     joined = made.add("Concat", "/Concat_3", *scales, axis=2)
     box = made.slice("/split_box", joined, 0, 4 * bins)
-    score = made.slice("/split_cls", joined, 4 * bins, 4 * bins + CLASSES)
+    score = made.slice("/split_cls", joined, 4 * bins, 4 * bins + classes)
     box = made.decoded(box, bins, normalized, any_size)
     score = made.add("Sigmoid", "/Sigmoid", score)
     parts = [box, score]
@@ -143,10 +144,10 @@ def _model(made: Head, outputs: list[str], metadata: dict[str, str]) -> bytes:
     return model.SerializeToString()
 
 
-def hint(masks: bool = True, strides: bool = False) -> dict[str, Any]:
-    ends = [("boxes", 0, 4), ("scores", 4, 4 + CLASSES)]
+def hint(masks: bool = True, strides: bool = False, classes: int = CLASSES) -> dict[str, Any]:
+    ends = [("boxes", 0, 4), ("scores", 4, 4 + classes)]
     if masks:
-        ends.append(("mask_coefs", 4 + CLASSES, 4 + CLASSES + COEFFICIENTS))
+        ends.append(("mask_coefs", 4 + classes, 4 + classes + COEFFICIENTS))
     found: dict[str, Any] = {
         "type": "quantization_split",
         "target": "output0",

@@ -130,6 +130,7 @@ FULL = {
         "input_source": {"image": "pyramid"},
         "jobs": 4,
         "debug": True,
+        "task": "bt-449c",
         "vendor_tool": True,
         "profiling": True,
     },
@@ -271,6 +272,7 @@ OTHER = {
     "max_time_per_fc": 0,
     "image": "resizer",  # under input_source; no other route ends in it
     "debug": False,
+    "task": None,
     "vendor_tool": False,
     "profiling": False,
     "label_column": "label",

@@ -10,7 +10,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 from data.snapshots import pictures, write
-from detection.heads import SIDE, document, head, hint, props
+from detection.heads import (
+    BOXES,
+    CLASSES,
+    COEFFICIENTS,
+    SIDE,
+    document,
+    head,
+    hint,
+    props,
+)
 from workspaces import Workspace, lay_out_none
 
 from pipeline.bundle.archive import Bundle
@@ -44,7 +53,8 @@ COMPILED = "projects/digits/out/model.ara240.hybrid"
 def smart(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     """What the form makes with int16_smart."""
     root = tmp_path_factory.mktemp("smart")
-    workspace = laid_out(root, FORM.replace("int8", "int16_smart"), nms="class_aware")
+    form = FORM.replace("int8", "int16_smart") + "task: bt-449c\n"
+    workspace = laid_out(root, form, nms="class_aware")
     workspace.doit()
     return workspace
 
@@ -68,24 +78,42 @@ def test_any_zip_reader_finds_what_the_converter_says(smart: Workspace) -> None:
     assert found["ara2"] == {
         "version": "npumake-hybrid 3",
         "timestamp": "1980-01-01T00:00:00Z",
+        "task": "bt-449c",
         "qmode": 9,
         "target": "ara-2",
         "int16_mode": "smart",
         "splits_applied": ["quantization_split"],
+        "calibration": "s.safetensors",
+        "calibration_geometry": {"resize": "letterbox", "input_shape": [SIDE, SIDE]},
     }
-    assert found["compilation"] == {"target": "ara-2", "format": "hybrid"}
-    added = {key: found[key] for key in ("outputs", "ara2", "compilation")}
+    assert found["compilation"].items() >= {"target": "ara-2", "format": "hybrid"}.items()
+    assert found["input"]["dshape"][2:] == [{"height": SIDE}, {"width": SIDE}]
+    added = {key: found[key] for key in ("outputs", "ara2", "compilation", "input")}
     assert found | {"split_hints": [hint()]} == document(nms="class_aware") | added
 
 
-def test_boxes_have_16_bits_and_masks_8(smart: Workspace) -> None:
+def test_sizes_are_of_tensors_at_multiples_of_256_bytes(smart: Workspace) -> None:
+    """As the published artifacts count them."""
+    with zipfile.ZipFile(smart.root / COMPILED) as archive:
+        found = json.loads(archive.read("edgefirst.json"))["compilation"]["hw_metadata"]
+    sizes = [2 * BOXES * 2] * 2 + [CLASSES * BOXES, COEFFICIENTS * BOXES * 2, COEFFICIENTS * 64]
+    assert found == {
+        "input_size": 3 * SIDE * SIDE,
+        "output_size": sum(-(-size // 256) * 256 for size in sizes),
+    }
+
+
+def test_boxes_and_mask_coefficients_have_16_bits_scores_and_protos_8(smart: Workspace) -> None:
     metadata = metadata_in(smart.root / COMPILED)
     assert metadata is not None
     tensors = [tensor for output in metadata.outputs for tensor in output.tensors]
     grids = [tensor.quantization for tensor in tensors]
-    assert [tensor.dtype for tensor in tensors] == ["int16", "int16", "int8", "int8", "int8"]
+    assert [tensor.dtype for tensor in tensors] == ["int16", "int16", "uint8", "int16", "int8"]
     assert [grid.dtype for grid in grids if grid] == [tensor.dtype for tensor in tensors]
-    assert all(grid.zero_point == (0,) for grid in grids[:2] if grid)
+    assert all(grid.zero_point == (0,) for grid in grids[:4] if grid)
+    assert grids[2] is not None
+    assert grids[2].scale == (1 / 256,)
+    assert [tensor.shape[2:] for tensor in tensors[:4]] == [(BOXES, 1)] * 4
 
 
 def test_codes_of_a_compiled_file_decode_by_the_file_alone(smart: Workspace) -> None:
@@ -96,7 +124,7 @@ def test_codes_of_a_compiled_file_decode_by_the_file_alone(smart: Workspace) -> 
     assert labels_in(bundle) == metadata.classes
     feed = pictures(1, (3, SIDE, SIDE)).astype(np.float32) - 128
     codes, session = codes_of(bundle, feed), Session(bundle)
-    assert {array.dtype.kind for array in codes.values()} == {"i"}
+    assert {array.dtype.kind for array in codes.values()} == {"i", "u"}
     real = dict(zip(session.output_names, session.run(None, {"images": feed}), strict=True))
     rules = Rules(0.1, 0.7, 0)
     found, expected = (
@@ -122,7 +150,7 @@ def test_a_form_is_built_and_its_outputs_described(tmp_path: Path, strides: bool
 
 def test_what_the_metadata_lacks_is_said_while_it_is_built(tmp_path: Path) -> None:
     workspace = laid_out(tmp_path, FORM, split_hints=[])
-    assert "the metadata has none: the outputs stay" in workspace.doit().stdout
+    assert "the metadata has no split_hints: the outputs stay whole" in workspace.doit().stdout
 
 
 def test_a_hand_over_is_the_form_its_snapshot_and_no_other_build(tmp_path: Path) -> None:
@@ -136,3 +164,15 @@ def test_a_hand_over_is_the_form_its_snapshot_and_no_other_build(tmp_path: Path)
     workspace.npumake("build", "digits", "handed")
     made = out / "out/model.ara240.hybrid"
     assert made.read_bytes() == (workspace.root / COMPILED).read_bytes()
+
+
+def test_a_model_made_outside_studio_builds_with_a_warning_and_describes_its_outputs(
+    tmp_path: Path,
+) -> None:
+    workspace = laid_out(tmp_path, FORM)
+    (workspace.project / "studio" / "m.onnx").write_bytes(head())
+    assert "the model holds no metadata: the outputs stay whole" in workspace.doit().stdout
+    metadata = metadata_in(workspace.root / COMPILED)
+    assert metadata is not None
+    assert [output.type for output in metadata.outputs] == ["detection", "protos"]
+    assert metadata.document["ara2"]["splits_applied"] == []

@@ -124,8 +124,12 @@ def test_the_nodes_that_make_boxes_are_found_after_optimization(tmp_path):
 @pytest.mark.parametrize(
     ("metadata", "keys", "remark"),
     [
-        ({"split_hints": []}, {"split": "hints"}, "the metadata has none"),
-        ({"split_hints": [{"type": "later"}]}, {"split": "hints"}, "the metadata has none"),
+        ({"split_hints": []}, {"split": "hints"}, "has no split_hints"),
+        (
+            {"split_hints": [{"type": "later"}]},
+            {"split": "hints"},
+            "has no split_hints",
+        ),
         ({"split_hints": [], "model": {"end2end": True}}, {"split": "hints"}, None),
     ],
 )
@@ -137,19 +141,66 @@ def test_what_has_no_effect_is_said_and_stops_nobody(tmp_path, metadata, keys, r
     assert all(remark in sentence for sentence in heard)
 
 
+@pytest.mark.parametrize("masks", [False, True])
+@pytest.mark.parametrize("normalized", [False, True])
+@pytest.mark.parametrize("carried", [False, True])
+def test_outputs_are_described_without_a_hint(tmp_path, masks, normalized, carried):
+    """As a hint would describe them; a model without metadata is told of."""
+    hinted = hint(masks=masks)
+    bytes_with = head(masks, normalized=normalized, edgefirst=props(split_hints=[hinted]))
+    bare = {"edgefirst": props(split_hints=[])} if carried else {}
+    heard: list[str] = []
+    with hearing(heard.append):
+        found = told(made(tmp_path, head(masks, normalized=normalized, **bare), split="hints"))
+    assert found["outputs"] == told(made(tmp_path, bytes_with))["outputs"]
+    assert found["input"]["shape"] == [1, 3, SIDE, SIDE]
+    assert ("holds no metadata" in heard[0]) != carried
+
+
+def test_what_no_decoder_knows_is_named_and_has_no_type(tmp_path):
+    """Keypoints behind the scores would decode as classes."""
+    pose = document(model={"task": "pose"}, split_hints=[])
+    heard: list[str] = []
+    with hearing(heard.append):
+        graph = made(tmp_path, head(edgefirst=json.dumps(pose)), outputs=("output0",))
+    (only,) = told(graph)["outputs"]
+    assert (only["name"], "type" in only) == ("output0", False)
+    assert "no decoder is known" in heard[-1]
+
+
+@pytest.mark.parametrize("strides", [False, True])
+def test_a_part_that_no_decoder_knows_has_no_type(tmp_path, strides):
+    """EdgeFirst's refuses whole metadata for a type it does not know."""
+    hinted = hint(strides=strides)
+    hinted["boundaries"][2]["name"] = "keypoints"
+    heard: list[str] = []
+    with hearing(heard.append):
+        found = told(made(tmp_path, head(edgefirst=props(split_hints=[hinted])), split="hints"))
+    assert [output.get("type") for output in found["outputs"]] == ["boxes", "scores", None, None]
+    assert {child.get("type") for child in found["outputs"][2].get("outputs", ())} <= {None}
+    assert "no decoder is known for keypoints" in heard[0]
+
+
+def test_a_head_of_several_anchors_stays_whole_with_a_remark(tmp_path):
+    hinted = hint() | {"anchors_per_cell": 3}
+    heard: list[str] = []
+    with hearing(heard.append):
+        graph = made(tmp_path, head(edgefirst=props(split_hints=[hinted])), split="hints")
+    assert names(graph) == ["output0", "output1"]
+    assert "several anchors per cell" in heard[0]
+
+
 @pytest.mark.parametrize(
     ("metadata", "message", "where"),
     [
-        (None, "the model holds no metadata", "model.split"),
         (props(input={"shape": [1, 3, 32, 32]}), "speaks of an input of", "model.metadata"),
         (props(input={"shape": [1, SIDE, SIDE, 3]}), "speaks of an input of", "model.metadata"),
         (props(schema_version=3), "schema version 3", "edgefirst in the model: schema_version"),
     ],
 )
 def test_metadata_that_does_not_fit_is_one_error(tmp_path, metadata, message, where):
-    model = head(**({} if metadata is None else {"edgefirst": metadata}))
     with pytest.raises(ProjectError, match=message) as caught:
-        made(tmp_path, model, split="hints")
+        made(tmp_path, head(edgefirst=metadata), split="hints")
     assert caught.value.where == where
 
 
@@ -167,6 +218,15 @@ def stored(folder: Path, **changes: Any) -> Path:
     shape = {"input_shape": [SIDE, SIDE], **changes.pop("params", {})}
     tensors = {changes.pop("name", "images"): pictures(9, (3, SIDE, SIDE))}
     return write(folder, shape, changes, tensors)
+
+
+def test_samples_tell_of_their_snapshot_as_a_converter_records_it(tmp_path):
+    snapshot = stored(tmp_path)
+    found = fed(tmp_path, snapshot)
+    geometry = {"resize": "letterbox", "input_shape": [SIDE, SIDE]}
+    assert found.origin == {"calibration": snapshot.name, "calibration_geometry": geometry}
+    found.save(tmp_path / "samples.npz")
+    assert Samples.load(tmp_path / "samples.npz").origin == found.origin
 
 
 @pytest.mark.parametrize("key", ["*", "images"])

@@ -39,9 +39,10 @@ def test_the_form_becomes_a_native_project():
             "split": "hints",
             "metadata": "studio/edgefirst.json",
         },
-        "quantization": {"types": {"BOXES": "int16"}},
+        "quantization": {"types": {"BOXES": "int16", "MASKS": "int16"}},
+        "calibration": {"method": "max"},
         "targets": ["ara240"],
-        "compile": {"prefix": "model"},
+        "compile": {"prefix": "model", "task": "bt-449c"},
         "inputs": {"*": {"scale": 1 / 255, "offset": 128}},
         "data": {"*": {"snapshot": "studio/calibration-ds-2bcd-0123456789abcdef.safetensors"}},
     }

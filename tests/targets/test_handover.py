@@ -194,4 +194,5 @@ def test_the_form_of_ara2_is_cut_and_smart_where_the_project_is():
     own = {"quantization": {"types": {"BOXES": "int16"}}, "inputs": {"x": {"scale": 1 / 255}}}
     document = tool_of("ara240")[0].written(asked("ara240", own, {"x": SHAPE})).document
     assert plain(document) == {"model": "model.onnx", "int16_mode": "int16_smart"}
-    assert read_back("ara240", document)["quantization"] == {"types": {"BOXES": "int16"}}
+    types = {"BOXES": "int16", "MASKS": "int16"}
+    assert read_back("ara240", document)["quantization"] == {"types": types}

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from pipeline.borders.images import images
+from pipeline.detection.notes import joins_coefficients
 from pipeline.engine.fusion import absorbed
 from pipeline.errors import Route
 from pipeline.graph import Graph, Node, Value, producer
@@ -13,6 +14,7 @@ from pipeline.project.sections import Layer, Quantization
 from pipeline.quant.precision.named import (
     BOXES,
     EVERYTHING,
+    MASKS,
     Named,
     in_order,
     is_of_nodes,
@@ -53,14 +55,7 @@ def asked(graph: Graph, quantization: Quantization) -> Asked:
     quantization, notes = without_missing(graph, quantization)
     found.notes.extend(notes)
     wholes = {clamp: node for node in graph.nodes() if (clamp := absorbed(node)) is not None}
-    for rule in in_order(graph, quantization.types):
-        given = named(graph, rule.name, rule.route)
-        if rule.name == BOXES and not given.nodes:
-            found.notes.append("BOXES has no effect: no node of the model makes boxes of distances")
-        nodes = dict.fromkeys(wholes.get(node, node) for node in given.nodes)
-        _ask(found, Named(tuple(nodes), given.inputs), rule.type, firmly=rule.name != EVERYTHING)
-        if rule.type not in FLOATS and is_of_nodes(rule.name):
-            found.typed.update(nodes)
+    _ask_types(found, graph, quantization, wholes)
     for name, layer in _weakest_first(graph, quantization.layers):
         for node in named(graph, name, Route(f"quantization.layers.{name}")).nodes:
             _ask_layer(found, wholes.get(node, node), layer, clamp=node in wholes)
@@ -81,6 +76,25 @@ def asked(graph: Graph, quantization: Quantization) -> Asked:
     return found
 
 
+def _ask_types(
+    found: Asked, graph: Graph, quantization: Quantization, wholes: Mapping[Node, Node]
+) -> None:
+    for rule in in_order(graph, quantization.types):
+        given = named(graph, rule.name, rule.route)
+        if rule.name == BOXES and not given.nodes:
+            found.notes.append("BOXES has no effect: no node of the model makes boxes of distances")
+        if rule.name == MASKS and joins_coefficients(graph):
+            found.notes.append("mask coefficients stay in 8 bits: they are a part of an output")
+        nodes, results = (
+            tuple(dict.fromkeys(wholes.get(node, node) for node in each))
+            for each in (given.nodes, given.results)
+        )
+        meant = Named(nodes, given.inputs, results)
+        _ask(found, meant, rule.type, firmly=rule.name != EVERYTHING)
+        if rule.type not in FLOATS and is_of_nodes(rule.name):
+            found.typed.update(nodes)
+
+
 def _weakest_first(graph: Graph, layers: Mapping[str, Layer]) -> list[tuple[str, Layer]]:
     routes = {name: Route(f"quantization.layers.{name}") for name in sorted(layers)}
     order = sorted(routes, key=lambda name: strength(graph, name, routes[name]))
@@ -88,11 +102,13 @@ def _weakest_first(graph: Graph, layers: Mapping[str, Layer]) -> list[tuple[str,
 
 
 def _ask(found: Asked, given: Named, type: str, firmly: bool) -> None:
-    for node in given.nodes:
+    """A node whose result is to be float is float itself."""
+    for node in (*given.nodes, *given.results):
         found.types.pop(node, None)
         if type in FLOATS:
             found.types[node] = type
-        _wish(found.wishes, spots(node), type, firmly)
+        asked_of = spots(node) if node in given.nodes else [(node, OUT)]
+        _wish(found.wishes, asked_of, type, firmly)
     for value in given.inputs:
         (found.fed.add if type in FLOATS else found.fed.discard)(value)
         _wish(found.wishes, [value], type, firmly)

@@ -10,6 +10,7 @@ name...   every node behind it on the way to an output, itself excluded
 Add(*)    every node of that operator; none where the model has no such node
 INPUTS    the inputs of the model
 BOXES     the nodes that make a detector's boxes of distances; none in a model without
+MASKS     what gives the mask coefficients that a detector hands out, its result alone
 *         everything
 """
 
@@ -18,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from pipeline.detection.notes import box_nodes
+from pipeline.detection.notes import box_nodes, coefficient_outputs
 from pipeline.errors import ProjectError, Route, did_you_mean
 from pipeline.graph import (
     Graph,
@@ -33,17 +34,19 @@ from pipeline.graph import (
     reads,
 )
 from pipeline.project.precision import Type, Types
+from pipeline.quant.precision.placement import pieces
 
-EVERYTHING, INPUTS, BOXES = "*", "INPUTS", "BOXES"
+EVERYTHING, INPUTS, BOXES, MASKS = "*", "INPUTS", "BOXES", "MASKS"
 DIGITS = 9  # of an operator's number
 BEHIND, OF_OPERATOR, WAY = "...", "(*)", " -> "
 
-WIDEST = (EVERYTHING, INPUTS, BOXES)  # the weakest first
+WIDEST = (EVERYTHING, INPUTS, BOXES, MASKS)  # the weakest first
 
 
 class Named(NamedTuple):
     nodes: tuple[Node, ...] = ()
     inputs: tuple[Value, ...] = ()
+    results: tuple[Node, ...] = ()  # what they make, and nothing they read
 
 
 class Said(NamedTuple):
@@ -63,6 +66,8 @@ def named(graph: Graph, name: str, route: Route) -> Named:
     if name == BOXES:
         nodes = (node for trained in box_nodes(graph) for node in graph.find(trained))
         return Named(tuple(dict.fromkeys(nodes)))
+    if name == MASKS:
+        return Named((), (), _mask_makers(graph))
     if name.endswith(OF_OPERATOR):
         return Named(_of_operator(graph, name.removesuffix(OF_OPERATOR), route))
     if name.endswith(BEHIND):
@@ -105,6 +110,14 @@ def strength(graph: Graph, name: str, route: Route) -> tuple[int, int]:
     if name.endswith(BEHIND) or WAY in name:
         return (4, -len(named(graph, name, route).nodes))
     return (5, 0)
+
+
+def _mask_makers(graph: Graph) -> tuple[Node, ...]:
+    """The nodes whose results, joined and moved, are the mask coefficients."""
+    names = coefficient_outputs(graph)
+    values = [value for value in graph.outputs if str(value.name) in names]
+    made = {producer(piece) for value in values for piece in pieces(value)}
+    return tuple(node for node in graph.nodes() if node in made)
 
 
 def _exactly(graph: Graph, name: str, route: Route) -> Named:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pipeline.graph import Graph, Node, Value, producer
-from pipeline.quant.precision.placement import PASSIVE, activations, root
+from pipeline.graph import Graph, Node
+from pipeline.quant.precision.placement import PASSIVE, pieces
 
 LOST = 2.0  # a part that would lose this factor of its resolution, one bit, loses too much
 
@@ -30,20 +30,6 @@ def uneven_joins(graph: Graph, steps: Mapping[str, float]) -> list[Node]:
 
 
 def _is_uneven(join: Node, steps: Mapping[str, float]) -> bool:
-    names = (str(part.name) for part in _parts(join))
+    names = (str(part.name) for part in pieces(join.outputs[0]))
     own = [steps[name] for name in names if name in steps]
     return bool(own) and min(own) * LOST <= max(own)
-
-
-def _parts(join: Node) -> set[Value]:
-    """What it is joined of, through the joins and moves in front of it."""
-    found: set[Value] = set()
-    read = list(activations(join))
-    while read:
-        value = root(read.pop())
-        maker = producer(value)
-        if maker is not None and maker.op_type == "Concat":
-            read += activations(maker)
-        else:
-            found.add(value)
-    return found

@@ -113,6 +113,20 @@ def moves(node: Node) -> bool:
     return node.op_type in ALIKE and has_kernel(node)
 
 
+def pieces(value: Value) -> frozenset[Value]:
+    """The tensors that `value` is joined of, back through every Concat and every move."""
+    found: set[Value] = set()
+    read = [value]
+    while read:
+        value = root(read.pop())
+        maker = producer(value)
+        if maker is not None and maker.op_type == "Concat":
+            read += activations(maker)
+        else:
+            found.add(value)
+    return frozenset(found)
+
+
 def answers(graph: Graph) -> frozenset[str]:
     """The observed tensors that the model's outputs hold the values of, pieced together or not."""
     found: set[str] = set()

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from pipeline.detection.notes import coefficient_outputs
 from pipeline.engine.fusion import absorbed, result
 from pipeline.engine.rules import has_kernel
 from pipeline.engine.twice import computes
@@ -18,7 +19,7 @@ from pipeline.project.sections import Quantization
 from pipeline.quant.precision.asked import Asked, asked
 from pipeline.quant.precision.divisors import endangered
 from pipeline.quant.precision.pieced import uneven_joins
-from pipeline.quant.precision.placement import PASSIVE, on_chip
+from pipeline.quant.precision.placement import PASSIVE, on_chip, root
 from pipeline.quant.precision.sums import typed
 from pipeline.quant.precision.widening import OUT, WIDE, Spot, operands
 from pipeline.targets.limits import beyond
@@ -70,7 +71,8 @@ def planned(
     off = {*given.cpu, *half, *given.of_type("float32"), *chained}
     wanted = _wanted(graph, quantization, given, target)
     chip = on_chip(graph, target, off, wanted)
-    if apart := [node for node in _apart(graph, quantization, given, steps) if node in chip]:
+    apart = _apart(graph, quantization, given, steps, target, chip)
+    if apart:
         chip = on_chip(graph, target, off.union(apart), wanted)
     nodes = _computed(graph, chip)
     found, sums = typed(graph, nodes, chip, wanted, given.wishes, target)
@@ -116,13 +118,25 @@ def _computed(graph: Graph, chip: set[Node]) -> list[Node]:
 
 
 def _apart(
-    graph: Graph, quantization: Quantization, given: Asked, steps: Mapping[str, float]
+    graph: Graph,
+    quantization: Quantization,
+    given: Asked,
+    steps: Mapping[str, float],
+    target: Target,
+    chip: Collection[Node],
 ) -> list[Node]:
     """The joins of answers that are the CPU's, where nothing else is asked of them."""
     if quantization.outputs not in (None, "float32"):
         return []
     asked_for = {*given.npu, *(spot[0] for spot in given.wishes.wide if isinstance(spot, tuple))}
-    return [node for node in uneven_joins(graph, steps) if node not in asked_for]
+    free = (node for node in uneven_joins(graph, steps) if node in chip and node not in asked_for)
+    return [node for node in free if target.converter is None or not _is_one_part(graph, node)]
+
+
+def _is_one_part(graph: Graph, join: Node) -> bool:
+    """Whether it joins mask coefficients alone, which the converters hand out as one tensor."""
+    names = coefficient_outputs(graph)
+    return any(str(v.name) in names and root(v) is join.outputs[0] for v in graph.outputs)
 
 
 def _chained(graph: Graph, given: Asked, target: Target, steps: Mapping[str, float]) -> list[Node]:

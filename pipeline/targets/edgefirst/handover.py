@@ -6,12 +6,14 @@ Studio takes one of its own otherwise.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
 import numpy as np
 
 from pipeline.digest import Json
-from pipeline.targets.edgefirst.dialect import SMART, UNSIGNED
+from pipeline.project.precision import Types
+from pipeline.targets.edgefirst.dialect import METHOD, SMART, UNSIGNED
 from pipeline.targets.handover import Asked, Handed, Tool, unsaid
 
 METADATA = "edgefirst.json"
@@ -19,6 +21,7 @@ METADATA = "edgefirst.json"
 
 def written(asked: Asked) -> Handed:
     model, types = asked.sections.model, asked.sections.quantization.types
+    compile = asked.sections.compile
     rules = types if isinstance(types, tuple) else (types,)
     smart = any(one.get("BOXES") == "int16" for one in rules)
     own = [one.snapshot for one in asked.sections.data.values() if one.snapshot]
@@ -29,6 +32,7 @@ def written(asked: Asked) -> Handed:
         "int16_mode": SMART if smart else "int8",
         **({"calibration": PurePosixPath(snapshot).name} if snapshot else {}),
         **({"metadata": METADATA} if model.metadata else {}),
+        **({"task": compile.task} if compile.task else {}),
     }
     scales = [
         f"inputs.{one.name}: Studio's models are fed 0..255 times 1/255"
@@ -37,7 +41,17 @@ def written(asked: Asked) -> Handed:
     ]
     missing = "data: no pixels of 0..255 that a snapshot could hold; Studio takes one of its own"
     samples = [] if snapshot else [missing]
-    return Handed(document, (*scales, *samples, *unsaid(asked.sections.quantization, "types")))
+    left_out = (*scales, *samples, *_decided_there(asked, rules, smart))
+    return Handed(document, (*left_out, *unsaid(asked.sections.quantization, "types")))
+
+
+def _decided_there(asked: Asked, rules: Sequence[Types], smart: bool) -> Iterator[str]:
+    """What the converter does by itself, where the project does otherwise."""
+    method = asked.sections.calibration.method
+    if method != METHOD:
+        yield f"calibration.method: {method}; the converter finds the ranges by itself"
+    if smart and not any(one.get("MASKS") == "int16" for one in rules):
+        yield f"quantization.types: {SMART} has mask coefficients in 16 bits too"
 
 
 ARA2 = Tool(

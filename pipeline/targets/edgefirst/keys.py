@@ -19,6 +19,5 @@ KEYS: dict[str, Key] = {
 }
 
 IGNORED: dict[str, str] = {
-    f"{FORM}.task": "the number of a job in Studio, which is not asked",
     f"{FORM}.studio_server": "no server is asked: the files lie here",
 }
