@@ -7,19 +7,21 @@ Nothing in it is pickled. The process has a time and a memory limit, and ends wi
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import NamedTuple, Self
 
 import numpy as np
 
 import pipeline
 from pipeline.engine.ort import Feeds
+from pipeline.lifetime.temporaries import temporary_folder
 from pipeline.runtime.isolated_child import ERROR, MISTAKE, OPENED, REQUEST, fed_file, made_file
 
 # Our package is found by its place, not by sys.path, where `pipeline` may be another's folder; the
@@ -68,11 +70,11 @@ class Isolated:
     def __init__(self, job: Job) -> None:
         self._job = job
         self._seconds = TO_OPEN + PER_RUN * len(job.feeds)
-        self._temporary = TemporaryDirectory(prefix="npumake-run-")
-        self._folder = Path(self._temporary.name)
+        self._ends = ExitStack()
 
     def __enter__(self) -> Self:
-        try:
+        with ExitStack() as ends:
+            self._folder = ends.enter_context(temporary_folder())
             self._write()
             with (self._folder / "said").open("wb") as said:
                 self._process = subprocess.Popen(
@@ -82,15 +84,13 @@ class Isolated:
                     stdout=said,
                     stderr=said,
                 )
-        except BaseException:
-            self._temporary.cleanup()
-            raise
+            self._ends = ends.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._process.kill()
-        self._process.wait()
-        self._temporary.cleanup()
+        with self._ends:
+            self._process.kill()
+            self._process.wait()
 
     def outputs(self) -> Iterator[Mapping[str, np.ndarray]]:
         """Per run, the arrays by name: outputs, or every tensor. Raises RunError."""
@@ -115,6 +115,7 @@ class Isolated:
             "every": self._job.every,
             "inputs": names,
             "memory": MEMORY + PER_BYTE * len(self._job.data),
+            "parent": os.getpid(),
             "seconds": self._seconds + 10,  # should this process end without a word
         }
         self._folder.joinpath(REQUEST).write_text(json.dumps(request))

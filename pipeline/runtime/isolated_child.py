@@ -5,11 +5,9 @@ It loads only what opens a file of that suffix.
 
 from __future__ import annotations
 
-import ctypes
 import json
 import resource
 import signal
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ import numpy as np
 
 from pipeline.errors import PipelineError
 from pipeline.late import when_used
+from pipeline.lifetime.parent import end_with_parent
 
 with when_used(
     "pipeline.bundle.archive",
@@ -39,7 +38,6 @@ Run = Callable[[Arrays], Arrays]
 
 REQUEST, OPENED, ERROR = "request.json", "opened", "error.json"
 MISTAKE = 3  # the exit status where ERROR says what is wrong with the file
-DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl, on Linux
 
 
 def fed_file(folder: Path, run: int) -> Path:
@@ -69,8 +67,7 @@ def main(name: str) -> int:
 
 def _limit(request: Mapping[str, Any]) -> None:
     """Time and memory, no core on the disk; and the end of the parent is its own."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(DIES_WITH_PARENT, signal.SIGKILL)
+    end_with_parent(request["parent"])
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _, most = resource.getrlimit(resource.RLIMIT_DATA)
     asked = request["memory"]
