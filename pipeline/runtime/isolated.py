@@ -100,7 +100,9 @@ class Isolated:
             self._process.kill()
             raise self._failure(f"runs longer than {self._seconds} s") from None
         if status == MISTAKE:
-            raise self._failure(json.loads((self._folder / ERROR).read_text())["what"])
+            raise self._failure(
+                json.loads((self._folder / ERROR).read_text(encoding="utf-8"))["what"]
+            )
         if status:
             raise self._failure(_ended(status))
         for run in range(len(self._job.feeds)):
@@ -118,7 +120,7 @@ class Isolated:
             "parent": os.getpid(),
             "seconds": self._seconds + 10,  # should this process end without a word
         }
-        self._folder.joinpath(REQUEST).write_text(json.dumps(request))
+        self._folder.joinpath(REQUEST).write_text(json.dumps(request), encoding="utf-8")
         for run, feed in enumerate(self._job.feeds):
             arrays = {str(at): feed[name] for at, name in enumerate(names)}
             np.savez(fed_file(self._folder, run), **arrays)  # type: ignore[arg-type]  # of its own keyword
@@ -127,7 +129,7 @@ class Isolated:
         """Raises RunError for what is no file of arrays."""
         try:
             with np.load(file, allow_pickle=False) as arrays:
-                names = json.loads(file.with_suffix(".json").read_text())
+                names = json.loads(file.with_suffix(".json").read_text(encoding="utf-8"))
                 return {name: arrays[str(at)] for at, name in enumerate(names)}
         except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
             raise self._failure(f"leaves no outputs: {error}") from error

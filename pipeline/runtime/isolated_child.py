@@ -50,7 +50,7 @@ def made_file(folder: Path, run: int) -> Path:
 
 def main(name: str) -> int:
     folder = Path(name)
-    request = json.loads((folder / REQUEST).read_text())
+    request = json.loads((folder / REQUEST).read_text(encoding="utf-8"))
     _limit(request)
     try:
         run = OPENERS[request["suffix"]](folder / f"model{request['suffix']}", request["every"])
@@ -60,7 +60,7 @@ def main(name: str) -> int:
                 feed = {name: arrays[str(at)] for at, name in enumerate(request["inputs"])}
             _write(made_file(folder, number), run(feed))
     except PipelineError as error:
-        (folder / ERROR).write_text(json.dumps({"what": error.what}))
+        (folder / ERROR).write_text(json.dumps({"what": error.what}), encoding="utf-8")
         return MISTAKE
     return 0
 
@@ -78,7 +78,7 @@ def _limit(request: Mapping[str, Any]) -> None:
 
 def _write(file: Path, made: Arrays) -> None:
     """Whole or not at all: the file counts as the run that is done."""
-    file.with_suffix(".json").write_text(json.dumps(list(made)))
+    file.with_suffix(".json").write_text(json.dumps(list(made)), encoding="utf-8")
     partial = file.with_suffix(".part.npz")
     arrays = {str(at): array for at, array in enumerate(made.values())}
     np.savez(partial, **arrays)  # type: ignore[arg-type]  # of its own keyword
