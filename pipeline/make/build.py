@@ -192,7 +192,7 @@ class Build:
             return State("current", (), stamp.digest)
         key = digest.of_document(document)
         reasons = self._reasons(node, stamp, document)
-        follows = stamp is not None and {**stamp.document, "inputs": inputs} == document
+        follows = stamp is not None and _differs_by_inputs(stamp.document, document)
         store = self.memory.store
         record = store.recall(key)
         if record and store.has(record.digest):
@@ -239,6 +239,11 @@ class Build:
     def _stamp_file(self, node: Node) -> str:
         folder = f"{STAMPS}/@{node.variant}" if node.variant else STAMPS
         return f"{self.directory}/{folder}/{node.short.replace('/', '.')}.json"
+
+
+def _differs_by_inputs(old: Key, new: Key) -> bool:
+    """And by nothing else. One that is the same follows nobody: its artifact is what changed."""
+    return old["inputs"] != new["inputs"] and {**old, "inputs": new["inputs"]} == new
 
 
 def _written(route: str, places: Mapping[str, str]) -> str:
