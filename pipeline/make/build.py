@@ -87,6 +87,11 @@ class Build:
         with replacing(Path(self._stamp_file(node))) as temporary:
             stamp = {"document": document, "digest": made}
             temporary.write_bytes(sealed(_identity(node), stamp))
+        self._keep_closure(node)
+
+    def _keep_closure(self, node: Node) -> None:
+        """So that `why` can name the module once the code is another."""
+        self.memory.keep_closure(self.memory.code.closure(node.module))
 
     def sources(self, node: Node) -> Mapping[str, tuple[SourceFile, ...]]:
         """The files a node reads, as they are now. Raises ProjectError for a key without any."""
@@ -166,7 +171,10 @@ class Build:
         except PipelineError:
             return False
         stamp = self.stamp(node)
-        return stamp is not None and stamp.document == document and self._intact(node, stamp)
+        if stamp is None or stamp.document != document or not self._intact(node, stamp):
+            return False
+        self._keep_closure(node)
+        return True
 
     def states(self) -> dict[str, State]:
         """What a build would do with each node, by name, in order; nothing is run."""
