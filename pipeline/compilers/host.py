@@ -25,7 +25,7 @@ def runs_here(triple: str, cpu: str) -> bool:
 @cache
 def _flags() -> frozenset[str]:
     try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
         return frozenset()
     return frozenset(next((line.split() for line in lines if line.startswith("flags")), ()))

@@ -57,7 +57,7 @@ class CompiledCheck:
         return tuple((o.name, o.cosine, o.codes, o.relative) for o in self.outputs)
 
     def save(self, path: Path) -> None:
-        path.write_text(digest.text({"check": self}, indent=1) + "\n")
+        path.write_text(digest.text({"check": self}, indent=1) + "\n", encoding="utf-8")
 
     @classmethod
     def load(cls, path: Path) -> Self:

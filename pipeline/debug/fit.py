@@ -116,7 +116,7 @@ def fits(patient: Patient) -> dict[str, Fit]:
     values = patient.calibrated.values()
     nodes = [one for one in patient.nodes if not is_handed_on(values, one)]
     found = {
-        one.name: _fit(one, seen(one, weight(patient.calibrated, one)))
+        one.name: _fit(one, seen(one, weight(values, one)))
         for one in nodes
         if one.kind == "weight"
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 
 import numpy as np
@@ -11,7 +11,7 @@ from pipeline.debug.calibration_nodes import CalibrationNode, without
 from pipeline.debug.sensitivity import Patient
 from pipeline.debug.spread import Bars, Boxes, bars, boxes, counted
 from pipeline.engine.mixed import FloatSession, float_session
-from pipeline.graph import Graph, array
+from pipeline.graph import Graph, Value, array
 from pipeline.kernels.histogram import Histogram, merged
 
 Panels = dict[str, dict[str, Bars]]
@@ -29,7 +29,7 @@ def node_bars(
     if one.kind == "activation":
         total = reduce(merged, map(counted, _tensor(patient, one.tensor)))
         return {"activation": {"given": bars(total)}}, one.threshold
-    values = weight(patient.calibrated, one)
+    values = weight(patient.calibrated.values(), one)
     both = {"float": values, "calibrated": one.on_grid(values)}
     return {"weight": {name: bars(counted(each)) for name, each in both.items()}}, one.threshold
 
@@ -37,13 +37,14 @@ def node_bars(
 def tensor_boxes(patient: Patient, one: CalibrationNode, axis: int | None) -> Boxes:
     """Raises GraphError."""
     if one.kind == "weight":
-        values = weight(patient.calibrated, one)
+        values = weight(patient.calibrated.values(), one)
         return boxes(lambda: iter([values]), (one.axis or 0) if axis is None else axis)
     return boxes(lambda: _tensor(patient, one.tensor), axis)
 
 
-def weight(calibrated: Graph, one: CalibrationNode) -> np.ndarray:
-    values = array(calibrated.values()[one.tensor])
+def weight(calibrated: Mapping[str, Value], one: CalibrationNode) -> np.ndarray:
+    """Of the calibrated graph's values."""
+    values = array(calibrated[one.tensor])
     assert values is not None  # that makes it a weight
     return values
 

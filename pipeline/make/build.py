@@ -87,6 +87,11 @@ class Build:
         with replacing(Path(self._stamp_file(node))) as temporary:
             stamp = {"document": document, "digest": made}
             temporary.write_bytes(sealed(_identity(node), stamp))
+        self._keep_closure(node)
+
+    def _keep_closure(self, node: Node) -> None:
+        """So that `why` can name the module once the code is another."""
+        self.memory.keep_closure(self.memory.code.closure(node.module))
 
     def sources(self, node: Node) -> Mapping[str, tuple[SourceFile, ...]]:
         """The files a node reads, as they are now. Raises ProjectError for a key without any."""
@@ -166,7 +171,10 @@ class Build:
         except PipelineError:
             return False
         stamp = self.stamp(node)
-        return stamp is not None and stamp.document == document and self._intact(node, stamp)
+        if stamp is None or stamp.document != document or not self._intact(node, stamp):
+            return False
+        self._keep_closure(node)
+        return True
 
     def states(self) -> dict[str, State]:
         """What a build would do with each node, by name, in order; nothing is run."""
@@ -192,7 +200,7 @@ class Build:
             return State("current", (), stamp.digest)
         key = digest.of_document(document)
         reasons = self._reasons(node, stamp, document)
-        follows = stamp is not None and {**stamp.document, "inputs": inputs} == document
+        follows = stamp is not None and _differs_by_inputs(stamp.document, document)
         store = self.memory.store
         record = store.recall(key)
         if record and store.has(record.digest):
@@ -239,6 +247,11 @@ class Build:
     def _stamp_file(self, node: Node) -> str:
         folder = f"{STAMPS}/@{node.variant}" if node.variant else STAMPS
         return f"{self.directory}/{folder}/{node.short.replace('/', '.')}.json"
+
+
+def _differs_by_inputs(old: Key, new: Key) -> bool:
+    """And by nothing else. One that is the same follows nobody: its artifact is what changed."""
+    return old["inputs"] != new["inputs"] and {**old, "inputs": new["inputs"]} == new
 
 
 def _written(route: str, places: Mapping[str, str]) -> str:

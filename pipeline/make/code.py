@@ -81,6 +81,11 @@ class SourceCode:
             self._closures[module] = self._closure(module)
         return self._closures[module]
 
+    def modules(self, closure: str) -> Mapping[str, str] | None:
+        """The modules of a closure of this code, by its digest; None of another's."""
+        known = (code.modules for code in self._closures.values() if code.digest == closure)
+        return next(known, None)
+
     @cached_property
     def everything(self) -> str:
         """The digest of all files of the package: what a plan depends on."""

@@ -64,7 +64,6 @@ def _make(build: Build, node: Node) -> Literal["made", "recalled"]:
         made = store.put(temporary)
         size = temporary.stat().st_size
     store.remember(key, Record(document, made, size))
-    build.memory.keep_closure(build.memory.code.closure(node.module))
     build.write_stamp(node, document, made)
     return "made"
 

@@ -4,7 +4,8 @@ blobs/ records/   the store: artifacts by content, and what made them, by key
 files.json        digests of files, trusted by signature
 sources.json      what the package's sources import, by content
 stages.json       what the stages declare, sealed with the digest of the package
-closures/         the modules behind each `code` digest, so that `why` can name them
+closures/         the modules behind each `code` digest, so that `why` can name them; canonical
+                  JSON, so that the name of a file is its own digest
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from pathlib import Path
 from pipeline.cache.local import LocalStore
 from pipeline.cache.publish import replacing
 from pipeline.cache.signature import FileDigests
-from pipeline.digest import Json, of_document
-from pipeline.errors import UnwritableError
+from pipeline.digest import Json, canonical, of_document
+from pipeline.errors import CacheError, UnwritableError
 from pipeline.lifetime.temporaries import sweep
 from pipeline.make.code import Code, SourceCode
 
@@ -33,6 +34,7 @@ class Memory:
         self.store = LocalStore(root)
         self.files = FileDigests(root / "files.json", paranoid)
         self.code = SourceCode(self.files, root / "sources.json")
+        self._closures: set[str] = set()  # those that are known to be kept
 
     @property
     def unstored(self) -> str:
@@ -56,9 +58,17 @@ class Memory:
             sweep(self.root / folder)
 
     def keep_closure(self, code: Code) -> None:
+        """Kept by every build that uses it: one that is gone or damaged is written again."""
+        if code.digest in self._closures:
+            return
+        self._closures.add(code.digest)
         path = self.root / "closures" / f"{code.digest}.json"
-        if not os.path.exists(path):
-            self.keep(path, json.dumps(dict(code.modules)).encode())
+        try:
+            is_whole = self.files.of(path) == code.digest
+        except (FileNotFoundError, CacheError):
+            is_whole = False
+        if not is_whole:
+            self.keep(path, canonical(code.modules))
 
     @contextmanager
     def doing_without(self) -> Iterator[None]:
@@ -70,6 +80,8 @@ class Memory:
 
     def closure(self, digest: str) -> Json:
         """The modules behind a `code` digest; None when it was made elsewhere, or is damaged."""
+        if (current := self.code.modules(digest)) is not None:  # perhaps nothing is built by it yet
+            return dict(current)
         path = self.root / "closures" / f"{digest}.json"
         try:
             modules = json.loads(path.read_bytes())

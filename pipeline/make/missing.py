@@ -21,6 +21,7 @@ def no_file(directory: Path, source: Source, vendor_dialect: str | None) -> Proj
     hint = "paths start at the project's directory"
     try:
         path = directory / source.pattern
+        os.fsencode(path)  # `lexists` answers False where it cannot
         if os.path.lexists(path) and not (source.many and os.path.isdir(path)):
             what, hint = f"`{name}` is no plain file", NO_PLAIN
     except UnicodeEncodeError:

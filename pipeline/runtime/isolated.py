@@ -7,19 +7,21 @@ Nothing in it is pickled. The process has a time and a memory limit, and ends wi
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import NamedTuple, Self
 
 import numpy as np
 
 import pipeline
 from pipeline.engine.ort import Feeds
+from pipeline.lifetime.temporaries import temporary_folder
 from pipeline.runtime.isolated_child import ERROR, MISTAKE, OPENED, REQUEST, fed_file, made_file
 
 # Our package is found by its place, not by sys.path, where `pipeline` may be another's folder; the
@@ -68,11 +70,11 @@ class Isolated:
     def __init__(self, job: Job) -> None:
         self._job = job
         self._seconds = TO_OPEN + PER_RUN * len(job.feeds)
-        self._temporary = TemporaryDirectory(prefix="npumake-run-")
-        self._folder = Path(self._temporary.name)
+        self._ends = ExitStack()
 
     def __enter__(self) -> Self:
-        try:
+        with ExitStack() as ends:
+            self._folder = ends.enter_context(temporary_folder())
             self._write()
             with (self._folder / "said").open("wb") as said:
                 self._process = subprocess.Popen(
@@ -82,15 +84,13 @@ class Isolated:
                     stdout=said,
                     stderr=said,
                 )
-        except BaseException:
-            self._temporary.cleanup()
-            raise
+            self._ends = ends.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._process.kill()
-        self._process.wait()
-        self._temporary.cleanup()
+        with self._ends:
+            self._process.kill()
+            self._process.wait()
 
     def outputs(self) -> Iterator[Mapping[str, np.ndarray]]:
         """Per run, the arrays by name: outputs, or every tensor. Raises RunError."""
@@ -100,7 +100,9 @@ class Isolated:
             self._process.kill()
             raise self._failure(f"runs longer than {self._seconds} s") from None
         if status == MISTAKE:
-            raise self._failure(json.loads((self._folder / ERROR).read_text())["what"])
+            raise self._failure(
+                json.loads((self._folder / ERROR).read_text(encoding="utf-8"))["what"]
+            )
         if status:
             raise self._failure(_ended(status))
         for run in range(len(self._job.feeds)):
@@ -115,9 +117,10 @@ class Isolated:
             "every": self._job.every,
             "inputs": names,
             "memory": MEMORY + PER_BYTE * len(self._job.data),
+            "parent": os.getpid(),
             "seconds": self._seconds + 10,  # should this process end without a word
         }
-        self._folder.joinpath(REQUEST).write_text(json.dumps(request))
+        self._folder.joinpath(REQUEST).write_text(json.dumps(request), encoding="utf-8")
         for run, feed in enumerate(self._job.feeds):
             arrays = {str(at): feed[name] for at, name in enumerate(names)}
             np.savez(fed_file(self._folder, run), **arrays)  # type: ignore[arg-type]  # of its own keyword
@@ -126,7 +129,7 @@ class Isolated:
         """Raises RunError for what is no file of arrays."""
         try:
             with np.load(file, allow_pickle=False) as arrays:
-                names = json.loads(file.with_suffix(".json").read_text())
+                names = json.loads(file.with_suffix(".json").read_text(encoding="utf-8"))
                 return {name: arrays[str(at)] for at, name in enumerate(names)}
         except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
             raise self._failure(f"leaves no outputs: {error}") from error

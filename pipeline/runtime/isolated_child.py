@@ -5,11 +5,9 @@ It loads only what opens a file of that suffix.
 
 from __future__ import annotations
 
-import ctypes
 import json
 import resource
 import signal
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ import numpy as np
 
 from pipeline.errors import PipelineError
 from pipeline.late import when_used
+from pipeline.lifetime.parent import end_with_parent
 
 with when_used(
     "pipeline.bundle.archive",
@@ -39,7 +38,6 @@ Run = Callable[[Arrays], Arrays]
 
 REQUEST, OPENED, ERROR = "request.json", "opened", "error.json"
 MISTAKE = 3  # the exit status where ERROR says what is wrong with the file
-DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl, on Linux
 
 
 def fed_file(folder: Path, run: int) -> Path:
@@ -52,7 +50,7 @@ def made_file(folder: Path, run: int) -> Path:
 
 def main(name: str) -> int:
     folder = Path(name)
-    request = json.loads((folder / REQUEST).read_text())
+    request = json.loads((folder / REQUEST).read_text(encoding="utf-8"))
     _limit(request)
     try:
         run = OPENERS[request["suffix"]](folder / f"model{request['suffix']}", request["every"])
@@ -62,15 +60,14 @@ def main(name: str) -> int:
                 feed = {name: arrays[str(at)] for at, name in enumerate(request["inputs"])}
             _write(made_file(folder, number), run(feed))
     except PipelineError as error:
-        (folder / ERROR).write_text(json.dumps({"what": error.what}))
+        (folder / ERROR).write_text(json.dumps({"what": error.what}), encoding="utf-8")
         return MISTAKE
     return 0
 
 
 def _limit(request: Mapping[str, Any]) -> None:
     """Time and memory, no core on the disk; and the end of the parent is its own."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(DIES_WITH_PARENT, signal.SIGKILL)
+    end_with_parent(request["parent"])
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _, most = resource.getrlimit(resource.RLIMIT_DATA)
     asked = request["memory"]
@@ -81,7 +78,7 @@ def _limit(request: Mapping[str, Any]) -> None:
 
 def _write(file: Path, made: Arrays) -> None:
     """Whole or not at all: the file counts as the run that is done."""
-    file.with_suffix(".json").write_text(json.dumps(list(made)))
+    file.with_suffix(".json").write_text(json.dumps(list(made)), encoding="utf-8")
     partial = file.with_suffix(".part.npz")
     arrays = {str(at): array for at, array in enumerate(made.values())}
     np.savez(partial, **arrays)  # type: ignore[arg-type]  # of its own keyword

@@ -12,7 +12,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,12 +48,18 @@ class Outcome(NamedTuple):
 class Server:
     process: subprocess.Popen[str]
 
-    def run(self, folder: Path, command: tuple[str, ...]) -> Outcome:
+    def run(
+        self, folder: Path, command: tuple[str, ...], path: Sequence[Path] = (), **variables: str
+    ) -> Outcome:
+        """What becomes of `npumake *command` in a folder. `path` goes before sys.path, and
+        `variables` into the environment."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         request = {
             "folder": str(folder),
             "command": list(command),
+            "path": list(map(str, path)),
+            "variables": variables,
             "seconds": MOST_SECONDS,
             "memory": MOST_MEMORY,
         }
@@ -64,14 +70,15 @@ class Server:
 
 
 @contextmanager
-def serving(cache: Path) -> Iterator[Server]:
-    """A server whose commands share the store in `cache`."""
+def serving(cache: Path, *loaded: str) -> Iterator[Server]:
+    """A server whose commands share the store in `cache`; what it has `loaded` is everything, or
+    only "libraries"."""
     unset = ("CI", "NPUMAKE_PARANOID")
     environment = {key: value for key, value in os.environ.items() if key not in unset}
     environment |= {"NPUMAKE_CACHE": str(cache), "PYTHONPATH": str(REPO)}
     environment |= {"PYTHONIOENCODING": "utf-8:strict"}  # as in most people's terminals
     process = subprocess.Popen(
-        [sys.executable, str(Path(__file__).with_name("server.py"))],
+        [sys.executable, str(Path(__file__).with_name("server.py")), *loaded],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -2,6 +2,7 @@
 
 A line of JSON in is a request, a line out the answer. All that a command would load first is
 loaded before the fork, but for what starts a thread: such libraries start theirs in the child.
+Called with `libraries` it loads those alone, so that a request may bring another npumake.
 """
 
 from __future__ import annotations
@@ -19,13 +20,21 @@ from typing import Any
 
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
-import pipeline
-import pipeline.cli.main
-
 ADAPTERS = "pipeline.compilers.adapters.scripts"  # other interpreters run them
+LIBRARIES = (
+    *("doit.doit_cmd", "jsonschema", "numpy", "onnx.checker", "onnx.shape_inference", "onnx_ir"),
+    *("onnxruntime", "PIL.Image", "rich.console", "rich.table", "safetensors.numpy", "yaml"),
+)
 
 
-def loaded() -> None:
+def load_libraries() -> None:
+    for name in LIBRARIES:
+        importlib.import_module(name)
+
+
+def load_ours() -> None:
+    import pipeline
+
     for module in pkgutil.walk_packages(pipeline.__path__, "pipeline."):
         if not module.name.startswith(ADAPTERS):
             importlib.import_module(module.name)
@@ -48,6 +57,8 @@ def _run(request: dict[str, Any], told: int) -> int:
     os.dup2(told, 1)
     os.dup2(told, 2)
     os.chdir(request["folder"])
+    os.environ.update(request["variables"])
+    sys.path[:0] = request["path"]
     # Seconds of a processor, however many others want it; and an end to what waits for ever.
     signal.setitimer(signal.ITIMER_PROF, request["seconds"])
     signal.alarm(30 * request["seconds"])
@@ -56,7 +67,7 @@ def _run(request: dict[str, Any], told: int) -> int:
     most = idle + request["memory"]
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
     try:
-        code = pipeline.cli.main.main(request["command"])
+        code = importlib.import_module("pipeline.cli.main").main(request["command"])
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else 1
     except BaseException:  # noqa: BLE001  # the interpreter's own last resort, in a fork
@@ -68,7 +79,7 @@ def _run(request: dict[str, Any], told: int) -> int:
 
 
 if __name__ == "__main__":
-    loaded()
+    load_libraries() if sys.argv[1:] == ["libraries"] else load_ours()
     answers = os.dup(1)
     with os.fdopen(answers, "w") as stream:
         for line in sys.stdin:

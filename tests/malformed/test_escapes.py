@@ -112,6 +112,12 @@ def test_no_verb_lets_a_name_command_the_terminal(verb: str, server: Server, pla
         harmless(server.run(place.project, command).output)
 
 
+def test_what_was_typed_and_is_no_option_is_spelled_out(server: Server, place: Place) -> None:
+    found = server.run(place.project, ("list", "--\x1b[31m"))
+    assert "unrecognized arguments: --\\x1b[31m" in found.output
+    harmless(found.output)
+
+
 def test_an_error_of_a_hostile_file_is_spelled_out(server: Server, place: Place) -> None:
     (place.project / "bad\x1b[31m.onnx").write_bytes(outside(f"w{HOSTILE}"))
     found = server.run(place.project, ("check", "bad\x1b[31m.onnx", "--target", "rdk-x5"))

@@ -298,14 +298,14 @@ def test_a_signal_has_its_name(status: str, said: str) -> None:
 PARENT = """
 import os, subprocess, sys
 child = '''
-import resource, time
+import os, resource, time
 from pipeline.runtime.isolated_child import _limit
-_limit({"memory": resource.RLIM_INFINITY, "seconds": 600})
+_limit({"memory": resource.RLIM_INFINITY, "seconds": 600, "parent": os.getppid()})
 print("ready", flush=True)
 time.sleep(600)
 '''
 process = subprocess.Popen([sys.executable, "-c", child], stdout=subprocess.PIPE)
-process.stdout.readline()
+assert process.stdout.readline() == b"ready\\n"
 print(process.pid, flush=True)
 os.kill(os.getpid(), 9)
 """

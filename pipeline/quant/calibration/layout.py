@@ -131,13 +131,14 @@ class Layout:
     @cached_property
     def blocks(self) -> list[Block]:
         found: list[list[Stretch]] = []
+        held = 0  # elements of the last block
         for stretch in self._stretches():
-            run = found[-1] if found else []
-            held = sum(other.size for other in run)
-            if run and run[0].way == stretch.way and held + stretch.size <= CACHED:
-                run.append(stretch)
+            held += stretch.size
+            if found and found[-1][0].way == stretch.way and held <= CACHED:
+                found[-1].append(stretch)
             else:
                 found.append([stretch])
+                held = stretch.size
         return [_block(run) for run in found]
 
     def _stretches(self) -> Iterator[Stretch]:

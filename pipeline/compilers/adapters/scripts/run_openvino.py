@@ -33,7 +33,7 @@ def limit(request: dict[str, Any]) -> None:
 
 
 def main(device: str, folder: Path) -> None:
-    request = json.loads((folder / "request.json").read_text())
+    request = json.loads((folder / "request.json").read_text(encoding="utf-8"))
     limit(request)
     with zipfile.ZipFile(folder / "model.zip") as archive:
         for name in ("model.xml", "model.bin"):
@@ -50,7 +50,7 @@ def main(device: str, folder: Path) -> None:
             }
         made = model(feed)
         given = {name: made[port] for port in model.outputs for name in port.names}
-        (folder / f"made_{number}.json").write_text(json.dumps(list(given)))
+        (folder / f"made_{number}.json").write_text(json.dumps(list(given)), encoding="utf-8")
         part = folder / f"made_{number}.part.npz"
         np.savez(part, **{str(at): array for at, array in enumerate(given.values())})
         part.rename(folder / f"made_{number}.npz")

@@ -1,0 +1,40 @@
+"""Which modules import which, by another reading than the program's own: a regular expression."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+FROM = re.compile(r"^\s*from (pipeline[\w.]*) import \(?([^)#]*?)(?:\)|$|#)", re.M | re.S)
+PLAIN = re.compile(r"^\s*import (pipeline[\w.]*)", re.M)
+
+
+def importers(package: Path, name: str) -> set[str]:
+    """The stages' modules that import the module, or import one that does."""
+    imports = _imports(package)
+    found, waiting = {name}, [name]
+    while waiting:
+        reached = waiting.pop()
+        for module, imported in imports.items():
+            if reached in imported and module not in found:
+                found.add(module)
+                waiting.append(module)
+    return {module for module in found if module.startswith("pipeline.stages.")}
+
+
+@cache
+def _imports(package: Path) -> dict[str, set[str]]:
+    texts = {}
+    for file in package.rglob("*.py"):
+        parts = file.relative_to(package.parent).with_suffix("").parts
+        texts[".".join(parts).removesuffix(".__init__")] = file.read_text()
+    return {name: _imported(text) & texts.keys() for name, text in texts.items()}
+
+
+def _imported(text: str) -> set[str]:
+    found = set(PLAIN.findall(text))
+    for module, names in FROM.findall(text):
+        found.add(module)
+        found |= {f"{module}.{name.split(' as ')[0].strip()}" for name in re.split(r"[,\n]", names)}
+    return found
