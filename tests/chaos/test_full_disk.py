@@ -44,7 +44,7 @@ def build(server: Server, workspace: Workspace) -> tuple[int, str]:
     return found.code, found.output
 
 
-@pytest.mark.parametrize("kilobytes", few(KILOBYTES, lambda size: size in (600, 700)))
+@pytest.mark.parametrize("kilobytes", few(KILOBYTES, lambda size: size in (660, 760)))
 def test_a_disk_that_fills_up_is_one_error_and_what_is_there_is_whole(
     kilobytes: int, server: Server, small: Path, tmp_path: Path
 ) -> None:
