@@ -149,7 +149,11 @@ class Bundle:
         with path.open("rb") as file:
 
             def mapped() -> memoryview:
-                return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+                try:
+                    return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+                except OSError as error:
+                    what = f"the file cannot be mapped into memory: {error.strerror}"
+                    raise GraphError(what, path.name) from error
 
             return cls._read(file, mapped, path.name)
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from pipeline.digest import of_file
 from pipeline.errors import GraphError, ProjectError
-from pipeline.project.files import SourceFile
+from pipeline.project.files import SourceFile, refuse_huge
 
 WEIGHTS = "weights"  # the folder of those that lie in files of their own
 
@@ -48,6 +48,7 @@ def _beside(folder: Path, name: str) -> SourceFile:
 
 
 def _file(path: Path, name: str) -> SourceFile:
+    refuse_huge(path)
     try:
         return SourceFile(name, str(path), of_file(path))
     except OSError as error:

@@ -23,6 +23,7 @@ from pipeline.errors import CacheError, GraphError
 from pipeline.frontends.tflite.flatbuffer import MalformedError
 from pipeline.frontends.tflite.schema import Tensor, read_network
 from pipeline.graph import Graph, Node, Value, array, is_float, parse, told
+from pipeline.project.files import model_bytes
 from pipeline.quant.calibration.statistics import Statistics
 
 
@@ -39,7 +40,7 @@ def describe(path: Path) -> Description:
 
 
 def _graph(path: Path) -> Description:
-    graph = parse(path.read_bytes(), path.name)
+    graph = parse(model_bytes(path), path.name)
     constants = [array(value) for value in graph.values().values()]
     weights = sum(found.nbytes for found in constants if found is not None)
     types = Counter(node.op_type for node in graph.nodes())
@@ -92,7 +93,7 @@ def _secure(path: Path) -> Description | None:
     with path.open("rb") as file:
         if not is_secure(file):
             return None
-    seal = seal_of(path.read_bytes(), path.name)
+    seal = seal_of(model_bytes(path), path.name)
     signer, policies = seal.signer, seal.document["security"]
     return Description(
         "secure model",
@@ -142,7 +143,7 @@ def describe_bundle(bundle: Bundle) -> Description:
 def _tflite(path: Path) -> Description:
     """One row per operator, called after what it makes."""
     try:
-        network = read_network(path.read_bytes())
+        network = read_network(model_bytes(path))
     except MalformedError as error:
         raise GraphError(f"not a TFLite model that can be read: {error}", path.name) from error
     rows = []

@@ -32,6 +32,7 @@ from pipeline.debug.tensors import node_bars, tensor_boxes
 from pipeline.engine.grids import DQ, Q
 from pipeline.errors import ProjectError
 from pipeline.graph import Graph, parse
+from pipeline.project.files import model_bytes
 
 Model = str | Path | Graph | Patient
 Names = str | Sequence[str]
@@ -188,7 +189,7 @@ def _quantizing(patient: Patient) -> Patient:
 
 def _read(path: Path) -> Graph:
     try:
-        return parse(path.read_bytes(), path.name)
+        return parse(model_bytes(path), path.name)
     except OSError as error:
         raise ProjectError(f"cannot be read: {error.strerror}", str(path)) from error
 

@@ -28,7 +28,7 @@ from pipeline.make.missing import NO_PLAIN, no_file, shown
 from pipeline.make.node import Key, Node, Plan
 from pipeline.make.programs import compilers, converters
 from pipeline.make.why import differences
-from pipeline.project.files import Source, SourceFile, source_files
+from pipeline.project.files import Source, SourceFile, refuse_huge, source_files
 
 with when_used("pipeline.targets.advice"):  # an error needs it, and a YAML writer with it
     from pipeline.targets import advice
@@ -87,10 +87,6 @@ class Build:
         with replacing(Path(self._stamp_file(node))) as temporary:
             stamp = {"document": document, "digest": made}
             temporary.write_bytes(sealed(_identity(node), stamp))
-        self._keep_closure(node)
-
-    def _keep_closure(self, node: Node) -> None:
-        """So that `why` can name the module once the code is another."""
         self.memory.keep_closure(self.memory.code.closure(node.module))
 
     def sources(self, node: Node) -> Mapping[str, tuple[SourceFile, ...]]:
@@ -104,6 +100,8 @@ class Build:
         return found
 
     def _source(self, source: Source, name: str, path: str) -> SourceFile:
+        if source.keys[0] == "model":
+            refuse_huge(path, Route(source.route))
         try:
             return SourceFile(name, path, self.memory.files.of(path))
         except FileNotFoundError:  # gone meanwhile, or it cannot be reached
@@ -173,7 +171,7 @@ class Build:
         stamp = self.stamp(node)
         if stamp is None or stamp.document != document or not self._intact(node, stamp):
             return False
-        self._keep_closure(node)
+        self.memory.keep_closure(self.memory.code.closure(node.module))
         return True
 
     def states(self) -> dict[str, State]:

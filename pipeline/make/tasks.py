@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 from doit import cmd_run
 from doit.cmd_base import ModuleTaskLoader
-from doit.dependency import JSONCodec
+from doit.dependency import JSONCodec, JsonDB
 from doit.doit_cmd import DoitMain
 from doit.exceptions import TaskFailed
 from doit.runner import JobHold, JobTask, MRunner
@@ -186,9 +187,16 @@ def _died(name: str, ended: workers.Ended) -> StageError:
     return StageError(what, None, hint)
 
 
+def _keep_notes(notes: JsonDB, dump: Callable[[JsonDB], None] = JsonDB.dump) -> None:
+    """On a full disk doit goes without them: no build asks them whether a node is current."""
+    with suppress(OSError):
+        dump(notes)
+
+
 def use_workers() -> None:
     """For every `doit run` in this process: doit has no setting for it."""
     cmd_run.MRunner = Workers
+    JsonDB.dump = _keep_notes
 
 
 def run_doit(members: dict[str, Any], arguments: list[str]) -> int:

@@ -23,6 +23,7 @@ from pipeline.errors import CacheError, ProjectError, Route
 from pipeline.project.hints import hints_of
 from pipeline.project.paths import CodeGlob, FileGlob, FilePath, Metric, ModuleGlob
 
+MOST_BYTES = (1 << 31) - 1  # of a model: what a protobuf message and a flatbuffer may hold
 _WILD = re.compile(r"[*?\[]")
 _VARIABLE = re.compile(r"\$\{ENV:([A-Za-z_][A-Za-z0-9_]*)\}")
 
@@ -61,6 +62,21 @@ class SourceFile:
         if len(data) < length:
             raise CacheError("the file changed while it was being used", self.name, "run it again")
         return data
+
+
+def refuse_huge(path: Path | str, where: str = "") -> None:
+    """Raises ProjectError for a file that no format of models can fill, before it is read. One
+    that is not there, or no plain file, is another's to refuse."""
+    if os.path.isfile(path) and (size := os.path.getsize(path)) > MOST_BYTES:
+        what = f"a model of {size:,} bytes; no format holds more than 2 GiB in one file"
+        hint = "is it the model? larger weights lie in several files beside it"
+        raise ProjectError(what, where or str(path), hint)
+
+
+def model_bytes(path: Path) -> bytes:
+    """All of a model, or of a file that was made of one. Raises ProjectError, OSError."""
+    refuse_huge(path)
+    return path.read_bytes()
 
 
 SourceFiles = Mapping[str, tuple[SourceFile, ...]]  # by the dotted route of the key that names them

@@ -19,6 +19,7 @@ from pipeline.engine.ort import Feeds, OrtSession
 from pipeline.engine.port import Port
 from pipeline.errors import GraphError, did_you_mean
 from pipeline.graph import parse
+from pipeline.project.files import model_bytes
 from pipeline.runtime.batched import Batched
 from pipeline.runtime.iree import IreeSession
 from pipeline.runtime.litert import LiteRtSession
@@ -40,7 +41,7 @@ class Trust(NamedTuple):
 
 
 def _onnx(path: Path, trust: Trust) -> Engine:
-    data = path.read_bytes()
+    data = model_bytes(path)
     if trust.operators.by_type:
         return float_session(parse(data, path.name), trust.operators)
     try:
@@ -76,7 +77,7 @@ def _trusted(bundle: Bundle, name: str, own: Operators, allow_code: bool) -> Ope
 
 
 def _tflite(path: Path, trust: Trust) -> Engine:
-    return LiteRtSession(path.read_bytes(), path.name)
+    return LiteRtSession(model_bytes(path), path.name)
 
 
 def _vmfb(path: Path, trust: Trust) -> Engine:

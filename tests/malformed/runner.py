@@ -118,4 +118,6 @@ def tree(root: Path) -> dict[str, str]:
 def _content(path: Path) -> str:
     if path.is_symlink():
         return f"→ {os.readlink(path)}"
+    if path.is_file() and path.stat().st_size > 1 << 30:
+        return f"a hole of {path.stat().st_size} bytes"
     return digest.of_file(path) if path.is_file() and os.access(path, os.R_OK) else "no file"
