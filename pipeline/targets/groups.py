@@ -17,6 +17,7 @@ MODELS = (".onnx", ".prototxt")
 METHODS = {
     **{name: name for name in ("default", "kl", "load", "max", "mix", "skip")},
     **dict.fromkeys(("standard", "max_percentile"), "max"),
+    "modelwise": "default",
 }
 PLAIN = {1: "gray", 3: "rgb"}  # channels of an 8-bit input of which no more is said
 

@@ -13,6 +13,8 @@ from pipeline.errors import CacheError
 from pipeline.quant.calibration.ranges import Range
 from pipeline.quant.recovery.rescale import Factors
 
+PER_CHANNEL_LINE = "Perchannel quantization is enabled."  # of hb_mapper's log
+
 
 @dataclass(frozen=True)
 class Trial:
@@ -55,12 +57,15 @@ class Recipe:
     wide: tuple[str, ...] = ()
     sensitive: tuple[str, ...] = ()
     percentile: float | None = None
+    selected: str = ""  # the method's name in the log of the vendor whose search it was
 
     suffix: ClassVar[str] = ".json"
 
     @property
     def named(self) -> str:
         """The method, for a person."""
+        if self.selected:
+            return self.selected
         return self.method if self.percentile is None else f"{self.method} {self.percentile}"
 
     @property
@@ -70,8 +75,13 @@ class Recipe:
             return ()
         tried = sorted(self.trials, key=lambda trial: (trial.kept, trial.closeness))
         rows = (f"{trial.what:<40} {trial.told}" for trial in tried)
-        kept = (f"Keep {', '.join(self.switches)}.",) if self.switches else ()
-        return (*rows, f"Select {self.named} method.", *kept)
+        return (*rows, f"Select {self.named} method.", *self._kept())
+
+    def _kept(self) -> tuple[str, ...]:
+        """What goes with the method."""
+        if self.selected:
+            return (PER_CHANNEL_LINE,) if "per_channel" in self.switches else ()
+        return (f"Keep {', '.join(self.switches)}.",) if self.switches else ()
 
     def save(self, path: Path) -> None:
         path.write_text(digest.text(self, indent=1) + "\n", encoding="utf-8")
@@ -93,6 +103,7 @@ class Recipe:
                 tuple(document["wide"]),
                 tuple(document["sensitive"]),
                 document["percentile"],
+                document["selected"],
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise CacheError(f"not a recipe: {error}", str(path)) from error
