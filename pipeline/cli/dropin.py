@@ -11,6 +11,7 @@ import glob
 import json
 import os
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
@@ -160,6 +161,7 @@ def build(folder: Path, wanted: Callable[[Node], bool] = lambda node: True) -> B
     names = [node.name for node in found.plan.nodes if wanted(node)]
 
     config = {**configuration(), "dep_file": str(folder / ".doit.db"), "default_tasks": names}
+    config["outfile"] = sys.stdout  # doit's own default is that of its import
     Reporter.first_error = None
     members = {"DOIT_CONFIG": config, "task_npumake": lambda: tasks_of([(folder.name, found)])}
     code = run_doit(members, names)

@@ -183,7 +183,7 @@ def test_what_has_no_word_is_told():
     }
     told = tool_of("rdk-x5")[0].written(asked("rdk-x5", own, {"x": (1, 4)})).left_out
     assert told == (
-        "calibration.method: mse",
+        "calibration.method: mse; the tool searches on its own",
         "the pattern `Add(*)`",
         "quantization.types",
         "quantization.equalize",

@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 import numpy as np
 
 from pipeline.digest import Json
+from pipeline.project.sections import Calibration
 from pipeline.targets.edgefirst.dialect import SMART, UNSIGNED
 from pipeline.targets.handover import Asked, Handed, Tool, unsaid
 
@@ -18,8 +19,8 @@ METADATA = "edgefirst.json"
 
 
 def written(asked: Asked) -> Handed:
-    model, types = asked.sections.model, asked.sections.quantization.types
-    rules = types if isinstance(types, tuple) else (types,)
+    model, said = asked.sections.model, asked.sections.quantization.types
+    rules = said if isinstance(said, tuple) else (said,)
     smart = any(one.get("BOXES") == "int16" for one in rules)
     own = [one.snapshot for one in asked.sections.data.values() if one.snapshot]
     snapshot = own[0] if own else asked.snapshot
@@ -37,7 +38,14 @@ def written(asked: Asked) -> Handed:
     ]
     missing = "data: no pixels of 0..255 that a snapshot could hold; Studio takes one of its own"
     samples = [] if snapshot else [missing]
-    return Handed(document, (*scales, *samples, *unsaid(asked.sections.quantization, "types")))
+    calibration = asked.sections.calibration
+    method = []
+    if asked.said is None and calibration != Calibration():
+        method.append(
+            f"calibration: {calibration.method}; Studio calibrates by a method of its own"
+        )
+    types = unsaid(asked.sections.quantization, "types")
+    return Handed(document, (*scales, *samples, *method, *types))
 
 
 ARA2 = Tool(
