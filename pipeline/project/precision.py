@@ -29,12 +29,12 @@ class Modelwise:
     stops. A value that the chip has no grids for is left out."""
 
     methods: Annotated[
-        tuple[Literal["kl", "max", "moving_average"], ...], Doc("The methods, in this order.", 1)
+        tuple[Literal["kl", "max", "moving_average"], ...], Doc("The methods, in this order.")
     ] = ("max", "kl")
     percentiles: Annotated[
-        tuple[float, ...], Doc("Of max: the shares of values kept; 1.0 keeps all.", 1)
+        tuple[float, ...], Doc("Of max: the shares of values kept; 1.0 keeps all.", 0.5, 1.0)
     ] = (0.99995, 1.0)
-    per_channel: Annotated[tuple[bool, ...], Doc("As `calibration.per_channel`.", 1)] = (
+    per_channel: Annotated[tuple[bool, ...], Doc("As `calibration.per_channel`.")] = (
         False,
         True,
     )

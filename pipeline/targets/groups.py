@@ -162,9 +162,7 @@ def left_out(asked: Asked) -> list[str]:
         patterns = [f"the pattern `{name}`" for name in names if is_pattern(name)]
         return [*unknown, *patterns, *model]
     nameless = [f"what is asked of `{name}`: no node of the model" for name in decided.nameless]
-    switches = [
-        f"quantization.{name}, which the search has found to help" for name in decided.found
-    ]
+    switches = [f"quantization.{name}: the search has found it to help" for name in decided.found]
     return [*unknown, *switches, *nameless, *model]
 
 

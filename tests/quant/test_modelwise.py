@@ -158,3 +158,10 @@ def test_it_is_saved_and_loaded(tmp_path):
     found = searched()
     found.save(tmp_path / "r.json")
     assert Recipe.load(tmp_path / "r.json") == found
+
+
+@pytest.mark.parametrize("empty", ["methods", "per_channel", "percentiles"])
+def test_an_empty_list_is_an_error(empty: str):
+    lists: dict[str, Any] = {"methods": ("max",), empty: ()}
+    with pytest.raises(ProjectError, match="nothing to try"):
+        searched(**lists)

@@ -96,18 +96,22 @@ def candidates(calibration: Calibration, target: Target) -> list[Candidate]:
     channels = (True,) if calibration.per_channel else search.per_channel
     both = search.asymmetric or (not chip.symmetric,)
     asymmetric = both if calibration.symmetric is None else (not calibration.symmetric,)
-    if not chip.per_channel and all(channels):
+    if not chip.per_channel and channels and all(channels):
         what = f"{target.name} has one scale for all channels of a feature map"
         raise ProjectError(what, Route("calibration.modelwise.per_channel"))
     if not chip.may_be_asymmetric and all(asymmetric):
         what = f"{target.name} has no zero points: its grids are symmetric"
         raise ProjectError(what, Route("calibration.modelwise.asymmetric"))
-    return [
+    found = [
         Candidate(method, share, not zero, channel)
         for channel, zero in product(sorted(channels), sorted(asymmetric))
         for method, share in _methods(calibration)
         if chip.per_channel >= channel and chip.may_be_asymmetric >= zero
     ]
+    if not found:
+        what = "nothing to try: one of the lists is empty"
+        raise ProjectError(what, Route("calibration.modelwise"), "leave it out for the usual one")
+    return found
 
 
 def _methods(calibration: Calibration) -> Iterator[tuple[Method, float | None]]:
