@@ -21,6 +21,7 @@ from pipeline.targets.target import Target
 
 CALIBRATION = "calibration"  # the folder of a folder per input
 PRODUCTS = "model_output"  # where the tool leaves what it makes
+Unit = Literal["cpu", "npu"]
 PATTERN = ("*", "...", "->", "(")  # what makes a node's name one of ours
 
 
@@ -37,7 +38,7 @@ class Named(NamedTuple):
 class NodeDecision:
     """Of one node: its unit, the type of all of it where that is float, and of single places."""
 
-    unit: Literal["cpu", "npu"] | None = None
+    unit: Unit | None = None
     whole: str | None = None
     inputs: Mapping[int, str] = field(default_factory=dict)  # by operand
     operands: int = 0  # how many it has

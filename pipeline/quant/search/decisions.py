@@ -20,7 +20,7 @@ from pipeline.quant.precision.widening import OUT, WIDE, operands
 from pipeline.quant.recovery.switches import PER_CHANNEL, switched_on
 from pipeline.quant.search.methods import as_found
 from pipeline.quant.search.recipe import Recipe
-from pipeline.targets.handover import Decisions, NodeDecision
+from pipeline.targets.handover import Decisions, NodeDecision, Unit
 
 NARROW = "int8"
 PREPROCESS = "preprocess_"
@@ -65,7 +65,7 @@ def trained_name(node: Node, trained: Collection[str]) -> str | None:
 
 
 def _decision(node: Node, wishes: Asked) -> NodeDecision | None:
-    unit = "cpu" if node in wishes.cpu else "npu" if node in wishes.npu else None
+    unit: Unit | None = "cpu" if node in wishes.cpu else "npu" if node in wishes.npu else None
     inputs = {index: kind for index in operands(node) if (kind := _type(node, index, wishes))}
     output, whole = _type(node, OUT, wishes), wishes.types.get(node)
     if not (unit or inputs or output or whole):
