@@ -33,6 +33,7 @@ from pipeline.quant.search.recipe import Recipe
 
 MODELWISE = "modelwise"
 NETWORK = "main_graph"  # what subgraphs are called after
+CONVERT = "Horizon NN Model Convert"  # readers of hb_mapper's log end at this
 SILENT = ("load", "skip")  # methods that look at no samples
 
 
@@ -116,12 +117,14 @@ def seconds_of(part: Subgraph) -> float:
 
 
 def mapper_lines(build: VendorBuild) -> Iterator[str]:
+    yield f"Start to {CONVERT}."
     yield from method_lines(build)
     yield from speed_lines(build)
     if build.comparison is not None:
         yield mapper_nodes(build.comparison, build.is_check)
     if build.comparison is not None and not build.is_check:
         yield mapper_outputs(build.comparison)
+    yield f"End to {CONVERT}."
 
 
 def compile_lines(build: VendorBuild) -> Iterator[str]:

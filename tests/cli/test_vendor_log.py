@@ -66,11 +66,13 @@ ORDER = (
     "Start hb_mapper....",
     "Start Model Convert....",
     "Dump config:",
+    "Start to Horizon NN Model Convert.",
     "The activation calibration parameters:",
     "Run calibration model with modelwise search method.",
     "Select ",
     "The main quantized node information:",
     "The quantized model output:",
+    "End to Horizon NN Model Convert.",
     "End Model Convert",
 )
 

@@ -123,6 +123,7 @@ def test_the_lines_are_those_of_the_vendor_s_log():
     found = searched(methods=("kl",), per_channel=(True,), asymmetric=(False,))
     assert "Select kl:num_bin=1024,max_num_bin=16384,per_channel method." in found.lines
     assert found.lines[-1] == "Perchannel quantization is enabled."
+    assert "cosine-similarity" in found.lines[0]
     alone = searched(
         methods=("max",), percentiles=(1.0,), per_channel=(False,), asymmetric=(False,)
     )

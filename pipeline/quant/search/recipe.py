@@ -74,8 +74,12 @@ class Recipe:
         if not self.trials:
             return ()
         tried = sorted(self.trials, key=lambda trial: (trial.kept, trial.closeness))
-        rows = (f"{trial.what:<40} {trial.told}" for trial in tried)
+        rows = (f"{trial.what:<40} {self._figures(trial)}" for trial in tried)
         return (*rows, f"Select {self.named} method.", *self._kept())
+
+    def _figures(self, trial: Trial) -> str:
+        """A vendor's search compares by the cosine, whatever else it chooses by."""
+        return f"cosine-similarity {trial.cosine:.6f}" if self.selected else trial.told
 
     def _kept(self) -> tuple[str, ...]:
         """What goes with the method."""
