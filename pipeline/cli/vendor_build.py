@@ -95,7 +95,14 @@ def speed_lines(build: VendorBuild) -> Iterator[str]:
             yield f"FPS={round(1 / seconds, 2)}, latency = {round(seconds * 1e6, 1)} us, {ddr}"
         else:
             yield f"FPS and latency are not known, {ddr}"
-    yield from (f"estimated: {text}" for text in (estimate.assumptions if estimate else ()))
+    yield from _basis(estimate)
+
+
+def _basis(estimate: Estimate | None) -> Iterator[str]:
+    """What the figures are. No more in a log that is searched for ` CPU `."""
+    if estimate is not None and estimate.subgraphs:
+        kind = "a lower bound" if estimate.latency is None else "by published and fitted figures"
+        yield f"estimated, {kind}: `npumake perf` tells what it rests on"
 
 
 def summary_lines(build: VendorBuild) -> Iterator[str]:
@@ -108,7 +115,7 @@ def summary_lines(build: VendorBuild) -> Iterator[str]:
         yield f"FPS (1 core): {1 / seconds:.2f}"
         yield f"latency: {seconds * 1e3:.2f} ms ({seconds * 1e6:.1f} us)"
     yield f"BPU conv original OPs per run: {estimate.ops:,}"
-    yield from (f"estimated: {text}" for text in estimate.assumptions)
+    yield from _basis(estimate)
 
 
 def seconds_of(part: Subgraph) -> float:

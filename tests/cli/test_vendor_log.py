@@ -127,7 +127,7 @@ def test_each_subgraph_has_a_line_of_speed_and_a_page(here: Path):
     assert float(latency) >= 0
     assert int(ddr) > 0
     assert (here / "model_output" / page).is_file()
-    assert "estimated: " in log
+    assert "estimated, a lower bound: `npumake perf`" in log
 
 
 def test_the_screen_has_the_tables_of_the_log(here: Path, capsys: Output):
