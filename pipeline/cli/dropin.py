@@ -11,18 +11,15 @@ import glob
 import json
 import os
 import re
-import shutil
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, get_args
 
 from pipeline.cache.publish import replacing
 from pipeline.cli.projects import selected
-from pipeline.cli.reporter import CHECK, Reporter
-from pipeline.cli.run_log import logged
+from pipeline.cli.reporter import Reporter
 from pipeline.cli.scheduling import configuration, tasks_of
-from pipeline.cli.screen import SCREEN
 from pipeline.digest import Json
 from pipeline.errors import ProjectError, did_you_mean
 from pipeline.make.build import Build
@@ -34,14 +31,6 @@ from pipeline.project.sections import FINDING
 if TYPE_CHECKING:
     from pipeline.project.document import Document
 
-# stage → the name under which the vendors' tools leave it
-FILES = {
-    "original_float": "{prefix}_original_float_model.onnx",
-    "optimized_float": "{prefix}_optimized_float_model.onnx",
-    "calibrated": "{prefix}_calibrated_model.onnx",
-    "quantized": "{prefix}_quantized_model.onnx",
-    "compiled": "{prefix}.hybrid",
-}
 RANDOM = 8  # samples of noise where only speed is asked for
 OPERATORS = "operators"  # the folder of a project for the Python that a vendor's file names
 
@@ -172,6 +161,7 @@ def build(folder: Path, wanted: Callable[[Node], bool] = lambda node: True) -> B
     names = [node.name for node in found.plan.nodes if wanted(node)]
 
     config = {**configuration(), "dep_file": str(folder / ".doit.db"), "default_tasks": names}
+    config["outfile"] = sys.stdout  # doit's own default is that of its import
     Reporter.first_error = None
     members = {"DOIT_CONFIG": config, "task_npumake": lambda: tasks_of([(folder.name, found)])}
     code = run_doit(members, names)
@@ -180,78 +170,3 @@ def build(folder: Path, wanted: Callable[[Node], bool] = lambda node: True) -> B
     if code:
         raise SystemExit(code)
     return found
-
-
-@dataclass(frozen=True)
-class Product:
-    """What a command leaves in its `folder`, and what it says last."""
-
-    folder: Path
-    prefix: str
-    last: str
-    log: Path
-    files: Mapping[str, str] = field(default_factory=lambda: FILES)
-    skipped: tuple[str, ...] = ()
-
-
-def finished(folder: Path, product: Product) -> Build:
-    """The project in `folder` built, and its artifacts under the vendor's names."""
-    found = build(folder, lambda node: node.stage not in product.skipped)
-    made = [node for node in found.plan.nodes if node.stage not in product.skipped]
-    for node in made:
-        if node.stage in product.files:
-            file = product.folder / product.files[node.stage].format(prefix=product.prefix)
-            with replacing(file) as temporary:
-                shutil.copyfile(found.artifact(node), temporary)
-            SCREEN.line(f"wrote     {file}")
-    last = product.last.format(prefix=product.prefix)
-    SCREEN.line(last)
-    logged(product.log, *_told(found, made, product.prefix), last)
-    return found
-
-
-def _told(found: Build, made: Sequence[Node], prefix: str) -> list[Any]:
-    from pipeline.cli.tables import comparison_table, guilty_lines
-    from pipeline.debug.compared import Comparison
-    from pipeline.debug.compiled_check import CompiledCheck
-
-    checks = {n.target: CompiledCheck.load(found.artifact(n)) for n in made if n.stage == CHECK}
-    told: list[Any] = []
-    for node in (node for node in made if node.stage == "comparison"):
-        comparison, check = Comparison.load(found.artifact(node)), checks.get(node.target)
-        told.append(comparison_table(prefix, comparison, check))
-        told += guilty_lines(comparison)
-        told += [f"note: {line}" for line in (*comparison.notes, *(check.lines if check else ()))]
-    return told
-
-
-def check(given: argparse.Namespace, marches: Mapping[str, str], folder: Path, log: Path) -> int:
-    """What both tools' checkers do: a project around the model, and where its nodes would run."""
-    target = target_of(given.march, marches)
-    project = {
-        "model": model_files(given.model, given.proto, folder),
-        "inputs": shapes(given.input_shape),
-        "data": {},
-        "targets": [target],
-    }
-    laid_out(folder, project)
-    print_placement(folder, target, log)
-    return 0
-
-
-def print_placement(folder: Path, target: str, log: Path) -> None:
-    """Where each node of the float model in `folder` would run. Raises PipelineError."""
-    found = build(folder, lambda node: node.stage == "optimized_float")
-    from pipeline.cli.tables import placement_lines, placement_table
-    from pipeline.debug.checked import checked
-    from pipeline.graph import Graph
-    from pipeline.targets.reader import read_target
-
-    (node,) = [node for node in found.plan.nodes if node.stage == "optimized_float"]
-    graph = Graph.load(found.artifact(node))
-    result = checked(graph, read_target(target))
-    table, told = placement_table(result.nodes), placement_lines(result)
-    SCREEN.console.print(table)
-    for line in told:
-        SCREEN.line(line)
-    logged(log, table, *told)

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import argparse
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,6 @@ from pipeline.errors import ProjectError, did_you_mean
 
 if TYPE_CHECKING:
     from pipeline.data.given import Given
-    from pipeline.make.build import Build
     from pipeline.make.node import Node
     from pipeline.project.files import SourceFiles
     from pipeline.project.reader import Reading
@@ -39,13 +39,14 @@ def run(given: argparse.Namespace) -> int:
     from pipeline.compilers.handed import LIST, files, own_snapshot
     from pipeline.compilers.vendor_tool import LOG, run_tool
     from pipeline.targets.handover import PRODUCTS
+    from pipeline.targets.tools import handed
 
     _refuse_strangers_folder(given.out, LIST)
     tool, asked, sources, sets = _asked(given)
     snapshot = own_snapshot(tool, sets)
     asked = replace(asked, snapshot=snapshot and snapshot.name)
-    left_out = tool.written(asked).left_out
-    count = _write(given.out, files(tool, asked, sources, sets, snapshot))
+    left_out = handed(tool, asked).left_out
+    count = _write(given.out, files(tool, asked, sources, sets, snapshot), left_out)
     print(f"handed over for {tool.name}: {count} files in {given.out}")
     for what in left_out:
         print(f"note: {tool.config} does not say `{what}`")
@@ -75,19 +76,32 @@ def _asked(
     from pipeline.cli.dropin import build
     from pipeline.cli.screen import SCREEN
     from pipeline.graph import Graph
-    from pipeline.stages.handover import question
+    from pipeline.quant.recovery.switches import is_searched
+    from pipeline.quant.search.recipe import Recipe
+    from pipeline.stages.handover import Graphs, question
     from pipeline.targets.reader import read_target
 
     reading, said, tool = _project(given.project, given.target)
     sections, target = reading.sections, read_target(given.target)
+    stages = ["original_float", "optimized_float", "samples"]
+    if is_searched(sections.quantization, sections.calibration):
+        stages.append("recipe")
+    wanted = partial(_is_wanted, stages=stages, target=given.target)
     with SCREEN.hushed():
-        made = build(given.project, lambda node: node.stage in ("original_float", "samples"))
-    node, data = (_shared(made, stage) for stage in ("original_float", "samples"))
-    sources = {**made.sources(node), **made.sources(data)}
-    graph = Graph.load(made.artifact(node))
+        made = build(given.project, wanted)
+    found = {node.stage: node for node in made.plan.nodes if wanted(node)}
+    sources = {**made.sources(found["original_float"]), **made.sources(found["samples"])}
+    trained, optimized = (Graph.load(made.artifact(found[name])) for name in stages[:2])
+    recipe = Recipe.load(made.artifact(found["recipe"])) if "recipe" in found else None
     prefix = sections.compile.prefix or made.plan.project
-    asked, sets = question(tool, sections, target, graph, sources, prefix, said)
+    graphs = Graphs(trained, optimized)
+    asked, sets = question(tool, sections, target, graphs, sources, prefix, said, recipe)
     return tool, asked, sources, sets
+
+
+def _is_wanted(node: Node, stages: Collection[str], target: str) -> bool:
+    """Of the project itself."""
+    return node.stage in stages and node.variant is None and node.target in (None, target)
 
 
 def _project(directory: Path, target: str) -> tuple[Reading, Said | None, Tool]:
@@ -109,13 +123,9 @@ def _project(directory: Path, target: str) -> tuple[Reading, Said | None, Tool]:
     return project.targets[target], project.said, TOOLS[vendor]
 
 
-def _shared(made: Build, stage: str) -> Node:
-    """The node of the project itself."""
-    return next(n for n in made.plan.nodes if n.stage == stage and n.variant is None)
-
-
-def _write(out: Path, files: Iterable[tuple[str, bytes]]) -> int:
-    """Raises PipelineError. An earlier hand-over's samples go; its list is written last."""
+def _write(out: Path, files: Iterable[tuple[str, bytes]], left_out: Sequence[str]) -> int:
+    """Raises PipelineError. An earlier hand-over's samples go; its list is written last, with
+    what the tool is not told."""
     from pipeline import digest
     from pipeline.cache.publish import replacing
     from pipeline.compilers.handed import LIST
@@ -138,7 +148,12 @@ def _write(out: Path, files: Iterable[tuple[str, bytes]]) -> int:
     if SCRIPT in digests:
         (out / SCRIPT).chmod(0o755)
     with replacing(out / LIST) as temporary:
-        document = {"format": "npumake-handover", "version": 1, "sha256": digests}
+        document = {
+            "format": "npumake-handover",
+            "version": 1,
+            "sha256": digests,
+            "not_said": list(left_out),
+        }
         temporary.write_text(
             digest.text(document, indent=1, sort_keys=True) + "\n", encoding="utf-8"
         )

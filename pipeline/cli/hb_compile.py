@@ -68,7 +68,7 @@ def _convert(given: argparse.Namespace) -> int:
         seen_from,
         waived,
     )
-    from pipeline.cli.run_log import in_words_of, logged
+    from pipeline.cli.run_log import config_text, in_words_of, logged
     from pipeline.project.vendor import repeat_notes
     from pipeline.targets.horizon.config_file import read_config
     from pipeline.targets.horizon.dialect import translate
@@ -86,16 +86,17 @@ def _convert(given: argparse.Namespace) -> int:
     beside = {**waived(native, given.allow), **operators_beside(native, given.config, folder)}
     laid_out(folder, {**project, **beside})
     found = (*repeat_notes(document), *notes(document))
+    logged(LOG, config_text(document))
     logged(LOG, *(f"note: {note.what} ({note.where})" for note in found))
     with in_words_of(given.config, folder):
         return _built(folder, working, prefix, given.skip)
 
 
 def _check(given: argparse.Namespace) -> int:
-    from pipeline.cli.dropin import check
+    from pipeline.cli.vendor_run import HB_COMPILE, check
     from pipeline.targets.horizon.keys import MARCHES
 
-    return check(given, MARCHES, Path(".hb_compile/model"), LOG)
+    return check(given, MARCHES, Path(".hb_compile/model"), LOG, HB_COMPILE)
 
 
 def _convert_fast(given: argparse.Namespace) -> int:
@@ -110,12 +111,12 @@ def _convert_fast(given: argparse.Namespace) -> int:
 
 def _built(folder: Path, working: Path, prefix: str, skip: str | None) -> int:
     from pipeline.cache.publish import replacing
-    from pipeline.cli.dropin import FILES, Product, finished
+    from pipeline.cli.vendor_run import FILES, HB_COMPILE, Product, finished
 
     files = {**FILES, "quantized": "{prefix}_ptq_model.onnx"}
     skipped = SKIPPED.get(skip or "", ())
     last = f"Skipped from `{skip}` on: there is no .hybrid." if skipped else NO_HBM
-    finished(folder, Product(working, prefix, last, LOG, files, skipped))
+    finished(folder, Product(HB_COMPILE, working, prefix, last, LOG, files, skipped))
     with replacing(working / LOG) as temporary:
         shutil.copyfile(LOG, temporary)
     return 0

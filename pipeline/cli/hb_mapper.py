@@ -46,11 +46,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(given: argparse.Namespace) -> int:
     from pipeline.cli.run_log import run_logged
 
-    with run_logged(LOGS[given.command], "hb_mapper"):
+    with run_logged(LOGS[given.command], "hb_mapper", given.command):
         return _check(given) if given.command == "checker" else _makertbin(given)
 
 
 def _makertbin(given: argparse.Namespace) -> int:
+    from pipeline.cli.run_log import logged
+
+    logged(LOGS["makertbin"], "Start Model Convert....")
     if given.fast_perf and given.config:
         raise ProjectError("`--fast-perf` takes no YAML", "--config", "keep one of them")
     if given.fast_perf:
@@ -61,10 +64,15 @@ def _makertbin(given: argparse.Namespace) -> int:
 
 
 def _check(given: argparse.Namespace) -> int:
-    from pipeline.cli.dropin import check
+    from pipeline.cli.run_log import logged
+    from pipeline.cli.vendor_run import HB_MAPPER, check
     from pipeline.targets.drobotics.keys import MARCHES
 
-    return check(given, MARCHES, Path(".hb_check/model"), LOGS["checker"])
+    log = LOGS["checker"]
+    logged(log, "Begin model checking....")
+    code = check(given, MARCHES, Path(".hb_check/model"), log, HB_MAPPER)
+    logged(log, "End model checking....")
+    return code
 
 
 def _convert(given: argparse.Namespace) -> int:
@@ -75,7 +83,7 @@ def _convert(given: argparse.Namespace) -> int:
         seen_from,
         waived,
     )
-    from pipeline.cli.run_log import in_words_of, logged
+    from pipeline.cli.run_log import config_text, in_words_of, logged
     from pipeline.project.vendor import lenient_config, repeat_notes
     from pipeline.targets.drobotics.dialect import translate
     from pipeline.targets.drobotics.keys import KEYS
@@ -93,6 +101,7 @@ def _convert(given: argparse.Namespace) -> int:
     beside = {**waived(native, given.allow), **operators_beside(native, given.config, folder)}
     laid_out(folder, {**project, **beside})
     found = (*repeat_notes(document), *notes(document))
+    logged(LOGS["makertbin"], config_text(document))
     logged(LOGS["makertbin"], *(f"note: {note.what} ({note.where})" for note in found))
     with in_words_of(given.config, folder):
         return _built(folder, working, prefix)
@@ -115,8 +124,7 @@ def _convert_fast(given: argparse.Namespace) -> int:
 
 
 def _built(folder: Path, working: Path, prefix: str) -> int:
-    from pipeline.cli.dropin import Product, finished
+    from pipeline.cli.vendor_run import HB_MAPPER, Product, finished
 
-    product = Product(working, prefix, NO_BIN, LOGS["makertbin"])
-    finished(folder, product)
+    finished(folder, Product(HB_MAPPER, working, prefix, NO_BIN, LOGS["makertbin"]))
     return 0

@@ -123,6 +123,7 @@ FED_AS = {
     "scale": ("scale_value", 1.0),
     "offset": ("offset", 0),
 }
+CALIBRATION_TYPES = {"modelwise": "default"}  # our method → theirs, where the name is another
 RANGES = {"full": "regular", "video": "bt601_video"}
 
 
@@ -145,7 +146,8 @@ def _fed_lines(bundle: Bundle) -> Iterator[str]:
         yield f"---------input info : {called} end -------"
     if calibrated:
         yield "############# calibration_parameters info #############"
-        yield f"{'calibration_type':<24}: {calibrated.get('method')}"
+        method = calibrated.get("method")
+        yield f"{'calibration_type':<24}: {CALIBRATION_TYPES.get(method, method)}"
         for key in ("percentile", "per_channel", "symmetric", "recipe"):
             yield f"{key:<24}: {calibrated.get(key)}"
 

@@ -39,6 +39,7 @@ class Reporter:
     first_error: ClassVar[PipelineError | None] = None  # for `npumake build`, which exits with it
     met_bug: ClassVar[bool] = False  # likewise: before any error of the user's
     outcomes: ClassVar[list[Outcome]] = []  # for its `--json`, in the order they came
+    draws_nodes: ClassVar[bool] = True  # a vendor's command draws its own table of them
 
     def __init__(self, outstream: TextIO, options: Any) -> None:
         SCREEN.use(outstream)
@@ -197,7 +198,8 @@ class Reporter:
                 SCREEN.line(f"note: {line}")
             return
         for project, comparison, check in found:
-            SCREEN.console.print(comparison_table(project, comparison, check, SCREEN.width))
+            if Reporter.draws_nodes:
+                SCREEN.console.print(comparison_table(project, comparison, check, SCREEN.width))
             for line in guilty_lines(comparison, project):
                 SCREEN.line(line, "red")
             for note in (*comparison.notes, *(check.lines if check else ())):

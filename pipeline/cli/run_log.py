@@ -1,51 +1,85 @@
-"""The log that a vendor's command leaves of every run, and errors in that vendor's words."""
+"""The log that a vendor's command leaves of every run, and errors in that vendor's words.
+
+    2026-01-31 12:00:00,123 file: hb_mapper.py func: hb_mapper line No: 45 Start hb_mapper....
+
+A line begins as those of the vendors' logs do, with the time and the line that says it. Tables
+follow below their title.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from types import FrameType
 
 from pipeline.cli.reporter import Reporter
-from pipeline.cli.screen import WIDTH
-from pipeline.cli.show import error_text, speaking
+from pipeline.cli.show import bug_text, error_text, speaking
+from pipeline.cli.terminal import printable
 from pipeline.cli.vendor_words import words_of
-from pipeline.errors import PipelineError, ProjectError
+from pipeline.errors import PipelineError, Place, ProjectError
+from pipeline.project.document import Document
+
+NOT_READ = "yaml file parse failed. Please double check your input"
 
 
-def logged(file: Path, *told: Any) -> None:
-    """Tables and lines that the screen shows, behind what is in the vendor's log file."""
-    from pipeline.cli.console import PrintedConsole
-
+def logged(file: Path, *texts: str) -> None:
+    """Each text behind what is in the vendor's log file. Raises ProjectError."""
+    prefix = _prefix(sys._getframe(1))
     try:
         with file.open("a", encoding="utf-8") as stream:
-            log = PrintedConsole(file=stream, width=WIDTH)
-            for item in told:
-                log.print(item)
+            stream.writelines(f"{prefix}{printable(text)}\n" for text in texts)
     except OSError as error:
         what = f"cannot write: {error.strerror}"
         raise ProjectError(what, str(file), "run it in a folder of yours") from error
 
 
+def config_text(document: Document) -> str:
+    """The vendor's file as it was read."""
+    import yaml
+
+    return "Dump config:\n" + str(yaml.safe_dump(document.data, allow_unicode=True)).rstrip()
+
+
+def _prefix(frame: FrameType) -> str:
+    source = Path(frame.f_code.co_filename)
+    now = datetime.now().isoformat(" ", "milliseconds").replace(".", ",")
+    return f"{now} file: {source.name} func: {source.stem} line No: {frame.f_lineno} "
+
+
 @contextmanager
-def run_logged(file: Path, tool: str) -> Iterator[None]:
+def run_logged(file: Path, tool: str, command: str = "") -> Iterator[None]:
     """The log of this run, begun anew: also of one that fails. Raises ProjectError."""
     Reporter.first_error = None
     if file.is_file():
         file.unlink()
-    logged(file, f"Start {tool}....", f"npumake version {version('npumake')}")
+    name = command or tool
+    where = f"log will be stored in {file.resolve()}"
+    logged(file, where, f"Start {tool}....", f"npumake version {version('npumake')}")
     try:
         yield
     except PipelineError as error:
-        logged(file, error_text(error))
+        _log_failure(file, error, name)
         raise
     except SystemExit:
         if Reporter.first_error:  # the screen has shown it
-            logged(file, error_text(Reporter.first_error))
+            _log_failure(file, Reporter.first_error, name)
         raise
-    logged(file, f"End {tool}")
+    except Exception:
+        from traceback import format_exc
+
+        logged(file, f"ERROR {bug_text(format_exc())}", f"ERROR exception in command: {name}")
+        raise
+
+
+def _log_failure(file: Path, error: PipelineError, name: str) -> None:
+    logged(file, f"ERROR {error_text(error)}")
+    if isinstance(error.where, Place):
+        logged(file, f"ERROR {NOT_READ}")
+    logged(file, f"ERROR exception in command: {name}")
 
 
 @contextmanager

@@ -64,6 +64,11 @@ class Screen:
             self._stream.write(printable(text) + "\n")
             self._stream.flush()
 
+    def text(self, text: str) -> None:
+        """Lines of a width of their own, which no terminal's changes."""
+        self._stream.write(printable(text) + "\n")
+        self._stream.flush()
+
     def begin(self, name: str) -> None:
         if not self._stream.isatty():
             return

@@ -132,11 +132,12 @@ def _refuse_pointer(model: Path) -> None:
 
 
 def _build(given: argparse.Namespace, folder: Path) -> None:
-    from pipeline.cli.dropin import Product, finished
+    from pipeline.cli.vendor_run import SYNAP, Product, finished
     from pipeline.stages.listings import Listings
 
     log, files = folder / "conversion_log.txt", {"compiled": "{prefix}.hybrid"}
-    product = Product(given.out_dir, "model", NO_SYNAP, log, files)
+    log.unlink(missing_ok=True)  # of an earlier run
+    product = Product(SYNAP, given.out_dir, "model", NO_SYNAP, log, files)
     found = finished(folder, product)
     (node,) = (node for node in found.plan.nodes if node.stage == "listings")
     texts = Listings.load(found.artifact(node)).texts

@@ -30,6 +30,7 @@ from pipeline.graph import files_beside
 from pipeline.project.files import SourceFile, SourceFiles
 from pipeline.targets.edgefirst.handover import METADATA
 from pipeline.targets.handover import CALIBRATION, PRODUCTS, Asked, Handed, Tool
+from pipeline.targets.tools import handed as document_of
 
 CONFIG_LINES = 100  # of YAML, before it is broken
 README, LIST = "README.txt", "handover.json"
@@ -74,7 +75,7 @@ def files(
     snapshot: SnapshotFile | None = None,
 ) -> Iterator[tuple[str, bytes]]:
     """The files of the hand-over by name, each made when it is asked for. Raises PipelineError."""
-    handed, command = tool.written(asked), tool.command(asked.named)
+    handed, command = document_of(tool, asked), tool.command(asked.named)
     dumped = yaml.safe_dump(handed.document, sort_keys=False, width=CONFIG_LINES)
     yield tool.config, dumped.encode()
     yield from _model(asked, sources)

@@ -22,6 +22,7 @@ SAMPLES_NEEDED: Mapping[str, int] = {
     "max": 8,
     "max_percentile": 16,
     "mix": 16,
+    "modelwise": 16,
     "moving_average": 16,
     "mse": 16,
     "standard": 16,

@@ -15,6 +15,7 @@ Method = Literal[
     "max",
     "max_percentile",
     "mix",
+    "modelwise",
     "moving_average",
     "mse",
     "skip",
@@ -23,11 +24,39 @@ Method = Literal[
 
 
 @dataclass(frozen=True)
+class Modelwise:
+    """What `method: modelwise` tries, which hb_mapper and hb_compile call `default`, and where it
+    stops. A value that the chip has no grids for is left out."""
+
+    methods: Annotated[
+        tuple[Literal["kl", "max", "moving_average"], ...], Doc("The methods, in this order.")
+    ] = ("max", "kl")
+    percentiles: Annotated[
+        tuple[float, ...], Doc("Of max: the shares of values kept; 1.0 keeps all.", 0.5, 1.0)
+    ] = (0.99995, 1.0)
+    per_channel: Annotated[tuple[bool, ...], Doc("As `calibration.per_channel`.")] = (
+        False,
+        True,
+    )
+    asymmetric: Annotated[
+        tuple[bool, ...], Doc("Whether grids have zero points; as the chip has it where empty.")
+    ] = (False, True)
+    similarity: Annotated[
+        float, Doc("The first with outputs of such a cosine is taken; above 1 all are tried.")
+    ] = 0.995
+    metric: Annotated[
+        Literal["cosine-similarity", "mse", "mae", "mre", "sqnr", "chebyshev"],
+        Doc("What the best is chosen by where none is similar enough."),
+    ] = "cosine-similarity"
+
+
+@dataclass(frozen=True)
 class Calibration:
     method: Annotated[
         Method,
         Doc(
             "How ranges are chosen from the statistics. default: the best for the model, by trial; "
+            "modelwise: the search that hb_mapper and hb_compile call default; "
             "mix: the best for every tensor; skip: of noise, for timing; load: the model carries "
             "its scales."
         ),
@@ -61,6 +90,9 @@ class Calibration:
             "reads it can make up for that; for the chips whose tools offer it."
         ),
     ] = False
+    modelwise: Annotated[Modelwise, Doc("What `method: modelwise` tries.")] = field(
+        default_factory=Modelwise
+    )
 
 
 Type = Literal["int8", "uint8", "int16", "float16", "float32"]

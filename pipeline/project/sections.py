@@ -26,6 +26,7 @@ from pipeline.project.paths import ModuleGlob as ModuleGlob
 from pipeline.project.precision import Calibration as Calibration
 from pipeline.project.precision import Layer as Layer
 from pipeline.project.precision import Method as Method
+from pipeline.project.precision import Modelwise as Modelwise
 from pipeline.project.precision import Quantization as Quantization
 from pipeline.project.security import Security as Security
 from pipeline.project.transforms import Transform

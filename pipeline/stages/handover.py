@@ -7,7 +7,9 @@ Made where `compile: {vendor_tool: true}` has the tool run on it: the same direc
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 from pipeline.borders.inputs import model_inputs
 from pipeline.compilers.handed import NO_SAMPLES, files, model_names, sample_folders
@@ -21,6 +23,7 @@ from pipeline.progress import tell
 from pipeline.project.files import SourceFiles
 from pipeline.project.sections import (
     Calibration,
+    CodeFiles,
     Compile,
     Files,
     Input,
@@ -30,13 +33,16 @@ from pipeline.project.sections import (
     Security,
 )
 from pipeline.project.vendor import Said
+from pipeline.quant.search.decisions import decisions
+from pipeline.quant.search.recipe import Recipe
 from pipeline.targets.handover import Asked, Tool
 from pipeline.targets.target import Target
-from pipeline.targets.tools import TOOLS
+from pipeline.targets.tools import TOOLS, handed
 
 
 def handover(
     original_float: Graph,
+    optimized_float: Graph,
     model: Model,
     inputs: Mapping[str, Input],
     data: Mapping[str, Files],
@@ -47,6 +53,8 @@ def handover(
     target: Target,
     sources: SourceFiles,
     said: Said | None,
+    recipe: Recipe | None = None,
+    custom_operators: Sequence[CodeFiles] = (),
 ) -> Handover:
     if target.tool is None:
         what = f"there is no vendor's tool to call for `{target.name}`"
@@ -61,29 +69,43 @@ def handover(
         quantization=quantization,
         compile=compile,
         security=security,
+        custom_operators=tuple(custom_operators),
     )
     tool = TOOLS[target.vendor]
-    asked, sets = question(tool, sections, target, original_float, sources, PREFIX, said)
-    for what in tool.written(asked).left_out:
+    graphs = Graphs(original_float, optimized_float)
+    asked, sets = question(tool, sections, target, graphs, sources, PREFIX, said, recipe)
+    for what in handed(tool, asked).left_out:
         tell(f"{tool.config} does not say `{what}`")
     return Handover(partial(files, tool, asked, sources, sets))
+
+
+class Graphs(NamedTuple):
+    """The model as it was trained, and optimized."""
+
+    trained: Graph
+    optimized: Graph
 
 
 def question(
     tool: Tool,
     sections: Sections,
     target: Target,
-    original_float: Graph,
+    graphs: Graphs,
     sources: SourceFiles,
     prefix: str,
     said: Said | None,
+    recipe: Recipe | None = None,
 ) -> tuple[Asked, Sequence[Given]]:
     """What the tool is asked, and the samples it is handed; `said` counts where it speaks the
-    tool's dialect. Raises ProjectError."""
-    inputs = model_inputs(original_float, sections.inputs)
+    tool's dialect, `recipe` where something was searched. Raises ProjectError."""
+    inputs = model_inputs(graphs.trained, sections.inputs)
     has_samples = bool(sections.data) and sections.calibration.method not in NO_SAMPLES
-    sets = given(inputs, sections.data, sources, tiling(original_float)) if has_samples else []
+    tiles = tiling(graphs.trained)
+    sets = given(inputs, sections.data, sources, tiles) if has_samples else []
     model, weights = model_names(tool, sources)
     folders = sample_folders(inputs) if has_samples else None
     own = said["document"] if said is not None and said["dialect"] == tool.dialect else None
-    return Asked(sections, target, inputs, prefix, model, weights, folders, own), sets
+    trained = {str(node.name) for node in graphs.trained.nodes()}
+    asked = Asked(sections, target, inputs, prefix, model, weights, folders, own)
+    wanted = (sections.calibration, sections.quantization)
+    return replace(asked, decisions=decisions(graphs.optimized, trained, *wanted, recipe)), sets

@@ -4,6 +4,7 @@ a method      statistics → ranges, nothing is run
 default       the best of several methods, by the outputs of the samples held out, and weights
               rounded adaptively and biases corrected where that helps; the answers in int16 where 8
               bits leave to chance which of them is first
+modelwise     the search that hb_mapper and hb_compile call `default` (search.modelwise)
 mix           for every tensor the method that leaves the least noise
 load          nothing to decide: the model carries its scales, or runs in floats alone
 recipe: best  the best method, and of the switches of `quantization` those that help
@@ -42,6 +43,7 @@ from pipeline.quant.recovery.switches import (
 )
 from pipeline.quant.search.bench import Bench, Ground, ground, remade
 from pipeline.quant.search.methods import candidates, mixed, plain
+from pipeline.quant.search.modelwise import MODELWISE, modelwise
 from pipeline.quant.search.recipe import Recipe
 from pipeline.quant.search.trials import SYMMETRIC, also_wide, best_method, best_switches, standing
 from pipeline.targets.target import Target
@@ -88,6 +90,8 @@ def recipe(
 def _found(bench: Bench, statistics: Statistics, schemes: Sequence[bool]) -> Recipe:
     calibration, as_it_is = bench.calibration, Ground(bench.graph, statistics, {})
     switches = switched_on(bench.quantization, calibration)
+    if calibration.method == MODELWISE and calibration.recipe == "plain":
+        return modelwise(bench, as_it_is, switches)
     if not _is_search(calibration):
         stood = ground(bench, bench.samples, as_it_is, switches)
         by_method = mixed if calibration.method == "mix" else plain

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -11,13 +11,15 @@ from pipeline.data.given import ModelInput
 from pipeline.digest import Json
 from pipeline.errors import ProjectError, Route
 from pipeline.project.sections import PerChannel
-from pipeline.targets.handover import CALIBRATION, PRODUCTS, Asked, is_pattern
+from pipeline.targets.handover import CALIBRATION, PRODUCTS, Asked, NodeDecision, is_pattern
 
 MODELS = (".onnx", ".prototxt")
 METHODS = {
     **{name: name for name in ("default", "kl", "load", "max", "mix", "skip")},
     **dict.fromkeys(("standard", "max_percentile"), "max"),
+    "modelwise": "default",
 }
+SEARCHES = "the tool searches on its own"
 PLAIN = {1: "gray", 3: "rgb"}  # channels of an 8-bit input of which no more is said
 
 
@@ -82,18 +84,61 @@ def types(given: ModelInput) -> tuple[str, str]:
 
 
 def calibration_group(asked: Asked) -> dict[str, Json]:
-    calibration, quantization = asked.sections.calibration, asked.sections.quantization
+    calibration, quantization = asked.calibration, asked.sections.quantization
     group: dict[str, Json] = {"calibration_type": METHODS.get(calibration.method, "default")}
     if calibration.method == "max_percentile":
         group["max_percentile"] = calibration.percentile
     if calibration.per_channel:
         group["per_channel"] = True
-    for key, names in (("run_on_cpu", quantization.cpu), ("run_on_bpu", quantization.npu)):
-        if plain := [name for name in names if not is_pattern(name)]:
-            group[key] = ";".join(plain)
+    if asked.decisions is None or not takes_node_info(asked):
+        group |= _units(asked)
     if quantization.outputs in ("int8", "int16"):
         group["optimization"] = f"set_model_output_{quantization.outputs}"
     return {**group, **folders(asked)}
+
+
+def takes_node_info(asked: Asked) -> bool:
+    """RDK X3 knows run_on_cpu and run_on_bpu alone."""
+    return asked.target.march != "bernoulli2"
+
+
+def _units(asked: Asked) -> dict[str, Json]:
+    """run_on_cpu and run_on_bpu: the nodes by name, without decisions those that are no pattern."""
+    quantization, decided = asked.sections.quantization, asked.decisions
+    found: dict[str, tuple[str, ...]] = {"cpu": quantization.cpu, "npu": quantization.npu}
+    if decided is not None:
+        found = {
+            unit: tuple(name for name, node in decided.nodes.items() if node.unit == unit)
+            for unit in found
+        }
+    keys = (("run_on_cpu", found["cpu"]), ("run_on_bpu", found["npu"]))
+    lists = {key: [name for name in names if not is_pattern(name)] for key, names in keys}
+    return {key: ";".join(names) for key, names in lists.items() if names}
+
+
+def node_info(asked: Asked, on_cpu: Sequence[str] = ()) -> dict[str, Json]:
+    """`node_info`: unit and types of each node that something is decided of. A node that is wholly
+    of one of the types `on_cpu` is the CPU's."""
+    decided = asked.decisions
+    if decided is None or not takes_node_info(asked):
+        return {}
+    found = {
+        name: {"ON": "CPU"} if node.whole in on_cpu else _fields(node)
+        for name, node in decided.nodes.items()
+    }
+    fields = {name: each for name, each in found.items() if each}
+    return {"node_info": fields} if fields else {}
+
+
+def _fields(node: NodeDecision) -> dict[str, Json]:
+    units = {"npu": "BPU", "cpu": "CPU"}
+    unit = {"ON": units[node.unit]} if node.unit else {}
+    types = set(node.inputs.values())
+    if len(types) == 1 and len(node.inputs) == node.operands:
+        inputs = {"InputType": types.pop()}
+    else:
+        inputs = {f"InputType{index}": kind for index, kind in node.inputs.items()}
+    return {**unit, **inputs, **({"OutputType": node.output} if node.output else {})}
 
 
 def folders(asked: Asked) -> dict[str, Json]:
@@ -102,14 +147,32 @@ def folders(asked: Asked) -> dict[str, Json]:
 
 
 def left_out(asked: Asked) -> list[str]:
-    """What no group says, by its key in our YAML."""
-    calibration, quantization = asked.sections.calibration, asked.sections.quantization
-    unknown = [] if calibration.method in METHODS else [f"calibration.method: {calibration.method}"]
-    named = (*quantization.cpu, *quantization.npu)
-    patterns = [f"the pattern `{name}`" for name in named if is_pattern(name)]
+    """What no group says, by its key in our YAML, and what the tool does instead."""
+    calibration, quantization = asked.calibration, asked.sections.quantization
+    decided = asked.decisions
+    is_known = calibration.method in METHODS and calibration.method != "default"
+    unknown = [] if is_known else [f"calibration.method: {calibration.method}; {SEARCHES}"]
+    if calibration.recipe == "best":
+        unknown.append(f"calibration.recipe: best; {SEARCHES}")
     model = [f"model.{key}" for key in ("split",) if asked.sections.model.split != "none"]
-    zero_points = ["calibration.symmetric: false"] if calibration.symmetric is False else []
-    return [*unknown, *zero_points, *patterns, *model]
+    if asked.sections.custom_operators:
+        model.append("custom_operators: register them there, by `custom_op`")
+    if decided is None:
+        names = (*quantization.cpu, *quantization.npu)
+        patterns = [f"the pattern `{name}`" for name in names if is_pattern(name)]
+        return [*unknown, *patterns, *model]
+    nameless = [f"what is asked of `{name}`: no node of the model" for name in decided.nameless]
+    switches = [f"quantization.{name}: the search has found it to help" for name in decided.found]
+    return [*unknown, *switches, *nameless, *model]
+
+
+def handled(asked: Asked) -> tuple[str, ...]:
+    """The keys of `quantization:` that the groups carry."""
+    usual = ("cpu", "npu", "outputs")
+    if asked.decisions is None:
+        return usual
+    widened = ("widen", "widen_answers", "widen_sensitive") if asked.decisions.has_recipe else ()
+    return (*usual, *(("types", "layers", *widened) if takes_node_info(asked) else ()))
 
 
 def numbers(values: PerChannel) -> str:

@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, fields
-from typing import Any, NamedTuple
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from pipeline.data.given import ModelInput
 from pipeline.digest import Json
-from pipeline.project.sections import Quantization, Sections
+from pipeline.project.sections import Calibration, Quantization, Sections
 from pipeline.targets.target import Target
 
 CALIBRATION = "calibration"  # the folder of a folder per input
 PRODUCTS = "model_output"  # where the tool leaves what it makes
+Unit = Literal["cpu", "npu"]
 PATTERN = ("*", "...", "->", "(")  # what makes a node's name one of ours
 
 
@@ -31,6 +32,29 @@ class Named(NamedTuple):
     weights: str | None
     chip: str
     profiling: bool = False
+
+
+@dataclass(frozen=True)
+class NodeDecision:
+    """Of one node: its unit, the type of all of it where that is float, and of single places."""
+
+    unit: Unit | None = None
+    whole: str | None = None
+    inputs: Mapping[int, str] = field(default_factory=dict)  # by operand
+    operands: int = 0  # how many it has
+    output: str | None = None
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """What a build decides, name by name, and what its search has found. `nodes` have the names
+    of the trained model; `nameless` are nodes that it does not have."""
+
+    nodes: Mapping[str, NodeDecision] = field(default_factory=dict)
+    nameless: tuple[str, ...] = ()
+    calibration: Calibration = field(default_factory=Calibration)  # with the method found
+    found: tuple[str, ...] = ()  # switches that the search keeps and the project does not name
+    has_recipe: bool = False
 
 
 @dataclass(frozen=True)
@@ -48,6 +72,13 @@ class Asked:
     folders: Mapping[str, str] | None = None
     said: Json = None
     snapshot: str | None = None
+    decisions: Decisions | None = None
+
+    @property
+    def calibration(self) -> Calibration:
+        """As the project says it, the method that a search has found in place of the search."""
+        said = self.sections.calibration
+        return said if self.decisions is None else self.decisions.calibration
 
     @property
     def named(self) -> Named:
@@ -95,10 +126,10 @@ def renamed(said: Json, changes: Mapping[str, Mapping[str, Json]]) -> Handed:
 def unsaid(quantization: Quantization, *handled: str) -> list[str]:
     """The keys of `quantization:` that ask for something, but for those that are handled."""
     return [
-        f"quantization.{field.name}"
-        for field in fields(quantization)
-        if field.name not in (*handled, "optional")
-        and getattr(quantization, field.name) != _default(field)
+        f"quantization.{each.name}"
+        for each in fields(quantization)
+        if each.name not in (*handled, "optional")
+        and getattr(quantization, each.name) != _default(each)
     ]
 
 

@@ -25,6 +25,8 @@ CALIBRATION = "calibration_parameters"
 SOURCES = ("ddr", "pyramid", "resizer")
 RANDOM = 8  # samples of noise: timing asks for no more
 
+METHODS = {"default": "modelwise"}  # calibration_type → our method, where the name is another
+
 ONE_METHOD = "`register` is the only one there is"
 
 
@@ -276,7 +278,8 @@ def put_method(vendor: Vendor, native: Native, kind: str) -> None:
     if not isinstance(share, float) or not 0.5 <= share <= 1.0:
         raise vendor.error(percentile, f"`max_percentile` must be 0.5..1, not {share}")
     is_cut = kind == "max" and share < 1.0
-    native.put(("calibration", "method"), "max_percentile" if is_cut else kind, vendor.spot(key))
+    method = "max_percentile" if is_cut else METHODS.get(kind, kind)
+    native.put(("calibration", "method"), method, vendor.spot(key))
     if is_cut:
         native.put(("calibration", "percentile"), share, vendor.spot(percentile))
     channels = f"{CALIBRATION}.per_channel"

@@ -11,52 +11,14 @@ import numpy as np
 import pytest
 from custom.files import MODEL, VENDOR
 from PIL import Image
+from vendor_logs import DIGITS, HB_COMPILE, HB_MAPPER, write_samples
 from workspaces import REPO
 
 from pipeline.cli.main import main
 from pipeline.graph import parse_text
 
-DIGITS = REPO / "projects" / "digits"
 Output = pytest.CaptureFixture[str]
 
-HB_MAPPER = """\
-model_parameters:
-  onnx_model: 'digits.onnx'
-  march: 'bayes-e'
-  output_model_file_prefix: 'digits_8x8_gray'
-  working_dir: './model_output'
-  layer_out_dump: False
-input_parameters:
-  input_name: ""
-  input_type_train: 'gray'
-  input_layout_train: 'NCHW'
-  input_type_rt: 'gray'
-  norm_type: 'data_scale'
-  scale_value: 0.0625
-calibration_parameters:
-  cal_data_dir: './calibration_data'
-  cal_data_type: 'uint8'
-  calibration_type: 'max'
-compiler_parameters:
-  compile_mode: 'latency'
-  debug: False
-  core_num: 1
-  optimize_level: 'O3'
-"""
-HB_COMPILE = """\
-model_parameters:
-  onnx_model: digits.onnx
-  march: nash-e
-  output_model_file_prefix: digits_8x8_gray
-input_parameters:
-  input_type_rt: gray
-  input_type_train: gray
-  input_layout_train: NCHW
-  scale_value: 0.0625
-calibration_parameters:
-  cal_data_dir: ./calibration_data
-  calibration_type: max
-"""
 STAGES = ("original_float", "optimized_float", "calibrated", "quantized")
 
 
@@ -75,13 +37,6 @@ def here(
     monkeypatch.setenv("NPUMAKE_CACHE", str(tmp_path_factory.getbasetemp() / "drop_in"))
     monkeypatch.setenv("PYTHONPATH", str(REPO))
     return folder
-
-
-def write_samples(folder: Path, scale: float, kind: type) -> None:
-    (folder / "calibration_data").mkdir()
-    for file in sorted((DIGITS / "samples").iterdir()):
-        pixels = np.load(file)
-        np.save(folder / "calibration_data" / file.name, (pixels * scale).astype(kind))
 
 
 def npumake(*arguments: str, code: int = 0) -> str:
@@ -105,7 +60,7 @@ def test_the_checker_places_every_node_of_the_float_model(here: Path):
 
 def test_hb_compile_checks_a_model_without_a_yaml(here: Path):
     shown = npumake("hb_compile", "-m", "mapper/digits.onnx", "--march", "nash-e")
-    assert "stem_conv         BPU  id(0)     Conv+Clip" in shown
+    assert "| stem_conv        | Conv+Clip         | BPU |" in shown
     assert Path("hb_compile.log").is_file()
 
 
@@ -116,7 +71,9 @@ def test_makertbin_leaves_the_documented_files(here: Path):
     shown = npumake(*command)
     found = {file.name for file in (here / "model_output").iterdir() if file.is_file()}
     names = {f"digits_8x8_gray_{stage}_model.onnx" for stage in STAGES}
-    assert found == {*names, "digits_8x8_gray.hybrid"}
+    pages = {f"main_graph_subgraph_0.{kind}" for kind in ("html", "json")}
+    others = {"digits_8x8_gray.hybrid", "digits_8x8_gray_quant_info.json"}
+    assert found == {*names, *pages, *others}
     assert "digits_8x8_gray.hybrid is not one" in shown
     assert "10 current" in npumake(*command)
 

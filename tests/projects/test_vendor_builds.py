@@ -262,7 +262,7 @@ def test_what_is_asked_of_nodes_is_what_they_do(built: Workspace, name: str):
 @pytest.mark.parametrize(
     ("name", "method"),
     [
-        ("mapper-node-info", "default"),
+        ("mapper-node-info", "modelwise"),
         ("mapper-units", "mix"),
         ("mapper-skip", "skip"),
         ("compile-no-folder", "skip"),
@@ -275,7 +275,7 @@ def test_ranges_are_found_as_the_vendor_s_file_says(built: Workspace, name: str,
     (file,) = (built.root / "projects" / name / "out").glob("recipe.*.json")
     found = json.loads(file.read_text())
     searched = bool(found["trials"])
-    assert (found["method"], searched) == (method, False) or (searched and method == "default")
+    assert (found["method"], searched) == (method, False) or (searched and method == "modelwise")
 
 
 def test_a_model_of_float16_alone_has_no_quantized_tensor(built: Workspace):

@@ -82,8 +82,8 @@ def test_what_a_metafile_cannot_say_is_not_advised(section: str, said: Json):
 
 
 def test_a_search_is_advised_once():
-    assert done(SYNAP.search(Calibration("max")))["calibration"]["method"] == "default"
-    assert SYNAP.search(Calibration("default")) == ""
+    assert done(SYNAP.search(Calibration("max")))["calibration"]["method"] == "modelwise"
+    assert SYNAP.search(Calibration("modelwise")) == ""
 
 
 @pytest.mark.parametrize(

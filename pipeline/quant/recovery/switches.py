@@ -50,6 +50,13 @@ def switched_on(quantization: Quantization, calibration: Calibration) -> tuple[s
     return tuple(name for name in SWITCHES if said[name] in (True, "adaptive"))
 
 
+def is_searched(quantization: Quantization, calibration: Calibration) -> bool:
+    """Whether a recipe decides more than the project says: a method, or nodes for int16."""
+    widens = {WIDENING, WIDENING_ANSWERS, WIDENING_SENSITIVE}
+    is_search = calibration.recipe == "best" or calibration.method == "default"
+    return is_search or not widens.isdisjoint(switched_on(quantization, calibration))
+
+
 def left_open(quantization: Quantization) -> tuple[str, ...]:
     """The switches of which the project says neither that they are on nor that they are off."""
     names = (name for name in SWITCHES if name != PER_CHANNEL)

@@ -13,6 +13,8 @@ from pipeline.errors import CacheError
 from pipeline.quant.calibration.ranges import Range
 from pipeline.quant.recovery.rescale import Factors
 
+PER_CHANNEL_LINE = "Perchannel quantization is enabled."  # of hb_mapper's log
+
 
 @dataclass(frozen=True)
 class Trial:
@@ -55,12 +57,15 @@ class Recipe:
     wide: tuple[str, ...] = ()
     sensitive: tuple[str, ...] = ()
     percentile: float | None = None
+    selected: str = ""  # the method's name in the log of the vendor whose search it was
 
     suffix: ClassVar[str] = ".json"
 
     @property
     def named(self) -> str:
         """The method, for a person."""
+        if self.selected:
+            return self.selected
         return self.method if self.percentile is None else f"{self.method} {self.percentile}"
 
     @property
@@ -69,9 +74,18 @@ class Recipe:
         if not self.trials:
             return ()
         tried = sorted(self.trials, key=lambda trial: (trial.kept, trial.closeness))
-        rows = (f"{trial.what:<40} {trial.told}" for trial in tried)
-        kept = (f"Keep {', '.join(self.switches)}.",) if self.switches else ()
-        return (*rows, f"Select {self.named} method.", *kept)
+        rows = (f"{trial.what:<40} {self._figures(trial)}" for trial in tried)
+        return (*rows, f"Select {self.named} method.", *self._kept())
+
+    def _figures(self, trial: Trial) -> str:
+        """A vendor's search compares by the cosine, whatever else it chooses by."""
+        return f"cosine-similarity {trial.cosine:.6f}" if self.selected else trial.told
+
+    def _kept(self) -> tuple[str, ...]:
+        """What goes with the method."""
+        if self.selected:
+            return (PER_CHANNEL_LINE,) if "per_channel" in self.switches else ()
+        return (f"Keep {', '.join(self.switches)}.",) if self.switches else ()
 
     def save(self, path: Path) -> None:
         path.write_text(digest.text(self, indent=1) + "\n", encoding="utf-8")
@@ -93,6 +107,7 @@ class Recipe:
                 tuple(document["wide"]),
                 tuple(document["sensitive"]),
                 document["percentile"],
+                document["selected"],
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise CacheError(f"not a recipe: {error}", str(path)) from error

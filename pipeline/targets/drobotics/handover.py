@@ -7,21 +7,26 @@ import numpy as np
 
 from pipeline.data.given import ModelInput
 from pipeline.digest import Json
+from pipeline.project.sections import Calibration
 from pipeline.targets.drobotics.keys import NORMS
 from pipeline.targets.groups import (
     MODELS,
+    SEARCHES,
     calibration_group,
     compiler_group,
     folders,
+    handled,
     input_group,
     left_out,
     model_group,
     named,
+    node_info,
     numbers,
 )
 from pipeline.targets.handover import Asked, Handed, Named, Tool, renamed, unsaid
 
 NORM_TYPES = {asked: name for name, asked in NORMS.items()}
+FLOATS = ("float16", "float32")  # of a whole node: it runs on the CPU
 SAMPLES: dict[str, Json] = {"cal_data_type": "float32", "preprocess_on": False}
 COMPILED = (
     *("compile_mode", "optimize_level", "core_num", "input_source", "max_time_per_fc"),
@@ -36,13 +41,24 @@ def written(asked: Asked) -> Handed:
         changed = {"model_parameters": named(asked), "calibration_parameters": samples}
         return renamed(asked.said, changed)
     document = {
-        "model_parameters": model_group(asked),
+        "model_parameters": {**model_group(asked), **node_info(asked, on_cpu=FLOATS)},
         "input_parameters": {**input_group(asked), **_norms(asked), **_layouts(asked)},
         "calibration_parameters": calibration_group(asked) | samples,
         "compiler_parameters": compiler_group(asked, *COMPILED, hardest="O3"),
     }
-    quantization = unsaid(asked.sections.quantization, "cpu", "npu", "outputs")
-    return Handed(_without_none(document), (*left_out(asked), *quantization))
+    quantization = unsaid(asked.sections.quantization, *handled(asked))
+    return Handed(_without_none(document), (*left_out(asked), *_grids(asked), *quantization))
+
+
+def _grids(asked: Asked) -> list[str]:
+    """What of `calibration` hb_mapper has no key for."""
+    said, usual = asked.calibration, Calibration()
+    found = ["calibration.symmetric: false"] if said.symmetric is False else []
+    if said.method == "kl" and said.bins != usual.bins:
+        found.append(f"calibration.bins: {said.bins}")
+    if said.method == "modelwise" and said.modelwise != usual.modelwise:
+        found.append(f"calibration.modelwise; {SEARCHES}")
+    return found
 
 
 def _norms(asked: Asked) -> dict[str, Json]:

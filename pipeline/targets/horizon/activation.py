@@ -6,12 +6,17 @@
     asymmetric          whether zero may be anywhere in a grid
     per_channel         True: every channel of a feature map has the whole grid
 
-A list of several values anywhere is a search: of methods here, whatever the list is of.
+A list of several values is a search over the model, and so is `modelwise_search`; without
+calibration_type it is that of `default`:
+
+    modelwise_search    {similarity, metric}: where it stops, and what it chooses by
+    layerwise_search    a method for each tensor, by the noise it leaves
 """
 
 from __future__ import annotations
 
 from pipeline.digest import Json
+from pipeline.project.document import Spot
 from pipeline.project.vendor import Note
 from pipeline.targets.horizon.entry import Entry, quant_config
 from pipeline.targets.translation import Native
@@ -24,7 +29,11 @@ KEYS = (
     *("per_channel", "asymmetric"),
 )
 LEAST = 0.5  # of max_percentile: HMCT raises what is lower
-_SEARCH = "a search is over kl, max and max_percentile, whatever it lists"
+SEARCHED = ("max", "kl")
+METRICS = ("cosine-similarity", "mse", "mae", "mre", "sqnr", "chebyshev")
+_LISTS = ("calibration_type", "max_percentile", "per_channel", "asymmetric")
+BESIDE = {"modelwise": "default", "max_percentile": "max"}  # our method → their calibration_type
+_LARGEST = "of a list the largest is taken"
 
 
 def put_activation(native: Native, model: Entry) -> None:
@@ -35,10 +44,10 @@ def put_activation(native: Native, model: Entry) -> None:
             raise entry.strange("key", KEYS)
     _put_method(native, model, found)
     _put_bins(native, found)
+    if native.data["calibration"]["method"] == "modelwise":
+        return  # which has lists of them
     if flag := found.get("asymmetric"):
-        flags = _flags(flag)
-        if len(flags) == 1:
-            native.put(("calibration", "symmetric"), not flags[0], flag.spot)
+        native.put(("calibration", "symmetric"), not _flags(flag)[0], flag.spot)
     flag = found.get("per_channel")
     if flag and _flags(flag) == [True]:
         native.put(("calibration", "per_channel"), True, flag.spot)
@@ -49,8 +58,8 @@ def activation_notes(vendor: Vendor) -> tuple[Note, ...]:
     found = []
     for entry in config.below() if config else ():
         values = entry.value if isinstance(entry.value, list) else [entry.value]
-        if entry.name in KEYS and len(values) > 1:
-            found.append((_SEARCH, entry))
+        if entry.name in ("num_bin", "max_num_bin") and len(values) > 1:
+            found.append((f"`{entry.name}`: {_LARGEST}", entry))
     return tuple(Note(what, entry.spot.value) for what, entry in found)
 
 
@@ -63,23 +72,68 @@ def _put_method(native: Native, model: Entry, found: dict[str, Entry]) -> None:
     layerwise, modelwise = model.at("layerwise_search"), model.at("modelwise_search")
     for entry in filter(None, (layerwise, modelwise)):
         list(entry.inside())  # a mapping
-    several = [entry for entry in found.values() if len(_several(entry)) > 1]
-    shares = sorted(_shares(found["max_percentile"])) if "max_percentile" in found else [1.0]
-    asked = found.get("calibration_type")
-    kinds = _kinds(asked) if asked else ()
-    if search := layerwise or modelwise or next(iter(several), None):
-        kind, spot = "mix" if layerwise else "default", search.spot
-    elif asked:
-        kind, spot = kinds[0], asked.spot
-    else:
+    several = [found[name] for name in _LISTS if name in found and len(_several(found[name])) > 1]
+    asked, percentile = found.get("calibration_type"), found.get("max_percentile")
+    if percentile:
+        _shares(percentile)
+    outside = native.data["calibration"]["method"]  # what stands beside quant_config
+    kinds = _kinds(asked) if asked else (BESIDE.get(outside, outside),)
+    said = (layerwise, modelwise, *several, *(found.get(name) for name in _LISTS))
+    spot = next((entry.spot for entry in said if entry), None)
+    if spot is None or outside == "skip":
         return
-    if native.data["calibration"]["method"] == "skip":
-        return
-    native.data["calibration"] = {}
-    is_cut = shares[0] < 1.0 and kind == "max"
+    is_search = bool(modelwise or several or kinds == ("default",))
+    if layerwise or is_search or asked:
+        native.data["calibration"] = {}
+    if layerwise:
+        native.put(("calibration", "method"), "mix", spot)
+    elif is_search:
+        _put_search(native, found, modelwise, spot)
+    elif asked or percentile:
+        _put_single(native, kinds[0], percentile, spot)
+
+
+def _put_single(native: Native, kind: str, percentile: Entry | None, spot: Spot) -> None:
+    """One method; max below a percentile of 1 is max_percentile."""
+    share = _shares(percentile)[0] if percentile else 1.0
+    is_cut = kind == "max" and share < 1.0
     native.put(("calibration", "method"), "max_percentile" if is_cut else kind, spot)
-    if shares[0] < 1.0 and kind in ("max", "default", "mix"):
-        native.put(("calibration", "percentile"), shares[0], found["max_percentile"].spot)
+    if percentile and is_cut:
+        native.put(("calibration", "percentile"), share, percentile.spot)
+
+
+def _put_search(
+    native: Native, found: dict[str, Entry], modelwise: Entry | None, spot: Spot
+) -> None:
+    """What is searched: what is listed; of what is not, as with `default` where no method is said,
+    else the tool's own value."""
+    native.put(("calibration", "method"), "modelwise", spot)
+    asked = found.get("calibration_type")
+    kinds = _kinds(asked) if asked else ("default",)
+    is_default = "default" in kinds
+    if asked and not is_default:
+        wrong = [kind for kind in kinds if kind not in SEARCHED]
+        if wrong:
+            raise asked.error(f"a search has no `{wrong[0]}`", ", ".join(SEARCHED))
+        _put_list(native, "methods", list(kinds), asked.spot)
+    usual: dict[str, list[Json]] = {"percentiles": [1.0], "per_channel": [False], "asymmetric": []}
+    for key, name, values in (
+        ("percentiles", "max_percentile", _shares),
+        ("per_channel", "per_channel", _flags),
+        ("asymmetric", "asymmetric", _flags),
+    ):
+        if entry := found.get(name):
+            _put_list(native, key, values(entry), entry.spot)
+        elif not is_default:
+            _put_list(native, key, usual[key], spot)
+    if modelwise and (similarity := modelwise.at("similarity")):
+        _put_list(native, "similarity", _numbers(similarity)[0], similarity.spot)
+    if modelwise and (metric := modelwise.at("metric")):
+        _put_list(native, "metric", metric.one_of(METRICS), metric.spot)
+
+
+def _put_list(native: Native, key: str, value: Json, spot: Spot) -> None:
+    native.put(("calibration", "modelwise", key), value, spot)
 
 
 def _kinds(entry: Entry) -> tuple[str, ...]:

@@ -14,16 +14,20 @@ from pipeline.targets.groups import (
     calibration_group,
     compiler_group,
     folders,
+    handled,
     input_group,
     left_out,
     model_group,
     named,
+    node_info,
     numbers,
     types,
 )
 from pipeline.targets.handover import Asked, Handed, Tool, renamed, unsaid
 from pipeline.targets.horizon.keys import FED_LAYOUTS
+from pipeline.targets.horizon.quant_config import quant_config
 
+CORRECTED = "quantization.bias_correction"  # of quant_config, whoever asks for it
 CONFIG = "hb_compile.yaml"
 COMPILED = ("compile_mode", "optimize_level", "core_num", "max_time_per_fc", "jobs", "debug")
 
@@ -34,14 +38,18 @@ def written(asked: Asked) -> Handed:
         changed = {"model_parameters": named(asked), "calibration_parameters": folders(asked)}
         return renamed(asked.said, changed)
     calibration = {key: x for key, x in calibration_group(asked).items() if x is not None}
+    if config := quant_config(asked):
+        calibration["quant_config"] = config
     document = {
-        "model_parameters": model_group(asked),
+        "model_parameters": {**model_group(asked), **node_info(asked)},
         "input_parameters": {**input_group(asked), **_norms(asked)},
         "calibration_parameters": calibration,
         "compiler_parameters": compiler_group(asked, *COMPILED, hardest="O2"),
     }
-    quantization = unsaid(asked.sections.quantization, "cpu", "npu", "outputs")
-    return Handed(document, (*left_out(asked), *_layouts(asked), *quantization))
+    carried = (*handled(asked), "bias_correction")
+    quantization = unsaid(asked.sections.quantization, *carried)
+    missing = [what for what in left_out(asked) if not what.startswith(CORRECTED)]
+    return Handed(document, (*missing, *_layouts(asked), *quantization))
 
 
 def _norms(asked: Asked) -> dict[str, Json]:

@@ -7,8 +7,8 @@
     subgraph_config   {head: {inputs: [a], outputs: [b], qtype: int16}}
     node_config       {conv1: {qtype: int8, input0: int16}}, also {conv1: {ON: int16}}
 
-A search over the whole model is `default`, one layer by layer is `mix`. Source: the tables of HMCT
-in OpenExplorer 3.x.
+A search over the whole model is `modelwise`, one layer by layer is `mix`. Source: the tables of
+HMCT in OpenExplorer 3.x.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ _WIDER = "`{}` is int16: weights stay int8"
 # key of quant_config → why it has no effect
 _WITHOUT_EFFECT = {
     "num_sample": "all samples are used",
-    "metric": "a search compares by cosine, a correction needs none",
-    "similarity": "a search tries all it has and takes the best",
+    "metric": "a search by layers compares by noise, a correction needs none",
+    "similarity": "a search by layers tries all it has",
 }
 
 
@@ -69,7 +69,7 @@ def precision_notes(vendor: Vendor) -> tuple[Note, ...]:
     config = quant_config(vendor)
     found = []
     for entry in config.below() if config else ():
-        if entry.name in _WITHOUT_EFFECT:
+        if entry.name in _WITHOUT_EFFECT and "modelwise_search" not in entry.route:
             what = f"`{entry.name}` is ignored: {_WITHOUT_EFFECT[entry.name]}"
             found.append(Note(what, entry.spot.value))
         elif entry.value == SUMS:

@@ -62,7 +62,7 @@ def hint(text: str) -> str:
 
 def search(calibration: Calibration) -> str:
     """Of methods."""
-    return "" if calibration.method == "default" else _algorithm({"method": "default"})
+    return "" if calibration.method == "modelwise" else _algorithm({"method": "modelwise"})
 
 
 def _algorithm(said: Json) -> str:

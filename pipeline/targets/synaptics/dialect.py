@@ -22,6 +22,7 @@ from pipeline.project.names import numbered
 from pipeline.project.sections import FINDING
 from pipeline.project.vendor import Dialect, Note
 from pipeline.targets.synaptics.keys import (
+    AUTO,
     IGNORED,
     METHODS,
     SCHEME_OF,
@@ -216,6 +217,8 @@ def _put_quantization(meta: Meta, native: Native) -> None:
         return
     algorithm = meta.spot("quantization", "algorithm")
     native.put(("calibration", "method"), METHODS[said.algorithm], algorithm)
+    if said.algorithm == "auto":
+        native.put(("calibration", "modelwise"), AUTO, algorithm)
     kind = base_type(types)
     rules = {EVERY: kind} | {layer_name(name): type_ for name, type_ in types.items()}
     found = [{name: type_} for name, type_ in rules.items()]  # in the order of the rules

@@ -14,7 +14,7 @@ from pipeline.data.normalized import normalized
 from pipeline.digest import Json, plain
 from pipeline.errors import ProjectError, Route
 from pipeline.project.names import entries
-from pipeline.project.sections import PerChannel
+from pipeline.project.sections import Calibration, Modelwise, PerChannel
 from pipeline.targets.handover import (
     CALIBRATION,
     PRODUCTS,
@@ -25,7 +25,7 @@ from pipeline.targets.handover import (
     is_pattern,
     unsaid,
 )
-from pipeline.targets.synaptics.keys import METHODS, TARGETS
+from pipeline.targets.synaptics.keys import AUTO, METHODS, TARGETS
 
 MODELS = (".onnx", ".tflite", ".pb", ".prototxt")
 ALGORITHMS = {ours: theirs for theirs, ours in METHODS.items()}
@@ -47,8 +47,6 @@ def written(asked: Asked) -> Handed:
            if sections.model.outputs else {}),
         **({"quantization": quantization} if quantization else {}),
     }  # fmt: skip
-    unknown = sections.calibration.method not in (*ALGORITHMS, "load", "skip")
-    method = [f"calibration.method: {sections.calibration.method}"] if unknown else []
     names = (*sections.quantization.cpu, *sections.quantization.npu)
     patterns = [f"the pattern `{x}`" for x in names if is_pattern(x) and not x.endswith("...")]
     offsets = [
@@ -62,7 +60,7 @@ def written(asked: Asked) -> Handed:
     return Handed(
         document,
         (
-            *method,
+            *_calibration(asked),
             *patterns,
             *offsets,
             *(grids if whole else ()),
@@ -70,6 +68,22 @@ def written(asked: Asked) -> Handed:
             *unsaid(sections.quantization, *HANDLED),
         ),
     )
+
+
+def _calibration(asked: Asked) -> list[str]:
+    """What of `calibration` a metafile has no key for."""
+    said, usual = asked.calibration, Calibration()
+    method = said.method
+    searches = method not in (*ALGORITHMS, "load", "skip")
+    if method == "modelwise" and plain(said.modelwise) != plain(Modelwise(**AUTO)):
+        searches = True
+    found = [f"calibration.method: {method}; the tool takes `auto`"] if searches else []
+    of_method = {"kl": ("bins",), "moving_average": ("momentum",)}.get(method, ())
+    for key in ("symmetric", "per_channel", *of_method):
+        if getattr(said, key) != getattr(usual, key):
+            found.append(f"calibration.{key}: {plain(getattr(said, key))}")
+    switches = asked.decisions.found if asked.decisions else ()
+    return [*found, *(f"quantization.{name}: the search has found it to help" for name in switches)]
 
 
 def _renamed(asked: Asked) -> Handed:
@@ -111,7 +125,7 @@ def _one(scale: PerChannel, name: str) -> float:
 
 def _quantization(asked: Asked) -> dict[str, Json]:
     """Nothing for a model that brings its scales, or stays float."""
-    said, method = asked.sections.quantization, asked.sections.calibration.method
+    said, method = asked.sections.quantization, asked.calibration.method
     if method == "load":
         return {}
     rules = [dict(one) for one in said.types] if isinstance(said.types, tuple) else [said.types]

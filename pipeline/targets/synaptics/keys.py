@@ -49,12 +49,20 @@ SCHEME_OF = {  # type → its scheme by default
     "int8": "dynamic_fixed_point",
     "int16": "dynamic_fixed_point",
 }
-# algorithm → our method: the standard one takes the extremes of every tensor
+# algorithm → our method: the standard one takes the extremes of every tensor; `auto` is in no
+# document: the best of the three by the outputs
 METHODS = {
     "standard": "max",
     "kl_divergence": "kl",
     "moving_average": "moving_average",
-    "auto": "default",
+    "auto": "modelwise",
+}
+AUTO: dict[str, Json] = {
+    "methods": ["max", "kl", "moving_average"],
+    "percentiles": [1.0],
+    "per_channel": [False],
+    "asymmetric": [],
+    "similarity": 2.0,
 }
 SECRETS = ("encryption_key", "signature_key", "model_certificate", "vendor_certificate")
 
