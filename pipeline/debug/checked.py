@@ -15,6 +15,7 @@ from pipeline.graph.domains import refuse_strange_inputs
 from pipeline.passes import REWRITES, optimized
 from pipeline.project.sections import Quantization
 from pipeline.quant.precision.asked import asked
+from pipeline.quant.precision.form import in_form
 from pipeline.quant.precision.plan import OVER, planned
 from pipeline.targets.accepted import NOTE, beyond_documented, mark_format
 from pipeline.targets.target import Target
@@ -71,6 +72,7 @@ def checked(graph: Graph, target: Target, quantization: Quantization | None = No
     """What a build for `target` makes of an optimized float graph. Raises ProjectError for a name
     in the project's `quantization` that means nothing."""
     wishes = quantization or Quantization()
+    graph = in_form(graph, target)
     plan = planned(graph, wishes, target)
     rows = placed(graph, target, plan.unit, asked(graph, wishes).npu)
     wished = (note for note in plan.notes if not note.startswith(OVER))

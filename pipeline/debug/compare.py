@@ -37,6 +37,7 @@ from pipeline.graph import (
 )
 from pipeline.kernels import affine
 from pipeline.kernels.measure import Agreement, agreements
+from pipeline.quant.precision.form import in_form
 from pipeline.quant.precision.placement import activations, subgraphs
 from pipeline.targets.accepted import beyond_documented
 from pipeline.targets.target import Target
@@ -70,6 +71,7 @@ def compare(
     operators: Operators = NO_OPERATORS,
 ) -> Comparison:
     """Compare over `feeds`, each run once by each of the three engines. Raises GraphError."""
+    optimized_float = in_form(optimized_float, target)
     program = lowered(quantized, target.rounding, target.runnable)
     nodes = compared_nodes(optimized_float)
     views = views_of(optimized_float, calibrated, nodes, program)

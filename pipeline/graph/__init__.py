@@ -48,7 +48,13 @@ from pipeline.graph.match import (
     type_number,
 )
 from pipeline.graph.notes import noted
-from pipeline.graph.opset import allow_int16, is_operator, may_have_int16, operator_called
+from pipeline.graph.opset import (
+    allow_int16,
+    allow_swish,
+    is_operator,
+    may_have_int16,
+    operator_called,
+)
 from pipeline.graph.order import hasty
 from pipeline.graph.origin import origin
 from pipeline.graph.outside import Beside, files_beside
@@ -72,6 +78,7 @@ __all__ = [
     "Value",
     "Written",
     "allow_int16",
+    "allow_swish",
     "array",
     "attribute",
     "border_rounding",

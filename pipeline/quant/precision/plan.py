@@ -70,7 +70,8 @@ def planned(
     off = {*given.cpu, *half, *given.of_type("float32"), *chained}
     wanted = _wanted(graph, quantization, given, target)
     chip = on_chip(graph, target, off, wanted)
-    if apart := [node for node in _apart(graph, quantization, given, steps) if node in chip]:
+    joins = [] if _leaves_wide(target) else _apart(graph, quantization, given, steps)
+    if apart := [node for node in joins if node in chip]:
         chip = on_chip(graph, target, off.union(apart), wanted)
     nodes = _computed(graph, chip)
     found, sums = typed(graph, nodes, chip, wanted, given.wishes, target)
@@ -113,6 +114,11 @@ def _computed(graph: Graph, chip: set[Node]) -> list[Node]:
     """Those of the chip, in order; a clamp goes with the node that absorbs it."""
     clamps = {absorbed(node) for node in graph.nodes()}
     return [node for node in graph.nodes() if node in chip and node not in clamps]
+
+
+def _leaves_wide(target: Target) -> bool:
+    """Whether each part of an answer has codes enough on one grid."""
+    return target.form is not None and target.form.leaving == WIDE
 
 
 def _apart(

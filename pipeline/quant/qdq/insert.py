@@ -31,6 +31,7 @@ from pipeline.project.sections import Quantization
 from pipeline.quant.precision.constants import operand_grid
 from pipeline.quant.precision.fitting import fitting
 from pipeline.quant.precision.grids import MAX_BIAS, MAX_WIDE_BIAS, Grid, Grids, weight_grid
+from pipeline.quant.precision.joined import on_joined_grids
 from pipeline.quant.precision.plan import planned
 from pipeline.quant.precision.schemes import weights_beside
 from pipeline.quant.precision.widening import WIDE, operands
@@ -61,6 +62,8 @@ def with_qdq(
     graph = graph.copy()
     steps = {name: float(found.narrow.scale) for name, found in grids.items()}
     plan = planned(graph, quantization, target, steps)
+    if target.form is not None and target.form.joined:
+        grids = on_joined_grids(graph, plan.chip, grids)
     powers = (target.activations.power_of_two, target.wide.power_of_two)
     grids = fitting(plan.nodes, grids, powers)
     lies = laid(graph, plan, grids)
