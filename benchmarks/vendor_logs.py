@@ -3,8 +3,8 @@
     python benchmarks/vendor_logs.py [--oracle ../shared/oracle] [--only yolov8n] [--show 20]
 
 `tables/NAME.json` is a table that a vendor's tool printed, `models/NAME.onnx.gz` the same graph
-with random weights. Each model is planned as the log's tool was asked to: nv12 for makertbin, the march
-of the table; the ranges are those of one random sample. One row per table:
+with random weights. Each model is planned as the log's tool was asked to: nv12 for makertbin, the
+march of the table; the ranges are those of one random sample. One row per table:
 
     rows      in both over in either, by name
     unit      of all rows of theirs, those that run on the same unit here

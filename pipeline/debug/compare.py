@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +17,8 @@ from pipeline.bundle.program import SUMS, Program, Tensor
 from pipeline.custom.operators import NO_OPERATORS, Operators
 from pipeline.debug.compared import DIGITS, Comparison, Output, Row, distance
 from pipeline.debug.finite import source_of_nan
+from pipeline.debug.listed import listed, same_grid
+from pipeline.debug.node_table import Listing
 from pipeline.engine.exact import ExactSession
 from pipeline.engine.fusion import absorbed, result
 from pipeline.engine.grids import DQ, Q
@@ -39,6 +42,7 @@ from pipeline.kernels import affine
 from pipeline.kernels.measure import Agreement, agreements
 from pipeline.quant.precision.form import in_form
 from pipeline.quant.precision.placement import activations, subgraphs
+from pipeline.quant.precision.widening import WIDE
 from pipeline.targets.accepted import beyond_documented
 from pipeline.targets.target import Target
 
@@ -91,7 +95,28 @@ def compare(
     )
     outputs = tuple(_output(name, sums[name]) for name in answers)
     notes = (*told(calibrated), *beyond_documented(optimized_float, target))
-    return Comparison(target.name, count, rows, outputs, notes)
+    made = Comparison(target.name, count, rows, outputs, notes)
+    if target.form is None:
+        return made
+    listing = Listing(
+        optimized_float,
+        target.form,
+        {row.node for row in rows if row.subgraph is not None},
+        {str(node.name) for node in nodes if views[_name(node)].sums},
+        {row.node for row in rows if WIDE in row.dtype},
+        {str(node.name): _requantized(node, views, program) for node in nodes},
+    )
+    return replace(made, rows=listed(listing, rows), nodes=rows)
+
+
+def _requantized(node: Node, views: Mapping[str, View], program: Program) -> list[str]:
+    """Of what a Concat joins, the tensors that are on another grid than the whole."""
+    view = views[_name(node)]
+    whole = program.tensors[view.program]
+    if node.op_type != "Concat" or whole.scale is None:
+        return []
+    pairs = zip(activations(node), map(program.tensors.get, view.read), strict=True)
+    return [str(part.name) for part, grid in pairs if grid is None or not same_grid(grid, whole)]
 
 
 def compared_nodes(graph: Graph) -> list[Node]:

@@ -32,6 +32,8 @@ from pipeline.graph.marks import (
     round_border,
     tell,
     told,
+    write_for,
+    written_for,
 )
 from pipeline.graph.match import (
     array,
@@ -131,4 +133,6 @@ __all__ = [
     "type_name",
     "type_number",
     "upgraded",
+    "write_for",
+    "written_for",
 ]

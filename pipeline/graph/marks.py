@@ -16,6 +16,7 @@ FLOAT = "npumake.float"
 SUMS = "npumake.sums"
 HALF = "npumake.float16"
 GUARD = "npumake.guard"
+WRITTEN_FOR = "npumake.written_for"
 NOTES = "npumake.notes"
 BORDER = "npumake.border_rounding"
 BORDER_ROUNDINGS = ("half_even", "half_away")
@@ -61,6 +62,16 @@ def hand_out_sums(node: ir.Node) -> None:
 
 def hands_out_sums(node: ir.Node) -> bool:
     return SUMS in node.metadata_props
+
+
+def write_for(node: ir.Node, op_type: str) -> None:
+    """The node is written in the place of a trained node of another operator."""
+    node.metadata_props.setdefault(WRITTEN_FOR, op_type)
+
+
+def written_for(node: ir.Node) -> str:
+    """That operator; empty where the node is what was trained."""
+    return node.metadata_props.get(WRITTEN_FOR, "")
 
 
 def round_border(graph: Graph, rule: str) -> None:

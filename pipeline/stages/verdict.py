@@ -110,4 +110,4 @@ def _measured(
 
 
 def _on_cpu(comparison: Comparison) -> list[Row]:
-    return [row for row in comparison.rows if row.subgraph is None]
+    return [row for row in comparison.of_graph if row.subgraph is None]

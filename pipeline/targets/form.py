@@ -32,4 +32,10 @@ class Form:
     unit_conv: Annotated[
         str, Doc("The prefix of an Add that is computed as a Conv; empty: it is an Add.")
     ] = ""
+    gemm_reshape: Annotated[
+        str, Doc("The suffix of the CPU's Reshape behind a Gemm; empty: there is none.")
+    ] = ""
+    mixed: Annotated[
+        tuple[str, ...], Doc("Operators that read int8 and make int16 where that leaves the unit.")
+    ] = ()
     requantize: Annotated[str, Doc("The suffix of a row that moves a tensor to another grid.")] = ""
