@@ -250,7 +250,7 @@ def print_placement(folder: Path, target: str, log: Path) -> None:
     (node,) = [node for node in found.plan.nodes if node.stage == "optimized_float"]
     graph = Graph.load(found.artifact(node))
     result = checked(graph, read_target(target))
-    table, told = placement_table(result.nodes), placement_lines(result)
+    table, told = placement_table(result.rows), placement_lines(result)
     SCREEN.console.print(table)
     for line in told:
         SCREEN.line(line)

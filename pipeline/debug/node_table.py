@@ -2,7 +2,7 @@
 
     Slices of one Split           one row, Split
     Conv + Add                    the row of the Conv, whose sum the other operand is added to
-    moves of sums                 none: they only say in which order the sums are read
+    moves of sums, NHWC answers   none: they only say in which order the numbers are read
     Softmax                       its six steps
     a / b                         1 / b and the product; by a constant the product alone
     Gemm                          a Conv, and the CPU's Reshape of what leaves the unit
@@ -24,6 +24,7 @@ from pipeline.graph import (
     Node,
     Value,
     array,
+    attribute,
     is_float,
     only_consumer,
     origin,
@@ -38,6 +39,7 @@ SOFTMAX = "_FROM_QUANTIZED_SOFTMAX"
 STEPS = ("ReduceMax", "Sub", "Exp", "ReduceSum", "Reciprocal", "Mul")  # of a Softmax
 ONE = 1.0  # the threshold of probabilities
 EXP = {"int8": 5.64418, "int16": 11.0903}  # what a step of the exponential reads: 16 ln 2
+CHANNELS_LAST = (0, 2, 3, 1)
 VIEWS = ("Flatten", "Reshape")
 
 
@@ -78,7 +80,7 @@ class Listing:
 
     def type_of(self, node: Node) -> str:
         form, op_type = self.form, node.op_type
-        if op_type in form.by_constant and any(map(_is_constant, node.inputs)):
+        if op_type in form.by_constant and any(map(_is_factor, node.inputs)):
             return form.by_constant[op_type]
         if op_type not in form.types and op_type in FUNCTIONS:
             is_wide = str(node.name) in self.wide and form.wide_table
@@ -97,8 +99,12 @@ class Listing:
             yield from special(self, node)
 
 
-def _is_constant(value: Value | None) -> bool:
-    return value is not None and is_float(value) and array(value) is not None
+def _is_factor(value: Value | None) -> bool:
+    """Whether it is one number, or one for each channel."""
+    factor = array(value) if value is not None and is_float(value) else None
+    if factor is None:
+        return False
+    return factor.size == 1 or (factor.ndim >= 3 and factor.size == factor.shape[-3])
 
 
 def _plain(listing: Listing, node: Node) -> Iterator[Entry]:
@@ -106,10 +112,13 @@ def _plain(listing: Listing, node: Node) -> Iterator[Entry]:
 
 
 def _is_passive(listing: Listing, node: Node) -> bool:
-    """Whether it has no row: it moves sums, or makes a matrix for a Gemm."""
+    """Whether it has no row: it moves sums, says that the channels of an answer are last, or makes
+    a matrix for a Gemm."""
     if str(node.name) in listing.sums and node.op_type not in listing.form.types:
         return True
     readers = [use.node for value in node.outputs for use in value.uses()]
+    if node.op_type == "Transpose" and attribute(node, "perm") == CHANNELS_LAST:
+        return not any(map(listing.runs, readers))
     feeds = bool(readers) and all(r.op_type == "Gemm" and listing.runs(r) for r in readers)
     return node.op_type in VIEWS and feeds
 

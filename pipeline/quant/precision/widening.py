@@ -96,7 +96,7 @@ class _Widening:
         follows = node.op_type in MOVING and self.narrow.isdisjoint(own)
         if follows and not self.wide.isdisjoint(given.values()):
             self.widen(own)
-        binding = own[:-1] if _is_mixed(node, self.target) else own
+        binding = own[:-1] if is_mixed(node, self.target) else own
         if is_of_one_type(node, self.target) and not self.wide.isdisjoint(binding):
             if not self.narrow.isdisjoint(own):
                 self.overruled[node] = None
@@ -132,7 +132,7 @@ def is_of_one_type(node: Node, target: Target) -> bool:
     return target.same_types and node.op_type not in ACCUMULATING
 
 
-def _is_mixed(node: Node, target: Target) -> bool:
+def is_mixed(node: Node, target: Target) -> bool:
     """Whether what it makes may be int16 though what it reads is not."""
     return target.form is not None and node.op_type in target.form.mixed
 
