@@ -24,7 +24,8 @@ from pipeline.progress import track
 from pipeline.project.files import SourceFiles
 from pipeline.project.sections import Calibration, CodeFiles, Quantization
 from pipeline.quant.calibration.statistics import Statistics
-from pipeline.quant.precision.form import in_form, measured_in_form
+from pipeline.quant.precision.form import in_form
+from pipeline.quant.precision.placement import observed
 from pipeline.quant.qdq.insert import DEFAULT
 from pipeline.quant.recovery.rescale import rescaled
 from pipeline.quant.search.recipe import Recipe
@@ -51,7 +52,7 @@ def comparison(
     operators = declared(custom_operators, sources)
     feeds = track(samples, "comparison", len(samples))
     own = in_form(optimized_float, target)
-    statistics = measured_in_form(statistics, own)
+    statistics = statistics.of(observed(own))
     real = rescaled(own, recipe.factors)  # its tensors are those that have the grids
     found = compare(real, calibrated, quantized, feeds, target, operators)
     patient = Patient(calibrated, samples, operators, data_num=WITNESSES)

@@ -19,7 +19,8 @@ from pipeline.project.files import SourceFiles
 from pipeline.project.sections import CodeFiles, Input, Report
 from pipeline.quant.calibration.observe import observe
 from pipeline.quant.calibration.statistics import Statistics
-from pipeline.quant.precision.form import in_form, measured_in_form
+from pipeline.quant.precision.form import in_form
+from pipeline.quant.precision.placement import observed
 from pipeline.quant.recovery.rescale import rescaled
 from pipeline.quant.search.recipe import Recipe
 from pipeline.report.estimate import estimate_of
@@ -53,7 +54,7 @@ def findings(
 ) -> Findings:
     operators = declared(custom_operators, sources)
     own = in_form(optimized_float, target)
-    real, statistics = rescaled(own, recipe.factors), measured_in_form(statistics, own)
+    real, statistics = rescaled(own, recipe.factors), statistics.of(observed(own))
     if recipe.factors:  # other tensors than those that were measured
         statistics = observe(real, samples, operators)
     kind = next(iter(inputs.values())).type if len(inputs) == 1 else None

@@ -24,7 +24,8 @@ from pipeline.graph import Graph, may_have_int16
 from pipeline.project.files import SourceFiles
 from pipeline.project.sections import Calibration, CodeFiles, Quantization
 from pipeline.quant.calibration.statistics import Statistics
-from pipeline.quant.precision.form import in_form, measured_in_form
+from pipeline.quant.precision.form import in_form
+from pipeline.quant.precision.placement import observed
 from pipeline.quant.precision.schemes import with_scheme
 from pipeline.quant.qdq.insert import DEFAULT
 from pipeline.quant.qdq.loaded import (
@@ -84,7 +85,7 @@ def recipe(
     operators = declared(custom_operators, sources)
     real = in_form(optimized_float, target)
     bench = Bench(real, samples, operators, target, quantization, calibration)
-    return _found(bench, measured_in_form(statistics, real), _schemes(calibration, target))
+    return _found(bench, statistics.of(observed(real)), _schemes(calibration, target))
 
 
 def _found(bench: Bench, statistics: Statistics, schemes: Sequence[bool]) -> Recipe:

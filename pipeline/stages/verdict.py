@@ -64,8 +64,7 @@ def verdict(
     wishes = [asked(gate, index, found) for index, gate in enumerate(gates)]
     if all(wish.met for wish in wishes):
         return Verdict(target.name, tuple(Judged(wish.number, wish.what, True) for wish in wishes))
-    operators = declared(custom_operators, sources)
-    dataset = None
+    operators, dataset = declared(custom_operators, sources), None
     if evaluation is not None:
         dataset = ground(original_float, inputs, data, evaluation, sources, custom_operators)
     own = in_form(optimized_float, target)

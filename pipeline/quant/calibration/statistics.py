@@ -50,6 +50,7 @@ class Statistics:
 
     def of(self, names: Collection[str]) -> Statistics:
         """Those of the tensors of these names."""
+        names = frozenset(names)
 
         def kept(found: Mapping[str, T]) -> dict[str, T]:
             return {name: each for name, each in found.items() if name in names}

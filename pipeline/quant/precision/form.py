@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from pipeline.graph import Graph
 from pipeline.passes.fuse_silu import fuse_silu
-from pipeline.quant.calibration.statistics import Statistics
-from pipeline.quant.precision.placement import observed
 from pipeline.targets.target import Target
 
 
@@ -19,8 +17,3 @@ def in_form(graph: Graph, target: Target) -> Graph:
         return graph
     own = graph.copy()
     return own if fuse_silu(own) else graph
-
-
-def measured_in_form(statistics: Statistics, graph: Graph) -> Statistics:
-    """Of the statistics of the optimized graph those of its form `graph`."""
-    return statistics.of(frozenset(observed(graph)))

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from pipeline.engine.fusion import absorbed, result
-from pipeline.graph import Graph, Node, attribute, is_float, producer
+from pipeline.graph import Graph, Node, attribute, is_float, may_have_int16, producer
 from pipeline.quant.precision.placement import PASSIVE, activations
 from pipeline.quant.precision.widening import (
     OUT,
@@ -73,7 +73,8 @@ def typed(
     found = widened(graph, nodes, wishes, target)
     sums = _handed_out(nodes, chip, {*wanted, *wishes.narrow, *found.wide}, target)
     reading = [node for node in sums.layers if not found.wide.isdisjoint(spots(node))]
-    reading += _leaving(nodes, chip, sums, {*wishes.narrow, *found.wide}, target)
+    if may_have_int16(graph):
+        reading += _leaving(nodes, chip, sums, {*wishes.narrow, *found.wide}, target)
     if not reading:
         return found, sums
     wide = wishes.wide.union((node, OUT) for node in reading)
