@@ -15,6 +15,7 @@ from pipeline.graph.proto import WIDE_BIAS
 FLOAT = "npumake.float"
 SUMS = "npumake.sums"
 HALF = "npumake.float16"
+UNIT = "npumake.unit"
 GUARD = "npumake.guard"
 WRITTEN_FOR = "npumake.written_for"
 NOTES = "npumake.notes"
@@ -30,6 +31,16 @@ def keep_float(node: ir.Node) -> None:
 
 def is_kept_float(node: ir.Node) -> bool:
     return FLOAT in node.metadata_props
+
+
+def run_on_unit(node: ir.Node) -> None:
+    """The node is the unit's, whatever operators that lists: a view that it takes as part of
+    another node."""
+    node.metadata_props[UNIT] = "1"
+
+
+def runs_on_unit(node: ir.Node) -> bool:
+    return UNIT in node.metadata_props
 
 
 def mark_float16(node: ir.Node) -> None:

@@ -25,6 +25,7 @@ from pipeline.graph import (
     keep_float,
     mark_wide_bias,
     producer,
+    run_on_unit,
     tell,
 )
 from pipeline.project.sections import Quantization
@@ -32,7 +33,8 @@ from pipeline.quant.precision.constants import operand_grid
 from pipeline.quant.precision.fitting import fitting
 from pipeline.quant.precision.grids import MAX_BIAS, MAX_WIDE_BIAS, Grid, Grids, weight_grid
 from pipeline.quant.precision.joined import on_joined_grids
-from pipeline.quant.precision.plan import planned
+from pipeline.quant.precision.placement import makes_matrix
+from pipeline.quant.precision.plan import Plan, planned
 from pipeline.quant.precision.schemes import weights_beside
 from pipeline.quant.precision.widening import WIDE, operands
 from pipeline.quant.qdq.answers import answer_grids, answer_in_codes
@@ -70,6 +72,8 @@ def with_qdq(
     answers = answer_grids(graph, quantization.outputs, lies, grids)
     if plan.is_wide or WIDE in map(type_of, answers.values()):
         allow_int16(graph)
+    for node in (node for node in plan.nodes if makes_matrix(node, target)):
+        run_on_unit(node)
     compute_in_half(graph, plan.half)
     for node in plan.nodes:
         read = {i: lies.read[node, i] for i in operands(node) if (node, i) in lies.read}
@@ -80,14 +84,19 @@ def with_qdq(
     answer_in_codes(graph, answers)
     cut_constants(graph)
     keep_moved_on_grids(graph)
-    for node in plan.kept:
-        keep_float(node)
-    for node in plan.sums:
-        hand_out_sums(node)
+    _mark(plan)
     tell(graph, plan.notes)
     check_seams(graph, plan, target)
     guard_divisions(graph)
     return complete(graph)
+
+
+def _mark(plan: Plan) -> None:
+    """For the engine, that sees Q/DQ alone: what stays float, and what hands out sums."""
+    for node in plan.kept:
+        keep_float(node)
+    for node in plan.sums:
+        hand_out_sums(node)
 
 
 def _quantize(graph: Graph, value: Value, lies: Laid, chip: Collection[Node]) -> None:
