@@ -157,11 +157,9 @@ def _adds(listing: Listing, node: Node, value: Value | None) -> bool:
 
 
 def _concat(listing: Listing, node: Node) -> Iterator[Entry]:
-    values = listing.graph.values()
+    makers = {str(result(each).name): each for each in listing.graph.nodes()}
     for tensor in listing.requantized.get(str(node.name), ()):
-        maker = producer(values[tensor])
-        about = node if maker is None else maker
-        name = f"{tensor}{listing.form.requantize}"
+        about, name = makers.get(tensor, node), f"{tensor}{listing.form.requantize}"
         yield Entry(name, REQUANTIZE, str(about.name), makes=False, reads=False)
     yield from _plain(listing, node)
 
