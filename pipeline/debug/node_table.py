@@ -157,7 +157,7 @@ def _adds(listing: Listing, node: Node, value: Value | None) -> bool:
 
 
 def _concat(listing: Listing, node: Node) -> Iterator[Entry]:
-    makers = {str(result(each).name): each for each in listing.graph.nodes()}
+    makers = {str(result(each).name): each for each in reversed(listing.graph.nodes())}
     for tensor in listing.requantized.get(str(node.name), ()):
         about, name = makers.get(tensor, node), f"{tensor}{listing.form.requantize}"
         yield Entry(name, REQUANTIZE, str(about.name), makes=False, reads=False)
