@@ -12,7 +12,7 @@ from pipeline.debug.compared import Comparison
 from pipeline.engine.exact import ExactSession
 from pipeline.engine.lower import lowered
 from pipeline.engine.reference import ReferenceSession
-from pipeline.graph import Graph, parse_text, upgraded
+from pipeline.graph import Graph, array, parse_text, upgraded
 from pipeline.passes import optimized
 from pipeline.project.sections import Calibration, Quantization
 from pipeline.quant.calibration.observe import observe
@@ -180,10 +180,9 @@ def test_what_a_join_alone_reads_is_made_on_its_grid_and_other_parts_are_requant
         ["r_calibrated_Requantize"]
     )
     _, made, _ = quantized_on(body, X5)
-    grids = {str(n.outputs[0].name): n.inputs[1].name for n in made.nodes("QuantizeLinear")}
-    values = made.values()
-    scale = {name: float(values[given].const_value.numpy()) for name, given in grids.items()}
-    assert scale["d_quantized"] == scale["k_quantized"] != scale["r_quantized"]
+    nodes = {str(node.outputs[0].name): node for node in made.nodes("QuantizeLinear")}
+    scale = {name: float(array(nodes[f"{name}_quantized"].inputs[1])) for name in "rdk"}
+    assert scale["d"] == scale["k"] != scale["r"]
 
 
 def test_what_leaves_the_unit_is_int16_on_the_x5_and_int8_on_the_others():
