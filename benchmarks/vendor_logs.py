@@ -36,6 +36,7 @@ from pipeline.engine.ort import Feeds
 from pipeline.graph import Graph, shape
 from pipeline.passes import optimized
 from pipeline.project.files import SourceFile
+from pipeline.project.paths import FilePath
 from pipeline.project.sections import Calibration, Input, Model
 from pipeline.quant.calibration.observe import observe
 from pipeline.stages.calibrated import calibrated
@@ -65,9 +66,9 @@ class Agreement:
     same: Mapping[str, int]
 
     def __add__(self, other: Agreement) -> Agreement:
-        pairs = ((getattr(self, n), getattr(other, n)) for n in ("theirs", "ours", "both"))
         same = {name: self.same[name] + other.same[name] for name in FIELDS}
-        return Agreement(*(a + b for a, b in pairs), same)
+        theirs, ours = self.theirs + other.theirs, self.ours + other.ours
+        return Agreement(theirs, ours, self.both + other.both, same)
 
     @property
     def line(self) -> str:
@@ -161,7 +162,9 @@ def read(file: Path, is_camera: bool) -> Graph:
         path.write_bytes(content)
         source = SourceFile(path.name, str(path), hashlib.sha256(content).hexdigest())
         given = {"*": NV12} if is_camera else {}
-        return optimized(original_float(Model(path.name), given, {"model.path": (source,)}))
+        return optimized(
+            original_float(Model(FilePath(path.name)), given, {"model.path": (source,)})
+        )
 
 
 def one_sample(graph: Graph) -> Samples:

@@ -92,7 +92,7 @@ def _typed(rows: tuple[Placed, ...], plan: Plan) -> tuple[Placed, ...]:
     """With the types that the nodes of the unit read; sums are int8 to a checker."""
     types = {str(node.name): NARROW for node in plan.unit}
     types |= {str(n.name): "float16" for n in plan.half}
-    for (node, _), type in reversed(plan.reads.items()):
+    for (node, _), type in reversed([*plan.reads.items()]):
         types[str(node.name)] = type
     return tuple(replace(row, dtype=types.get(row.node, row.dtype)) for row in rows)
 

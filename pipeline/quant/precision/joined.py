@@ -29,7 +29,7 @@ def on_joined_grids(
         whole = str(join.outputs[0].name)
         for part in map(root, activations(join)):
             maker, name = producer(part), str(part.name)
-            in_place = maker in chip and numbers.get(maker) == numbers[join]
+            in_place = maker is not None and numbers.get(maker) == numbers[join]
             if in_place and {whole, name} <= found.keys() and _owner(part, joins) is join:
                 found[name] = found[whole]
     return found
