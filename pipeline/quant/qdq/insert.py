@@ -72,8 +72,7 @@ def with_qdq(
     answers = answer_grids(graph, quantization.outputs, lies, grids)
     if plan.is_wide or WIDE in map(type_of, answers.values()):
         allow_int16(graph)
-    for node in (node for node in plan.nodes if makes_matrix(node, target)):
-        run_on_unit(node)
+    _mark_views(plan, target)
     compute_in_half(graph, plan.half)
     for node in plan.nodes:
         read = {i: lies.read[node, i] for i in operands(node) if (node, i) in lies.read}
@@ -89,6 +88,13 @@ def with_qdq(
     check_seams(graph, plan, target)
     guard_divisions(graph)
     return complete(graph)
+
+
+def _mark_views(plan: Plan, target: Target) -> None:
+    """The views for a Gemm, of a unit that has no such operator for itself."""
+    for node in plan.nodes:
+        if makes_matrix(node, target) and not target.runs_when_asked(node.op_type):
+            run_on_unit(node)
 
 
 def _mark(plan: Plan) -> None:
