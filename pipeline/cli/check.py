@@ -146,7 +146,7 @@ def _print(found: Checked) -> None:
     from pipeline.cli.screen import SCREEN
     from pipeline.cli.tables import placement_lines, placement_table
 
-    SCREEN.console.print(placement_table(found.nodes))
+    SCREEN.console.print(placement_table(found.rows))
     for line in placement_lines(found):
         SCREEN.line(line)
 

@@ -160,7 +160,7 @@ def summary_table(
     table.add_column("CPU nodes", justify="right")
     for project, comparison, check in comparisons:
         worst = min(comparison.outputs, key=_closest_to_none)
-        on_cpu = sum(row.subgraph is None for row in comparison.rows)
+        on_cpu = sum(row.subgraph is None for row in comparison.of_graph)
         cosine = _cosine(worst.cosine, comparison)
         ran = min((output.cosine for output in check.outputs), default=None) if check else None
         compiled = "--" if ran is None else f"{ran:.6f}"
@@ -234,9 +234,9 @@ def placement_lines(found: Checked) -> list[str]:
     return [*lines, *(f"note: {note}" for note in found.notes)]
 
 
-def _cosine(cosine: float, comparison: Comparison) -> str:
-    """Without samples nothing was compared."""
-    return f"{cosine:.6f}" if comparison.samples else "--"
+def _cosine(cosine: float | None, comparison: Comparison) -> str:
+    """Without samples nothing was compared, and nothing of a row that no node makes."""
+    return f"{cosine:.6f}" if comparison.samples and cosine is not None else "--"
 
 
 def _closest_to_none(output: Output) -> tuple[bool, float]:

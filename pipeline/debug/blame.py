@@ -16,7 +16,8 @@ import numpy as np
 
 from pipeline.custom.operators import NO_OPERATORS, Operators
 from pipeline.data.samples import Feed, Samples
-from pipeline.debug.compare import View, compared_nodes, real_numbers, views_of
+from pipeline.debug.compare import real_numbers
+from pipeline.debug.twins import View, compared_nodes, views_of
 from pipeline.engine.exact import ExactSession
 from pipeline.engine.fusion import absorbed, result
 from pipeline.engine.lower import lowered

@@ -5,30 +5,37 @@ limits, and the rewrites that bring nodes back onto the unit.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pipeline.custom.operators import NO_OPERATORS, require
-from pipeline.debug.placed import Placed, placed, unsupported
+from pipeline.debug.node_table import Entry, Listing
+from pipeline.debug.placed import FLOAT, Placed, placed, unsupported
 from pipeline.digest import Json, plain
-from pipeline.graph import Graph, upgraded
+from pipeline.graph import Graph, producer, upgraded
 from pipeline.graph.domains import refuse_strange_inputs
 from pipeline.passes import REWRITES, optimized
 from pipeline.project.sections import Quantization
 from pipeline.quant.precision.asked import asked
-from pipeline.quant.precision.plan import OVER, planned
+from pipeline.quant.precision.form import in_form
+from pipeline.quant.precision.placement import activations
+from pipeline.quant.precision.plan import NARROW, OVER, Plan, planned
+from pipeline.quant.precision.widening import WIDE
 from pipeline.targets.accepted import NOTE, beyond_documented, mark_format
+from pipeline.targets.form import Form
 from pipeline.targets.target import Target
 
 
 @dataclass(frozen=True)
 class Checked:
-    """`network` is what the subgraphs are called after; `unsupported` are names by operator."""
+    """`network` is what the subgraphs are called after, `nodes` are those of the graph and `rows`
+    those of the vendor's table; `unsupported` are names by operator."""
 
     target: str
     network: str
     nodes: tuple[Placed, ...]
     unsupported: Mapping[str, tuple[str, ...]]
     notes: tuple[str, ...]
+    rows: tuple[Placed, ...]
 
     @property
     def on_cpu(self) -> int:
@@ -45,7 +52,7 @@ class Checked:
         return {
             "target": self.target,
             "subgraphs": list(self.subgraphs),
-            "nodes": [_row(row) for row in self.nodes],
+            "nodes": [_row(row) for row in self.rows],
             "unsupported": plain(dict(self.unsupported)),
             "notes": list(self.notes),
         }
@@ -64,18 +71,66 @@ def _row(row: Placed) -> Json:
 
 
 OLDEST = 7  # the opset since when operators broadcast as they do now
-ROW = ("node", "on", "subgraph", "type", "documented", "why")
+ROW = ("node", "on", "subgraph", "type", "dtype", "documented", "why")
 
 
 def checked(graph: Graph, target: Target, quantization: Quantization | None = None) -> Checked:
     """What a build for `target` makes of an optimized float graph. Raises ProjectError for a name
     in the project's `quantization` that means nothing."""
     wishes = quantization or Quantization()
+    graph = in_form(graph, target)
     plan = planned(graph, wishes, target)
-    rows = placed(graph, target, plan.unit, asked(graph, wishes).npu)
+    rows = _typed(placed(graph, target, plan.unit, asked(graph, wishes).npu), plan)
     wished = (note for note in plan.notes if not note.startswith(OVER))
     notes = (*beyond_documented(graph, target), *wished, *_notes(rows, target))
-    return Checked(target.name, _network(graph), rows, unsupported(graph, target), notes)
+    listed = rows if target.form is None else _listed(graph, target.form, rows, plan)
+    lacking = unsupported(graph, target)
+    return Checked(target.name, _network(graph), rows, lacking, notes, listed)
+
+
+def _typed(rows: tuple[Placed, ...], plan: Plan) -> tuple[Placed, ...]:
+    """With the types that the nodes of the unit read; sums are int8 to a checker."""
+    types = {str(node.name): NARROW for node in plan.unit}
+    types |= {str(n.name): "float16" for n in plan.half}
+    for (node, _), type in reversed([*plan.reads.items()]):
+        types[str(node.name)] = type
+    return tuple(replace(row, dtype=types.get(row.node, row.dtype)) for row in rows)
+
+
+def _listed(graph: Graph, form: Form, rows: tuple[Placed, ...], plan: Plan) -> tuple[Placed, ...]:
+    """The rows of the vendor's table, of a model whose thresholds are all alike: requantized is
+    what was made as int16 in another subgraph."""
+    known = {row.node: row for row in rows}
+    listing = Listing(
+        graph,
+        form,
+        {row.node for row in rows if row.subgraph is not None},
+        {str(node.name) for node in plan.sums},
+        {row.node for row in rows if row.dtype == WIDE},
+        {
+            str(node.name): [
+                str(value.name)
+                for value in activations(node)
+                if (maker := producer(value)) is not None
+                and _crosses(known.get(str(maker.name)), known.get(str(node.name)))
+            ]
+            for node in graph.nodes("Concat")
+        },
+    )
+    found = [_row_of(entry, known[entry.node]) for entry in listing.entries()]
+    names = {str(node.name) for node in graph.nodes()}
+    return (*found, *(row for row in rows if row.node not in names))
+
+
+def _crosses(maker: Placed | None, reader: Placed | None) -> bool:
+    if maker is None or reader is None or None in (maker.subgraph, reader.subgraph):
+        return False
+    return maker.subgraph != reader.subgraph and maker.dtype == WIDE
+
+
+def _row_of(entry: Entry, row: Placed) -> Placed:
+    row = replace(row, node=entry.name, type=entry.type)
+    return replace(row, on="CPU", subgraph=None, dtype=FLOAT) if entry.cpu else row
 
 
 def _network(graph: Graph) -> str:

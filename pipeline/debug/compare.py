@@ -16,9 +16,10 @@ from pipeline.bundle.program import SUMS, Program, Tensor
 from pipeline.custom.operators import NO_OPERATORS, Operators
 from pipeline.debug.compared import DIGITS, Comparison, Output, Row, distance
 from pipeline.debug.finite import source_of_nan
+from pipeline.debug.listed import listed, listing_of
+from pipeline.debug.twins import View, compared_nodes, tensor_of, views_of
 from pipeline.engine.exact import ExactSession
-from pipeline.engine.fusion import absorbed, result
-from pipeline.engine.grids import DQ, Q
+from pipeline.engine.fusion import absorbed
 from pipeline.engine.lower import lowered
 from pipeline.engine.mixed import FloatSession, float_session
 from pipeline.engine.ort import Feeds
@@ -27,17 +28,14 @@ from pipeline.errors import GraphError, StageError
 from pipeline.graph import (
     Graph,
     Node,
-    Value,
-    hands_out_sums,
-    is_float,
     is_float16,
     origin,
-    producer,
     told,
 )
 from pipeline.kernels import affine
 from pipeline.kernels.measure import Agreement, agreements
-from pipeline.quant.precision.placement import activations, subgraphs
+from pipeline.quant.precision.form import in_form
+from pipeline.quant.precision.placement import subgraphs
 from pipeline.targets.accepted import beyond_documented
 from pipeline.targets.target import Target
 
@@ -70,6 +68,7 @@ def compare(
     operators: Operators = NO_OPERATORS,
 ) -> Comparison:
     """Compare over `feeds`, each run once by each of the three engines. Raises GraphError."""
+    optimized_float = in_form(optimized_float, target)
     program = lowered(quantized, target.rounding, target.runnable)
     nodes = compared_nodes(optimized_float)
     views = views_of(optimized_float, calibrated, nodes, program)
@@ -83,25 +82,17 @@ def compare(
     _refuse_nan(nodes, sums)
     unit = _in_integers(optimized_float, program) | _in_float16(optimized_float, calibrated)
     numbers = subgraphs(optimized_float, unit)
+    known = ((node, tensor_of(node)) for node in nodes)
     rows = tuple(
-        _row(node, sums[_name(node)], views[_name(node)], program, target, numbers.get(node))
-        for node in nodes
+        _row(node, sums[name], views[name], program, target, numbers.get(node))
+        for node, name in known
     )
     outputs = tuple(_output(name, sums[name]) for name in answers)
     notes = (*told(calibrated), *beyond_documented(optimized_float, target))
-    return Comparison(target.name, count, rows, outputs, notes)
-
-
-def compared_nodes(graph: Graph) -> list[Node]:
-    """The nodes that make a float tensor of their own: an absorbed clamp counts with its node,
-    and the Q/DQ a model brings along with the node before."""
-    others = {absorbed(node) for node in graph.nodes()} | {*graph.nodes(Q, DQ)}
-    return [n for n in graph.nodes() if n not in others and is_float(result(n))]
-
-
-def _name(node: Node) -> str:
-    """The tensor that is compared for a node."""
-    return str(result(node).name)
+    listing = listing_of(optimized_float, target, rows, views, program)
+    listed_rows = rows if listing is None else listed(listing, rows)
+    own = () if listing is None else rows
+    return Comparison(target.name, count, listed_rows, outputs, notes, nodes=own)
 
 
 def _in_integers(graph: Graph, program: Program) -> set[Node]:
@@ -114,49 +105,6 @@ def _in_float16(graph: Graph, calibrated: Graph) -> set[Node]:
     """The nodes that the unit computes in float16."""
     names = {str(node.name) for node in calibrated.nodes() if is_float16(node)}
     return {node for node in graph.nodes() if str(node.name) in names}
-
-
-class View(NamedTuple):
-    """One tensor of the float graph: as readers see it once calibrated, and in the program."""
-
-    calibrated: str
-    program: str
-    read: tuple[str, ...]  # in the program, what the node that makes it reads
-    sums: bool = False  # whether the program has it in int32 before
-    half: bool = False  # whether the unit computes it in float16
-
-
-def views_of(
-    optimized_float: Graph, calibrated: Graph, nodes: Iterable[Node], program: Program
-) -> dict[str, View]:
-    """By the tensor's name. A node keeps its name from stage to stage; what it makes may not."""
-    twins = {str(node.name): node for node in calibrated.nodes()}
-    outputs = [str(value.name) for value in optimized_float.outputs]
-    views = {name: View(name, name, ()) for name in outputs}
-    for node in nodes:
-        twin = twins[str(node.name)]
-        made, quantizer = result(twin), _reader(result(twin), Q)
-        codes = made if quantizer is None else quantizer.outputs[0]
-        dequantizer = _reader(codes, DQ)
-        seen = made if dequantizer is None else dequantizer.outputs[0]
-        known = str(codes.name) in program.tensors
-        read = tuple(str(_codes(value).name) for value in activations(twin))
-        shown = str((codes if known else made).name)
-        kinds = hands_out_sums(twin), is_float16(twin)
-        views[_name(node)] = View(str(seen.name), shown, read, *kinds)
-    return views
-
-
-def _reader(value: Value, op_type: str) -> Node | None:
-    return next((use.node for use in value.uses() if use.node.op_type == op_type), None)
-
-
-def _codes(value: Value) -> Value:
-    """The codes behind a dequantized value."""
-    maker = producer(value)
-    if maker is None or maker.op_type != DQ or maker.inputs[0] is None:
-        return value
-    return maker.inputs[0]
 
 
 def _summed(
@@ -206,7 +154,7 @@ def not_a_number(node: str) -> StageError:
 def _refuse_nan(nodes: Iterable[Node], sums: Mapping[str, _Sums]) -> None:
     """Raises StageError for the first node whose values cannot be compared."""
     for node in nodes:
-        found = sums[_name(node)]
+        found = sums[tensor_of(node)]
         if math.isnan(found.calibrated.cosine) or math.isnan(found.quantized.cosine):
             raise not_a_number(str(node.name))
 

@@ -29,14 +29,15 @@ class Distance:
 
 @dataclass(frozen=True)
 class Row:
-    """A node: where it runs, the threshold of what it reads, and how close what it makes is."""
+    """A node: where it runs, the threshold of what it reads, and how close what it makes is; None
+    of what only the vendor's tool has a row for."""
 
     node: str
     on: str
     subgraph: int | None
     type: str
-    cosine: float
-    calibrated_cosine: float
+    cosine: float | None
+    calibrated_cosine: float | None
     threshold: float | None
     dtype: str
     calibrated: Distance
@@ -74,14 +75,22 @@ class Guilty:
 
 @dataclass(frozen=True)
 class Comparison:
+    """`rows` are those of the vendor's tool, `nodes` those of the graph where they are others."""
+
     target: str
     samples: int
     rows: tuple[Row, ...]
     outputs: tuple[Output, ...]
     notes: tuple[str, ...] = ()  # what could not be had, and what the vendor's own tool refuses
     guilty: Guilty | None = None  # only where an output is far off
+    nodes: tuple[Row, ...] = ()
 
     suffix: ClassVar[str] = ".json"
+
+    @property
+    def of_graph(self) -> tuple[Row, ...]:
+        """One row for each node of the float graph in the target's form."""
+        return self.nodes or self.rows
 
     def save(self, path: Path) -> None:
         path.write_text(digest.text(self, indent=1) + "\n", encoding="utf-8")
@@ -91,9 +100,7 @@ class Comparison:
         """Raises CacheError for a file that `save` did not write."""
         try:
             document = json.loads(path.read_bytes())
-            rows = tuple(
-                Row(**_told(row) | {"origin": tuple(row["origin"])}) for row in document["rows"]
-            )
+            rows, nodes = (tuple(map(_row, document[name])) for name in ("rows", "nodes"))
             outputs = tuple(Output(**_told(output)) for output in document["outputs"])
             said = document["guilty"]
             lists = {} if said is None else {n: tuple(said[n]) for n in ("origin", "tried")}
@@ -105,6 +112,7 @@ class Comparison:
                 outputs,
                 tuple(document["notes"]),
                 guilty,
+                nodes,
             )
         except (ValueError, KeyError, TypeError) as error:
             raise CacheError(f"not a comparison: {error}", str(path)) from error
@@ -128,6 +136,10 @@ def rounded(value: float) -> float:
 
 def _finite(value: float) -> float | None:
     return None if math.isinf(value) else rounded(value)
+
+
+def _row(document: dict[str, Any]) -> Row:
+    return Row(**_told(document) | {"origin": tuple(document["origin"])})
 
 
 def _told(document: dict[str, Any]) -> dict[str, Any]:

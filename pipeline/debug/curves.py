@@ -9,9 +9,9 @@ from itertools import accumulate
 from pipeline.custom.operators import Operators
 from pipeline.data.samples import Feed
 from pipeline.debug.calibration_nodes import CalibrationNode, quantize, without
-from pipeline.debug.compare import compared_nodes
 from pipeline.debug.metrics import metric
 from pipeline.debug.sensitivity import Patient
+from pipeline.debug.twins import compared_nodes
 from pipeline.engine.fusion import result
 from pipeline.engine.mixed import FloatSession, float_session
 from pipeline.engine.parallel import NUMPY, side_by_side

@@ -12,10 +12,12 @@ from pipeline.quant.precision.placement import PASSIVE, subgraphs
 from pipeline.targets.limits import Beyond, beyond
 from pipeline.targets.target import Target
 
+FLOAT = "float"
+
 
 @dataclass(frozen=True)
 class Placed:
-    """One node; `subgraph` is None on the CPU.
+    """One node; `subgraph` is None on the CPU. `dtype` is the type of what it reads there.
 
     `why` says what keeps it there, `beyond` which documented limits it breaks. Where the vendor
     documents nothing of the operator, `documented` is False and the node counts as the unit's.
@@ -28,6 +30,7 @@ class Placed:
     documented: bool = True
     why: str = ""
     beyond: tuple[Beyond, ...] = ()
+    dtype: str = FLOAT
 
 
 def placed(

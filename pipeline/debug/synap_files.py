@@ -44,8 +44,8 @@ def delegates(graph: Graph, comparison: Comparison, rules: Mapping[str, str]) ->
     for name, delegate in sorted(rules.items(), key=lambda rule: rule[0] != "*"):
         said |= dict.fromkeys(named(graph, name, Route("delegate")).nodes, delegate)
     nodes = {str(node.name): node for node in graph.nodes()}
-    rows = {row.node: nodes[row.node] for row in comparison.rows if row.node in nodes}
-    on_unit = {row.node for row in comparison.rows if row.subgraph is not None}
+    rows = {row.node: nodes[row.node] for row in comparison.of_graph if row.node in nodes}
+    on_unit = {row.node for row in comparison.of_graph if row.subgraph is not None}
     found = {
         name: NPU if name in on_unit else GPU if said.get(node) == GPU else CPU
         for name, node in rows.items()
@@ -68,7 +68,7 @@ def model_info(
 ) -> str:
     """model_info.txt. `version` is that of what made the model, `formats` are the format strings
     of its inputs and outputs by name; `target` has the grids of the project's scheme."""
-    program, rows = bundle.program, comparison.rows
+    program, rows = bundle.program, comparison.of_graph
     parts = on.names()
     alone = [f"delegate: {parts[0][0]}"] if len(parts) == 1 else []
     edge = {

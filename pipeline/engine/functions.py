@@ -40,6 +40,11 @@ def mish(x: np.ndarray) -> np.ndarray:
     return x * np.tanh(np.logaddexp(0.0, x))
 
 
+def _swish(node: Node, x: np.ndarray) -> np.ndarray:
+    """SiLU, where alpha is 1."""
+    return x * _sigmoid(attribute(node, "alpha", 1.0) * x)
+
+
 def _hard_sigmoid(node: Node, x: np.ndarray) -> np.ndarray:
     return hard_sigmoid(x, attribute(node, "alpha", 0.2), attribute(node, "beta", 0.5))
 
@@ -64,5 +69,6 @@ FUNCTIONS: dict[str, Function] = {
     "Sigmoid": lambda _, x: _sigmoid(x),
     "Softplus": lambda _, x: np.logaddexp(0.0, x),
     "Softsign": lambda _, x: x / (1.0 + np.abs(x)),
+    "Swish": _swish,
     "Tanh": lambda _, x: np.tanh(x),
 }

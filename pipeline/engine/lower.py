@@ -51,6 +51,7 @@ from pipeline.graph import (
     origin,
     part,
     reads,
+    runs_on_unit,
     shape,
 )
 
@@ -120,7 +121,8 @@ class _Lowering:
         return reader if reader is not None and reader.op_type == Q else None
 
     def _runs(self, node: Node) -> bool:
-        if node.op_type not in self.operators or is_kept_float(node):
+        lacks = node.op_type not in self.operators and not runs_on_unit(node)
+        if lacks or is_kept_float(node):
             return False
         return computes(node, self.rounding) and on_grids(node)
 

@@ -30,8 +30,12 @@ from pipeline.graph.marks import (
     operator_count,
     operator_nodes,
     round_border,
+    run_on_unit,
+    runs_on_unit,
     tell,
     told,
+    write_for,
+    written_for,
 )
 from pipeline.graph.match import (
     array,
@@ -48,7 +52,13 @@ from pipeline.graph.match import (
     type_number,
 )
 from pipeline.graph.notes import noted
-from pipeline.graph.opset import allow_int16, is_operator, may_have_int16, operator_called
+from pipeline.graph.opset import (
+    allow_int16,
+    allow_swish,
+    is_operator,
+    may_have_int16,
+    operator_called,
+)
 from pipeline.graph.order import hasty
 from pipeline.graph.origin import origin
 from pipeline.graph.outside import Beside, files_beside
@@ -72,6 +82,7 @@ __all__ = [
     "Value",
     "Written",
     "allow_int16",
+    "allow_swish",
     "array",
     "attribute",
     "border_rounding",
@@ -118,10 +129,14 @@ __all__ = [
     "renumber",
     "reordering",
     "round_border",
+    "run_on_unit",
+    "runs_on_unit",
     "shape",
     "tell",
     "told",
     "type_name",
     "type_number",
     "upgraded",
+    "write_for",
+    "written_for",
 ]

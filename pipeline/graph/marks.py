@@ -15,7 +15,9 @@ from pipeline.graph.proto import WIDE_BIAS
 FLOAT = "npumake.float"
 SUMS = "npumake.sums"
 HALF = "npumake.float16"
+UNIT = "npumake.unit"
 GUARD = "npumake.guard"
+WRITTEN_FOR = "npumake.written_for"
 NOTES = "npumake.notes"
 BORDER = "npumake.border_rounding"
 BORDER_ROUNDINGS = ("half_even", "half_away")
@@ -29,6 +31,16 @@ def keep_float(node: ir.Node) -> None:
 
 def is_kept_float(node: ir.Node) -> bool:
     return FLOAT in node.metadata_props
+
+
+def run_on_unit(node: ir.Node) -> None:
+    """The node is the unit's, whatever operators that lists: a view that it takes as part of
+    another node."""
+    node.metadata_props[UNIT] = "1"
+
+
+def runs_on_unit(node: ir.Node) -> bool:
+    return UNIT in node.metadata_props
 
 
 def mark_float16(node: ir.Node) -> None:
@@ -61,6 +73,16 @@ def hand_out_sums(node: ir.Node) -> None:
 
 def hands_out_sums(node: ir.Node) -> bool:
     return SUMS in node.metadata_props
+
+
+def write_for(node: ir.Node, op_type: str) -> None:
+    """The node is written in the place of a trained node of another operator."""
+    node.metadata_props.setdefault(WRITTEN_FOR, op_type)
+
+
+def written_for(node: ir.Node) -> str:
+    """That operator; empty where the node is what was trained."""
+    return node.metadata_props.get(WRITTEN_FOR, "")
 
 
 def round_border(graph: Graph, rule: str) -> None:

@@ -14,6 +14,7 @@ from pipeline.graph.graph import Graph
 
 INT16_OPSET = 21
 INT16_IR_VERSION = 10
+SWISH_OPSET = 24
 CHANGED_MEANING = "GroupNormalization"
 SAME_MEANING_SINCE = 20
 
@@ -32,6 +33,16 @@ def operator_called(name: str) -> str | None:
 def _operators() -> dict[str, str]:
     schemas = onnx.defs.get_all_schemas_with_history()
     return {schema.name.lower(): schema.name for schema in schemas if not schema.domain}
+
+
+def allow_swish(graph: Graph) -> bool:
+    """Write the graph at the opset that has Swish; False where an operator would change its
+    meaning there."""
+    if not may_have_int16(graph):
+        return False
+    graph.model.graph.opset_imports[""] = max(graph.opset, SWISH_OPSET)
+    graph.model.ir_version = max(graph.model.ir_version, INT16_IR_VERSION)
+    return True
 
 
 def allow_int16(graph: Graph) -> None:

@@ -28,6 +28,7 @@ from pipeline.make.node import Key, Node
 from pipeline.project.hints import hints_of
 from pipeline.project.reader import built
 from pipeline.project.sections import Quantization, Sections
+from pipeline.quant.precision.form import in_form
 from pipeline.quant.precision.promotion import Promoted, all_but, candidates, promoted
 from pipeline.quant.qdq.loaded import LOAD
 from pipeline.quant.search import judge
@@ -78,7 +79,7 @@ class Trials:
 
     @cached_property
     def graph(self) -> Graph:
-        return self._loaded("optimized_float", Graph)
+        return in_form(self._loaded("optimized_float", Graph), self.target)
 
     @cached_property
     def candidates(self) -> dict[str, int]:

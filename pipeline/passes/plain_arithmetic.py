@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipeline.graph import Graph, Node, Value, array, dtype, open_dimensions, shape
+from pipeline.graph import Graph, Node, Value, array, dtype, open_dimensions, shape, write_for
 
 POWERS = {2.0: "Mul", 0.5: "Sqrt", -1.0: "Reciprocal"}
 
@@ -38,6 +38,7 @@ def _rewritten(graph: Graph, node: Node) -> bool:
     if not (np.isfinite(inverse).all() and (np.abs(inverse) >= np.finfo(c.dtype).tiny).all()):
         return False
     made = graph.constant(f"{node.name}_inverse", inverse)
+    write_for(node, node.op_type)
     return _become(graph, node, "Mul", [left, made])
 
 

@@ -9,7 +9,16 @@ from itertools import accumulate
 
 import numpy as np
 
-from pipeline.graph import Graph, Node, Value, attribute, open_dimensions, shape
+from pipeline.graph import (
+    Graph,
+    Node,
+    Value,
+    attribute,
+    open_dimensions,
+    producer,
+    shape,
+    write_for,
+)
 
 
 def split_to_slices(graph: Graph) -> int:
@@ -36,6 +45,8 @@ def _slice(graph: Graph, split: Node, part: Value, where: tuple[int, int, int]) 
         for key, number in zip(("begin", "end", "axis"), where, strict=True)
     ]
     made = graph.insert("Slice", [split.inputs[0], *bounds], name, before=split)
+    if (maker := producer(made)) is not None:
+        write_for(maker, split.op_type)
     tensor = str(part.name)
     graph.replace_uses(part, made)
     if not made.is_graph_output():  # which has taken over the name already

@@ -75,7 +75,7 @@ def findings(real: Graph, found: Measured) -> Findings:
     document: dict[str, Json] = {
         "target": comparison.target,
         "compared": comparison.samples,
-        "graph": graph_of(real, comparison.rows, found.losses),
+        "graph": graph_of(real, comparison.of_graph, found.losses),
         "outputs": _outputs(comparison, check),
         "notes": (*comparison.notes, *(check.lines if check else ())),
         "recipe": {

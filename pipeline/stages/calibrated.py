@@ -16,6 +16,7 @@ from pipeline.detection.notes import mark_origin
 from pipeline.graph import Graph
 from pipeline.project.files import SourceFiles
 from pipeline.project.sections import CodeFiles, Quantization
+from pipeline.quant.precision.form import in_form
 from pipeline.quant.precision.schemes import with_scheme
 from pipeline.quant.qdq.insert import DEFAULT
 from pipeline.quant.qdq.integers import store_wide_biases
@@ -38,7 +39,7 @@ def calibrated(
 ) -> Graph:
     if recipe.method == LOAD:
         return with_own_grids(optimized_float, target, quantization)
-    real = rescaled(optimized_float, recipe.factors)
+    real = rescaled(in_form(optimized_float, target), recipe.factors)
     made = calibrated_with(real, recipe, target, quantization)
     operators = declared(custom_operators, sources)
     weights = with_scheme(target, quantization).weights

@@ -24,6 +24,8 @@ from pipeline.progress import track
 from pipeline.project.files import SourceFiles
 from pipeline.project.sections import Calibration, CodeFiles, Quantization
 from pipeline.quant.calibration.statistics import Statistics
+from pipeline.quant.precision.form import in_form
+from pipeline.quant.precision.placement import observed
 from pipeline.quant.qdq.insert import DEFAULT
 from pipeline.quant.recovery.rescale import rescaled
 from pipeline.quant.search.recipe import Recipe
@@ -49,10 +51,12 @@ def comparison(
 ) -> Comparison:
     operators = declared(custom_operators, sources)
     feeds = track(samples, "comparison", len(samples))
-    real = rescaled(optimized_float, recipe.factors)  # its tensors are those that have the grids
+    own = in_form(optimized_float, target)
+    statistics = statistics.of(observed(own))
+    real = rescaled(own, recipe.factors)  # its tensors are those that have the grids
     found = compare(real, calibrated, quantized, feeds, target, operators)
     patient = Patient(calibrated, samples, operators, data_num=WITNESSES)
-    made_of = (optimized_float, statistics, recipe, samples, target, operators)
+    made_of = (own, statistics, recipe, samples, target, operators)
     making = Making(*made_of, calibration, quantization, words_of(vendor_dialect))
     notes = calibration_notes(quantized, statistics, samples, calibration)
     guilty_node = guilty(found, patient, making)

@@ -19,6 +19,8 @@ from pipeline.project.files import SourceFiles
 from pipeline.project.sections import CodeFiles, Input, Report
 from pipeline.quant.calibration.observe import observe
 from pipeline.quant.calibration.statistics import Statistics
+from pipeline.quant.precision.form import in_form
+from pipeline.quant.precision.placement import observed
 from pipeline.quant.recovery.rescale import rescaled
 from pipeline.quant.search.recipe import Recipe
 from pipeline.report.estimate import estimate_of
@@ -51,7 +53,8 @@ def findings(
     handover: Handover | None = None,
 ) -> Findings:
     operators = declared(custom_operators, sources)
-    real = rescaled(optimized_float, recipe.factors)
+    own = in_form(optimized_float, target)
+    real, statistics = rescaled(own, recipe.factors), statistics.of(observed(own))
     if recipe.factors:  # other tensors than those that were measured
         statistics = observe(real, samples, operators)
     kind = next(iter(inputs.values())).type if len(inputs) == 1 else None

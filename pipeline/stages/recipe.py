@@ -25,6 +25,8 @@ from pipeline.graph import Graph, may_have_int16
 from pipeline.project.files import SourceFiles
 from pipeline.project.sections import Calibration, CodeFiles, Quantization
 from pipeline.quant.calibration.statistics import Statistics
+from pipeline.quant.precision.form import in_form
+from pipeline.quant.precision.placement import observed
 from pipeline.quant.precision.schemes import with_scheme
 from pipeline.quant.qdq.insert import DEFAULT
 from pipeline.quant.qdq.loaded import (
@@ -83,8 +85,9 @@ def recipe(
         raise ProjectError("no samples to calibrate with", Route("calibration.method"), hint)
     target = with_scheme(target, quantization)
     operators = declared(custom_operators, sources)
-    bench = Bench(optimized_float, samples, operators, target, quantization, calibration)
-    return _found(bench, statistics, _schemes(calibration, target))
+    real = in_form(optimized_float, target)
+    bench = Bench(real, samples, operators, target, quantization, calibration)
+    return _found(bench, statistics.of(observed(real)), _schemes(calibration, target))
 
 
 def _found(bench: Bench, statistics: Statistics, schemes: Sequence[bool]) -> Recipe:

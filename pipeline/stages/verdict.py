@@ -26,6 +26,7 @@ from pipeline.kernels.measure import worst
 from pipeline.perf.latency import Latency, file_latency
 from pipeline.project.files import SourceFiles
 from pipeline.project.sections import CodeFiles, Evaluation, Files, Gate, Input, Quantization
+from pipeline.quant.precision.form import in_form
 from pipeline.quant.qdq.insert import DEFAULT
 from pipeline.quant.recovery.rescale import rescaled
 from pipeline.quant.search.recipe import Recipe
@@ -63,15 +64,15 @@ def verdict(
     wishes = [asked(gate, index, found) for index, gate in enumerate(gates)]
     if all(wish.met for wish in wishes):
         return Verdict(target.name, tuple(Judged(wish.number, wish.what, True) for wish in wishes))
-    operators = declared(custom_operators, sources)
-    dataset = None
+    operators, dataset = declared(custom_operators, sources), None
     if evaluation is not None:
         dataset = ground(original_float, inputs, data, evaluation, sources, custom_operators)
-    real = rescaled(optimized_float, recipe.factors)
+    own = in_form(optimized_float, target)
+    real = rescaled(own, recipe.factors)
     losses = local_losses(real, calibrated, quantized, samples, target, operators)
     losers = [Blamed(*loss) for loss in losses if loss.lost > 0]
     on_cpu = [Blamed(row.node, None, row.origin) for row in _on_cpu(comparison)]
-    model = Model(optimized_float, recipe, samples, target, operators, quantization)
+    model = Model(own, recipe, samples, target, operators, quantization)
     unlike = "" if dataset is None else _unlike(calibrated, samples, dataset, operators)
     trying = Trying(model, losers, on_cpu, dataset, unlike)
     return Verdict(target.name, tuple(judged(wish, trying) for wish in wishes))
@@ -108,4 +109,4 @@ def _measured(
 
 
 def _on_cpu(comparison: Comparison) -> list[Row]:
-    return [row for row in comparison.rows if row.subgraph is None]
+    return [row for row in comparison.of_graph if row.subgraph is None]

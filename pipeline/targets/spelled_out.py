@@ -9,6 +9,7 @@ SPELLED_OUT = {
     "HardSwish": ("Add", "Clip", "Mul"),
     "LayerNormalization": ("Add", "Div", "Mul", "ReduceMean", "Sqrt", "Sub"),
     "Mish": ("Mul", "Softplus", "Tanh"),
+    "Swish": ("Mul", "Sigmoid"),
 }
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from pipeline.project.doc import Doc
+from pipeline.targets.form import Form
 from pipeline.targets.spelled_out import SPELLED_OUT, with_spelled_out
 
 # One computation by two names, of which a list may say int16 of the second alone.
@@ -221,6 +222,7 @@ class Target:
         ),
     ] = ()
     moved_sums: Annotated[tuple[str, ...], Doc("Operators that it runs on sums of a Conv.")] = ()
+    form: Annotated[Form | None, Doc("How the vendor's tool divides a model.")] = None
     float16: Annotated[bool, Doc("Whether a node may compute in float16.")] = False
     listings: Annotated[
         bool, Doc("Whether a build leaves what SyNAP's converter tells beside a model.")

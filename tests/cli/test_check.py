@@ -31,7 +31,7 @@ def test_every_node_is_told_and_what_keeps_it_off_the_npu(capsys):
     assert main(["check", "m.onnx", "--target", "rdk-x3", *SHAPE]) == 0
     shown = capsys.readouterr().out
     for line in (
-        "c     BPU  id(0)     Conv",
+        "c     BPU  id(0)     HzSQuantizedConv",
         "rdk-x3: 3 nodes, 2 on the CPU, 1 subgraphs main_graph_subgraph_0",
         "p (AveragePool): beyond a documented limit",
         "    1 <= kernel_h <= 7, found kernel_h = 8; average in two steps, or over the whole image",
@@ -64,7 +64,8 @@ def test_a_project_says_its_targets_itself(here, capsys):
     assert main(["check", "digits", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert [result["target"] for result in found] == ["rdk-x5", "ara240"]
-    assert {node["on"] for node in found[0]["nodes"]} == {"BPU"}
+    left = [node["type"] for node in found[0]["nodes"] if node["on"] != "BPU"]
+    assert left == ["Reshape"]  # of the Gemm, as the vendor's checker has it
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def test_the_checker_places_every_node_of_the_float_model(here: Path):
     shown = npumake("hb_mapper", "checker", *arguments, *shape)
     logged = Path("hb_mapper_checker.log").read_text()
     for text in (shown, logged):
-        assert "stem_conv         BPU  id(0)     Conv+Clip" in text
+        assert "stem_conv                        BPU  id(0)     HzSQuantizedConv" in text
         assert "rdk-x5: 11 nodes, 0 on the CPU, 1 subgraphs main_graph_subgraph_0" in text
 
 

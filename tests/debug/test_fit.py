@@ -17,7 +17,7 @@ BACKGROUND = np.linspace(-6, -3, 8 * 16, dtype=np.float32).reshape(8, 1, 16)
 FED = Samples(tuple(map(str, range(8))), lambda index: {"x": BACKGROUND[index]})
 
 
-@pytest.mark.parametrize("chip", ["ara240", "rdk-x5"])
+@pytest.mark.parametrize("chip", ["ara240", "rdk-x3"])
 def test_the_grid_of_a_score_may_be_wider_than_the_scores_of_no_object(chip):
     text = "a (float[1,16] x) => (float[1,16] y) { c = Add(x, x)  y = Sigmoid(c) }"
     graph, target = upgraded(parse_text(text)).with_shapes(), read_target(chip)
@@ -30,7 +30,7 @@ def test_the_grid_of_a_score_may_be_wider_than_the_scores_of_no_object(chip):
 def test_a_grid_may_be_wider_than_its_numbers_by_more_than_float32_holds():
     """Of numbers that are all but zero: one scale over the other is no float32."""
     text = "a (float[1,2] x) => (float[1,2] y) { c = Add(x, x)  y = Sigmoid(c) }"
-    graph, target = upgraded(parse_text(text)).with_shapes(), read_target("rdk-x5")
+    graph, target = upgraded(parse_text(text)).with_shapes(), read_target("rdk-x3")
     shown, met = ([{"x": np.float32([[size, 0]])}] for size in (100, 1e-37))
     shown, met = (Samples(("0",), fed.__getitem__) for fed in (shown, met))
     found = recipe(graph, observe(graph, shown), shown, Calibration("max"), target, {})

@@ -64,7 +64,8 @@ def test_the_codes_are_those_of_the_pool_bit_for_bit():
 
 
 @pytest.mark.parametrize(
-    ("target", "asked"), [(X5, Quantization()), (NPU, WIDE), (X5, Quantization(cpu=("y",)))]
+    ("target", "asked"),
+    [(X5, Quantization(outputs="int8")), (NPU, WIDE), (X5, Quantization(cpu=("y",)))],
 )
 def test_a_pool_on_int8_on_the_cpu_and_of_other_chips_stays_one(target, asked):
     graph = made(target, asked)

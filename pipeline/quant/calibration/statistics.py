@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import math
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from pipeline.errors import CacheError
 from pipeline.kernels.histogram import BINS, Histogram, merged
+
+T = TypeVar("T")
 
 
 class Extremes(NamedTuple):
@@ -45,6 +47,16 @@ class Statistics:
     peaks: Mapping[str, float] = field(default_factory=dict)
 
     suffix: ClassVar[str] = ".npz"
+
+    def of(self, names: Collection[str]) -> Statistics:
+        """Those of the tensors of these names."""
+        names = frozenset(names)
+
+        def kept(found: Mapping[str, T]) -> dict[str, T]:
+            return {name: each for name, each in found.items() if name in names}
+
+        parts = (kept(self.tensors), kept(self.channels), kept(self.samples))
+        return Statistics(*parts, self.numbers, kept(self.peaks))
 
     def save(self, path: Path) -> None:
         """By tensor: name, exponent, low, high, count and peak; of the bins those that are not

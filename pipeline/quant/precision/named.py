@@ -35,9 +35,11 @@ from pipeline.graph import (
 )
 from pipeline.project.precision import Type, Types
 from pipeline.quant.precision.placement import pieces
+from pipeline.targets.spelled_out import SPELLED_OUT
 
 EVERYTHING, INPUTS, BOXES, MASKS = "*", "INPUTS", "BOXES", "MASKS"
 DIGITS = 9  # of an operator's number
+SILU = "Swish"
 BEHIND, OF_OPERATOR, WAY = "...", "(*)", " -> "
 
 WIDEST = (EVERYTHING, INPUTS, BOXES, MASKS)  # the weakest first
@@ -192,11 +194,16 @@ def _behind(graph: Graph, start: Named) -> tuple[Node, ...]:
 
 
 def _of_operator(graph: Graph, op_type: str, route: Route) -> tuple[Node, ...]:
-    found = graph.nodes(op_type)
+    found = [node for node in graph.nodes() if op_type in (node.op_type, *_parts(node))]
     if not found and not is_operator(op_type):
         hint = did_you_mean(op_type, {node.op_type for node in graph.nodes()})
         raise ProjectError(f"there is no operator `{op_type}`", route, hint)
     return tuple(found)
+
+
+def _parts(node: Node) -> tuple[str, ...]:
+    """The operators of the trained model that a target's form has in one node."""
+    return SPELLED_OUT[SILU] if node.op_type == SILU else ()
 
 
 def _between(graph: Graph, start: str, end: str, route: Route) -> tuple[Node, ...]:

@@ -85,7 +85,16 @@ def _runs(node: Node, target: Target, asked: bool) -> bool:
 def runs(node: Node, target: Target, asked: bool) -> bool:
     """Whether the unit is known, or not known not, to run the node, by itself or when `asked`."""
     known = target.runs_when_asked if asked else target.runs
-    return known(node.op_type) and not beyond(node, target)
+    return (known(node.op_type) or makes_matrix(node, target)) and not beyond(node, target)
+
+
+def makes_matrix(node: Node, target: Target) -> bool:
+    """Whether it is a view of an image for a Gemm, which the unit computes as a Conv over it."""
+    if not target.gemm_as_conv or node.op_type not in ("Flatten", "Reshape"):
+        return False
+    made = node.outputs[0]
+    readers = [use.node.op_type for use in made.uses()]
+    return readers != [] and set(readers) == {"Gemm"} and not made.is_graph_output()
 
 
 def activations(node: Node) -> tuple[Value, ...]:

@@ -117,6 +117,11 @@ def _computed(graph: Graph, chip: set[Node]) -> list[Node]:
     return [node for node in graph.nodes() if node in chip and node not in clamps]
 
 
+def _leaves_wide(target: Target) -> bool:
+    """Whether each part of an answer has codes enough on one grid."""
+    return target.form is not None and target.form.leaving == WIDE
+
+
 def _apart(
     graph: Graph,
     quantization: Quantization,
@@ -126,7 +131,7 @@ def _apart(
     chip: Collection[Node],
 ) -> list[Node]:
     """The joins of answers that are the CPU's, where nothing else is asked of them."""
-    if quantization.outputs not in (None, "float32"):
+    if quantization.outputs not in (None, "float32") or _leaves_wide(target):
         return []
     asked_for = {*given.npu, *(spot[0] for spot in given.wishes.wide if isinstance(spot, tuple))}
     free = (node for node in uneven_joins(graph, steps) if node in chip and node not in asked_for)

@@ -15,9 +15,17 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from pipeline.engine.fusion import absorbed, result
-from pipeline.graph import Graph, Node, attribute, producer
+from pipeline.graph import Graph, Node, attribute, is_float, may_have_int16, producer
 from pipeline.quant.precision.placement import PASSIVE, activations
-from pipeline.quant.precision.widening import OUT, Spot, Widened, Wishes, spots, widened
+from pipeline.quant.precision.widening import (
+    OUT,
+    WIDE,
+    Spot,
+    Widened,
+    Wishes,
+    spots,
+    widened,
+)
 from pipeline.targets.target import Target
 
 # What the chip does on the way out, though it computes nothing: an image is woven of channels, or
@@ -65,10 +73,33 @@ def typed(
     found = widened(graph, nodes, wishes, target)
     sums = _handed_out(nodes, chip, {*wanted, *wishes.narrow, *found.wide}, target)
     reading = [node for node in sums.layers if not found.wide.isdisjoint(spots(node))]
+    if may_have_int16(graph):
+        reading += _leaving(nodes, chip, sums, {*wishes.narrow, *found.wide}, target)
     if not reading:
         return found, sums
     wide = wishes.wide.union((node, OUT) for node in reading)
     return typed(graph, nodes, chip, wanted, Wishes(wide, wishes.narrow), target)
+
+
+def _leaving(
+    nodes: Sequence[Node],
+    chip: Collection[Node],
+    sums: Sums,
+    spoken: Collection[Spot],
+    target: Target,
+) -> list[Node]:
+    """Those that give the CPU codes, of a chip whose tool has int16 there."""
+    if target.form is None or target.form.leaving != WIDE:
+        return []
+
+    def leaves(node: Node) -> bool:
+        made = result(node)
+        is_read = any(use.node not in chip for use in made.uses()) or made.is_graph_output()
+        return is_read and is_float(made) and target.takes_int16(node.op_type)
+
+    settled = sums.layers | sums.moves
+    codes = (node for node in nodes if node not in settled and node.op_type not in target.sums)
+    return [node for node in codes if (node, OUT) not in spoken and leaves(node)]
 
 
 def _handed_out(
@@ -83,9 +114,10 @@ def _handed_out(
         alone = absorbed(node) is None and max(attribute(node, "dilations", (1,))) == 1
         return node.op_type in target.sums and alone and (node, OUT) not in spoken
 
+    moving = target.moved_sums or PASSIVE - WEAVING
+
     def is_move(node: Node) -> bool:
-        moves = node.op_type in PASSIVE - WEAVING
-        return moves and not any(one in spoken for one in (node, *spots(node)))
+        return node.op_type in moving and not any(one in spoken for one in (node, *spots(node)))
 
     layers, moves = set(filter(is_sum, nodes)), set(filter(is_move, nodes))
 

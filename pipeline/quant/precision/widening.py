@@ -96,7 +96,8 @@ class _Widening:
         follows = node.op_type in MOVING and self.narrow.isdisjoint(own)
         if follows and not self.wide.isdisjoint(given.values()):
             self.widen(own)
-        if is_of_one_type(node, self.target) and not self.wide.isdisjoint(own):
+        binding = own[:-1] if is_mixed(node, self.target) else own
+        if is_of_one_type(node, self.target) and not self.wide.isdisjoint(binding):
             if not self.narrow.isdisjoint(own):
                 self.overruled[node] = None
             self.widen(own)
@@ -129,6 +130,11 @@ def is_of_one_type(node: Node, target: Target) -> bool:
     if node.op_type in ALIKE or target.one_type:
         return True
     return target.same_types and node.op_type not in ACCUMULATING
+
+
+def is_mixed(node: Node, target: Target) -> bool:
+    """Whether what it makes may be int16 though what it reads is not."""
+    return target.form is not None and node.op_type in target.form.mixed
 
 
 def _is_operand(node: Node, index: int) -> bool:

@@ -22,6 +22,7 @@ from pipeline.graph import (
     keep_float,
     open_dimensions,
     producer,
+    run_on_unit,
     shape,
 )
 from pipeline.quant.precision.grids import Grid
@@ -86,6 +87,7 @@ def _matrix(graph: Graph, gemm: Layer, pixel: Value) -> Value:
     name, dims = f"{gemm.node.name}_matrix", shape(pixel)[:2]
     flat = graph.constant(f"{name}_shape", np.array(dims, np.int64))
     matrix = graph.insert("Reshape", [pixel, flat], name, producer(pixel))
+    _on_the_unit(matrix)
     declare(matrix, dims, pixel)
     return matrix
 
@@ -97,7 +99,15 @@ def _image(graph: Graph, gemm: Layer) -> Value:
     name = f"{gemm.node.name}_image"
     sizes = graph.constant(f"{name}_shape", np.array(dims, np.int64))
     image = graph.insert("Reshape", [gemm.x, sizes], name, before=gemm.node)
+    _on_the_unit(image)
     return pair(graph, image, _grid(dequantizer), name).real
+
+
+def _on_the_unit(view: Value) -> None:
+    """A matrix and an image of one pixel are the same codes in the same order."""
+    maker = producer(view)
+    assert maker is not None
+    run_on_unit(maker)
 
 
 def _kernel(graph: Graph, gemm: Layer) -> Value:

@@ -25,13 +25,16 @@ from pipeline.graph import (
     keep_float,
     mark_wide_bias,
     producer,
+    run_on_unit,
     tell,
 )
 from pipeline.project.sections import Quantization
 from pipeline.quant.precision.constants import operand_grid
 from pipeline.quant.precision.fitting import fitting
 from pipeline.quant.precision.grids import MAX_BIAS, MAX_WIDE_BIAS, Grid, Grids, weight_grid
-from pipeline.quant.precision.plan import planned
+from pipeline.quant.precision.joined import on_joined_grids
+from pipeline.quant.precision.placement import makes_matrix
+from pipeline.quant.precision.plan import Plan, planned
 from pipeline.quant.precision.schemes import weights_beside
 from pipeline.quant.precision.widening import WIDE, operands
 from pipeline.quant.qdq.answers import answer_grids, answer_in_codes
@@ -61,12 +64,15 @@ def with_qdq(
     graph = graph.copy()
     steps = {name: float(found.narrow.scale) for name, found in grids.items()}
     plan = planned(graph, quantization, target, steps)
+    if target.form is not None and target.form.joined:
+        grids = on_joined_grids(graph, plan.chip, grids)
     powers = (target.activations.power_of_two, target.wide.power_of_two)
     grids = fitting(plan.nodes, grids, powers)
     lies = laid(graph, plan, grids)
     answers = answer_grids(graph, quantization.outputs, lies, grids)
     if plan.is_wide or WIDE in map(type_of, answers.values()):
         allow_int16(graph)
+    _mark_views(plan, target)
     compute_in_half(graph, plan.half)
     for node in plan.nodes:
         read = {i: lies.read[node, i] for i in operands(node) if (node, i) in lies.read}
@@ -77,14 +83,26 @@ def with_qdq(
     answer_in_codes(graph, answers)
     cut_constants(graph)
     keep_moved_on_grids(graph)
-    for node in plan.kept:
-        keep_float(node)
-    for node in plan.sums:
-        hand_out_sums(node)
+    _mark(plan)
     tell(graph, plan.notes)
     check_seams(graph, plan, target)
     guard_divisions(graph)
     return complete(graph)
+
+
+def _mark_views(plan: Plan, target: Target) -> None:
+    """The views for a Gemm, of a unit that has no such operator for itself."""
+    for node in plan.nodes:
+        if makes_matrix(node, target) and not target.runs_when_asked(node.op_type):
+            run_on_unit(node)
+
+
+def _mark(plan: Plan) -> None:
+    """For the engine, that sees Q/DQ alone: what stays float, and what hands out sums."""
+    for node in plan.kept:
+        keep_float(node)
+    for node in plan.sums:
+        hand_out_sums(node)
 
 
 def _quantize(graph: Graph, value: Value, lies: Laid, chip: Collection[Node]) -> None:

@@ -5,7 +5,8 @@ Checked of every node that is to run in integers, so that none reaches the compi
     each operand is dequantized, and what the node makes goes into one QuantizeLinear,
     places excepted, which lie on no grid
     int16 stands only where the target has it for the operator
-    all is of one type where the target, or the operator, knows no other
+    all is of one type where the target, or the operator, knows no other; what the target mixes
+    may make int16 of 8 bits
     a node that only moves values gives codes of the grid it reads
 """
 
@@ -17,7 +18,7 @@ from pipeline.graph import Graph, Node, array, only_consumer, producer
 from pipeline.quant.precision.grids import Grid
 from pipeline.quant.precision.placement import ALIKE
 from pipeline.quant.precision.plan import Plan
-from pipeline.quant.precision.widening import WIDE, is_of_one_type
+from pipeline.quant.precision.widening import WIDE, is_mixed, is_of_one_type
 from pipeline.quant.qdq.laid import type_of
 from pipeline.quant.qdq.pairs import DQ, Q
 from pipeline.targets.target import Target
@@ -34,7 +35,8 @@ def check_seams(graph: Graph, plan: Plan, target: Target) -> None:
         types = {type_of(grid) for grid in (*read, *made)}
         if WIDE in types and not target.takes_int16(node.op_type):
             raise StageError(f"{target.name} has no int16 of {node.op_type}", str(node.name))
-        if len(types) > 1 and is_of_one_type(node, target):
+        bound = {type_of(grid) for grid in read} if is_mixed(node, target) else types
+        if len(bound) > 1 and is_of_one_type(node, target):
             raise StageError(f"two types around one {node.op_type}", str(node.name))
         if node.op_type in ALIKE and read[:1] != made:
             raise StageError(f"two grids around one {node.op_type}", str(node.name))
