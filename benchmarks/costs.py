@@ -22,6 +22,7 @@ from pipeline.bundle.program import Program
 from pipeline.digest import of_file
 from pipeline.engine.lower import lowered
 from pipeline.frontends import read_model
+from pipeline.graph import shape
 from pipeline.project.files import SourceFile
 from pipeline.project.paths import FilePath
 from pipeline.project.sections import Calibration, Input, Model
@@ -91,7 +92,7 @@ def program_of(model: bytes, name: str) -> Program:
         real = optimized_float(original_float(Model(FilePath(file.name)), inputs, names))
     noise = np.random.default_rng(0)
     sample = {
-        str(value.name): noise.uniform(-128, 127, tuple(value.shape)).astype(np.float32)
+        str(value.name): noise.uniform(-128, 127, shape(value)).astype(np.float32)
         for value in real.inputs
     }
     recipe = plain(real, observe(real, [sample]), Calibration("max"), symmetric=True)

@@ -162,7 +162,7 @@ def _lines(found: Estimate, folder: Path) -> Iterator[str]:
     yield f"  latency        {took}" + (f", {found.fps:.1f} FPS" if found.fps else "")
     yield from _fitted_lines(found)
     yield f"  operations     {found.ops}"
-    yield f"  DDR bytes      {found.loaded} loaded, {found.stored} stored{_between(found)}"
+    yield f"  DDR bytes      {found.loaded} loaded, {found.stored} stored"
     ratio = f", {memory.peak / memory.least:.3f} of the largest live set" if memory.least else ""
     yield f"  arena bytes    {memory.peak} at the peak{ratio}"
     for part in found.subgraphs:
@@ -178,14 +178,11 @@ def _lines(found: Estimate, folder: Path) -> Iterator[str]:
 
 
 def _fitted_lines(found: Estimate) -> Iterator[str]:
+    from pipeline.perf.assumed import megabytes
+
     if found.on_board is None:
         return
+    moved = megabytes(found.loaded + found.stored, found.moved_interval)
+    yield f"  DDR            {moved} MB"
     yield f"  at least       {1000 * found.at_least:.3g} ms, computing at the unit's peak"
     yield f"  on the board   {1000 * found.on_board:.3g} ms a run, one thread"
-
-
-def _between(found: Estimate) -> str:
-    if found.moved_interval is None:
-        return ""
-    low, high = found.moved_interval
-    return f"; {low / 1e6:.3g} to {high / 1e6:.3g} MB"

@@ -23,6 +23,14 @@ def latency_text(
     return f"{1000 * latency:.3g} ms ({1000 * low:.3g} to {1000 * high:.3g})"
 
 
+def megabytes(moved: int, interval: tuple[int, int] | None) -> str:
+    """Of bytes, with the interval of a fitted estimate."""
+    if interval is None:
+        return f"{moved / 1e6:.3f}"
+    low, high = (bound / 1e6 for bound in interval)
+    return f"{moved / 1e6:.3f} ({low:.3g} to {high:.3g})"
+
+
 def assumptions(program: Program, cost: Cost, cores: int, given: bool) -> Iterator[str]:
     """What the figures rest on, for a person."""
     if cost.fitted is not None:

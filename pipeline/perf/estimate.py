@@ -111,8 +111,9 @@ class Estimate:
     @property
     def on_board(self) -> float | None:
         """Seconds of a run on the board, one thread; None where nothing was fitted."""
-        known = self.fitted is not None and self.latency is not None
-        return self.latency + self.fitted.board if known else None
+        if self.fitted is None or self.latency is None:
+            return None
+        return self.latency + self.fitted.board
 
     @property
     def moved_interval(self) -> tuple[int, int] | None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from pipeline.bundle.archive import Bundle
-from pipeline.perf.assumed import assumptions
+from pipeline.perf.assumed import assumptions, latency_text
 from pipeline.perf.estimate import (
     between,
     nv12_inputs,
@@ -32,6 +32,11 @@ class Latency(NamedTuple):
     is_bound: bool
     assumptions: tuple[str, ...]
     interval: tuple[float, float] | None = None
+
+    def __str__(self) -> str:
+        took = self.milliseconds / 1000
+        low_high = self.interval and (self.interval[0] / 1000, self.interval[1] / 1000)
+        return latency_text(None if self.is_bound else took, took, low_high)
 
 
 def file_latency(data: bytes, target: Target) -> Latency | None:

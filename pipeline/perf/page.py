@@ -6,9 +6,10 @@ import base64
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
-from pipeline.perf.assumed import UNKNOWN, latency_text
+from pipeline.perf.assumed import UNKNOWN, latency_text, megabytes
 from pipeline.perf.estimate import Estimate, Subgraph
 
+DDR = "Total DDR (loaded+stored) bytes per frame(MB per frame)"
 SUBGRAPH = (
     "Model Subgraph Name",
     "Model Subgraph Calculation Load (OPpf)",
@@ -40,14 +41,13 @@ img { max-width: 100%; border-radius: 6px; }
 
 def model_page(found: Estimate, png: bytes) -> str:
     """Model Performance Summary, Details, BIN Model Structure."""
-    moved = found.loaded + found.stored
     summary = [
         ("Model Name", found.name),
         ("Target", found.target + (f" ({found.march})" if found.march else "")),
         ("Model Latency(ms)", latency_text(found.latency, found.at_least, found.interval)),
         *_fitted_rows(found),
         ("FPS", f"{found.fps:.2f}" if found.fps else UNKNOWN),
-        ("Total DDR (loaded+stored) bytes per frame(MB per frame)", _megabytes(moved, found)),
+        (DDR, megabytes(found.loaded + found.stored, found.moved_interval)),
         ("Loaded Bytes per Frame", f"{found.loaded}"),
         ("Stored Bytes per Frame", f"{found.stored}"),
         ("Arena, bytes at its peak", f"{found.memory.peak}"),
@@ -73,13 +73,6 @@ def _fitted_rows(found: Estimate) -> list[tuple[str, str]]:
         ("At least, computing at the unit's peak (ms)", f"{1000 * found.at_least:.4g}"),
         ("A run on the board, one thread (ms)", f"{1000 * found.on_board:.3g}"),
     ]
-
-
-def _megabytes(moved: int, found: Estimate) -> str:
-    if found.moved_interval is None:
-        return f"{moved / 1e6:.3f}"
-    low, high = (bound / 1e6 for bound in found.moved_interval)
-    return f"{moved / 1e6:.3f} ({low:.3g} to {high:.3g})"
 
 
 def _subgraph_row(part: Subgraph) -> tuple[str, ...]:

@@ -1,0 +1,35 @@
+"""An estimate of a model that is only checked: nothing of it is calibrated.
+
+What a program costs depends on its shapes and types, not on its ranges: every tensor gets the same
+one, and the program is lowered as a build's would be.
+"""
+
+from __future__ import annotations
+
+from pipeline.bundle.archive import Bundle
+from pipeline.engine.lower import lowered
+from pipeline.graph import Graph
+from pipeline.perf.estimate import Estimate, estimated
+from pipeline.project.sections import Quantization
+from pipeline.quant.calibration.ranges import Range
+from pipeline.quant.precision.placement import observed
+from pipeline.quant.qdq.insert import DEFAULT
+from pipeline.quant.search.methods import calibrated_with
+from pipeline.quant.search.recipe import Recipe
+from pipeline.stages.quantized import quantized
+from pipeline.targets.target import Target
+
+SAME = Range(-1.0, 1.0)
+
+
+def sketched(
+    graph: Graph, target: Target, name: str, wishes: Quantization | None = None
+) -> Estimate | None:
+    """Of an optimized float graph; None where nothing of the target was fitted. Raises
+    PipelineError for a model that no build would take."""
+    if target.cost.fitted is None:
+        return None
+    recipe = Recipe("max", target.activations.symmetric, dict.fromkeys(observed(graph), SAME))
+    made = quantized(calibrated_with(graph, recipe, target, wishes or DEFAULT), target)
+    program = lowered(made, target.rounding, target.runnable)
+    return estimated(name, Bundle(target.name, program, {}), target)
