@@ -1,9 +1,9 @@
 """npumake check: where each node of a model would run, and what keeps one off the NPU
 
 MODEL is a file, or a project, which says its inputs and targets itself. For rdk-x5 the latency and
-the DDR bytes of a build are estimated too. With --fix the model is rewritten where that brings nodes
-onto the NPU without changing what it computes, written to a new file of the same opset, and checked
-again.
+the DDR bytes of a build are estimated too. With --fix the model is rewritten where that brings
+nodes onto the NPU without changing what it computes, written to a new file of the same opset, and
+checked again.
 
 example:
   npumake check mobilenet.onnx --target rdk-x5 --input-shape data 1x3x224x224
@@ -66,20 +66,20 @@ class Found(NamedTuple):
         from pipeline.perf.documents import document
 
         told: Json = self.checked.document()
-        return told if self.estimate is None else {**told, "estimate": document(self.estimate)}
+        return {**told, "estimate": self.estimate and document(self.estimate)}
 
 
-def _found(graph: Graph, target: Target, wishes: Quantization | None = None) -> Found:
-    """Raises ProjectError for wishes that mean nothing."""
+def _found(
+    graph: Graph, target: Target, wishes: Quantization | None = None, inputs: Json = None
+) -> Found:
+    """`inputs` as the project says them. Raises ProjectError for wishes that mean nothing."""
     from pipeline.cli.sketch import sketched
     from pipeline.debug.checked import checked
 
     result = checked(graph, target, wishes)
     try:
-        return Found(result, sketched(graph, target, result.network, wishes))
-    except (
-        PipelineError
-    ) as error:  # what no build takes has no estimate; placing it is all there is
+        return Found(result, sketched(graph, target, result.network, wishes, inputs))
+    except PipelineError as error:  # no build takes it: where its nodes run is all there is
         return Found(result, None, error.what)
 
 
@@ -102,9 +102,11 @@ def _of_project(given: argparse.Namespace) -> Iterator[Found]:
     by_target = {node.target: node for node in ours}
     for name in wanted:
         node = by_target.get(name, ours[0])
-        graph = Graph.load(made.artifact(nodes[node.inputs["optimized_float"]]))
+        optimized = nodes[node.inputs["optimized_float"]]
+        graph = Graph.load(made.artifact(optimized))
+        inputs = nodes[optimized.inputs["original_float"]].params["inputs"]
         wishes = node.params["quantization"] if name in by_target else {}
-        yield _found(graph, read_target(name), built(Quantization, wishes))
+        yield _found(graph, read_target(name), built(Quantization, wishes), inputs)
 
 
 def _of_file(given: argparse.Namespace) -> Iterator[Found]:

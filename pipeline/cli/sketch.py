@@ -7,6 +7,7 @@ one, and the program is lowered as a build's would be.
 from __future__ import annotations
 
 from pipeline.bundle.archive import Bundle
+from pipeline.digest import Json
 from pipeline.engine.lower import lowered
 from pipeline.graph import Graph
 from pipeline.perf.estimate import Estimate, estimated
@@ -23,13 +24,13 @@ SAME = Range(-1.0, 1.0)
 
 
 def sketched(
-    graph: Graph, target: Target, name: str, wishes: Quantization | None = None
+    graph: Graph, target: Target, name: str, wishes: Quantization | None, inputs: Json
 ) -> Estimate | None:
-    """Of an optimized float graph; None where nothing of the target was fitted. Raises
-    PipelineError for a model that no build would take."""
+    """Of an optimized float graph fed as `inputs` say; None where nothing of the target was fitted.
+    Raises PipelineError for a model that no build would take."""
     if target.cost.fitted is None:
         return None
     recipe = Recipe("max", target.activations.symmetric, dict.fromkeys(observed(graph), SAME))
     made = quantized(calibrated_with(graph, recipe, target, wishes or DEFAULT), target)
     program = lowered(made, target.rounding, target.runnable)
-    return estimated(name, Bundle(target.name, program, {}), target)
+    return estimated(name, Bundle(target.name, program, {"inputs": inputs}), target)
