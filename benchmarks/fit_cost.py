@@ -41,6 +41,7 @@ START = Fitted(
     ddr=6e9,
     on_chip=1 << 20,
     board=0.5e-3,
+    seconds=(0.0, math.inf),
     latency=(1.0, 1.0),
     bytes=(1.0, 1.0),
     on=(),
@@ -73,7 +74,9 @@ def fitted(models: Sequence[Known]) -> tuple[Fitted, Errors, Errors]:
     told = [model for model in models if not model.on_board]
     times = Errors({m.name: _off(m, fit(_less(models, m))) for m in models})
     moved = Errors({m.name: _off_bytes(m, _on_chip(_less(told, m))) for m in told})
-    return replace(best, latency=times.interval, bytes=moved.interval), times, moved
+    taken = [float(f"{edge([m.seconds for m in models]):.3g}") for edge in (min, max)]
+    best = replace(best, seconds=tuple(taken), latency=times.interval, bytes=moved.interval)
+    return best, times, moved
 
 
 def fit(models: Sequence[Known]) -> Fitted:
@@ -155,7 +158,7 @@ def block(model: Fitted, lines: Sequence[str]) -> str:
     rates = ("conv", "table", "arithmetic", "concat", "mixed", "ddr", "board")
     figures = {name: f"{getattr(model, name):.3e}" for name in rates}
     figures |= {name: str(getattr(model, name)) for name in ("lanes", "on_chip")}
-    figures |= {name: str(list(getattr(model, name))) for name in ("latency", "bytes")}
+    figures |= {name: str(list(getattr(model, name))) for name in ("seconds", "latency", "bytes")}
     head = ["  fitted:", *(f"    {name}: {figure}" for name, figure in figures.items())]
     return "\n".join([*head, "    on:", *(f'      - "{line}"' for line in lines)])
 

@@ -190,11 +190,12 @@ def _print(found: Found) -> None:
 
 
 def _estimate_lines(found: Estimate | None) -> Iterator[str]:
-    from pipeline.perf.assumed import latency_text, megabytes
+    from pipeline.perf.assumed import megabytes
+    from pipeline.perf.estimate import latency_of
 
     if found is None or found.fitted is None or found.fps is None:
         return
-    took = latency_text(found.latency, found.at_least, found.interval)
+    took = latency_of(found)
     yield f"estimated: latency {took}, {found.fps:.1f} FPS"
     moved = megabytes(found.loaded + found.stored, found.moved_interval)
     yield f"estimated: DDR {moved} MB per frame"

@@ -118,12 +118,12 @@ def _of_vela(path: Path, given: argparse.Namespace) -> Iterator[Mapping[str, Jso
 
 
 def _write(folder: Path, found: Estimate, bundle: Bundle) -> None:
-    from pipeline.perf.assumed import latency_text
     from pipeline.perf.documents import document, subgraph_document
+    from pipeline.perf.estimate import latency_of
     from pipeline.perf.page import model_page, subgraph_page
     from pipeline.perf.picture import picture
 
-    took = latency_text(found.latency, found.at_least, found.interval)
+    took = latency_of(found)
     caption = f"{took} on {found.target}, estimated"
     png = picture(bundle.program, found.name, caption)
     files = {
@@ -155,10 +155,11 @@ def _json(document: Mapping[str, Json]) -> bytes:
 
 def _lines(found: Estimate, folder: Path) -> Iterator[str]:
     from pipeline.perf.assumed import latency_text
+    from pipeline.perf.estimate import latency_of
 
     memory = found.memory
     yield f"{found.name} on {found.target}, per frame, estimated"
-    took = latency_text(found.latency, found.at_least, found.interval)
+    took = latency_of(found)
     yield f"  latency        {took}" + (f", {found.fps:.1f} FPS" if found.fps else "")
     yield from _fitted_lines(found)
     yield f"  operations     {found.ops}"

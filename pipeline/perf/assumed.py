@@ -12,7 +12,10 @@ BOUND = "computing alone; the bandwidth of its DDR is not published"
 
 
 def latency_text(
-    latency: float | None, at_least: float, interval: tuple[float, float] | None = None
+    latency: float | None,
+    at_least: float,
+    interval: tuple[float, float] | None = None,
+    extrapolated: bool = False,
 ) -> str:
     """Of seconds, in milliseconds; a fitted estimate has an interval, and a bound says of what."""
     if latency is None:
@@ -20,7 +23,8 @@ def latency_text(
     if interval is None:
         return f"{1000 * latency:.4g} ms"
     low, high = interval
-    return f"{1000 * latency:.3g} ms ({1000 * low:.3g} to {1000 * high:.3g})"
+    beyond = ", extrapolated" if extrapolated else ""
+    return f"{1000 * latency:.3g} ms ({1000 * low:.3g} to {1000 * high:.3g}{beyond})"
 
 
 def megabytes(moved: int, interval: tuple[int, int] | None) -> str:
@@ -62,6 +66,8 @@ def _published(program: Program, cost: Cost, cores: int, given: bool) -> Iterato
     else:
         yield f"{cost.kept} bytes of a map stay on the chip, the rest goes through DDR and back"
     if fitted is not None:
+        low, high = (1000 * bound for bound in fitted.seconds)
+        yield f"fitted on models of {low:.2g} to {high:.2g} ms: beyond that it is extrapolated"
         yield f"on the board a run takes {1000 * fitted.board:.2g} ms more, on one thread"
         return
     if any(tensor.dtype == "int16" for tensor in program.tensors.values()):

@@ -20,6 +20,7 @@ def document(found: Estimate) -> Mapping[str, Json]:
         "core number": found.cores,
         "latency (ms)": _ms(found.latency),
         "latency interval (ms)": _both(found.interval, 1000.0),
+        "extrapolated": found.extrapolated,
         "latency on the board (ms)": _ms(found.on_board),
         "latency at least (ms)": _ms(found.at_least),
         "FPS": found.fps,

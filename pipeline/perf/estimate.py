@@ -22,7 +22,7 @@ from pipeline.engine.subgraphs import cpu_nodes
 from pipeline.engine.validated import validate
 from pipeline.errors import GraphError
 from pipeline.graph import inside
-from pipeline.perf.assumed import assumptions
+from pipeline.perf.assumed import assumptions, latency_text
 from pipeline.perf.fitted import seconds
 from pipeline.perf.layers import Layer, layers_of
 from pipeline.targets.cost import Cost, Fitted
@@ -109,6 +109,13 @@ class Estimate:
         return None if self.latency is None else between(self.latency, self.fitted)
 
     @property
+    def extrapolated(self) -> bool:
+        """Whether the latency is beyond those of the models that the estimate was fitted on."""
+        if self.fitted is None or self.latency is None:
+            return False
+        return self.fitted.extrapolates(self.latency)
+
+    @property
     def on_board(self) -> float | None:
         """Seconds of a run on the board, one thread; None where nothing was fitted."""
         if self.fitted is None or self.latency is None:
@@ -138,6 +145,11 @@ class Estimate:
     @property
     def ops(self) -> int:
         return sum(part.ops for part in self.subgraphs)
+
+
+def latency_of(found: Estimate) -> str:
+    """For a person."""
+    return latency_text(found.latency, found.at_least, found.interval, found.extrapolated)
 
 
 def estimated(name: str, bundle: Bundle, target: Target, ddr: float | None = None) -> Estimate:

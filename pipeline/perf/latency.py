@@ -32,11 +32,12 @@ class Latency(NamedTuple):
     is_bound: bool
     assumptions: tuple[str, ...]
     interval: tuple[float, float] | None = None
+    extrapolated: bool = False
 
     def __str__(self) -> str:
         took = self.milliseconds / 1000
         low_high = self.interval and (self.interval[0] / 1000, self.interval[1] / 1000)
-        return latency_text(None if self.is_bound else took, took, low_high)
+        return latency_text(None if self.is_bound else took, took, low_high, self.extrapolated)
 
 
 def file_latency(data: bytes, target: Target) -> Latency | None:
@@ -58,7 +59,9 @@ def bundle_latency(bundle: Bundle, target: Target) -> Latency | None:
     if not found:
         return None
     said = tuple(assumptions(bundle.program, cost, cores, given=False))
-    return Latency(1000.0 * found, whole is None, said, between(1000.0 * found, cost.fitted))
+    beyond = cost.fitted is not None and cost.fitted.extrapolates(found)
+    interval = between(1000.0 * found, cost.fitted)
+    return Latency(1000.0 * found, whole is None, said, interval, beyond)
 
 
 def vela_latency(data: bytes, name: str) -> Latency | None:

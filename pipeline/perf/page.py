@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
 from pipeline.perf.assumed import UNKNOWN, latency_text, megabytes
-from pipeline.perf.estimate import Estimate, Subgraph
+from pipeline.perf.estimate import Estimate, Subgraph, latency_of
 
 DDR = "Total DDR (loaded+stored) bytes per frame(MB per frame)"
 SUBGRAPH = (
@@ -44,7 +44,7 @@ def model_page(found: Estimate, png: bytes) -> str:
     summary = [
         ("Model Name", found.name),
         ("Target", found.target + (f" ({found.march})" if found.march else "")),
-        ("Model Latency(ms)", latency_text(found.latency, found.at_least, found.interval)),
+        ("Model Latency(ms)", latency_of(found)),
         *_fitted_rows(found),
         ("FPS", f"{found.fps:.2f}" if found.fps else UNKNOWN),
         (DDR, megabytes(found.loaded + found.stored, found.moved_interval)),

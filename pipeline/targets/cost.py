@@ -34,9 +34,17 @@ class Fitted:
         int, Doc("Bytes of a map that stay on the chip; what is beyond goes through DDR.", 0)
     ]
     board: Annotated[float, Doc("Seconds that a run on the board takes beside the unit.", 0.0)]
+    seconds: Annotated[
+        tuple[float, ...], Doc("The least and the most that a model it was fitted on takes.", 0.0)
+    ]
     latency: Annotated[tuple[float, ...], Doc("The interval of the latency: two factors.", 0.0)]
     bytes: Annotated[tuple[float, ...], Doc("The interval of the DDR bytes: two factors.", 0.0)]
     on: Annotated[tuple[str, ...], Doc("What it was fitted on, and its errors: for a person.")]
+
+    def extrapolates(self, latency: float) -> bool:
+        """Whether no model that it was fitted on takes so little or so much."""
+        low, high = self.seconds
+        return not low <= latency <= high
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from workspaces import REPO, shared_data
 from pipeline.bundle.archive import Bundle
 from pipeline.bundle.program import Instruction, Program, Tensor
 from pipeline.perf.documents import document
-from pipeline.perf.estimate import estimated
+from pipeline.perf.estimate import estimated, latency_of
 from pipeline.perf.fitted import computing, seconds
 from pipeline.perf.kinds import Work
 from pipeline.perf.latency import bundle_latency
@@ -81,6 +81,18 @@ def test_the_estimate_is_above_the_bound_and_within_its_interval():
     less, more = found.moved_interval
     assert less < found.loaded + found.stored < more
     assert bundle_latency(BUNDLE, X5).milliseconds == pytest.approx(1000 * found.latency)
+
+
+def test_a_model_smaller_than_all_it_was_fitted_on_is_extrapolated():
+    found, low = estimated("m", BUNDLE, X5), FIT.seconds[0]
+    assert found.latency < low
+    assert found.extrapolated
+    assert "extrapolated" in latency_of(found)
+    assert document(found)["extrapolated"]
+    assert "extrapolated" in str(bundle_latency(BUNDLE, X5))
+    within = replace(FIT, seconds=(0.0, low))
+    chip = replace(X5, cost=replace(X5.cost, fitted=within))
+    assert "extrapolated" not in latency_of(estimated("m", BUNDLE, chip))
 
 
 def test_it_is_told_what_it_was_fitted_on():
