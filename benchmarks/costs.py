@@ -19,6 +19,7 @@ import numpy as np
 from classifiers import CLASSIFIERS, classifier
 
 from pipeline.bundle.program import Program
+from pipeline.data.samples import Samples
 from pipeline.digest import of_file
 from pipeline.engine.lower import lowered
 from pipeline.frontends import read_model
@@ -27,8 +28,8 @@ from pipeline.project.files import SourceFile
 from pipeline.project.paths import FilePath
 from pipeline.project.sections import Calibration, Input, Model
 from pipeline.quant.calibration.observe import observe
-from pipeline.quant.qdq.insert import DEFAULT
-from pipeline.quant.search.methods import calibrated_with, plain
+from pipeline.quant.search.methods import plain
+from pipeline.stages.calibrated import calibrated
 from pipeline.stages.optimized_float import optimized_float
 from pipeline.stages.original_float import original_float
 from pipeline.stages.quantized import quantized
@@ -96,5 +97,5 @@ def program_of(model: bytes, name: str) -> Program:
         for value in real.inputs
     }
     recipe = plain(real, observe(real, [sample]), Calibration("max"), symmetric=True)
-    made = quantized(calibrated_with(real, recipe, target, DEFAULT), target)
+    made = quantized(calibrated(real, recipe, Samples(()), target, {}), target)
     return lowered(made, target.rounding, target.runnable)

@@ -7,6 +7,7 @@ one, and the program is lowered as a build's would be.
 from __future__ import annotations
 
 from pipeline.bundle.archive import Bundle
+from pipeline.data.samples import Samples
 from pipeline.digest import Json
 from pipeline.engine.lower import lowered
 from pipeline.graph import Graph
@@ -15,8 +16,8 @@ from pipeline.project.sections import Quantization
 from pipeline.quant.calibration.ranges import Range
 from pipeline.quant.precision.placement import observed
 from pipeline.quant.qdq.insert import DEFAULT
-from pipeline.quant.search.methods import calibrated_with
 from pipeline.quant.search.recipe import Recipe
+from pipeline.stages.calibrated import calibrated
 from pipeline.stages.quantized import quantized
 from pipeline.targets.target import Target
 
@@ -31,6 +32,8 @@ def sketched(
     if target.cost.fitted is None:
         return None
     recipe = Recipe("max", target.activations.symmetric, dict.fromkeys(observed(graph), SAME))
-    made = quantized(calibrated_with(graph, recipe, target, wishes or DEFAULT), target)
+    made = quantized(
+        calibrated(graph, recipe, Samples(()), target, {}, quantization=wishes or DEFAULT), target
+    )
     program = lowered(made, target.rounding, target.runnable)
     return estimated(name, Bundle(target.name, program, {"inputs": inputs}), target)
