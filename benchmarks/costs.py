@@ -19,7 +19,7 @@ import numpy as np
 from classifiers import CLASSIFIERS, classifier
 
 from pipeline.bundle.program import Program
-from pipeline.data.samples import Samples
+from pipeline.cli.sketch import NO_SAMPLES
 from pipeline.digest import of_file
 from pipeline.engine.lower import lowered
 from pipeline.frontends import read_model
@@ -97,5 +97,5 @@ def program_of(model: bytes, name: str) -> Program:
         for value in real.inputs
     }
     recipe = plain(real, observe(real, [sample]), Calibration("max"), symmetric=True)
-    made = quantized(calibrated(real, recipe, Samples(()), target, {}), target)
+    made = quantized(calibrated(real, recipe, NO_SAMPLES, target, {}), target)
     return lowered(made, target.rounding, target.runnable)

@@ -22,6 +22,7 @@ from pipeline.stages.quantized import quantized
 from pipeline.targets.target import Target
 
 SAME = Range(-1.0, 1.0)
+NO_SAMPLES = Samples((), lambda index: {})
 
 
 def sketched(
@@ -33,7 +34,7 @@ def sketched(
         return None
     recipe = Recipe("max", target.activations.symmetric, dict.fromkeys(observed(graph), SAME))
     made = quantized(
-        calibrated(graph, recipe, Samples(()), target, {}, quantization=wishes or DEFAULT), target
+        calibrated(graph, recipe, NO_SAMPLES, target, {}, quantization=wishes or DEFAULT), target
     )
     program = lowered(made, target.rounding, target.runnable)
     return estimated(name, Bundle(target.name, program, {"inputs": inputs}), target)
