@@ -1,6 +1,7 @@
 """The cost model of bayes-e, fitted on what others published: `fitted` in rdk-x5.yaml.
 
-    python benchmarks/fit_cost.py            the YAML block, and each model's held-out error
+    python benchmarks/fit_cost.py            the YAML block, with each model's held-out error
+    python benchmarks/fit_cost.py --write    the same, put into the target's file
 
 Two fits by least squares of the logarithm of estimate / figure, each with few free parameters:
 
@@ -18,18 +19,21 @@ figures: benchmarks/costs.py, ../shared/oracle.
 
 from __future__ import annotations
 
+import argparse
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
-from costs import Known, known
+from costs import TARGET, Known, known
 
 from pipeline.kernels.arrays import Floats
 from pipeline.perf.fitted import seconds
 from pipeline.perf.layers import Layer, layers_of
 from pipeline.targets.cost import Fitted
+from pipeline.targets.reader import target_file
 
 START = Fitted(
     conv=2e12,
@@ -49,6 +53,7 @@ START = Fitted(
 FREE = ("conv", "mixed", "ddr", "board")
 PULL = 0.05  # of a parameter to its start: a factor e costs as much as an error of 5 %
 STEPS, NUDGE = 40, 1e-4
+HEAD = "  fitted:"  # of the block, which is the last of `cost`
 
 
 @dataclass(frozen=True)
@@ -145,31 +150,46 @@ def said(times: Errors, moved: Errors) -> list[str]:
     """What `on` in the target's file says."""
     board = len(times.by_model) - len(moved.by_model)
     return [
-        f"fitted on the latency and DDR bytes that hb_mapper 1.24.3 (hbdk 3.49.15) printed for "
-        f"{len(moved.by_model)} models, and on {board} classifiers measured on an RDK X5",
+        f"fitted on hb_mapper's log (1.24.3, hbdk 3.49.15) of {len(moved.by_model)} models, and on "
+        f"{board} classifiers on an RDK X5",
         f"latency of a model left out of the fit: {times}",
         f"DDR bytes of a model left out of the fit: {moved}",
         "the interval is two standard deviations of these errors",
     ]
 
 
-def block(model: Fitted, lines: Sequence[str]) -> str:
+def block(model: Fitted, times: Errors, moved: Errors) -> str:
     """As it stands in the target's file."""
     rates = ("conv", "table", "arithmetic", "concat", "mixed", "ddr", "board")
     figures = {name: f"{getattr(model, name):.3e}" for name in rates}
     figures |= {name: str(getattr(model, name)) for name in ("lanes", "on_chip")}
     figures |= {name: str(list(getattr(model, name))) for name in ("seconds", "latency", "bytes")}
-    head = ["  fitted:", *(f"    {name}: {figure}" for name, figure in figures.items())]
-    return "\n".join([*head, "    on:", *(f'      - "{line}"' for line in lines)])
+    lines = [f"    {name}: {figure}" for name, figure in figures.items()]
+    on = [f'      - "{line}"' for line in said(times, moved)]
+    errors = [
+        f"    # {kind} of {name} without it: {100 * math.expm1(error):+.1f} %"
+        for kind, found in (("latency", times), ("DDR bytes", moved))
+        for name, error in found.by_model.items()
+    ]
+    return "\n".join([HEAD, *lines, "    on:", *on, *errors]) + "\n"
+
+
+def written(text: str, new: str) -> str:
+    """The target's file with the block in place of the one it has."""
+    before, _, rest = text.partition(HEAD)
+    behind = re.search(r"^(?! {4})", rest.removeprefix("\n"), re.MULTILINE)
+    assert behind is not None
+    return before + new + rest.removeprefix("\n")[behind.start() :]
 
 
 def main() -> None:
-    models = list(known())
-    best, times, moved = fitted(models)
-    print(block(best, said(times, moved)))
-    for kind, errors in (("latency", times), ("DDR bytes", moved)):
-        for name, error in errors.by_model.items():
-            print(f"# {kind:<10} {name:<18} {100 * math.expm1(error):+6.1f} %")
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--write", action="store_true")
+    new = block(*fitted(list(known())))
+    if parser.parse_args().write:
+        file = target_file(TARGET)
+        file.write_text(written(file.read_text(), new))
+    print(new, end="")
 
 
 if __name__ == "__main__":

@@ -6,8 +6,8 @@
     constants                                are loaded once per frame, as large as in the bundle
 
 Passed on is a result that only the pointwise steps right behind it read; what lies in another map
-(a part of a Split, an operand of a Concat, the same codes in another shape); the sums of a Conv
-on their way out; and a picture, which the first Conv takes line by line.
+(a part of a Split, an operand of a Concat, the same codes in another shape); what is transposed on
+its way out, and the sums of a Conv; and a picture, which the first Conv takes line by line.
 """
 
 from __future__ import annotations
@@ -84,9 +84,16 @@ class Maps:
             return True
         if len(tensor.shape) == 4 and tensor.shape[1] <= PICTURE:
             return True
+        if all(step.op in ("reshape", "transpose") and self._goes_out(step) for _, step in readers):
+            return True
         if len(readers) == 1 and readers[0][1].op == "concat":
             return True
         return all(step.op in POINTWISE and index - maker <= BEHIND for index, step in readers)
+
+    def _goes_out(self, step: Instruction) -> bool:
+        """Whether no layer of the unit reads what the step makes."""
+        readers = (index for name in step.outputs for index in self._readers.get(name, ()))
+        return all(index not in self.numbers for index in readers)
 
     def _size(self, name: str) -> int:
         return tensor_bytes(self.program.tensors[name])

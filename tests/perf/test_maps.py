@@ -49,6 +49,13 @@ def test_sums_on_their_way_out_are_written_once():
     assert [layer.stored for layer in found] == [0, 4 * SIZE]
 
 
+def test_what_is_transposed_on_its_way_out_is_written_once():
+    found = layers_of(program(CONV, step("transpose", "a", "y")), 0)
+    assert [layer.stored for layer in found] == [0, SIZE]
+    inside = program(CONV, step("transpose", "a", "b"), step("conv", "b", "y"))
+    assert layers_of(inside, 0)[0].stored == SIZE
+
+
 def test_what_another_conv_reads_goes_out_and_back():
     assert moved(program(CONV, step("conv", "a", "y"))) == 2 * SIZE
 
