@@ -1,6 +1,7 @@
 """The fitted estimate: within sane bounds, monotone, and what its script fits."""
 
 import re
+from html import escape
 from dataclasses import fields, replace
 
 import numpy as np
@@ -99,7 +100,7 @@ def test_a_model_smaller_than_all_it_was_fitted_on_is_extrapolated():
 def test_it_is_told_what_it_was_fitted_on():
     found = estimated("m", BUNDLE, X5)
     assert set(FIT.on) <= set(found.assumptions)
-    assert FIT.on[0] in model_page(found, b"")
+    assert escape(FIT.on[0]) in model_page(found, b"")
     told = document(found)
     assert told["latency interval (ms)"] == [pytest.approx(1000 * t) for t in found.interval]
     assert told["DDR bytes interval"] == list(found.moved_interval)
