@@ -54,7 +54,7 @@ class Maps:
         maker = self._makers.get(name)
         if maker is None or self.numbers.get(maker) != self.numbers[index]:
             return self._size(name) // (2 if self._source(name) in self.nv12 else 1)
-        first = self.on_chip is None or min(self._readers.get(name, [index])) == index
+        first = self.on_chip is None or self._readers.get(name, [index])[0] == index
         return self._inner(name) if first else 0
 
     def _source(self, name: str) -> str:
