@@ -1,8 +1,8 @@
 """The fitted estimate: within sane bounds, monotone, and what its script fits."""
 
 import re
-from html import escape
 from dataclasses import fields, replace
+from html import escape
 
 import numpy as np
 import pytest
