@@ -1,8 +1,9 @@
 """npumake check: where each node of a model would run, and what keeps one off the NPU
 
-MODEL is a file, or a project, which says its inputs and targets itself. With --fix the model is
-rewritten where that brings nodes onto the NPU without changing what it computes, written to a new
-file of the same opset, and checked again.
+MODEL is a file, or a project, which says its inputs and targets itself. For rdk-x5 the latency and
+the DDR bytes of a build are estimated too. With --fix the model is rewritten where that brings
+nodes onto the NPU without changing what it computes, written to a new file of the same opset, and
+checked again.
 
 example:
   npumake check mobilenet.onnx --target rdk-x5 --input-shape data 1x3x224x224
@@ -15,15 +16,19 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipeline import digest
-from pipeline.errors import GraphError, ProjectError, did_you_mean
+from pipeline.errors import GraphError, PipelineError, ProjectError, did_you_mean
 
 if TYPE_CHECKING:
     from pipeline.cli.model_file import Held
     from pipeline.debug.checked import Checked, Fixed
+    from pipeline.digest import Json
     from pipeline.graph import Graph
+    from pipeline.perf.estimate import Estimate
+    from pipeline.project.sections import Quantization
+    from pipeline.targets.target import Target
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,19 +47,46 @@ def run(given: argparse.Namespace) -> int:
         raise ProjectError("`--fix` is for one model file and one target", "--fix", hint)
     found = list((_of_project if given.model.is_dir() else _of_file)(given))
     if given.json:
-        print(digest.text([result.document() for result in found], indent=1))
+        print(digest.text([one.document() for one in found], indent=1))
     else:
-        for result in found:
-            _print(result)
-    _refuse_unsupported(found)
+        for one in found:
+            _print(one)
+    _refuse_unsupported([one.checked for one in found])
     return 0
 
 
-def _of_project(given: argparse.Namespace) -> Iterator[Checked]:
+class Found(NamedTuple):
+    """What is found of one target. No estimate where none was fitted, or for a reason."""
+
+    checked: Checked
+    estimate: Estimate | None
+    why_none: str = ""
+
+    def document(self) -> Json:
+        from pipeline.perf.documents import document
+
+        told: Json = self.checked.document()
+        return {**told, "estimate": self.estimate and document(self.estimate)}
+
+
+def _found(
+    graph: Graph, target: Target, wishes: Quantization | None = None, inputs: Json = None
+) -> Found:
+    """`inputs` as the project says them. Raises ProjectError for wishes that mean nothing."""
+    from pipeline.cli.sketch import sketched
+    from pipeline.debug.checked import checked
+
+    result = checked(graph, target, wishes)
+    try:
+        return Found(result, sketched(graph, target, result.network, wishes, inputs))
+    except PipelineError as error:  # no build takes it: where its nodes run is all there is
+        return Found(result, None, error.what)
+
+
+def _of_project(given: argparse.Namespace) -> Iterator[Found]:
     """As its build places the nodes. Raises PipelineError."""
     from pipeline.cli.dropin import build
     from pipeline.cli.screen import SCREEN
-    from pipeline.debug.checked import checked
     from pipeline.graph import Graph
     from pipeline.project.reader import built
     from pipeline.project.sections import Quantization
@@ -70,16 +102,18 @@ def _of_project(given: argparse.Namespace) -> Iterator[Checked]:
     by_target = {node.target: node for node in ours}
     for name in wanted:
         node = by_target.get(name, ours[0])
-        graph = Graph.load(made.artifact(nodes[node.inputs["optimized_float"]]))
+        optimized = nodes[node.inputs["optimized_float"]]
+        graph = Graph.load(made.artifact(optimized))
+        inputs = nodes[optimized.inputs["original_float"]].params["inputs"]
         wishes = node.params["quantization"] if name in by_target else {}
-        yield checked(graph, read_target(name), built(Quantization, wishes))
+        yield _found(graph, read_target(name), built(Quantization, wishes), inputs)
 
 
-def _of_file(given: argparse.Namespace) -> Iterator[Checked]:
+def _of_file(given: argparse.Namespace) -> Iterator[Found]:
     """Raises PipelineError."""
     from pipeline.cli.dropin import shapes
     from pipeline.cli.model_file import held_files
-    from pipeline.debug.checked import checked, fixed, prepared
+    from pipeline.debug.checked import fixed, prepared
     from pipeline.targets.reader import read_target, target_names
 
     if not given.target:
@@ -90,12 +124,12 @@ def _of_file(given: argparse.Namespace) -> Iterator[Checked]:
     model, is_onnx = _read(held, fed), given.model.suffix.lower() == ".onnx"
     graph = prepared(model, is_onnx)
     for target in targets:
-        found = checked(graph, target)
+        found = _found(graph, target)
         yield found
         if given.fix:
             better = fixed(model, target, is_onnx)
-            _write(better, found, given.fix, given.json)
-            yield better.checked
+            _write(better, found.checked, given.fix, given.json)
+            yield Found(better.checked, None)
 
 
 def _read(held: Held, fed: Mapping[str, tuple[int, ...]]) -> Graph:
@@ -142,13 +176,30 @@ def _write(better: Fixed, before: Checked, out: Path, quiet: bool) -> None:
         print(f"nodes on the CPU: {before.on_cpu} before, {better.checked.on_cpu} now")
 
 
-def _print(found: Checked) -> None:
+def _print(found: Found) -> None:
     from pipeline.cli.screen import SCREEN
     from pipeline.cli.tables import placement_lines, placement_table
 
-    SCREEN.console.print(placement_table(found.rows))
-    for line in placement_lines(found):
+    SCREEN.console.print(placement_table(found.checked.rows))
+    for line in placement_lines(found.checked):
         SCREEN.line(line)
+    for line in _estimate_lines(found.estimate):
+        SCREEN.line(line)
+    if found.why_none:
+        SCREEN.line(f"not estimated: {found.why_none}")
+
+
+def _estimate_lines(found: Estimate | None) -> Iterator[str]:
+    from pipeline.perf.assumed import megabytes
+    from pipeline.perf.estimate import latency_of
+
+    if found is None or found.fitted is None or found.fps is None:
+        return
+    took = latency_of(found)
+    yield f"estimated: latency {took}, {found.fps:.1f} FPS"
+    moved = megabytes(found.loaded + found.stored, found.moved_interval)
+    yield f"estimated: DDR {moved} MB per frame"
+    yield f"    {found.fitted.on[0]}"
 
 
 def _refuse_unsupported(found: list[Checked]) -> None:

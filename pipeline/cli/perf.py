@@ -2,8 +2,9 @@
 
 MODEL is a .hybrid, a .tflite that Vela compiled, or a project, whose compiled files are brought up
 to date. Written are hb_perf_result/<name>/: <name>.html, .json and .png, and .html and .json of
-each subgraph. The latency is a roofline of the target's published figures, or Vela's estimate;
-where none of the DDR is published it is a lower bound, computing alone, and --ddr gives yours.
+each subgraph. The latency is, by target, an estimate with an interval, fitted on published figures
+of whole models (rdk-x5); Vela's estimate; or a roofline of the published peaks. Where no bandwidth
+of the DDR is published, that is a lower bound: computing alone. --ddr gives the bandwidth of yours.
 
 example:
   npumake perf out/mobilenet.rdk-x5.hybrid --ddr 8.5
@@ -118,10 +119,12 @@ def _of_vela(path: Path, given: argparse.Namespace) -> Iterator[Mapping[str, Jso
 
 def _write(folder: Path, found: Estimate, bundle: Bundle) -> None:
     from pipeline.perf.documents import document, subgraph_document
-    from pipeline.perf.page import latency_text, model_page, subgraph_page
+    from pipeline.perf.estimate import latency_of
+    from pipeline.perf.page import model_page, subgraph_page
     from pipeline.perf.picture import picture
 
-    caption = f"{latency_text(found.latency, found.at_least)} ms on {found.target}, estimated"
+    took = latency_of(found)
+    caption = f"{took} on {found.target}, estimated"
     png = picture(bundle.program, found.name, caption)
     files = {
         f"{found.name}.html": model_page(found, png).encode(),
@@ -151,13 +154,14 @@ def _json(document: Mapping[str, Json]) -> bytes:
 
 
 def _lines(found: Estimate, folder: Path) -> Iterator[str]:
-    from pipeline.perf.page import latency_text
+    from pipeline.perf.assumed import latency_text
+    from pipeline.perf.estimate import latency_of
 
     memory = found.memory
     yield f"{found.name} on {found.target}, per frame, estimated"
-    yield f"  latency        {latency_text(found.latency, found.at_least)} ms" + (
-        f", {found.fps:.1f} FPS" if found.fps else ""
-    )
+    took = latency_of(found)
+    yield f"  latency        {took}" + (f", {found.fps:.1f} FPS" if found.fps else "")
+    yield from _fitted_lines(found)
     yield f"  operations     {found.ops}"
     yield f"  DDR bytes      {found.loaded} loaded, {found.stored} stored"
     ratio = f", {memory.peak / memory.least:.3f} of the largest live set" if memory.least else ""
@@ -165,10 +169,21 @@ def _lines(found: Estimate, folder: Path) -> Iterator[str]:
     for part in found.subgraphs:
         calls = f", {part.calls} function calls" if part.calls else ""
         time = latency_text(part.latency, part.at_least)
-        yield f"  {part.name}: {len(part.layers)} layers, {part.ops} OPs, {time} ms{calls}"
+        yield f"  {part.name}: {len(part.layers)} layers, {part.ops} OPs, {time}{calls}"
     if found.on_cpu:
         yield f"  on the CPU, not in these figures: {', '.join(found.on_cpu[:8])}"
     yield from (f"  assumed: {said}" for said in found.assumptions)
     if not found.debug:
         yield from NO_LAYERS
     yield f"wrote     {folder}"
+
+
+def _fitted_lines(found: Estimate) -> Iterator[str]:
+    from pipeline.perf.assumed import megabytes
+
+    if found.on_board is None:
+        return
+    moved = megabytes(found.loaded + found.stored, found.moved_interval)
+    yield f"  DDR            {moved} MB"
+    yield f"  at least       {1000 * found.at_least:.3g} ms, computing at the unit's peak"
+    yield f"  on the board   {1000 * found.on_board:.3g} ms a run, one thread"

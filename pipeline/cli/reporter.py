@@ -6,7 +6,7 @@ doit only asks for these methods; nothing of doit is imported here.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TextIO
 
@@ -187,23 +187,24 @@ class Reporter:
         )
         from pipeline.debug.compared import Comparison
 
+        shown = [each for each in self._compared.values() if each[1].name in self._valid]
         found = [
             (node.group, Comparison.load(build.artifact(node)), self._check(build, node))
-            for build, node in self._compared.values()
-            if node.name in self._valid
+            for build, node in shown
         ]
         if len(found) > MAX_TABLES:
             SCREEN.console.print(summary_table(found))
             for line in skipped_lines(found):
                 SCREEN.line(f"note: {line}")
             return
-        for project, comparison, check in found:
+        for (project, comparison, check), (build, node) in zip(found, shown, strict=True):
             if Reporter.draws_nodes:
                 SCREEN.console.print(comparison_table(project, comparison, check, SCREEN.width))
             for line in guilty_lines(comparison, project):
                 SCREEN.line(line, "red")
-            for note in (*comparison.notes, *(check.lines if check else ())):
-                SCREEN.line(f"note: {note}")
+            notes = (*comparison.notes, *(check.lines if check else ()))
+            for line in (*self._estimate(build, node), *(f"note: {note}" for note in notes)):
+                SCREEN.line(line)
 
     def _check(self, build: Build, compared: Node) -> CompiledCheck | None:
         """What was found when the compiled file ran, where this build has it."""
@@ -213,6 +214,19 @@ class Reporter:
         if node is None or node.name not in self._valid:
             return None
         return CompiledCheck.load(build.artifact(node))
+
+    def _estimate(self, build: Build, compared: Node) -> Iterator[str]:
+        """How long the compiled file takes, where that can be told: a bound says too little."""
+        from pipeline.perf.latency import file_latency
+        from pipeline.targets.reader import read_target
+
+        node = self._beside(build, compared, "compiled")
+        if node is None or node.name not in self._valid:
+            return
+        target, file = read_target(str(node.target)), build.artifact(node)
+        known = file_latency(file.read_bytes(), target) if file.suffix == target.suffix else None
+        if known is not None and not known.is_bound:
+            yield f"estimated: {known} per frame"
 
     def _print_evaluation(self) -> None:
         """How good the artifacts are at their task, where that was measured."""

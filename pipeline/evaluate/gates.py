@@ -24,7 +24,8 @@ class Measured(NamedTuple):
     cosine: float | None
     cpu_nodes: int
     latency_ms: float | None = None
-    latency_is_bound: bool = False  # a frame takes at least that
+    latency_is_bound: bool = False  # a frame takes at least that, computing alone
+    latency_between: tuple[float, float] | None = None  # of a fitted estimate
 
 
 class Asked(NamedTuple):
@@ -92,8 +93,18 @@ def _latency(gate: Gate, index: int, found: Measured) -> Asked:
         where = Route(f"gates.{index}.max_latency_ms")
         raise ProjectError("the latency on this target is not known", where, hint)
     takes = "at least" if found.latency_is_bound else "an estimated"
-    what = f"a frame takes {takes} {found.latency_ms:.4g} ms; at most {most:g} is allowed"
+    time = f"{found.latency_ms:.4g} ms{_how_sure(found)}"
+    what = f"a frame takes {takes} {time}; at most {most:g} is allowed"
     return Asked(index, "latency", None, what, -most, -found.latency_ms)
+
+
+def _how_sure(found: Measured) -> str:
+    if found.latency_is_bound:
+        return " (computing alone)"
+    if found.latency_between is None:
+        return ""
+    low, high = found.latency_between
+    return f" ({low:.3g} to {high:.3g})"
 
 
 def _of(gate: Gate, key: str) -> float | str | None:

@@ -19,10 +19,14 @@ def document(found: Estimate) -> Mapping[str, Json]:
         "march": found.march,
         "core number": found.cores,
         "latency (ms)": _ms(found.latency),
+        "latency interval (ms)": _both(found.interval, 1000.0),
+        "extrapolated": found.extrapolated,
+        "latency on the board (ms)": _ms(found.on_board),
         "latency at least (ms)": _ms(found.at_least),
         "FPS": found.fps,
         "OPs per frame": found.ops,
         "DDR bytes per frame": found.loaded + found.stored,
+        "DDR bytes interval": _both(found.moved_interval, 1),
         "loaded bytes per frame": found.loaded,
         "stored bytes per frame": found.stored,
         "arena": {"peak bytes": found.memory.peak, "largest live set": found.memory.least},
@@ -64,6 +68,10 @@ def subgraph_document(part: Subgraph, found: Estimate) -> Mapping[str, Json]:
         for layer, time in zip(part.layers, part.times, strict=True)
     ]
     return {"summary": summary, **({"layer details": rows} if found.debug else {})}
+
+
+def _both(interval: tuple[float, float] | None, unit: float) -> Json:
+    return None if interval is None else [bound * unit for bound in interval]
 
 
 def _ms(seconds: float | None) -> float | None:

@@ -1,14 +1,17 @@
-"""The estimate: a roofline over the layers of each subgraph.
+"""The estimate: fitted where the target has a fitted model, else a roofline of what is published.
 
-    t_layer = max(macs / P, bytes / B)      t = sum of t_layer      FPS = 1000 / t in ms
+    fitted      pipeline.perf.fitted, with an interval
+    roofline    t_layer = max(macs / P, bytes / B)      t = sum of t_layer
+    at least    max(sum of macs / P, sum of bytes / B) of each subgraph
 
 P is the peak of the cores that the model runs on, B the bandwidth of the DDR. Where the vendor does
-not publish one, t is None and `at_least` is what the other alone takes. The CPU is not in it.
+not publish one, the roofline is None and `at_least` is what the other alone takes. The CPU is not
+in it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -19,8 +22,11 @@ from pipeline.engine.subgraphs import cpu_nodes
 from pipeline.engine.validated import validate
 from pipeline.errors import GraphError
 from pipeline.graph import inside
+from pipeline.perf.assumed import assumptions, latency_text
+from pipeline.perf.fitted import seconds
 from pipeline.perf.layers import Layer, layers_of
-from pipeline.targets.target import Cost, Target
+from pipeline.targets.cost import Cost, Fitted
+from pipeline.targets.target import Target
 
 MOST_BYTES = 1 << 50
 
@@ -38,10 +44,11 @@ class Roof:
             return None
         return max(layer.macs / self.macs, layer.moved / self.ddr)
 
-    def at_least(self, layer: Layer) -> float:
-        """Seconds that what is published allows at best."""
-        computing = layer.macs / self.macs if self.macs else 0.0
-        return max(computing, layer.moved / self.ddr if self.ddr else 0.0)
+    def at_least(self, layers: Sequence[Layer]) -> float:
+        """Seconds of a subgraph that what is published allows at best."""
+        computing = sum(layer.macs for layer in layers) / self.macs if self.macs else 0.0
+        moving = sum(layer.moved for layer in layers) / self.ddr if self.ddr else 0.0
+        return max(computing, moving)
 
 
 @dataclass(frozen=True)
@@ -85,6 +92,7 @@ class Estimate:
     memory: Memory
     assumptions: tuple[str, ...]
     debug: bool
+    fitted: Fitted | None = None
 
     @property
     def latency(self) -> float | None:
@@ -94,6 +102,33 @@ class Estimate:
     @property
     def at_least(self) -> float:
         return sum(part.at_least for part in self.subgraphs)
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Seconds that the latency is between; None where nothing was fitted."""
+        return None if self.latency is None else between(self.latency, self.fitted)
+
+    @property
+    def extrapolated(self) -> bool:
+        """Whether the latency is beyond those of the models that the estimate was fitted on."""
+        if self.fitted is None or self.latency is None:
+            return False
+        return self.fitted.extrapolates(self.latency)
+
+    @property
+    def on_board(self) -> float | None:
+        """Seconds of a run on the board, one thread; None where nothing was fitted."""
+        if self.fitted is None or self.latency is None:
+            return None
+        return self.latency + self.fitted.board
+
+    @property
+    def moved_interval(self) -> tuple[int, int] | None:
+        """DDR bytes of a frame; None where nothing was fitted."""
+        if self.fitted is None:
+            return None
+        low, high = ((self.loaded + self.stored) * factor for factor in self.fitted.bytes)
+        return round(low), round(high)
 
     @property
     def fps(self) -> float | None:
@@ -110,6 +145,11 @@ class Estimate:
     @property
     def ops(self) -> int:
         return sum(part.ops for part in self.subgraphs)
+
+
+def latency_of(found: Estimate) -> str:
+    """For a person."""
+    return latency_text(found.latency, found.at_least, found.interval, found.extrapolated)
 
 
 def estimated(name: str, bundle: Bundle, target: Target, ddr: float | None = None) -> Estimate:
@@ -138,24 +178,37 @@ def _setting(name: str, bundle: Bundle, key: str, usual: int) -> int:
 
 
 def _estimated(name: str, bundle: Bundle, target: Target, ddr: float | None) -> Estimate:
-    cost = target.cost if ddr is None else replace(target.cost, ddr=ddr)
+    cost = target.cost if ddr is None else _with_ddr(target.cost, ddr)
     settings, program = bundle.settings, bundle.program
     cores = _setting(name, bundle, "core_num", 1)
     limit = _setting(name, bundle, "max_time_per_fc", 0)
-    roof, layers = roof_of(cost, cores), layers_of(program, cost.on_chip)
-    numbered = sorted(layers, key=lambda layer: layer.subgraph)
-    parts = [tuple(group) for _, group in groupby(numbered, lambda layer: layer.subgraph)]
+    layers = layers_of(program, cost.kept, nv12_inputs(bundle))
     return Estimate(
         name,
         target.name,
         target.unit,
         target.march,
         cores,
-        tuple(_subgraph(name, part, roof, limit) for part in parts),
+        tuple(_subgraph(name, part, cost, cores, limit) for part in parts_of(layers)),
         tuple(_on_cpu(program)),
         planned(program),
         tuple(assumptions(program, cost, cores, given=ddr is not None)),
         bool(settings.get("debug", False)),
+        cost.fitted,
+    )
+
+
+def _with_ddr(cost: Cost, ddr: float) -> Cost:
+    fitted = None if cost.fitted is None else replace(cost.fitted, ddr=ddr)
+    return replace(cost, ddr=ddr, fitted=fitted)
+
+
+def nv12_inputs(bundle: Bundle) -> frozenset[str]:
+    """What the camera gives in half the bytes of what the program reads."""
+    inputs = bundle.provenance.get("inputs")
+    known = inputs.items() if isinstance(inputs, Mapping) else ()
+    return frozenset(
+        name for name, said in known if isinstance(said, Mapping) and said.get("fed_type") == "nv12"
     )
 
 
@@ -171,14 +224,32 @@ def roof_of(cost: Cost, core_num: int) -> Roof:
     return Roof(None if cost.macs is None else cost.macs * share, cost.ddr)
 
 
-def _subgraph(name: str, layers: tuple[Layer, ...], roof: Roof, limit: int) -> Subgraph:
-    times = tuple(map(roof.time, layers))
+def parts_of(layers: Sequence[Layer]) -> list[tuple[Layer, ...]]:
+    """By subgraph."""
+    numbered = sorted(layers, key=lambda layer: layer.subgraph)
+    return [tuple(group) for _, group in groupby(numbered, lambda layer: layer.subgraph)]
+
+
+def times_of(layers: Sequence[Layer], cost: Cost, cores: int) -> tuple[float | None, ...]:
+    """Seconds of each layer of a subgraph."""
+    if cost.fitted is not None:
+        return seconds(layers, cost.fitted)
+    return tuple(map(roof_of(cost, cores).time, layers))
+
+
+def between(latency: float, fitted: Fitted | None) -> tuple[float, float] | None:
+    if fitted is None:
+        return None
+    low, high = fitted.latency
+    return latency * low, latency * high
+
+
+def _subgraph(name: str, layers: tuple[Layer, ...], cost: Cost, cores: int, limit: int) -> Subgraph:
+    times = times_of(layers, cost, cores)
     known = [time for time in times if time is not None]
     calls = function_calls(known, limit * 1e-6) if limit and len(known) == len(times) else None
-    number = layers[0].subgraph
-    return Subgraph(
-        f"{name}_subgraph_{number}", layers, times, sum(map(roof.at_least, layers)), calls
-    )
+    called = f"{name}_subgraph_{layers[0].subgraph}"
+    return Subgraph(called, layers, times, roof_of(cost, cores).at_least(layers), calls)
 
 
 def function_calls(times: Iterable[float], limit: float) -> int:
@@ -197,30 +268,3 @@ def summed(times: Iterable[float | None]) -> float | None:
     found = list(times)
     known = [time for time in found if time is not None]
     return sum(known) if len(known) == len(found) else None
-
-
-def assumptions(program: Program, cost: Cost, cores: int, given: bool) -> Iterator[str]:
-    """What the figures rest on, for a person."""
-    if cost.macs is None:
-        yield "the unit's int8 peak is not published: computing takes no time here"
-    else:
-        used = min(cores, cost.cores)
-        yield (
-            f"{cost.macs * used / cost.cores / 1e12:g} T int8 multiply-accumulates per second "
-            f"({used} of {cost.cores} cores), always reached: a lower bound of the time"
-        )
-        if used > 1:
-            yield "D-Robotics says of two cores that they are about 1.5 times as fast as one"
-    if cost.ddr is None:
-        yield "no bandwidth of its DDR is published: computing alone is told (--ddr takes yours)"
-    else:
-        yield f"{cost.ddr / 1e9:g} GB/s of DDR" + (", as given" if given else "")
-    if cost.on_chip is None:
-        yield "its memory on the chip is not published: every tensor goes through DDR"
-    else:
-        yield f"tensors stay on the chip while all that lives is within {cost.on_chip} bytes"
-    if any(tensor.dtype == "int16" for tensor in program.tensors.values()):
-        yield "products of int16 are counted at the peak of int8"
-    yield "loading and computing overlap within a layer, not between layers"
-    yield "arithmetic that is no product takes no time of its own: its rate is not published"
-    yield "what runs on the CPU is not in the estimate; nothing was measured"

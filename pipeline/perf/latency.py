@@ -10,22 +10,34 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from pipeline.bundle.archive import Bundle
-from pipeline.bundle.program import Program
-from pipeline.perf.estimate import assumptions, roof_of, summed
+from pipeline.perf.assumed import assumptions, latency_text
+from pipeline.perf.estimate import (
+    between,
+    nv12_inputs,
+    parts_of,
+    roof_of,
+    summed,
+    times_of,
+)
 from pipeline.perf.layers import layers_of
 from pipeline.perf.vela import has_estimate, vela_of
 from pipeline.targets.target import Target
 
 
 class Latency(NamedTuple):
-    """Of one frame. A bound is the least it can take: something is not published."""
+    """Of one frame. A bound is the least it can take: something is not published. `interval` is
+    where a fitted estimate lies, in milliseconds."""
 
     milliseconds: float
     is_bound: bool
     assumptions: tuple[str, ...]
+    interval: tuple[float, float] | None = None
+    extrapolated: bool = False
 
     def __str__(self) -> str:
-        return f"at least {self.milliseconds:.4g}" if self.is_bound else f"{self.milliseconds:.4g}"
+        took = self.milliseconds / 1000
+        low_high = self.interval and (self.interval[0] / 1000, self.interval[1] / 1000)
+        return latency_text(None if self.is_bound else took, took, low_high, self.extrapolated)
 
 
 def file_latency(data: bytes, target: Target) -> Latency | None:
@@ -36,16 +48,20 @@ def file_latency(data: bytes, target: Target) -> Latency | None:
     return None if estimate is None else estimate(data, target)
 
 
-def program_latency(program: Program, target: Target, core_num: int = 1) -> Latency | None:
-    """By the roofline of pipeline.perf.estimate; a bound where one of its figures is missing."""
-    layers = layers_of(program, target.cost.on_chip)
-    roof = roof_of(target.cost, core_num)
-    whole = summed(map(roof.time, layers))
-    seconds = sum(map(roof.at_least, layers)) if whole is None else whole
-    if not seconds:
+def bundle_latency(bundle: Bundle, target: Target) -> Latency | None:
+    """Fitted, or by the roofline; a bound where one of its figures is missing."""
+    cores, cost = bundle.settings.get("core_num", 1), target.cost
+    layers = layers_of(bundle.program, cost.kept, nv12_inputs(bundle))
+    parts = parts_of(layers)
+    whole = summed(time for part in parts for time in times_of(part, cost, cores))
+    roof = roof_of(cost, cores)
+    found = sum(map(roof.at_least, parts)) if whole is None else whole
+    if not found:
         return None
-    said = tuple(assumptions(program, target.cost, core_num, given=False))
-    return Latency(1000.0 * seconds, whole is None, said)
+    said = tuple(assumptions(bundle.program, cost, cores, given=False))
+    beyond = cost.fitted is not None and cost.fitted.extrapolates(found)
+    interval = between(1000.0 * found, cost.fitted)
+    return Latency(1000.0 * found, whole is None, said, interval, beyond)
 
 
 def vela_latency(data: bytes, name: str) -> Latency | None:
@@ -57,8 +73,7 @@ def vela_latency(data: bytes, name: str) -> Latency | None:
 
 
 def _of_bundle(data: bytes, target: Target) -> Latency | None:
-    bundle = Bundle.from_bytes(data)
-    return program_latency(bundle.program, target, bundle.settings.get("core_num", 1))
+    return bundle_latency(Bundle.from_bytes(data), target)
 
 
 def _of_vela(data: bytes, target: Target) -> Latency | None:

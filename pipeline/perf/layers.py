@@ -1,9 +1,7 @@
 """The layers of a program: which subgraph each is in, what it computes and what it moves.
 
 OPs count a multiply-accumulate as two and any other number that is computed as one per number it
-is computed from; what only moves numbers has none. A tensor is moved through DDR where a layer and
-the one before it are not in the same subgraph, and where it lives while more lives than the chip
-holds. Constants are loaded once per frame, at the size that they have in the bundle.
+is computed from; what only moves numbers has none. What goes through DDR is in pipeline.perf.maps.
 """
 
 from __future__ import annotations
@@ -12,8 +10,9 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from pipeline.bundle.memory import blocks_of, live_bytes, lives, tensor_bytes
 from pipeline.bundle.program import Instruction, Program
+from pipeline.perf.kinds import NOTHING, Around, Work, work_of
+from pipeline.perf.maps import Maps, constant_bytes
 
 # What runs between subgraphs: the CPU's models, and from and to float at the border.
 ON_CPU = frozenset({"onnx", "quantize", "dequantize"})
@@ -47,29 +46,27 @@ class Layer:
     loaded: int
     stored: int
     origin: tuple[str, ...]
+    work: Work = NOTHING
 
     @property
     def moved(self) -> int:
         return self.loaded + self.stored
 
 
-def layers_of(program: Program, on_chip: int | None) -> tuple[Layer, ...]:
-    """In the order they run. `on_chip` are the bytes that the chip holds, None for not known: then
-    every tensor goes through DDR."""
-    numbers, held = subgraphs_of(program), _held(program, on_chip or 0)
-    readers: dict[str, list[int | None]] = {name: [None] for name in program.outputs}
-    for index, step in enumerate(program.instructions):
-        for name in step.inputs:
-            readers.setdefault(name, []).append(numbers.get(index))
-    makers = {n: i for i, step in enumerate(program.instructions) for n in step.outputs}
-
-    def loads(name: str, number: int) -> bool:
-        return name not in held or numbers.get(makers.get(name, -1)) != number
-
-    def stores(name: str, number: int) -> bool:
-        return name not in held or any(reader != number for reader in readers.get(name, ()))
-
-    size = {name: tensor_bytes(tensor) for name, tensor in program.tensors.items()}
+def layers_of(
+    program: Program, on_chip: int | None, nv12: frozenset[str] = frozenset()
+) -> tuple[Layer, ...]:
+    """In the order they run. `on_chip` are the bytes of a map that the chip keeps, None for not
+    known: then every map goes through DDR. Inputs in `nv12` are loaded in half their bytes."""
+    numbers = subgraphs_of(program)
+    maps = Maps(program, numbers, on_chip, nv12)
+    around = Around(
+        program,
+        {name: step for step in program.instructions for name in step.outputs},
+        frozenset(program.tensors).difference(
+            *(step.inputs for i, step in enumerate(program.instructions) if i in numbers)
+        ),
+    )
     return tuple(
         Layer(
             step.name,
@@ -77,9 +74,10 @@ def layers_of(program: Program, on_chip: int | None) -> tuple[Layer, ...]:
             numbers[index],
             macs(step, program),
             operations(step, program),
-            _constant_bytes(step) + sum(size[n] for n in step.inputs if loads(n, numbers[index])),
-            sum(size[n] for n in step.outputs if stores(n, numbers[index])),
+            constant_bytes(step) + maps.loaded(index),
+            maps.stored(index),
             step.origin,
+            work_of(step, around, macs(step, program)),
         )
         for index, step in enumerate(program.instructions)
         if index in numbers
@@ -141,19 +139,5 @@ MACS: Mapping[str, Callable[[Instruction, Program], int]] = {
 }
 
 
-def _held(program: Program, on_chip: int) -> frozenset[str]:
-    """The tensors that stay on the chip: while one lives, all that lives fits."""
-    live = live_bytes(blocks_of(program), len(program.instructions))
-    return frozenset(
-        name
-        for name, (first, last) in lives(program).items()
-        if max(live[first + 1 : last + 2]) <= on_chip
-    )
-
-
 def _count(program: Program, name: str) -> int:
     return math.prod(program.tensors[name].shape)
-
-
-def _constant_bytes(step: Instruction) -> int:
-    return sum(values.nbytes for values in step.constants.values())

@@ -6,9 +6,10 @@ import base64
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
-from pipeline.perf.estimate import Estimate, Subgraph
+from pipeline.perf.assumed import UNKNOWN, latency_text, megabytes
+from pipeline.perf.estimate import Estimate, Subgraph, latency_of
 
-UNKNOWN = "unknown"
+DDR = "Total DDR (loaded+stored) bytes per frame(MB per frame)"
 SUBGRAPH = (
     "Model Subgraph Name",
     "Model Subgraph Calculation Load (OPpf)",
@@ -40,13 +41,13 @@ img { max-width: 100%; border-radius: 6px; }
 
 def model_page(found: Estimate, png: bytes) -> str:
     """Model Performance Summary, Details, BIN Model Structure."""
-    moved = found.loaded + found.stored
     summary = [
         ("Model Name", found.name),
         ("Target", found.target + (f" ({found.march})" if found.march else "")),
-        ("Model Latency(ms)", latency_text(found.latency, found.at_least)),
+        ("Model Latency(ms)", latency_of(found)),
+        *_fitted_rows(found),
         ("FPS", f"{found.fps:.2f}" if found.fps else UNKNOWN),
-        ("Total DDR (loaded+stored) bytes per frame(MB per frame)", f"{moved / 1e6:.3f}"),
+        (DDR, megabytes(found.loaded + found.stored, found.moved_interval)),
         ("Loaded Bytes per Frame", f"{found.loaded}"),
         ("Stored Bytes per Frame", f"{found.stored}"),
         ("Arena, bytes at its peak", f"{found.memory.peak}"),
@@ -63,6 +64,15 @@ def model_page(found: Estimate, png: bytes) -> str:
         *_assumed(found),
     ]
     return page(found.name, parts)
+
+
+def _fitted_rows(found: Estimate) -> list[tuple[str, str]]:
+    if found.on_board is None:
+        return []
+    return [
+        ("At least, computing at the unit's peak (ms)", f"{1000 * found.at_least:.4g}"),
+        ("A run on the board, one thread (ms)", f"{1000 * found.on_board:.3g}"),
+    ]
 
 
 def _subgraph_row(part: Subgraph) -> tuple[str, ...]:
@@ -89,13 +99,6 @@ def _layer_rows(part: Subgraph) -> Iterator[tuple[str, ...]]:
         numbers = map(str, (layer.ops, layer.loaded, layer.stored))
         took = UNKNOWN if time is None else f"{1e6 * time:.2f}"
         yield layer.name, layer.op, *numbers, took, ", ".join(layer.origin)
-
-
-def latency_text(seconds: float | None, at_least: float) -> str:
-    """Milliseconds; a lower bound where something is not published."""
-    if seconds is not None:
-        return f"{1000 * seconds:.4g}"
-    return f"at least {1000 * at_least:.4g}" if at_least else UNKNOWN
 
 
 def page(title: str, parts: Iterable[str]) -> str:

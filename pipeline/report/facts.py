@@ -26,7 +26,7 @@ from pipeline.errors import GraphError
 from pipeline.evaluate.figures import Evaluated, Figures, figures_in
 from pipeline.evaluate.verdict import Verdict
 from pipeline.graph import Graph, Node, Value, array, parse, producer
-from pipeline.perf.latency import Latency, program_latency, vela_latency
+from pipeline.perf.latency import Latency, bundle_latency, vela_latency
 from pipeline.quant.search.recipe import Recipe
 from pipeline.targets.reader import read_target, target_names
 
@@ -135,8 +135,7 @@ def _latency_of(bundle: Bundle) -> Latency | None:
     """None too where the bundle is for a chip that nobody here knows."""
     if bundle.target not in target_names():
         return None
-    cores = bundle.settings.get("core_num", 1)
-    return program_latency(bundle.program, read_target(bundle.target), cores)
+    return bundle_latency(bundle, read_target(bundle.target))
 
 
 def _told(latency: Latency | None) -> Facts:

@@ -355,7 +355,9 @@ function verdict() {
 function latency(each) {
   const found = each.estimate;
   if (!found) return null;
-  return told(found.latency_ms, found.is_bound ? `at least ${time(found.latency_ms)} (compute alone)` : time(found.latency_ms));
+  const [low, high] = found.between_ms || [];
+  const estimate = found.between_ms ? `${time(found.latency_ms)} (${time(low)} to ${time(high)})` : time(found.latency_ms);
+  return told(found.latency_ms, found.is_bound ? `at least ${time(found.latency_ms)} (compute alone)` : estimate);
 }
 
 function summary() {

@@ -104,8 +104,11 @@ def _measured(
     known = [score for score in scores if score is not None]
     least = worst(output.cosine for output in comparison.outputs)
     cosine = least if comparison.samples else None
-    takes = (None, False) if latency is None else (latency.milliseconds, latency.is_bound)
-    return Measured(known, cosine, len(_on_cpu(comparison)), *takes)
+    on_cpu = len(_on_cpu(comparison))
+    if latency is None:
+        return Measured(known, cosine, on_cpu)
+    takes = (latency.milliseconds, latency.is_bound, latency.interval)
+    return Measured(known, cosine, on_cpu, *takes)
 
 
 def _on_cpu(comparison: Comparison) -> list[Row]:

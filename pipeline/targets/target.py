@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from pipeline.project.doc import Doc
+from pipeline.targets.cost import Cost
 from pipeline.targets.form import Form
 from pipeline.targets.spelled_out import SPELLED_OUT, with_spelled_out
 
@@ -91,24 +92,6 @@ class Converter:
     block: Annotated[str, Doc("Its key.")]
     target: Annotated[str, Doc("What it calls the chip.")]
     qmode: Annotated[int, Doc("Its number of the grids: 9 is scale * (q - zero point).")]
-
-
-@dataclass(frozen=True)
-class Cost:
-    """Published figures of the unit. One that is absent is not published, and is not guessed."""
-
-    macs: Annotated[
-        float | None,
-        Doc("int8 multiply-accumulates per second, at most, of `cores`; TOPS count each as two."),
-    ] = None
-    ddr: Annotated[float | None, Doc("Bytes per second between the unit and its DDR.")] = None
-    on_chip: Annotated[
-        int | None, Doc("Bytes on the chip that activations stay in.", minimum=0)
-    ] = None
-    cores: Annotated[int, Doc("Cores that `macs` counts.", minimum=1)] = 1
-    core_num: Annotated[
-        int | None, Doc("The most cores that one model runs on. None: not documented.", minimum=1)
-    ] = None
 
 
 @dataclass(frozen=True)
@@ -231,7 +214,9 @@ class Target:
         Converter | None, Doc("Of a chip that EdgeFirst's converters compile for.")
     ] = None
 
-    cost: Annotated[Cost, Doc("What an estimate of the latency is made from.")] = Cost()
+    cost: Annotated[Cost, Doc("What an estimate of the latency is made from.")] = field(
+        default_factory=Cost
+    )
     vela: Annotated[Vela | None, Doc("Of `backend: vela`.")] = None
     iree: Annotated[Iree | None, Doc("Of `backend: iree`.")] = None
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 
 import onnx
@@ -16,6 +17,7 @@ TEXT = """<ir_version: 7, opset_import: ["" : 11]> a (float[N,2,8,8] x) => (floa
     <float[2,2,1,1] w = {1, 2, 3, 4}> {
     c = Conv(x, w)  p = AveragePool<kernel_shape=[8,8]>(c)  y = Elu(p) }"""
 TWO = ["--target", "rdk-x3", "--target", "sl1680"]
+NUMBER = r"[\d.e-]+"
 SHAPE = ["--input-shape", "x", "1x2x8x8"]
 
 
@@ -38,6 +40,21 @@ def test_every_node_is_told_and_what_keeps_it_off_the_npu(capsys):
         "y (Elu): the BPU does not run Elu",
     ):
         assert line in shown
+
+
+def test_a_build_is_estimated_where_the_target_has_a_fitted_model(capsys):
+    assert main(["check", "m.onnx", "--target", "rdk-x5", *SHAPE]) == 0
+    shown = capsys.readouterr().out
+    assert re.search(
+        r"estimated: latency [\d.e-]+ ms \([\d.e-]+ to [\d.e-]+, extrapolated\)", shown
+    )
+    assert "fitted on " in shown
+    both = ["--target", "rdk-x5", "--target", "rdk-x3"]
+    assert main(["check", "m.onnx", *both, *SHAPE, "--json"]) == 0
+    fitted, other = json.loads(capsys.readouterr().out)
+    low, high = fitted["estimate"]["latency interval (ms)"]
+    assert low < fitted["estimate"]["latency (ms)"] < high
+    assert other["estimate"] is None
 
 
 def test_several_targets_for_machines(capsys):

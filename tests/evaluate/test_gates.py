@@ -11,7 +11,9 @@ from pipeline.project.sections import Gate
 def test_a_latency_that_is_a_lower_bound_says_so(most, met):
     wish = asked(Gate(max_latency_ms=most), 0, Measured((), None, 0, 2.5, latency_is_bound=True))
     assert wish.met == met
-    assert wish.what == f"a frame takes at least 2.5 ms; at most {most:g} is allowed"
+    assert (
+        wish.what == f"a frame takes at least 2.5 ms (computing alone); at most {most:g} is allowed"
+    )
 
 
 def test_a_latency_of_which_nothing_is_known_is_asked_in_vain():
