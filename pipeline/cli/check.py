@@ -58,6 +58,7 @@ def _of_project(given: argparse.Namespace) -> Iterator[Checked]:
     from pipeline.graph import Graph
     from pipeline.project.reader import built
     from pipeline.project.sections import Quantization
+    from pipeline.targets.advice import words_of
     from pipeline.targets.reader import read_target
 
     if given.input_shape:
@@ -72,7 +73,8 @@ def _of_project(given: argparse.Namespace) -> Iterator[Checked]:
         node = by_target.get(name, ours[0])
         graph = Graph.load(made.artifact(nodes[node.inputs["optimized_float"]]))
         wishes = node.params["quantization"] if name in by_target else {}
-        yield checked(graph, read_target(name), built(Quantization, wishes))
+        found = checked(graph, read_target(name), built(Quantization, wishes))
+        yield found.in_words(words_of(made.vendor_dialect).text)
 
 
 def _of_file(given: argparse.Namespace) -> Iterator[Checked]:

@@ -245,13 +245,14 @@ def print_placement(folder: Path, target: str, log: Path) -> None:
     from pipeline.cli.tables import placement_lines, placement_table
     from pipeline.debug.checked import checked
     from pipeline.graph import Graph
+    from pipeline.targets.advice import GROUPS
     from pipeline.targets.reader import read_target
 
     (node,) = [node for node in found.plan.nodes if node.stage == "optimized_float"]
     graph = Graph.load(found.artifact(node))
-    result = checked(graph, read_target(target))
-    table, told = placement_table(result.nodes), placement_lines(result)
+    result = checked(graph, read_target(target)).in_words(GROUPS.text)
+    table, lines = placement_table(result.nodes), placement_lines(result)
     SCREEN.console.print(table)
-    for line in told:
+    for line in lines:
         SCREEN.line(line)
-    logged(log, table, *told)
+    logged(log, table, *lines)

@@ -5,7 +5,7 @@ limits, and the rewrites that bring nodes back onto the unit.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pipeline.custom.operators import NO_OPERATORS, require
 from pipeline.debug.placed import Placed, placed, unsupported
@@ -39,6 +39,11 @@ class Checked:
         """Their names, as the vendors' tools write them."""
         numbers = {row.subgraph for row in self.nodes if row.subgraph is not None}
         return tuple(f"{self.network}_subgraph_{number}" for number in sorted(numbers))
+
+    def in_words(self, words: Callable[[str], str]) -> Checked:
+        """The same, its reasons and notes in the words of a vendor's file."""
+        nodes = tuple(replace(row, why=words(row.why)) for row in self.nodes)
+        return replace(self, nodes=nodes, notes=tuple(map(words, self.notes)))
 
     def document(self) -> Json:
         """For machines."""

@@ -222,7 +222,8 @@ class Build:
     def placed(self, node: Node, error: PipelineError) -> PipelineError:
         """The same error with the place of the YAML key it speaks of, where it names one, and in
         the words of the file that the project is written in."""
-        error.hint = advice.words_of(self.vendor_dialect).hint(error.hint)
+        words = advice.words_of(self.vendor_dialect)
+        error.what, error.hint = words.text(error.what), words.text(error.hint)
         if not isinstance(error.where, Route):
             return error
         route = _written(str(error.where), node.places)
