@@ -105,7 +105,8 @@ def _output(config: Path, vendor: Vendor) -> tuple[Path, str]:
 
 
 def _convert_fast(given: argparse.Namespace) -> int:
-    from pipeline.cli.dropin import fast_project, laid_out
+    from pipeline.cli.dropin import laid_out
+    from pipeline.cli.fast_perf import fast_project
     from pipeline.targets.drobotics.keys import MARCHES
 
     working, prefix = Path("model_output"), Path(given.model or "model").stem

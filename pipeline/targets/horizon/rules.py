@@ -35,10 +35,14 @@ def check_shape(vendor: Vendor, shape: list[int], layout: str, fed: str) -> None
         raise vendor.error(key, "nv12 does not support odd sizes")
 
 
+def most_cores(march: str) -> int:
+    """That one model may run on."""
+    return 4 if march in LARGE_MARCHES else 1
+
+
 def _check_march(vendor: Vendor) -> None:
-    cores, march = f"{_COMPILER}.core_num", vendor.text("model_parameters.march")
-    most = 4 if march in LARGE_MARCHES else 1
-    whole(vendor, cores, 1, most)
+    march = vendor.text("model_parameters.march")
+    whole(vendor, f"{_COMPILER}.core_num", 1, most_cores(march))
     memory = f"{_COMPILER}.max_l2m_size"
     if vendor.value(memory) not in (0, "None") and march not in LARGE_MARCHES:
         raise vendor.error(memory, f"{march} does not support `max_l2m_size`", "leave it out")
