@@ -23,6 +23,7 @@ from pipeline.cli.reporter import CHECK, Reporter
 from pipeline.cli.run_log import logged
 from pipeline.cli.scheduling import configuration, tasks_of
 from pipeline.cli.screen import SCREEN
+from pipeline.cli.stage_files import Form
 from pipeline.digest import Json
 from pipeline.errors import ProjectError, did_you_mean
 from pipeline.make.build import Build
@@ -167,22 +168,33 @@ class Product:
     log: Path
     files: Mapping[str, str] = field(default_factory=lambda: FILES)
     skipped: tuple[str, ...] = ()
+    form: Callable[[Build], Form] | None = None  # of its stage files, where the tool has another
 
 
 def finished(folder: Path, product: Product) -> Build:
     """The project in `folder` built, and its artifacts under the vendor's names."""
     found = build(folder, lambda node: node.stage not in product.skipped)
     made = [node for node in found.plan.nodes if node.stage not in product.skipped]
+    form = product.form(found) if product.form else None
     for node in made:
         if node.stage in product.files:
             file = product.folder / product.files[node.stage].format(prefix=product.prefix)
-            with replacing(file) as temporary:
-                shutil.copyfile(found.artifact(node), temporary)
+            _copy(found.artifact(node), file, node.stage, form)
             SCREEN.line(f"wrote     {file}")
     last = product.last.format(prefix=product.prefix)
     SCREEN.line(last)
     logged(product.log, *_told(found, made, product.prefix), last)
     return found
+
+
+def _copy(artifact: Path, file: Path, stage: str, form: Form | None) -> None:
+    from pipeline.graph import Graph
+
+    with replacing(file) as temporary:
+        if form is None or artifact.suffix != Graph.suffix:
+            shutil.copyfile(artifact, temporary)
+        else:
+            form(stage, Graph.load(artifact)).save(temporary)
 
 
 def _told(found: Build, made: Sequence[Node], prefix: str) -> list[Any]:

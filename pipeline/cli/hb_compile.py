@@ -135,11 +135,12 @@ def _convert_fast(given: argparse.Namespace) -> int:
 def _built(folder: Path, working: Path, prefix: str, skip: str | None) -> int:
     from pipeline.cache.publish import replacing
     from pipeline.cli.dropin import FILES, Product, finished
+    from pipeline.cli.stage_files import compile_form
 
     files = {**FILES, "quantized": "{prefix}_ptq_model.onnx"}
     skipped = SKIPPED.get(skip or "", ())
     last = f"Skipped from `{skip}` on: there is no .hybrid." if skipped else NO_HBM
-    finished(folder, Product(working, prefix, last, LOG, files, skipped))
+    finished(folder, Product(working, prefix, last, LOG, files, skipped, compile_form))
     with replacing(working / LOG) as temporary:
         shutil.copyfile(LOG, temporary)
     return 0

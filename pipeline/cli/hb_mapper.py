@@ -117,7 +117,8 @@ def _convert_fast(given: argparse.Namespace) -> int:
 
 def _built(folder: Path, working: Path, prefix: str) -> int:
     from pipeline.cli.dropin import Product, finished
+    from pipeline.cli.stage_files import mapper_form
 
-    product = Product(working, prefix, NO_BIN, LOGS["makertbin"])
+    product = Product(working, prefix, NO_BIN, LOGS["makertbin"], form=mapper_form)
     finished(folder, product)
     return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -39,6 +40,7 @@ calibration_parameters:
   calibration_type: kl
 """
 PREFIX = "model_output/p"
+FLOAT_STAGES = ("original_float", "optimized_float", "calibrated")
 
 
 @pytest.fixture(scope="module")
@@ -171,10 +173,11 @@ def test_two_models_that_differ_fail_the_verifier(here: Path):
 def test_pixels_are_fed_as_the_manual_s_sample_feeds_them(here: Path, file: str):
     """uint8, float pixels, and int8 that is less the offset already, are one image."""
     session = HB_ONNXRuntime(model_file=file)
-    pixels = np.random.default_rng(1).integers(0, 256, (1, 3, 8, 8))
+    port = session.get_inputs()[0]
+    pixels = np.random.default_rng(1).integers(0, 256, port.shape)
     features = np.zeros((1, 2, 8, 8), np.int8)
     expected = Session(file).run(
-        None, {"img": (pixels - 128).astype(np.float32), "feat": features.astype(np.float32)}
+        None, {"img": (pixels - 128).astype(port.dtype), "feat": features.astype(np.float32)}
     )
     fed = {
         "uint8": pixels.astype(np.uint8),
@@ -189,6 +192,39 @@ def test_pixels_are_fed_as_the_manual_s_sample_feeds_them(here: Path, file: str)
     shifted = {"img": (pixels - 128).astype(np.float32), "feat": features.astype(np.float32)}
     assert np.array_equal(session.run_feature(None, shifted, input_offset=0)[0], expected[0])
     assert np.array_equal(HBRuntime(file).run(None, shifted)[0], expected[0])
+
+
+@pytest.mark.parametrize(
+    ("stage", "expected"),
+    [
+        *((stage, ([1, 3, 8, 8], "float32")) for stage in FLOAT_STAGES),
+        ("quantized", ([1, 8, 8, 3], "int8")),
+    ],
+)
+def test_a_stage_file_is_fed_as_the_manual_says(here: Path, stage: str, expected: Any):
+    """nv12 pictures are codes with their channels last in `quantized` alone."""
+    image, features = Session(f"{PREFIX}_{stage}_model.onnx").get_inputs()
+    assert (list(image.shape), image.dtype.name) == expected
+    assert (list(features.shape), features.dtype.name) == ([1, 2, 8, 8], "float32")
+
+
+def test_the_layout_that_is_fed_is_that_of_the_codes_alone(
+    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    for name in ("m.onnx", "img", "feat"):
+        (tmp_path / name).symlink_to(built / name)
+    rgb = YAML.replace("nv12;", "rgb;").replace(
+        "  input_space_and_range: bt601_video;regular\n", ""
+    )
+    text = rgb.replace("  norm_type", "  input_layout_rt: NHWC;NCHW\n  norm_type")
+    (tmp_path / "c.yaml").write_text(text)
+    assert main(["hb_mapper", "makertbin", "--model-type", "onnx", "-c", "c.yaml"]) == 0
+    for stage in (*FLOAT_STAGES, "quantized"):
+        image = Session(f"{PREFIX}_{stage}_model.onnx").get_inputs()[0]
+        assert image.shape[1] == (8 if stage == "quantized" else 3)
+    command = ["-q", f"{PREFIX}_quantized_model.onnx", "-b", f"{PREFIX}.hybrid"]
+    assert main(["hb_model_verifier", *command]) == 0
 
 
 @pytest.mark.parametrize(

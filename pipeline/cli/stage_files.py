@@ -1,0 +1,65 @@
+"""The stage files that hb_mapper and hb_compile leave, in the form that their manuals have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pipeline.make.build import Build
+from pipeline.project.names import entries
+
+if TYPE_CHECKING:
+    from pipeline.graph import Graph
+
+Form = Callable[[str, "Graph"], "Graph"]
+X3 = "rdk-x3"  # reads pictures with their channels last, whatever the file says
+
+
+def mapper_form(found: Build) -> Form:
+    """hb_mapper's: codes in `quantized`, and every other stage as trained."""
+    from pipeline.borders.documented import as_codes, as_trained
+
+    def form(stage: str, graph: Graph) -> Graph:
+        said = _pictures(found, graph)
+        if stage != "quantized":
+            return as_trained(
+                graph, {name: (fed, trained) for name, (fed, trained, _) in said.items()}
+            )
+        return as_codes(graph, {name: (fed, last) for name, (fed, _, last) in said.items()})
+
+    return form
+
+
+def compile_form(found: Build) -> Form:
+    """hb_compile's: every stage as trained."""
+    from pipeline.borders.documented import as_trained
+
+    def form(_: str, graph: Graph) -> Graph:
+        said = _pictures(found, graph)
+        return as_trained(graph, {name: (one.fed, one.trained) for name, one in said.items()})
+
+    return form
+
+
+class Layouts(NamedTuple):
+    """Of one input: as a build feeds it, as the model was trained, and as its codes are fed."""
+
+    fed: str
+    trained: str
+    codes: str
+
+
+def _pictures(found: Build, graph: Graph) -> dict[str, Layouts]:
+    """By input."""
+    (node,) = [node for node in found.plan.nodes if node.stage == "original_float"]
+    said: Mapping[str, Any] = node.params["inputs"]
+    names = [str(value.name) for value in graph.inputs]
+    x3 = any(node.target == X3 for node in found.plan.nodes)
+    layouts = {}
+    for name, key in entries(said, names).items():
+        one = said[key]
+        trained = one.get("layout") or "NCHW"
+        fed = one.get("fed_layout") or trained
+        last = "NHWC" if x3 or one.get("fed_type") == "nv12" else fed
+        layouts[name] = Layouts(fed, trained, last)
+    return layouts
