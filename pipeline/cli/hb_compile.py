@@ -21,6 +21,7 @@ from pipeline.errors import ProjectError
 NO_HBM = "A board loads a .hbm, which the vendor's hb_compile makes. {prefix}.hybrid is not one."
 
 LOG = Path("hb_compile.log")
+DEBUG = "model_parameters.debug_mode"
 
 # --skip → the stages that are not run: what the vendor compiles to HBIR, and what it tells of that
 SKIPPED = {
@@ -111,7 +112,7 @@ def _convert(given: argparse.Namespace) -> int:
     found = (*repeat_notes(document), *notes(document))
     logged(LOG, *(f"note: {note.what} ({note.where})" for note in found))
     with in_words_of(given.config, folder):
-        return _built(folder, working, prefix, given.skip)
+        return _built(folder, working, prefix, given.skip, bool(vendor.text(DEBUG)))
 
 
 def _check(given: argparse.Namespace) -> int:
@@ -132,15 +133,17 @@ def _convert_fast(given: argparse.Namespace) -> int:
     return _built(folder, working, prefix, given.skip)
 
 
-def _built(folder: Path, working: Path, prefix: str, skip: str | None) -> int:
+def _built(folder: Path, working: Path, prefix: str, skip: str | None, dumps: bool = False) -> int:
     from pipeline.cache.publish import replacing
     from pipeline.cli.dropin import FILES, Product, finished
-    from pipeline.cli.stage_files import compile_form
+    from pipeline.cli.stage_files import compile_form, dump_calibration
 
     files = {**FILES, "quantized": "{prefix}_ptq_model.onnx"}
     skipped = SKIPPED.get(skip or "", ())
     last = f"Skipped from `{skip}` on: there is no .hybrid." if skipped else NO_HBM
-    finished(folder, Product(working, prefix, last, LOG, files, skipped, compile_form))
+    found = finished(folder, Product(working, prefix, last, LOG, files, skipped, compile_form))
+    if dumps:
+        dump_calibration(found, working)
     with replacing(working / LOG) as temporary:
         shutil.copyfile(LOG, temporary)
     return 0

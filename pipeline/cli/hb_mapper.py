@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 LOGS = {name: Path(f"hb_mapper_{name}.log") for name in ("checker", "makertbin")}
 TYPES = ("onnx", "caffe")
+DEBUG = "model_parameters.debug_mode"
 NO_BIN = "A board loads a .bin, which the vendor's hb_mapper makes. {prefix}.hybrid is not one."
 
 
@@ -95,7 +96,7 @@ def _convert(given: argparse.Namespace) -> int:
     found = (*repeat_notes(document), *notes(document))
     logged(LOGS["makertbin"], *(f"note: {note.what} ({note.where})" for note in found))
     with in_words_of(given.config, folder):
-        return _built(folder, working, prefix)
+        return _built(folder, working, prefix, bool(vendor.text(DEBUG)))
 
 
 def _output(config: Path, vendor: Vendor) -> tuple[Path, str]:
@@ -115,10 +116,12 @@ def _convert_fast(given: argparse.Namespace) -> int:
     return _built(folder, working, prefix)
 
 
-def _built(folder: Path, working: Path, prefix: str) -> int:
+def _built(folder: Path, working: Path, prefix: str, dumps: bool = False) -> int:
     from pipeline.cli.dropin import Product, finished
-    from pipeline.cli.stage_files import mapper_form
+    from pipeline.cli.stage_files import dump_calibration, mapper_form
 
     product = Product(working, prefix, NO_BIN, LOGS["makertbin"], form=mapper_form)
-    finished(folder, product)
+    found = finished(folder, product)
+    if dumps:
+        dump_calibration(found, working)
     return 0

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pipeline.errors import ProjectError
 from pipeline.make.build import Build
 from pipeline.project.names import entries
 
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
     from pipeline.graph import Graph
 
 Form = Callable[[str, "Graph"], "Graph"]
+DUMPED = "calibration_data"  # of debug_mode
 X3 = "rdk-x3"  # reads pictures with their channels last, whatever the file says
 
 
@@ -39,6 +42,28 @@ def compile_form(found: Build) -> Form:
         return as_trained(graph, {name: (one.fed, one.trained) for name, one in said.items()})
 
     return form
+
+
+def dump_calibration(found: Build, working: Path) -> None:
+    """`calibration_data/<input>/<number>.npy`, as the float stage files are fed. Raises
+    ProjectError for an input whose name is none of a folder."""
+    import numpy as np
+
+    from pipeline.borders.documented import ORDERS
+    from pipeline.data.samples import Samples
+    from pipeline.graph import Graph
+
+    artifacts = {node.stage: found.artifact(node) for node in found.plan.nodes}
+    said = _pictures(found, Graph.load(artifacts["original_float"]))
+    for index, feed in enumerate(Samples.load(artifacts["samples"])):
+        for name, x in feed.items():
+            if name in (".", "..") or PurePath(name).name != name:
+                what = f"`{name}` is no name of a folder, so `debug_mode` cannot dump its samples"
+                raise ProjectError(what, str(working), "leave `debug_mode` out")
+            folder = working / DUMPED / name
+            folder.mkdir(parents=True, exist_ok=True)
+            order = ORDERS.get(said[name][:2]) if x.ndim == 4 else None
+            np.save(folder / f"{index}.npy", x if order is None else x.transpose(order))
 
 
 class Layouts(NamedTuple):

@@ -24,7 +24,11 @@ net (float[1,3,8,8] img, float[1,2,8,8] feat) => (float[1,4,8,8] out)
   out = Add(a, b) }
 """
 YAML = """\
-model_parameters: {onnx_model: m.onnx, march: bayes-e, output_model_file_prefix: p}
+model_parameters:
+  onnx_model: m.onnx
+  march: bayes-e
+  output_model_file_prefix: p
+  debug_mode: dump_calibration_data
 input_parameters:
   input_name: img;feat
   input_type_train: rgb;featuremap
@@ -206,6 +210,23 @@ def test_a_stage_file_is_fed_as_the_manual_says(here: Path, stage: str, expected
     image, features = Session(f"{PREFIX}_{stage}_model.onnx").get_inputs()
     assert (list(image.shape), image.dtype.name) == expected
     assert (list(features.shape), features.dtype.name) == ([1, 2, 8, 8], "float32")
+
+
+def test_debug_mode_dumps_what_the_float_stages_are_fed(here: Path, capsys: Output):
+    folder = here / "model_output" / "calibration_data"
+    raw = np.fromfile(here / "feat" / "3.bin", np.float32).reshape(1, 2, 8, 8)
+    np.testing.assert_array_equal(np.load(folder / "feat" / "3.npy"), raw)
+    assert np.load(folder / "img" / "7.npy").shape == (1, 3, 8, 8)
+    command = ["hmct-debugger", "get-sensitivity-of-nodes", f"{PREFIX}_calibrated_model.onnx"]
+    assert main([*command, str(folder)]) == 0
+    assert "cosine-similarity" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("stage", [*FLOAT_STAGES, "quantized"])
+def test_info_of_a_stage_file_tells_its_inputs(here: Path, capsys: Output, stage: str):
+    assert main(["hb_model_info", f"{PREFIX}_{stage}_model.onnx"]) == 0
+    kind = "int8[1, 8, 8, 3]" if stage == "quantized" else "float32[1, 3, 8, 8]"
+    assert f"model input: img {kind}" in capsys.readouterr().out
 
 
 def test_the_layout_that_is_fed_is_that_of_the_codes_alone(

@@ -100,8 +100,8 @@ IGNORED: dict[str, str] = {
     "`npumake hb_mapper makertbin` copies them to the folder",
     "model_parameters.layer_out_dump": "it adds outputs to the .bin; "
     "the comparison tells of every tensor anyway",
-    "model_parameters.debug_mode": "what the model is calibrated with is always kept, "
-    "in out/samples.npz",
+    "model_parameters.debug_mode": "a build keeps the samples in out/samples.npz; "
+    "`npumake hb_mapper makertbin` writes calibration_data",
     "model_parameters.log_level": "deprecated; it has no effect",
     "custom_op.custom_op_method": ONE_METHOD,
     "compiler_parameters.advice": _COMPILER,
