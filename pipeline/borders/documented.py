@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pipeline.borders.images import images
 from pipeline.graph import Graph, Node, Value, attribute, shape, type_number
@@ -92,9 +93,7 @@ def _with_turn(graph: Graph, value: Value, order: Sequence[int]) -> dict[str, st
     return {TURNED: str(made.name)}
 
 
-def _put_in_front(
-    graph: Graph, value: Value, op_type: str, name: str, **attributes: object
-) -> Value:
+def _put_in_front(graph: Graph, value: Value, op_type: str, name: str, **attributes: Any) -> Value:
     """What the node makes of the input, read by all that read the input."""
     readers = [use.node for use in tuple(value.uses())]
     made = graph.insert(op_type, [value], name, **attributes)

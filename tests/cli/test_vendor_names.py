@@ -11,6 +11,7 @@ from workspaces import REPO
 
 from pipeline.cli.main import ALIASES, VERBS, main
 from pipeline.engine.parallel import threads
+from pipeline.errors import GraphError
 from pipeline.graph import parse_text
 from pipeline.runtime import HB_ONNXRuntime, HBRuntime, Session
 
@@ -196,6 +197,24 @@ def test_pixels_are_fed_as_the_manual_s_sample_feeds_them(here: Path, file: str)
     shifted = {"img": (pixels - 128).astype(np.float32), "feat": features.astype(np.float32)}
     assert np.array_equal(session.run_feature(None, shifted, input_offset=0)[0], expected[0])
     assert np.array_equal(HBRuntime(file).run(None, shifted)[0], expected[0])
+
+
+def test_a_session_tells_what_the_vendors_sessions_tell(here: Path):
+    session = HB_ONNXRuntime(model_file=f"{PREFIX}_quantized_model.onnx")
+    session.set_dim_param(0, 0, "?")
+    assert session.layout == ["NHWC", "NCHW"]
+    assert session.input_shapes == [[1, 8, 8, 3], [1, 2, 8, 8]]
+    assert session.input_types == ["int8", "float32"]
+    assert (session.output_shapes, session.output_types) == ([[1, 4, 8, 8]], ["float32"])
+
+
+def test_the_older_name_of_the_outputs_is_taken_alone(here: Path):
+    session = HBRuntime(f"{PREFIX}.hybrid")
+    feeds = {p.name: np.zeros(p.shape, np.float32) for p in session.get_inputs()}
+    expected = session.run(["out"], feeds)
+    assert np.array_equal(session.run(input_feed=feeds, output_name=["out"])[0], expected[0])
+    with pytest.raises(GraphError, match="both `output_names` and `output_name`"):
+        session.run(["out"], feeds, output_name=["out"])
 
 
 @pytest.mark.parametrize(
