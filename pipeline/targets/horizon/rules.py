@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pipeline.targets.compiler_rules import check_balance
 from pipeline.targets.horizon.keys import LARGE_MARCHES
 from pipeline.targets.translation import input_sources, whole
 from pipeline.targets.vendor import Vendor
@@ -51,11 +52,7 @@ def _check_march(vendor: Vendor) -> None:
 def _check_numbers(vendor: Vendor) -> None:
     whole(vendor, f"{_COMPILER}.max_time_per_fc", 1000, 10_000_000, (0,))
     whole(vendor, f"{_COMPILER}.jobs", 1, 4096)
-    mode, factor = f"{_COMPILER}.compile_mode", f"{_COMPILER}.balance_factor"
-    if vendor.given(factor) is not None:
-        whole(vendor, factor, 0, 100)
-    elif vendor.text(mode) == "balance":
-        raise vendor.error(mode, "`compile_mode: balance` needs `balance_factor`", "0..100")
+    check_balance(vendor)
 
 
 def _check_cache(vendor: Vendor) -> None:
