@@ -28,6 +28,7 @@ GRAPH = """<ir_version: 9, opset_import: ["" : 17, "mine" : 1]>
     """.replace("WEIGHTS", ", ".join(str(i % 7 - 3) for i in range(64)))
 OPERATORS = b"""
 import threading
+import time
 from horizon_nn.custom import op_implement_register
 
 MEET = threading.Barrier(2)
@@ -77,7 +78,7 @@ def test_the_bits_do_not_depend_on_the_threads(threads):
 
 def test_of_two_failures_the_first_in_order_is_told():
     """Though the second is there before it."""
-    fails = b"MEET.wait(600); assert self.by < 0 or not __import__('time').sleep(0.2); 1 / 0"
+    fails = b"MEET.wait(600); assert self.by < 0 or not time.sleep(0.2); 1 / 0"
     session = ExactSession(program(), operators(fails), at_once=2)
     with pytest.raises(StageError, match="Left"):
         session.run(None, X)

@@ -134,17 +134,25 @@ FILES = (
     Case("a section behind no link", instead("data.yaml", link("no")), LIST, 2, ("data.yaml",)),
     Case("a section that is a list", yaml("- x", "inputs.yaml"), LIST, 2, ("inputs",)),
     Case("a section called .yml", yaml("", "inputs.yml"), LIST, 2, ("rename it", "inputs.yml")),
-    Case("a model that is a folder", model("samples"), BUILD, 2, ("no file `samples`",)),
+    Case("a model that is a folder", model("samples"), BUILD, 2, ("`samples` is no plain file",)),
     Case(
         "a model that is a pipe",
         both(instead("pipe.onnx", os.mkfifo), model("pipe.onnx")),
         BUILD,
         2,
-        ("no file `pipe.onnx`",),
+        ("`pipe.onnx` is no plain file",),
     ),
-    Case("a model that is a device", model("/dev/zero"), BUILD, 2, ("no file `/dev/zero`",)),
-    Case("a model of standard input", model("/dev/stdin"), BUILD, 2, ("no file `/dev/stdin`",)),
-    Case("a model that is the root", model("/"), BUILD, 2, ("no file `/`",)),
+    Case(
+        "a model that is a device", model("/dev/zero"), BUILD, 2, ("`/dev/zero` is no plain file",)
+    ),
+    Case(
+        "a model of standard input",
+        model("/dev/stdin"),
+        BUILD,
+        2,
+        ("`/dev/stdin` is no plain file",),
+    ),
+    Case("a model that is the root", model("/"), BUILD, 2, ("`/` is no plain file",)),
     Case("a model without a name", model('""'), BUILD, 2, ("project.yaml",)),
     Case("a model with NUL in its name", model(r'"a\0b.onnx"'), BUILD, 2, ("project.yaml",)),
     Case("a model of a long name", model(f"{LONG}.onnx"), BUILD, 2, ("no file `xxx",)),
@@ -154,7 +162,7 @@ FILES = (
         both(instead("model.onnx", link("model.onnx")), model("model.onnx")),
         BUILD,
         2,
-        ("no file `model.onnx`",),
+        ("`model.onnx` is no plain file",),
     ),
     Case(
         "a model that is not one, elsewhere",
@@ -182,7 +190,7 @@ FILES = (
         yaml(HEAD + "data: {image: {files: /dev/zero}}"),
         BUILD,
         2,
-        ("no file matches `/dev/zero`",),
+        ("no plain file",),
     ),
     Case(
         "samples below a file",

@@ -108,7 +108,7 @@ def test_it_needs_no_samples(tmp_path):
     none.save(tmp_path / "samples.npz")
     assert len(Samples.load(tmp_path / "samples.npz")) == 0
     made = calibrated(graph, LOADED, NO_SAMPLES, NPU, {})
-    asked = (none, Calibration("load"), NPU, {})
+    asked = (none, Calibration("load"), NPU, {}, None)
     compared = comparison(graph, NONE, LOADED, made, quantized(made, NPU), *asked)
     assert compared.samples == 0
     assert [(row.type, row.on) for row in compared.rows] == [
@@ -142,7 +142,7 @@ def test_a_node_may_be_kept_from_the_chip_though_the_model_brings_its_scales():
     kept = Quantization(cpu=("c",))
     assert recipe(graph, NONE, NO_SAMPLES, Calibration("load"), NPU, {}, (), kept) == LOADED_HERE
     made = calibrated(graph, LOADED, NO_SAMPLES, NPU, {}, (), kept)
-    asked = (NO_SAMPLES, Calibration("load"), NPU, {})
+    asked = (NO_SAMPLES, Calibration("load"), NPU, {}, None)
     compared = comparison(graph, NONE, LOADED, made, quantized(made, NPU), *asked)
     assert {row.node: row.on for row in compared.rows} == {"c": "CPU", "y": "DNPU"}
     wide = Quantization({"*": "int16"})

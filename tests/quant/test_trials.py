@@ -106,7 +106,7 @@ def test_a_rescaled_network_is_compared_with_itself_in_float(hard):
     asked = Quantization(equalize=True)
     made = recipe(graph, measured, FED, Calibration("max"), PER_TENSOR, {}, (), asked)
     q = calibrated(graph, made, UNREAD, PER_TENSOR, {}, (), asked)
-    said = (FED, Calibration("max"), PER_TENSOR, {})
+    said = (FED, Calibration("max"), PER_TENSOR, {}, None)
     compared = comparison(graph, measured, made, q, quantized(q, PER_TENSOR), *said)
     assert min(row.cosine for row in compared.rows) > 0.99
     assert closeness(graph, quantized(q, PER_TENSOR)) > 0.999

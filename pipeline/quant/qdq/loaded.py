@@ -31,10 +31,11 @@ from pipeline.quant.qdq.merged import merge_pairs, refuse_wide
 from pipeline.quant.qdq.pairs import DQ, Q
 from pipeline.quant.qdq.seats import seat_before_own
 from pipeline.quant.qdq.signed import signed
-from pipeline.quant.qdq.stored import is_wide, keep_codes, make_constants_real
+from pipeline.quant.qdq.stored import bias_factor, is_wide, keep_codes, make_constants_real
 from pipeline.targets.target import Target
 
 SYMMETRIC = "int16 with zero point 0 and a wider scale, the target has no other"
+OFF_PRODUCTS = "a bias is of another scale than the products it is added to, and is put on theirs"
 REGRIDDED = "weights rounded to int8 with zero point 0, the target has no other"
 EXACT = ALIKE - {"Resize"}  # gives codes it was given, and no others
 LOAD = "load"
@@ -87,7 +88,7 @@ def with_own_grids(graph: Graph, target: Target, quantization: Quantization = DE
         notes += _notes(SYMMETRIC, signed(graph))
     _quantize_images(graph, target)
     units = asked(graph, quantization)
-    moved = []
+    moved, off_products = list[str](), _off_products(graph)
     for node in graph.nodes():
         if node.op_type in (Q, DQ):
             continue
@@ -98,7 +99,7 @@ def with_own_grids(graph: Graph, target: Target, quantization: Quantization = DE
             continue
         if _fitted(graph, node, target):
             moved.append(str(node.name))
-    tell(graph, [*notes, *_notes(REGRIDDED, moved)])
+    tell(graph, [*notes, *_notes(REGRIDDED, moved), *_notes(OFF_PRODUCTS, off_products)])
     if target.rounding == TWICE:
         seat_before_own(graph)
     guard_divisions(graph)
@@ -136,6 +137,21 @@ def _fitted(graph: Graph, node: Node, target: Target) -> bool:
     wide = range(len(node.inputs)) if is_wide(read) else ()
     quantize_constants(graph, node, read, target, wide, next(iter(made_on), None))
     return moved
+
+
+def _off_products(graph: Graph) -> list[str]:
+    """Nodes whose bias contradicts the other scales of the file, which then cannot all be right."""
+    found = []
+    for node in graph.nodes():
+        factor = bias_factor(node, _grids_read(node))
+        if factor != 1.0:
+            found.append(f"{node.name} ({factor:.4g} times)")
+    return found
+
+
+def _grids_read(node: Node) -> dict[int, Grid]:
+    grids = ((index, _grid(value)) for index, value in enumerate(node.inputs) if value is not None)
+    return {index: grid for index, grid in grids if grid is not None}
 
 
 def _has_types(node: Node, grids: Sequence[Grid], target: Target) -> bool:

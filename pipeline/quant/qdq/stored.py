@@ -158,13 +158,30 @@ def _regrid(graph: Graph, node: Node, index: int, found: Stored) -> bool:
 
 def _is_on_products(node: Node, found: Stored, read: Mapping[int, Grid]) -> bool:
     """Whether a bias is added to the sums of products as it is."""
+    factors = _bias_factors(node, found, read)
+    return factors is not None and bool(np.allclose(factors, 1.0, rtol=CLOSE, atol=0))
+
+
+def bias_factor(node: Node, read: Mapping[int, Grid]) -> float:
+    """The scale of a node's int32 bias over that of its input times its weights': of the channel
+    that is furthest from 1, which is what it should be. 1 where there is no such bias."""
+    places = RULES[node.op_type].weights if node.op_type in RULES else ()
+    bias = stored(node.inputs[2]) if 2 in places and len(node.inputs) > 2 else None
+    factors = None if bias is None else _bias_factors(node, bias, read)
+    if factors is None:
+        return 1.0
+    factor = float(factors[np.argmax(np.abs(factors - 1.0))])
+    return factor if abs(factor - 1.0) > CLOSE else 1.0
+
+
+def _bias_factors(node: Node, found: Stored, read: Mapping[int, Grid]) -> np.ndarray | None:
+    """By channel; None for what is no bias in int32 beside weights that are stored."""
     weight = stored(node.inputs[1])
     if weight is None or 0 not in read or found.codes.dtype != np.int32 or found.zero_point.any():
-        return False
+        return None
     scale = read[0].scale.reshape(-1).astype(np.float64) * weight.scale.reshape(-1)
     scale = np.tile(scale, groups_of_scales(node))
-    fits = found.scale.size in (1, scale.size)
-    return fits and bool(np.allclose(found.scale.reshape(-1), scale, rtol=CLOSE, atol=0))
+    return found.scale.reshape(-1) / scale if found.scale.size in (1, scale.size) else None
 
 
 def _shift(graph: Graph, node: Node, index: int, found: Stored) -> None:
