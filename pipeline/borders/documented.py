@@ -4,7 +4,7 @@
     hb_mapper's quantized  int8, less 128; channels last where the chip takes them so
 
 A build keeps one form through all stages. `NOTE` in a file says what was put in front of each
-picture and what was taken from there, so that `as_built` gives the stage again.
+picture, so that `as_built` gives the stage again.
 """
 
 from __future__ import annotations
@@ -18,20 +18,31 @@ from pipeline.graph import Graph, Node, Value, attribute, shape, type_number
 
 NOTE = "npumake.documented"
 ORDERS = {("NHWC", "NCHW"): (0, 3, 1, 2), ("NCHW", "NHWC"): (0, 2, 3, 1)}
-REAL, TURNED, TAKEN = "real", "turned", "taken"
+REAL, TURNED = "real", "turned"
+Layouts = Mapping[str, tuple[str, str]]
 
 
-def as_trained(graph: Graph, layouts: Mapping[str, tuple[str, str]]) -> Graph:
+def as_trained(graph: Graph, layouts: Layouts) -> Graph:
     """A copy whose pictures are fed as trained; `layouts` has (fed, trained) of each."""
-    graph, noted = graph.copy(), {}
+    graph = graph.copy()
     for name in sorted(images(graph) & layouts.keys()):
         if order := ORDERS.get(layouts[name]):
             value = graph.values()[name]
-            noted[name] = _without_turn(graph, value, order) or _with_turn(graph, value, order)
+            if not _without_turn(graph, value, order):
+                _with_turn(graph, value, order)
+    return graph.with_shapes()
+
+
+def as_turned(graph: Graph, layouts: Layouts) -> Graph:
+    """As `as_trained`, of a graph that `as_built` is to give again."""
+    graph, noted = graph.copy(), {}
+    for name in sorted(images(graph) & layouts.keys()):
+        if order := ORDERS.get(layouts[name]):
+            noted[name] = _with_turn(graph, graph.values()[name], order)
     return _noting(graph, noted)
 
 
-def as_codes(graph: Graph, layouts: Mapping[str, tuple[str, str]]) -> Graph:
+def as_codes(graph: Graph, layouts: Layouts) -> Graph:
     """A copy whose pictures are int8 codes; `layouts` has (of the graph, wanted) of each."""
     graph, noted = graph.copy(), {}
     for name in sorted(images(graph) & layouts.keys()):
@@ -57,26 +68,17 @@ def as_built(graph: Graph) -> Graph:
             if key in found:
                 (node,) = graph.find(found[key])
                 graph.feed_past(node, value)
-        if TAKEN in found:
-            taken, order = found[TAKEN]
-            _put_in_front(graph, value, "Transpose", taken, perm=order)
-            graph.feed_as(value, "float32", _turned(shape(value), _inverse(order)))
     graph.set_metadata({NOTE: "{}"})
     return graph.with_shapes()
 
 
-def _without_turn(graph: Graph, value: Value, order: Sequence[int]) -> dict[str, object]:
-    """The Transpose in front is gone; nothing where the picture has another reader."""
+def _without_turn(graph: Graph, value: Value, order: Sequence[int]) -> bool:
+    """The Transpose in front is gone; False where the picture has another reader."""
     readers = [use.node for use in value.uses()]
-    if (
-        len(readers) != 1
-        or not _turns(readers[0], order)
-        or readers[0].outputs[0].is_graph_output()
-    ):
-        return {}
-    name = str(readers[0].name)
+    if len(readers) != 1 or not _turns(readers[0], order):
+        return False
     graph.feed_past(readers[0], value)
-    return {TAKEN: (name, list(order))}
+    return True
 
 
 def _turns(node: Node, order: Sequence[int]) -> bool:

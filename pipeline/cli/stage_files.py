@@ -35,11 +35,12 @@ def mapper_form(found: Build) -> Form:
 
 def compile_form(found: Build) -> Form:
     """hb_compile's: every stage as trained."""
-    from pipeline.borders.documented import as_trained
+    from pipeline.borders.documented import as_trained, as_turned
 
-    def form(_: str, graph: Graph) -> Graph:
+    def form(stage: str, graph: Graph) -> Graph:
         said = _pictures(found, graph)
-        return as_trained(graph, {name: (one.fed, one.trained) for name, one in said.items()})
+        layouts = {name: (one.fed, one.trained) for name, one in said.items()}
+        return (as_turned if stage == "quantized" else as_trained)(graph, layouts)
 
     return form
 

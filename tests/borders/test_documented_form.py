@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from pipeline.borders.documented import NOTE, as_built, as_codes, as_trained
+from pipeline.borders.documented import NOTE, as_built, as_codes, as_trained, as_turned
 from pipeline.borders.images import mark_images
 from pipeline.engine.ort import OrtSession
 from pipeline.graph import Graph, parse_text, shape
@@ -44,10 +44,11 @@ def turned(x: np.ndarray, layouts: tuple[str, str]) -> np.ndarray:
 
 @pytest.mark.parametrize(("fed", "trained"), PAIRS)
 @pytest.mark.parametrize("turn", [True, False])
-def test_a_float_stage_is_fed_as_trained(fed: str, trained: str, turn: bool):
+@pytest.mark.parametrize("form", [as_trained, as_turned])
+def test_a_float_stage_is_fed_as_trained(form, fed: str, trained: str, turn: bool):
     stage = graph(fed, turn)
     pixels = np.random.default_rng(0).integers(-128, 128, SIZES[fed]).astype(np.float32)
-    made = as_trained(stage, {"x": (fed, trained)})
+    made = form(stage, {"x": (fed, trained)})
     assert shape(made.inputs[0]) == SIZES[trained]
     expected = answers(stage, pixels)
     for one, other in zip(expected, answers(made, turned(pixels, (fed, trained))), strict=True):
@@ -67,7 +68,7 @@ def test_a_picture_of_the_quantized_stage_is_codes(fed: str, wanted: str):
 
 
 @pytest.mark.parametrize("layouts", PAIRS)
-@pytest.mark.parametrize("form", [as_trained, as_codes])
+@pytest.mark.parametrize("form", [as_turned, as_codes])
 def test_a_documented_form_is_the_stage_again(form, layouts: tuple[str, str]):
     stage = graph(layouts[0])
     again = as_built(Graph.from_bytes(form(stage, {"x": layouts}).to_bytes()))
