@@ -90,6 +90,7 @@ def _of_project(given: argparse.Namespace) -> Iterator[Found]:
     from pipeline.graph import Graph
     from pipeline.project.reader import built
     from pipeline.project.sections import Quantization
+    from pipeline.targets.advice import words_of
     from pipeline.targets.reader import read_target
 
     if given.input_shape:
@@ -106,7 +107,9 @@ def _of_project(given: argparse.Namespace) -> Iterator[Found]:
         graph = Graph.load(made.artifact(optimized))
         inputs = nodes[optimized.inputs["original_float"]].params["inputs"]
         wishes = node.params["quantization"] if name in by_target else {}
-        yield _found(graph, read_target(name), built(Quantization, wishes), inputs)
+        found = _found(graph, read_target(name), built(Quantization, wishes), inputs)
+        words = words_of(made.vendor_dialect)
+        yield found._replace(checked=found.checked.in_words(words.text))
 
 
 def _of_file(given: argparse.Namespace) -> Iterator[Found]:

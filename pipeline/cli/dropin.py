@@ -115,30 +115,6 @@ def model_files(model: str | None, proto: str | None, folder: Path) -> dict[str,
     return {"path": seen_from(folder, proto), "weights": glob.escape(seen_from(folder, model))}
 
 
-# What stands at the border of a model and costs more than it computes.
-BORDER = ("Quantize", "Transpose", "Dequantize", "Cast", "Reshape", "Softmax")
-
-
-def fast_project(
-    given: argparse.Namespace, folder: Path, marches: Mapping[str, str], level: str
-) -> Json:
-    """A project for speed alone: calibrated on noise, on the unit wherever it can, the border of
-    what is compiled taken off until nothing is left to take."""
-    return {
-        "model": model_files(given.model, given.proto, folder),
-        "inputs": shapes(given.input_shape),
-        "data": {"*": {"random": RANDOM}},
-        "calibration": {"method": "max"},
-        "quantization": {"npu": ["*"]},
-        "compile": {
-            "prefix": Path(given.model).stem,
-            "optimize_level": level,
-            "remove_types": list(BORDER),
-        },
-        "targets": [target_of(given.march, marches)],
-    }
-
-
 def laid_out(folder: Path, project: Json) -> None:
     """A project.yaml in `folder`, rewritten only when it says something else. JSON is YAML."""
     folder.mkdir(parents=True, exist_ok=True)

@@ -21,6 +21,7 @@ from pipeline.errors import ProjectError
 NO_HBM = "A board loads a .hbm, which the vendor's hb_compile makes. {prefix}.hybrid is not one."
 
 LOG = Path("hb_compile.log")
+DEBUG = "model_parameters.debug_mode"
 
 # --skip → the stages that are not run: what the vendor compiles to HBIR, and what it tells of that
 SKIPPED = {
@@ -36,10 +37,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-c", "--config", type=Path, metavar="YAML")
     parser.add_argument("-m", "--model", metavar="FILE", help="the float model")
     parser.add_argument("--proto", metavar="FILE", help="of a Caffe model")
-    parser.add_argument("--march", help="nash-b, -e, -h, -m or -p")
+    parser.add_argument("--march", help="nash-e, nash-m and their kin")
     shape_argument(parser, "-i", "--input-shape")
     parser.add_argument("--fast-perf", action="store_true", help="for speed alone, on noise")
-    parser.add_argument("--core-num", type=int, choices=(1,), default=1, help="1 on these chips")
+    cores = "1 on nash-b, -e and -m"
+    parser.add_argument("--core-num", type=int, choices=range(1, 5), default=1, help=cores)
     allow_argument(parser)
     parser.add_argument("--skip", choices=SKIPPED, help="stop before this stage")
 
@@ -57,7 +59,29 @@ def _run(given: argparse.Namespace) -> int:
         raise ProjectError(what, "--config", "give either -c, or -m with or without --fast-perf")
     if given.config:
         return _convert(given)
+    _check_march(given)
     return _convert_fast(given) if given.fast_perf else _check(given)
+
+
+def _check_march(given: argparse.Namespace) -> None:
+    """Raises ProjectError for more cores than a march has; tells of one of a known name alone."""
+    from pipeline.targets.horizon.keys import KIN
+    from pipeline.targets.horizon.rules import most_cores
+
+    if given.march and given.core_num > most_cores(given.march):
+        what = f"{given.march} runs a model on one core"
+        raise ProjectError(what, "--core-num", "leave it out")
+    if given.march in KIN:
+        kin = KIN[given.march]
+        _note(f"of `{given.march}` no more than the name is known: it is planned as {kin}")
+
+
+def _note(what: str) -> None:
+    from pipeline.cli.run_log import logged
+    from pipeline.cli.screen import SCREEN
+
+    SCREEN.line(f"note: {what}")
+    logged(LOG, f"note: {what}")
 
 
 def _convert(given: argparse.Namespace) -> int:
@@ -89,7 +113,7 @@ def _convert(given: argparse.Namespace) -> int:
     logged(LOG, config_text(document))
     logged(LOG, *(f"note: {note.what} ({note.where})" for note in found))
     with in_words_of(given.config, folder):
-        return _built(folder, working, prefix, given.skip)
+        return _built(folder, working, prefix, given.skip, bool(vendor.text(DEBUG)))
 
 
 def _check(given: argparse.Namespace) -> int:
@@ -100,7 +124,8 @@ def _check(given: argparse.Namespace) -> int:
 
 
 def _convert_fast(given: argparse.Namespace) -> int:
-    from pipeline.cli.dropin import fast_project, laid_out
+    from pipeline.cli.dropin import laid_out
+    from pipeline.cli.fast_perf import fast_project
     from pipeline.targets.horizon.keys import MARCHES
 
     working, prefix = Path("model_output"), Path(given.model or "model").stem
@@ -109,14 +134,18 @@ def _convert_fast(given: argparse.Namespace) -> int:
     return _built(folder, working, prefix, given.skip)
 
 
-def _built(folder: Path, working: Path, prefix: str, skip: str | None) -> int:
+def _built(folder: Path, working: Path, prefix: str, skip: str | None, dumps: bool = False) -> int:
     from pipeline.cache.publish import replacing
+    from pipeline.cli.stage_files import compile_form, dump_calibration
     from pipeline.cli.vendor_run import FILES, HB_COMPILE, Product, finished
 
     files = {**FILES, "quantized": "{prefix}_ptq_model.onnx"}
     skipped = SKIPPED.get(skip or "", ())
     last = f"Skipped from `{skip}` on: there is no .hybrid." if skipped else NO_HBM
-    finished(folder, Product(HB_COMPILE, working, prefix, last, LOG, files, skipped))
+    product = Product(HB_COMPILE, working, prefix, last, LOG, files, skipped, compile_form)
+    found = finished(folder, product)
+    if dumps:
+        dump_calibration(found, working)
     with replacing(working / LOG) as temporary:
         shutil.copyfile(LOG, temporary)
     return 0

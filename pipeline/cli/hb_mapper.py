@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 LOGS = {name: Path(f"hb_mapper_{name}.log") for name in ("checker", "makertbin")}
 TYPES = ("onnx", "caffe")
+DEBUG = "model_parameters.debug_mode"
 NO_BIN = "A board loads a .bin, which the vendor's hb_mapper makes. {prefix}.hybrid is not one."
 
 
@@ -104,7 +105,7 @@ def _convert(given: argparse.Namespace) -> int:
     logged(LOGS["makertbin"], config_text(document))
     logged(LOGS["makertbin"], *(f"note: {note.what} ({note.where})" for note in found))
     with in_words_of(given.config, folder):
-        return _built(folder, working, prefix)
+        return _built(folder, working, prefix, bool(vendor.text(DEBUG)))
 
 
 def _output(config: Path, vendor: Vendor) -> tuple[Path, str]:
@@ -114,7 +115,8 @@ def _output(config: Path, vendor: Vendor) -> tuple[Path, str]:
 
 
 def _convert_fast(given: argparse.Namespace) -> int:
-    from pipeline.cli.dropin import fast_project, laid_out
+    from pipeline.cli.dropin import laid_out
+    from pipeline.cli.fast_perf import fast_project
     from pipeline.targets.drobotics.keys import MARCHES
 
     working, prefix = Path("model_output"), Path(given.model or "model").stem
@@ -123,8 +125,12 @@ def _convert_fast(given: argparse.Namespace) -> int:
     return _built(folder, working, prefix)
 
 
-def _built(folder: Path, working: Path, prefix: str) -> int:
+def _built(folder: Path, working: Path, prefix: str, dumps: bool = False) -> int:
+    from pipeline.cli.stage_files import dump_calibration, mapper_form
     from pipeline.cli.vendor_run import HB_MAPPER, Product, finished
 
-    finished(folder, Product(HB_MAPPER, working, prefix, NO_BIN, LOGS["makertbin"]))
+    product = Product(HB_MAPPER, working, prefix, NO_BIN, LOGS["makertbin"], form=mapper_form)
+    found = finished(folder, product)
+    if dumps:
+        dump_calibration(found, working)
     return 0

@@ -31,6 +31,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(given: argparse.Namespace) -> int:
     from pipeline.cli.run import feeds_of, files_of
+    from pipeline.runtime.fitted import as_taken
     from pipeline.runtime.timing import noise
 
     files = [Path(name) for name in given.model.split(",") if name]
@@ -40,11 +41,15 @@ def run(given: argparse.Namespace) -> int:
     if one.output_names != other.output_names:
         what = "the two models have other outputs: they are not of one pipeline"
         raise ProjectError(what, "--model", f"{one.output_names} and {other.output_names}")
-    feeds = noise(one.get_inputs())
+    ports = {p.name: p for p in (*other.get_inputs(), *one.get_inputs())}
+    feeds = noise(tuple(ports.values()))
     named = [text.replace(":", "=", 1) for each in given.input for text in each.split(",")]
     if named:
         feeds |= feeds_of(one, files_of(named, one.input_names), None)
-    made = [session.run(None, session.offset(feeds, 128)) for session in (one, other)]
+    made = [
+        session.run(None, as_taken(session.offset(feeds, 128), session.get_inputs()))
+        for session in (one, other)
+    ]
     compared = list(zip(one.output_names, *made, strict=True))
     if all(file.suffix == ".onnx" for file in files):
         _tell_cosines(compared)

@@ -1,7 +1,10 @@
 """npumake info: what a compiled model was made from and by, what it is fed and gives
 
+Of an .onnx file it tells the inputs and outputs.
+
 example:
   npumake info out/digits.rdk-x5.hybrid
+  npumake info out/original_float.onnx
   npumake info both.hybrid -m a     # one of a packed model
 
 Nodes that `npumake modify` deleted are listed last, and in deleted_nodes_info.txt here.
@@ -29,8 +32,8 @@ LISTING = Path("deleted_nodes_info.txt")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", type=Path, metavar="HYBRID")
-    parser.add_argument("-m", dest="name", metavar="NAME", help="one of a packed model")
+    parser.add_argument("model", type=Path, metavar="MODEL", help="a .hybrid or an .onnx file")
+    parser.add_argument("-m", "-n", dest="name", metavar="NAME", help="one of a packed model")
     keys.arguments(parser)
 
 
@@ -39,6 +42,9 @@ def run(given: argparse.Namespace) -> int:
     from pipeline.cache.publish import replacing
     from pipeline.runtime.border import deleted_nodes
 
+    if given.model.suffix.lower() == ".onnx":
+        print(f"npumake info version {version('npumake')}", *_onnx_lines(given.model), sep="\n")
+        return 0
     found = opened(given.model, given.name, keys.keys_of(given))
     print(f"npumake info version {version('npumake')}")
     for name, bundle in found.items():
@@ -52,6 +58,20 @@ def run(given: argparse.Namespace) -> int:
         except OSError as error:
             raise GraphError(f"cannot write: {error.strerror}", str(LISTING)) from error
     return 0
+
+
+def _onnx_lines(file: Path) -> Iterator[str]:
+    """What it is fed and gives. Raises PipelineError."""
+    from pipeline.graph import dtype, parse
+    from pipeline.runtime.picture import read
+
+    graph = parse(read(file), file.name)
+    yield f"******** {file.stem} info *********"
+    yield "--------- input/output types -"
+    for role, values in (("input", graph.inputs), ("output", graph.outputs)):
+        for value in values:
+            sizes = ", ".join(map(str, value.shape or ()))
+            yield f"model {role}: {value.name} {dtype(value)}[{sizes}]"
 
 
 def _grid(name: str, tensor: Tensor, bundle: Bundle) -> str:

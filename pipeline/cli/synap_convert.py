@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pipeline.project.document import Document
 
 NO_SYNAP = "A board loads a model.synap, which the vendor's toolkit makes. model.hybrid is not one."
+NO_META = "metafile.yaml"  # of a project that is given none
 LISTINGS = ("model_info.txt", "quantization_info.yaml", "quantization_entropy.txt")
 POINTER = b"version https://git-lfs"  # how a file begins that stands for a larger one
 # Flags that speak to the vendor's compiler or its container.
@@ -67,6 +68,9 @@ def _convert(given: argparse.Namespace) -> int:
     folder = given.out_dir / "build"
     project = _project(given, folder)  # with its errors, before anything is written
     laid_out(folder, project)
+    if given.meta is None:
+        text = "# No --meta was given: what is written here is not read by another run.\n"
+        (folder / NO_META).write_text(text, encoding="utf-8")
     if workspace(folder) == folder.absolute():
         os.environ.setdefault("NPUMAKE_CACHE", os.path.abspath(given.out_dir / "cache"))
     if given.silent:
@@ -106,10 +110,9 @@ def _project(given: argparse.Namespace, folder: Path) -> dict[str, Json]:
         "targets": [TARGETS[given.target]],
         "compile": {"prefix": "model", **({"profiling": True} if given.profiling else {})},
     }
-    said = SYNAP.translate(_metafile(given), "", beside)
-    if given.meta is None:
-        return {**said.data, **beside}
-    return {"dialect": "synap", "config": seen_from(folder, given.meta), **beside}
+    SYNAP.translate(_metafile(given), "", beside)  # its errors come before anything is written
+    config = NO_META if given.meta is None else seen_from(folder, given.meta)
+    return {"dialect": "synap", "config": config, **beside}
 
 
 def _metafile(given: argparse.Namespace) -> Document:

@@ -16,6 +16,7 @@ from pipeline.cli.dropin import RANDOM, build, laid_out, model_files, shapes, ta
 from pipeline.cli.reporter import CHECK, Reporter
 from pipeline.cli.run_log import logged
 from pipeline.cli.screen import SCREEN
+from pipeline.cli.stage_files import Form
 from pipeline.cli.vendor_build import (
     VendorBuild,
     compile_files,
@@ -35,6 +36,7 @@ FILES = {
     "quantized": "{prefix}_quantized_model.onnx",
     "compiled": "{prefix}.hybrid",
 }
+Write = Callable[[Path, Path], object]  # from an artifact to a file
 CHECKED = ("original_float", "optimized_float", "calibrated", "quantized")
 
 
@@ -65,6 +67,7 @@ class Product:
     log: Path
     files: Mapping[str, str] = field(default_factory=lambda: FILES)
     skipped: tuple[str, ...] = ()
+    form: Callable[[Build], Form] | None = None  # of its stage files, where the tool has another
 
 
 def finished(folder: Path, product: Product) -> Build:
@@ -72,10 +75,12 @@ def finished(folder: Path, product: Product) -> Build:
     tool = product.tool
     found = _built(folder, lambda node: node.stage not in product.skipped, tool)
     made = [node for node in found.plan.nodes if node.stage not in product.skipped]
+    form = product.form(found) if product.form else None
     for node in made:
         if node.stage in product.files:
             name = product.files[node.stage].format(prefix=product.prefix)
-            _copied(found.artifact(node), product.folder / name, product.log)
+            write = _in_form(form, node.stage) if form else shutil.copyfile
+            _written(found.artifact(node), product.folder / name, product.log, write)
     told = vendor_build(found, made, product.prefix)
     _tell(tool, told, product.folder, product.log)
     last = [product.remark.format(prefix=product.prefix), *filter(None, [tool.last])]
@@ -105,7 +110,7 @@ def check(
     nodes = [node for node in found.plan.nodes if node.stage in made]
     for node in nodes:
         if node.stage in CHECKED:
-            _copied(found.artifact(node), folder.parent / f"{node.stage}_model.onnx", log)
+            _written(found.artifact(node), folder.parent / f"{node.stage}_model.onnx", log)
     _tell(tool, vendor_build(found, nodes, "", is_check=True), folder.parent, log)
     return 0
 
@@ -116,10 +121,12 @@ def _tell_placement(folder: Path, target: str, log: Path, tool: Tool) -> None:
     from pipeline.cli.tables import placement_lines
     from pipeline.debug.checked import checked
     from pipeline.graph import Graph
+    from pipeline.targets.advice import GROUPS
     from pipeline.targets.reader import read_target
 
     (node,) = [node for node in found.plan.nodes if node.stage == "optimized_float"]
-    lines = placement_lines(checked(Graph.load(found.artifact(node)), read_target(target)))
+    result = checked(Graph.load(found.artifact(node)), read_target(target))
+    lines = placement_lines(result.in_words(GROUPS.text))
     for line in lines:
         SCREEN.line(line)
     logged(log, *lines)
@@ -133,9 +140,21 @@ def _built(folder: Path, wanted: Callable[[Node], bool], tool: Tool) -> Build:
         Reporter.draws_nodes = True
 
 
-def _copied(source: Path, file: Path, log: Path) -> None:
+def _in_form(form: Form, stage: str) -> Write:
+    def write(artifact: Path, file: Path) -> None:
+        from pipeline.graph import Graph
+
+        if artifact.suffix == Graph.suffix:
+            form(stage, Graph.load(artifact)).save(file)
+        else:
+            shutil.copyfile(artifact, file)
+
+    return write
+
+
+def _written(artifact: Path, file: Path, log: Path, write: Write = shutil.copyfile) -> None:
     with replacing(file) as temporary:
-        shutil.copyfile(source, temporary)
+        write(artifact, temporary)
     SCREEN.line(f"wrote     {file}")
     logged(log, f"Saving model to: {file}.")
 

@@ -67,13 +67,14 @@ def run(given: argparse.Namespace) -> int:
 
 
 def _graph(file: Path) -> Graph:
-    """As a build wrote it. Raises PipelineError for no file, or no model."""
+    """As a build made it. Raises PipelineError for no file, or no model."""
+    from pipeline.borders.documented import as_built
     from pipeline.graph import Graph, parse
     from pipeline.runtime.picture import read
 
     data = read(file)
     parse(data, file.name)  # what is no model is told as such
-    return Graph.from_bytes(data)
+    return as_built(Graph.from_bytes(data))
 
 
 def _tell(found: Mismatch) -> None:

@@ -47,6 +47,14 @@ class Checked:
         numbers = {row.subgraph for row in self.nodes if row.subgraph is not None}
         return tuple(f"{self.network}_subgraph_{number}" for number in sorted(numbers))
 
+    def in_words(self, words: Callable[[str], str]) -> Checked:
+        """The same, its reasons and notes in the words of a vendor's file."""
+        nodes, rows = (
+            tuple(replace(row, why=words(row.why)) for row in each)
+            for each in (self.nodes, self.rows)
+        )
+        return replace(self, nodes=nodes, rows=rows, notes=tuple(map(words, self.notes)))
+
     def document(self) -> Json:
         """For machines."""
         return {

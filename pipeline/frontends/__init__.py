@@ -11,6 +11,7 @@ from pipeline.frontends.caffe import read_caffe
 from pipeline.frontends.codes import in_qdq
 from pipeline.frontends.given import Ends as Ends
 from pipeline.frontends.given import ModelFile
+from pipeline.frontends.horizon import in_onnx
 from pipeline.frontends.tensorflow import read_tensorflow
 from pipeline.frontends.tflite import parse_tflite
 from pipeline.graph import Beside, Graph, in_single, parse
@@ -48,6 +49,7 @@ def read_model(
         known = ", ".join(sorted(FRONTENDS))
         raise GraphError(f"no frontend reads a `{suffix or name}` file", name, f"known: {known}")
     graph = FRONTENDS[suffix](ModelFile(data, name, weights, shapes or {}, ends))
+    in_onnx(graph)
     graph = in_qdq(graph, name)
     in_single(graph)
     graph.name_origins()

@@ -24,7 +24,7 @@ from pipeline.errors import CacheError, PipelineError, Place, ProjectError, Rout
 from pipeline.late import when_used
 from pipeline.lifetime.temporaries import sweep_below
 from pipeline.make.memory import Memory
-from pipeline.make.missing import NO_PLAIN, no_file, shown
+from pipeline.make.missing import NO_PLAIN, file_named, no_file, shown
 from pipeline.make.node import Key, Node, Plan
 from pipeline.make.programs import compilers, converters
 from pipeline.make.why import differences
@@ -228,8 +228,11 @@ class Build:
     def placed(self, node: Node, error: PipelineError) -> PipelineError:
         """The same error with the place of the YAML key it speaks of, where it names one, and in
         the words of the file that the project is written in."""
-        error.hint = advice.words_of(self.vendor_dialect).hint(error.hint)
+        words = advice.words_of(self.vendor_dialect)
+        error.what, error.hint = words.text(error.what), words.text(error.hint)
         if not isinstance(error.where, Route):
+            if self.vendor_dialect and isinstance(error.where, str):
+                error.where = file_named(self.directory, node.sources, error.where)
             return error
         route = _written(str(error.where), node.places)
         file, line, column = node.places.get(route, "project.yaml:0:0").rsplit(":", 2)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from pipeline.errors import ProjectError, Route
-from pipeline.project.files import Source
+from pipeline.project.files import Source, source_files
 
 NO_PLAIN = (
     "a folder, a pipe, a device, a link to itself or what the kernel makes up (/proc) is not read"
@@ -29,9 +30,20 @@ def no_file(directory: Path, source: Source, vendor_dialect: str | None) -> Proj
     return ProjectError(what, Route(source.route), hint)
 
 
+def file_named(directory: Path, sources: Iterable[Source], name: str) -> str:
+    """The path of the one source of that name, which its folder does not say; else the name."""
+    paths = {
+        path
+        for source in sources
+        for named, path in source_files(directory, source)
+        if named == name
+    }
+    return shown(Path(paths.pop())) if len(paths) == 1 else name
+
+
 def shown(path: Path) -> str:
     """A path as the user would type it: from here when it is below, else in full."""
     try:
         return str(path.resolve().relative_to(Path.cwd()))
     except ValueError:
-        return str(path)
+        return os.path.normpath(path)

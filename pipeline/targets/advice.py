@@ -12,21 +12,24 @@ import yaml
 
 from pipeline.digest import Json
 from pipeline.project.sections import Calibration, Method
+from pipeline.targets import group_advice
+from pipeline.targets.edgefirst import advice as edgefirst
+from pipeline.targets.phrases import respelling
 from pipeline.targets.synaptics import advice as synaptics
 
 
 class Words(NamedTuple):
     """`line` has a section, what it is to say and what it says now: a line of the user's file, or
     nothing. `search` is the line that asks for a search, or nothing; `methods` are worth a trial;
-    `fed` says where the file has what the inputs are fed, where that is not our own; `hint` takes
-    the hint of an error."""
+    `fed` says where the file has what the inputs are fed, where that is not our own; `text` takes
+    an error, a hint or a note."""
 
     line: Callable[[str, Json, Json], str]
     search: Callable[[Calibration], str]
     methods: tuple[Method, ...]
     whole_layers: bool = False  # whether what a layer reads and makes has one type
     fed: str = ""
-    hint: Callable[[str], str] = str
+    text: Callable[[str], str] = str
 
 
 def _native(section: str, said: Json, _: Json) -> str:
@@ -40,14 +43,24 @@ def _search(calibration: Calibration) -> str:
 
 
 NATIVE = Words(_native, _search, ("max", "mse"))
+GROUPS = Words(
+    group_advice.line,
+    group_advice.search,
+    ("max", "kl"),
+    fed=group_advice.FED,
+    text=respelling(group_advice.PHRASES),
+)
 ADVICE: Mapping[str, Words] = {
+    "ara2": Words(_native, _search, ("max", "mse"), text=respelling(edgefirst.PHRASES)),
+    "hb_compile": GROUPS,
+    "hb_mapper": GROUPS,
     "synap": Words(
         synaptics.line,
         synaptics.search,
         ("max", "kl"),
         whole_layers=True,
         fed=synaptics.FED,
-        hint=synaptics.hint,
+        text=respelling(synaptics.PHRASES),
     ),
 }
 

@@ -42,6 +42,11 @@ def node_name(name: str) -> str:
     return found[1] if (found := _OF_SOFTMAX.fullmatch(name)) else name
 
 
+def inserted_name(name: str) -> str:
+    """The tool's name of a node that `node_name` knows by ours; any other as it is."""
+    return re.sub("^preprocess_", "HZ_PREPROCESS_FOR_", name)
+
+
 def operator_name(name: str) -> str:
     """All nodes of an operator, however its letters are written."""
     return f"{operator_called(name) or name}(*)"

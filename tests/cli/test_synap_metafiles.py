@@ -16,9 +16,10 @@ from onnx import helper
 from workspaces import REPO, few, shared_data
 
 from pipeline.bundle.archive import Bundle
+from pipeline.cli.main import main
 from pipeline.debug.compared import Comparison
 from pipeline.engine.ort import OrtSession
-from pipeline.graph import Graph
+from pipeline.graph import Graph, parse_text
 from pipeline.kernels.measure import cosine
 from pipeline.runtime import Session
 
@@ -322,3 +323,14 @@ def test_the_guide_s_first_metafile_runs_word_for_word():
     Path("a/b/meta.yaml").write_text(SYNAP.replace("data_layout: default", "data_layout: nhwc"))
     converted("a/b/meta.yaml", str(model), "VS680")
     assert "format: confidence_array" in info()
+
+
+def test_without_a_metafile_a_hint_speaks_of_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.chdir(tmp_path)
+    text = "net (float[N,3,8,8] x) => (float[N,3,8,8] y) { y = Relu(x) }"
+    parse_text(f'<ir_version: 8, opset_import: ["" : 13]>\n{text}').save(tmp_path / "m.onnx")
+    with pytest.raises(SystemExit):
+        main(["synap", "convert", "--model", "m.onnx", "--target", "VS680", "--out-dir", "out"])
+    assert "write, for example  inputs: [{name: x, shape:" in capsys.readouterr().out

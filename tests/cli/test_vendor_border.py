@@ -17,6 +17,7 @@ from cli.test_drop_in import npumake
 from workspaces import REPO
 
 from pipeline.bundle.archive import Bundle
+from pipeline.cli.fast_perf import picture_layout
 from pipeline.runtime.border import deleted_nodes, removable
 
 SMALL = Path(os.environ.get("NPUMAKE_SHARED", REPO.parent / "shared")) / "oracle" / "small"
@@ -149,6 +150,55 @@ def test_fast_perf_leaves_nothing_to_strip_and_nothing_to_the_cpu(
     assert removable(bundle.program) == ()
     assert "onnx" not in {step.op for step in bundle.program.instructions}
     assert type_of(bundle) in ("int8", "int16", "int32")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "layout"),
+    [
+        ((1, 3, 16, 32), "NCHW"),
+        ((1, 16, 32, 3), "NHWC"),
+        ((1, 3, 15, 32), ""),
+        ((1, 16, 31, 3), ""),
+        ((1, 3, None, 32), ""),
+        ((1, 4, 16, 32), ""),
+        ((1, 3, 16), ""),
+    ],
+)
+def test_an_input_of_three_channels_and_even_sides_is_a_picture(sizes: Any, layout: str):
+    assert picture_layout(sizes) == layout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("nhwc", [False, True])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "hb_mapper makertbin --model-type onnx --fast-perf --march bayes-e --model model.onnx",
+        "hb_compile --fast-perf --march nash-e -m model.onnx",
+    ],
+)
+def test_fast_perf_feeds_a_picture_as_nv12(here: Path, command: str, nhwc: bool):
+    Path("model.onnx").write_bytes(network("conv", nhwc))
+    npumake(*command.split())
+    info = " ".join(npumake("info", "model_output/model.hybrid").split())
+    for said in ("input_type_rt : nv12", "input_type_train : bgr", "mean_value : 0.0"):
+        assert said in info
+    assert f"input_layout_train : {'NHWC' if nhwc else 'NCHW'}" in info
+
+
+@pytest.mark.parametrize(
+    ("march", "cores", "code", "expected"),
+    [
+        ("nash-e", "2", 2, "nash-e runs a model on one core"),
+        ("nash-b-plus", "1", 0, "it is planned as nash-b"),
+    ],
+)
+def test_a_march_of_the_command_line_is_that_of_the_yaml(
+    here: Path, march: str, cores: str, code: int, expected: str
+):
+    Path("model.onnx").write_bytes(network("conv"))
+    npumake("hb_compile", "-m", "model.onnx", "--march", march, "--core-num", cores, code=code)
+    assert expected in Path("hb_compile.log").read_text()
 
 
 @pytest.mark.slow

@@ -99,6 +99,6 @@ def test_a_search_is_advised_once():
         ("did you mean `conv6`?", "did you mean `conv6`?"),
     ],
 )
-def test_a_hint_speaks_of_the_metafile(ours: str, theirs: str):
-    assert theirs in SYNAP.hint(ours)
-    assert words_of(None).hint(ours) == ours
+def test_a_text_speaks_of_the_metafile(ours: str, theirs: str):
+    assert theirs in SYNAP.text(ours)
+    assert words_of(None).text(ours) == ours

@@ -239,5 +239,5 @@ def test_a_json_file_of_its_own_is_read_and_its_mistakes_are_shown_there(tmp_pat
 def test_a_json_file_that_is_not_there_is_one_error(tmp_path: Path):
     config = tmp_path / "config.yaml"
     config.write_text(text("none.json"))
-    with pytest.raises(ProjectError, match="cannot read the file"):
+    with pytest.raises(ProjectError, match=r"no file `none.json` .*config.yaml:"):
         read_config(config)

@@ -80,7 +80,7 @@ KEYS: dict[str, Key] = {
     "calibration_parameters.run_on_cpu": _LIST,
     "calibration_parameters.run_on_bpu": _LIST,
     "calibration_parameters.optimization": Key(holds=list),
-    "compiler_parameters.compile_mode": Key(("latency", "bandwidth"), default="latency"),
+    "compiler_parameters.compile_mode": Key(("latency", "bandwidth", "balance"), default="latency"),
     "compiler_parameters.debug": _FLAG,
     "compiler_parameters.core_num": Key(("1", "2"), holds=int, default=1),
     "compiler_parameters.optimize_level": Key(("O0", "O1", "O2", "O3"), default="O3"),
@@ -88,6 +88,14 @@ KEYS: dict[str, Key] = {
     "compiler_parameters.max_time_per_fc": Key(holds=int, default=0),
     "compiler_parameters.jobs": Key(holds=int),
     "compiler_parameters.advice": Key(holds=float),
+    # Of later releases, which the guide does not list.
+    "compiler_parameters.balance_factor": Key(holds=int),
+    "compiler_parameters.ability_entry": Key(),
+    "compiler_parameters.extra_params": Key(holds=dict),
+    "compiler_parameters.cache_mode": Key(
+        ("disable", "enable", "force_overwrite"), default="disable"
+    ),
+    "compiler_parameters.cache_path": Key(),
     "custom_op.custom_op_method": Key(("register",)),
     "custom_op.op_register_files": _LIST,
     "custom_op.custom_op_dir": Key(),
@@ -100,9 +108,14 @@ IGNORED: dict[str, str] = {
     "`npumake hb_mapper makertbin` copies them to the folder",
     "model_parameters.layer_out_dump": "it adds outputs to the .bin; "
     "the comparison tells of every tensor anyway",
-    "model_parameters.debug_mode": "what the model is calibrated with is always kept, "
-    "in out/samples.npz",
+    "model_parameters.debug_mode": "a build keeps the samples in out/samples.npz; "
+    "`npumake hb_mapper makertbin` writes calibration_data",
     "model_parameters.log_level": "deprecated; it has no effect",
     "custom_op.custom_op_method": ONE_METHOD,
     "compiler_parameters.advice": _COMPILER,
+    "compiler_parameters.balance_factor": _COMPILER,
+    "compiler_parameters.ability_entry": _COMPILER,
+    "compiler_parameters.extra_params": _COMPILER,
+    "compiler_parameters.cache_mode": _COMPILER,
+    "compiler_parameters.cache_path": _COMPILER,
 }

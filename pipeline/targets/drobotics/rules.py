@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pipeline.targets.compiler_rules import check_balance
 from pipeline.targets.translation import input_sources, whole
 from pipeline.targets.vendor import Vendor
 
@@ -13,6 +14,7 @@ def check_rules(vendor: Vendor) -> None:
     is_x3 = vendor.text("model_parameters.march") == _X3
     (_check_x3 if is_x3 else _check_later)(vendor)
     input_sources(vendor)
+    check_balance(vendor)
     for key, low, high, other in (
         ("compiler_parameters.max_time_per_fc", 1000, 2**32 - 1, (0,)),
         ("compiler_parameters.jobs", 1, 4096, ()),

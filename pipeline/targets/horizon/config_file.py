@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pipeline.errors import ProjectError
 from pipeline.project.document import Document, parse_document, read_source, shown
 from pipeline.project.scalar import older_meaning
 from pipeline.project.vendor import Config, lenient_config
@@ -20,6 +21,10 @@ def read_config(file: Path) -> Config:
     if not isinstance(inside, dict) or not isinstance(name, str) or not name.strip():
         return whole
     beside = file.parent / name.strip()
+    if not beside.exists():
+        place = whole.document.places[TOP].value
+        hint = "`quant_config` is a mapping, or the name of a JSON file"
+        raise ProjectError(f"no file `{name.strip()}`", place, hint)
     # JSON may be indented by tabs, which YAML forbids; in a text of JSON there can be none.
     source = read_source(beside).replace(b"\t", b" ")
     found = parse_document(source, shown(beside), older_meaning, again=True)

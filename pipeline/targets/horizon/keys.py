@@ -127,8 +127,8 @@ IGNORED: dict[str, str] = {
     "`npumake hb_compile` copies them to the folder",
     "model_parameters.layer_out_dump": "it adds outputs to the .hbm; "
     "the comparison tells of every tensor anyway",
-    "model_parameters.debug_mode": "what the model is calibrated with is always kept, "
-    "in out/samples.npz",
+    "model_parameters.debug_mode": "a build keeps the samples in out/samples.npz; "
+    "`npumake hb_compile` writes calibration_data",
     "model_parameters.enable_vpu": _COMPILER,
     "model_parameters.enable_spu": _COMPILER,
     "model_parameters.log_level": _DEPRECATED,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pipeline.targets.compiler_rules import check_balance
 from pipeline.targets.horizon.keys import LARGE_MARCHES
 from pipeline.targets.translation import input_sources, whole
 from pipeline.targets.vendor import Vendor
@@ -35,10 +36,14 @@ def check_shape(vendor: Vendor, shape: list[int], layout: str, fed: str) -> None
         raise vendor.error(key, "nv12 does not support odd sizes")
 
 
+def most_cores(march: str) -> int:
+    """That one model may run on."""
+    return 4 if march in LARGE_MARCHES else 1
+
+
 def _check_march(vendor: Vendor) -> None:
-    cores, march = f"{_COMPILER}.core_num", vendor.text("model_parameters.march")
-    most = 4 if march in LARGE_MARCHES else 1
-    whole(vendor, cores, 1, most)
+    march = vendor.text("model_parameters.march")
+    whole(vendor, f"{_COMPILER}.core_num", 1, most_cores(march))
     memory = f"{_COMPILER}.max_l2m_size"
     if vendor.value(memory) not in (0, "None") and march not in LARGE_MARCHES:
         raise vendor.error(memory, f"{march} does not support `max_l2m_size`", "leave it out")
@@ -47,11 +52,7 @@ def _check_march(vendor: Vendor) -> None:
 def _check_numbers(vendor: Vendor) -> None:
     whole(vendor, f"{_COMPILER}.max_time_per_fc", 1000, 10_000_000, (0,))
     whole(vendor, f"{_COMPILER}.jobs", 1, 4096)
-    mode, factor = f"{_COMPILER}.compile_mode", f"{_COMPILER}.balance_factor"
-    if vendor.given(factor) is not None:
-        whole(vendor, factor, 0, 100)
-    elif vendor.text(mode) == "balance":
-        raise vendor.error(mode, "`compile_mode: balance` needs `balance_factor`", "0..100")
+    check_balance(vendor)
 
 
 def _check_cache(vendor: Vendor) -> None:

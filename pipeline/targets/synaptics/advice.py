@@ -2,23 +2,42 @@
 
 from __future__ import annotations
 
-import re
-
 import yaml
 
 from pipeline.digest import Json
 from pipeline.project.sections import Calibration
+from pipeline.targets.phrases import Phrases
 from pipeline.targets.synaptics.keys import METHODS
 
 FED = "`means`, `scale` and `format` under `inputs:`"
 ALGORITHMS = {ours: theirs for theirs, ours in METHODS.items()}
-# Hints in our words, and what a metafile has for them.
-HINTS: tuple[tuple[str, str], ...] = (
+# Texts in our words, and what a metafile has for them.
+PHRASES: Phrases = (
     (
-        r"write  method: load",
+        r"write  method: \w+",
         "leave `dataset` out: a model that is quantized keeps its own scales",
     ),
     (r"choose kl, max or max_percentile .*", "give `dataset` under `quantization:`"),
+    (r"`quantization\.npu` asks", "`delegate` asks"),
+    (r"`quantization\.types`", "`data_type`"),
+    (r"`quantization: \{cpu: \[(.*?)\]\}`", r"`delegate: {'*': npu, \1: cpu}`"),
+    (r"`(types|layers|outputs)` would ignore them", "`data_type` would ignore them"),
+    (r"by `model\.outputs`", "by `outputs`"),
+    (
+        r"give every input a fixed shape under `inputs:`",
+        "give every input its `name` and `shape` under `inputs:`",
+    ),
+    (
+        r"name it in the project, under `model:`:  weights: .*",
+        "save the model with its weights in one file: onnx.save(onnx.load(...), 'model.onnx')",
+    ),
+    (r"write  weights: \S+  under `model:`", "give `--weights`"),
+    (r"leave `mean` and `scale` to `inputs:` alone", "leave `means` and `scale` out"),
+    (r"`mean: 127\.5` and `scale: 0\.00784314`", "`means: 127.5`, `scale: 127.5`"),
+    (r"the other `layout` fits", "save it in the order of the model's axes"),
+    (r"see `normalized`", "see `scale`"),
+    (r"`dtype` under `data:` tells the type of bare numbers", "a dataset is .npy or pictures"),
+    (r"`allow: \[\w+\]` under `[^`]*` if it is meant to be so", "a note where it is meant so"),
     (
         r"fix it under `inputs:`, for example  (\S+): \{shape: (.*)\}",
         r"write, for example  inputs: [{name: \1, shape: \2}]",
@@ -32,6 +51,8 @@ HINTS: tuple[tuple[str, str], ...] = (
     (r"`stacked: true` under `data:`.*", "save every sample in a file of its own"),
     (r"`offset: 128` under `inputs:`.*", "save it as float32, normalized: x.astype(...)"),
     (r"add  (\S+): \{files: \.\.\.\}", "`dataset` has one item for each input, here for `\\1`"),
+    (r"add  transforms: \[\{rgb2yuv444: .*", "save the samples as the model was trained on them"),
+    (r"leave `batch` out.*", "a metafile's model takes one sample"),
     (r"add  data: .*", "give `dataset` under `quantization:`"),
 )
 SAID = ("types", "cpu", "npu")  # keys of `quantization` that a metafile has words for
@@ -50,14 +71,6 @@ def line(section: str, said: Json, own: Json) -> str:
     if "types" in changed:
         found["quantization"] = {"data_type": _data_type(said["types"])}
     return _flow(found)
-
-
-def hint(text: str) -> str:
-    """The hint of an error, as a metafile has it."""
-    for ours, theirs in HINTS:
-        if re.fullmatch(ours, text):
-            return re.sub(ours, theirs, text)
-    return text
 
 
 def search(calibration: Calibration) -> str:

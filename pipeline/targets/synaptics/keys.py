@@ -121,7 +121,7 @@ class Quantization:
     ] = "default"
     mode: Literal["standard", "full"] = "standard"
     algorithm: Literal["standard", "kl_divergence", "moving_average", "auto"] = "standard"
-    options: Mapping[str, Any] | None = None
+    options: Any = None
     dataset: str | tuple[str, ...] | None = None
 
 
