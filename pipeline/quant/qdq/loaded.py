@@ -84,11 +84,12 @@ def with_own_grids(graph: Graph, target: Target, quantization: Quantization = DE
     graph, notes = graph.copy(), list[str]()
     merge_pairs(graph)
     refuse_wide(graph, target)
+    off_products = _off_products(graph)
     if target.rounding == TWICE:
         notes += _notes(SYMMETRIC, signed(graph))
     _quantize_images(graph, target)
     units = asked(graph, quantization)
-    moved, off_products = list[str](), _off_products(graph)
+    moved = list[str]()
     for node in graph.nodes():
         if node.op_type in (Q, DQ):
             continue
