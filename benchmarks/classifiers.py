@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
-from pipeline.graph import Graph
+from npumake.graph import Graph
 
 SIDE, CLASSES = 224, 1000
 

@@ -18,22 +18,22 @@ from pathlib import Path
 import numpy as np
 from classifiers import CLASSIFIERS, classifier
 
-from pipeline.bundle.program import Program
-from pipeline.cli.sketch import NO_SAMPLES
-from pipeline.digest import of_file
-from pipeline.engine.lower import lowered
-from pipeline.frontends import read_model
-from pipeline.graph import shape
-from pipeline.project.files import SourceFile
-from pipeline.project.paths import FilePath
-from pipeline.project.sections import Calibration, Input, Model
-from pipeline.quant.calibration.observe import observe
-from pipeline.quant.search.methods import plain
-from pipeline.stages.calibrated import calibrated
-from pipeline.stages.optimized_float import optimized_float
-from pipeline.stages.original_float import original_float
-from pipeline.stages.quantized import quantized
-from pipeline.targets.reader import read_target
+from npumake.bundle.program import Program
+from npumake.cli.sketch import NO_SAMPLES
+from npumake.digest import of_file
+from npumake.engine.lower import lowered
+from npumake.frontends import read_model
+from npumake.graph import shape
+from npumake.project.files import SourceFile
+from npumake.project.paths import FilePath
+from npumake.project.sections import Calibration, Input, ModelSection
+from npumake.quant.calibration.observe import observe
+from npumake.quant.search.methods import plain
+from npumake.stages.calibrated import calibrated
+from npumake.stages.optimized_float import optimized_float
+from npumake.stages.original_float import original_float
+from npumake.stages.quantized import quantized
+from npumake.targets.reader import read_target
 
 REPO = Path(__file__).resolve().parents[1]
 ORACLE = Path(os.environ.get("NPUMAKE_SHARED", REPO.parent / "shared")) / "oracle"
@@ -90,7 +90,7 @@ def program_of(model: bytes, name: str) -> Program:
         names = {"model.path": (source,)}
         [fed] = read_model(model, file.name).inputs
         inputs = {str(fed.name): NV12}
-        real = optimized_float(original_float(Model(FilePath(file.name)), inputs, names))
+        real = optimized_float(original_float(ModelSection(FilePath(file.name)), inputs, names))
     noise = np.random.default_rng(0)
     sample = {
         str(value.name): noise.uniform(-128, 127, shape(value)).astype(np.float32)

@@ -29,11 +29,11 @@ from functools import cache
 import numpy as np
 from costs import TARGET, Known, known
 
-from pipeline.kernels.arrays import Floats
-from pipeline.perf.fitted import seconds
-from pipeline.perf.layers import Layer, layers_of
-from pipeline.targets.cost import Fitted
-from pipeline.targets.reader import target_file
+from npumake.kernels.arrays import Floats
+from npumake.perf.fitted import seconds
+from npumake.perf.layers import LayerCost, layers_of
+from npumake.targets.cost import Fitted
+from npumake.targets.reader import target_file
 
 START = Fitted(
     conv=2e12,
@@ -117,7 +117,7 @@ def _with(start: Fitted, x: Floats) -> Fitted:
     )
 
 
-def _log_ratio(model: Known, layers: Sequence[Layer], trial: Fitted) -> float:
+def _log_ratio(model: Known, layers: Sequence[LayerCost], trial: Fitted) -> float:
     beside = trial.board if model.on_board else 0.0
     return math.log((sum(seconds(layers, trial)) + beside) / model.seconds)
 
@@ -142,7 +142,7 @@ def _less(models: Sequence[Known], left_out: Known) -> list[Known]:
 
 
 @cache
-def _layers(model: Known, on_chip: int) -> tuple[Layer, ...]:
+def _layers(model: Known, on_chip: int) -> tuple[LayerCost, ...]:
     return layers_of(model.program, on_chip, frozenset(model.program.inputs))
 
 

@@ -29,23 +29,23 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.data.samples import Samples
-from pipeline.debug.checked import checked
-from pipeline.debug.compare import compare
-from pipeline.engine.ort import Feeds
-from pipeline.graph import Graph, shape
-from pipeline.passes import optimized
-from pipeline.project.files import SourceFile
-from pipeline.project.paths import FilePath
-from pipeline.project.sections import Calibration, Input, Model
-from pipeline.quant.calibration.observe import observe
-from pipeline.stages.calibrated import calibrated
-from pipeline.stages.original_float import original_float
-from pipeline.stages.quantized import quantized
-from pipeline.stages.recipe import recipe
-from pipeline.targets.drobotics.keys import MARCHES
-from pipeline.targets.reader import read_target
-from pipeline.targets.target import Target
+from npumake.data.samples import Samples
+from npumake.debug.compare import compare
+from npumake.debug.model_check import checked
+from npumake.engine.ort import Feeds
+from npumake.graph import Graph, shape
+from npumake.passes import optimized
+from npumake.project.files import SourceFile
+from npumake.project.paths import FilePath
+from npumake.project.sections import Calibration, Input, ModelSection
+from npumake.quant.calibration.observe import observe
+from npumake.stages.calibrated import calibrated
+from npumake.stages.original_float import original_float
+from npumake.stages.quantized import quantized
+from npumake.stages.recipe import recipe
+from npumake.targets.drobotics.keys import MARCHES
+from npumake.targets.reader import read_target
+from npumake.targets.target import Target
 
 ORACLE = Path(__file__).parents[2] / "shared" / "oracle"
 NV12 = Input(type="rgb", fed_type="nv12", layout="NCHW", scale=1 / 255)
@@ -163,7 +163,7 @@ def read(file: Path, is_camera: bool) -> Graph:
         source = SourceFile(path.name, str(path), hashlib.sha256(content).hexdigest())
         given = {"*": NV12} if is_camera else {}
         return optimized(
-            original_float(Model(FilePath(path.name)), given, {"model.path": (source,)})
+            original_float(ModelSection(FilePath(path.name)), given, {"model.path": (source,)})
         )
 
 

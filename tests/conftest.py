@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
 from workspaces import Workspace, add_evaluation, add_report, copied, lay_out
 
 # How fast a machine is, and how busy, is no property of what it computes.

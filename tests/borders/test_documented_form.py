@@ -7,10 +7,10 @@ import itertools
 import numpy as np
 import pytest
 
-from pipeline.borders.documented import NOTE, as_built, as_codes, as_trained, as_turned
-from pipeline.borders.images import mark_images
-from pipeline.engine.ort import OrtSession
-from pipeline.graph import Graph, parse_text, shape
+from npumake.borders.documented import NOTE, as_built, as_codes, as_trained, as_turned
+from npumake.borders.images import mark_images
+from npumake.engine.ort import OrtSession
+from npumake.graph import Graph, parse_text, shape
 
 LAYOUTS = ("NCHW", "NHWC")
 PAIRS = list(itertools.product(LAYOUTS, LAYOUTS))

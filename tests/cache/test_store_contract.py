@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-import pipeline
-from pipeline.cache.local import LocalStore
-from pipeline.cache.memory import MemoryStore
-from pipeline.cache.store import Record, Store
-from pipeline.digest import canonical, of_bytes, of_document
-from pipeline.errors import CacheError
+import npumake
+from npumake.cache.local import LocalStore
+from npumake.cache.memory import MemoryStore
+from npumake.cache.store import Record, Store
+from npumake.digest import canonical, of_bytes, of_document
+from npumake.errors import CacheError
 
-ROOT = Path(pipeline.__file__).parents[1]
+ROOT = Path(npumake.__file__).parents[1]
 ABSENT = "f" * 64
 DOCUMENT = {"stage": "calibrated", "params": {"percentile": 99.99}, "inputs": ["ä", None]}
 KEY = of_document(DOCUMENT)
@@ -28,7 +28,7 @@ RECORD = Record(DOCUMENT, of_bytes(b"blob"), 4)
 PUT_ALL = """
 import sys
 from pathlib import Path
-from pipeline.cache.local import LocalStore
+from npumake.cache.local import LocalStore
 store = LocalStore(Path(sys.argv[1]))
 for turn in range(5):
     for path in sys.argv[2:]:
@@ -38,8 +38,8 @@ for turn in range(5):
 PUT_INTO_LESS = """
 import resource, sys
 from pathlib import Path
-from pipeline.cache.local import LocalStore
-from pipeline.errors import CacheError
+from npumake.cache.local import LocalStore
+from npumake.errors import CacheError
 resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536))
 try:
     LocalStore(Path(sys.argv[1])).put(Path(sys.argv[2]))

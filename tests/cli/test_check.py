@@ -7,11 +7,11 @@ import shutil
 
 import onnx
 import pytest
-from workspaces import REPO
 
-from pipeline.cli.main import main
-from pipeline.cli.screen import SCREEN
-from pipeline.graph import parse_text
+from npumake.cli.main import main
+from npumake.cli.screen import SCREEN
+from npumake.graph import parse_text
+from workspaces import REPO
 
 TEXT = """<ir_version: 7, opset_import: ["" : 11]> a (float[N,2,8,8] x) => (float[] y)
     <float[2,2,1,1] w = {1, 2, 3, 4}> {

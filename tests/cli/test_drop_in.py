@@ -9,13 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from custom.files import MODEL, VENDOR
 from PIL import Image
+
+from custom.files import MODEL, VENDOR
+from npumake.cli.main import main
+from npumake.graph import parse_text
 from vendor_logs import DIGITS, HB_COMPILE, HB_MAPPER, write_samples
 from workspaces import REPO
-
-from pipeline.cli.main import main
-from pipeline.graph import parse_text
 
 Output = pytest.CaptureFixture[str]
 
@@ -35,14 +35,14 @@ def here(
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("CI", raising=False)
     monkeypatch.setenv("NPUMAKE_CACHE", str(tmp_path_factory.getbasetemp() / "drop_in"))
-    monkeypatch.setenv("PYTHONPATH", str(REPO))
+    monkeypatch.setenv("PYTHONPATH", str(REPO / "pipeline"))
     return folder
 
 
 def npumake(*arguments: str, code: int = 0) -> str:
     """What the command says, as a user runs it from here."""
     run = subprocess.run(
-        [sys.executable, "-m", "pipeline.cli.main", *arguments], capture_output=True, text=True
+        [sys.executable, "-m", "npumake.cli.main", *arguments], capture_output=True, text=True
     )
     assert run.returncode == code, run.stdout + run.stderr
     return run.stdout
@@ -249,7 +249,7 @@ def test_the_log_is_of_this_run_and_speaks_of_the_vendor_s_file(here: Path, tool
     )
     makes = ["hb_mapper", "makertbin", "--model-type", "onnx"] if tool == "hb_mapper" else [tool]
     run = subprocess.run(
-        [sys.executable, "-m", "pipeline.cli.main", *makes, "-c", "mapper/c.yaml"],
+        [sys.executable, "-m", "npumake.cli.main", *makes, "-c", "mapper/c.yaml"],
         capture_output=True,
         text=True,
     )

@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from workspaces import Workspace, lay_out, shared_data
 
-from pipeline import digest
-from pipeline.bundle.archive import CALIBRATED, FED, Bundle
-from pipeline.cli.dropin import build
-from pipeline.cli.main import main
-from pipeline.data.snapshot import read_snapshot
+from npumake import digest
+from npumake.bundle.archive import CALIBRATED, FED, Bundle
+from npumake.cli.dropin import build
+from npumake.cli.main import main
+from npumake.data.snapshot import read_snapshot
+from workspaces import Workspace, lay_out, shared_data
 
 # chip → what a project must say beside the model to speak the dialect of its tool
 TOOLS = {

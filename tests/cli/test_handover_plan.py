@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 import yaml
+
+from npumake.cli.dropin import build
+from npumake.cli.main import main
+from npumake.debug.compared import Comparison
+from npumake.digest import Json
+from npumake.project.document import read_document
+from npumake.project.scalar import older_meaning
+from npumake.quant.search.recipe import Recipe
+from npumake.targets.dialects import DIALECTS
 from vendor_logs import HB_COMPILE, HB_MAPPER, write_samples
 from workspaces import few, lay_out
-
-from pipeline.cli.dropin import build
-from pipeline.cli.main import main
-from pipeline.debug.compared import Comparison
-from pipeline.digest import Json
-from pipeline.project.document import read_document
-from pipeline.project.scalar import older_meaning
-from pipeline.quant.search.recipe import Recipe
-from pipeline.targets.dialects import DIALECTS
 
 HORIZON = {
     "rdk-x5": ("hb_mapper", "hb_mapper.yaml"),

@@ -5,6 +5,7 @@ import re
 
 import pytest
 import yaml
+
 from workspaces import Workspace, lay_out
 
 BUNDLE = "projects/digits/out/digits.rdk-x5.hybrid"

@@ -13,12 +13,12 @@ import numpy as np
 import onnx
 import pytest
 import yaml
-from cli.test_drop_in import npumake
-from workspaces import REPO
 
-from pipeline.bundle.archive import Bundle
-from pipeline.cli.fast_perf import picture_layout
-from pipeline.runtime.border import deleted_nodes, removable
+from cli.test_drop_in import npumake
+from npumake.bundle.archive import Bundle
+from npumake.cli.fast_perf import picture_layout
+from npumake.runtime.border import deleted_nodes, removable
+from workspaces import REPO
 
 SMALL = Path(os.environ.get("NPUMAKE_SHARED", REPO.parent / "shared")) / "oracle" / "small"
 needs_oracle = pytest.mark.skipif(not SMALL.is_dir(), reason="shared/oracle is not here")
@@ -37,7 +37,7 @@ def here(
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("CI", raising=False)
     monkeypatch.setenv("NPUMAKE_CACHE", str(tmp_path_factory.getbasetemp() / "vendor_border"))
-    monkeypatch.setenv("PYTHONPATH", str(REPO))
+    monkeypatch.setenv("PYTHONPATH", str(REPO / "pipeline"))
     return tmp_path
 
 

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from vendor_logs import DIGITS, HB_COMPILE, HB_MAPPER, cells, read_ruled, write_samples
 
-from pipeline.cli.main import main
-from pipeline.graph import Graph
+from npumake.cli.main import main
+from npumake.graph import Graph
+from vendor_logs import DIGITS, HB_COMPILE, HB_MAPPER, cells, read_ruled, write_samples
 
 STAMP = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} file: \w+\.py func: \w+ line No: \d+ ")
 FPS = re.compile(r"FPS=([0-9.]+), latency = ([0-9.]+) us, DDR = ([0-9]+) bytes   \(see (\S+)\)")
@@ -166,7 +166,7 @@ def test_a_bug_of_ours_is_in_the_log_too(here: Path, monkeypatch: pytest.MonkeyP
     def broken(*_: object) -> None:
         raise RuntimeError("anything")
 
-    monkeypatch.setattr("pipeline.cli.hb_mapper._convert", broken)
+    monkeypatch.setattr("npumake.cli.hb_mapper._convert", broken)
     with pytest.raises(RuntimeError):
         made(here, "hb_mapper")
     log = Path(LOG["hb_mapper"]).read_text(encoding="utf-8")

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from workspaces import REPO
 
-from pipeline.cli.main import ALIASES, VERBS, main
-from pipeline.engine.parallel import threads
-from pipeline.errors import GraphError
-from pipeline.graph import parse_text
-from pipeline.runtime import HB_ONNXRuntime, HBRuntime, Session
+from npumake.cli.main import ALIASES, VERBS, main
+from npumake.engine.parallel import threads
+from npumake.errors import GraphError
+from npumake.graph import parse_text
+from npumake.runtime import HB_ONNXRuntime, HBRuntime, Session
+from workspaces import REPO
 
 Output = pytest.CaptureFixture[str]
 MODEL = """
@@ -85,7 +85,7 @@ def test_every_name_has_its_help(name: str, capsys: Output):
 def test_no_program_of_a_vendor_is_installed_under_its_own_name():
     """It would hide the vendor's, which `npumake handover --run` calls."""
     scripts = (REPO / "pyproject.toml").read_text().partition("[project.scripts]")[2]
-    assert scripts.partition("[")[0].strip() == 'npumake = "pipeline.cli.main:main"'
+    assert scripts.partition("[")[0].strip() == 'npumake = "npumake.cli.main:main"'
 
 
 def test_a_bundle_tells_what_it_is_fed_and_how_it_was_calibrated(here: Path, capsys: Output):

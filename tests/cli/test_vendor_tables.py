@@ -7,10 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from vendor_logs import cells, read_ruled
-from workspaces import shared_data
 
-from pipeline.cli.vendor_tables import (
+from npumake.cli.vendor_tables import (
     boxed,
     compile_outputs,
     compile_rows,
@@ -19,16 +17,18 @@ from pipeline.cli.vendor_tables import (
     means,
     ruled,
 )
-from pipeline.debug.compared import Comparison, Distance, Output, Row, distance
-from pipeline.kernels.measure import agreement
+from npumake.debug.compared import Comparison, Distance, NodeRow, OutputRow, distance
+from npumake.kernels.measure import agreement
+from vendor_logs import cells, read_ruled
+from workspaces import shared_data
 
 NONE = Distance(0.0, 0.0, None, 0.0, 0.0, 0.0)
 ROWS = (
-    Row("conv", "BPU", 0, "HzSQuantizedConv", 0.9999, 1.0, 127.0, "int8/int8", NONE, NONE),
-    Row("a/very/long/name", "BPU", 1, "HzLut", 0.5, 0.75, 1.116712, "int16/int32", NONE, NONE),
-    Row("soft", "CPU", None, "Softmax", 0.25, 0.5, None, "float/float", NONE, NONE),
+    NodeRow("conv", "BPU", 0, "HzSQuantizedConv", 0.9999, 1.0, 127.0, "int8/int8", NONE, NONE),
+    NodeRow("a/very/long/name", "BPU", 1, "HzLut", 0.5, 0.75, 1.116712, "int16/int32", NONE, NONE),
+    NodeRow("soft", "CPU", None, "Softmax", 0.25, 0.5, None, "float/float", NONE, NONE),
 )
-COMPARISON = Comparison("rdk-x5", 1, ROWS, (Output("y", 0.998, 0.999, NONE, NONE),))
+COMPARISON = Comparison("rdk-x5", 1, ROWS, (OutputRow("y", 0.998, 0.999, NONE, NONE),))
 
 
 def test_a_node_is_a_row_of_version_1_1():

@@ -5,22 +5,22 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline.data.samples import Samples
-from pipeline.debug.checked import checked
-from pipeline.debug.compare import compare
-from pipeline.debug.compared import Comparison
-from pipeline.engine.exact import ExactSession
-from pipeline.engine.lower import lowered
-from pipeline.engine.reference import ReferenceSession
-from pipeline.graph import Graph, array, parse_text, upgraded
-from pipeline.passes import optimized
-from pipeline.project.sections import Calibration, Quantization
-from pipeline.quant.calibration.observe import observe
-from pipeline.quant.precision.form import in_form
-from pipeline.stages.calibrated import calibrated
-from pipeline.stages.quantized import quantized
-from pipeline.stages.recipe import recipe
-from pipeline.targets.reader import read_target
+from npumake.data.samples import Samples
+from npumake.debug.compare import compare
+from npumake.debug.compared import Comparison
+from npumake.debug.model_check import checked
+from npumake.engine.exact import ExactSession
+from npumake.engine.lower import lowered
+from npumake.engine.reference import ReferenceSession
+from npumake.graph import Graph, array, parse_text, upgraded
+from npumake.passes import optimized
+from npumake.project.sections import Calibration, Quantization
+from npumake.quant.calibration.observe import observe
+from npumake.quant.precision.form import in_form
+from npumake.stages.calibrated import calibrated
+from npumake.stages.quantized import quantized
+from npumake.stages.recipe import recipe
+from npumake.targets.reader import read_target
 
 X3, X5, ULTRA = (read_target(f"rdk-{name}") for name in ("x3", "x5", "ultra"))
 CHIPS = {target.name: target for target in (X3, X5, ULTRA)}

@@ -8,13 +8,13 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from workspaces import shared_data
 
-from pipeline.engine.ort import OrtSession
-from pipeline.errors import GraphError
-from pipeline.frontends import read_model
-from pipeline.graph import upgraded
-from pipeline.quant.qdq.loaded import carries_grids
+from npumake.engine.ort import OrtSession
+from npumake.errors import GraphError
+from npumake.frontends import read_model
+from npumake.graph import upgraded
+from npumake.quant.qdq.brought_grids import carries_grids
+from workspaces import shared_data
 
 MOCK = shared_data().parent / "oracle" / "small" / "mock_calibrated.onnx"
 WEIGHTS = np.random.default_rng(0).normal(0, 0.3, (4, 3, 1, 1)).astype(np.float32)

@@ -9,9 +9,9 @@ import pytest
 @pytest.mark.parametrize(
     ("code", "loaded"),
     [
-        ("from pipeline.stages.stage import every_stage; every_stage()", False),
+        ("from npumake.stages.stage import every_stage; every_stage()", False),
         (
-            "import pipeline.graph, onnx_ir; assert str(onnx_ir.SymbolicDim('n') + 1) == 'n + 1'",
+            "import npumake.graph, onnx_ir; assert str(onnx_ir.SymbolicDim('n') + 1) == 'n + 1'",
             True,
         ),
     ],

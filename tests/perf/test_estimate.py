@@ -9,24 +9,24 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from perf.test_layers import CONV, PROGRAM
 
-from pipeline.bundle.archive import Bundle, zipped
-from pipeline.bundle.program import Instruction, Tensor
-from pipeline.engine.lower import lowered
-from pipeline.errors import GraphError
-from pipeline.graph import parse_text
-from pipeline.perf.assumed import latency_text
-from pipeline.perf.documents import document, subgraph_document
-from pipeline.perf.estimate import estimated, function_calls, roof_of
-from pipeline.perf.latency import bundle_latency
-from pipeline.perf.layers import layers_of
-from pipeline.perf.page import model_page, subgraph_page
-from pipeline.perf.picture import boxes_of, levels_of, picture
-from pipeline.perf.vela import vela_of
-from pipeline.project.compiling import EFFECTS, Compile
-from pipeline.targets.cost import Cost
-from pipeline.targets.reader import read_target
+from npumake.bundle.archive import Bundle, zipped
+from npumake.bundle.program import Instruction, Tensor
+from npumake.engine.lower import lowered
+from npumake.errors import GraphError
+from npumake.graph import parse_text
+from npumake.perf.assumed import latency_text
+from npumake.perf.documents import document, subgraph_document
+from npumake.perf.estimate import estimated, function_calls, roof_of
+from npumake.perf.latency import bundle_latency
+from npumake.perf.layers import layers_of
+from npumake.perf.page import model_page, subgraph_page
+from npumake.perf.picture import boxes_of, levels_of, picture
+from npumake.perf.vela import vela_of
+from npumake.project.compiling import EFFECTS, Compile
+from npumake.targets.cost import Cost
+from npumake.targets.reader import read_target
+from perf.test_layers import CONV, PROGRAM
 
 X5, X3 = read_target("rdk-x5"), read_target("rdk-x3")
 COST = Cost(macs=1e9, ddr=1e6, on_chip=0)

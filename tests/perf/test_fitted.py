@@ -8,21 +8,21 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
+from npumake.bundle.archive import Bundle
+from npumake.bundle.program import Instruction, Program, Tensor
+from npumake.perf.documents import document
+from npumake.perf.estimate import estimated, latency_of
+from npumake.perf.fitted import computing, seconds
+from npumake.perf.kinds import Work
+from npumake.perf.latency import bundle_latency
+from npumake.perf.layers import LayerCost, layers_of
+from npumake.perf.page import model_page
+from npumake.targets.reader import read_target, target_file, target_names
+from npumake.targets.target import Target
 from perf.test_estimate import BUNDLE, X5
 from perf.test_layers import CONV, PROGRAM
 from workspaces import REPO, shared_data
-
-from pipeline.bundle.archive import Bundle
-from pipeline.bundle.program import Instruction, Program, Tensor
-from pipeline.perf.documents import document
-from pipeline.perf.estimate import estimated, latency_of
-from pipeline.perf.fitted import computing, seconds
-from pipeline.perf.kinds import Work
-from pipeline.perf.latency import bundle_latency
-from pipeline.perf.layers import Layer, layers_of
-from pipeline.perf.page import model_page
-from pipeline.targets.reader import read_target, target_file, target_names
-from pipeline.targets.target import Target
 
 FITTED = [read_target(name) for name in target_names() if read_target(name).cost.fitted]
 RATES = ("conv", "table", "arithmetic", "concat", "mixed", "ddr")
@@ -32,9 +32,9 @@ AGAIN = "run `python benchmarks/fit_cost.py --write` and review the errors"
 KINDS = st.sampled_from(["conv", "table", "arithmetic", "concat", "mixed", None])
 
 
-def layer(kind: str | None, amount: int, moved: int, channels: int = 0) -> Layer:
+def layer(kind: str | None, amount: int, moved: int, channels: int = 0) -> LayerCost:
     macs = amount if kind == "conv" else 0
-    return Layer("l", "l", 0, macs, 0, moved, 0, (), Work(kind, amount, channels))
+    return LayerCost("l", "l", 0, macs, 0, moved, 0, (), Work(kind, amount, channels))
 
 
 LAYER = st.builds(layer, KINDS, AMOUNT, AMOUNT, st.integers(0, 64))

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pipeline.bundle.program import Instruction, Program, Tensor
-from pipeline.perf.layers import layers_of, operations, subgraphs_of
+from npumake.bundle.program import Instruction, Program, Tensor
+from npumake.perf.layers import layers_of, operations, subgraphs_of
 
 GRID = {"dtype": "int8", "scale": 1.0}
 WEIGHT = np.zeros((8, 4, 3, 3), np.int8)

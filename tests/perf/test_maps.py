@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pipeline.bundle.program import Instruction, Program, Tensor
-from pipeline.perf.layers import layers_of
+from npumake.bundle.program import Instruction, Program, Tensor
+from npumake.perf.layers import layers_of
 
 MAP = Tensor((1, 8, 4, 4), "int8", 1.0)
 SIZE = 128

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from pipeline.make.node import KeptRecord
-from pipeline.project.document import read_document
-from pipeline.project.schema import editor_schema, schema_of
-from pipeline.targets.target import Target
+from npumake.make.node import KeptRecord
+from npumake.project.document import read_document
+from npumake.project.schema import editor_schema, schema_of
+from npumake.targets.target import Target
 
 FOLDER = Path(__file__).parents[2] / "schemas"
 SCHEMAS = {

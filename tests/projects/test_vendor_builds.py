@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from custom.files import MODEL as CUSTOM_MODEL
 from custom.files import VENDOR as CUSTOM_OPERATOR
 from dialect_cases import HB_COMPILE, HB_MAPPER, SYNAP, changed
+from npumake.graph import Graph, array, parse_text
 from vendor_models import SAMPLES, model, write_samples
 from workspaces import Workspace, lay_out_none
-
-from pipeline.graph import Graph, array, parse_text
 
 pytestmark = pytest.mark.slow
 

@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.data.samples import Samples
-from pipeline.engine.mixed import float_session
-from pipeline.errors import ProjectError
-from pipeline.graph import Graph, parse_text
-from pipeline.project.sections import Calibration, Modelwise, Quantization
-from pipeline.quant.calibration.observe import observe
-from pipeline.quant.calibration.ranges import ranges
-from pipeline.quant.search.methods import calibrated_with
-from pipeline.quant.search.recipe import Recipe
-from pipeline.stages.recipe import recipe
-from pipeline.targets.reader import read_target
+from npumake.data.samples import Samples
+from npumake.engine.float_session import float_session
+from npumake.errors import ProjectError
+from npumake.graph import Graph, parse_text
+from npumake.project.sections import Calibration, Modelwise, Quantization
+from npumake.quant.calibration.observe import observe
+from npumake.quant.calibration.ranges import ranges
+from npumake.quant.search.methods import calibrated_with
+from npumake.quant.search.recipe import Recipe
+from npumake.stages.recipe import recipe
+from npumake.targets.reader import read_target
 
 GRAPH = parse_text(
     """a (float[1,2,8,8] x) => (float[1,2,8,8] y, float[1,2,8,8] z)

@@ -8,23 +8,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.bundle.archive import Bundle
-from pipeline.debug.compare import compare
-from pipeline.engine.exact import ExactSession
-from pipeline.engine.lower import lowered
-from pipeline.engine.ort import OrtSession
-from pipeline.engine.reference import ReferenceSession
-from pipeline.engine.subgraphs import joined
-from pipeline.graph import parse_text, upgraded
-from pipeline.project.sections import Calibration, Layer, Quantization
-from pipeline.quant.calibration.observe import observe
-from pipeline.quant.calibration.ranges import ranges
-from pipeline.quant.precision.plan import planned
-from pipeline.quant.precision.promotion import all_but, candidates
-from pipeline.quant.qdq.insert import with_qdq
-from pipeline.quant.qdq.laid import grids_of
-from pipeline.stages.quantized import quantized
-from pipeline.targets.reader import read_target
+from npumake.bundle.archive import Bundle
+from npumake.debug.compare import compare
+from npumake.engine.exact import ExactSession
+from npumake.engine.lower import lowered
+from npumake.engine.ort import OrtSession
+from npumake.engine.reference import ReferenceSession
+from npumake.engine.subgraphs import joined
+from npumake.graph import parse_text, upgraded
+from npumake.project.sections import Calibration, LayerTypes, Quantization
+from npumake.quant.calibration.observe import observe
+from npumake.quant.calibration.ranges import ranges
+from npumake.quant.precision.precision_candidates import all_but, candidates
+from npumake.quant.precision.precision_plan import planned
+from npumake.quant.qdq.grid_assignment import grids_of
+from npumake.quant.qdq.insert import with_qdq
+from npumake.stages.quantized import quantized
+from npumake.targets.reader import read_target
 
 X5, NASH, ARA = (read_target(name) for name in ("rdk-x5", "nash-e", "ara240"))
 X3 = read_target("rdk-x3")
@@ -128,7 +128,7 @@ KEPT = {  # the project or the model asks for codes
     "a clamp": ("c = Conv<pads=[1,1,1,1]>(x, w, b)  y = Relu(c)", "y", Quantization()),
     "outputs": (CONV, "y", Quantization(outputs="int8")),
     "outputs of int16": (CONV, "y", Quantization(outputs="int16")),
-    "a layer": (CONV, "y", Quantization(layers={"y": Layer(output="int8")})),
+    "a layer": (CONV, "y", Quantization(layers={"y": LayerTypes(output="int8")})),
     "a name": (CONV, "y", Quantization({"y": "int8"})),
     "int16": (CONV, "y", Quantization({"*": "int16"})),
     "a dilation": ("y = Conv<dilations=[2,2]>(x, w)", "y", Quantization()),
@@ -160,7 +160,7 @@ def test_only_the_operators_that_are_documented_hand_out_sums():
 
 def test_a_layer_that_reads_int16_makes_int16():
     model = graph("a = Abs(x)  c = Conv(a, w)  t = Transpose<perm=[0,2,3,1]>(c)", "t")
-    asked = Quantization(layers={"c": Layer(input="int16")})
+    asked = Quantization(layers={"c": LayerTypes(input="int16")})
     plan = planned(model, asked, X5)
     assert not plan.sums
     assert {value.name: type for value, type in plan.makes.items()} == dict.fromkeys(

@@ -1,15 +1,15 @@
-"""The latency a report tells is that of pipeline.perf, and says where it is only a bound."""
+"""The latency a report tells is that of npumake.perf, and says where it is only a bound."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 import pytest
-from perf.test_estimate import BUNDLE, UNFITTED, X5
 
-from pipeline.perf.estimate import estimated
-from pipeline.report.estimate import estimate_of
-from pipeline.targets.cost import Cost
+from npumake.perf.estimate import estimated
+from npumake.report.estimate import estimate_of
+from npumake.targets.cost import Cost
+from perf.test_estimate import BUNDLE, UNFITTED, X5
 
 DATA = BUNDLE.to_bytes()
 

@@ -6,14 +6,14 @@ import json
 
 import pytest
 import yaml
-from dialect_cases import document
 
-from pipeline.digest import Json
-from pipeline.project.sections import Calibration
-from pipeline.targets.advice import ADVICE, words_of
-from pipeline.targets.dialects import DIALECTS
-from pipeline.targets.synaptics.dialect import translate
-from pipeline.targets.synaptics.keys import METHODS
+from dialect_cases import document
+from npumake.digest import Json
+from npumake.project.sections import Calibration
+from npumake.targets.advice import ADVICE, words_of
+from npumake.targets.dialects import DIALECTS
+from npumake.targets.synaptics.dialect import translate
+from npumake.targets.synaptics.keys import METHODS
 
 ONNX = {"model": {"path": "net.onnx"}, "targets": ["sl1680"]}
 SYNAP = words_of("synap")

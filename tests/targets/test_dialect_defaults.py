@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 import yaml
-from dialect_cases import HB_COMPILE, HB_MAPPER, changed, document
 
-from pipeline.digest import Json
-from pipeline.project.document import parse_document
-from pipeline.project.reader import sections_of
-from pipeline.project.scalar import older_meaning
-from pipeline.project.sections import Modelwise
-from pipeline.quant.recovery.switches import SWITCHES
-from pipeline.targets.dialects import DIALECTS
+from dialect_cases import HB_COMPILE, HB_MAPPER, changed, document
+from npumake.digest import Json
+from npumake.project.document import parse_document
+from npumake.project.reader import sections_of
+from npumake.project.scalar import older_meaning
+from npumake.project.sections import Modelwise
+from npumake.quant.correction.corrections import SWITCHES
+from npumake.targets.dialects import DIALECTS
 
 METAFILE = "inputs: [{name: x, shape: [1, 3, 8, 8]}]\nquantization: {dataset: ['x/*.npy']}\n"
 NO_TYPE = {"calibration_type": None, "max_percentile": None, "per_channel": None}

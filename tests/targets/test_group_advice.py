@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 import yaml
-from dialect_cases import HB_COMPILE, HB_MAPPER, changed, document
 
-from pipeline.digest import Json
-from pipeline.graph import Graph, parse_text
-from pipeline.project.reader import built
-from pipeline.project.sections import Calibration, Quantization
-from pipeline.quant.precision.plan import planned
-from pipeline.quant.precision.promotion import promoted, section
-from pipeline.targets.advice import words_of
-from pipeline.targets.dialects import DIALECTS
-from pipeline.targets.reader import read_target
+from dialect_cases import HB_COMPILE, HB_MAPPER, changed, document
+from npumake.digest import Json
+from npumake.graph import Graph, parse_text
+from npumake.project.reader import built
+from npumake.project.sections import Calibration, Quantization
+from npumake.quant.precision.precision_candidates import promoted, section
+from npumake.quant.precision.precision_plan import planned
+from npumake.targets.advice import words_of
+from npumake.targets.dialects import DIALECTS
+from npumake.targets.reader import read_target
 
 EXAMPLES = {"hb_mapper": HB_MAPPER, "hb_compile": HB_COMPILE}
 TARGETS = {"hb_mapper": "rdk-x5", "hb_compile": "nash-e"}

@@ -9,26 +9,26 @@ import numpy as np
 import pytest
 import yaml
 
-from pipeline.data.formats import Taken
-from pipeline.data.given import ModelInput
-from pipeline.digest import Json, plain
-from pipeline.errors import ProjectError
-from pipeline.project.document import parse_document
-from pipeline.project.feeding import feeding
-from pipeline.project.reader import sections_of
-from pipeline.project.scalar import older_meaning
-from pipeline.project.sections import Input
-from pipeline.project.vendor import Dialect
-from pipeline.targets.dialects import DIALECTS
-from pipeline.targets.handover import Asked, Tool
-from pipeline.targets.reader import read_target
-from pipeline.targets.tools import TOOLS
+from npumake.data.formats import Taken
+from npumake.data.input_samples import ModelInput
+from npumake.digest import Json, plain
+from npumake.errors import ProjectError
+from npumake.project.document import parse_document
+from npumake.project.feeding import feeding
+from npumake.project.reader import sections_of
+from npumake.project.scalar import older_meaning
+from npumake.project.sections import Input
+from npumake.project.vendor import Dialect
+from npumake.targets.dialects import DIALECTS
+from npumake.targets.handover import HandoverRequest, Tool
+from npumake.targets.reader import read_target
+from npumake.targets.tools import TOOLS
 
 SHAPE = (1, 3, 224, 224)
 MODEL = {"path": "model.onnx"}
 
 
-def asked(chip: str, own: Json, shapes: dict[str, tuple[int, ...]]) -> Asked:
+def asked(chip: str, own: Json, shapes: dict[str, tuple[int, ...]]) -> HandoverRequest:
     text = yaml.safe_dump({"model": MODEL, "targets": [chip], **own})
     sections = sections_of(parse_document(text.encode(), "project.yaml", older_meaning))
     inputs = {}
@@ -37,7 +37,7 @@ def asked(chip: str, own: Json, shapes: dict[str, tuple[int, ...]]) -> Asked:
         form = feeding(name, said, shape)
         inputs[name] = ModelInput(name, said, form, Taken(shape, "float32", form.offset))
     folders = {name: f"{index}_{name}" for index, name in enumerate(shapes)}
-    return Asked(sections, read_target(chip), inputs, "net", "model.onnx", None, folders)
+    return HandoverRequest(sections, read_target(chip), inputs, "net", "model.onnx", None, folders)
 
 
 def tool_of(chip: str) -> tuple[Tool, Dialect]:

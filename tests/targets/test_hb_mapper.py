@@ -6,13 +6,13 @@ import re
 from typing import Any
 
 import pytest
-from dialect_cases import HB_MAPPER, changed, document
-from vendor_values import HB_MAPPER as OTHER
 
-from pipeline.digest import Json
-from pipeline.errors import ProjectError
-from pipeline.targets.drobotics.dialect import notes, translate
-from pipeline.targets.drobotics.keys import IGNORED, KEYS
+from dialect_cases import HB_MAPPER, changed, document
+from npumake.digest import Json
+from npumake.errors import ProjectError
+from npumake.targets.drobotics.dialect import notes, translate
+from npumake.targets.drobotics.keys import IGNORED, KEYS
+from vendor_values import HB_MAPPER as OTHER
 
 
 def native(**changes: Any) -> Json:

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dialect_cases import HB_COMPILE, changed, document
 
-from pipeline.digest import Json
-from pipeline.errors import ProjectError
-from pipeline.targets.horizon.config_file import read_config
-from pipeline.targets.horizon.dialect import notes, translate
+from dialect_cases import HB_COMPILE, changed, document
+from npumake.digest import Json
+from npumake.errors import ProjectError
+from npumake.targets.horizon.config_file import read_config
+from npumake.targets.horizon.dialect import notes, translate
 
 
 def text(config: Any, **changes: Any) -> str:

@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 import pytest
-from dialect_cases import BESIDE, SYNAP, document
 
-from pipeline.digest import Json
-from pipeline.errors import ProjectError
-from pipeline.project.reader import read_project
-from pipeline.project.sections import FINDING
-from pipeline.targets.dialects import DIALECTS
-from pipeline.targets.synaptics.dialect import notes, translate
-from pipeline.targets.synaptics.keys import IGNORED, SECRETS, TARGETS, Metafile, Preprocess
-from pipeline.targets.synaptics.metafile import read_metafile
+from dialect_cases import BESIDE, SYNAP, document
+from npumake.digest import Json
+from npumake.errors import ProjectError
+from npumake.project.reader import read_project
+from npumake.project.sections import FINDING
+from npumake.targets.dialects import DIALECTS
+from npumake.targets.synaptics.dialect import notes, translate
+from npumake.targets.synaptics.keys import IGNORED, SECRETS, TARGETS, Metafile, MetafilePreprocess
+from npumake.targets.synaptics.metafile import read_metafile
 
 TFLITE = BESIDE["synap"]
 FINDINGS = list(get_args(FINDING))  # no dataset is refused: SyNAP has no word to allow one
@@ -174,7 +174,7 @@ VALUES: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "data_layout": (("nchw", "NCHW"), {"inputs.preprocess": None}),
     "inputs.format": (("bgr", "rgb keep_proportions=0", "bgr keep_proportions=0"), {}),
     "inputs.security": (("secure", "non-secure"), {}),
-    "inputs.preprocess.type": (get_args(get_type_hints(Preprocess)["type"]), {}),
+    "inputs.preprocess.type": (get_args(get_type_hints(MetafilePreprocess)["type"]), {}),
     "outputs.security": (("any",), {}),
     "quantization.data_type": (("int8", "int16", "float16", {"INPUTS": "int16"}), {}),
     "quantization.scheme": (

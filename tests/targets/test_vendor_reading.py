@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dialect_cases import HB_COMPILE, HB_MAPPER, changed, document
 
-from pipeline.digest import Json
-from pipeline.errors import ProjectError
-from pipeline.project.vendor import lenient_config, repeat_notes
-from pipeline.targets.dialects import DIALECTS
-from pipeline.targets.horizon.keys import KIN, MARCHES
+from dialect_cases import HB_COMPILE, HB_MAPPER, changed, document
+from npumake.digest import Json
+from npumake.errors import ProjectError
+from npumake.project.vendor import lenient_config, repeat_notes
+from npumake.targets.dialects import DIALECTS
+from npumake.targets.horizon.keys import KIN, MARCHES
 
 EXAMPLES = {"hb_mapper": HB_MAPPER, "hb_compile": HB_COMPILE}
 both = pytest.mark.parametrize("tool", EXAMPLES)

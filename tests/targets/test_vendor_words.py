@@ -13,9 +13,9 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from workspaces import REPO
 
-from pipeline.targets.advice import ADVICE, words_of
+from npumake.targets.advice import ADVICE, words_of
+from workspaces import REPO
 
 # How a text names a key of our own YAML.
 OURS = re.compile(
