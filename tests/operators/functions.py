@@ -9,7 +9,7 @@ UNARY = (
     "Abs Ceil Cos Elu Erf Exp Floor HardSwish LeakyRelu Neg Relu Round Sigmoid Sign Sin Softplus "
     "Softsign Tanh"
 )
-NEWER = {"Mish": 18, "Gelu": 20, "Swish": 24}
+NEWER = {"Mish": 18, "Gelu": 20}
 POSITIVE = ("Log", "Sqrt")
 ONE = {"one": 1.0}
 
@@ -137,7 +137,6 @@ FUNCTIONS: dict[str, dict[str, Mode]] = {
         ),
     },
     "Swish": {
-        "": mode("y = Swish(x)"),
         "spelled out by Sigmoid": mode("s = Sigmoid(x) y = Mul(x, s)"),
     },
     "Cast": {"to float16 and back": mode("h = Cast<to=10>(x) y = Cast<to=1>(h)"),
