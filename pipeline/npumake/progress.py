@@ -40,6 +40,12 @@ def track(items: Iterable[T], what: str, total: int) -> Iterator[T]:
         listener(what, total, total)
 
 
+def report(what: str, done: int, total: int) -> None:
+    """One step of what is no iterable."""
+    if listener := _listener.get():
+        listener(what, done, total)
+
+
 @contextmanager
 def hearing(told: Told) -> Iterator[None]:
     """Every `tell` inside the block reports to `told`."""

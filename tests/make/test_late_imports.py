@@ -109,7 +109,8 @@ def test_every_module_that_starts_a_process_is_known():
         and getattr(call.func.value, "id", "") == "subprocess"
     }
     tables = {"compilers/iree.py", "compilers/vela.py", "compilers/read_back.py"}  # of COMPILERS
-    assert starting - {"lifetime/parent.py"} == {*STARTERS, *tables}
+    no_stage = {"lifetime/parent.py", "cache/remote/keys.py"}  # the latter: what prints a secret
+    assert starting - no_stage == {*STARTERS, *tables}
 
 
 def node(stage: str, backend: str) -> Node:

@@ -10,6 +10,7 @@ from jsonschema import Draft202012Validator
 from npumake.make.node import KeptRecord
 from npumake.project.document import read_document
 from npumake.project.schema import editor_schema, schema_of
+from npumake.project.shared_cache import TrustFile, UserFile, WorkspaceFile
 from npumake.targets.target import Target
 
 FOLDER = Path(__file__).parents[2] / "schemas"
@@ -17,6 +18,9 @@ SCHEMAS = {
     "project": editor_schema(),
     "record": schema_of(KeptRecord, "npumake record"),
     "target": schema_of(Target, "npumake target"),
+    "trust": schema_of(TrustFile, "npumake trust.yaml"),
+    "user": schema_of(UserFile, "npumake config.yaml"),
+    "workspace": schema_of(WorkspaceFile, "npumake.yaml"),
 }
 
 

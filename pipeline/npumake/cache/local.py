@@ -31,14 +31,14 @@ class LocalStore:
     unstored: list[str] = field(default_factory=list, compare=False)
 
     def has(self, digest: str) -> bool:
-        return os.path.isfile(self._blob(digest))
+        return os.path.isfile(self.blob(digest))
 
     def was_damaged(self, name: str) -> bool:
         aside = f"{self.root}/quarantine/{checked(name)}"
         return os.path.exists(aside) or os.path.exists(f"{aside}.json")
 
     def fetch(self, digest: str, path: Path) -> bool:
-        blob = self._blob(digest)
+        blob = self.blob(digest)
         try:
             source = opened(blob)
         except (FileNotFoundError, CacheError):  # absent, or another user's
@@ -62,12 +62,18 @@ class LocalStore:
         blobs = self.root / "blobs"
         with opened(path) as source, scratch(blobs, self.root / "scratch") as temporary:
             digest, size = copied(source, temporary)
-            blob = self._blob(digest)
+            blob = self.blob(digest)
             kept = signature_of(blob)
             if kept is None or kept.size != size:  # same size, other bytes: `fetch` finds out
                 temporary.chmod(READ_ONLY)
                 settle(temporary, blob)
         return digest
+
+    def adopt(self, temporary: Path, digest: str) -> None:
+        """Move a file in whose bytes are known to be those of `digest`. It is on this file system.
+        Raises CacheError."""
+        temporary.chmod(READ_ONLY)
+        settle(temporary, self.blob(digest))
 
     def recall(self, key: str) -> Record | None:
         path = self._record(key)
@@ -91,7 +97,8 @@ class LocalStore:
         except UnwritableError as error:
             self.unstored.append(error.what)
 
-    def _blob(self, digest: str) -> Path:
+    def blob(self, digest: str) -> Path:
+        """Where it lies, if it does; not verified."""
         checked(digest)
         return self.root / "blobs" / digest[:2] / digest[2:]
 

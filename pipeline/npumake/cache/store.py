@@ -7,6 +7,7 @@ the SHA-256 of the canonical document. So both can be verified by whoever holds 
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,11 +21,13 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class Record:
-    """The key document, and the SHA-256 and size in bytes of the blob it made."""
+    """The key document, the SHA-256 and size in bytes of the blob it made, and in how many seconds;
+    None where that was not measured."""
 
     document: Json
     digest: str
     size: int
+    seconds: float | None = None
 
 
 class Store(Protocol):
@@ -71,27 +74,31 @@ def bytes_of(key: str, record: Record) -> bytes:
     if of_document(record.document) != checked(key):
         raise ValueError(f"{key} does not name this document")
     checked(record.digest)
-    return canonical({**plain(record), "seal": _seal(key, record.digest, record.size)})
+    return canonical({**plain(record), "seal": _seal(key, record)})
 
 
 def record_in(key: str, data: bytes) -> Record | None:
     """The record in `data`; None when it is damaged or another key's."""
     try:
         entry = json.loads(data)
-        document, digest, size = entry["document"], entry["digest"], entry["size"]
-        seal = entry["seal"]
-        name = of_document(document)
-    except (ValueError, TypeError, KeyError, RecursionError):
+        record = Record(entry["document"], entry["digest"], entry["size"], entry.get("seconds"))
+        is_sealed = of_document(record.document) == key and entry["seal"] == _seal(key, record)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
-    if name != key or type(size) is not int or size < 0:
-        return None
-    if seal != _seal(key, digest, size):
-        return None
+    return record if is_sealed and is_sound(record) else None
+
+
+def is_sound(record: Record) -> bool:
+    """Whether a record that somebody else wrote has a digest, a size and a time that can be."""
+    digest, size, seconds = record.digest, record.size, record.seconds
     if not isinstance(digest, str) or not _SHA256.fullmatch(digest):
-        return None
-    return Record(document, digest, size)
+        return False
+    if type(size) is not int or size < 0:
+        return False
+    return seconds is None or (type(seconds) in (int, float) and 0 <= seconds < math.inf)
 
 
-def _seal(key: str, digest: Json, size: int) -> str:
+def _seal(key: str, record: Record) -> str:
     """It binds the blob to the key: a record that names another blob is no record."""
-    return of_document({"key": key, "digest": digest, "size": size})
+    bound = {"key": key, "digest": record.digest, "size": record.size}
+    return of_document(bound if record.seconds is None else {**bound, "seconds": record.seconds})

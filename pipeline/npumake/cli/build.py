@@ -27,6 +27,7 @@ from npumake.cli.reporter import NodeOutcome, Reporter
 from npumake.cli.scheduling import configuration, dep_file, tasks_of
 from npumake.errors import PipelineError, ProjectError, did_you_mean
 from npumake.make.build import Build
+from npumake.make.remote_files import MODE, MODES
 from npumake.make.tasks import run_doit
 
 
@@ -38,6 +39,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="or its folder, a node (npumake list), an artifact",
     )
     parser.add_argument("-n", type=int, default=0, metavar="N", help="nodes to make at a time")
+    parser.add_argument(
+        "--remote", choices=MODES, help="what the remote cache is for; write by default: both"
+    )
     parser.add_argument("--paranoid", action="store_true", help="read every file again")
     parser.add_argument(
         "--json", action="store_true", help="what became of each node, for machines"
@@ -47,6 +51,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(given: argparse.Namespace) -> int:
     if given.paranoid:
         os.environ["NPUMAKE_PARANOID"] = "1"
+    if given.remote:
+        os.environ[MODE] = given.remote
     at = places(given.tasks)
     tasks = [name for names in at.values() for name in names]
     found = _found(at)

@@ -45,7 +45,7 @@ def bring_up(build: Build, wanted: set[str], quiet: bool) -> None:
         if node.name in needed and not build.is_current(node):
             SCREEN.begin(node.name)
             with listening(SCREEN.progress), hearing(lambda line: None if quiet else print(line)):
-                how, seconds, _ = make(build, node)
+                how, seconds, *_ = make(build, node)
             SCREEN.end()
             if not quiet:
                 SCREEN.line(f"{how:<8}  {node.name:<44}  {seconds:6.2f} s")

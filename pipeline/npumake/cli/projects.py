@@ -14,7 +14,7 @@ from npumake.cli.show import print_note
 from npumake.digest import Json, is_stored
 from npumake.errors import PipelineError, ProjectError, did_you_mean
 from npumake.make.build import STAMPS, Build
-from npumake.make.memory import BuildMemory, cache_directory
+from npumake.make.memory import BuildMemory, cache_directory, workspace
 from npumake.make.node import ProjectPlan, plan_from
 
 # A project by name: what it builds, or the error that keeps it from being built.
@@ -73,7 +73,7 @@ def place(name: str) -> tuple[Path, str]:
 
 def builds(here: Path, paranoid: bool | None = None) -> Iterator[Found]:
     """Each project here. Raises CacheError when the cache itself cannot be used."""
-    memory = BuildMemory(cache_directory(here), paranoid)
+    memory = BuildMemory(cache_directory(here), paranoid, workspace(here))
     memory.sweep()
     for directory in project_directories(here):
         name = directory.name

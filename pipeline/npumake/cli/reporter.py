@@ -15,7 +15,7 @@ from npumake.cli.show import bug_text, error_text
 from npumake.cli.terminal import printable
 from npumake.errors import CacheError, PipelineError
 from npumake.make.build import Build
-from npumake.make.node import Node
+from npumake.make.node import Node, needed_by
 
 if TYPE_CHECKING:
     from npumake.debug.compiled_check import CompiledCheck
@@ -50,6 +50,7 @@ class Reporter:
         self._evaluated: list[tuple[Build, Node]] = []
         self._failed: list[str] = []
         self._unstored = ""
+        self._remote = ""  # why the remote cache is not used
         self._builds: list[Build] = []
         self._about: dict[str, Mapping[str, Any]] = {}  # by task; doit's own come back empty
 
@@ -59,6 +60,9 @@ class Reporter:
         self._about = {name: task.meta for name, task in tasks.items() if task.meta}
         found = {id(meta["build"]): meta["build"] for meta in self._about.values()}
         self._builds = list(found.values())
+        needed = {name: task.task_dep for name, task in tasks.items()}
+        for build in self._builds[:1]:  # one memory is shared by all of them
+            build.memory.selected = needed_by(selected, needed)
 
     def get_status(self, task: Any) -> None:
         pass
@@ -74,10 +78,13 @@ class Reporter:
         how, seconds = task.values["how"], task.values["seconds"]
         self._counts[how] += 1
         self._unstored = self._unstored or task.values["unstored"]
+        self._remote = self._remote or task.values["note"]
         self._succeeded(task.name, how, seconds)
         style = "green" if how == "made" else "cyan"
         SCREEN.line(f"{how:<8}  {task.name:<44}  {seconds:6.2f} s", style)
         node, build = self._about[task.name]["node"], self._about[task.name]["build"]
+        if how == "made":
+            build.memory.upload()
         if node.stage == "recipe":
             self._print_recipe(build, node)
         if node.stage == "calibration_fit":
@@ -138,6 +145,7 @@ class Reporter:
         self._print_evaluation()
         self._print_failed()
         self._save_memory()
+        self._finish_uploads()
         counts = ", ".join(f"{count} {how}" for how, count in self._counts.items() if count)
         seconds = time.perf_counter() - self._start
         SCREEN.line(f"{counts or 'nothing to do'} in {seconds:.2f} s")
@@ -160,6 +168,14 @@ class Reporter:
             self._unstored = self._unstored or build.memory.unstored
         if self._unstored:
             SCREEN.line(printable(f"note: nothing is stored: {self._unstored}"), "yellow")
+
+    def _finish_uploads(self) -> None:
+        """What was made goes to the remote; what it has no time for goes in the next build."""
+        notes = [self._remote]
+        for build in self._builds[:1] if self._counts["made"] else ():
+            notes += build.memory.finish_uploads()
+        for note in filter(None, dict.fromkeys(notes)):
+            SCREEN.line(printable(f"note: {note}"), "yellow")
 
     def _print_recipe(self, build: Build, node: Node) -> None:
         """What was tried, where a method had to be found."""

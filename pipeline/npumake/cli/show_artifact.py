@@ -19,8 +19,9 @@ from npumake import digest
 from npumake.cli.projects import builds, place
 from npumake.digest import Json
 from npumake.errors import ProjectError, did_you_mean
-from npumake.make.build import Build, Stamp
+from npumake.make.build import Build
 from npumake.make.node import Node
+from npumake.make.stamp import Stamp
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -5,6 +5,7 @@ example:
   npumake why digits:rdk-x5/calibrated
   npumake why digits@p999              # a variant
   npumake why out/quantized.rdk-x5.onnx
+  npumake why --remote                 # and what the remote cache has of them, or why not
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from npumake import digest
 from npumake.cli.projects import places, selected
 from npumake.errors import ProjectError, did_you_mean
 from npumake.make.build import NodeState
+from npumake.make.remote_files import NO_REMOTE
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,6 +26,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NODE",
         help="artifacts, projects, or their folders; all when none",
     )
+    parser.add_argument(
+        "--remote", action="store_true", help="ask the remote cache what it has, and tell"
+    )
     parser.add_argument("--json", action="store_true", help="for machines")
 
 
@@ -32,7 +37,9 @@ def run(given: argparse.Namespace) -> int:
     for here, names in places(given.nodes).items():
         states: dict[str, NodeState] = {}
         for build in selected(here, []):
-            states |= build.states()
+            if given.remote and build.memory.layered is None:
+                raise ProjectError("no remote cache is configured", hint=NO_REMOTE)
+            states |= build.states(given.remote)
             build.memory.save()
         chosen |= _chosen(states, names)
     if given.json:

@@ -16,7 +16,6 @@ from typing import Literal, NamedTuple
 
 from npumake import digest
 from npumake.cache.publish import replacing
-from npumake.cache.sealed import sealed, unsealed
 from npumake.cache.signature import Signature, signature_of
 from npumake.cache.store import Record
 from npumake.digest import Json
@@ -27,6 +26,7 @@ from npumake.make.memory import BuildMemory
 from npumake.make.missing import NO_PLAIN, file_named, no_file, shown
 from npumake.make.node import Node, NodeKey, ProjectPlan
 from npumake.make.programs import compilers, converters
+from npumake.make.stamp import Stamp, read_stamp, stamp_bytes
 from npumake.make.why import differences
 from npumake.project.files import FileSource, SourceFile, refuse_huge, source_files
 
@@ -36,13 +36,6 @@ with when_used("npumake.targets.advice"):  # an error needs it, and a YAML write
 STAMPS = "out/.npumake"
 # Which artifacts there are scores of is seen by the nodes; how many pictures at a time, by nobody.
 NOT_KEYED = (("evaluation", "artifacts"), ("evaluation", "jobs"))
-
-
-class Stamp(NamedTuple):
-    """Beside an artifact: the document of the key that made it, and the digest it had."""
-
-    document: NodeKey
-    digest: str
 
 
 class NodeState(NamedTuple):
@@ -80,13 +73,12 @@ class Build:
         signature = signature_of(path)
         known = self._stamps.get(node.name)
         if known is None or known[0] != signature:
-            known = self._stamps[node.name] = (signature, _read_stamp(path, _identity(node)))
+            known = self._stamps[node.name] = (signature, read_stamp(path, node))
         return known[1]
 
     def write_stamp(self, node: Node, document: NodeKey, made: str) -> None:
         with replacing(Path(self._stamp_file(node))) as temporary:
-            stamp = {"document": document, "digest": made}
-            temporary.write_bytes(sealed(_identity(node), stamp))
+            temporary.write_bytes(stamp_bytes(node, Stamp(document, made)))
         self.memory.keep_closure(self.memory.code.closure(node.module))
 
     def sources(self, node: Node) -> Mapping[str, tuple[SourceFile, ...]]:
@@ -169,19 +161,20 @@ class Build:
         except PipelineError:
             return False
         stamp = self.stamp(node)
-        if stamp is None or stamp.document != document or not self._intact(node, stamp):
+        if stamp is None or stamp.document != document or not self.intact(node, stamp):
             return False
         self.memory.keep_closure(self.memory.code.closure(node.module))
         return True
 
-    def states(self) -> dict[str, NodeState]:
-        """What a build would do with each node, by name, in order; nothing is run."""
+    def states(self, remote: bool = False) -> dict[str, NodeState]:
+        """What a build would do with each node, by name, in order; nothing is run, and no remote
+        is asked but with `remote`."""
         states: dict[str, NodeState] = {}
         for node in self.plan.nodes:
-            states[node.name] = self._state(node, states)
+            states[node.name] = self._state(node, states, remote)
         return states
 
-    def _state(self, node: Node, states: Mapping[str, NodeState]) -> NodeState:
+    def _state(self, node: Node, states: Mapping[str, NodeState], remote: bool) -> NodeState:
         waiting = [s for s, name in node.inputs.items() if states[name].digest is None]
         if waiting:
             reasons = tuple(f"{stage} would run" for stage in waiting)
@@ -194,17 +187,28 @@ class Build:
         except PipelineError as error:
             return NodeState("would run", (self.placed(node, error).what,), None)
         stamp = self.stamp(node)
-        if stamp and stamp.document == document and self._intact(node, stamp):
+        if stamp and stamp.document == document and self.intact(node, stamp):
             return NodeState("current", (), stamp.digest)
+        return self._state_of(node, stamp, document, remote)
+
+    def _state_of(
+        self, node: Node, stamp: Stamp | None, document: NodeKey, remote: bool
+    ) -> NodeState:
+        """Of a node that is not current, by what the stores have under its key."""
         key = digest.of_document(document)
         reasons = self._reasons(node, stamp, document)
         follows = stamp is not None and _differs_by_inputs(stamp.document, document)
-        store = self.memory.store
+        store = self.memory.near
         record = store.recall(key)
         if record and store.has(record.digest):
             return NodeState("cached", reasons, record.digest, follows)
         if store.was_damaged(key) or (record and store.was_damaged(record.digest)):
             reasons = (*reasons, "what the cache had of it was damaged, and is set aside")
+        if remote and self.memory.layered:
+            sentence, found = self.memory.layered.opinion(key)
+            reasons = (*reasons, f"remote: {sentence}")
+            if found is not None:
+                return NodeState("cached", reasons, found.digest, follows)
         return NodeState("would run", reasons, None, follows)
 
     def _reasons(self, node: Node, stamp: Stamp | None, document: NodeKey) -> tuple[str, ...]:
@@ -217,7 +221,7 @@ class Build:
         missing = not self.artifact(node).is_file()
         return (f"{node.path} {'is gone' if missing else 'was changed since it was made'}",)
 
-    def _intact(self, node: Node, stamp: Stamp) -> bool:
+    def intact(self, node: Node, stamp: Stamp) -> bool:
         try:
             return self.memory.files.of(f"{self.directory}/{node.path}") == stamp.digest
         except FileNotFoundError:
@@ -262,20 +266,6 @@ def _written(route: str, places: Mapping[str, str]) -> str:
     while way and way not in places:
         way = way.rpartition(".")[0]
     return max(every, key=len) if every and "." not in way else way
-
-
-def _identity(node: Node) -> str:
-    return f"stamp of {node.short} @{node.variant}"
-
-
-def _read_stamp(path: str, identity: str) -> Stamp | None:
-    """None where there is none, or its seal is wrong."""
-    try:
-        with open(path, "rb") as file:
-            found = unsealed(identity, file.read())
-    except OSError:
-        return None
-    return None if found is None else Stamp(found["document"], found["digest"])
 
 
 def _without_paths(node: Node) -> Json:

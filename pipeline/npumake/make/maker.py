@@ -14,6 +14,7 @@ from npumake import digest
 from npumake.cache.publish import replacing
 from npumake.cache.store import Record
 from npumake.errors import CacheError, PipelineError, StageError
+from npumake.late import when_used
 from npumake.lifetime.temporaries import sweep_folders
 from npumake.make.build import Build
 from npumake.make.node import Node, NodeKey
@@ -23,15 +24,19 @@ from npumake.project.sections import Sections
 from npumake.stages.stage import Artifact, function_of, input_types, stage_named
 from npumake.targets.target import Target
 
+with when_used("npumake.make.restore"):  # only behind a remote
+    from npumake.make import restore
+
 T = TypeVar("T", bound=Artifact)
 
 
 class Outcome(NamedTuple):
-    """`unstored` says what the cache could not keep."""
+    """`unstored` says what the cache could not keep, `note` why the remote one is not used."""
 
     how: Literal["made", "recalled"]
     seconds: float
     unstored: str = ""
+    note: str = ""
 
 
 def make(build: Build, node: Node) -> Outcome:
@@ -44,7 +49,8 @@ def make(build: Build, node: Node) -> Outcome:
     except MemoryError as error:
         hint = "fewer threads need less: NPUMAKE_THREADS=1"
         raise StageError(f"`{node.name}` needs more memory than there is", None, hint) from error
-    return Outcome(how, time.perf_counter() - start, build.memory.unstored)
+    seconds = time.perf_counter() - start
+    return Outcome(how, seconds, build.memory.unstored, build.memory.note)
 
 
 def _make(build: Build, node: Node) -> Literal["made", "recalled"]:
@@ -52,20 +58,30 @@ def _make(build: Build, node: Node) -> Literal["made", "recalled"]:
     document = build.document(node, inputs)
     key = digest.of_document(document)
     path, store = build.artifact(node), build.memory.store
+    _restore(build)
     record = store.recall(key)
     if record is not None and store.fetch(record.digest, path):
         build.write_stamp(node, document, record.digest)
         return "recalled"
     sweep_folders()
+    start = time.perf_counter()
     value = run_stage(build, node, inputs)
     with replacing(path) as temporary:
         value.save(temporary)
         _refuse_changed_inputs(build, node, document)
         made = store.put(temporary)
         size = temporary.stat().st_size
-    store.remember(key, Record(document, made, size))
+    store.remember(key, Record(document, made, size, round(time.perf_counter() - start, 3)))
     build.write_stamp(node, document, made)
     return "made"
+
+
+def _restore(build: Build) -> None:
+    """Once in a process, before the first node of a project is made in it."""
+    memory = build.memory
+    if memory.layered is not None and build.directory not in memory.restored:
+        memory.restored.add(build.directory)
+        restore.restore(build, memory.layered, memory.selected)
 
 
 def run_stage(build: Build, node: Node, inputs: Mapping[str, str]) -> Artifact:

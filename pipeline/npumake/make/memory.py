@@ -14,32 +14,86 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from npumake.cache.local import LocalStore
 from npumake.cache.publish import replacing
 from npumake.cache.signature import FileDigests
+from npumake.cache.store import Store
 from npumake.digest import Json, canonical, of_document
-from npumake.errors import CacheError, UnwritableError
+from npumake.errors import CacheError, PipelineError, UnwritableError
+from npumake.late import when_used
 from npumake.lifetime.temporaries import sweep
 from npumake.make.code import CodeClosure, SourceCode
+from npumake.make.remote_files import is_configured
+
+if TYPE_CHECKING:
+    from npumake.cache.remote.layered import LayeredStore
+    from npumake.cache.remote.outbox import Uploader
+with when_used("npumake.make.remote"):  # a build without a remote needs none of it
+    from npumake.make import remote
 
 
 class BuildMemory:
-    def __init__(self, root: Path, paranoid: bool | None = None) -> None:
+    """`workspace` is where a remote may be named; none is looked for without."""
+
+    def __init__(
+        self, root: Path, paranoid: bool | None = None, workspace: Path | None = None
+    ) -> None:
         self.root = root
+        self.workspace = workspace
+        self.selected: frozenset[str] | None = None  # the nodes of this build; all by default
+        self.restored: set[Path] = set()  # projects that the remote was asked for
         if paranoid is None:
             said = os.environ.get("NPUMAKE_PARANOID", os.environ.get("CI", ""))
             paranoid = said.lower() not in ("", "0", "false")
-        self.store = LocalStore(root)
+        self.near = LocalStore(root)
         self.files = FileDigests(root / "files.json", paranoid)
         self.code = SourceCode(self.files, root / "sources.json")
         self._closures: set[str] = set()  # those that are known to be kept
 
+    @cached_property
+    def store(self) -> Store:
+        """The near store, behind it the remote where one is configured. Raises ProjectError.
+
+        Whoever only wants to know what is here asks `near`, and no file is read for it.
+        """
+        return self.layered or self.near
+
+    @cached_property
+    def layered(self) -> LayeredStore | None:
+        if self.workspace is None or not is_configured(self.workspace):
+            return None
+        return remote.layered(self.near, self.workspace)
+
+    @property
+    def note(self) -> str:
+        """Why the remote is not asked, where this process has tried."""
+        layered = self.__dict__.get("layered")
+        return layered.note if layered else ""
+
+    def upload(self) -> None:
+        """Have what was made go to the remote while the build goes on."""
+        if self._uploader is not None:
+            self._uploader.start()
+
+    def finish_uploads(self) -> list[str]:
+        """Wait for it, no longer than a build may: what a person should know of it."""
+        return [] if self._uploader is None else remote.finished(self._uploader)
+
+    @cached_property
+    def _uploader(self) -> Uploader | None:
+        try:
+            return self.layered.uploader() if self.layered else None
+        except PipelineError:  # whoever made a node has said so
+            return None
+
     @property
     def unstored(self) -> str:
         """What could not be kept, for want of the right to write there; empty where all was."""
-        return next(iter(self.store.unstored), "")
+        return next(iter(self.near.unstored), "")
 
     def save(self) -> None:
         with self.doing_without():
@@ -54,7 +108,7 @@ class BuildMemory:
 
     def sweep(self) -> None:
         """Remove what killed processes left. Blobs and records are written in scratch/."""
-        for folder in ("", "scratch", "closures", "quarantine"):
+        for folder in ("", "scratch", "closures", "quarantine", "outbox", "remotes"):
             sweep(self.root / folder)
 
     def keep_closure(self, code: CodeClosure) -> None:
@@ -76,7 +130,7 @@ class BuildMemory:
         try:
             yield
         except UnwritableError as error:
-            self.store.unstored.append(error.what)
+            self.near.unstored.append(error.what)
 
     def closure(self, digest: str) -> Json:
         """The modules behind a `code` digest; None when it was made elsewhere, or is damaged."""

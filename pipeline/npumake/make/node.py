@@ -5,7 +5,7 @@ Plain data, to be read by list, why, doit and tests alike, and remembered as JSO
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, TypedDict
@@ -41,7 +41,8 @@ class KeptRecord(TypedDict):
     document: NodeKey
     digest: Annotated[str, Doc("SHA-256 of the artifact, the name of its blob.")]
     size: Annotated[int, Doc("Of the artifact, in bytes.")]
-    seal: Annotated[str, Doc("SHA-256 that binds the digest and the size to the key.")]
+    seconds: Annotated[float | None, Doc("How long making it took, where that was measured.")]
+    seal: Annotated[str, Doc("SHA-256 that binds the digest, the size and the time to the key.")]
 
 
 @dataclass(frozen=True)
@@ -109,3 +110,14 @@ def plan_from(document: Json) -> ProjectPlan:
         )
         nodes.append(Node(**{**given, "sources": sources, "traced": tuple(given["traced"])}))
     return ProjectPlan(document["project"], tuple(nodes))
+
+
+def needed_by(names: Iterable[str], inputs: Mapping[str, Iterable[str]]) -> frozenset[str]:
+    """`names` and all that they are made from, by what each is made from."""
+    found: set[str] = set()
+    waiting = set(names)
+    while waiting:
+        name = waiting.pop()
+        found.add(name)
+        waiting |= {*inputs.get(name, ())} - found
+    return frozenset(found)

@@ -21,7 +21,7 @@ from npumake.make.node import Node
 with when_used("npumake.make.workers"):  # a build with nothing to do has none
     from npumake.make import workers
 
-Make = Callable[[Build, Node], Any]  # gives how it was made, in how many seconds, what was not kept
+Make = Callable[[Build, Node], Any]  # gives an Outcome of npumake.make.maker
 
 
 # They take longest and make nothing: they wait until all there is to have is made.
@@ -82,10 +82,10 @@ def failing_task(project: str, error: PipelineError) -> dict[str, Any]:
 
 def _act(build: Build, node: Node, make: Make) -> Any:
     try:
-        how, seconds, unstored = make(build, node)
+        how, seconds, unstored, note = make(build, node)
     except PipelineError as error:
         return Refused(error)
-    return {"how": how, "seconds": seconds, "unstored": unstored}
+    return {"how": how, "seconds": seconds, "unstored": unstored, "note": note}
 
 
 def _refuse(error: PipelineError) -> Refused:
