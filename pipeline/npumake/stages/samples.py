@@ -3,8 +3,8 @@
     file → array → transforms → raw value → fed form → by graph input an array (samples, *shape)
 
 Every sample is read once (npumake.data.input_samples) and kept aside. The set is looked at before
-any of it is fed: too few, blank, duplicate or out of range fails the build, and so does a set that the
-model's first BatchNormalization does not know; unless `allow:` says otherwise.
+any of it is fed: too few, blank, duplicate or out of range fails the build, and so does a set that
+the model's first BatchNormalization does not know; unless `allow:` says otherwise.
 """
 
 from __future__ import annotations

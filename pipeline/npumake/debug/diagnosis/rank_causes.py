@@ -8,9 +8,10 @@
 
 Faults come first, for they are nobody's choice: scales that contradict each other; then grids that
 this tool would not have made, by what they cost, as long as that shows: from SHOWS of the largest
-loss on, and be it nothing where all others are one method's (inferred_method). Where numbers are cut off behind a node that has them cut off, its fault is the cause of theirs; where nothing
-shows of it behind what saturates, it is meant. What is left is as sensitive as it is, and needs
-more bits.
+loss on, and be it nothing where all others are one method's (inferred_method). Where numbers are
+cut off behind a node that has them cut off, its fault is the cause of theirs; where nothing shows
+of it behind what saturates, it is meant. What is left is as sensitive as it is, and needs more
+bits.
 """
 
 from __future__ import annotations
