@@ -59,8 +59,8 @@ class OutputRow:
 @dataclass(frozen=True)
 class WorstNode:
     """The node that loses most itself, not what it inherits (diagnosis.rank_causes): the noise
-    that it adds to the worst answer, as a share of that one's energy; what its grids do to it; and a
-    line of YAML that was tried, empty where none helped, with the cosines without it and with it
+    that it adds to the worst answer, as a share of that one's energy; what its grids do to it; and
+    a line of YAML that was tried, empty where none helped, with the cosines without it and with it
     (npumake.debug.diagnosis.suggestions); and one to try next, where that is not enough."""
 
     node: str
