@@ -17,5 +17,5 @@ FLOORS = (
     ("custom", "detection"),  # operators in the user's own Python; heads of detectors
     ("graph", "project", "cache", "bundle"),  # the nouns: a model, its YAML, its artifacts
     ("kernels",),  # numbers only
-    ("errors", "digest", "late", "lifetime", "progress"),  # standard library only
+    ("errors", "digest", "extras", "late", "lifetime", "progress"),  # standard library only
 )

@@ -116,9 +116,7 @@ def fits(patient: Patient) -> dict[str, Fit]:
     values = patient.calibrated.values()
     nodes = [one for one in patient.nodes if not is_handed_on(values, one)]
     found = {
-        one.name: _fit(one, seen(one, weight(values, one)))
-        for one in nodes
-        if one.kind == "weight"
+        one.name: _fit(one, seen(one, weight(values, one))) for one in nodes if one.kind == "weight"
     }
     plain = without(patient.calibrated)
     watched = [n for n in nodes if n.kind == "activation" and is_float(values[n.tensor])]

@@ -5,9 +5,6 @@ use-lists stay true in one place. It refuses to know what a graph is for: nothin
 quantizes, runs or stores.
 """
 
-import pipeline.graph.late  # noqa: F401  # before anything else imports onnx-ir
-
-# isort: split
 from pipeline.graph.begin import feed_at
 from pipeline.graph.blocked import REORDERED, reordering
 from pipeline.graph.branches import inline

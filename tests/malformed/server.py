@@ -38,7 +38,7 @@ def load_ours() -> None:
     for module in pkgutil.walk_packages(pipeline.__path__, "pipeline."):
         if not module.name.startswith(ADAPTERS):
             importlib.import_module(module.name)
-    for late in ("jsonschema", "sympy", "pipeline.bundle.secure"):
+    for late in ("jsonschema", "pipeline.bundle.secure"):
         dir(sys.modules[late])  # pipeline.late: executed when something is looked up
     assert len(os.listdir("/proc/self/task")) == 1, "a fork has none of its parent's threads"
 
