@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import tomllib
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
 import pytest
+from onnx import helper
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from pipeline.cache.signature import FileDigests
 from pipeline.debug.file_runs import RUNTIMES
 from pipeline.extras import EXTRAS, install_line
+from pipeline.make.code import SourceCode
 from pipeline.make.programs import CONVERTERS
+from pipeline.stages import STAGES
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -114,3 +120,47 @@ def test_every_extra_that_a_text_names_exists() -> None:
 
 def test_an_unknown_distribution_is_installed_by_its_own_name() -> None:
     assert install_line("no-such") == "pip install no-such"
+
+
+OPENING = """
+import sys
+from pathlib import Path
+import pipeline.runtime, pipeline.debug.describe
+{code}
+print("cryptography" in sys.modules)
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "loaded"),
+    [
+        ("pipeline.debug.describe.describe(Path(sys.argv[1]))", False),
+        ("pipeline.runtime.Session(sys.argv[1])", False),
+        ("pipeline.runtime.Keys", True),
+    ],
+    ids=["describe", "session", "keys"],
+)
+def test_cryptography_is_loaded_for_secure_models_alone(
+    tmp_path: Path, code: str, loaded: bool
+) -> None:
+    model = tmp_path / "model.onnx"
+    node = helper.make_node("Relu", ["x"], ["y"])
+    x, y = (helper.make_tensor_value_info(name, 1, [1, 4]) for name in "xy")
+    opset = [helper.make_opsetid("", 17)]
+    graph = helper.make_graph([node], "relu", [x], [y])
+    model.write_bytes(
+        helper.make_model(graph, opset_imports=opset, ir_version=9).SerializeToString()
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", OPENING.format(code=code), model],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (run.stdout, run.returncode) == (f"{loaded}\n", 0), run.stderr
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_no_artifact_depends_on_the_version_of_cryptography(tmp_path: Path, stage: str) -> None:
+    sources = SourceCode(FileDigests(tmp_path / "table"), tmp_path / "memo")
+    assert "cryptography" not in sources.closure(f"pipeline.stages.{stage}").tools

@@ -10,9 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.bundle.archive import DAMAGE, Bundle
-from pipeline.bundle.certificates import called
-from pipeline.bundle.secure import is_secure, seal_of
+from pipeline.bundle.archive import DAMAGE, Bundle, is_secure
 from pipeline.compilers.handed import LIST
 from pipeline.compilers.handover import Handover
 from pipeline.data.samples import Samples
@@ -23,8 +21,12 @@ from pipeline.errors import CacheError, GraphError
 from pipeline.frontends.tflite.flatbuffer import MalformedError
 from pipeline.frontends.tflite.schema import Tensor, read_network
 from pipeline.graph import Graph, Node, Value, array, is_float, parse, told
+from pipeline.late import when_used
 from pipeline.project.files import model_bytes
 from pipeline.quant.calibration.statistics import Statistics
+
+with when_used("pipeline.bundle.certificates", "pipeline.bundle.secure"):  # for secure files alone
+    from pipeline.bundle import certificates, secure
 
 
 def describe(path: Path) -> Description:
@@ -93,14 +95,14 @@ def _secure(path: Path) -> Description | None:
     with path.open("rb") as file:
         if not is_secure(file):
             return None
-    seal = seal_of(model_bytes(path), path.name)
+    seal = secure.seal_of(model_bytes(path), path.name)
     signer, policies = seal.signer, seal.document["security"]
     return Description(
         "secure model",
         {
             "cipher": seal.cipher or "none, only signed",
-            "signed by": called(signer.subject),
-            "issued by": called(signer.issuer),
+            "signed by": certificates.called(signer.subject),
+            "issued by": certificates.called(signer.issuer),
             "checked": "no, anybody may say this: --vendor-certificate FILE checks it",
             "valid": f"{signer.not_valid_before_utc:%F} to {signer.not_valid_after_utc:%F}",
         },

@@ -10,7 +10,6 @@ import numpy as np
 
 from pipeline.bundle.archive import Bundle
 from pipeline.bundle.opening import opened_one
-from pipeline.bundle.secure import Keys
 from pipeline.custom.operators import Operators, operators_in, require
 from pipeline.engine.bounded import refuse_unbounded
 from pipeline.engine.exact import ExactSession
@@ -19,10 +18,14 @@ from pipeline.engine.ort import Feeds, OrtSession
 from pipeline.engine.port import Port
 from pipeline.errors import GraphError, did_you_mean
 from pipeline.graph import parse
+from pipeline.late import when_used
 from pipeline.project.files import model_bytes
 from pipeline.runtime.batched import Batched
 from pipeline.runtime.iree import IreeSession
 from pipeline.runtime.litert import LiteRtSession
+
+with when_used("pipeline.bundle.secure"):  # it brings the cryptography along
+    from pipeline.bundle import secure
 
 TRUSTING = "if you trust who made it: --allow-code, Session(path, allow_code=True)"
 Engine = FloatSession | ExactSession | Batched | LiteRtSession | IreeSession
@@ -37,7 +40,7 @@ class Trust(NamedTuple):
     allow_code: bool
     threads: int | None = None
     model: str | None = None
-    keys: Keys | None = None
+    keys: secure.Keys | None = None
 
 
 def _onnx(path: Path, trust: Trust) -> Engine:
@@ -116,7 +119,7 @@ class Session:
         allow_code: bool = False,
         threads: int | None = None,
         model: str | None = None,
-        keys: Keys | None = None,
+        keys: secure.Keys | None = None,
     ) -> None:
         path = Path(path)
         if keys and path.suffix != Bundle.suffix:
