@@ -15,10 +15,11 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from pipeline.cache.signature import FileDigests
+from pipeline.compilers.adapters.adapter import ADAPTERS
 from pipeline.debug.file_runs import RUNTIMES
 from pipeline.extras import EXTRAS, install_line
+from pipeline.make import programs
 from pipeline.make.code import SourceCode
-from pipeline.make.programs import CONVERTERS
 from pipeline.stages import STAGES
 
 ROOT = Path(__file__).parents[1]
@@ -93,10 +94,18 @@ def test_every_distribution_of_an_extra_for_users_has_a_hint() -> None:
     assert known == set(EXTRAS)
 
 
-def test_every_runtime_and_converter_that_may_be_absent_has_a_hint() -> None:
-    runtimes = {runtime.distribution for runtime in RUNTIMES.values() if runtime.distribution}
-    converters = {name for names in CONVERTERS.values() for name in names}
-    assert runtimes | converters <= set(EXTRAS)
+def test_every_program_that_may_be_absent_has_a_hint() -> None:
+    """Those of an adapter have an interpreter of their own, which its hint describes."""
+    apart = {name for adapter in ADAPTERS.values() for name in adapter.distributions}
+    tables = (programs.CONVERTERS, programs.COMPILERS, programs.RUNTIMES)
+    started = {name for table in tables for names in table.values() for name in names}
+    assert started - apart == set(EXTRAS)
+
+
+def test_the_runtime_of_each_backend_is_one_that_its_key_names() -> None:
+    for backend, runtime in RUNTIMES.items():
+        known = (*programs.RUNTIMES.get(backend, ()), "")
+        assert runtime.distribution in known, backend
 
 
 def test_compilers_is_every_extra_but_those_of_frontends_and_developers() -> None:
