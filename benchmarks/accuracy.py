@@ -27,17 +27,17 @@ from nncf_peer import quantized_by_nncf
 from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, quantize_static
 from recovery import MODELS, answers, images
 
-from pipeline.data.samples import Samples
-from pipeline.engine.ort import Feeds, OrtSession
-from pipeline.graph import Graph
-from pipeline.kernels.measure import cosine
-from pipeline.project.sections import Calibration
-from pipeline.quant.calibration.observe import observe
-from pipeline.stages.calibrated import calibrated
-from pipeline.stages.quantized import quantized
-from pipeline.stages.recipe import recipe
-from pipeline.targets.reader import read_target
-from pipeline.targets.target import Target
+from npumake.data.samples import Samples
+from npumake.engine.ort import Feeds, OrtSession
+from npumake.graph import Graph
+from npumake.kernels.measure import cosine
+from npumake.project.sections import Calibration
+from npumake.quant.calibration.observe import observe
+from npumake.stages.calibrated import calibrated
+from npumake.stages.quantized import quantized
+from npumake.stages.recipe import recipe
+from npumake.targets.reader import read_target
+from npumake.targets.target import Target
 
 OURS = {
     "max": Calibration("max"),

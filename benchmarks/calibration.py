@@ -29,19 +29,19 @@ import onnxruntime
 from onnxruntime import quantization
 from PIL import Image
 
-from pipeline.data.samples import Samples
-from pipeline.engine.ort import OrtSession
-from pipeline.engine.parallel import side_by_side
-from pipeline.frontends import read_model
-from pipeline.graph import Graph, upgraded
-from pipeline.kernels.measure import Agreement, agreement
-from pipeline.passes import optimized
-from pipeline.project.sections import Calibration
-from pipeline.quant.calibration.observe import observe
-from pipeline.stages.calibrated import calibrated
-from pipeline.stages.quantized import quantized
-from pipeline.stages.recipe import recipe
-from pipeline.targets.reader import read_target
+from npumake.data.samples import Samples
+from npumake.engine.ort import OrtSession
+from npumake.engine.parallel import side_by_side
+from npumake.frontends import read_model
+from npumake.graph import Graph, upgraded
+from npumake.kernels.measure import Agreement, agreement
+from npumake.passes import optimized
+from npumake.project.sections import Calibration
+from npumake.quant.calibration.observe import observe
+from npumake.stages.calibrated import calibrated
+from npumake.stages.quantized import quantized
+from npumake.stages.recipe import recipe
+from npumake.targets.reader import read_target
 
 SHARED = Path(os.environ.get("NPUMAKE_SHARED", Path(__file__).parents[2] / "shared")) / "data"
 TARGET = "ara240"

@@ -31,21 +31,21 @@ from onnxruntime.quantization import CalibrationMethod, quantize_static
 from PIL import Image, ImageDraw, ImageFont
 from recovery import SHARED
 
-from pipeline.data.samples import Samples
-from pipeline.engine.ort import Feeds, OrtSession
-from pipeline.engine.parallel import side_by_side
-from pipeline.errors import GraphError
-from pipeline.frontends import read_model
-from pipeline.graph import Graph, upgraded
-from pipeline.kernels.measure import Agreement, agreement
-from pipeline.passes import optimized
-from pipeline.project.sections import Calibration
-from pipeline.quant.calibration.observe import observe
-from pipeline.stages.calibrated import calibrated
-from pipeline.stages.quantized import quantized
-from pipeline.stages.recipe import recipe
-from pipeline.targets.reader import read_target
-from pipeline.targets.target import Target
+from npumake.data.samples import Samples
+from npumake.engine.ort import Feeds, OrtSession
+from npumake.engine.parallel import side_by_side
+from npumake.errors import GraphError
+from npumake.frontends import read_model
+from npumake.graph import Graph, upgraded
+from npumake.kernels.measure import Agreement, agreement
+from npumake.passes import optimized
+from npumake.project.sections import Calibration
+from npumake.quant.calibration.observe import observe
+from npumake.stages.calibrated import calibrated
+from npumake.stages.quantized import quantized
+from npumake.stages.recipe import recipe
+from npumake.targets.reader import read_target
+from npumake.targets.target import Target
 
 CALIBRATE, MEASURE = 32, 300
 GROUPS = 16

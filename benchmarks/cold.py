@@ -19,8 +19,8 @@ from pathlib import Path
 from workspace import bare_doit, doit, lay_out, paired
 
 IMPORTS = """
-import pipeline.make.maker, pipeline.cli.tables
-from pipeline.stages.stage import every_stage
+import npumake.make.maker, npumake.cli.tables
+from npumake.stages.stage import every_stage
 every_stage()
 """
 

@@ -34,16 +34,16 @@ from collections.abc import Callable
 
 from one_pass import FILES, noise, plain_passes
 
-from pipeline.data.samples import Samples
-from pipeline.debug.compare import compare
-from pipeline.debug.fit import fits
-from pipeline.debug.sensitivity import Patient
-from pipeline.project.sections import Calibration
-from pipeline.quant.calibration.observe import observe
-from pipeline.stages.calibrated import calibrated
-from pipeline.stages.quantized import quantized
-from pipeline.stages.recipe import recipe
-from pipeline.targets.reader import read_target
+from npumake.data.samples import Samples
+from npumake.debug.compare import compare
+from npumake.debug.diagnosis.range_fit import fits
+from npumake.debug.sensitivity import ModelUnderTest
+from npumake.project.sections import Calibration
+from npumake.quant.calibration.observe import observe
+from npumake.stages.calibrated import calibrated
+from npumake.stages.quantized import quantized
+from npumake.stages.recipe import recipe
+from npumake.targets.reader import read_target
 
 ROUNDS = 3
 
@@ -67,7 +67,7 @@ def measure(name: str, count: int) -> None:
     beside, _ = plain_passes(graph, feeds)
     floor = seconds(beside)
     compared = seconds(lambda: compare(graph, fake, exact, samples, target))
-    looked = seconds(lambda: fits(Patient(fake, samples)))
+    looked = seconds(lambda: fits(ModelUnderTest(fake, samples)))
     cells = "".join(f"{took:8.2f} ({took / floor:4.1f}x)" for took in (compared, looked))
     print(f"{name:<12}{floor:8.2f}{cells}", flush=True)
 

@@ -63,7 +63,7 @@ def first_build(model: Path, target: str, samples: int, checked: str) -> Seconds
             f"comparison: {{compiled: {checked}}}\n"
             f"targets: [{target}]\n"
         )
-        command = [sys.executable, "-m", "pipeline.cli.main", "build"]
+        command = [sys.executable, "-m", "npumake.cli.main", "build"]
         start, used = time.perf_counter(), _cpu()
         subprocess.run(command, cwd=folder, check=True, capture_output=True)
         return Seconds(_cpu() - used, time.perf_counter() - start)

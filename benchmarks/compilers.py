@@ -46,31 +46,31 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.bundle.program import Program
-from pipeline.compilers.adapters.adapter import ADAPTERS
-from pipeline.compilers.backends import BACKENDS, model_for
-from pipeline.compilers.flatfile import written
-from pipeline.compilers.tflite import tflite_file
-from pipeline.compilers.vela import ESTIMATE
-from pipeline.debug.checked import checked
-from pipeline.debug.layer_by_layer import beside_litert
-from pipeline.digest import of_file
-from pipeline.engine.lower import lowered
-from pipeline.engine.ort import Feeds
-from pipeline.errors import PipelineError
-from pipeline.frontends import FRONTENDS, read_model
-from pipeline.frontends.tflite.schema import read_network
-from pipeline.graph import Graph, dtype, open_dimensions, shape, upgraded
-from pipeline.passes import optimized
-from pipeline.project.files import SourceFile
-from pipeline.project.sections import Calibration
-from pipeline.quant.calibration.observe import observe
-from pipeline.quant.qdq.insert import DEFAULT
-from pipeline.quant.qdq.loaded import carries_grids, with_own_grids
-from pipeline.quant.search.methods import calibrated_with, plain
-from pipeline.stages.quantized import quantized
-from pipeline.targets.reader import read_target, target_names
-from pipeline.targets.target import Target
+from npumake.bundle.program import Program
+from npumake.compilers.adapters.adapter import ADAPTERS
+from npumake.compilers.backends import BACKENDS, model_for
+from npumake.compilers.flatfile import written
+from npumake.compilers.tflite import tflite_file
+from npumake.compilers.vela import ESTIMATE
+from npumake.debug.layer_by_layer import beside_litert
+from npumake.debug.model_check import checked
+from npumake.digest import of_file
+from npumake.engine.lower import lowered
+from npumake.engine.ort import Feeds
+from npumake.errors import PipelineError
+from npumake.frontends import FRONTENDS, read_model
+from npumake.frontends.tflite.schema import read_network
+from npumake.graph import Graph, dtype, open_dimensions, shape, upgraded
+from npumake.passes import optimized
+from npumake.project.files import SourceFile
+from npumake.project.sections import Calibration
+from npumake.quant.calibration.observe import observe
+from npumake.quant.qdq.brought_grids import carries_grids, with_own_grids
+from npumake.quant.qdq.insert import DEFAULT
+from npumake.quant.search.methods import calibrated_with, plain
+from npumake.stages.quantized import quantized
+from npumake.targets.reader import read_target, target_names
+from npumake.targets.target import Target
 
 SHARED = Path(os.environ.get("NPUMAKE_SHARED", Path(__file__).parents[2] / "shared")) / "data"
 SIZES: Mapping[str, Mapping[str, tuple[int, ...]]] = {  # where a model leaves dimensions open

@@ -23,25 +23,25 @@ from nncf_peer import quantized_by_nncf
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 from onnxruntime.quantization.shape_inference import quant_pre_process
 
-from pipeline.data.samples import Feed, Samples
-from pipeline.digest import of_file
-from pipeline.engine.ort import OrtSession
-from pipeline.engine.parallel import side_by_side
-from pipeline.frontends import read_model
-from pipeline.graph import Graph, upgraded
-from pipeline.project.files import SourceFile
-from pipeline.project.paths import FilePath
-from pipeline.project.sections import Calibration, Model, Quantization
-from pipeline.quant.calibration.observe import observe
-from pipeline.quant.calibration.statistics import Statistics
-from pipeline.quant.qdq.insert import DEFAULT
-from pipeline.stages.calibrated import calibrated
-from pipeline.stages.optimized_float import optimized_float
-from pipeline.stages.original_float import original_float
-from pipeline.stages.quantized import quantized
-from pipeline.stages.recipe import recipe
-from pipeline.targets.reader import read_target
-from pipeline.targets.target import Target
+from npumake.data.samples import Feed, Samples
+from npumake.digest import of_file
+from npumake.engine.ort import OrtSession
+from npumake.engine.parallel import side_by_side
+from npumake.frontends import read_model
+from npumake.graph import Graph, upgraded
+from npumake.project.files import SourceFile
+from npumake.project.paths import FilePath
+from npumake.project.sections import Calibration, ModelSection, Quantization
+from npumake.quant.calibration.observe import observe
+from npumake.quant.calibration.statistics import Statistics
+from npumake.quant.qdq.insert import DEFAULT
+from npumake.stages.calibrated import calibrated
+from npumake.stages.optimized_float import optimized_float
+from npumake.stages.original_float import original_float
+from npumake.stages.quantized import quantized
+from npumake.stages.recipe import recipe
+from npumake.targets.reader import read_target
+from npumake.targets.target import Target
 
 Row = tuple[str, Graph | bytes, Sequence[Feed]]
 
@@ -59,7 +59,7 @@ class Bench:
         self.newer = upgraded(trained).to_bytes()  # theirs has no scale per channel before 13
         inputs = {self.input: self.head.input}
         self.graph = optimized_float(
-            original_float(Model(FilePath(file.name)), inputs, {"model.path": (source,)})
+            original_float(ModelSection(FilePath(file.name)), inputs, {"model.path": (source,)})
         )
         files = sorted((PICTURES / "images").rglob("*.jpg"))
         self.files = files[1::2]

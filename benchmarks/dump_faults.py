@@ -34,25 +34,25 @@ from typing import Any
 import numpy as np
 from faults import SHARED, feeds, float_graph
 
-from pipeline.bundle.program import Program, Tensor
-from pipeline.compilers.backends import built
-from pipeline.compilers.tflite import tflite_file
-from pipeline.data.samples import Samples
-from pipeline.debug.dumps.compare import Compared, compared, read_dump
-from pipeline.debug.dumps.inputs import feeding_of
-from pipeline.debug.dumps.matching import names_of
-from pipeline.debug.layer_by_layer import _codes_of, litert_tensors
-from pipeline.engine.exact import ExactSession
-from pipeline.engine.lower import lowered
-from pipeline.engine.reference import ReferenceSession
-from pipeline.graph import Graph
-from pipeline.project.sections import Calibration, Quantization
-from pipeline.quant.calibration.observe import observe
-from pipeline.quant.qdq.loaded import carries_grids, with_own_grids
-from pipeline.quant.search.methods import calibrated_with, plain
-from pipeline.runtime.iree import IreeSession
-from pipeline.stages.quantized import quantized
-from pipeline.targets.reader import read_target
+from npumake.bundle.program import Program, Tensor
+from npumake.compilers.backends import built
+from npumake.compilers.tflite import tflite_file
+from npumake.data.samples import Samples
+from npumake.debug.dumps.compare import Compared, compared, read_dump
+from npumake.debug.dumps.inputs import feeding_of
+from npumake.debug.dumps.matching import names_of
+from npumake.debug.layer_by_layer import _codes_of, litert_tensors
+from npumake.engine.exact import ExactSession
+from npumake.engine.lower import lowered
+from npumake.engine.reference import ReferenceSession
+from npumake.graph import Graph
+from npumake.project.sections import Calibration, Quantization
+from npumake.quant.calibration.observe import observe
+from npumake.quant.qdq.brought_grids import carries_grids, with_own_grids
+from npumake.quant.search.methods import calibrated_with, plain
+from npumake.runtime.iree import IreeSession
+from npumake.stages.quantized import quantized
+from npumake.targets.reader import read_target
 
 MODELS = (
     "classification/mobilenet_v1_0.25_224_float.tflite",

@@ -63,23 +63,23 @@ from PIL import Image
 from random_networks import random_network
 from sounds import features
 
-from pipeline.data.samples import Feed, Samples
-from pipeline.debug.calibration_nodes import CalibrationNode, whole
-from pipeline.debug.guilt import suspects
-from pipeline.debug.probing import Sums
-from pipeline.debug.sensitivity import Patient, Question
-from pipeline.engine.mixed import float_session
-from pipeline.frontends import read_model
-from pipeline.graph import Graph, Node, array, dtype, producer, shape, upgraded
-from pipeline.passes import optimized
-from pipeline.project.files import SourceFile
-from pipeline.project.sections import Calibration, Method
-from pipeline.quant.calibration.observe import observe
-from pipeline.quant.qdq.insert import DEFAULT
-from pipeline.quant.qdq.integers import with_integer_weights
-from pipeline.quant.qdq.loaded import carries_grids, with_own_grids
-from pipeline.quant.search.methods import calibrated_with, plain
-from pipeline.targets.reader import read_target
+from npumake.data.samples import Feed, Samples
+from npumake.debug.calibration_nodes import CalibrationNode, whole
+from npumake.debug.diagnosis.rank_causes import suspects
+from npumake.debug.probing import Sums
+from npumake.debug.sensitivity import ModelUnderTest, Question
+from npumake.engine.float_session import float_session
+from npumake.frontends import read_model
+from npumake.graph import Graph, Node, array, dtype, producer, shape, upgraded
+from npumake.passes import optimized
+from npumake.project.files import SourceFile
+from npumake.project.sections import Calibration, Method
+from npumake.quant.calibration.observe import observe
+from npumake.quant.qdq.brought_grids import carries_grids, with_own_grids
+from npumake.quant.qdq.insert import DEFAULT
+from npumake.quant.qdq.integers import with_integer_weights
+from npumake.quant.search.methods import calibrated_with, plain
+from npumake.targets.reader import read_target
 
 SHARED = Path(os.environ.get("NPUMAKE_SHARED", Path(__file__).parents[2] / "shared")) / "data"
 SAMPLES = 8
@@ -257,8 +257,8 @@ def hits(
     samples = Samples(tuple(map(str, range(SAMPLES))), given.__getitem__)
     made = calibrated(graph, given, chip)
     known: dict[Question, Sums] = {}
-    integers = Patient(with_integer_weights(made), samples)
-    healthy = {False: Patient(made, samples, remembered=known), True: integers}
+    integers = ModelUnderTest(with_integer_weights(made), samples)
+    healthy = {False: ModelUnderTest(made, samples, remembered=known), True: integers}
     if not any(node.kind == "weight" for node in healthy[False].nodes):
         healthy[False] = replace(integers, remembered=known)
     suspects(healthy[False])  # what it asks is remembered, but for the place of the fault
@@ -274,7 +274,7 @@ def hits(
             if all(np.array_equal(a, b) for a, b in zip(right, made_by, strict=True)):
                 continue
             of_others = {} if patient is integers else _without(known, str(fault.spot.name))
-            named = suspects(Patient(faulty, samples, remembered=of_others))
+            named = suspects(ModelUnderTest(faulty, samples, remembered=of_others))
             ranks = [n for n, one in enumerate(named) if one.node in fault.owners]
             where, who = fault.owners[0][-30:], named[0]
             first = f"{where}, named {who.node[-30:]} {who.lost:.2e} {who.saved:.2e} {who.cause}"

@@ -15,9 +15,9 @@ from typing import Literal
 import numpy as np
 from PIL import Image
 
-from pipeline.evaluate import Detections, Truths, average_precision
-from pipeline.kernels.boxes import sigmoid, suppressed
-from pipeline.project.sections import Input
+from npumake.evaluate import ImageDetections, Truths, average_precision
+from npumake.kernels.boxes import sigmoid, suppressed
+from npumake.project.sections import Input
 
 SHARED = Path(os.environ.get("NPUMAKE_SHARED", Path(__file__).parents[2] / "shared")) / "data"
 PICTURES = SHARED / "images" / "coco128"
@@ -73,13 +73,13 @@ class Head:
             boxes *= np.tile(shares, 2)
         return Truths(boxes, rows[:, 0].astype(int), np.zeros(len(rows), bool))
 
-    def found(self, answers: Arrays) -> Detections:
+    def found(self, answers: Arrays) -> ImageDetections:
         assert self.decode is not None
         boxes, scores = self.decode(answers)
         at, labels = np.nonzero(scores >= self.floor)
         boxes, scores = boxes[at], scores[at, labels]
         kept = suppressed(boxes, scores, OVERLAP, MOST, labels.astype(np.float64))
-        return Detections(boxes[kept], scores[kept], labels[kept])
+        return ImageDetections(boxes[kept], scores[kept], labels[kept])
 
 
 def score(

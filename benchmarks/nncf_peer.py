@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.engine.ort import Feeds
+from npumake.engine.ort import Feeds
 
 SCRIPT = """
 import sys, numpy, onnx, nncf

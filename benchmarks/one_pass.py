@@ -77,12 +77,12 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 
-from pipeline.engine.ort import Feeds, OrtSession
-from pipeline.engine.parallel import side_by_side
-from pipeline.frontends import read_model
-from pipeline.graph import Graph, dtype, shape, upgraded
-from pipeline.passes import optimized
-from pipeline.quant.calibration.observe import observe
+from npumake.engine.ort import Feeds, OrtSession
+from npumake.engine.parallel import side_by_side
+from npumake.frontends import read_model
+from npumake.graph import Graph, dtype, shape, upgraded
+from npumake.passes import optimized
+from npumake.quant.calibration.observe import observe
 
 SHARED = Path(os.environ.get("NPUMAKE_SHARED", Path(__file__).parents[2] / "shared")) / "data"
 FILES = {

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
-from pipeline.graph import Graph
+from npumake.graph import Graph
 
 SIZE, BLOCKS = 24, 5
 

@@ -20,25 +20,25 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from pipeline.engine.mixed import float_session
-from pipeline.engine.ort import Feeds
-from pipeline.engine.parallel import side_by_side
-from pipeline.frontends import read_model
-from pipeline.graph import Graph, shape, upgraded
-from pipeline.kernels.measure import Agreement, agreement
-from pipeline.passes import optimized
-from pipeline.project.sections import Calibration
-from pipeline.quant.calibration.observe import observe
-from pipeline.quant.qdq.insert import DEFAULT
-from pipeline.quant.qdq.integers import with_integer_weights
-from pipeline.quant.recovery.adaptive import adaptively_rounded
-from pipeline.quant.recovery.bias import bias_corrected
-from pipeline.quant.recovery.clipping import clipped
-from pipeline.quant.recovery.equalize import equalized
-from pipeline.quant.recovery.migrate import migrated
-from pipeline.quant.search.methods import calibrated_with, plain
-from pipeline.targets.reader import read_target
-from pipeline.targets.target import Target
+from npumake.engine.float_session import float_session
+from npumake.engine.ort import Feeds
+from npumake.engine.parallel import side_by_side
+from npumake.frontends import read_model
+from npumake.graph import Graph, shape, upgraded
+from npumake.kernels.measure import Agreement, agreement
+from npumake.passes import optimized
+from npumake.project.sections import Calibration
+from npumake.quant.calibration.observe import observe
+from npumake.quant.correction.adaptive_rounding import adaptively_rounded
+from npumake.quant.correction.bias_correction import bias_corrected
+from npumake.quant.correction.cross_layer_equalization import equalized
+from npumake.quant.correction.smoothquant import migrated
+from npumake.quant.correction.weight_clipping import clipped
+from npumake.quant.qdq.insert import DEFAULT
+from npumake.quant.qdq.integers import with_integer_weights
+from npumake.quant.search.methods import calibrated_with, plain
+from npumake.targets.reader import read_target
+from npumake.targets.target import Target
 
 SHARED = Path(os.environ.get("NPUMAKE_SHARED", Path(__file__).parents[2] / "shared")) / "data"
 CALIBRATE = 100

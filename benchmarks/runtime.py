@@ -20,11 +20,11 @@ import onnxruntime
 from recovery import MODELS, images, quantized
 from workspace import paired
 
-from pipeline.engine.exact import ExactSession
-from pipeline.engine.lower import lowered
-from pipeline.engine.ort import Feeds
-from pipeline.graph import Graph
-from pipeline.targets.reader import read_target
+from npumake.engine.exact import ExactSession
+from npumake.engine.lower import lowered
+from npumake.engine.ort import Feeds
+from npumake.graph import Graph
+from npumake.targets.reader import read_target
 
 
 def in_onnxruntime(graph: Graph, threads: int) -> onnxruntime.InferenceSession:

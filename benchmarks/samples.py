@@ -19,13 +19,13 @@ import numpy as np
 from PIL import Image
 from workspace import paired
 
-from pipeline import digest
-from pipeline.borders.images import mark_images
-from pipeline.graph import parse_text
-from pipeline.project.files import SourceFile, pattern_files
-from pipeline.project.sections import FileGlob, Files, Input
-from pipeline.project.transforms import CenterCrop, ShortSideResize, Transform
-from pipeline.stages.samples import samples
+from npumake import digest
+from npumake.borders.images import mark_images
+from npumake.graph import parse_text
+from npumake.project.files import SourceFile, pattern_files
+from npumake.project.sections import FileGlob, Files, Input
+from npumake.project.transforms import CenterCrop, ShortSideResize, Transform
+from npumake.stages.samples import samples
 
 SIZE = 224
 NET = f"""<ir_version: 8, opset_import: ["" : 17]>

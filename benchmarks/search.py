@@ -16,13 +16,13 @@ from pathlib import Path
 
 from calibration import MODELS, prepared
 
-from pipeline.data.samples import Samples
-from pipeline.digest import of_file
-from pipeline.graph import Graph
-from pipeline.project.sections import Calibration
-from pipeline.quant.calibration.observe import observe
-from pipeline.stages.recipe import recipe
-from pipeline.targets.reader import read_target
+from npumake.data.samples import Samples
+from npumake.digest import of_file
+from npumake.graph import Graph
+from npumake.project.sections import Calibration
+from npumake.quant.calibration.observe import observe
+from npumake.stages.recipe import recipe
+from npumake.targets.reader import read_target
 
 METHODS = {"best": Calibration(recipe="best"), "default": Calibration("default")}
 

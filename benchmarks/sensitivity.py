@@ -51,23 +51,23 @@ import numpy as np
 import onnxruntime
 import stock
 
-from pipeline.data.samples import Samples
-from pipeline.debug.calibration_nodes import with_only, without
-from pipeline.debug.network import Network
-from pipeline.debug.probing import Sums
-from pipeline.debug.sensitivity import Patient, groups_of, ranked, sensitivities
-from pipeline.engine.mixed import FloatSession, float_session
-from pipeline.engine.ort import OrtSession
-from pipeline.engine.parallel import side_by_side
-from pipeline.frontends import read_model
-from pipeline.graph import Graph, shape, upgraded
-from pipeline.kernels.measure import Agreement, agreement
-from pipeline.passes import optimized
-from pipeline.project.sections import Calibration
-from pipeline.quant.calibration.observe import observe
-from pipeline.quant.qdq.insert import DEFAULT
-from pipeline.quant.search.methods import calibrated_with, plain
-from pipeline.targets.reader import read_target
+from npumake.data.samples import Samples
+from npumake.debug.calibration_nodes import with_only, without
+from npumake.debug.network import SwitchedNetwork
+from npumake.debug.probing import Sums
+from npumake.debug.sensitivity import ModelUnderTest, groups_of, ranked, sensitivities
+from npumake.engine.float_session import FloatSession, float_session
+from npumake.engine.ort import OrtSession
+from npumake.engine.parallel import side_by_side
+from npumake.frontends import read_model
+from npumake.graph import Graph, shape, upgraded
+from npumake.kernels.measure import Agreement, agreement
+from npumake.passes import optimized
+from npumake.project.sections import Calibration
+from npumake.quant.calibration.observe import observe
+from npumake.quant.qdq.insert import DEFAULT
+from npumake.quant.search.methods import calibrated_with, plain
+from npumake.targets.reader import read_target
 
 SHARED = Path(os.environ.get("NPUMAKE_SHARED", Path(__file__).parents[2] / "shared")) / "data"
 MODELS = {
@@ -99,7 +99,7 @@ class Spent(NamedTuple):
     clock: float = 0.0
 
 
-def patient(name: str, count: int) -> Patient:
+def patient(name: str, count: int) -> ModelUnderTest:
     file = SHARED / "models" / MODELS[name]
     graph = optimized(upgraded(read_model(file.read_bytes(), file.name)).with_shapes())
     rng, (given,) = np.random.default_rng(0), graph.inputs
@@ -107,7 +107,7 @@ def patient(name: str, count: int) -> Patient:
     feeds = [{str(given.name): one} for one in noise]
     recipe = plain(graph, observe(graph, feeds), Calibration("max"), True)
     made = calibrated_with(graph, recipe, read_target("rdk-x5"), DEFAULT)
-    return Patient(made, Samples(tuple(map(str, range(count))), lambda index: feeds[index]))
+    return ModelUnderTest(made, Samples(tuple(map(str, range(count))), lambda index: feeds[index]))
 
 
 def spent(what: Callable[[], dict[str, Sums]], times: int) -> tuple[Spent, dict[str, Sums]]:
@@ -121,7 +121,7 @@ def spent(what: Callable[[], dict[str, Sums]], times: int) -> tuple[Spent, dict[
     return Spent(*map(min, zip(*every, strict=True))), found
 
 
-def brute_force(examined: Patient, real: Graph, way: Way = ALONE) -> dict[str, Sums]:
+def brute_force(examined: ModelUnderTest, real: Graph, way: Way = ALONE) -> dict[str, Sums]:
     meant = _answers(real, examined, way.threads)
 
     def one(group: tuple[str, ...]) -> Sums:
@@ -132,16 +132,16 @@ def brute_force(examined: Patient, real: Graph, way: Way = ALONE) -> dict[str, S
     return dict(zip(groups, side_by_side(one, groups.values(), way.at_once), strict=True))
 
 
-def float_again(examined: Patient, real: Graph, way: Way = ALONE) -> dict[str, Sums]:
+def float_again(examined: ModelUnderTest, real: Graph, way: Way = ALONE) -> dict[str, Sums]:
     """What brute force spends when the float model runs for every node."""
     nodes = groups_of(examined, "node")
     list(side_by_side(lambda _: _answers(real, examined, way.threads), nodes, way.at_once))
     return {}
 
 
-def behind(examined: Patient) -> float:
+def behind(examined: ModelUnderTest) -> float:
     """Seconds of CPU for one float pass, and for every node what lies behind it."""
-    network, wanted = Network(examined.calibrated, examined.nodes), dict.fromkeys
+    network, wanted = SwitchedNetwork(examined.calibrated, examined.nodes), dict.fromkeys
     floats, by_name = network.floats, {one.name: one for one in examined.nodes}
     read = wanted(n for p in floats for n in p.reads if not network.written.is_constant(n))
     answers = wanted(network.answers)
@@ -172,15 +172,15 @@ def _ran(session: OrtSession, values: list[dict[str, np.ndarray]]) -> float:
     return time.process_time() - start
 
 
-def probes(examined: Patient, at_once: int) -> dict[str, Sums]:
-    forgetful = Patient(examined.calibrated, examined.samples, at_once=at_once)
+def probes(examined: ModelUnderTest, at_once: int) -> dict[str, Sums]:
+    forgetful = ModelUnderTest(examined.calibrated, examined.samples, at_once=at_once)
     return sensitivities(forgetful, groups_of(forgetful, "node"))
 
 
 Answers = list[list[np.ndarray]]  # by sample and output
 
 
-def _answers(graph: Graph, examined: Patient, threads: int) -> Answers:
+def _answers(graph: Graph, examined: ModelUnderTest, threads: int) -> Answers:
     """Of threads that wait as onnxruntime's do where nobody says otherwise."""
     if threads == 1:
         session: FloatSession = float_session(graph, fusion="floats")
@@ -201,7 +201,7 @@ def _compared(meant: Answers, made: Answers) -> Sums:
 
 
 def clocked(
-    examined: Patient, real: Graph, way: Way, times: int
+    examined: ModelUnderTest, real: Graph, way: Way, times: int
 ) -> tuple[Spent, Spent, dict[str, Sums]]:
     """Brute force, what it spends beyond that where nothing is kept, and its figures."""
     brute, found = spent(lambda: brute_force(examined, real, way), times)

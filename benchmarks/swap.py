@@ -63,7 +63,7 @@ def main() -> None:
 def build(project: Path, percentile: float, what: str) -> Taken:
     (project / "project.yaml").write_text(PROJECT.format(percentile=percentile))
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    command = [sys.executable, "-m", "pipeline.cli.main", "build", what]
+    command = [sys.executable, "-m", "npumake.cli.main", "build", what]
     usual = {k: value for k, value in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     subprocess.run(command, cwd=project, env=usual, stdout=subprocess.DEVNULL, check=True)
     wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pipeline
+import npumake
 
 PAGE = Path(__file__).with_name("architecture.md")
 BEGIN, END = "<!-- floors -->\n```text\n", "```\n<!-- /floors -->"
@@ -37,7 +37,7 @@ def drawn(page: str, source: str) -> str:
 
 
 def main() -> None:
-    source = Path(pipeline.__file__).read_text(encoding="utf-8")
+    source = Path(npumake.__file__).read_text(encoding="utf-8")
     PAGE.write_text(drawn(PAGE.read_text(encoding="utf-8"), source), encoding="utf-8")
 
 

@@ -35,7 +35,7 @@ def main() -> None:
             show(console, "doit", in_terminal(root, ["-m", "doit"]))
             yaml.write_text(yaml.read_text().replace("method: max", "method: kl"))
             show(console, "sed -i 's/method: max/method: kl/' projects/digits/project.yaml")
-            why = in_terminal(root, ["-m", "pipeline.cli.main", "why"])
+            why = in_terminal(root, ["-m", "npumake.cli.main", "why"])
             show(console, "npumake why", why)
             console.save_svg(str(REPO / "docs" / "build.svg"), title="npumake")
 

@@ -12,8 +12,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from pipeline.bundle.certificates import PrivateKey
-from pipeline.bundle.secure import Keys, Signer
+from npumake.bundle.certificates import PrivateKey
+from npumake.bundle.secure import Keys, Signer
 
 NOW = datetime.now(UTC).replace(microsecond=0)
 DAY = timedelta(days=1)

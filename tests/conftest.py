@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import gc
+import os
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
 from workspaces import Workspace, add_evaluation, add_report, copied, lay_out
 
 # How fast a machine is, and how busy, is no property of what it computes.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
+
+# No test shares its artifacts with whoever runs it.
+os.environ["NPUMAKE_CACHE_REMOTE"] = ""
 
 # Looking for garbage took a tenth of the time of a test process: thousands of tests are in its way.
 gc.set_threshold(20_000, 20, 10)

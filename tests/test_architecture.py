@@ -11,12 +11,13 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from pipeline import FLOORS, quant
+from npumake import FLOORS, quant
 
 ROOT = Path(__file__).parents[1]
+SOURCES = "pipeline"  # the folder that holds the package
 FILE_LINES, FUNCTION_LINES = 300, 40
-MODULES = "pipeline/**/*.py"
-HOUSES = {"pipeline": FLOORS, "pipeline.quant": quant.FLOORS}  # each is checked by its own map
+MODULES = "pipeline/npumake/**/*.py"
+HOUSES = {"npumake": FLOORS, "npumake.quant": quant.FLOORS}  # each is checked by its own map
 FLOOR = {
     house: {room: floor for floor, rooms in enumerate(floors) for room in rooms}
     for house, floors in HOUSES.items()
@@ -29,8 +30,8 @@ def sources(root: Path, *patterns: str) -> Iterator[tuple[Path, ast.Module]]:
 
 
 def room_of(file: Path, house: str) -> str:
-    """graph of pipeline/graph/match.py, errors of pipeline/errors.py, nothing of the house."""
-    inside = file.with_suffix("").parts[house.count(".") + 1 :]
+    """graph of graph/match.py, errors of errors.py, nothing of the house itself."""
+    inside = file.with_suffix("").parts[house.count(".") + 2 :]
     return "" if inside == ("__init__",) else inside[0]
 
 
@@ -50,10 +51,10 @@ def imported(tree: ast.Module, house: str) -> Iterator[tuple[int, str]]:
                 yield node.lineno, module.removeprefix(f"{house}.").split(".")[0]
 
 
-def broken_imports(root: Path, house: str = "pipeline") -> list[str]:
+def broken_imports(root: Path, house: str = "npumake") -> list[str]:
     """`file:line: room → room` of each import that does not point down."""
     floor, found = FLOOR[house], []
-    for file, tree in sources(root, f"{house.replace('.', '/')}/**/*.py"):
+    for file, tree in sources(root, f"{SOURCES}/{house.replace('.', '/')}/**/*.py"):
         room = room_of(file, house)
         for line, other in imported(tree, house):
             is_name = other not in floor and other.isupper()  # FLOORS itself
@@ -83,7 +84,7 @@ def crowded_doors(root: Path) -> list[str]:
     """What a room's `__init__.py` holds besides its docstring, imports, tables and functions."""
     allowed = (ast.Import, ast.ImportFrom, ast.Assign, ast.AnnAssign, ast.FunctionDef)
     found = []
-    for file, tree in sources(root, "pipeline/**/__init__.py"):
+    for file, tree in sources(root, "pipeline/npumake/**/__init__.py"):
         if not ast.get_docstring(tree):
             found.append(f"{file.as_posix()}:1: no docstring")
         for node in tree.body[1:]:
@@ -95,7 +96,7 @@ def crowded_doors(root: Path) -> list[str]:
 
 def tree_of(tmp_path: Path, files: dict[str, str]) -> Path:
     for name, text in files.items():
-        file = tmp_path / "pipeline" / name
+        file = tmp_path / SOURCES / "npumake" / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
     return tmp_path
@@ -108,14 +109,14 @@ def test_imports_point_down(house):
 
 @pytest.mark.parametrize("house", HOUSES)
 def test_every_module_has_a_floor(house):
-    files = sources(ROOT, f"{house.replace('.', '/')}/**/*.py")
+    files = sources(ROOT, f"{SOURCES}/{house.replace('.', '/')}/**/*.py")
     rooms = {room_of(file, house) for file, _ in files} - {""}
     assert rooms - set(FLOOR[house]) == set()
 
 
 @pytest.mark.parametrize("house", HOUSES)
 def test_every_room_on_the_map_exists(house):
-    walls = ROOT.joinpath(*house.split("."))
+    walls = ROOT.joinpath(SOURCES, *house.split("."))
     missing = [
         room
         for room in FLOOR[house]
@@ -132,32 +133,34 @@ def test_no_room_is_on_two_floors(house):
 @pytest.mark.parametrize(
     ("where", "text", "mistake"),
     [
-        ("cache/local.py", "import os\nimport pipeline.stages\n", ":2: cache → stages"),
-        ("cache/local.py", "from pipeline.project.check import check\n", ":1: cache → project"),
-        ("cache/local.py", "from pipeline import graph\n", ":1: cache → graph"),
-        ("errors.py", "def f():\n    from pipeline.digest import x\n", ":2: errors → digest"),
+        ("cache/local.py", "import os\nimport npumake.stages\n", ":2: cache → stages"),
+        ("cache/local.py", "from npumake.project.check import check\n", ":1: cache → project"),
+        ("cache/local.py", "from npumake import graph\n", ":1: cache → graph"),
+        ("errors.py", "def f():\n    from npumake.digest import x\n", ":2: errors → digest"),
         (
             "graph/match.py",
-            "import typing\nif typing.TYPE_CHECKING:\n    from pipeline.quant import x\n",
+            "import typing\nif typing.TYPE_CHECKING:\n    from npumake.quant import x\n",
             ":3: graph → quant",
         ),
-        ("graph/match.py", "import pipeline.attic\n", ":1: graph → attic"),
-        ("attic.py", "from pipeline.errors import x\n", ":1: attic → errors"),
+        ("graph/match.py", "import npumake.attic\n", ":1: graph → attic"),
+        ("attic.py", "from npumake.errors import x\n", ":1: attic → errors"),
     ],
 )
 def test_an_import_up_or_sideways_is_reported_with_file_and_line(tmp_path, where, text, mistake):
-    assert broken_imports(tree_of(tmp_path, {where: text})) == [f"pipeline/{where}{mistake}"]
+    assert broken_imports(tree_of(tmp_path, {where: text})) == [
+        f"pipeline/npumake/{where}{mistake}"
+    ]
 
 
 def test_an_import_up_inside_a_room_with_floors_is_reported(tmp_path):
-    files = {"quant/qdq/laid.py": "from pipeline.quant.search.recipe import Recipe\n"}
-    assert broken_imports(tree_of(tmp_path, files), "pipeline.quant") == [
-        "pipeline/quant/qdq/laid.py:1: qdq → search"
+    files = {"quant/qdq/grid_assignment.py": "from npumake.quant.search.recipe import Recipe\n"}
+    assert broken_imports(tree_of(tmp_path, files), "npumake.quant") == [
+        "pipeline/npumake/quant/qdq/grid_assignment.py:1: qdq → search"
     ]
 
 
 def test_an_import_down_or_of_the_same_room_is_allowed(tmp_path):
-    text = "from pipeline import FLOORS, errors\nimport pipeline.graph.match\nimport numpy\n"
+    text = "from npumake import FLOORS, errors\nimport npumake.graph.match\nimport numpy\n"
     assert broken_imports(tree_of(tmp_path, {"graph/parse.py": text})) == []
 
 
@@ -168,8 +171,8 @@ def test_files_and_functions_are_small():
 def test_a_long_file_and_a_long_function_are_reported(tmp_path):
     text = "x = 1\n\n\ndef f():\n" + "    y = 1\n" * 40 + "# end\n" * 300
     assert too_long(tree_of(tmp_path, {"errors.py": text})) == [
-        "pipeline/errors.py: 344 lines",
-        "pipeline/errors.py:4: f has 41 lines",
+        "pipeline/npumake/errors.py: 344 lines",
+        "pipeline/npumake/errors.py:4: f has 41 lines",
     ]
 
 
@@ -183,9 +186,9 @@ def test_a_class_or_a_loop_in_a_door_is_reported(tmp_path):
         "quant/__init__.py": "import os\n\nfor x in ():\n    pass\n",
     }
     assert crowded_doors(tree_of(tmp_path, files)) == [
-        "pipeline/graph/__init__.py:6: ClassDef",
-        "pipeline/quant/__init__.py:1: no docstring",
-        "pipeline/quant/__init__.py:3: For",
+        "pipeline/npumake/graph/__init__.py:6: ClassDef",
+        "pipeline/npumake/quant/__init__.py:1: no docstring",
+        "pipeline/npumake/quant/__init__.py:3: For",
     ]
 
 

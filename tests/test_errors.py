@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.errors import MOST_KNOWN, did_you_mean
+from npumake.errors import MOST_KNOWN, did_you_mean
 
 
 def test_of_many_names_those_most_alike_are_told_and_the_others_counted():

@@ -12,7 +12,7 @@ from types import ModuleType
 
 import pytest
 
-from pipeline.late import when_used
+from npumake.late import when_used
 
 SLOW = "import time\ntime.sleep(0.05)\nmade.append(1)\nvalue = 7\n"
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-import pipeline
-from pipeline.cli.main import VERBS
+import npumake
+from npumake.cli.main import VERBS
 
 ROOT = Path(__file__).parents[1]
-PACKAGE = Path(pipeline.__file__).parent
+PACKAGE = Path(npumake.__file__).parent
 sys.path.insert(0, str(ROOT / "docs"))
 
 import floors  # noqa: E402
@@ -40,7 +40,7 @@ def test_every_room_is_in_the_drawing() -> None:
     drawing = floors.drawing((PACKAGE / "__init__.py").read_text(encoding="utf-8"))
     boxes = [line.split("│")[1] for line in drawing.splitlines() if "│" in line]
     rooms = re.findall(r"[a-z]+", " ".join(boxes))
-    assert sorted(rooms) == sorted(room for floor in pipeline.FLOORS for room in floor)
+    assert sorted(rooms) == sorted(room for floor in npumake.FLOORS for room in floor)
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from workspaces import REPO, Workspace
 
 PAGES = sorted(path.name for path in (REPO / "docs").glob("*.md"))

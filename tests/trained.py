@@ -5,23 +5,25 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-from workspaces import REPO
 
-from pipeline.engine.mixed import float_session
-from pipeline.frontends import read_model
-from pipeline.graph import Graph, upgraded
-from pipeline.kernels.measure import cosine
-from pipeline.passes import optimized
-from pipeline.project.sections import Calibration
-from pipeline.quant.calibration.observe import observe
-from pipeline.quant.qdq.insert import DEFAULT
-from pipeline.quant.recovery.rescale import bundles, rescale
-from pipeline.quant.search.methods import calibrated_with, plain
-from pipeline.targets.target import Activations, Target, Weights
+from npumake.engine.float_session import float_session
+from npumake.frontends import read_model
+from npumake.graph import Graph, upgraded
+from npumake.kernels.measure import cosine
+from npumake.passes import optimized
+from npumake.project.sections import Calibration
+from npumake.quant.calibration.observe import observe
+from npumake.quant.correction.rescale_groups import bundles, rescale
+from npumake.quant.qdq.insert import DEFAULT
+from npumake.quant.search.methods import calibrated_with, plain
+from npumake.targets.target import Activations, Target, WeightGrid
+from workspaces import REPO
 
 DIGITS = REPO / "projects" / "digits"
 PER_TENSOR, PER_CHANNEL = (
-    Target("chip", "vendor", "NPU", Activations("int8", True), Weights("int8", each), "half_even")
+    Target(
+        "chip", "vendor", "NPU", Activations("int8", True), WeightGrid("int8", each), "half_even"
+    )
     for each in (False, True)
 )
 

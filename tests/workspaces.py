@@ -16,9 +16,9 @@ from typing import TypeVar
 
 import numpy as np
 
-from pipeline import digest
-from pipeline.make.declarations import stages
-from pipeline.make.memory import Memory
+from npumake import digest
+from npumake.make.declarations import stages
+from npumake.make.memory import BuildMemory
 
 T = TypeVar("T")
 REPO = Path(__file__).parents[1]
@@ -52,7 +52,7 @@ class Workspace:
         return self._run("doit", arguments, environment or {}, check)
 
     def npumake(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-        return self._run("pipeline.cli.main", arguments, {}, check)
+        return self._run("npumake.cli.main", arguments, {}, check)
 
     def _run(
         self, module: str, arguments: Sequence[str], environment: Mapping[str, str], check: bool
@@ -87,7 +87,7 @@ def made(run: subprocess.CompletedProcess[str], how: str) -> set[str]:
 @cache
 def _memos() -> Mapping[str, bytes]:
     with TemporaryDirectory() as folder:
-        memory = Memory(Path(folder))
+        memory = BuildMemory(Path(folder))
         for stage in stages(memory).values():
             memory.code.closure(stage.module)
         memory.save()

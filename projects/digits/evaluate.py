@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.runtime import Session
+from npumake.runtime import Session
 
 HERE = Path(__file__).parent
 OUT = HERE / "out"

@@ -4,7 +4,7 @@
 
 Without names: what `doit shapes-detector` left in out/. A `.hybrid` runs in exact integers, three
 scenes a second; a quantized `.onnx` in onnxruntime, within a code of it. What an artifact says of a
-scene is decoded as its own metadata describes it (pipeline.detection).
+scene is decoded as its own metadata describes it (npumake.detection).
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scenes import CLASSES, SIZE, TEST, Scene, scenes
 
-from pipeline.detection.carriers import metadata_in
-from pipeline.detection.decode import decode, rules_for_map
-from pipeline.evaluate import AveragePrecision, Detections, Truths, average_precision
-from pipeline.runtime import Session
+from npumake.detection.carriers import metadata_in
+from npumake.detection.decode import decode, rules_for_map
+from npumake.evaluate import AveragePrecision, ImageDetections, Truths, average_precision
+from npumake.runtime import Session
 
 HERE = Path(__file__).parent
 OUT = HERE / "out"
@@ -47,7 +47,7 @@ def precision(artifact: Path, seeds: range) -> AveragePrecision:
         arrays = session.run(None, {image: fed(painted)})
         named = dict(zip(session.output_names, arrays, strict=True))
         found = decode(named, metadata.outputs, (SIZE, SIZE), rules)
-        said.append(Detections(found.boxes * SIZE, found.scores, found.classes))
+        said.append(ImageDetections(found.boxes * SIZE, found.scores, found.classes))
         true.append(truths(painted))
     return average_precision(said, true, len(CLASSES))
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from pipeline.borders.cut import end_at, remove_node, remove_types
-from pipeline.engine.ort import OrtSession
-from pipeline.errors import ProjectError, Route
-from pipeline.graph import parse_text, shape
+from npumake.borders.cut import end_at, remove_node, remove_types
+from npumake.engine.ort import OrtSession
+from npumake.errors import ProjectError, Route
+from npumake.graph import parse_text, shape
 
 WHERE = Route("model.remove_nodes.0")
 TWO = """agraph (float[1,4] a, float[1,4] b) => (float[1,4] y, float[1,4] z) {

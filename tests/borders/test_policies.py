@@ -2,12 +2,12 @@
 
 import pytest
 
-from pipeline.borders.images import mark_trained
-from pipeline.borders.policies import policies
-from pipeline.bundle.program import Program
-from pipeline.errors import ProjectError
-from pipeline.graph import parse_text
-from pipeline.project.security import Security
+from npumake.borders.images import mark_trained
+from npumake.borders.policies import policies
+from npumake.bundle.program import Program
+from npumake.errors import ProjectError
+from npumake.graph import parse_text
+from npumake.project.security import Security
 
 GRAPH = (
     "agraph (float[1,8,8,1] a_y8, float[1,4,4,2] a_uv8, int32[1] a_crop_width, float[1] b)"

@@ -4,12 +4,12 @@ import cv2
 import numpy as np
 import pytest
 
-from pipeline.borders.preprocess import put_in_front
-from pipeline.engine.ort import OrtSession
-from pipeline.errors import ProjectError, Route
-from pipeline.graph import dtype, parse_text, shape
-from pipeline.project.feeding import LEGAL, feeding
-from pipeline.project.sections import Input, Preprocess
+from npumake.borders.preprocess import put_in_front
+from npumake.engine.ort import OrtSession
+from npumake.errors import ProjectError, Route
+from npumake.graph import dtype, parse_text, shape
+from npumake.project.feeding import LEGAL, feeding
+from npumake.project.sections import CameraPreprocess, Input
 
 H, W = 6, 8
 MEAN, SCALE = (10.0, 20.0, 30.0), (0.5, 0.25, 2.0)
@@ -130,7 +130,7 @@ CAMERAS = ("yuv444", "yuv420", "nv12", "nv21", "rgb", "bgra", "rgb888p", "rgb888
 
 def camera(kind, layout="NCHW", trained="rgb", **more):
     video = "video" if kind[0] in "yn" else "full"
-    preprocess = Preprocess(kind, **more)
+    preprocess = CameraPreprocess(kind, **more)
     return Input(layout=layout, type=trained, color_range=video, preprocess=preprocess, scale=0.5)
 
 
@@ -149,7 +149,7 @@ def test_the_planes_of_a_camera_become_one_picture(kind, trained, layout):
 
 
 def test_a_gray_camera_feeds_a_model_of_one_channel():
-    given = Input(layout="NCHW", preprocess=Preprocess("gray"), type="gray", mean=3.0)
+    given = Input(layout="NCHW", preprocess=CameraPreprocess("gray"), type="gray", mean=3.0)
     made = run(fed_graph(given, channels=1), RGB[..., :1])
     np.testing.assert_allclose(made[0, 0], RGB[0, ..., 0] - 3.0, atol=1e-4)
 
@@ -227,7 +227,7 @@ def test_every_shape_stays_static():
 def test_a_plane_whose_name_is_taken_is_an_error():
     text = "agraph (float[1,3,2,2] x, float[1] x_y8) => (float[1,3,2,2] y) { y = Add(x, x_y8) }"
     graph = parse_text(text)
-    fed = feeding("x", Input(preprocess=Preprocess("nv12")), (1, 3, 2, 2))
+    fed = feeding("x", Input(preprocess=CameraPreprocess("nv12")), (1, 3, 2, 2))
     with pytest.raises(ProjectError, match="has a `x_y8` of its own") as caught:
         put_in_front(graph, graph.inputs[0], fed, 0.0, 1.0)
     assert caught.value.where == Route("inputs.x.preprocess")

@@ -11,12 +11,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pipeline import digest
-from pipeline.bundle.archive import MEMBERS, Bundle
-from pipeline.bundle.packing import ALIGNMENT
-from pipeline.bundle.program import Instruction, Program, Tensor
-from pipeline.digest import Json
-from pipeline.errors import GraphError
+from npumake import digest
+from npumake.bundle.archive import MEMBERS, Bundle
+from npumake.bundle.packing import ALIGNMENT
+from npumake.bundle.program import Instruction, Program, Tensor
+from npumake.digest import Json
+from npumake.errors import GraphError
 
 WEIGHT = np.arange(-3, 3, dtype=np.int8).reshape(2, 3)
 PROGRAM = Program(

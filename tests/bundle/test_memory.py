@@ -5,8 +5,8 @@ from itertools import combinations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.bundle.memory import ALIGNMENT, Memory, blocks_of, lives, planned, tensor_bytes
-from pipeline.bundle.program import Instruction, Program, Tensor
+from npumake.bundle.memory import ALIGNMENT, MemoryPlan, blocks_of, lives, planned, tensor_bytes
+from npumake.bundle.program import Instruction, Program, Tensor
 
 CODES = st.lists(st.integers(1, 40), min_size=1, max_size=3)
 
@@ -26,7 +26,7 @@ def programs(draw: st.DrawFn) -> Program:
     return Program(("x",), tuple(sorted(outputs)), tensors, tuple(steps))
 
 
-def overlaps(program: Program, memory: Memory) -> list[tuple[str, str]]:
+def overlaps(program: Program, memory: MemoryPlan) -> list[tuple[str, str]]:
     """Pairs of tensors that live at one step and share a byte. One that is computed in the place
     of another takes over at the step that last reads it: up to there only the first is meant."""
     span, found = lives(program), []
@@ -84,5 +84,5 @@ def test_an_operand_that_is_read_again_keeps_its_place():
 
 def test_a_program_beyond_the_search_has_every_block_in_a_row(monkeypatch):
     program = chain("conv", "conv", "conv")
-    monkeypatch.setattr("pipeline.bundle.memory.MOST_BLOCKS", 3)
+    monkeypatch.setattr("npumake.bundle.memory.MOST_BLOCKS", 3)
     assert planned(program).peak == 4 * 256

@@ -6,10 +6,10 @@ import zipfile
 import numpy as np
 import pytest
 
-from pipeline.bundle.archive import Bundle
-from pipeline.bundle.pack import bundles, chosen, pack, single, unpack
-from pipeline.bundle.program import Instruction, Program, Tensor
-from pipeline.errors import GraphError
+from npumake.bundle.archive import Bundle
+from npumake.bundle.pack import bundles, chosen, pack, single, unpack
+from npumake.bundle.program import Instruction, Program, Tensor
+from npumake.errors import GraphError
 
 
 def bundle(value: int) -> bytes:

@@ -7,6 +7,10 @@ import random
 from datetime import timedelta
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ed25519
+
 from certificates import (
     AUTHORITY,
     DAY,
@@ -20,15 +24,11 @@ from certificates import (
     usage,
     vendor,
 )
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ed25519
-
-from pipeline.bundle.archive import Bundle
-from pipeline.bundle.program import Program
-from pipeline.bundle.revocation import revocation_list_from
-from pipeline.bundle.secure import Keys, opened, secured
-from pipeline.errors import GraphError, ProjectError
+from npumake.bundle.archive import Bundle
+from npumake.bundle.program import Program
+from npumake.bundle.revocation import revocation_list_from
+from npumake.bundle.secure import Keys, opened, secured
+from npumake.errors import GraphError, ProjectError
 
 BUNDLE = Bundle("any", Program((), (), {}, ()), {}).to_bytes()
 SECURE = secured(BUNDLE, "m", signer(model()), keys())

@@ -11,9 +11,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
 
-import certificates as made
 import numpy as np
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+from cryptography.x509.oid import ExtendedKeyUsageOID
+
+import certificates as made
 from certificates import (
     AUTHORITY,
     ENCRYPTION,
@@ -27,17 +31,13 @@ from certificates import (
     usage,
     vendor,
 )
-from cryptography import x509
-from cryptography.hazmat.primitives import serialization
-from cryptography.x509.oid import ExtendedKeyUsageOID
-
-from pipeline import digest
-from pipeline.bundle.archive import Bundle, zipped
-from pipeline.bundle.certificates import certificate_from, private_key_from, signature
-from pipeline.bundle.program import Instruction, Program, Tensor
-from pipeline.bundle.secure import MODEL, SIGNATURE, SIGNER, Keys, Signer, opened, secured
-from pipeline.errors import GraphError, ProjectError
-from pipeline.runtime import Session
+from npumake import digest
+from npumake.bundle.archive import Bundle, zipped
+from npumake.bundle.certificates import certificate_from, private_key_from, signature
+from npumake.bundle.program import Instruction, Program, Tensor
+from npumake.bundle.secure import MODEL, SIGNATURE, SIGNER, Keys, Signer, opened, secured
+from npumake.errors import GraphError, ProjectError
+from npumake.runtime import Session
 
 GRID = Tensor((2,), "int8", 1.0)
 STEP = Instruction("constant", "secret_layer", (), ("y",), {"values": np.array([3, -5], np.int8)})

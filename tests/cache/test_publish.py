@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-import pipeline
-from pipeline.cache.publish import replacing
-from pipeline.errors import CacheError
-from pipeline.lifetime.temporaries import sweep
+import npumake
+from npumake.cache.publish import replacing
+from npumake.errors import CacheError
+from npumake.lifetime.temporaries import sweep
 
-ROOT = Path(pipeline.__file__).parents[1]
+ROOT = Path(npumake.__file__).parents[1]
 
 KILLED_WHILE_WRITING = """
 import os, signal, sys
 from pathlib import Path
-from pipeline.cache.publish import replacing
+from npumake.cache.publish import replacing
 with replacing(Path(sys.argv[1])) as temporary:
     temporary.write_bytes(b"half of the n")
     os.kill(os.getpid(), signal.SIGKILL)
@@ -28,8 +28,8 @@ with replacing(Path(sys.argv[1])) as temporary:
 WRITE_A_MEGABYTE_INTO_LESS = """
 import resource, sys
 from pathlib import Path
-from pipeline.cache.publish import replacing
-from pipeline.errors import CacheError
+from npumake.cache.publish import replacing
+from npumake.errors import CacheError
 resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536))
 try:
     with replacing(Path(sys.argv[1])) as temporary:

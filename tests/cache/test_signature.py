@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.cache import signature
-from pipeline.cache.signature import (
+from npumake.cache import signature
+from npumake.cache.signature import (
     COARSE_NS,
     RACY_NS,
     SECOND_NS,
@@ -22,8 +22,8 @@ from pipeline.cache.signature import (
     is_settled,
     signature_of,
 )
-from pipeline.digest import of_bytes
-from pipeline.errors import CacheError
+from npumake.digest import of_bytes
+from npumake.errors import CacheError
 
 LIE = "0" * 64
 

@@ -12,14 +12,16 @@ from pathlib import Path
 
 import pytest
 
-import pipeline
-from pipeline.cache.local import LocalStore
-from pipeline.cache.memory import MemoryStore
-from pipeline.cache.store import Record, Store
-from pipeline.digest import canonical, of_bytes, of_document
-from pipeline.errors import CacheError
+import npumake
+from npumake.cache.local import LocalStore
+from npumake.cache.memory import MemoryStore
+from npumake.cache.remote.layered import LayeredStore
+from npumake.cache.store import Record, Store
+from npumake.digest import canonical, of_bytes, of_document
+from npumake.errors import CacheError
+from remote_stores import machine, signing
 
-ROOT = Path(pipeline.__file__).parents[1]
+ROOT = Path(npumake.__file__).parents[1]
 ABSENT = "f" * 64
 DOCUMENT = {"stage": "calibrated", "params": {"percentile": 99.99}, "inputs": ["ä", None]}
 KEY = of_document(DOCUMENT)
@@ -28,7 +30,7 @@ RECORD = Record(DOCUMENT, of_bytes(b"blob"), 4)
 PUT_ALL = """
 import sys
 from pathlib import Path
-from pipeline.cache.local import LocalStore
+from npumake.cache.local import LocalStore
 store = LocalStore(Path(sys.argv[1]))
 for turn in range(5):
     for path in sys.argv[2:]:
@@ -38,8 +40,8 @@ for turn in range(5):
 PUT_INTO_LESS = """
 import resource, sys
 from pathlib import Path
-from pipeline.cache.local import LocalStore
-from pipeline.errors import CacheError
+from npumake.cache.local import LocalStore
+from npumake.errors import CacheError
 resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536))
 try:
     LocalStore(Path(sys.argv[1])).put(Path(sys.argv[2]))
@@ -49,6 +51,7 @@ except CacheError as error:
 
 
 def write_local(store: Store, kind: str, name: str, data: bytes) -> None:
+    store = store.near if isinstance(store, LayeredStore) else store
     assert isinstance(store, LocalStore)
     tail = f"{name[2:]}.json" if kind == "records" else name[2:]
     path = store.root / kind / name[:2] / tail
@@ -65,13 +68,21 @@ def write_memory(store: Store, kind: str, name: str, data: bytes) -> None:
 def quarantined(store: Store) -> dict[str, bytes]:
     if isinstance(store, MemoryStore):
         return store.quarantine
+    store = store.near if isinstance(store, LayeredStore) else store
     assert isinstance(store, LocalStore)
     return {path.name: path.read_bytes() for path in (store.root / "quarantine").iterdir()}
+
+
+def layered(root: Path) -> Store:
+    """In front of a remote that has nothing: nobody uploads while a contract is tested."""
+    (root / "share").mkdir()
+    return machine(root, f"file://{root}/share", "cache", signing(root))
 
 
 Damage = Callable[[Store, str, str, bytes], None]
 STORES: dict[str, tuple[Callable[[Path], Store], Damage]] = {
     "local": (lambda root: LocalStore(root / "cache"), write_local),
+    "layered": (layered, write_local),
     "memory": (lambda _: MemoryStore(), write_memory),
 }
 

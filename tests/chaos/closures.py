@@ -20,7 +20,7 @@ def importers(package: Path, name: str) -> set[str]:
             if reached in imported and module not in found:
                 found.add(module)
                 waiting.append(module)
-    return {module for module in found if module.startswith("pipeline.stages.")}
+    return {module for module in found if module.startswith("npumake.stages.")}
 
 
 @cache

@@ -13,8 +13,7 @@ from pathlib import Path
 
 from chaos.laboratory import Laboratory
 from chaos.mutations import NOBODY, Mutant, Node, edited, modules, stamp, written
-
-from pipeline import digest
+from npumake import digest
 
 STAMP = r"never built here|its stamp does not carry its seal"
 ARTIFACT = r"{} (is gone|was changed since it was made)"

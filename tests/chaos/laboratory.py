@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 import yaml
+
 from custom.files import MODEL, OURS
 from malformed.runner import Outcome, Server
+from npumake.digest import Json
+from npumake.graph import parse_text
 from workspaces import REPO, Workspace, lay_out_none, made, remember_code
-
-from pipeline.digest import Json
-from pipeline.graph import parse_text
 
 NAME = "mice"
 SAMPLES = 8

@@ -19,9 +19,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
+from onnx import numpy_helper
+
 from chaos.closures import importers
 from chaos.laboratory import Laboratory, read_yaml, write_yaml
-from onnx import numpy_helper
 
 Node = Mapping[str, Any]
 

@@ -14,6 +14,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+
 from workspaces import REPO, few, lay_out_none
 
 pytestmark = pytest.mark.slow
@@ -30,7 +31,7 @@ KINDS = {
 COUNT = """
 import cProfile, io, pstats, sys
 from contextlib import redirect_stdout
-from pipeline.cli.main import main
+from npumake.cli.main import main
 
 for words in sys.argv[1:]:
     profile = cProfile.Profile()
@@ -84,7 +85,7 @@ def lay_out_chain(root: Path, kind: str, length: int) -> Path:
 def calls(root: Path, kind: str, length: int) -> list[int]:
     """Of each verb, one after the other, in one process."""
     project = lay_out_chain(root, kind, length)
-    variables = {"PYTHONPATH": str(REPO), "NPUMAKE_CACHE": str(root / "cache")}
+    variables = {"PYTHONPATH": str(REPO / "pipeline"), "NPUMAKE_CACHE": str(root / "cache")}
     done = subprocess.run(
         [sys.executable, "-c", COUNT, *VERBS],
         cwd=project,

@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from npumake.cli.signals import LINE
 from processes import LIMIT, TELEMETRY, children, environment, eventually, marked
 from workspaces import Workspace, few
-
-from pipeline.cli.signals import LINE
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
 
@@ -24,7 +24,7 @@ mktemp
 """
 NEVER_ENDS = "sh -c 'sleep 600; :' & touch '{}'; wait"
 NODE = "digits:openvino-cpu/compiled"
-BUILD = [sys.executable, "-m", "pipeline.cli.main", "build", NODE]
+BUILD = [sys.executable, "-m", "npumake.cli.main", "build", NODE]
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 CASES = [(victim, number) for victim in ("main", "worker", "group") for number in SIGNALS]
 CI = [("main", signal.SIGKILL), ("worker", signal.SIGTERM), ("group", signal.SIGINT)]

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from chaos.laboratory import digests, lay_out_mice
 from malformed.runner import Server, serving
 from workspaces import Workspace, few

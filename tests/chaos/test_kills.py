@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+
 from processes import LIMIT, TELEMETRY, children, environment, eventually, marked
 from workspaces import Workspace, few, remember_code
 
@@ -26,8 +27,8 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="finds processes
 
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 BUILDS = {
-    "npumake": ("-m", "pipeline.cli.main", "build"),
-    "npumake -n 2": ("-m", "pipeline.cli.main", "build", "-n", "2"),
+    "npumake": ("-m", "npumake.cli.main", "build"),
+    "npumake -n 2": ("-m", "npumake.cli.main", "build", "-n", "2"),
     "doit": ("-m", "doit"),
     "doit -n 2": ("-m", "doit", "-n", "2"),
 }

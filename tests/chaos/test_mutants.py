@@ -15,13 +15,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+
 from chaos.damage import DAMAGE
 from chaos.laboratory import KINDS, Laboratory, digests, lay_out_mice, nodes
 from chaos.mutations import CHANGES, OF_CUSTOM, Mutant
 from malformed.runner import Server, serving
+from npumake.stages import STAGES
 from workspaces import few
-
-from pipeline.stages import STAGES
 
 pytestmark = pytest.mark.slow
 TABLE = {**CHANGES, **DAMAGE, **OF_CUSTOM}

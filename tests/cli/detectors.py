@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 
-from pipeline.bundle.archive import Bundle
-from pipeline.detection.carriers import members
-from pipeline.detection.metadata import read_metadata
-from pipeline.detection.notes import mark_metadata
-from pipeline.engine.lower import lowered
-from pipeline.graph import Graph, parse_text
+from npumake.bundle.archive import Bundle
+from npumake.detection.carriers import members
+from npumake.detection.metadata import read_metadata
+from npumake.detection.notes import mark_metadata
+from npumake.engine.lower import lowered
+from npumake.graph import Graph, parse_text
 
 # Centre and size in pixels of 64x32.
 DETECTOR = """<ir_version: 8, opset_import: ["" : 17]>

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from workspaces import Workspace
 
-from pipeline.cli.main import main
+from npumake.cli.main import main
+from workspaces import Workspace
 
 
 def replaced(pattern: str, replacement: str) -> Callable[[Workspace], None]:

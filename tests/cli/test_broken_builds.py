@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from debug.test_guilt import scaled
-from workspaces import Workspace, add_evaluation
 
-from pipeline.cli.tables import guilty_lines
-from pipeline.debug.compared import Comparison, Distance, Guilty, Output
-from pipeline.graph import Graph
+from npumake.cli.tables import guilty_lines
+from npumake.debug.compared import Comparison, Distance, OutputRow, WorstNode
+from npumake.graph import Graph
+from workspaces import Workspace, add_evaluation
 
 LOADED = """
 model: {path: trained_quantized.onnx}
@@ -76,14 +76,14 @@ def test_what_failed_is_said_again_behind_the_tables(fresh: Workspace) -> None:
     assert any(line.startswith("digits on rdk-x5: float against") for line in lines[at:])
 
 
-def compared(*, outputs: int, guilty: Guilty) -> Comparison:
+def compared(*, outputs: int, guilty: WorstNode) -> Comparison:
     none = Distance(0.0, None, None, 0.0, 0.0, 0.0)
-    said = tuple(Output(f"y{number}", 0.9, 0.9, none, none) for number in range(outputs))
+    said = tuple(OutputRow(f"y{number}", 0.9, 0.9, none, none) for number in range(outputs))
     return Comparison("rdk-x5", 1, (), said, guilty=guilty)
 
 
 def test_where_no_line_is_enough_a_search_is_advised_and_a_look_at_what_is_fed() -> None:
-    broken = Guilty(
+    broken = WorstNode(
         "conv", 0.03, (), "8 bits are too few here", "", search="calibration: {recipe: best}"
     )
     worst, *rest = guilty_lines(compared(outputs=1, guilty=broken), "mobilenet")
@@ -97,11 +97,11 @@ def test_where_no_line_is_enough_a_search_is_advised_and_a_look_at_what_is_fed()
 
 def test_noise_beyond_an_answer_that_is_all_but_zero_has_no_share() -> None:
     """A detector that sees nothing answers next to nothing."""
-    loud = Guilty("conv", 2e8, (), "8 bits are too few here", "")
+    loud = WorstNode("conv", 2e8, (), "8 bits are too few here", "")
     (worst,) = guilty_lines(compared(outputs=2, guilty=loud))
     assert worst.startswith("worst node: conv alone adds noise of more than the answer's energy:")
 
 
 def test_a_model_that_brings_its_scales_is_advised_neither() -> None:
-    brought = Guilty("conv", 0.03, (), "the scale of its bias is 0.25 times", "")
+    brought = WorstNode("conv", 0.03, (), "the scale of its bias is 0.25 times", "")
     assert len(guilty_lines(compared(outputs=1, guilty=brought), "mobilenet")) == 1

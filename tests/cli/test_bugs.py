@@ -7,22 +7,22 @@ import sys
 from pathlib import Path
 
 import pytest
-from workspaces import REPO, Workspace, lay_out
 
-from pipeline.cli.show import BUG
+from npumake.cli.show import BUG
+from workspaces import REPO, Workspace, lay_out
 
 # Errors that a stranger's program was once taken for, planted where no user reaches.
 KINDS = ("AttributeError", "IndexError", "KeyError", "OverflowError", "TypeError", "ValueError")
 PLANTED = """
 import sys
-from pipeline.engine import reference, translate
-from pipeline.perf import layers
+from npumake.engine import reference, translate
+from npumake.perf import layers
 
 def broken(*read):
     raise {kind}("planted")
 
 {place}
-from pipeline.cli.main import main
+from npumake.cli.main import main
 raise SystemExit(main(sys.argv[1:]))
 """
 KERNEL = "reference.KERNELS['conv'] = broken; translate.TRANSLATIONS.clear()"
@@ -42,7 +42,11 @@ def run_with(place: str, kind: str, here: Path, *command: str) -> tuple[int, str
     run = subprocess.run(
         [sys.executable, "-c", code, *command],
         cwd=here,
-        env={"PATH": "", "PYTHONPATH": str(REPO), "NPUMAKE_CACHE": str(here / "empty")},
+        env={
+            "PATH": "",
+            "PYTHONPATH": str(REPO / "pipeline"),
+            "NPUMAKE_CACHE": str(here / "empty"),
+        },
         capture_output=True,
         text=True,
         check=False,

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from workspaces import Workspace
 
-from pipeline.data.samples import Samples
-from pipeline.engine.lower import lowered
-from pipeline.engine.reference import ReferenceSession
-from pipeline.graph import Graph
-from pipeline.targets.reader import read_target
+from npumake.data.samples import Samples
+from npumake.engine.lower import lowered
+from npumake.engine.reference import ReferenceSession
+from npumake.graph import Graph
+from npumake.targets.reader import read_target
+from workspaces import Workspace
 
 TARGET = "digits:rdk-x5"
 

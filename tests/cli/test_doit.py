@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+
 from workspaces import Workspace, made
 
 pytestmark = pytest.mark.slow

@@ -9,54 +9,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from custom.files import MODEL, VENDOR
 from PIL import Image
+
+from custom.files import MODEL, VENDOR
+from npumake.cli.main import main
+from npumake.graph import parse_text
+from vendor_logs import DIGITS, HB_COMPILE, HB_MAPPER, write_samples
 from workspaces import REPO
 
-from pipeline.cli.main import main
-from pipeline.graph import parse_text
-
-DIGITS = REPO / "projects" / "digits"
 Output = pytest.CaptureFixture[str]
 
-HB_MAPPER = """\
-model_parameters:
-  onnx_model: 'digits.onnx'
-  march: 'bayes-e'
-  output_model_file_prefix: 'digits_8x8_gray'
-  working_dir: './model_output'
-  layer_out_dump: False
-input_parameters:
-  input_name: ""
-  input_type_train: 'gray'
-  input_layout_train: 'NCHW'
-  input_type_rt: 'gray'
-  norm_type: 'data_scale'
-  scale_value: 0.0625
-calibration_parameters:
-  cal_data_dir: './calibration_data'
-  cal_data_type: 'uint8'
-  calibration_type: 'max'
-compiler_parameters:
-  compile_mode: 'latency'
-  debug: False
-  core_num: 1
-  optimize_level: 'O3'
-"""
-HB_COMPILE = """\
-model_parameters:
-  onnx_model: digits.onnx
-  march: nash-e
-  output_model_file_prefix: digits_8x8_gray
-input_parameters:
-  input_type_rt: gray
-  input_type_train: gray
-  input_layout_train: NCHW
-  scale_value: 0.0625
-calibration_parameters:
-  cal_data_dir: ./calibration_data
-  calibration_type: max
-"""
 STAGES = ("original_float", "optimized_float", "calibrated", "quantized")
 
 
@@ -73,21 +35,14 @@ def here(
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("CI", raising=False)
     monkeypatch.setenv("NPUMAKE_CACHE", str(tmp_path_factory.getbasetemp() / "drop_in"))
-    monkeypatch.setenv("PYTHONPATH", str(REPO))
+    monkeypatch.setenv("PYTHONPATH", str(REPO / "pipeline"))
     return folder
-
-
-def write_samples(folder: Path, scale: float, kind: type) -> None:
-    (folder / "calibration_data").mkdir()
-    for file in sorted((DIGITS / "samples").iterdir()):
-        pixels = np.load(file)
-        np.save(folder / "calibration_data" / file.name, (pixels * scale).astype(kind))
 
 
 def npumake(*arguments: str, code: int = 0) -> str:
     """What the command says, as a user runs it from here."""
     run = subprocess.run(
-        [sys.executable, "-m", "pipeline.cli.main", *arguments], capture_output=True, text=True
+        [sys.executable, "-m", "npumake.cli.main", *arguments], capture_output=True, text=True
     )
     assert run.returncode == code, run.stdout + run.stderr
     return run.stdout
@@ -99,13 +54,13 @@ def test_the_checker_places_every_node_of_the_float_model(here: Path):
     shown = npumake("hb_mapper", "checker", *arguments, *shape)
     logged = Path("hb_mapper_checker.log").read_text()
     for text in (shown, logged):
-        assert "stem_conv         BPU  id(0)     Conv+Clip" in text
+        assert "stem_conv                        BPU  id(0)     HzSQuantizedConv" in text
         assert "rdk-x5: 11 nodes, 0 on the CPU, 1 subgraphs main_graph_subgraph_0" in text
 
 
 def test_hb_compile_checks_a_model_without_a_yaml(here: Path):
     shown = npumake("hb_compile", "-m", "mapper/digits.onnx", "--march", "nash-e")
-    assert "stem_conv         BPU  id(0)     Conv+Clip" in shown
+    assert "| stem_conv        | Conv+Clip         | BPU |" in shown
     assert Path("hb_compile.log").is_file()
 
 
@@ -116,7 +71,9 @@ def test_makertbin_leaves_the_documented_files(here: Path):
     shown = npumake(*command)
     found = {file.name for file in (here / "model_output").iterdir() if file.is_file()}
     names = {f"digits_8x8_gray_{stage}_model.onnx" for stage in STAGES}
-    assert found == {*names, "digits_8x8_gray.hybrid"}
+    pages = {f"main_graph_subgraph_0.{kind}" for kind in ("html", "json")}
+    others = {"digits_8x8_gray.hybrid", "digits_8x8_gray_quant_info.json"}
+    assert found == {*names, *pages, *others}
     assert "digits_8x8_gray.hybrid is not one" in shown
     assert "10 current" in npumake(*command)
 
@@ -292,7 +249,7 @@ def test_the_log_is_of_this_run_and_speaks_of_the_vendor_s_file(here: Path, tool
     )
     makes = ["hb_mapper", "makertbin", "--model-type", "onnx"] if tool == "hb_mapper" else [tool]
     run = subprocess.run(
-        [sys.executable, "-m", "pipeline.cli.main", *makes, "-c", "mapper/c.yaml"],
+        [sys.executable, "-m", "npumake.cli.main", *makes, "-c", "mapper/c.yaml"],
         capture_output=True,
         text=True,
     )

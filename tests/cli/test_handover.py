@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from workspaces import Workspace, lay_out, shared_data
 
-from pipeline import digest
-from pipeline.bundle.archive import CALIBRATED, FED, Bundle
-from pipeline.cli.dropin import build
-from pipeline.cli.main import main
-from pipeline.data.snapshot import read_snapshot
+from npumake import digest
+from npumake.bundle.archive import CALIBRATED, FED, Bundle
+from npumake.cli.dropin import build
+from npumake.cli.main import main
+from npumake.data.snapshot import read_snapshot
+from workspaces import Workspace, lay_out, shared_data
 
 # chip → what a project must say beside the model to speak the dialect of its tool
 TOOLS = {
@@ -228,16 +228,21 @@ def test_a_project_in_the_vendor_s_words_keeps_them(tmp_path):
 
 def test_what_the_vendor_has_no_word_for_is_told(tmp_path, capsys):
     workspace = project(tmp_path, "rdk-x5")
-    own = "quantization: {types: {logits: int16}, cpu: [pool, down_conv...]}\n"
-    with (workspace.project / "project.yaml").open("a") as file:
-        file.write(own)
+    file = workspace.project / "project.yaml"
+    said = file.read_text().replace("method: max", "method: mse")
+    file.write_text(said + "quantization: {equalize: true, cpu: [pool, down_conv...]}\n")
     given = [str(workspace.project), "--target", "rdk-x5", "--out", "handed"]
     assert main(["handover", *given]) == 0
-    said = capsys.readouterr().out
-    assert "hb_mapper.yaml does not say `quantization.types`" in said
-    assert "hb_mapper.yaml does not say `the pattern `down_conv...``" in said
-    assert "run_on_cpu: pool" in (tmp_path / "handed/hb_mapper.yaml").read_text()
-    assert "quantization.types" in (tmp_path / "handed/README.txt").read_text()
+    shown = capsys.readouterr().out
+    listed = json.loads((tmp_path / "handed/handover.json").read_text())["not_said"]
+    readme = (tmp_path / "handed/README.txt").read_text()
+    assert listed == [
+        "calibration.method: mse; the tool searches on its own",
+        "quantization.equalize",
+    ]
+    for what in listed:
+        assert f"hb_mapper.yaml does not say `{what}`" in shown
+        assert what in readme
 
 
 def test_another_folder_is_not_written_to(tmp_path, capsys):

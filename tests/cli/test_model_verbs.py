@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from cli.detectors import compiled_detector, detector
 from PIL import Image
-from workspaces import Workspace
 
-from pipeline.bundle.archive import Bundle
-from pipeline.cli.main import main
-from pipeline.runtime import Session
+from cli.detectors import compiled_detector, detector
+from npumake.bundle.archive import Bundle
+from npumake.cli.main import main
+from npumake.runtime import Session
+from workspaces import Workspace
 
 Output = pytest.CaptureFixture[str]
 QUANTIZED = "quantized.rdk-x5.onnx"

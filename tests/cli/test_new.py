@@ -13,14 +13,14 @@ import jsonschema
 import numpy as np
 import onnx
 import pytest
-from workspaces import REPO, Workspace, remember_code, shared_data
 
-from pipeline.cli.main import main
-from pipeline.frontends import FRONTENDS
-from pipeline.graph import parse_text
-from pipeline.project.document import read_document
-from pipeline.project.files import source_files, sources
-from pipeline.project.reader import read_project
+from npumake.cli.main import main
+from npumake.frontends import FRONTENDS
+from npumake.graph import parse_text
+from npumake.project.document import read_document
+from npumake.project.files import source_files, sources
+from npumake.project.reader import read_project
+from workspaces import REPO, Workspace, remember_code, shared_data
 
 DIGITS = REPO / "projects" / "digits" / "model.onnx"
 SMALL = None if os.environ.get("NPUMAKE_EVERY") else 200_000  # bytes; CI builds these
@@ -44,7 +44,7 @@ def model_of(tmp_path: Path, text: str) -> Path:
     return path
 
 
-def build(directory: Path, module: str = "pipeline.cli.main", *arguments: str) -> str:
+def build(directory: Path, module: str = "npumake.cli.main", *arguments: str) -> str:
     remember_code(directory)
     run = subprocess.run(
         [sys.executable, "-m", module, *(arguments or ["build"])],

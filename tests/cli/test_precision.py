@@ -6,9 +6,9 @@ import json
 
 import pytest
 import yaml
-from workspaces import Workspace
 
-from pipeline.cli.main import main
+from npumake.cli.main import main
+from workspaces import Workspace
 
 Output = pytest.CaptureFixture[str]
 

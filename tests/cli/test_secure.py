@@ -3,20 +3,20 @@
 import json
 from pathlib import Path
 
-import certificates
 import numpy as np
 import pytest
-from bundle.test_revocation import revoking
-from cli.detectors import compiled_detector
 from cryptography.hazmat.primitives import serialization
 from PIL import Image
-from workspaces import lay_out
 
-from pipeline.bundle.archive import Bundle
-from pipeline.bundle.program import Instruction, Program, Tensor
-from pipeline.cli.main import main
-from pipeline.engine.lower import lowered
-from pipeline.graph import parse_text
+import certificates
+from bundle.test_revocation import revoking
+from cli.detectors import compiled_detector
+from npumake.bundle.archive import Bundle
+from npumake.bundle.program import Instruction, Program, Tensor
+from npumake.cli.main import main
+from npumake.engine.lower import lowered
+from npumake.graph import parse_text
+from workspaces import lay_out
 
 QUANTIZED = """agraph (float[1,2] x) => (float[1,2] y) <float s = {0.25}, int8 o = {0}> {
     q = QuantizeLinear(x, s, o)  y = DequantizeLinear(q, s, o) }"""

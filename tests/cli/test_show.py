@@ -2,8 +2,8 @@
 
 import pytest
 
-from pipeline.cli.show import error_text
-from pipeline.errors import Place, ProjectError
+from npumake.cli.show import error_text
+from npumake.errors import Place, ProjectError
 
 
 @pytest.mark.parametrize(

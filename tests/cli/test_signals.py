@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+
+from npumake.cli.signals import LINE
 from processes import LIMIT, environment, eventually
 from workspaces import REPO, Workspace
-
-from pipeline.cli.signals import LINE
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -31,7 +31,7 @@ MOMENTS = {
     ),
     "printing what nobody reads": "while True: print('x' * (1 << 20))",
 }
-OURS = "from pipeline.cli.signals import end_at_signals\nend_at_signals()\n"
+OURS = "from npumake.cli.signals import end_at_signals\nend_at_signals()\n"
 
 
 def start(code: str, **options: object) -> subprocess.Popen[str]:
@@ -62,15 +62,15 @@ def test_its_temporaries_are_gone(tmp_path: Path, number: int) -> None:
     code = """
 import time
 from pathlib import Path
-from pipeline.cache.publish import replacing
-from pipeline.lifetime.temporaries import temporary_folder
+from npumake.cache.publish import replacing
+from npumake.lifetime.temporaries import temporary_folder
 with temporary_folder() as folder, replacing(Path("x")) as temporary:
     temporary.touch()
     (folder / "y").touch()
     print("begun", flush=True)
     time.sleep(600)
 """
-    variables = environment("", TMPDIR=str(tmp_path), PYTHONPATH=str(REPO))
+    variables = environment("", TMPDIR=str(tmp_path), PYTHONPATH=str(REPO / "pipeline"))
     with start(f"import os; os.chdir({str(tmp_path)!r})\n{OURS}{code}", env=variables) as process:
         assert process.stdout is not None
         process.stdout.readline()
@@ -90,9 +90,9 @@ def test_a_signal_that_is_ignored_stays_so() -> None:
 
 # A module that each of them loads, and that takes for ever.
 COMMANDS = {
-    "npumake": (["-m", "pipeline.cli.main", "build"], "difflib"),
-    "npumake run": (["-m", "pipeline.cli.main", "run", "x.onnx"], "difflib"),
-    "console script": (["-c", "from pipeline.cli.main import main; main()", "list"], "argparse"),
+    "npumake": (["-m", "npumake.cli.main", "build"], "difflib"),
+    "npumake run": (["-m", "npumake.cli.main", "run", "x.onnx"], "difflib"),
+    "console script": (["-c", "from npumake.cli.main import main; main()", "list"], "argparse"),
     "doit": (["-m", "doit"], "difflib"),
     "doit -n 2": (["-m", "doit", "-n", "2"], "difflib"),
 }
@@ -109,7 +109,7 @@ def test_it_ends_while_modules_are_loaded(
     with subprocess.Popen(
         [sys.executable, *command],
         cwd=fresh.root,
-        env=environment("", PYTHONPATH=os.pathsep.join([str(tmp_path), str(REPO)])),
+        env=environment("", PYTHONPATH=os.pathsep.join([str(tmp_path), str(REPO / "pipeline")])),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from frontends.test_tflite_detections import detector
 from PIL import Image
-from workspaces import REPO, shared_data
 
-from pipeline.cli.main import main
-from pipeline.runtime import Session
+from frontends.test_tflite_detections import detector
+from npumake.cli.main import main
+from npumake.runtime import Session
+from workspaces import REPO, shared_data
 
 DIGITS = REPO / "projects" / "digits"
 Output = pytest.CaptureFixture[str]
@@ -49,7 +49,7 @@ def here(
     (folder / "meta.yaml").write_text(META)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("KIND", "arrays")
-    monkeypatch.setenv("PYTHONPATH", str(REPO))
+    monkeypatch.setenv("PYTHONPATH", str(REPO / "pipeline"))
     monkeypatch.setenv("NPUMAKE_CACHE", str(tmp_path_factory.getbasetemp() / "synap"))
     monkeypatch.delenv("CI", raising=False)
     return folder
@@ -58,7 +58,7 @@ def here(
 def synap(*arguments: str, code: int = 0) -> str:
     """What the command says, as a user runs it from here."""
     run = subprocess.run(
-        [sys.executable, "-m", "pipeline.cli.main", "synap", *arguments],
+        [sys.executable, "-m", "npumake.cli.main", "synap", *arguments],
         capture_output=True,
         text=True,
     )

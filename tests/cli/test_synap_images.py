@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pipeline.cli.main import main
+from npumake.cli.main import main
 
 RGB = np.random.default_rng(0).integers(0, 256, (6, 8, 3), np.uint8)
 FOUND = {

@@ -10,17 +10,18 @@ import numpy as np
 import onnx
 import pytest
 import yaml
+from onnx import helper
+
 from dialect_cases import SYNAP
 from frontends.tflite_writer import Op, T, written
-from onnx import helper
+from npumake.bundle.archive import Bundle
+from npumake.cli.main import main
+from npumake.debug.compared import Comparison
+from npumake.engine.ort import OrtSession
+from npumake.graph import Graph, parse_text
+from npumake.kernels.measure import cosine
+from npumake.runtime import Session
 from workspaces import REPO, few, shared_data
-
-from pipeline.bundle.archive import Bundle
-from pipeline.debug.compared import Comparison
-from pipeline.engine.ort import OrtSession
-from pipeline.graph import Graph
-from pipeline.kernels.measure import cosine
-from pipeline.runtime import Session
 
 CONVS = {"conv1": "input1", "conv2": "conv1", "conv3": "conv2", "conv4": "conv3"}
 CONVS |= {"conv5": "conv2", "conv6": "conv5"}  # the guide's sample model: two branches
@@ -53,7 +54,7 @@ def here(
 ) -> Path:
     """The folder the shell is in. One store for all tests."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PYTHONPATH", str(REPO))
+    monkeypatch.setenv("PYTHONPATH", str(REPO / "pipeline"))
     monkeypatch.setenv("NPUMAKE_CACHE", str(tmp_path_factory.getbasetemp() / "metafiles"))
     monkeypatch.delenv("CI", raising=False)
     Path("sample.onnx").write_bytes(MODEL)
@@ -71,7 +72,7 @@ def told(metafile: str, model: str = "sample.onnx", target: str = "SL1680", code
 
 
 def converted(meta: str, model: str, target: str, code: int = 0) -> str:
-    command = [sys.executable, "-m", "pipeline.cli.main", "synap", "convert", "--model", model]
+    command = [sys.executable, "-m", "npumake.cli.main", "synap", "convert", "--model", model]
     command += ["--meta", meta, "--target", target, "--out-dir", "out"]
     run = subprocess.run(command, capture_output=True, text=True)
     assert run.returncode == code, run.stdout + run.stderr
@@ -322,3 +323,14 @@ def test_the_guide_s_first_metafile_runs_word_for_word():
     Path("a/b/meta.yaml").write_text(SYNAP.replace("data_layout: default", "data_layout: nhwc"))
     converted("a/b/meta.yaml", str(model), "VS680")
     assert "format: confidence_array" in info()
+
+
+def test_without_a_metafile_a_hint_speaks_of_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.chdir(tmp_path)
+    text = "net (float[N,3,8,8] x) => (float[N,3,8,8] y) { y = Relu(x) }"
+    parse_text(f'<ir_version: 8, opset_import: ["" : 13]>\n{text}').save(tmp_path / "m.onnx")
+    with pytest.raises(SystemExit):
+        main(["synap", "convert", "--model", "m.onnx", "--target", "VS680", "--out-dir", "out"])
+    assert "write, for example  inputs: [{name: x, shape:" in capsys.readouterr().out

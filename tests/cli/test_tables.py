@@ -7,9 +7,9 @@ import io
 import pytest
 from rich.console import Console
 
-from pipeline.cli.tables import comparison_table
-from pipeline.debug.compared import Comparison, Distance, Output, Row
-from pipeline.debug.compiled_check import CheckedOutput, CompiledCheck
+from npumake.cli.tables import comparison_table
+from npumake.debug.compared import Comparison, Distance, NodeRow, OutputRow
+from npumake.debug.compiled_check import CheckedOutput, CompiledCheck
 
 NONE = Distance(0.0, 0.0, None, 0.0, 0.0, 0.0)
 LONG = "model.22/cv3.2/cv3.2.2/Conv_with_a_name_that_no_terminal_holds"
@@ -18,7 +18,9 @@ CHECK = CompiledCheck("chip", "LiteRT", 8, (CheckedOutput("y", 0.987654, 0, None
 
 def compared(dtype: str) -> Comparison:
     row = (LONG, "BPU", 0, "GlobalAveragePool", 0.912345, 0.923456, 123.456789, dtype, NONE, NONE)
-    return Comparison("chip", 64, (Row(*row),), (Output("y", 0.934567, 0.945678, NONE, NONE),))
+    return Comparison(
+        "chip", 64, (NodeRow(*row),), (OutputRow("y", 0.934567, 0.945678, NONE, NONE),)
+    )
 
 
 @pytest.mark.parametrize("dtype", ["int8/int8", "float/float", "int16/int16"])

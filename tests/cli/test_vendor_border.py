@@ -13,11 +13,12 @@ import numpy as np
 import onnx
 import pytest
 import yaml
-from cli.test_drop_in import npumake
-from workspaces import REPO
 
-from pipeline.bundle.archive import Bundle
-from pipeline.runtime.border import deleted_nodes, removable
+from cli.test_drop_in import npumake
+from npumake.bundle.archive import Bundle
+from npumake.cli.fast_perf import picture_layout
+from npumake.runtime.border import deleted_nodes, removable
+from workspaces import REPO
 
 SMALL = Path(os.environ.get("NPUMAKE_SHARED", REPO.parent / "shared")) / "oracle" / "small"
 needs_oracle = pytest.mark.skipif(not SMALL.is_dir(), reason="shared/oracle is not here")
@@ -36,7 +37,7 @@ def here(
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("CI", raising=False)
     monkeypatch.setenv("NPUMAKE_CACHE", str(tmp_path_factory.getbasetemp() / "vendor_border"))
-    monkeypatch.setenv("PYTHONPATH", str(REPO))
+    monkeypatch.setenv("PYTHONPATH", str(REPO / "pipeline"))
     return tmp_path
 
 
@@ -79,7 +80,7 @@ def built(written: dict[str, Any], model: bytes) -> tuple[Bundle, str]:
 
 
 def rows(said: str) -> dict[str, list[str]]:
-    """Unit, subgraph, type and DataType of each node of the table."""
+    """Unit, subgraph, type and DataType, which is what it reads, of each node of the table."""
     table = [line.split() for line in said.splitlines() if " BPU " in line or " CPU " in line]
     return {cells[0]: [*cells[1:4], cells[-1]] for cells in table if len(cells) > 5}
 
@@ -148,7 +149,56 @@ def test_fast_perf_leaves_nothing_to_strip_and_nothing_to_the_cpu(
     bundle = Bundle.load(Path("model_output/model.hybrid"))
     assert removable(bundle.program) == ()
     assert "onnx" not in {step.op for step in bundle.program.instructions}
-    assert type_of(bundle) in ("int8", "int32")
+    assert type_of(bundle) in ("int8", "int16", "int32")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "layout"),
+    [
+        ((1, 3, 16, 32), "NCHW"),
+        ((1, 16, 32, 3), "NHWC"),
+        ((1, 3, 15, 32), ""),
+        ((1, 16, 31, 3), ""),
+        ((1, 3, None, 32), ""),
+        ((1, 4, 16, 32), ""),
+        ((1, 3, 16), ""),
+    ],
+)
+def test_an_input_of_three_channels_and_even_sides_is_a_picture(sizes: Any, layout: str):
+    assert picture_layout(sizes) == layout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("nhwc", [False, True])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "hb_mapper makertbin --model-type onnx --fast-perf --march bayes-e --model model.onnx",
+        "hb_compile --fast-perf --march nash-e -m model.onnx",
+    ],
+)
+def test_fast_perf_feeds_a_picture_as_nv12(here: Path, command: str, nhwc: bool):
+    Path("model.onnx").write_bytes(network("conv", nhwc))
+    npumake(*command.split())
+    info = " ".join(npumake("info", "model_output/model.hybrid").split())
+    for said in ("input_type_rt : nv12", "input_type_train : bgr", "mean_value : 0.0"):
+        assert said in info
+    assert f"input_layout_train : {'NHWC' if nhwc else 'NCHW'}" in info
+
+
+@pytest.mark.parametrize(
+    ("march", "cores", "code", "expected"),
+    [
+        ("nash-e", "2", 2, "nash-e runs a model on one core"),
+        ("nash-b-plus", "1", 0, "it is planned as nash-b"),
+    ],
+)
+def test_a_march_of_the_command_line_is_that_of_the_yaml(
+    here: Path, march: str, cores: str, code: int, expected: str
+):
+    Path("model.onnx").write_bytes(network("conv"))
+    npumake("hb_compile", "-m", "model.onnx", "--march", march, "--core-num", cores, code=code)
+    assert expected in Path("hb_compile.log").read_text()
 
 
 @pytest.mark.slow
@@ -182,8 +232,8 @@ def test_a_type_asked_of_softmax_puts_it_on_the_bpu(here: Path, way: str):
     _, said = built(written, oracle("softmax_opt"))
     assert {row[0] for row in rows(said).values()} == {"BPU"}
     assert {row[1] for row in rows(said).values()} == {"id(0)"}
-    (softmax,) = (row for name, row in rows(said).items() if "Softmax" in name)
-    assert softmax[-1] == f"{kind}/{kind}"
+    softmax = [row[-1] for name, row in rows(said).items() if name.endswith("QUANTIZED_SOFTMAX")]
+    assert softmax == [kind] * 6
 
 
 @pytest.mark.slow
@@ -191,7 +241,9 @@ def test_a_type_asked_of_softmax_puts_it_on_the_bpu(here: Path, way: str):
 def test_the_transpose_behind_the_last_conv_is_the_bpu_s_and_the_conv_int32(here: Path):
     _, said = built(document("bayes-e"), oracle("nhwc_out"))
     assert all(row[0] == "BPU" for row in rows(said).values())
-    assert rows(said)["/p/Conv"][-1] == "int8/int32"
+    (file,) = here.rglob("*_quant_info.json")
+    conv = json.loads(file.read_text())["/p/Conv"]
+    assert (conv["input_type"], conv["output_type"]) == ("int8", "int32")
 
 
 @pytest.mark.slow

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from workspaces import REPO
 
-from pipeline.cli.main import ALIASES, VERBS, main
-from pipeline.engine.parallel import threads
-from pipeline.graph import parse_text
-from pipeline.runtime import HB_ONNXRuntime, HBRuntime, Session
+from npumake.cli.main import ALIASES, VERBS, main
+from npumake.engine.parallel import threads
+from npumake.errors import GraphError
+from npumake.graph import parse_text
+from npumake.runtime import HB_ONNXRuntime, HBRuntime, Session
+from workspaces import REPO
 
 Output = pytest.CaptureFixture[str]
 MODEL = """
@@ -23,7 +25,11 @@ net (float[1,3,8,8] img, float[1,2,8,8] feat) => (float[1,4,8,8] out)
   out = Add(a, b) }
 """
 YAML = """\
-model_parameters: {onnx_model: m.onnx, march: bayes-e, output_model_file_prefix: p}
+model_parameters:
+  onnx_model: m.onnx
+  march: bayes-e
+  output_model_file_prefix: p
+  debug_mode: dump_calibration_data
 input_parameters:
   input_name: img;feat
   input_type_train: rgb;featuremap
@@ -39,6 +45,7 @@ calibration_parameters:
   calibration_type: kl
 """
 PREFIX = "model_output/p"
+FLOAT_STAGES = ("original_float", "optimized_float", "calibrated")
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +85,7 @@ def test_every_name_has_its_help(name: str, capsys: Output):
 def test_no_program_of_a_vendor_is_installed_under_its_own_name():
     """It would hide the vendor's, which `npumake handover --run` calls."""
     scripts = (REPO / "pyproject.toml").read_text().partition("[project.scripts]")[2]
-    assert scripts.partition("[")[0].strip() == 'npumake = "pipeline.cli.main:main"'
+    assert scripts.partition("[")[0].strip() == 'npumake = "npumake.cli.main:main"'
 
 
 def test_a_bundle_tells_what_it_is_fed_and_how_it_was_calibrated(here: Path, capsys: Output):
@@ -171,10 +178,11 @@ def test_two_models_that_differ_fail_the_verifier(here: Path):
 def test_pixels_are_fed_as_the_manual_s_sample_feeds_them(here: Path, file: str):
     """uint8, float pixels, and int8 that is less the offset already, are one image."""
     session = HB_ONNXRuntime(model_file=file)
-    pixels = np.random.default_rng(1).integers(0, 256, (1, 3, 8, 8))
+    port = session.get_inputs()[0]
+    pixels = np.random.default_rng(1).integers(0, 256, port.shape)
     features = np.zeros((1, 2, 8, 8), np.int8)
     expected = Session(file).run(
-        None, {"img": (pixels - 128).astype(np.float32), "feat": features.astype(np.float32)}
+        None, {"img": (pixels - 128).astype(port.dtype), "feat": features.astype(np.float32)}
     )
     fed = {
         "uint8": pixels.astype(np.uint8),
@@ -189,6 +197,74 @@ def test_pixels_are_fed_as_the_manual_s_sample_feeds_them(here: Path, file: str)
     shifted = {"img": (pixels - 128).astype(np.float32), "feat": features.astype(np.float32)}
     assert np.array_equal(session.run_feature(None, shifted, input_offset=0)[0], expected[0])
     assert np.array_equal(HBRuntime(file).run(None, shifted)[0], expected[0])
+
+
+def test_a_session_tells_what_the_vendors_sessions_tell(here: Path):
+    session = HB_ONNXRuntime(model_file=f"{PREFIX}_quantized_model.onnx")
+    session.set_dim_param(0, 0, "?")
+    assert session.layout == ["NHWC", "NCHW"]
+    assert session.input_shapes == [[1, 8, 8, 3], [1, 2, 8, 8]]
+    assert session.input_types == ["int8", "float32"]
+    assert (session.output_shapes, session.output_types) == ([[1, 4, 8, 8]], ["float32"])
+
+
+def test_the_older_name_of_the_outputs_is_taken_alone(here: Path):
+    session = HBRuntime(f"{PREFIX}.hybrid")
+    feeds = {p.name: np.zeros(p.shape, np.float32) for p in session.get_inputs()}
+    expected = session.run(["out"], feeds)
+    assert np.array_equal(session.run(input_feed=feeds, output_name=["out"])[0], expected[0])
+    with pytest.raises(GraphError, match="both `output_names` and `output_name`"):
+        session.run(["out"], feeds, output_name=["out"])
+
+
+@pytest.mark.parametrize(
+    ("stage", "expected"),
+    [
+        *((stage, ([1, 3, 8, 8], "float32")) for stage in FLOAT_STAGES),
+        ("quantized", ([1, 8, 8, 3], "int8")),
+    ],
+)
+def test_a_stage_file_is_fed_as_the_manual_says(here: Path, stage: str, expected: Any):
+    """nv12 pictures are codes with their channels last in `quantized` alone."""
+    image, features = Session(f"{PREFIX}_{stage}_model.onnx").get_inputs()
+    assert (list(image.shape), image.dtype.name) == expected
+    assert (list(features.shape), features.dtype.name) == ([1, 2, 8, 8], "float32")
+
+
+def test_debug_mode_dumps_what_the_float_stages_are_fed(here: Path, capsys: Output):
+    folder = here / "model_output" / "calibration_data"
+    raw = np.fromfile(here / "feat" / "3.bin", np.float32).reshape(1, 2, 8, 8)
+    np.testing.assert_array_equal(np.load(folder / "feat" / "3.npy"), raw)
+    assert np.load(folder / "img" / "7.npy").shape == (1, 3, 8, 8)
+    command = ["hmct-debugger", "get-sensitivity-of-nodes", f"{PREFIX}_calibrated_model.onnx"]
+    assert main([*command, str(folder)]) == 0
+    assert "cosine-similarity" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("stage", [*FLOAT_STAGES, "quantized"])
+def test_info_of_a_stage_file_tells_its_inputs(here: Path, capsys: Output, stage: str):
+    assert main(["hb_model_info", f"{PREFIX}_{stage}_model.onnx"]) == 0
+    kind = "int8[1, 8, 8, 3]" if stage == "quantized" else "float32[1, 3, 8, 8]"
+    assert f"model input: img {kind}" in capsys.readouterr().out
+
+
+def test_the_layout_that_is_fed_is_that_of_the_codes_alone(
+    built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    for name in ("m.onnx", "img", "feat"):
+        (tmp_path / name).symlink_to(built / name)
+    rgb = YAML.replace("nv12;", "rgb;").replace(
+        "  input_space_and_range: bt601_video;regular\n", ""
+    )
+    text = rgb.replace("  norm_type", "  input_layout_rt: NHWC;NCHW\n  norm_type")
+    (tmp_path / "c.yaml").write_text(text)
+    assert main(["hb_mapper", "makertbin", "--model-type", "onnx", "-c", "c.yaml"]) == 0
+    for stage in (*FLOAT_STAGES, "quantized"):
+        image = Session(f"{PREFIX}_{stage}_model.onnx").get_inputs()[0]
+        assert image.shape[1] == (8 if stage == "quantized" else 3)
+    command = ["-q", f"{PREFIX}_quantized_model.onnx", "-b", f"{PREFIX}.hybrid"]
+    assert main(["hb_model_verifier", *command]) == 0
 
 
 @pytest.mark.parametrize(
@@ -255,3 +331,20 @@ def test_the_vendor_s_variable_is_the_number_of_threads(
     assert threads() == expected
     monkeypatch.setenv("NPUMAKE_THREADS", "1")
     assert threads() == 1
+
+
+def test_an_error_about_a_sample_names_its_file_from_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NPUMAKE_CACHE", str(tmp_path / "cache"))
+    parse_text(MODEL).save(tmp_path / "m.onnx")
+    for name in ("img", "feat"):
+        (tmp_path / name).mkdir()
+        np.zeros(5, np.float32).tofile(tmp_path / name / f"{name}.bin")
+    (tmp_path / "c.yaml").write_text(YAML)
+    with pytest.raises(SystemExit):
+        main(["hb_mapper", "makertbin", "--model-type", "onnx", "-c", "c.yaml"])
+    log = Path("hb_mapper_makertbin.log").read_text()
+    assert "`cal_data_type` tells the type of bare numbers" in log
+    assert "--> img/img.bin" in log

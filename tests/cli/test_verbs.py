@@ -9,9 +9,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from workspaces import Workspace
 
-from pipeline.cli.main import VERBS, main
+from npumake.cli.main import VERBS, main
+from workspaces import Workspace
 
 
 @pytest.fixture

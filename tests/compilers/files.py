@@ -7,22 +7,22 @@ from functools import cache
 from typing import NamedTuple
 
 import pytest
-from frontends.test_every_real_model import feeds, graphs
-from workspaces import shared_data
 
-from pipeline.bundle.program import Program
-from pipeline.compilers.tflite import tflite_file
-from pipeline.debug.layer_by_layer import beside_litert
-from pipeline.engine.lower import lowered
-from pipeline.engine.ort import Feeds
-from pipeline.graph import Graph
-from pipeline.project.sections import Calibration, Quantization
-from pipeline.quant.calibration.observe import observe
-from pipeline.quant.qdq.insert import DEFAULT
-from pipeline.quant.qdq.loaded import carries_grids, with_own_grids
-from pipeline.quant.search.methods import calibrated_with, plain
-from pipeline.stages.quantized import quantized
-from pipeline.targets.reader import read_target
+from frontends.test_every_real_model import feeds, graphs
+from npumake.bundle.program import Program
+from npumake.compilers.tflite import tflite_file
+from npumake.debug.layer_by_layer import beside_litert
+from npumake.engine.lower import lowered
+from npumake.engine.ort import Feeds
+from npumake.graph import Graph
+from npumake.project.sections import Calibration, Quantization
+from npumake.quant.calibration.observe import observe
+from npumake.quant.qdq.brought_grids import carries_grids, with_own_grids
+from npumake.quant.qdq.insert import DEFAULT
+from npumake.quant.search.methods import calibrated_with, plain
+from npumake.stages.quantized import quantized
+from npumake.targets.reader import read_target
+from workspaces import shared_data
 
 MODELS = shared_data() / "models"
 

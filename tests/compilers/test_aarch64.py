@@ -23,13 +23,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from compilers.files import MODELS, made
 
-from pipeline.compilers.backends import built
-from pipeline.runtime import Session
-from pipeline.runtime.codes import Codes
-from pipeline.runtime.iree import INTERFACE
-from pipeline.targets.reader import read_target
+from compilers.files import MODELS, made
+from npumake.compilers.backends import built
+from npumake.runtime import Session
+from npumake.runtime.codes import CodePort
+from npumake.runtime.iree import INTERFACE
+from npumake.targets.reader import read_target
 
 FOLDER = Path(os.environ.get("NPUMAKE_AARCH64") or "absent")
 WHEELS = sorted(FOLDER.glob("iree_base_runtime-*_aarch64.whl"))
@@ -75,7 +75,7 @@ def members(archive: bytes) -> Iterator[tuple[str, bytes]]:
 def under_qemu(root: Path, file: Path, fed: list[np.ndarray]) -> list[np.ndarray]:
     """Real numbers for what is fed as the file takes it, in the order of its outputs."""
     with zipfile.ZipFile(file) as archive:
-        ports = [Codes(**port) for port in json.loads(archive.read(INTERFACE))["outputs"]]
+        ports = [CodePort(**port) for port in json.loads(archive.read(INTERFACE))["outputs"]]
     names = [file.with_name(f"out{index}.npy") for index in range(len(ports))]
     command = ["qemu-aarch64", "-L", root / SYSTEM, root / RUNNER]
     command += [f"--module={file}", "--function=main"]

@@ -12,20 +12,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from cli.detectors import detector
 from cli.test_handover import project
-
-from pipeline.compilers.adapters.adapter import ADAPTERS, adapted, versions
-from pipeline.compilers.adapters.assets import SCRIPTS
-from pipeline.compilers.backends import built as built_of
-from pipeline.detection.carriers import metadata_in
-from pipeline.detection.notes import metadata_of
-from pipeline.engine.lower import lowered
-from pipeline.errors import GraphError, StageError
-from pipeline.graph import Graph, noted
-from pipeline.make.code import parsed
-from pipeline.runtime import Session
-from pipeline.targets.reader import read_target, target_names
+from npumake.compilers.adapters.adapter import ADAPTERS, adapted, versions
+from npumake.compilers.adapters.assets import SCRIPTS
+from npumake.compilers.backends import built as built_of
+from npumake.detection.carriers import metadata_in
+from npumake.detection.notes import metadata_of
+from npumake.engine.lower import lowered
+from npumake.errors import GraphError, StageError
+from npumake.graph import Graph, noted
+from npumake.make.code import parsed
+from npumake.runtime import Session
+from npumake.targets.reader import read_target, target_names
 
 MADE = [name for name in target_names() if read_target(name).backend in ADAPTERS]
 STAND_IN = """\
@@ -121,10 +121,10 @@ def test_every_script_is_an_adapter_s():
 
 
 def test_a_script_counts_in_the_key_of_what_it_made(built):
-    from pipeline.cli.projects import selected
+    from npumake.cli.projects import selected
 
     (build,) = selected(built.root, ["digits"])
-    modules = build.memory.code.closure("pipeline.stages.compiled").modules
+    modules = build.memory.code.closure("npumake.stages.compiled").modules
     for adapter in ADAPTERS.values():
         assert f"compilers/adapters/scripts/{adapter.script}" in modules
 

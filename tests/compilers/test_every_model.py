@@ -12,14 +12,14 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
+
 from compilers.files import MODELS, made
 from frontends.test_every_real_model import graphs
+from npumake.compilers.backends import built
+from npumake.debug.model_check import checked
+from npumake.errors import StageError
+from npumake.targets.reader import read_target, target_names
 from workspaces import few
-
-from pipeline.compilers.backends import built
-from pipeline.debug.checked import checked
-from pipeline.errors import StageError
-from pipeline.targets.reader import read_target, target_names
 
 FILES = sorted(
     str(file.relative_to(MODELS))

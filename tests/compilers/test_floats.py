@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline.compilers.tflite import tflite_file
-from pipeline.debug.layer_by_layer import litert_tensors
-from pipeline.engine.lower import lowered
-from pipeline.engine.ort import OrtSession
-from pipeline.errors import GraphError
-from pipeline.graph import parse_text
-from pipeline.passes import optimized
+from npumake.compilers.tflite import tflite_file
+from npumake.debug.layer_by_layer import litert_tensors
+from npumake.engine.lower import lowered
+from npumake.engine.ort import OrtSession
+from npumake.errors import GraphError
+from npumake.graph import parse_text
+from npumake.passes import optimized
 
 HEADER = '<ir_version: 9, opset_import: ["" : 20]> agraph'
 RNG = np.random.default_rng(0)

@@ -11,17 +11,17 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+
 from compilers.files import made_of
 from compilers.operator_cases import IMAGES, PLACES, ROWS, Case, at_places, ints, model_of
+from npumake.bundle.program import Program
+from npumake.compilers.backends import built
+from npumake.engine.exact import ExactSession
+from npumake.graph import parse
+from npumake.passes import optimized
+from npumake.runtime.iree import IreeSession
+from npumake.targets.reader import read_target
 from workspaces import few
-
-from pipeline.bundle.program import Program
-from pipeline.compilers.backends import built
-from pipeline.engine.exact import ExactSession
-from pipeline.graph import parse
-from pipeline.passes import optimized
-from pipeline.runtime.iree import IreeSession
-from pipeline.targets.reader import read_target
 
 pytest.importorskip("iree.compiler", reason="npumake[compilers] is not installed")
 pytest.importorskip("tosa_converter_for_tflite", reason="npumake[compilers] is not installed")

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from workspaces import few
 
-from pipeline.compilers.flatfile import Operator, Tensor, written
-from pipeline.compilers.resizes import READ
+from npumake.compilers.flatfile import FileOperator, FileTensor, written
+from npumake.compilers.resizes import READ
+from workspaces import few
 
 INPUTS, OUTPUTS = range(1, 41), range(1, 61)
 
 
 def network(n, flags):
     """A row of n resized to every length of OUTPUTS."""
-    tensors = [Tensor("x", (1, 1, n, 1), "int8", None, (1.0,))]
+    tensors = [FileTensor("x", (1, 1, n, 1), "int8", None, (1.0,))]
     operators = []
     for m in OUTPUTS:
-        tensors.append(Tensor(f"size{m}", (2,), "int32", np.array([1, m], np.int32)))
-        tensors.append(Tensor(f"y{m}", (1, 1, m, 1), "int8", None, (1.0,)))
+        tensors.append(FileTensor(f"size{m}", (2,), "int32", np.array([1, m], np.int32)))
+        tensors.append(FileTensor(f"y{m}", (1, 1, m, 1), "int8", None, (1.0,)))
         size, made = len(tensors) - 2, len(tensors) - 1
         options = {0: ("?", flags[0]), 1: ("?", flags[1])}
-        operators.append(Operator("RESIZE_NEAREST_NEIGHBOR", (0, size), (made,), 3, 74, options))
+        operators.append(
+            FileOperator("RESIZE_NEAREST_NEIGHBOR", (0, size), (made,), 3, 74, options)
+        )
     return written(tensors, operators, [0], [step.outputs[0] for step in operators])
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
-from cli.test_handover import project
-from workspaces import add_evaluation
 
-from pipeline.compilers.onnx_file import onnx_file
-from pipeline.errors import GraphError
-from pipeline.graph import Graph, parse_text
-from pipeline.runtime import Session
+from cli.test_handover import project
+from npumake.compilers.onnx_file import onnx_file
+from npumake.errors import GraphError
+from npumake.graph import Graph, parse_text
+from npumake.runtime import Session
+from workspaces import add_evaluation
 
 CUSTOM = """<ir_version: 9, opset_import: ["" : 20, "mine" : 1]>
 m (float[1,4] x) => (float[1,4] y) { y = mine.Twice(x) }"""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline.compilers.openvino_graph import for_openvino
-from pipeline.engine.ort import OrtSession
-from pipeline.errors import GraphError
-from pipeline.graph import parse_text
+from npumake.compilers.openvino_graph import for_openvino
+from npumake.engine.ort import OrtSession
+from npumake.errors import GraphError
+from npumake.graph import parse_text
 
 POOL = "kernel_shape=[3,2], strides=[2,1], pads=[1,0,1,1]"
 

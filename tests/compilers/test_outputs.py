@@ -5,20 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline.compilers.tflite import tflite_file
-from pipeline.engine.exact import ExactSession
-from pipeline.engine.lower import lowered
-from pipeline.engine.ort import OrtSession
-from pipeline.graph import array, parse, parse_text
-from pipeline.passes import optimized
-from pipeline.passes.fold_outputs import fold_outputs
-from pipeline.project.sections import Calibration
-from pipeline.quant.calibration.observe import observe
-from pipeline.quant.qdq.insert import DEFAULT
-from pipeline.quant.search.methods import calibrated_with, plain
-from pipeline.runtime.litert import LiteRtSession
-from pipeline.stages.quantized import quantized
-from pipeline.targets.reader import read_target
+from npumake.compilers.tflite import tflite_file
+from npumake.engine.exact import ExactSession
+from npumake.engine.lower import lowered
+from npumake.engine.ort import OrtSession
+from npumake.graph import array, parse, parse_text
+from npumake.passes import optimized
+from npumake.passes.fold_outputs import fold_outputs
+from npumake.project.sections import Calibration
+from npumake.quant.calibration.observe import observe
+from npumake.quant.qdq.insert import DEFAULT
+from npumake.quant.search.methods import calibrated_with, plain
+from npumake.runtime.litert import LiteRtSession
+from npumake.stages.quantized import quantized
+from npumake.targets.reader import read_target
 
 X = {"x": np.random.default_rng(0).normal(size=(1, 2, 3, 3)).astype(np.float32)}
 CONSTANTS = """<float[2,2,1,1] w = {1, 2, 3, 4}, float[1,2] k = {5, 6}, int64[2] i = {7, 8},

@@ -6,16 +6,16 @@ import json
 
 import numpy as np
 import pytest
+
 from compilers.files import MODELS, made, made_of
 from frontends.test_every_real_model import feeds, graphs
+from npumake.compilers.backends import BACKENDS, built
+from npumake.errors import GraphError, StageError
+from npumake.project.sections import Quantization
+from npumake.runtime import Session
+from npumake.targets.reader import read_target, target_names
 from quant.test_image_tails import FED, TAILS, network
 from workspaces import few
-
-from pipeline.compilers.backends import BACKENDS, built
-from pipeline.errors import GraphError, StageError
-from pipeline.project.sections import Quantization
-from pipeline.runtime import Session
-from pipeline.targets.reader import read_target, target_names
 
 MOBILENET = "classification/mobilenet_v1_0.25_224_float.tflite"
 RESNET = "classification/cifar10_resnet8_float.tflite"

@@ -6,21 +6,21 @@ import numpy as np
 import onnx
 import PIL.Image
 import pytest
+
 from compilers.files import MODELS, differences, made, made_of
 from frontends.test_every_real_model import feeds, graphs
+from npumake.compilers.tflite import tflite_file
+from npumake.engine.exact import ExactSession
+from npumake.engine.lower import lowered
+from npumake.engine.ort import OrtSession
+from npumake.frontends.tflite.schema import read_network
+from npumake.graph import parse, parse_text
+from npumake.passes import optimized
+from npumake.passes.unroll_recurrent import unroll_recurrent
+from npumake.project.sections import Quantization
+from npumake.quant.qdq.insert import DEFAULT
+from npumake.runtime.litert import LiteRtSession
 from workspaces import few
-
-from pipeline.compilers.tflite import tflite_file
-from pipeline.engine.exact import ExactSession
-from pipeline.engine.lower import lowered
-from pipeline.engine.ort import OrtSession
-from pipeline.frontends.tflite.schema import read_network
-from pipeline.graph import parse, parse_text
-from pipeline.passes import optimized
-from pipeline.passes.unroll_recurrent import unroll_recurrent
-from pipeline.project.sections import Quantization
-from pipeline.quant.qdq.insert import DEFAULT
-from pipeline.runtime.litert import LiteRtSession
 
 # Of each model: the tensors of codes in its file, and how many TRANSPOSE are in it.
 REAL = {

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline.compilers.draft import KINDS
-from pipeline.compilers.flatfile import NUMBERS, FlatModel, Operator, Tensor, written
-from pipeline.compilers.tosa_spelling import SPELLINGS, for_tosa
-from pipeline.debug.layer_by_layer import litert_tensors
+from npumake.compilers.flatfile import NUMBERS, FileOperator, FileTensor, FlatModel, written
+from npumake.compilers.tflite_builder import KINDS
+from npumake.compilers.tosa_spelling import SPELLINGS, for_tosa
+from npumake.debug.layer_by_layer import litert_tensors
 
 IMAGE = (1, 5, 7, 3)
 SIZES = [(10, 14), (15, 7), (8, 5), (1, 1), (5, 7), (2, 21), (3, 3)]
@@ -16,18 +16,20 @@ FLAGS = [(False, False), (True, False), (False, True)]
 
 
 def codes(name, shape=IMAGE, zero_point=-15, dtype="int8"):
-    return Tensor(name, shape, dtype, None, (0.1,), zero_point)
+    return FileTensor(name, shape, dtype, None, (0.1,), zero_point)
 
 
 def numbers(*values):
     array = np.array(values, np.int32)
-    return Tensor(f"n{values}", array.shape, "int32", array)
+    return FileTensor(f"n{values}", array.shape, "int32", array)
 
 
 def drawn(kind, read, constants, made, options=None):
     tensors = [read, *constants, made]
     count = len(tensors) - 1
-    operator = Operator(kind, tuple(range(count)), (count,), *KINDS[kind], options or {}, node="n")
+    operator = FileOperator(
+        kind, tuple(range(count)), (count,), *KINDS[kind], options or {}, node="n"
+    )
     return FlatModel(tensors, [operator], [0], [count])
 
 
@@ -44,15 +46,15 @@ def sliced(begin, end, by, mask, shape):
 
 
 def padded():
-    around = Tensor("p", (4, 2), "int32", np.array([[0, 0], [1, 2], [0, 1], [0, 0]], np.int32))
-    number = Tensor("v", (1,), "int8", np.array([-128], np.int8), (0.1,), -15)
+    around = FileTensor("p", (4, 2), "int32", np.array([[0, 0], [1, 2], [0, 1], [0, 0]], np.int32))
+    number = FileTensor("v", (1,), "int8", np.array([-128], np.int8), (0.1,), -15)
     return drawn("PADV2", codes("x"), [around, number], codes("y", (1, 8, 8, 3)))
 
 
 CAST_TYPES = {0: ("b", NUMBERS["int8"]), 1: ("b", NUMBERS["int32"])}
 MODELS = {
-    "cast": drawn("CAST", codes("x"), [], Tensor("y", IMAGE, "int32"), CAST_TYPES),
-    "quantize": drawn("QUANTIZE", Tensor("x", IMAGE, "float32"), [], codes("y")),
+    "cast": drawn("CAST", codes("x"), [], FileTensor("y", IMAGE, "int32"), CAST_TYPES),
+    "quantize": drawn("QUANTIZE", FileTensor("x", IMAGE, "float32"), [], codes("y")),
     "requantize": drawn("QUANTIZE", codes("x"), [], codes("y", zero_point=9)),
     "pad": padded(),
     "backwards": sliced((0, 0, 6, 0), (1, 5, 0, 3), (1, 1, -1, 1), 4, IMAGE),

@@ -7,23 +7,23 @@ from collections.abc import Mapping
 
 import numpy as np
 import pytest
-from workspaces import few
 
-from pipeline.bundle.archive import Bundle
-from pipeline.bundle.program import Program
-from pipeline.compilers.backends import built
-from pipeline.compilers.read_back import types_of
-from pipeline.compilers.widths import hold_widths
-from pipeline.engine.lower import lowered
-from pipeline.engine.subgraphs import joined
-from pipeline.errors import StageError
-from pipeline.graph import Graph, parse_text, told
-from pipeline.project.sections import Calibration, Quantization
-from pipeline.quant.calibration.observe import observe
-from pipeline.quant.search.methods import calibrated_with, plain
-from pipeline.stages.quantized import quantized
-from pipeline.targets.reader import read_target, target_names
-from pipeline.targets.target import Target
+from npumake.bundle.archive import Bundle
+from npumake.bundle.program import Program
+from npumake.compilers.backends import built
+from npumake.compilers.read_back import types_of
+from npumake.compilers.widths import hold_widths
+from npumake.engine.lower import lowered
+from npumake.engine.subgraphs import joined
+from npumake.errors import StageError
+from npumake.graph import Graph, annotations_of, parse_text
+from npumake.project.sections import Calibration, Quantization
+from npumake.quant.calibration.observe import observe
+from npumake.quant.search.methods import calibrated_with, plain
+from npumake.stages.quantized import quantized
+from npumake.targets.reader import read_target, target_names
+from npumake.targets.target import Target
+from workspaces import few
 
 RNG = np.random.default_rng(0)
 FED = [{"x": RNG.normal(size=(1, 3, 8, 8)).astype(np.float32)}]
@@ -68,7 +68,7 @@ def planned(graph: Graph, target: Target, types: Mapping[str, str]) -> tuple[Gra
     calibrated = calibrated_with(graph, recipe, target, asked)
     found = quantized(calibrated, target)
     program = lowered(found, target.rounding, target.runnable)
-    return found, program, "; ".join(told(calibrated))
+    return found, program, "; ".join(annotations_of(calibrated))
 
 
 def noted(notes: str) -> int:

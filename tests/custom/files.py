@@ -22,7 +22,7 @@ def infer_shape(inputs_shape):
     return [[n, c, h // 2, w // 2]]
 """
 
-OURS = VENDOR.replace("horizon_nn.custom.op_registration", "pipeline.custom")
+OURS = VENDOR.replace("horizon_nn.custom.op_registration", "npumake.custom")
 
 MODEL = """<ir_version: 8, opset_import: ["" : 13, "vendor.ops" : 1]>
 agraph (float[1,1,8,8] image) => (float[1,3] y)

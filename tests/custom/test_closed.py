@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from pipeline import digest
-from pipeline.custom.operators import declared, operators_in
-from pipeline.errors import Place, ProjectError, StageError
-from pipeline.evaluate.hook import ROUTE, WITH, hooked
-from pipeline.project.files import SourceFile
+from npumake import digest
+from npumake.custom.operators import declared, operators_in
+from npumake.errors import Place, ProjectError, StageError
+from npumake.evaluate.hook import ROUTE, WITH, hooked
+from npumake.project.files import SourceFile
 
 OPERATOR = """\
-from pipeline.custom import op_implement_register
+from npumake.custom import op_implement_register
 {imports}
 
 @op_implement_register("Gain")
@@ -81,7 +81,7 @@ def test_a_declared_file_is_imported_as_python_would(importer, line, value, othe
         "from __future__ import annotations",
         "from hmct.custom import op_registration",
         "import horizon_nn.custom.op_registration as r",
-        "import pipeline.custom as c",
+        "import npumake.custom as c",
     ],
 )
 def test_what_every_key_holds_is_imported(line):
@@ -92,7 +92,7 @@ def test_what_every_key_holds_is_imported(line):
 UNDECLARED = [
     *("import gain", "from gain import GAIN", "import numpy, gain", "from .gain import GAIN"),
     *("import cv2", "import scipy.special", "import onnx", "import yaml"),
-    *("import pipeline.quant", "from pipeline.errors import Place", "from .. import gain"),
+    *("import npumake.quant", "from npumake.errors import Place", "from .. import gain"),
     *("import importlib", "from importlib import import_module", "import runpy", "import pkgutil"),
     *("__import__('gain')", "try:\n    import gain\nexcept ImportError:\n    GAIN = 1"),
     *("from lib import gain", "import lib.gain"),

@@ -4,20 +4,20 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from custom.files import MODEL, OURS
 
-from pipeline.bundle.archive import Bundle
-from pipeline.custom.operators import NO_OPERATORS, Operators, operators_in
-from pipeline.custom.shapes import with_shapes
-from pipeline.engine.lower import lowered
-from pipeline.engine.mixed import float_session
-from pipeline.engine.ort import OrtSession
-from pipeline.engine.parallel import side_by_side
-from pipeline.engine.reference import ReferenceSession
-from pipeline.errors import GraphError, Place, StageError
-from pipeline.graph import Graph, parse_text, shape
-from pipeline.passes import optimized
-from pipeline.runtime import Session
+from custom.files import MODEL, OURS
+from npumake.bundle.archive import Bundle
+from npumake.custom.operators import NO_OPERATORS, Operators, operators_in
+from npumake.custom.shapes import with_shapes
+from npumake.engine.float_session import float_session
+from npumake.engine.lower import lowered
+from npumake.engine.ort import OrtSession
+from npumake.engine.parallel import side_by_side
+from npumake.engine.reference import ReferenceSession
+from npumake.errors import GraphError, Place, StageError
+from npumake.graph import Graph, parse_text, shape
+from npumake.passes import optimized
+from npumake.runtime import Session
 
 IMAGE = np.random.default_rng(0).normal(size=(1, 1, 8, 8)).astype(np.float32)
 
@@ -59,7 +59,7 @@ def test_inputs_constants_and_outputs_of_the_model_may_be_a_custom_nodes():
             then_branch = t () => (float[2] u) { u = Add(c, x) },
             else_branch = e () => (float[2] v) { v = Neg(k) }> }"""
     text = text.replace("<float[2] k", "<bool yes = {1}, float[2] k")
-    code = b"""from pipeline.custom import *
+    code = b"""from npumake.custom import *
 @op_implement_register("Sum")
 class Sum:
     def compute(self, first, *others):

@@ -4,12 +4,12 @@ import sys
 
 import onnx
 import pytest
-from custom.files import MODEL, OURS, VENDOR
 
-from pipeline.custom.operators import NO_OPERATORS, operators_in, require
-from pipeline.custom.shapes import with_shapes
-from pipeline.errors import GraphError, Place, ProjectError, StageError
-from pipeline.graph import Graph, parse, parse_text, shape
+from custom.files import MODEL, OURS, VENDOR
+from npumake.custom.operators import NO_OPERATORS, operators_in, require
+from npumake.custom.shapes import with_shapes
+from npumake.errors import GraphError, Place, ProjectError, StageError
+from npumake.graph import Graph, parse, parse_text, shape
 
 
 def graph(text: str = MODEL) -> Graph:

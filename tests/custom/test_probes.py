@@ -2,22 +2,22 @@
 
 import numpy as np
 import pytest
-from custom.files import MODEL, OURS
 
-from pipeline.custom.operators import operators_in
-from pipeline.custom.shapes import with_shapes
-from pipeline.data.samples import Samples
-from pipeline.debug.calibration_nodes import with_only, without
-from pipeline.debug.sensitivity import Patient, groups_of, sensitivities
-from pipeline.engine.mixed import float_session
-from pipeline.graph import parse_text
-from pipeline.kernels.measure import agreement
-from pipeline.passes import optimized
-from pipeline.project.sections import Calibration
-from pipeline.quant.calibration.observe import observe
-from pipeline.quant.qdq.insert import DEFAULT
-from pipeline.quant.search.methods import calibrated_with, plain
-from pipeline.targets.reader import read_target
+from custom.files import MODEL, OURS
+from npumake.custom.operators import operators_in
+from npumake.custom.shapes import with_shapes
+from npumake.data.samples import Samples
+from npumake.debug.calibration_nodes import with_only, without
+from npumake.debug.sensitivity import ModelUnderTest, groups_of, sensitivities
+from npumake.engine.float_session import float_session
+from npumake.graph import parse_text
+from npumake.kernels.measure import agreement
+from npumake.passes import optimized
+from npumake.project.sections import Calibration
+from npumake.quant.calibration.observe import observe
+from npumake.quant.qdq.insert import DEFAULT
+from npumake.quant.search.methods import calibrated_with, plain
+from npumake.targets.reader import read_target
 
 OPERATORS = operators_in({"shrink.py": OURS.encode()})
 # Three turns of onnxruntime's, with Python's between them.
@@ -44,7 +44,7 @@ def test_a_probe_says_what_the_whole_model_says(text, side):
     recipe = plain(graph, observe(graph, feeds, OPERATORS), Calibration("max"), True)
     calibrated = calibrated_with(graph, recipe, read_target("rdk-x5"), DEFAULT)
     samples = Samples(tuple("abcd"), feeds.__getitem__)
-    examined = Patient(calibrated, samples, OPERATORS)
+    examined = ModelUnderTest(calibrated, samples, OPERATORS)
     groups = groups_of(examined, "node")
     found, real = sensitivities(examined, groups), without(calibrated)
     floats = float_session(real, OPERATORS, "floats")

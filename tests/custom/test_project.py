@@ -10,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from custom.files import MODEL, VENDOR
-from workspaces import REPO, Workspace, lay_out, made
 
-from pipeline.bundle.archive import Bundle
-from pipeline.graph import parse_text
-from pipeline.runtime import Session
+from custom.files import MODEL, VENDOR
+from npumake.bundle.archive import Bundle
+from npumake.graph import parse_text
+from npumake.runtime import Session
+from workspaces import REPO, Workspace, lay_out, made
 
 YAML = """\
 model: {path: model.onnx}
@@ -179,7 +179,7 @@ def test_a_file_that_it_imports_is_in_the_key_and_in_the_bundle(workspace, decla
 
 def npumake(*words: str) -> subprocess.CompletedProcess[str]:
     """Where we are, with the environment that a test has set."""
-    command = [sys.executable, "-m", "pipeline.cli.main", *words]
+    command = [sys.executable, "-m", "npumake.cli.main", *words]
     return subprocess.run(command, env=os.environ, capture_output=True, text=True, check=False)
 
 
@@ -187,7 +187,7 @@ def test_an_undeclared_import_is_the_same_error_from_everywhere(workspace, monke
     with_helper(workspace, "  - ops/shrink.py")
     folder = workspace.root / NODE
     for path in ("", str(folder / "ops"), str(folder)):
-        monkeypatch.setenv("PYTHONPATH", f"{path}:{REPO}")
+        monkeypatch.setenv("PYTHONPATH", f"{path}:{REPO / 'pipeline'}")
         for here in (workspace.root, folder, folder / "ops"):
             monkeypatch.chdir(here)
             run = npumake("build", str(folder))

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pipeline.data import colors
-from pipeline.errors import ProjectError
+from npumake.data import colors
+from npumake.errors import ProjectError
 
 RNG = np.random.default_rng(0)
 CORNERS = np.array([[[r, g, b] for b in (0, 255)] for r in (0, 255) for g in (0, 255)], np.uint8)

@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from pipeline.data.detections import FRAME, detections, drawn, mask_colors, table
-from pipeline.errors import ProjectError
+from npumake.data.detections import FRAME, detections, drawn, mask_colors, table
+from npumake.errors import ProjectError
 
 CAR = {
     "bounding_box": {"origin": {"x": 8, "y": 16}, "size": {"x": 20, "y": 12}},

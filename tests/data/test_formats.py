@@ -12,12 +12,12 @@ import pytest
 import safetensors.numpy
 from PIL import Image
 
-from pipeline.data.files import fed, noise, prepared
-from pipeline.data.formats import HEADERS, MOST_BYTES, Taken, decoded
-from pipeline.engine.parallel import side_by_side
-from pipeline.errors import ProjectError
-from pipeline.project.sections import Files
-from pipeline.project.transforms import CenterCrop, PadResize, Resize
+from npumake.data.files import fed, noise, prepared
+from npumake.data.formats import HEADERS, MOST_BYTES, Taken, decoded
+from npumake.engine.parallel import side_by_side
+from npumake.errors import ProjectError
+from npumake.project.sections import Files
+from npumake.project.transforms import CenterCrop, PadResize, Resize
 
 RGB = np.random.default_rng(0).integers(0, 256, (4, 6, 3), np.uint8)
 FLOAT = Taken((1, 3, 4, 6), "float32")
@@ -194,7 +194,7 @@ def test_one_header_is_parsed_at_a_time(monkeypatch):
         inside.remove(file)
         return HEADERS[1, 0](file, **limits)
 
-    monkeypatch.setattr("pipeline.data.formats.HEADERS", {(1, 0): slowly})
+    monkeypatch.setattr("npumake.data.formats.HEADERS", {(1, 0): slowly})
     file = io.BytesIO()
     np.save(file, np.arange(6.0).reshape(2, 3))
     taken, data = Taken((2, 3), "<f8"), file.getvalue()

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from pipeline.data.facts import fact
-from pipeline.data.lint import findings
+from npumake.data.facts import fact
+from npumake.data.lint import findings
 
 RNG = np.random.default_rng(0)
 

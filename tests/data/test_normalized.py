@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from pipeline.data.normalized import raw
-from pipeline.errors import ProjectError
+from npumake.data.normalized import raw
+from npumake.errors import ProjectError
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (1, 3, 4, 6)).astype(np.float32)
 MEAN, SCALE = (123.675, 116.28, 103.53), (0.01712, 0.0175, 0.01743)

@@ -4,8 +4,8 @@ import cv2
 import numpy as np
 import pytest
 
-from pipeline.data.raw_images import PACKED, from_raw, of_ten_bits, shrunk, ten_bits, to_raw
-from pipeline.errors import ProjectError
+from npumake.data.raw_images import PACKED, from_raw, of_ten_bits, shrunk, ten_bits, to_raw
+from npumake.errors import ProjectError
 
 RNG = np.random.default_rng(0)
 SMOOTH = cv2.GaussianBlur(RNG.integers(0, 256, (48, 64, 3), np.uint8), (0, 0), 1.5)

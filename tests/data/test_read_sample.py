@@ -9,11 +9,11 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from pipeline.data.files import fed as as_fed
-from pipeline.data.files import prepared
-from pipeline.data.formats import Taken, decoded
-from pipeline.errors import ProjectError
-from pipeline.project.sections import Files
+from npumake.data.files import fed as as_fed
+from npumake.data.files import prepared
+from npumake.data.formats import Taken, decoded
+from npumake.errors import ProjectError
+from npumake.project.sections import Files
 
 SHAPE = (1, 2, 3)
 RAMP = np.arange(6, dtype=np.float32).reshape(2, 3)

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
-from pipeline.data import resampling
-from pipeline.errors import ProjectError
+from npumake.data import resampling
+from npumake.errors import ProjectError
 
 RNG = np.random.default_rng(0)
 SIZES = [((20, 30), (7, 9)), ((20, 30), (41, 33)), ((9, 64), (9, 32)), ((5, 7), (1, 1))]

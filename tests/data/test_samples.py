@@ -5,8 +5,8 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from pipeline.data.samples import NAMES, Samples
-from pipeline.errors import CacheError
+from npumake.data.samples import NAMES, Samples
+from npumake.errors import CacheError
 
 
 def arrays(index: int) -> dict[str, np.ndarray]:

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from data.snapshots import PARAMS, SIZE, pictures, write
 
-from pipeline.data import snapshot
-from pipeline.data.snapshot import CARRIED, NEEDED, read_snapshot
-from pipeline.detection.metadata import Tiling
-from pipeline.errors import ProjectError
+from data.snapshots import PARAMS, SIZE, pictures, write
+from npumake.data import snapshot
+from npumake.data.snapshot import CARRIED, NEEDED, read_snapshot
+from npumake.detection.metadata import Tiling
+from npumake.errors import ProjectError
 
 GRID = {"algorithm": "evendist", "version": 1, "min_overlap": 0.1}
 TILED = Tiling("tiled")

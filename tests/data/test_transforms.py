@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pipeline.data.transforms import TRANSFORMS, transformed
-from pipeline.errors import ProjectError
-from pipeline.project.document import parse_document
-from pipeline.project.reader import built
-from pipeline.project.transforms import Transform
+from npumake.data.transforms import TRANSFORMS, transformed
+from npumake.errors import ProjectError
+from npumake.project.document import parse_document
+from npumake.project.reader import built
+from npumake.project.transforms import Transform
 
 RNG = np.random.default_rng(0)
 RGB = RNG.integers(0, 256, (24, 36, 3), np.uint8)

@@ -8,23 +8,23 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from debug.test_sensitivity import calibrated, patient
 
-from pipeline import debug
-from pipeline.data.samples import Samples
-from pipeline.debug.calibration_nodes import without
-from pipeline.debug.curves import averaged, curves
-from pipeline.debug.functions import sensitivity_text
-from pipeline.debug.guilt import suspects
-from pipeline.debug.sensitivity import Patient
-from pipeline.debug.spread import bars, boxes, counted
-from pipeline.errors import GraphError, ProjectError
-from pipeline.graph import parse_text
-from pipeline.project.sections import Calibration
-from pipeline.quant.calibration.observe import observe
-from pipeline.quant.qdq.insert import DEFAULT
-from pipeline.quant.search.methods import calibrated_with, plain
-from pipeline.targets.reader import read_target
+from debug.test_sensitivity import calibrated, patient
+from npumake import debug
+from npumake.data.samples import Samples
+from npumake.debug.calibration_nodes import without
+from npumake.debug.curves import averaged, curves
+from npumake.debug.diagnosis.rank_causes import suspects
+from npumake.debug.distributions import bars, boxes, counted
+from npumake.debug.functions import sensitivity_text
+from npumake.debug.sensitivity import ModelUnderTest
+from npumake.errors import GraphError, ProjectError
+from npumake.graph import parse_text
+from npumake.project.sections import Calibration
+from npumake.quant.calibration.observe import observe
+from npumake.quant.qdq.insert import DEFAULT
+from npumake.quant.search.methods import calibrated_with, plain
+from npumake.targets.reader import read_target
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -215,13 +215,13 @@ network (float[4] x) => (float[2] y, float s)
 
 
 @pytest.fixture(scope="module")
-def vector() -> Patient:
+def vector() -> ModelUnderTest:
     """Tensors of rank 1 and 0."""
     graph, rng = parse_text(VECTOR).with_shapes(), np.random.default_rng(0)
     feeds = [{"x": rng.normal(size=4).astype(np.float32)} for _ in range(3)]
     recipe = plain(graph, observe(graph, feeds), Calibration("max"), True)
     made = calibrated_with(graph, recipe, read_target("ara240"), DEFAULT)
-    return Patient(made, Samples(("0", "1", "2"), feeds.__getitem__))
+    return ModelUnderTest(made, Samples(("0", "1", "2"), feeds.__getitem__))
 
 
 def test_all_is_run_of_tensors_without_a_second_axis(vector, tmp_path):
@@ -231,7 +231,7 @@ def test_all_is_run_of_tensors_without_a_second_axis(vector, tmp_path):
 
 
 def test_a_model_that_quantizes_nothing_is_told_so(vector):
-    examined = Patient(without(vector.calibrated), vector.samples)
+    examined = ModelUnderTest(without(vector.calibrated), vector.samples)
     assert suspects(examined) == []
     for function in (debug.get_sensitivity_of_nodes, debug.runall):
         with pytest.raises(ProjectError) as caught:

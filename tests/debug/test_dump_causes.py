@@ -7,10 +7,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from pipeline.bundle.program import Instruction, Tensor
-from pipeline.debug.dumps.causes import CAUSES, causes
-from pipeline.debug.dumps.evidence import Evidence, Finding
-from pipeline.debug.dumps.reading import CODES, GRID, LAST, REAL, Reading
+from npumake.bundle.program import Instruction, Tensor
+from npumake.debug.dumps.causes import CAUSES, causes
+from npumake.debug.dumps.evidence import Evidence, LikelyCause
+from npumake.debug.dumps.reading import CODES, GRID, LAST, REAL, DumpReading
 
 IMAGE, WIDE, VECTOR = (1, 16, 12, 14), (1, 24, 8, 8), (1, 64)
 SHAPES = (IMAGE, WIDE, VECTOR)
@@ -33,11 +33,11 @@ def tensor(shape: tuple[int, ...], dtype: str, zero: int, seed: int = 0) -> np.n
 def evidence(ours, theirs, case, form=CODES, order=None, raw=None, **known) -> Evidence:
     shape, (dtype, zero) = case
     order = order or tuple(range(len(shape)))
-    reading = Reading(theirs.astype(np.float64), order, form, theirs if raw is None else raw)
+    reading = DumpReading(theirs.astype(np.float64), order, form, theirs if raw is None else raw)
     return Evidence(ours, reading, Tensor(shape, dtype, 0.05, zero), **known)
 
 
-def first(seen: Evidence) -> Finding:
+def first(seen: Evidence) -> LikelyCause:
     found = causes(seen)
     assert found, "no cause is told"
     return found[0]

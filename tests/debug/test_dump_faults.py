@@ -11,6 +11,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+
 from workspaces import REPO, few, shared_data
 
 pytestmark = [

@@ -8,17 +8,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from compilers.files import made_of
 
-from pipeline.bundle.program import Program
-from pipeline.data.samples import Samples
-from pipeline.debug.dumps.compare import Compared, compared, read_dump
-from pipeline.debug.dumps.inputs import Feeding, feeding_of
-from pipeline.debug.dumps.matching import names_of
-from pipeline.debug.dumps.naming import label
-from pipeline.engine.reference import ReferenceSession
-from pipeline.errors import ProjectError
-from pipeline.graph import parse_text
+from compilers.files import made_of
+from npumake.bundle.program import Program
+from npumake.data.samples import Samples
+from npumake.debug.dumps.compare import Compared, compared, read_dump
+from npumake.debug.dumps.inputs import DumpFeeds, feeding_of
+from npumake.debug.dumps.matching import names_of
+from npumake.debug.dumps.naming import label
+from npumake.engine.reference import ReferenceSession
+from npumake.errors import ProjectError
+from npumake.graph import parse_text
 
 NETWORK = """agraph (float[1,3,8,10] image) => (float[1,4] scores)
  <float[6,3,3,3] w = {%s}, float[6,6,1,1] v = {%s}, float[6,4] m = {%s}, int64[2] flat = {1, 6}> {
@@ -405,7 +405,7 @@ def test_how_the_input_was_fed_is_told(tmp_path, program, samples, kind, way):
 def test_an_unknown_sample_is_an_error(samples):
     with pytest.raises(ProjectError, match="no sample `7`, there are 6"):
         feeding_of(samples, "7")
-    assert isinstance(feeding_of(samples, "3"), Feeding)
+    assert isinstance(feeding_of(samples, "3"), DumpFeeds)
 
 
 # -- files that are not to be trusted

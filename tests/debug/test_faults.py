@@ -11,12 +11,12 @@ from importlib import import_module
 from types import ModuleType
 
 import pytest
-from workspaces import REPO, shared_data
 
-from pipeline.data.samples import Samples
-from pipeline.debug.guilt import suspects
-from pipeline.debug.sensitivity import Patient
-from pipeline.quant.qdq.integers import with_integer_weights
+from npumake.data.samples import Samples
+from npumake.debug.diagnosis.rank_causes import suspects
+from npumake.debug.sensitivity import ModelUnderTest
+from npumake.quant.qdq.integers import with_integer_weights
+from workspaces import REPO, shared_data
 
 pytestmark = [
     pytest.mark.slow,
@@ -53,7 +53,7 @@ def test_nobody_is_guilty_of_a_right_build(path: str, chip: str) -> None:
     feeds = FAULTS.feeds(path, graph)
     names = tuple(map(str, range(len(feeds))))
     samples = Samples(names, feeds.__getitem__)
-    examined = Patient(FAULTS.calibrated(graph, feeds, chip), samples, data_num=2)
+    examined = ModelUnderTest(FAULTS.calibrated(graph, feeds, chip), samples, data_num=2)
     assert [one for one in suspects(examined) if one.is_fault] == []
 
 
@@ -63,7 +63,7 @@ def test_nobody_is_guilty_where_weights_and_biases_are_integers(path: str) -> No
     feeds = FAULTS.feeds(path, graph)[:4]
     few = Samples(tuple(map(str, range(4))), feeds.__getitem__)
     whole = with_integer_weights(FAULTS.calibrated(graph, feeds, CHIPS[0]))
-    assert [one for one in suspects(Patient(whole, few)) if one.is_fault] == []
+    assert [one for one in suspects(ModelUnderTest(whole, few)) if one.is_fault] == []
 
 
 @pytest.mark.parametrize("path", FEW)

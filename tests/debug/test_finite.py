@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from debug.test_sensitivity import patient
 
-from pipeline.data.samples import Samples
-from pipeline.debug.finite import source_of_infinite
-from pipeline.debug.guilt import suspects
-from pipeline.debug.sensitivity import Patient
-from pipeline.errors import GraphError, StageError
-from pipeline.graph import Graph, declare, parse_text, producer, shape
-from pipeline.stages.statistics import statistics
+from debug.test_sensitivity import patient
+from npumake.data.samples import Samples
+from npumake.debug.diagnosis.rank_causes import suspects
+from npumake.debug.finite import source_of_infinite
+from npumake.debug.sensitivity import ModelUnderTest
+from npumake.errors import GraphError, StageError
+from npumake.graph import Graph, declare, parse_text, producer, shape
+from npumake.stages.statistics import statistics
 
 
 def graph(body: str) -> Graph:
@@ -60,5 +60,5 @@ def test_blame_names_it():
     declare(made, shape(read), read)
     broken.set_inputs(last, {0: made})
     with pytest.raises(GraphError, match="makes infinity of finite numbers, of sample 0") as caught:
-        suspects(Patient(broken, examined.samples))
+        suspects(ModelUnderTest(broken, examined.samples))
     assert caught.value.where == "logarithm"

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 from debug.test_guilt import scaled
 
-from pipeline.data.samples import Samples
-from pipeline.debug.guilt import suspects
-from pipeline.debug.sensitivity import Patient
-from pipeline.graph import parse_text, upgraded
-from pipeline.project.sections import Calibration
-from pipeline.quant.calibration.observe import observe
-from pipeline.quant.calibration.saturating import moved
-from pipeline.stages.calibrated import calibrated
-from pipeline.stages.recipe import recipe
-from pipeline.targets.reader import read_target
+from npumake.data.samples import Samples
+from npumake.debug.diagnosis.rank_causes import suspects
+from npumake.debug.sensitivity import ModelUnderTest
+from npumake.graph import parse_text, upgraded
+from npumake.project.sections import Calibration
+from npumake.quant.calibration.activation_aware_ranges import moved
+from npumake.quant.calibration.observe import observe
+from npumake.stages.calibrated import calibrated
+from npumake.stages.recipe import recipe
+from npumake.targets.reader import read_target
 
 MODEL = """a (float[1,8,4,4] x) => (float[1,8,4,4] y) <float[8,8,1,1] w, float[8,8,1,1] u>
 { c = Conv(x, w)  p = GlobalAveragePool(c)  g = Conv(p, u)  s = HardSigmoid<alpha=0.2>(g)
@@ -40,7 +40,7 @@ def examined(graph, chip):
     samples = Samples(tuple(map(str, range(16))), feeds.__getitem__)
     target = read_target(chip)
     found = recipe(graph, observe(graph, samples), samples, Calibration("kl"), target, {})
-    return Patient(calibrated(graph, found, samples, target, {}), samples, data_num=4)
+    return ModelUnderTest(calibrated(graph, found, samples, target, {}), samples, data_num=4)
 
 
 @pytest.mark.parametrize("chip", ["ara240", "rdk-x5"])
@@ -51,7 +51,9 @@ def test_a_gate_that_is_shut_is_no_fault_and_hides_none(graph, chip):
     assert not any(one.is_fault for one in suspects(patient))
     weight = next(one for one in patient.nodes if one.kind == "weight" and GATE in one.owners)
     for fault, factor in ((weight, 4.0), (gate, 0.25)):
-        wrong = Patient(scaled(patient.calibrated, fault.name, factor), patient.samples, data_num=4)
+        wrong = ModelUnderTest(
+            scaled(patient.calibrated, fault.name, factor), patient.samples, data_num=4
+        )
         first = suspects(wrong)[0]
         assert first.node == GATE
         assert first.is_fault

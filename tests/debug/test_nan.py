@@ -7,22 +7,22 @@ import math
 
 import numpy as np
 import pytest
-from engine.operators import case
 
-from pipeline import digest
-from pipeline.debug.compare import compare
-from pipeline.debug.metrics import METRICS
-from pipeline.errors import StageError
-from pipeline.evaluate.figures import Figures
-from pipeline.evaluate.gates import Measured, asked
-from pipeline.graph import parse_text
-from pipeline.kernels.measure import Agreement, agreement, cosine, sqnr_db, worst
-from pipeline.project.sections import Calibration, Gate
-from pipeline.quant.calibration.observe import observe
-from pipeline.quant.qdq.insert import DEFAULT
-from pipeline.quant.search.methods import calibrated_with, plain
-from pipeline.stages.quantized import quantized
-from pipeline.targets.reader import read_target
+from engine.operators import case
+from npumake import digest
+from npumake.debug.compare import compare
+from npumake.debug.metrics import METRICS
+from npumake.errors import StageError
+from npumake.evaluate.figures import Figures
+from npumake.evaluate.gates import BuildFigures, asked
+from npumake.graph import parse_text
+from npumake.kernels.measure import Agreement, agreement, cosine, sqnr_db, worst
+from npumake.project.sections import Calibration, Gate
+from npumake.quant.calibration.observe import observe
+from npumake.quant.qdq.insert import DEFAULT
+from npumake.quant.search.methods import calibrated_with, plain
+from npumake.stages.quantized import quantized
+from npumake.targets.reader import read_target
 
 NAN = np.array([1.0, math.nan], np.float32)
 ONES = np.ones(2, np.float32)
@@ -61,7 +61,7 @@ def test_figures_of_nan_are_kept(tmp_path):
 @pytest.mark.parametrize("gate", [Gate(cosine=0.9), Gate(metric="cosine", max_drop=1.0)])
 def test_nan_meets_no_gate(gate):
     scores = [Figures(n, 1, "cosine", {"cosine": v}) for n, v in (("float", 1.0), ("q", math.nan))]
-    assert not asked(gate, 0, Measured(scores, math.nan, 0)).met
+    assert not asked(gate, 0, BuildFigures(scores, math.nan, 0)).met
 
 
 SHAPE = (1, 64)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline.data.samples import Samples
-from pipeline.debug.calibration_nodes import calibration_nodes
-from pipeline.debug.network import Network
-from pipeline.debug.probing import Probing, parts
-from pipeline.engine.mixed import float_session
-from pipeline.graph import Graph, parse_text
+from npumake.data.samples import Samples
+from npumake.debug.calibration_nodes import calibration_nodes
+from npumake.debug.network import SwitchedNetwork
+from npumake.debug.probing import Probing, parts
+from npumake.engine.float_session import float_session
+from npumake.graph import Graph, parse_text
 
 GRID = (
     "<float s = {0.5}, float t = {0.25}, int8 z = {0}, "
@@ -72,7 +72,7 @@ def test_with_all_pairs_on_a_probe_is_the_calibrated_model(graph):
 def test_pairs_in_a_row_are_a_chain():
     nodes = calibration_nodes(IN_A_ROW)
     every = {one.name: one for one in nodes}
-    chains = Network(IN_A_ROW, nodes)
+    chains = SwitchedNetwork(IN_A_ROW, nodes)
     assert [one.tensor for one in chains.chain("a_d_d", every)] == ["a", "a"]
     assert [one.tensor for one in chains.chain("a_d", every)] == ["a"]
     assert chains.chain("a_d_d", {}) == []
@@ -90,12 +90,12 @@ network (float[4, 4] x) => (float[4, 4] y, float[4, 1] s) {
 
 
 def test_what_crosses_a_border_is_what_is_made_before_it_and_read_behind_it():
-    network = Network(WAIST, [])
+    network = SwitchedNetwork(WAIST, [])
     assert network.crossing() == [0, 16, 4, 4, 4, 0]
 
 
 def test_a_part_ends_near_its_equal_part_where_least_crosses():
-    network = Network(WAIST, [])
+    network = SwitchedNetwork(WAIST, [])
     assert parts(network.floats, network.crossing(), 1) == [(0, 5)]
     assert parts(network.floats, network.crossing(), 2) == [(0, 2), (2, 5)]
     assert parts(network.floats, [0] * 6, 5) == [(n, n + 1) for n in range(5)]

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from workspaces import REPO, few, shared_data
 
-from pipeline import digest
-from pipeline.data.samples import Samples
-from pipeline.debug.preprocessing import FEWEST, distance, preprocessing_mistake
-from pipeline.errors import ProjectError
-from pipeline.graph import Graph, parse_text
-from pipeline.project.files import SourceFile
-from pipeline.project.sections import FileGlob, FilePath, Files, Input, Model
-from pipeline.project.transforms import Resize, Scale, Transform
-from pipeline.stages.original_float import original_float
-from pipeline.stages.samples import samples
+from npumake import digest
+from npumake.data.samples import Samples
+from npumake.debug.preprocessing import FEWEST, distance, preprocessing_mistake
+from npumake.errors import ProjectError
+from npumake.graph import Graph, parse_text
+from npumake.project.files import SourceFile
+from npumake.project.sections import FileGlob, FilePath, Files, Input, ModelSection
+from npumake.project.transforms import Resize, Scale, Transform
+from npumake.stages.original_float import original_float
+from npumake.stages.samples import samples
+from workspaces import REPO, few, shared_data
 
 DATA = shared_data()
 DIGITS = REPO / "projects" / "digits"
@@ -39,7 +39,9 @@ def source(path: Path) -> SourceFile:
 @cache
 def read(model: Path, name: str, fed: Input) -> Graph:
     """Nobody here writes into it."""
-    return original_float(Model(FilePath("m")), {name: fed}, {"model.path": (source(model),)})
+    return original_float(
+        ModelSection(FilePath("m")), {name: fed}, {"model.path": (source(model),)}
+    )
 
 
 def made(model: Path, files: list[Path], name: str, fed: Input, how: Files = PICTURE) -> Samples:

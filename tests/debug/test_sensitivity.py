@@ -9,25 +9,25 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import trained
-from workspaces import few, shared_data
 
-from pipeline.data.samples import Samples
-from pipeline.debug import get_sensitivity_of_nodes
-from pipeline.debug.calibration_nodes import by_owner, calibration_nodes, with_only, without
-from pipeline.debug.metrics import METRICS
-from pipeline.debug.sensitivity import Patient, groups_of, ranked, sensitivities
-from pipeline.engine.mixed import float_session
-from pipeline.errors import CacheError, ProjectError
-from pipeline.frontends import read_model
-from pipeline.graph import Graph, array, shape, upgraded
-from pipeline.kernels.measure import Agreement, agreement
-from pipeline.passes import optimized
-from pipeline.project.sections import Calibration
-from pipeline.quant.calibration.observe import observe
-from pipeline.quant.qdq.insert import DEFAULT
-from pipeline.quant.search.methods import calibrated_with, plain
-from pipeline.targets.reader import read_target
+import trained
+from npumake.data.samples import Samples
+from npumake.debug import get_sensitivity_of_nodes
+from npumake.debug.calibration_nodes import by_owner, calibration_nodes, with_only, without
+from npumake.debug.metrics import METRICS
+from npumake.debug.sensitivity import ModelUnderTest, groups_of, ranked, sensitivities
+from npumake.engine.float_session import float_session
+from npumake.errors import CacheError, ProjectError
+from npumake.frontends import read_model
+from npumake.graph import Graph, array, shape, upgraded
+from npumake.kernels.measure import Agreement, agreement
+from npumake.passes import optimized
+from npumake.project.sections import Calibration
+from npumake.quant.calibration.observe import observe
+from npumake.quant.qdq.insert import DEFAULT
+from npumake.quant.search.methods import calibrated_with, plain
+from npumake.targets.reader import read_target
+from workspaces import few, shared_data
 
 NETWORKS = ("repvgg", "mobilenetv3", "transformer")
 MODELS = [
@@ -48,14 +48,14 @@ def calibrated(name: str) -> Graph:
     return trained.calibrated(trained.network(name), trained.PER_CHANNEL)
 
 
-def patient(name: str, count: int = 4) -> Patient:
+def patient(name: str, count: int = 4) -> ModelUnderTest:
     feeds = trained.samples()[:count]
     names = tuple(str(number) for number in range(count))
-    return Patient(calibrated(name), Samples(names, lambda index: feeds[index]))
+    return ModelUnderTest(calibrated(name), Samples(names, lambda index: feeds[index]))
 
 
 def brute_force(
-    examined: Patient, groups: dict[str, tuple[str, ...]]
+    examined: ModelUnderTest, groups: dict[str, tuple[str, ...]]
 ) -> dict[str, tuple[Agreement, ...]]:
     """The whole model again for every node."""
     real = without(examined.calibrated)
@@ -85,7 +85,7 @@ def test_a_probe_says_what_the_whole_model_says(name, node_type):
             assert one.squared == pytest.approx(other.squared, rel=1e-3, abs=noise)
 
 
-def trained_on_noise(file: Path) -> Patient:
+def trained_on_noise(file: Path) -> ModelUnderTest:
     """A real model on noise: in one sample the errors of two places may cancel out, and what is
     left hangs on a single code."""
     graph = optimized(upgraded(read_model(file.read_bytes(), file.name)).with_shapes())
@@ -95,7 +95,7 @@ def trained_on_noise(file: Path) -> Patient:
     feeds = [{str(given.name): one} for one in noise]
     recipe = plain(graph, observe(graph, feeds), Calibration("max"), True)
     made = calibrated_with(graph, recipe, read_target("rdk-x5"), DEFAULT)
-    return Patient(made, Samples(("a", "b", "c", "d"), feeds.__getitem__))
+    return ModelUnderTest(made, Samples(("a", "b", "c", "d"), feeds.__getitem__))
 
 
 @pytest.mark.slow
@@ -167,7 +167,7 @@ def test_what_was_answered_is_not_worked_out_again():
             asked.append(question)
             super().__setitem__(question, sums)
 
-    again = Patient(
+    again = ModelUnderTest(
         examined.calibrated, examined.samples, remembered=Listening(examined.remembered)
     )
     assert get_sensitivity_of_nodes(again) == first
@@ -181,12 +181,12 @@ def test_an_answer_that_cannot_be_kept_is_an_error():
 
     one = patient("repvgg", 1)
     with pytest.raises(CacheError, match="no space left"):
-        get_sensitivity_of_nodes(Patient(one.calibrated, one.samples, remembered=Full()))
+        get_sensitivity_of_nodes(ModelUnderTest(one.calibrated, one.samples, remembered=Full()))
 
 
 def test_how_many_probes_run_at_a_time_changes_nothing():
     one, four = (
-        get_sensitivity_of_nodes(Patient(each.calibrated, each.samples, at_once=count))
+        get_sensitivity_of_nodes(ModelUnderTest(each.calibrated, each.samples, at_once=count))
         for each, count in ((patient("repvgg"), 1), (patient("repvgg"), 4))
     )
     assert one == four
@@ -197,7 +197,7 @@ def test_no_bit_of_a_sum_depends_on_how_many_run_at_a_time(samples):
     examined = patient("repvgg", samples)
     groups = groups_of(examined, "node")
     one, *others = (
-        sensitivities(Patient(examined.calibrated, examined.samples, at_once=count), groups)
+        sensitivities(ModelUnderTest(examined.calibrated, examined.samples, at_once=count), groups)
         for count in (1, 2, 3, 8)
     )
     assert all(other == one for other in others)
@@ -210,7 +210,7 @@ def test_many_samples_say_what_each_says():
     for node, (sums,) in wanted.items():
         assert found[node][0].count == sums.count
         assert found[node][0].squared == pytest.approx(sums.squared, rel=1e-3, abs=1e-9 * sums.aa)
-    many = Patient(examined.calibrated, examined.samples, at_once=3)
+    many = ModelUnderTest(examined.calibrated, examined.samples, at_once=3)
     assert sensitivities(many, groups) == found
 
 

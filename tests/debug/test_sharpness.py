@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from debug.test_preprocessing import (
     COCO,
     DATA,
@@ -24,14 +25,13 @@ from debug.test_preprocessing import (
     read,
     real,
 )
+from npumake.borders.inputs import model_inputs
+from npumake.data.samples import Samples
+from npumake.debug.sharpness import SWAPPED, Tried, clearly_better, sharpest
+from npumake.graph import parse_text
+from npumake.project.sections import FileGlob, Files, Input
+from npumake.project.transforms import Resize
 from workspaces import Workspace, few
-
-from pipeline.borders.inputs import model_inputs
-from pipeline.data.samples import Samples
-from pipeline.debug.sharpness import SWAPPED, Tried, clearly_better, sharpest
-from pipeline.graph import parse_text
-from pipeline.project.sections import FileGlob, Files, Input
-from pipeline.project.transforms import Resize
 
 CLASSIFIERS = DATA / "models" / "classification"
 MOBILENET = CLASSIFIERS / "mobilenet_v1_0.25_224_float.tflite"
@@ -134,7 +134,7 @@ inputs: {{"*": {{type: rgb, layout: NHWC, mean: 127.5, scale: 0.0078431373}}}}
 data: {{"*": {{files: "*.[jJ]*", channels: bgr, transforms: [resize]}}}}
 targets: [ara240]
 """)
-    command = [sys.executable, "-m", "pipeline.cli.main", "debug", "inputs", "."]
+    command = [sys.executable, "-m", "npumake.cli.main", "debug", "inputs", "."]
     said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
     assert said.splitlines()[-1] == (
         "sharper, but not clearly: mean: 127.5, scale: 0.00784314, red and blue swapped; "

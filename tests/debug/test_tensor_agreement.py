@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline.bundle.program import Tensor
-from pipeline.debug.tensor_agreement import tensor_agreement
-from pipeline.targets.target import CompiledBound
+from npumake.bundle.program import Tensor
+from npumake.debug.tensor_agreement import tensor_agreement
+from npumake.targets.target import CompiledBound
 
 CODES = Tensor((2, 2), "int8", 0.5, 3)
 FLOATS = Tensor((2, 2), "float32")

@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pipeline.bundle.archive import Bundle
-from pipeline.debug.verify import Mismatch, changed_constants, mismatch, verified
-from pipeline.engine.lower import lowered
-from pipeline.errors import GraphError
-from pipeline.graph import parse_text
+from npumake.bundle.archive import Bundle
+from npumake.debug.verify import Mismatch, changed_constants, mismatch, verified
+from npumake.engine.lower import lowered
+from npumake.errors import GraphError
+from npumake.graph import parse_text
 
 GRAPH = """agraph (float[1,2] x, float[1,2] x2) => (float[1,2] y, float[1,2] v)
     <float s = {0.25}, float t = {0.5}, int8 o = {0}, int8[2,2] w = {1, 2, 3, -4}> {

@@ -7,11 +7,11 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from detection.heads import document, head, props
 
-from pipeline.detection.carriers import labels_in, members, metadata_in
-from pipeline.detection.metadata import read_metadata
-from pipeline.errors import GraphError, ProjectError
+from detection.heads import document, head, props
+from npumake.detection.carriers import labels_in, members, metadata_in
+from npumake.detection.metadata import read_metadata
+from npumake.errors import GraphError, ProjectError
 
 
 def appended(path: Path, **written: bytes) -> Path:

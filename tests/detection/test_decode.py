@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+
 from detection.test_metadata import FULL, read
 from detection.test_split import arrays, graph, hints
-
-from pipeline.detection.decode import Detections, Rules, decode, rules_for_map
-from pipeline.detection.describe import whole_outputs
-from pipeline.detection.outputs import Output, Quantization
-from pipeline.detection.split import split_outputs
-from pipeline.errors import GraphError
+from npumake.detection.decode import Detections, Rules, decode, rules_for_map
+from npumake.detection.describe import whole_outputs
+from npumake.detection.outputs import DetectorOutput, OutputGrid
+from npumake.detection.split import split_outputs
+from npumake.errors import GraphError
 
 RNG = np.random.default_rng(0)
 SIZE = (32, 64)  # height, width
@@ -42,10 +42,10 @@ def rows(count: int = 80) -> np.ndarray:
     return np.concatenate([boxes, RNG.random((count, 3))], 1).astype(np.float32)
 
 
-def flat(values: np.ndarray) -> tuple[dict[str, np.ndarray], list[Output]]:
+def flat(values: np.ndarray) -> tuple[dict[str, np.ndarray], list[DetectorOutput]]:
     shape = (1, 7, len(values))
     dims = (("batch", 1), ("num_features", 7), ("num_boxes", len(values)))
-    entry = Output("out", shape, "detection", dims, encoding="direct", normalized=False)
+    entry = DetectorOutput("out", shape, "detection", dims, encoding="direct", normalized=False)
     return {"out": values.T[None].copy()}, [entry]
 
 
@@ -83,13 +83,13 @@ def test_channels_may_be_first_or_last_and_codes_on_a_grid(strides):
     made = arrays(cut)
     expected = decode(made, outputs, (64, 64), Rules(0.3))
 
-    def turned(entry: Output) -> Output:
+    def turned(entry: DetectorOutput) -> DetectorOutput:
         order = [0, *range(2, len(entry.shape)), 1]
         values = made[entry.name].transpose(order)
         scale = float(np.abs(values).max()) / 2**30
         made[entry.name] = np.rint(values / scale).astype(np.int64) + 5
         dims = tuple(entry.dshape[axis] for axis in order)
-        grid = Quantization((scale,), (5,), dtype="int32")
+        grid = OutputGrid((scale,), (5,), dtype="int32")
         children = tuple(map(turned, entry.outputs))
         return replace(entry, shape=values.shape, dshape=dims, quantization=grid, outputs=children)
 
@@ -113,8 +113,8 @@ def test_an_activation_is_done_only_where_it_is_required():
     logits = RNG.normal(size=(1, 3, 8)).astype(np.float32)
     boxes = (RNG.random((1, 4, 8)) * 0.2).astype(np.float32)
     made = {"b": boxes, "s": logits}
-    b = Output("b", (1, 4, 8), "boxes", encoding="direct", normalized=True)
-    s = Output("s", (1, 3, 8), "scores")
+    b = DetectorOutput("b", (1, 4, 8), "boxes", encoding="direct", normalized=True)
+    s = DetectorOutput("s", (1, 3, 8), "scores")
     every = Rules(score=-9, iou=1)
     plain = decode(made, [b, s], SIZE, every)
     np.testing.assert_allclose(np.sort(plain.scores), np.sort(logits[0].max(0)))
@@ -123,14 +123,14 @@ def test_an_activation_is_done_only_where_it_is_required():
     soft = decode(made, [b, replace(s, activation_required="softmax")], SIZE, every)
     expected = np.exp(logits[0]) / np.exp(logits[0]).sum(0)
     np.testing.assert_allclose(soft.scores, np.sort(expected.max(0))[::-1], rtol=1e-6)
-    o = Output("o", (1, 1, 8), "objectness")
+    o = DetectorOutput("o", (1, 1, 8), "objectness")
     times = decode({**made, "o": np.full((1, 1, 8), 0.5, np.float32)}, [b, s, o], SIZE, every)
     np.testing.assert_allclose(np.sort(times.scores), np.sort(plain.scores * 0.5))
 
 
 def test_rows_of_an_end_to_end_model_are_taken_as_they_are():
     rows = np.array([[[0, 0, 64, 32, 0.9, 2], [0, 0, 64, 32, 0.8, 1], [0, 0, 1, 1, 0.1, 0]]])
-    entry = Output("d", (1, 3, 6), "detections", normalized=False)
+    entry = DetectorOutput("d", (1, 3, 6), "detections", normalized=False)
     found = decode({"d": rows.astype(np.float32)}, [entry], SIZE)
     assert found.classes.tolist() == [2, 1]
     np.testing.assert_array_equal(found.boxes, [[0, 0, 1, 1]] * 2)
@@ -145,16 +145,19 @@ def test_a_map_counts_every_box_and_the_metadata_says_how_they_rival():
     ("outputs", "message"),
     [
         ([], "the outputs hold no boxes"),
-        ([Output("b", (1, 4, 8), "boxes")], "the outputs hold no scores"),
+        ([DetectorOutput("b", (1, 4, 8), "boxes")], "the outputs hold no scores"),
         (
-            [Output("b", (1, 4, 8), "boxes", encoding="anchor"), Output("b", (1, 4, 8), "scores")],
+            [
+                DetectorOutput("b", (1, 4, 8), "boxes", encoding="anchor"),
+                DetectorOutput("b", (1, 4, 8), "scores"),
+            ],
             "boxes of anchors are not decoded yet",
         ),
         (
-            [Output("x", (1, 4, 8), "boxes"), Output("b", (1, 4, 8), "scores")],
+            [DetectorOutput("x", (1, 4, 8), "boxes"), DetectorOutput("b", (1, 4, 8), "scores")],
             "no output `x` among",
         ),
-        ([Output("b", (1, 4, 9), "detection")], "has shape [1, 4, 8], not [1, 4, 9]"),
+        ([DetectorOutput("b", (1, 4, 9), "detection")], "has shape [1, 4, 8], not [1, 4, 9]"),
     ],
 )
 def test_outputs_that_do_not_decode_are_one_error(outputs, message):

@@ -7,12 +7,12 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from detection.heads import hint
 
-from pipeline.detection.keys import ACTED_ON, CARRIED, KINDS
-from pipeline.detection.metadata import Metadata, Tiling, read_metadata, with_block, with_outputs
-from pipeline.detection.outputs import Quantization
-from pipeline.errors import ProjectError
+from detection.heads import hint
+from npumake.detection.keys import ACTED_ON, CARRIED, KINDS
+from npumake.detection.metadata import Metadata, Tiling, read_metadata, with_block, with_outputs
+from npumake.detection.outputs import OutputGrid
+from npumake.errors import ProjectError
 
 BLOCK = {
     "version": "1.2.4",
@@ -324,7 +324,7 @@ def test_a_dfl_box_has_at_most_64_bins_a_side(bins, fits):
 def test_a_grid_per_channel_has_a_value_per_index_of_its_axis():
     grid = {"scale": [0.5] * 64, "zero_point": [0] * 64, "axis": 3, "dtype": "int8"}
     found = read(with_(f"outputs.{CHILD}.quantization", grid)).outputs[0].outputs[0]
-    assert found.quantization == Quantization((0.5,) * 64, (0,) * 64, 3, "int8")
+    assert found.quantization == OutputGrid((0.5,) * 64, (0,) * 64, 3, "int8")
     grid["scale"] = [0.5] * 63
     assert "needs 64 values" in error(with_(f"outputs.{CHILD}.quantization", grid))
 
@@ -386,7 +386,7 @@ def test_schema_1_is_brought_to_2():
     assert found.document["validation"] == {"iou": 0.7, "score": 0.01}
     assert (found.nms, found.document["host"]) == ("class_agnostic", {"username": "me"})
     boxes, scores = found.outputs
-    assert (boxes.encoding, boxes.quantization) == ("direct", Quantization((0.5,), (7,)))
+    assert (boxes.encoding, boxes.quantization) == ("direct", OutputGrid((0.5,), (7,)))
     assert boxes.rest == {"index": 3}
     assert (scores.score_format, scores.dshape[1]) == ("per_class", ("num_boxes", 9))
     assert read(OLD | {"schema_version": 1}).document == found.document

@@ -6,17 +6,17 @@ import json
 
 import numpy as np
 import pytest
-from detection.heads import BINS, BOXES, CLASSES, COEFFICIENTS, SIDE, STRIDES, document, head, hint
 
-from pipeline.detection.decode import Rules, decode
-from pipeline.detection.describe import whole_outputs
-from pipeline.detection.distance import distance_to_box
-from pipeline.detection.metadata import Metadata, SplitHint, read_metadata, with_outputs
-from pipeline.detection.outputs import Output
-from pipeline.detection.split import split_outputs
-from pipeline.engine.ort import OrtSession
-from pipeline.errors import GraphError
-from pipeline.graph import Graph, parse
+from detection.heads import BINS, BOXES, CLASSES, COEFFICIENTS, SIDE, STRIDES, document, head, hint
+from npumake.detection.decode import Rules, decode
+from npumake.detection.describe import whole_outputs
+from npumake.detection.distance import distance_to_box
+from npumake.detection.metadata import Metadata, SplitHint, read_metadata, with_outputs
+from npumake.detection.outputs import DetectorOutput
+from npumake.detection.split import split_outputs
+from npumake.engine.ort import OrtSession
+from npumake.errors import GraphError
+from npumake.graph import Graph, parse
 
 PICTURE = np.random.default_rng(1).normal(size=(1, 3, SIDE, SIDE)).astype(np.float32)
 ALL = Rules(score=0.0, candidates=0, iou=0.7)
@@ -40,7 +40,7 @@ def arrays(graph: Graph) -> dict[str, np.ndarray]:
     return dict(zip(names, made, strict=True))
 
 
-def tensors(outputs: tuple[Output, ...]) -> list[str]:
+def tensors(outputs: tuple[DetectorOutput, ...]) -> list[str]:
     return [tensor.name for output in outputs for tensor in output.tensors]
 
 

@@ -8,14 +8,14 @@ import numpy as np
 import onnxruntime
 import pytest
 
-from pipeline.graph import Graph, shape
-from pipeline.project.sections import Calibration, Quantization
-from pipeline.quant.calibration.observe import observe
-from pipeline.quant.calibration.ranges import ranges
-from pipeline.quant.qdq.insert import DEFAULT, with_qdq
-from pipeline.quant.qdq.integers import with_integer_weights
-from pipeline.quant.qdq.laid import grids_of
-from pipeline.targets.target import Activations, Target, Weights
+from npumake.graph import Graph, shape
+from npumake.project.sections import Calibration, Quantization
+from npumake.quant.calibration.observe import observe
+from npumake.quant.calibration.ranges import ranges
+from npumake.quant.qdq.grid_assignment import grids_of
+from npumake.quant.qdq.insert import DEFAULT, with_qdq
+from npumake.quant.qdq.integers import with_integer_weights
+from npumake.targets.target import Activations, Target, WeightGrid
 
 Feeds = Mapping[str, np.ndarray]
 
@@ -30,7 +30,7 @@ def chip() -> Callable[..., Target]:
             "vendor",
             "NPU",
             Activations(dtype, symmetric),
-            Weights("int8", per_channel),
+            WeightGrid("int8", per_channel),
             "half_even",
             operators=operators,
         )

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from pipeline.engine.exact import ExactSession
-from pipeline.engine.lower import lowered
-from pipeline.engine.ort import OrtSession
-from pipeline.engine.reference import ReferenceSession
-from pipeline.graph import parse_text, round_border, upgraded
-from pipeline.stages.quantized import quantized
-from pipeline.targets.reader import read_target, target_names
+from npumake.engine.exact import ExactSession
+from npumake.engine.lower import lowered
+from npumake.engine.ort import OrtSession
+from npumake.engine.reference import ReferenceSession
+from npumake.graph import parse_text, round_border, upgraded
+from npumake.stages.quantized import quantized
+from npumake.targets.reader import read_target, target_names
 
 TEXT = """a (float[1,8] x) => (float[1,8] y) <float s = {0.5}, int8 z = {ZERO}> {
     q = QuantizeLinear(x, s, z)  y = DequantizeLinear(q, s, z) }"""

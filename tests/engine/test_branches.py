@@ -5,14 +5,14 @@ import threading
 import numpy as np
 import pytest
 
-from pipeline.custom.operators import Operators, operators_in
-from pipeline.engine.branches import Branches, Turn
-from pipeline.engine.exact import ExactSession
-from pipeline.engine.lower import lowered
-from pipeline.engine.reference import ReferenceSession
-from pipeline.engine.subgraphs import joined
-from pipeline.errors import StageError
-from pipeline.graph import declare, parse_text
+from npumake.custom.operators import Operators, operators_in
+from npumake.engine.branches import Branches, ParallelTurn
+from npumake.engine.exact import ExactSession
+from npumake.engine.lower import lowered
+from npumake.engine.reference import ReferenceSession
+from npumake.engine.subgraphs import joined
+from npumake.errors import StageError
+from npumake.graph import declare, parse_text
 
 # The chip, two operators of the user's on the CPU that do not know of each other, the chip.
 GRAPH = """<ir_version: 9, opset_import: ["" : 17, "mine" : 1]>
@@ -87,14 +87,14 @@ def test_of_two_failures_the_first_in_order_is_told():
 def test_nothing_begins_behind_a_failure():
     begun = []
 
-    def turn(name: str, reads: tuple[str, ...], fails: bool = False) -> Turn:
+    def turn(name: str, reads: tuple[str, ...], fails: bool = False) -> ParallelTurn:
         def run(values):
             begun.append(name)
             if fails:
                 raise ZeroDivisionError(name)
             return {name: np.zeros(1)}
 
-        return Turn(reads, (name,), run)
+        return ParallelTurn(reads, (name,), run)
 
     turns = [turn("a", ("x",), fails=True), turn("b", ("x",)), turn("c", ("b",)), turn("d", ("c",))]
     with pytest.raises(ZeroDivisionError):

@@ -6,19 +6,19 @@ import itertools
 
 import numpy as np
 import pytest
-from engine.operators import CASES
 
-from pipeline.bundle.archive import Bundle
-from pipeline.bundle.program import Program
-from pipeline.engine.exact import ExactSession
-from pipeline.engine.fusion import ABSORBING
-from pipeline.engine.lower import lowered
-from pipeline.engine.ort import OrtSession
-from pipeline.engine.reference import KERNELS, ReferenceSession
-from pipeline.engine.rules import RULES
-from pipeline.graph import parse_text, upgraded
-from pipeline.kernels.measure import agreement
-from pipeline.project.sections import Layer, Quantization
+from engine.operators import CASES
+from npumake.bundle.archive import Bundle
+from npumake.bundle.program import Program
+from npumake.engine.exact import ExactSession
+from npumake.engine.fusion import ABSORBING
+from npumake.engine.lower import lowered
+from npumake.engine.ort import OrtSession
+from npumake.engine.reference import KERNELS, ReferenceSession
+from npumake.engine.rules import RULES
+from npumake.graph import parse_text, upgraded
+from npumake.kernels.measure import agreement
+from npumake.project.sections import LayerTypes, Quantization
 
 FEW = 0.03  # the share of codes that may differ from onnxruntime's, by one, or else one code
 TIES = 0.3  # where many results are ties: a linear Resize by 2 weighs with 1/4 and 3/4
@@ -50,7 +50,7 @@ ROUNDINGS = ("half_even", "half_up", "half_away")
 def between(read, made):
     """Every node reads `read` and makes `made`."""
     return lambda graph: Quantization(
-        layers={str(node.name): Layer(input=read, output=made) for node in graph.nodes()}
+        layers={str(node.name): LayerTypes(input=read, output=made) for node in graph.nodes()}
     )
 
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from engine.operators import CASES
 
-from pipeline.bundle.program import Instruction, Program, Tensor
-from pipeline.engine.exact import ExactSession
-from pipeline.engine.lower import lowered
-from pipeline.engine.reference import KERNELS, ReferenceSession
-from pipeline.engine.translate import TRANSLATIONS
-from pipeline.errors import GraphError
-from pipeline.graph import parse_text
-from pipeline.kernels.rounding import fixed_point
+from engine.operators import CASES
+from npumake.bundle.program import Instruction, Program, Tensor
+from npumake.engine.exact import ExactSession
+from npumake.engine.lower import lowered
+from npumake.engine.reference import KERNELS, ReferenceSession
+from npumake.engine.translate import TRANSLATIONS
+from npumake.errors import GraphError
+from npumake.graph import parse_text
+from npumake.kernels.rounding import fixed_point
 
 IDS = [(op, name) for op, cases in CASES.items() for name in cases]
 SCHEMES = [("int8", True), ("int8", False), ("uint8", False)]

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from pipeline.engine.lower import lowered
-from pipeline.engine.ort import OrtSession
-from pipeline.engine.reference import ReferenceSession
-from pipeline.errors import GraphError
-from pipeline.graph import parse_text
+from npumake.engine.lower import lowered
+from npumake.engine.ort import OrtSession
+from npumake.engine.reference import ReferenceSession
+from npumake.errors import GraphError
+from npumake.graph import parse_text
 
 X = "float[1,2,3,4] x"
 

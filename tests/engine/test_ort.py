@@ -4,9 +4,9 @@ import numpy as np
 import onnx
 import pytest
 
-from pipeline.engine.ort import OrtSession, optimized_by_onnxruntime
-from pipeline.errors import GraphError
-from pipeline.graph import parse_text
+from npumake.engine.ort import OrtSession, optimized_by_onnxruntime
+from npumake.errors import GraphError
+from npumake.graph import parse_text
 
 MODEL = parse_text("a (float[2] x) => (float[] y, float[] z) { y = Neg(x)  z = Exp(x) }").to_bytes()
 

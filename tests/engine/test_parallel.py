@@ -5,7 +5,7 @@ from contextvars import ContextVar
 
 import pytest
 
-from pipeline.engine.parallel import shared_out, side_by_side, threads
+from npumake.engine.parallel import shared_out, side_by_side, threads
 
 SAID = ContextVar("said", default="nothing")
 

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from pipeline.bundle.program import Instruction, Program, Tensor
-from pipeline.engine.reference import ReferenceSession
-from pipeline.kernels.rounding import fixed_point
+from npumake.bundle.program import Instruction, Program, Tensor
+from npumake.engine.reference import ReferenceSession
+from npumake.kernels.rounding import fixed_point
 
 SHAPE = (2, 3, 4)
 MADE = (2, 1, 4)

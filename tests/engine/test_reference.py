@@ -11,12 +11,12 @@ import onnx
 import onnx.parser
 import pytest
 
-from pipeline.bundle.archive import Bundle
-from pipeline.bundle.program import Instruction, Program
-from pipeline.engine.lower import lowered
-from pipeline.engine.reference import ReferenceSession
-from pipeline.errors import GraphError
-from pipeline.graph import Graph, parse_text
+from npumake.bundle.archive import Bundle
+from npumake.bundle.program import Instruction, Program
+from npumake.engine.lower import lowered
+from npumake.engine.reference import ReferenceSession
+from npumake.errors import GraphError
+from npumake.graph import Graph, parse_text
 
 TEXT = """a (float[1,3,8,8] x) => (float[] y, float[] r)
 <float[3,3,1,1] w = {1.0,-0.5,0.3, 0.2,0.1,-0.7, 0.9,0.8,-0.6}, float[3] b = {0.1,-0.2,0.3}>
@@ -29,11 +29,11 @@ from pathlib import Path
 import numpy as np
 import onnx
 import onnx.parser
-from pipeline.bundle.archive import Bundle
-from pipeline.bundle.program import Instruction, Program
-from pipeline.engine.lower import lowered
-from pipeline.engine.reference import ReferenceSession
-from pipeline.graph import Graph
+from npumake.bundle.archive import Bundle
+from npumake.bundle.program import Instruction, Program
+from npumake.engine.lower import lowered
+from npumake.engine.reference import ReferenceSession
+from npumake.graph import Graph
 program = lowered(Graph.load(Path(sys.argv[1])), "half_even")
 made = ReferenceSession(program).run(None, {"x": np.load(sys.argv[2])})
 sys.stdout.write(hashlib.sha256(Bundle("chip", program, {}).to_bytes()).hexdigest() + "\\n")
@@ -63,7 +63,7 @@ def test_program_and_result_depend_on_neither_hash_seed_nor_threads(case, tmp_pa
             "NPUMAKE_THREADS": threads,
             "OMP_NUM_THREADS": threads,
             "OPENBLAS_NUM_THREADS": threads,
-            "PYTHONPATH": str(Path(__file__).parents[2]),
+            "PYTHONPATH": str(Path(__file__).parents[2] / "pipeline"),
         }
         command = [sys.executable, "-c", SCRIPT, str(tmp_path / "q.onnx"), str(tmp_path / "x.npy")]
         said = subprocess.run(command, env=world, check=True, capture_output=True, text=True)

@@ -4,12 +4,12 @@ import numpy as np
 import onnx
 import onnxruntime
 
-from pipeline.bundle.archive import Bundle
-from pipeline.engine.exact import ExactSession
-from pipeline.engine.lower import lowered
-from pipeline.engine.reference import ReferenceSession
-from pipeline.engine.subgraphs import cpu_nodes, joined, model_of, parted
-from pipeline.graph import parse_text
+from npumake.bundle.archive import Bundle
+from npumake.engine.exact import ExactSession
+from npumake.engine.lower import lowered
+from npumake.engine.reference import ReferenceSession
+from npumake.engine.subgraphs import cpu_nodes, joined, model_of, parted
+from npumake.graph import parse_text
 
 # The CPU before the chip, two branches behind it that meet, and the chip once more.
 GRAPH = """agraph (float[1,2,4,4] x) => (float[1,8] y, float[1,2,4,4] v)

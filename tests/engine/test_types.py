@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import onnx
-from engine.test_every_operator import FEW_OF_INT16, TIES, held
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.graph import array, parse_text, producer, upgraded
-from pipeline.project.sections import Layer, Quantization
-from pipeline.targets.target import Activations, Target, Weights
+from engine.test_every_operator import FEW_OF_INT16, TIES, held
+from npumake.graph import array, parse_text, producer, upgraded
+from npumake.project.sections import LayerTypes, Quantization
+from npumake.targets.target import Activations, Target, WeightGrid
 
 W = "float[2,2,1,1] w = {1.0,-2.0,0.5,3.0}, float[2] b = {0.1,-0.2}, float k = {0.3}"
 BODIES = {
@@ -42,7 +42,7 @@ def asked(draw):
     nodes = [str(node.name) for node in GRAPHS[name].nodes()]
     names = st.sampled_from(["*", "INPUTS", "x", "x...", *nodes, *(f"{n}..." for n in nodes)])
     rules = st.dictionaries(names, TYPES, max_size=3)
-    layers = st.builds(Layer, CODES, st.lists(CODES, max_size=2).map(tuple), CODES)
+    layers = st.builds(LayerTypes, CODES, st.lists(CODES, max_size=2).map(tuple), CODES)
     return GRAPHS[name], Quantization(
         draw(st.one_of(rules, st.lists(rules, max_size=2).map(tuple))),
         draw(st.dictionaries(st.sampled_from(nodes), layers, max_size=2)),
@@ -59,7 +59,7 @@ CHIPS = st.builds(
     st.just("vendor"),
     st.just("NPU"),
     st.sampled_from([Activations("int8", True), Activations("uint8", False)]),
-    st.sampled_from([Weights("int8", True), Weights("uint8", False, asymmetric=True)]),
+    st.sampled_from([WeightGrid("int8", True), WeightGrid("uint8", False, asymmetric=True)]),
     st.just("half_even"),
     operators=st.sampled_from([None, ("Conv", "Mul", "Relu", "Sigmoid", "Transpose", "Concat")]),
     on_request=st.just(("Softmax",)),

@@ -13,8 +13,8 @@ from numpy.random import RandomState
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 
-from pipeline.errors import StageError
-from pipeline.evaluate import AveragePrecision, Detections, Truths, average_precision, box_iou
+from npumake.errors import StageError
+from npumake.evaluate import AveragePrecision, ImageDetections, Truths, average_precision, box_iou
 
 CLASSES = 4
 
@@ -24,7 +24,7 @@ def xywh(box: np.ndarray) -> list[float]:
     return [left, top, right - left, bottom - top]
 
 
-def coco(detections: list[Detections], truths: list[Truths]) -> AveragePrecision:
+def coco(detections: list[ImageDetections], truths: list[Truths]) -> AveragePrecision:
     """The same figures, by pycocotools."""
     truth = [
         {"image_id": n, "category_id": int(label), "bbox": xywh(box), "iscrowd": int(crowd)}
@@ -53,7 +53,7 @@ def coco(detections: list[Detections], truths: list[Truths]) -> AveragePrecision
     return AveragePrecision(np.where(precision < 0, np.nan, precision).mean(axis=1))
 
 
-def images(seed: int, crowds: float) -> tuple[list[Detections], list[Truths]]:
+def images(seed: int, crowds: float) -> tuple[list[ImageDetections], list[Truths]]:
     """Boxes on a grid of half pixels and scores of one digit: overlaps and scores tie."""
     random = RandomState(seed)
 
@@ -71,7 +71,7 @@ def images(seed: int, crowds: float) -> tuple[list[Detections], list[Truths]]:
         scores = random.randint(0, 10, len(said)) / 10
         labels = random.randint(0, CLASSES - 1, there)
         guesses = [np.repeat(labels, 3), labels, random.randint(0, CLASSES, extra)]
-        detections.append(Detections(said, scores, np.concatenate(guesses)))
+        detections.append(ImageDetections(said, scores, np.concatenate(guesses)))
         truths.append(Truths(true, labels, random.uniform(size=there) < crowds))
     return detections, truths
 
@@ -89,7 +89,7 @@ def test_more_than_100_detections_of_a_class_are_cut_to_the_best_as_pycocotools_
     true = np.array([[0, 0, 10, 10], [20, 20, 40, 40]], float)
     said = np.repeat(true, 90, axis=0) + random.randint(-4, 5, (180, 4)) / 4
     scores, labels = random.uniform(size=180), np.zeros(180, int)
-    detections = [Detections(said, scores, labels)]
+    detections = [ImageDetections(said, scores, labels)]
     truths = [Truths(true, np.zeros(2, int), np.zeros(2, bool))]
     expected = coco(detections, truths).by_class
     ours = average_precision(detections, truths, CLASSES).by_class
@@ -100,15 +100,15 @@ def test_more_than_100_detections_of_a_class_are_cut_to_the_best_as_pycocotools_
 def test_a_perfect_answer_is_1_and_nothing_said_is_0():
     boxes, labels = np.array([[0.0, 0, 8, 8], [9, 9, 12, 15]]), np.array([0, 1])
     truths = [Truths(boxes, labels, np.zeros(2, bool))]
-    perfect = average_precision([Detections(boxes, np.ones(2), labels)], truths, 2)
-    silent = average_precision([Detections(boxes[:0], np.ones(0), labels[:0])], truths, 2)
+    perfect = average_precision([ImageDetections(boxes, np.ones(2), labels)], truths, 2)
+    silent = average_precision([ImageDetections(boxes[:0], np.ones(0), labels[:0])], truths, 2)
     assert (perfect.map50, perfect.map50_95) == (1.0, 1.0)
     assert (silent.map50, silent.map50_95) == (0.0, 0.0)
 
 
 def test_a_class_without_truths_is_no_class():
     nothing = Truths(np.zeros((0, 4)), np.zeros(0, int), np.zeros(0, bool))
-    said = Detections(np.array([[0.0, 0, 1, 1]]), np.ones(1), np.zeros(1, int))
+    said = ImageDetections(np.array([[0.0, 0, 1, 1]]), np.ones(1), np.zeros(1, int))
     assert np.isnan(average_precision([said], [nothing], 1).by_class).all()
     assert average_precision([said], [nothing], 1).map50_95 == 0.0
 
@@ -120,7 +120,7 @@ def test_boxes_that_only_touch_or_have_no_area_do_not_overlap():
 
 
 def test_arrays_that_do_not_belong_together_are_refused():
-    said = Detections(np.zeros((2, 4)), np.ones(1), np.zeros(2, int))
+    said = ImageDetections(np.zeros((2, 4)), np.ones(1), np.zeros(2, int))
     nothing = Truths(np.zeros((0, 4)), np.zeros(0, int), np.zeros(0, bool))
     with pytest.raises(StageError, match="image 0: boxes, scores, labels and crowd differ"):
         average_precision([said], [nothing], 1)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline import digest
-from pipeline.errors import StageError
-from pipeline.evaluate.hook import ROUTE, Summed, hooked
-from pipeline.project.files import SourceFile
+from npumake import digest
+from npumake.errors import StageError
+from npumake.evaluate.hook import ROUTE, Summed, hooked
+from npumake.project.files import SourceFile
 
 
 def summed(folder: Path, returned: str) -> Summed:

@@ -14,9 +14,9 @@ from pycocotools import mask as coco
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 
-from pipeline.errors import ProjectError
-from pipeline.evaluate.average_precision import Overlaps, matches_of, precision_of
-from pipeline.evaluate.outlines import Outline, Region, painted, region_iou
+from npumake.errors import ProjectError
+from npumake.evaluate.average_precision import Overlaps, matches_of, precision_of
+from npumake.evaluate.outlines import Outline, Region, painted, region_iou
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 seeds = st.integers(0, 2**32 - 1)

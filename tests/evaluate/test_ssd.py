@@ -7,15 +7,15 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 import pytest
-from frontends.test_tflite_detections import ANCHORS, detector
 from numpy.random import RandomState
-from workspaces import shared_data
 
-from pipeline import digest
-from pipeline.errors import ProjectError
-from pipeline.evaluate.ssd import anchors_of, decode_ssd
-from pipeline.project.files import SourceFile, SourceFiles
-from pipeline.project.sections import FilePath, Ssd
+from frontends.test_tflite_detections import ANCHORS, detector
+from npumake import digest
+from npumake.errors import ProjectError
+from npumake.evaluate.ssd import anchors_of, decode_ssd
+from npumake.project.files import SourceFile, SourceFiles
+from npumake.project.sections import FilePath, Ssd
+from workspaces import shared_data
 
 FACES = shared_data() / "models/detection"
 ULTRAFACE = Ssd(

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from pipeline import digest
-from pipeline.errors import ProjectError
-from pipeline.evaluate.truths import items
-from pipeline.project.files import SourceFile, SourceFiles
-from pipeline.project.sections import Dataset, FileGlob, FilePath
+from npumake import digest
+from npumake.errors import ProjectError
+from npumake.evaluate.truths import items
+from npumake.project.files import SourceFile, SourceFiles
+from npumake.project.sections import Dataset, FileGlob, FilePath
 
 FILES = ("a.jpg", "b.jpg", "c.jpg")
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.engine.ort import OrtSession
-from pipeline.frontends import read_model
-from pipeline.graph import Graph
+from npumake.engine.ort import OrtSession
+from npumake.frontends import read_model
+from npumake.graph import Graph
 
 Arrays = Sequence[np.ndarray]
 

@@ -5,11 +5,11 @@ from math import ceil
 
 import numpy as np
 import pytest
+
 from frontends.layers import CASES, pooled
 from frontends.nets import caffemodel, inputs, read, run
-
-from pipeline.errors import GraphError
-from pipeline.frontends.caffe import LAYERS
+from npumake.errors import GraphError
+from npumake.frontends.caffe import LAYERS
 
 OTHER = {"other": [np.zeros(1)]}  # no .caffemodel is without any weights
 

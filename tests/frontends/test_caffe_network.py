@@ -6,9 +6,9 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from frontends.nets import caffemodel, held, inputs, read, run, varint
 
-from pipeline.errors import GraphError
+from frontends.nets import caffemodel, held, inputs, read, run, varint
+from npumake.errors import GraphError
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(1, 3, 6, 6)).astype(np.float32)

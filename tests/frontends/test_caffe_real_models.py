@@ -5,14 +5,14 @@ They lie beside the repository, not in it; where they are absent this is skipped
 
 import numpy as np
 import pytest
+
 from frontends.layers import convolved, pooled, softmax
 from frontends.nets import Beside
+from npumake.engine.ort import OrtSession
+from npumake.frontends import read_model
+from npumake.graph import Graph, array
+from npumake.passes import optimized
 from workspaces import shared_data
-
-from pipeline.engine.ort import OrtSession
-from pipeline.frontends import read_model
-from pipeline.graph import Graph, array
-from pipeline.passes import optimized
 
 MODELS = shared_data() / "models" / "detection"
 IMAGES = shared_data() / "images" / "misc"

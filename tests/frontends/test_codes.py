@@ -6,11 +6,11 @@ import numpy as np
 import onnx
 import pytest
 
-from pipeline.engine.ort import OrtSession
-from pipeline.errors import GraphError
-from pipeline.frontends import read_model
-from pipeline.frontends.codes.qoperators import QOPERATORS
-from pipeline.graph import Graph, upgraded
+from npumake.engine.ort import OrtSession
+from npumake.errors import GraphError
+from npumake.frontends import read_model
+from npumake.frontends.codes.qoperators import QOPERATORS
+from npumake.graph import Graph, upgraded
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(1, 4, 6, 6)).astype(np.float32)

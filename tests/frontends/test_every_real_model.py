@@ -19,17 +19,17 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import onnxruntime
 import pytest
+
 from frontends.nets import Beside
 from frontends.test_tensorflow import IN_TENSORFLOW
 from frontends.test_tflite_models import QUANTIZED, interpreted
+from npumake.engine.ort import OrtSession
+from npumake.frontends import FRONTENDS, read_model
+from npumake.graph import Graph, dtype, open_dimensions, shape, upgraded
+from npumake.kernels.measure import cosine
+from npumake.passes import optimized
 from passes.test_real_models import SHAPES
 from workspaces import shared_data
-
-from pipeline.engine.ort import OrtSession
-from pipeline.frontends import FRONTENDS, read_model
-from pipeline.graph import Graph, dtype, open_dimensions, shape, upgraded
-from pipeline.kernels.measure import cosine
-from pipeline.passes import optimized
 
 Arrays = list[np.ndarray]
 FILES = sorted(

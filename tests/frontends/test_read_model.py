@@ -4,10 +4,10 @@ import numpy as np
 import onnx
 import pytest
 
-from pipeline.engine.ort import OrtSession
-from pipeline.errors import GraphError
-from pipeline.frontends import FRONTENDS, read_model
-from pipeline.graph import dtype, parse_text, upgraded
+from npumake.engine.ort import OrtSession
+from npumake.errors import GraphError
+from npumake.frontends import FRONTENDS, read_model
+from npumake.graph import dtype, parse_text, upgraded
 
 ONNX = parse_text("agraph (float[1,4] x) => (float[1,4] y) { y = Relu(x) }").to_bytes()
 

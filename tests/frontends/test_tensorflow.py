@@ -9,14 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from workspaces import shared_data
 
-from pipeline.engine.ort import OrtSession
-from pipeline.errors import GraphError
-from pipeline.frontends import read_model
-from pipeline.frontends.tensorflow.graphdef import read_graphdef
-from pipeline.graph import open_dimensions
-from pipeline.make.programs import converters
+from npumake.engine.ort import OrtSession
+from npumake.errors import GraphError
+from npumake.frontends import read_model
+from npumake.frontends.tensorflow.graphdef import read_graphdef
+from npumake.graph import open_dimensions
+from npumake.make.programs import converters
+from workspaces import shared_data
 
 INSTALLED = bool(find_spec("tf2onnx") and find_spec("tensorflow"))
 needs_converter = pytest.mark.skipif(not INSTALLED, reason="npumake[tensorflow] is not installed")

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from frontends.test_tflite_operators import interpreted
 from frontends.tflite_writer import Op, Sparsity, T, constant, written
-
-from pipeline.engine.ort import OrtSession
-from pipeline.frontends import read_model
+from npumake.engine.ort import OrtSession
+from npumake.frontends import read_model
 
 RNG = np.random.default_rng(0)
 FED, SIZE = (3, 8), (6, 8)

@@ -7,12 +7,12 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from frontends.tflite_writer import Op, Sparsity, T, constant, written
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.errors import GraphError
-from pipeline.frontends import read_model
+from frontends.tflite_writer import Op, Sparsity, T, constant, written
+from npumake.errors import GraphError
+from npumake.frontends import read_model
 
 IMAGE = (1, 6, 5, 2)
 CONV = [(0, "b", 0), (1, "i", 1), (2, "i", 1), (3, "b", 3), (4, "i", 1), (5, "i", 1)]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from frontends.tflite_writer import Op, T, constant, written
 
-from pipeline.frontends import read_model
-from pipeline.frontends.tflite.detections import POSTPROCESS, anchors
+from frontends.tflite_writer import Op, T, constant, written
+from npumake.frontends import read_model
+from npumake.frontends.tflite.detections import POSTPROCESS, anchors
 
 ANCHORS = np.arange(20, dtype=np.float32).reshape(5, 4) / 8
 

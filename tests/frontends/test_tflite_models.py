@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from workspaces import shared_data
 
-from pipeline.engine.lower import lowered
-from pipeline.engine.ort import OrtSession
-from pipeline.engine.reference import ReferenceSession
-from pipeline.frontends import read_model
-from pipeline.frontends.tflite.schema import read_network
-from pipeline.graph import array, dtype, shape
-from pipeline.kernels.measure import cosine
-from pipeline.passes import optimized
-from pipeline.quant.qdq.integers import with_integer_weights
-from pipeline.quant.qdq.loaded import carries_grids, with_own_grids
-from pipeline.targets.reader import read_target
+from npumake.engine.lower import lowered
+from npumake.engine.ort import OrtSession
+from npumake.engine.reference import ReferenceSession
+from npumake.frontends import read_model
+from npumake.frontends.tflite.schema import read_network
+from npumake.graph import array, dtype, shape
+from npumake.kernels.measure import cosine
+from npumake.passes import optimized
+from npumake.quant.qdq.brought_grids import carries_grids, with_own_grids
+from npumake.quant.qdq.integers import with_integer_weights
+from npumake.targets.reader import read_target
+from workspaces import shared_data
 
 FILES = sorted((shared_data() / "models").rglob("*.tflite"))
 QUANTIZED = [file for file in FILES if "quant" in file.stem or "int8" in file.stem]

@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 import pytest
-from frontends.tflite_writer import Op, T, constant, written
 
-from pipeline.engine.ort import OrtSession
-from pipeline.frontends import read_model
-from pipeline.frontends.tflite.operators import OPERATORS
-from pipeline.passes import optimized
+from frontends.tflite_writer import Op, T, constant, written
+from npumake.engine.ort import OrtSession
+from npumake.frontends import read_model
+from npumake.frontends.tflite.operators import OPERATORS
+from npumake.passes import optimized
 
 litert = pytest.importorskip("ai_edge_litert.interpreter", reason="ai-edge-litert is not here")
 

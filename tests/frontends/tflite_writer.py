@@ -9,7 +9,7 @@ from typing import Any
 import flatbuffers
 import numpy as np
 
-from pipeline.frontends.tflite.schema import NAMES, OTHERS, TYPES
+from npumake.frontends.tflite.schema import NAMES, OTHERS, TYPES
 
 NUMBERS = {dtype: number for number, dtype in (TYPES | OTHERS).items()} | {"nothing": 99}
 ADD_FIELD = {

@@ -6,9 +6,9 @@ import numpy as np
 import onnx
 import pytest
 
-from pipeline.engine.ort import OrtSession
-from pipeline.errors import GraphError
-from pipeline.graph import parse, shape, upgraded
+from npumake.engine.ort import OrtSession
+from npumake.errors import GraphError
+from npumake.graph import parse, shape, upgraded
 
 IMAGE = np.random.default_rng(0).normal(size=(1, 4, 6, 6)).astype(np.float32)
 POOLED = (1, 4, 3, 3)

@@ -9,9 +9,9 @@ import numpy as np
 import onnx
 import pytest
 
-from pipeline.engine.ort import OrtSession
-from pipeline.errors import GraphError
-from pipeline.graph import (
+from npumake.engine.ort import OrtSession
+from npumake.errors import GraphError
+from npumake.graph import (
     Graph,
     array,
     only_consumer,
@@ -268,8 +268,8 @@ def test_bytes_are_the_same_after_a_round_trip(tmp_path):
 def test_bytes_do_not_depend_on_the_hash_seed():
     program = f"""
 import hashlib
-from pipeline.graph import parse_text
-from pipeline.passes import optimized
+from npumake.graph import parse_text
+from npumake.passes import optimized
 graph = optimized(parse_text({BRANCH!r}))
 graph.set_metadata({{"b": "2", "a": "1"}})
 graph.set_attributes(graph.nodes()[0], z=1, y=2.0, x="three")

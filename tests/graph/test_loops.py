@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline.engine.ort import OrtSession
-from pipeline.errors import GraphError
-from pipeline.graph import parse_text
-from pipeline.graph.loops import MOST_TURNS, ending
+from npumake.engine.ort import OrtSession
+from npumake.errors import GraphError
+from npumake.graph import parse_text
+from npumake.graph.loops import MOST_TURNS, ending
 
 HEADER = '<ir_version: 9, opset_import: ["" : 20]> agraph'
 MOST = "at most 1,048,576 turns are run"

@@ -2,12 +2,12 @@
 
 import onnx
 
-from pipeline.graph import hasty, parse_text
+from npumake.graph import parse_text, short_paths_first
 
 
 def order(text):
     model = parse_text(text).to_bytes()
-    ((found, *_),), _ = hasty(model, 1)
+    ((found, *_),), _ = short_paths_first(model, 1)
     before, after = onnx.load_from_string(model), found
     assert sorted(n.name for n in after.graph.node) == sorted(n.name for n in before.graph.node)
     onnx.checker.check_model(found)

@@ -4,16 +4,16 @@ import numpy as np
 import onnx
 import pytest
 
-from pipeline.engine.lower import lowered
-from pipeline.graph import Graph, origin, parse, parse_text, upgraded
-from pipeline.passes import optimized
-from pipeline.project.sections import Calibration
-from pipeline.quant.calibration.observe import observe
-from pipeline.quant.calibration.ranges import ranges
-from pipeline.quant.qdq.insert import with_qdq
-from pipeline.quant.qdq.integers import with_integer_weights
-from pipeline.quant.qdq.laid import grids_of
-from pipeline.targets.reader import read_target
+from npumake.engine.lower import lowered
+from npumake.graph import Graph, origin, parse, parse_text, upgraded
+from npumake.passes import optimized
+from npumake.project.sections import Calibration
+from npumake.quant.calibration.observe import observe
+from npumake.quant.calibration.ranges import ranges
+from npumake.quant.qdq.grid_assignment import grids_of
+from npumake.quant.qdq.insert import with_qdq
+from npumake.quant.qdq.integers import with_integer_weights
+from npumake.targets.reader import read_target
 
 NORM = "float[2] g = {1, 2}, float[2] m = {0.5, 1}, float[2] v = {1, 4}"
 W = "float[2,2,1,1] w = {1, 2, 3, 4}"

@@ -6,8 +6,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from pipeline.errors import GraphError
-from pipeline.graph import (
+from npumake.errors import GraphError
+from npumake.graph import (
     array,
     attribute,
     open_dimensions,

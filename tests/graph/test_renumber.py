@@ -1,6 +1,6 @@
 """Numbers in names count by use: two runs of a converter give the same bytes."""
 
-from pipeline.graph import origin, parse_text, renumber
+from npumake.graph import origin, parse_text, renumber
 
 ONE = """agraph (float[2] x) => (float[2] y__3) <float[2] c__9 = {1, 2}, float[2] c__2 = {3, 4}> {
     a__7__5 = Add(x, c__9)  b = Mul(a__7__5, c__2)  y__3 = Add(b, c__9) }"""

@@ -6,9 +6,9 @@ import numpy as np
 import onnx
 import pytest
 
-from pipeline.engine.ort import OrtSession
-from pipeline.graph import parse_text
-from pipeline.graph.segments import segments
+from npumake.engine.ort import OrtSession
+from npumake.graph import parse_text
+from npumake.graph.segments import segments
 
 # Two ways that part and meet again: fewest tensors cross behind `b` and `f`.
 TEXT = """a (float[6] x) => (float[6] b, float[6] d, float[6] e, float[6] g, float[6] h)

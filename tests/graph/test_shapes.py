@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.engine.ort import OrtSession
-from pipeline.errors import GraphError
-from pipeline.graph import Graph, attribute, parse_text, shape
+from npumake.engine.ort import OrtSession
+from npumake.errors import GraphError
+from npumake.graph import Graph, attribute, parse_text, shape
 
 
 def pooled(op: str, size: tuple[int, int], attributes: str, behind: str = "y = Relu(p)") -> Graph:

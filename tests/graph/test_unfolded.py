@@ -6,12 +6,12 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
-from frontends.nets import Beside
 from onnx import TensorProto, helper, numpy_helper
 
-from pipeline.engine.ort import OrtSession
-from pipeline.errors import GraphError
-from pipeline.graph import array, dtype, files_beside, in_single, parse, parse_text
+from frontends.nets import Beside
+from npumake.engine.ort import OrtSession
+from npumake.errors import GraphError
+from npumake.graph import array, dtype, files_beside, in_single, parse, parse_text
 
 W = np.arange(6, dtype=np.float32).reshape(2, 3)
 FILE = Beside("w.bin", b"\xff" * 8 + W.tobytes())

@@ -7,10 +7,10 @@ import numpy as np
 import onnx
 import pytest
 
-from pipeline.engine.ort import OrtSession
-from pipeline.errors import GraphError
-from pipeline.graph import parse, parse_text, upgraded
-from pipeline.graph.upgrade import WORKING_OPSET
+from npumake.engine.ort import OrtSession
+from npumake.errors import GraphError
+from npumake.graph import parse, parse_text, upgraded
+from npumake.graph.upgrade import WORKING_OPSET
 
 IMAGE = (1, 2, 6, 8)
 LINES = Path(__file__).with_name("old_models.txt").read_text().splitlines()

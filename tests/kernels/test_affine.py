@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.kernels.affine import dequantize, other_axes, per_axis, quantize, saturate
+from npumake.kernels.affine import dequantize, other_axes, per_axis, quantize, saturate
 
 
 def test_halves_go_to_the_even_step():

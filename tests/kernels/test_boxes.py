@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from pipeline.kernels.boxes import (
+from npumake.kernels.boxes import (
     boxes_of,
     cell_centres,
     corners,

@@ -4,7 +4,7 @@ import cv2
 import numpy as np
 import pytest
 
-from pipeline.kernels.color import halved, mixed, mixing, stretched
+from npumake.kernels.color import halved, mixed, mixing, stretched
 
 rng = np.random.default_rng(0)
 RGB = rng.integers(0, 256, (64, 64, 3), np.uint8)

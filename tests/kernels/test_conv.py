@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from pipeline.kernels import conv as module
-from pipeline.kernels.conv import conv, conv_transpose
+from npumake.kernels import conv as module
+from npumake.kernels.conv import conv, conv_transpose
 
 SAME_2D = ((1, 1, 1, 1), (1, 1), (1, 1))
 CASES = {  # by spatial, kernel, pads, strides, dilations and the channels (C, O) with groups

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.kernels.divide import BEYOND, LARGEST_EPSILON, MAX_ROW, divide, isqrt, normalized
-from pipeline.kernels.rounding import fixed_point
+from npumake.kernels.divide import BEYOND, LARGEST_EPSILON, MAX_ROW, divide, isqrt, normalized
+from npumake.kernels.rounding import fixed_point
 
 codes = st.integers(-65535, 65535)
 factors = st.floats(2.0**-70, 2.0**40)

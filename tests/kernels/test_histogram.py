@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from pipeline.kernels.histogram import BINS, FINEST, Histogram, histogram, merged
+from npumake.kernels.histogram import BINS, FINEST, Histogram, histogram, merged
 
 quick = settings(max_examples=80)
 finite = st.floats(width=32, allow_nan=False, allow_infinity=False)

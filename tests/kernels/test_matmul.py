@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.kernels.matmul import exact_float, matmul
+from npumake.kernels.matmul import exact_float, matmul
 
 SHAPES = [((3, 4), (4, 5)), ((2, 3, 4), (4, 5)), ((2, 1, 3, 4), (5, 4, 2)), ((4,), (4,))]
 SHAPES += [((4,), (4, 3)), ((2, 3, 4), (4,))]

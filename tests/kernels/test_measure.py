@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from pipeline.kernels.measure import (
+from npumake.kernels.measure import (
     Agreement,
     agreement,
     agreements,

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from pipeline.kernels.pool import counts, max_pool, pool_pads, sum_pool
+from npumake.kernels.pool import counts, max_pool, pool_pads, sum_pool
 
 geometries = st.lists(
     # size, kernel, begin, end, stride, dilation along one axis

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.kernels.resize import linear, linear_taps, nearest, nearest_indices
+from npumake.kernels.resize import linear, linear_taps, nearest, nearest_indices
 
 MODES = ["half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric"]
 RULES = ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"]

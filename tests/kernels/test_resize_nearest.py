@@ -16,9 +16,9 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
-from workspaces import few
 
-from pipeline.kernels.resize import nearest_indices
+from npumake.kernels.resize import nearest_indices
+from workspaces import few
 
 MODES = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric")
 RULES = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")

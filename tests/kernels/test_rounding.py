@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.kernels.rounding import (
+from npumake.kernels.rounding import (
     FixedPoint,
     Rounding,
     fixed_point,

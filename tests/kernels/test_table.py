@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.kernels.table import EXP_BITS, SOFTMAX_BITS, exp_table, lookup, softmax
+from npumake.kernels.table import EXP_BITS, SOFTMAX_BITS, exp_table, lookup, softmax
 
 scales = st.floats(2.0**-12, 16.0)
 

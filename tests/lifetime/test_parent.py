@@ -9,19 +9,19 @@ import sys
 from pathlib import Path
 
 import pytest
+
+import npumake
+from npumake.lifetime.parent import CANNOT_RUN, end_with_parent, run_supervised, supervised
 from processes import environment, eventually, marked
 
-import pipeline
-from pipeline.lifetime.parent import CANNOT_RUN, end_with_parent, run_supervised, supervised
-
-ROOT = Path(pipeline.__file__).parents[1]
+ROOT = Path(npumake.__file__).parents[1]
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="the kernel tells it on Linux")
 
 # A compiler that is a script: it starts a program, which starts another, and waits.
 TREE = "sh -c 'sleep 600; :' & sleep 600 & echo started; wait"
 STARTS_A_TREE = f"""
 import subprocess
-from pipeline.lifetime.parent import supervised
+from npumake.lifetime.parent import supervised
 with subprocess.Popen(supervised(["sh", "-c", {TREE!r}])) as running:
     try:
         running.wait()
@@ -30,7 +30,7 @@ with subprocess.Popen(supervised(["sh", "-c", {TREE!r}])) as running:
 """
 STARTS_A_WORKER = """
 import os, time
-from pipeline.lifetime.parent import end_with_parent
+from npumake.lifetime.parent import end_with_parent
 parent = os.getpid()
 if not os.fork():
     end_with_parent(parent)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-import pipeline
-from pipeline.lifetime.temporaries import (
+import npumake
+from npumake.lifetime.temporaries import (
     FOREIGN_AGE,
     owned,
     sweep,
@@ -20,8 +20,8 @@ from pipeline.lifetime.temporaries import (
     temporary_name,
 )
 
-ROOT = Path(pipeline.__file__).parents[1]
-NAME = "from pipeline.lifetime.temporaries import temporary_name; print(temporary_name('.onnx'))"
+ROOT = Path(npumake.__file__).parents[1]
+NAME = "from npumake.lifetime.temporaries import temporary_name; print(temporary_name('.onnx'))"
 
 
 def name_of_a_dead_one() -> str:

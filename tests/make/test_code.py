@@ -8,19 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from pipeline import digest
-from pipeline.cache.sealed import sealed
-from pipeline.cache.signature import FileDigests
-from pipeline.make import code
-from pipeline.make.code import SourceCode, parsed
+from npumake import digest
+from npumake.cache.sealed import sealed
+from npumake.cache.signature import FileDigests
+from npumake.make import code
+from npumake.make.code import SourceCode, parsed
 
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "pipeline"
+    folder = tmp_path / "npumake"
     folder.mkdir()
     (folder / "__init__.py").write_text("")
-    (folder / "one.py").write_text("from pipeline.two import x\n")
+    (folder / "one.py").write_text("from npumake.two import x\n")
     (folder / "two.py").write_text("x = 1\n")
     monkeypatch.setattr(code, "PACKAGE", folder)
     return folder
@@ -28,24 +28,24 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def modules(package: Path) -> list[str]:
     found = SourceCode(FileDigests(package.parent / "files.json"), package.parent / "sources.json")
-    return list(found.closure("pipeline.one").modules)
+    return list(found.closure("npumake.one").modules)
 
 
 def test_a_folder_that_another_version_left_hides_no_module(package: Path) -> None:
     (package / "two" / "__pycache__").mkdir(parents=True)
-    assert modules(package) == ["pipeline.one", "pipeline.two"]
+    assert modules(package) == ["npumake.one", "npumake.two"]
 
 
 def test_a_room_goes_before_a_module_of_its_name(package: Path) -> None:
     (package / "two").mkdir()
-    (package / "two" / "__init__.py").write_text("from pipeline.three import x\n")
+    (package / "two" / "__init__.py").write_text("from npumake.three import x\n")
     (package / "three.py").write_text("x = 1\n")
-    assert modules(package) == ["pipeline.one", "pipeline.three", "pipeline.two"]
+    assert modules(package) == ["npumake.one", "npumake.three", "npumake.two"]
 
 
 def test_a_memo_of_what_counted_otherwise_is_not_read(package: Path) -> None:
     source = SourceCode(FileDigests(package.parent / "files.json"), package.parent / "sources.json")
-    right = source.closure("pipeline.one").digest
+    right = source.closure("npumake.one").digest
     source.save()
     file = package.parent / "sources.json"
     memo = json.loads(file.read_text())["content"]
@@ -58,7 +58,7 @@ def test_a_memo_of_what_counted_otherwise_is_not_read(package: Path) -> None:
     ):
         file.write_bytes(written)
         files = FileDigests(package.parent / "files.json")
-        found = SourceCode(files, package.parent / "sources.json").closure("pipeline.one").digest
+        found = SourceCode(files, package.parent / "sources.json").closure("npumake.one").digest
         assert (found == right) is expected
 
 
@@ -84,5 +84,5 @@ def test_what_is_said_otherwise_is_another_source() -> None:
 
 
 def test_imports_are_found_wherever_they_stand() -> None:
-    text = "import os, numpy.linalg as l\ndef f():\n    from pipeline.one import two"
-    assert parsed(text).imports == ("numpy", "pipeline.one", "pipeline.one.two")
+    text = "import os, numpy.linalg as l\ndef f():\n    from npumake.one import two"
+    assert parsed(text).imports == ("npumake.one", "npumake.one.two", "numpy")

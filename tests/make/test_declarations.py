@@ -11,18 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from workspaces import Workspace
 
-from pipeline.cache.sealed import sealed
-from pipeline.make.declarations import stages
-from pipeline.make.memory import Memory
-from pipeline.stages.stage import every_stage
+from npumake.cache.sealed import sealed
+from npumake.make.declarations import stages
+from npumake.make.memory import BuildMemory
+from npumake.stages.stage import every_stage
+from workspaces import Workspace
 
 
 def test_what_is_remembered_is_what_the_signatures_say(tmp_path: Path) -> None:
-    assert stages(Memory(tmp_path)) == every_stage()
+    assert stages(BuildMemory(tmp_path)) == every_stage()
     written = (tmp_path / "stages.json").read_bytes()
-    assert stages(Memory(tmp_path)) == every_stage()
+    assert stages(BuildMemory(tmp_path)) == every_stage()
     assert (tmp_path / "stages.json").read_bytes() == written
 
 
@@ -55,7 +55,7 @@ def resealed(edit: Callable[[Any], None]) -> Callable[[bytes, str], bytes]:
     ],
 )
 def test_a_damaged_memo_is_read_anew(tmp_path: Path, damage: Callable[[bytes, str], bytes]) -> None:
-    memory, file = Memory(tmp_path), tmp_path / "stages.json"
+    memory, file = BuildMemory(tmp_path), tmp_path / "stages.json"
     stages(memory)
     whole = file.read_bytes()
     file.write_bytes(damage(whole, memory.code.everything))
@@ -65,9 +65,9 @@ def test_a_damaged_memo_is_read_anew(tmp_path: Path, damage: Callable[[bytes, st
 
 
 def test_a_memo_of_other_code_is_read_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stages(Memory(tmp_path))
+    stages(BuildMemory(tmp_path))
     before = (tmp_path / "stages.json").read_bytes()
-    other = Memory(tmp_path)
+    other = BuildMemory(tmp_path)
     monkeypatch.setitem(other.code.__dict__, "everything", "0" * 64)
     assert stages(other) == every_stage()
     assert (tmp_path / "stages.json").read_bytes() != before
@@ -79,7 +79,7 @@ def test_a_plan_loads_no_stage(built: Workspace) -> None:
     yaml.write_text(yaml.read_text() + "# another text, the same plan\n")
     environment = {k: v for k, v in os.environ.items() if k not in ("CI", "NPUMAKE_PARANOID")}
     run = subprocess.run(
-        [sys.executable, "-X", "importtime", "-m", "pipeline.cli.main", "list"],
+        [sys.executable, "-X", "importtime", "-m", "npumake.cli.main", "list"],
         cwd=built.root,
         env=environment,
         capture_output=True,
@@ -87,6 +87,6 @@ def test_a_plan_loads_no_stage(built: Workspace) -> None:
         check=True,
     )
     loaded = {line.rpartition("|")[2].strip() for line in run.stderr.splitlines()}
-    assert "pipeline.make.plan" in loaded
-    assert loaded & {"numpy", "onnx", "pipeline.quant", "pipeline.stages.recipe"} == set()
+    assert "npumake.make.plan" in loaded
+    assert loaded & {"numpy", "onnx", "npumake.quant", "npumake.stages.recipe"} == set()
     assert run.stdout.count("current") == 16

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from workspaces import REPO, Workspace, made
 
 BEHIND = "recipe calibrated quantized compiled compiled_check comparison"
@@ -181,8 +182,8 @@ def weights(workspace: Workspace) -> None:
 def code(workspace: Workspace, file: str, pattern: str, replacement: str) -> dict[str, str]:
     """The package beside the workspace, with one file edited."""
     site = workspace.root / "site"
-    shutil.copytree(REPO / "pipeline", site / "pipeline")  # and what is compiled of it
-    edit(site / "pipeline" / file, pattern, replacement)
+    shutil.copytree(REPO / "pipeline", site)  # and what is compiled of it
+    edit(site / "npumake" / file, pattern, replacement)
     return {"PYTHONPATH": str(site)}
 
 

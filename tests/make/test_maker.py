@@ -8,13 +8,13 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from workspaces import REPO, Workspace
 
-from pipeline.cli.projects import selected
-from pipeline.errors import CacheError
-from pipeline.make.build import Build
-from pipeline.make.maker import make
-from pipeline.progress import listening
+from npumake.cli.projects import selected
+from npumake.errors import CacheError
+from npumake.make.build import Build
+from npumake.make.maker import make
+from npumake.progress import listening
+from workspaces import REPO, Workspace
 
 
 def the_build(workspace: Workspace) -> Build:

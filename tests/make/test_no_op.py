@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 import pytest
+
 from workspaces import Workspace
 
 HEAVY = {"numpy", "onnx", "onnx_ir", "onnxruntime", "jsonschema", "rich", "yaml"}
@@ -21,15 +22,15 @@ UNUSED = {
     "jsonschema.validators",
     "onnxruntime.capi",
     "PIL.Image",
-    "pipeline.compilers.tflite",
-    "pipeline.frontends",
-    "pipeline.targets.drobotics.keys",
+    "npumake.compilers.tflite",
+    "npumake.frontends",
+    "npumake.targets.drobotics.keys",
 }
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "command", [["-m", "doit"], ["-m", "pipeline.cli.main", "list"]], ids=["doit", "list"]
+    "command", [["-m", "doit"], ["-m", "npumake.cli.main", "list"]], ids=["doit", "list"]
 )
 def test_a_no_op_imports_no_heavy_library(built: Workspace, command: list[str]) -> None:
     built.doit()  # hashes once more what was too young to be trusted
@@ -45,10 +46,10 @@ def test_another_method_loads_only_what_it_uses(built: Workspace) -> None:
     yaml = built.project / "project.yaml"
     yaml.write_text(yaml.read_text().replace("method: max", "method: kl"))
     node = "digits:rdk-x5/compiled"
-    run = _timed(built, ["-m", "pipeline.cli.main", "build", node])
+    run = _timed(built, ["-m", "npumake.cli.main", "build", node])
     assert run.stdout.count("made  ") == 4
     loaded = _imported(run)
-    assert "pipeline.quant.search.recipe" in loaded
+    assert "npumake.quant.search.recipe" in loaded
     assert loaded & UNUSED == set()
 
 

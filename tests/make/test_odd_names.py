@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline.cli.projects import selected
-from pipeline.graph import parse_text
-from pipeline.make.maker import make
-from pipeline.runtime import Session
+from npumake.cli.projects import selected
+from npumake.graph import parse_text
+from npumake.make.maker import make
+from npumake.runtime import Session
 
 
 @pytest.mark.parametrize("name", ["input.1", "serving/x:0", "0"])

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from workspaces import Workspace, made
 
-import pipeline
+import npumake
+from workspaces import Workspace, made
 
 pytestmark = pytest.mark.slow
 ROOT_S_RIGHTS = "-dac_override,-dac_read_search"
@@ -32,7 +32,7 @@ def as_a_user() -> list[str]:
 
 
 def run(
-    workspace: Workspace, *words: str, tool: str = "pipeline.cli.main", **environment: str
+    workspace: Workspace, *words: str, tool: str = "npumake.cli.main", **environment: str
 ) -> subprocess.CompletedProcess[str]:
     kept = {k: v for k, v in os.environ.items() if k not in ("CI", "NPUMAKE_PARANOID")}
     found = subprocess.run(
@@ -75,7 +75,7 @@ ELSEWHERE = ("inside", "elsewhere")
 
 @pytest.mark.usefixtures("opened_again")
 @pytest.mark.parametrize("cache", ELSEWHERE)
-@pytest.mark.parametrize("tool", ["doit", "pipeline.cli.main"])
+@pytest.mark.parametrize("tool", ["doit", "npumake.cli.main"])
 def test_a_read_only_checkout_with_nothing_to_do_is_current(built, tmp_path, cache, tool):
     environment = {}
     if cache == "elsewhere":
@@ -207,7 +207,7 @@ def test_a_name_that_a_locale_cannot_say_is_one_error(built, key):
 
 
 def test_no_locale_decides_how_a_file_is_read():
-    house = Path(pipeline.__file__).parent
+    house = Path(npumake.__file__).parent
     found = []
     for file in sorted(house.rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):

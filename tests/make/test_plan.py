@@ -6,18 +6,18 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from workspaces import Workspace, made
 
-from pipeline.errors import ProjectError
-from pipeline.make.build import Build
-from pipeline.make.memory import Memory
-from pipeline.make.node import Node, plan_from
-from pipeline.make.plan import planned
-from pipeline.make.tasks import tasks
-from pipeline.project.document import parse_document
-from pipeline.project.reader import project_of
-from pipeline.stages.stage import every_stage
-from pipeline.targets.reader import read_target
+from npumake.errors import ProjectError
+from npumake.make.build import Build
+from npumake.make.memory import BuildMemory
+from npumake.make.node import Node, plan_from
+from npumake.make.plan import planned
+from npumake.make.tasks import tasks
+from npumake.project.document import parse_document
+from npumake.project.reader import project_of
+from npumake.stages.stage import every_stage
+from npumake.targets.reader import read_target
+from workspaces import Workspace, made
 
 SHARED = ["original_float", "optimized_float", "samples", "statistics"]
 HEAD = "model: {path: m.onnx}\ndata: {image: {files: s}}\n"
@@ -97,7 +97,7 @@ def test_what_only_tells_how_close_the_others_are_comes_behind_them_all(tmp_path
     text = HEAD + TWO + "variants: {a: {calibration: {method: max}}}"
     document = parse_document(text.encode(), "p.yaml")
     plan = planned(project_of(document, "net", tmp_path), every_stage(), read_target)
-    made = tasks(Build(tmp_path, plan, Memory(tmp_path / "cache")), lambda build, node: None)
+    made = tasks(Build(tmp_path, plan, BuildMemory(tmp_path / "cache")), lambda build, node: None)
     order = [task["task_dep"] for task in made if (task["basename"], task["name"]) == ("net", None)]
     stages = [plan.node(name).stage for name in order[0] if ":" in name]
     told = ("compiled_check", "comparison")
@@ -111,7 +111,7 @@ def test_no_two_nodes_have_one_file() -> None:
 
 
 def test_a_plan_survives_as_json() -> None:
-    from pipeline.digest import plain
+    from npumake.digest import plain
 
     document = parse_document((HEAD + TWO + "variants: {a: {}}").encode(), "p.yaml")
     plan = planned(project_of(document, "net", Path()), every_stage(), read_target)

@@ -8,9 +8,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from workspaces import Workspace, made
 
-from pipeline.cache.sealed import sealed, unsealed
+from npumake.cache.sealed import sealed, unsealed
+from workspaces import Workspace, made
 
 REMEMBERED = {
     "plan": "projects/digits/out/.npumake/plan.json",

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from workspaces import REPO
 
-from pipeline.cache.signature import FileDigests
-from pipeline.errors import ProjectError
-from pipeline.project.document import read_source
-from pipeline.project.files import Source, pattern_files, source_files
+from npumake.cache.signature import FileDigests
+from npumake.errors import ProjectError
+from npumake.project.document import read_source
+from npumake.project.files import FileSource, pattern_files, source_files
+from workspaces import REPO
 
 PROJECT = """\
 model: {path: model.onnx}
@@ -63,7 +63,7 @@ def test_no_digest_is_of_it(special, tmp_path):
 
 def test_it_is_no_source_and_no_yaml(special):
     for many in (False, True):
-        source = Source(("model",), special.name, many)
+        source = FileSource(("model",), special.name, many)
         assert source_files(special.parent, source) == ()
     with pytest.raises(ProjectError, match="no plain file"):
         read_source(special)
@@ -127,7 +127,7 @@ def test_a_build_says_so_once_and_ends(kind, key, tmp_path):
         lines = [line for line in text.splitlines() if not line.startswith(section)]
         (folder / "project.yaml").write_text("\n".join(lines))
     run = subprocess.run(
-        [sys.executable, "-m", "pipeline.cli.main", "build"],
+        [sys.executable, "-m", "npumake.cli.main", "build"],
         cwd=folder,
         capture_output=True,
         text=True,

@@ -2,7 +2,7 @@
 
 from multiprocessing.reduction import ForkingPickler
 
-from pipeline.make.tasks import Unsent
+from npumake.make.tasks import Unsent
 
 
 def test_what_a_build_remembers_is_not_sent_between_processes():

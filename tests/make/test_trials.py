@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pytest
+
+from npumake.cli.projects import selected
+from npumake.make.trials import Trials
+from npumake.progress import listening
+from npumake.quant.search.objective import Objective, chosen
 from workspaces import Workspace
 
-from pipeline.cli.projects import selected
-from pipeline.make.trials import Trials
-from pipeline.progress import listening
-from pipeline.quant.search.choice import Wish, chosen
-
-WISH = Wish(0.9998)
+WISH = Objective(0.9998)
 
 
 @pytest.fixture
@@ -51,10 +51,10 @@ def test_an_interrupted_search_goes_on_where_it_was(here: Workspace) -> None:
 def test_another_metric_and_other_limits_use_the_same_trials(here: Workspace) -> None:
     first, second = trials(here), trials(here)
     chosen(first, WISH)
-    chosen(second, Wish(0.9998, most_nodes=30))
+    chosen(second, Objective(0.9998, most_nodes=30))
     assert second.made == 0
     third = trials(here)
-    assert chosen(third, Wish(1.0, "agreement")).suffices
+    assert chosen(third, Objective(1.0, "agreement")).suffices
     assert (third.made, third.recalled) == (0, 1)
 
 

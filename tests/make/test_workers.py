@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from processes import LIMIT, children, environment, eventually, marked
 from workspaces import Workspace
 
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="finds processes
 DODO = """
 import os, signal, sys, time
 from pathlib import Path
-from pipeline.cli.dodo import doit_config
+from npumake.cli.dodo import doit_config
 
 DOIT_CONFIG = doit_config()
 DOIT_CONFIG["default_tasks"] = None

@@ -11,8 +11,9 @@ from typing import Any
 
 import onnx
 import yaml
-from frontends.nets import caffemodel, inputs, varint
 from onnx import TensorProto, helper
+
+from frontends.nets import caffemodel, inputs, varint
 
 Damage = Callable[[Path], object]
 

@@ -18,9 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from npumake import digest
 from workspaces import REPO, lay_out
-
-from pipeline import digest
 
 MOST_SECONDS = 10
 MOST_MEMORY = 2 << 30  # bytes of address space beyond an idle process
@@ -75,7 +74,7 @@ def serving(cache: Path, *loaded: str) -> Iterator[Server]:
     only "libraries"."""
     unset = ("CI", "NPUMAKE_PARANOID")
     environment = {key: value for key, value in os.environ.items() if key not in unset}
-    environment |= {"NPUMAKE_CACHE": str(cache), "PYTHONPATH": str(REPO)}
+    environment |= {"NPUMAKE_CACHE": str(cache), "PYTHONPATH": str(REPO / "pipeline")}
     environment |= {"PYTHONIOENCODING": "utf-8:strict"}  # as in most people's terminals
     process = subprocess.Popen(
         [sys.executable, str(Path(__file__).with_name("server.py")), *loaded],

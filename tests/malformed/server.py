@@ -20,7 +20,7 @@ from typing import Any
 
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
-ADAPTERS = "pipeline.compilers.adapters.scripts"  # other interpreters run them
+ADAPTERS = "npumake.compilers.adapters.scripts"  # other interpreters run them
 LIBRARIES = (
     *("doit.doit_cmd", "jsonschema", "numpy", "onnx.checker", "onnx.shape_inference", "onnx_ir"),
     *("onnxruntime", "PIL.Image", "rich.console", "rich.table", "safetensors.numpy", "yaml"),
@@ -33,13 +33,13 @@ def load_libraries() -> None:
 
 
 def load_ours() -> None:
-    import pipeline
+    import npumake
 
-    for module in pkgutil.walk_packages(pipeline.__path__, "pipeline."):
+    for module in pkgutil.walk_packages(npumake.__path__, "npumake."):
         if not module.name.startswith(ADAPTERS):
             importlib.import_module(module.name)
-    for late in ("jsonschema", "pipeline.bundle.secure"):
-        dir(sys.modules[late])  # pipeline.late: executed when something is looked up
+    for late in ("jsonschema", "npumake.bundle.secure"):
+        dir(sys.modules[late])  # npumake.late: executed when something is looked up
     assert len(os.listdir("/proc/self/task")) == 1, "a fork has none of its parent's threads"
 
 
@@ -67,7 +67,7 @@ def _run(request: dict[str, Any], told: int) -> int:
     most = idle + request["memory"]
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
     try:
-        code = importlib.import_module("pipeline.cli.main").main(request["command"])
+        code = importlib.import_module("npumake.cli.main").main(request["command"])
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else 1
     except BaseException:  # noqa: BLE001  # the interpreter's own last resort, in a fork

@@ -10,15 +10,15 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from rich.table import Table
+
 from malformed.models import outside
 from malformed.runner import Server
-from rich.table import Table
+from npumake.cli.console import PrintedConsole
+from npumake.cli.main import VERBS
+from npumake.cli.terminal import Printed, printable
+from npumake.graph import parse_text
 from workspaces import lay_out_none
-
-from pipeline.cli.console import PrintedConsole
-from pipeline.cli.main import VERBS
-from pipeline.cli.terminal import Printed, printable
-from pipeline.graph import parse_text
 
 # Colours, a title, a line begun anew, a bell, C1's own escape, the direction turned, rich's markup.
 HOSTILE = "\x1b[31m\x1b]0;t\x07\r\x08\x9b2J\u202e\u2066\u2028[/red][bold]"

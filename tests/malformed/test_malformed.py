@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from malformed.runner import Case, Server, check
 
 Damage = Callable[[Path], object]

@@ -13,15 +13,15 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-import certificates
 import numpy as np
 import pytest
-from malformed.runner import Case, Server, check
 
-from pipeline.bundle.archive import Bundle, zipped
-from pipeline.bundle.pack import pack
-from pipeline.bundle.program import Instruction, Program, Tensor
-from pipeline.bundle.secure import secured
+import certificates
+from malformed.runner import Case, Server, check
+from npumake.bundle.archive import Bundle, zipped
+from npumake.bundle.pack import pack
+from npumake.bundle.program import Instruction, Program, Tensor
+from npumake.bundle.secure import secured
 
 GRID = Tensor((2,), "int8", 1.0)
 STEP = Instruction("constant", "c", (), ("y",), {"values": np.array([3, -5], np.int8)})

@@ -18,8 +18,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from malformed.runner import Case, Server, check
 from PIL import Image
+
+from malformed.runner import Case, Server, check
 
 COMMAND = ("build", "digits:samples")
 YAML = """model: {path: model.onnx}

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+
 from frontends.nets import caffemodel
 from frontends.tflite_writer import Op, T, constant, written
 from malformed.models import (

@@ -15,15 +15,15 @@ from pathlib import Path
 
 import onnx
 import pytest
+
 from malformed.runner import Server
 from malformed.test_malformed_bundles import parts
-
-from pipeline import digest
-from pipeline.bundle.archive import Bundle, zipped
-from pipeline.digest import Json
-from pipeline.engine.lower import lowered
-from pipeline.engine.subgraphs import joined
-from pipeline.graph import parse_text
+from npumake import digest
+from npumake.bundle.archive import Bundle, zipped
+from npumake.digest import Json
+from npumake.engine.lower import lowered
+from npumake.engine.subgraphs import joined
+from npumake.graph import parse_text
 
 GRAPH = """agraph (float[1,2,4,4] x) => (float[1,8] y, float[1,2,4,4] v)
     <float s = {0.25}, int8 o = {0}, int64[2] flat = {1, -1}, int8[8,8] w = {WEIGHTS}> {

@@ -14,10 +14,11 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from onnx import AttributeProto, ModelProto, helper, numpy_helper
+
 from engine.operators import CASES
 from malformed.models import project
 from malformed.runner import Server
-from onnx import AttributeProto, ModelProto, helper, numpy_helper
 
 FEW, MANY = 24, 600
 TEXTS = [(op, name, text) for op, cases in CASES.items() for name, text in cases.items()]

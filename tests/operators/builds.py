@@ -9,24 +9,24 @@ from typing import Literal
 
 import numpy as np
 import onnx
-from operators.case import BEHIND, FRONT, Case
 
-from pipeline.bundle.program import Instruction, Program
-from pipeline.compilers.tflite import tflite_file
-from pipeline.engine.grids import DQ, Q
-from pipeline.engine.lower import lowered
-from pipeline.engine.ort import Feeds, OrtSession
-from pipeline.engine.port import Port
-from pipeline.engine.reference import ReferenceSession
-from pipeline.engine.twice import TWICE
-from pipeline.graph import Graph, Node, origin, parse, shape, upgraded
-from pipeline.passes import optimized
-from pipeline.project.sections import Calibration, Quantization
-from pipeline.quant.calibration.observe import observe
-from pipeline.quant.search.methods import calibrated_with, plain
-from pipeline.stages.quantized import quantized
-from pipeline.targets.reader import read_target
-from pipeline.targets.target import Target
+from npumake.bundle.program import Instruction, Program
+from npumake.compilers.tflite import tflite_file
+from npumake.engine.grids import DQ, Q
+from npumake.engine.lower import lowered
+from npumake.engine.ort import Feeds, OrtSession
+from npumake.engine.port import Port
+from npumake.engine.reference import ReferenceSession
+from npumake.engine.tflite_rules import TWICE
+from npumake.graph import Graph, Node, origin, parse, shape, upgraded
+from npumake.passes import optimized
+from npumake.project.sections import Calibration, Quantization
+from npumake.quant.calibration.observe import observe
+from npumake.quant.search.methods import calibrated_with, plain
+from npumake.stages.quantized import quantized
+from npumake.targets.reader import read_target
+from npumake.targets.target import Target
+from operators.case import BEHIND, FRONT, Case
 
 Width = Literal["int8", "int16"]
 TYPES = {"int8": Quantization(), "int16": Quantization(types={"*": "int16"})}

@@ -136,7 +136,9 @@ FUNCTIONS: dict[str, dict[str, Mode]] = {
             root=2.0**0.5, half=0.5, **ONE,
         ),
     },
-    "SiLU": {"": mode("s = Sigmoid(x) y = Mul(x, s)")},
+    "Swish": {
+        "spelled out by Sigmoid": mode("s = Sigmoid(x) y = Mul(x, s)"),
+    },
     "Cast": {"to float16 and back": mode("h = Cast<to=10>(x) y = Cast<to=1>(h)"),
              "to int32 and back": mode("h = Cast<to=6>(x) y = Cast<to=1>(h)")},
     "Identity": {"": mode("y = Identity(x)")},

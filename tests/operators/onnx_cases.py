@@ -15,10 +15,10 @@ import onnx
 from onnx import numpy_helper
 from onnx.backend.test.case.node import collect_testcases
 from onnx.backend.test.case.test_case import TestCase
-from operators.case import Case
 
-from pipeline.engine.ort import OrtSession
-from pipeline.errors import PipelineError
+from npumake.engine.ort import OrtSession
+from npumake.errors import PipelineError
+from operators.case import Case
 
 # Every float input of these is an activation; of the others the first.
 OF_SEVERAL = frozenset(

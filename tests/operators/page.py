@@ -51,10 +51,11 @@ Every one is built, run, and held to the float model and to the integer engine.
 
 `hybrid` is a chip that runs every operator with an integer kernel and rounds half to even, up or
 away from zero; one that rounds as TensorFlow Lite was run too, and places as `tflite`. A chip's own
-list and limits are in its file under `pipeline/targets/`. `ethos-u` is ethos-u55-128: its file
-was run before Vela, and placed by Vela. `onnx` says int8 where onnxruntime has an integer kernel in
-the file; what OpenVINO computes in integers is its own choice, the page says what it is given. A
-mode that a row does not name is in the row of its operator without a mode, or with `other modes`.
+list and limits are in its file under `pipeline/npumake/targets/`. `ethos-u` is ethos-u55-128: its
+file was run before Vela, and placed by Vela. `onnx` says int8 where onnxruntime has an integer
+kernel in the file; what OpenVINO computes in integers is its own choice, the page says what it is
+given. A mode that a row does not name is in the row of its operator without a mode, or with `other
+modes`.
 """
 
 

@@ -7,16 +7,16 @@ from typing import Protocol
 
 import numpy as np
 import onnx
-from operators.builds import Built, Model, laid
 
-from pipeline.bundle.archive import Bundle
-from pipeline.compilers.onnx_file import onnx_file
-from pipeline.engine.exact import ExactSession
-from pipeline.engine.ort import OrtSession
-from pipeline.engine.port import Port
-from pipeline.engine.reference import ReferenceSession
-from pipeline.engine.subgraphs import joined
-from pipeline.runtime.litert import LiteRtSession
+from npumake.bundle.archive import Bundle
+from npumake.compilers.onnx_file import onnx_file
+from npumake.engine.exact import ExactSession
+from npumake.engine.ort import OrtSession
+from npumake.engine.port import Port
+from npumake.engine.reference import ReferenceSession
+from npumake.engine.subgraphs import joined
+from npumake.runtime.litert import LiteRtSession
+from operators.builds import Built, Model, laid
 
 EXACTLY = "half_even"  # the rounding with which the exact engine runs: it takes long to make ready
 

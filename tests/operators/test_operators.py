@@ -14,6 +14,9 @@ from typing import TypeVar
 
 import numpy as np
 import pytest
+
+from npumake.engine.rules import RULES
+from npumake.targets.reader import read_target
 from operators import dying, page, verdicts
 from operators.builds import Model
 from operators.cases import CASES, MODES
@@ -21,9 +24,6 @@ from operators.onnx_cases import onnx_cases
 from operators.sweep import Child, swept
 from operators.truth import COLUMNS, REFUSED, WRONG, Measured
 from workspaces import REPO
-
-from pipeline.engine.rules import RULES
-from pipeline.targets.reader import read_target
 
 T = TypeVar("T")
 DRAWN, OF_ONNX = 24, 24
@@ -48,7 +48,7 @@ def drawn(cases: Sequence[T], count: int) -> list[T]:
     if os.environ.get("NPUMAKE_EVERY"):
         return list(cases)
     code = hashlib.sha256()
-    for file in sorted(REPO.glob("pipeline/**/*.py")):
+    for file in sorted(REPO.glob("pipeline/npumake/**/*.py")):
         code.update(file.read_bytes())
     rng = np.random.default_rng(int(code.hexdigest()[:16], 16))
     return [cases[at] for at in sorted(rng.choice(len(cases), count, replace=False))]

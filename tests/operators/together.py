@@ -15,16 +15,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
+
+from npumake.bundle.archive import zipped
+from npumake.compilers import backends
+from npumake.compilers.flatfile import written
+from npumake.compilers.vela import ESTIMATE
+from npumake.errors import PipelineError
+from npumake.runtime.iree import IreeSession
 from operators.builds import Built, Model, united
 from operators.runs import as_fed, as_meant
 from operators.truth import WRONG, Column, Measured, placement, refusal, traceback
-
-from pipeline.bundle.archive import zipped
-from pipeline.compilers import backends
-from pipeline.compilers.flatfile import written
-from pipeline.compilers.vela import ESTIMATE
-from pipeline.errors import PipelineError
-from pipeline.runtime.iree import IreeSession
 
 Cell = tuple[str, str]
 Telling = Callable[[Collection[Cell]], None]

@@ -23,14 +23,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from operators.builds import Built, Model, Width, hybrid
 
-from pipeline.engine.twice import TWICE
-from pipeline.errors import PipelineError
-from pipeline.kernels.measure import agreement
-from pipeline.quant.calibration.tally import NotFiniteError
-from pipeline.targets.reader import read_target
-from pipeline.targets.target import Target
+from npumake.engine.tflite_rules import TWICE
+from npumake.errors import PipelineError
+from npumake.kernels.measure import agreement
+from npumake.quant.calibration.histogram_observer import NotFiniteError
+from npumake.targets.reader import read_target
+from npumake.targets.target import Target
+from operators.builds import Built, Model, Width, hybrid
 
 SLACK, CODES, COSINE = 1.25, 2.0, 0.99
 STEPS = frozenset(

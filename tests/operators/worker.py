@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from multiprocessing.connection import Connection
 
+from npumake.errors import PipelineError
 from operators.builds import Built, Model
 from operators.cases import case_of
 from operators.onnx_cases import is_computable
@@ -24,8 +25,6 @@ from operators.truth import (
     refusal,
     traceback,
 )
-
-from pipeline.errors import PipelineError
 
 
 def serve(pipe: Connection) -> None:

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import pytest
 
-from pipeline.engine.ort import OrtSession
-from pipeline.graph import Graph, dtype, shape
+from npumake.engine.ort import OrtSession
+from npumake.graph import Graph, dtype, shape
 
 Outputs = dict[str, np.ndarray]
 

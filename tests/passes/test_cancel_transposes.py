@@ -2,8 +2,8 @@
 
 import pytest
 
-from pipeline.graph import attribute, parse_text
-from pipeline.passes.cancel_transposes import cancel_transposes
+from npumake.graph import attribute, parse_text
+from npumake.passes.cancel_transposes import cancel_transposes
 
 IMAGE = "agraph (float[1,2,3,4] x) => (float[N,M,O,P] y)"
 TO_NHWC, TO_NCHW = "Transpose<perm=[0,2,3,1]>", "Transpose<perm=[0,3,1,2]>"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from pipeline.graph import parse_text
-from pipeline.passes.drop_identity import drop_identity
+from npumake.graph import parse_text
+from npumake.passes.drop_identity import drop_identity
 
 
 def left(text: str) -> list[str]:

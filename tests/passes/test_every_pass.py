@@ -7,15 +7,15 @@ import numpy as np
 import onnx
 import pytest
 
-from pipeline.graph import parse_text
-from pipeline.passes import PASSES, optimized
-from pipeline.passes.batch_norm_to_conv import batch_norm_to_conv
-from pipeline.passes.fuse_affine import fuse_affine
-from pipeline.passes.fuse_ahead import fuse_ahead
-from pipeline.passes.fuse_layer_norm import fuse_layer_norm
-from pipeline.passes.plain_arithmetic import plain_arithmetic
-from pipeline.passes.plain_gemm import plain_gemm
-from pipeline.passes.recognize_functions import recognize_functions
+from npumake.graph import parse_text
+from npumake.passes import PASSES, optimized
+from npumake.passes.batch_norm_to_conv import batch_norm_to_conv
+from npumake.passes.fuse_affine import fuse_affine
+from npumake.passes.fuse_ahead import fuse_ahead
+from npumake.passes.fuse_layer_norm import fuse_layer_norm
+from npumake.passes.plain_arithmetic import plain_arithmetic
+from npumake.passes.plain_gemm import plain_gemm
+from npumake.passes.recognize_functions import recognize_functions
 
 ROUNDS = (
     batch_norm_to_conv,

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.engine.ort import OrtSession
-from pipeline.errors import GraphError
-from pipeline.graph import attribute, parse_text
-from pipeline.passes.explicit_pads import explicit_pads
+from npumake.engine.ort import OrtSession
+from npumake.errors import GraphError
+from npumake.graph import attribute, parse_text
+from npumake.passes.explicit_pads import explicit_pads
 
 POOL = "agraph (float[1,1,{h},{w}] x) => (float[1,1,N,M] y) {{ y = {op}<{attributes}>(x) }}"
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from pipeline.graph import array, parse_text
-from pipeline.passes.fold_constants import MAX_GROWTH, fold_constants
+from npumake.graph import array, parse_text
+from npumake.passes.fold_constants import MAX_GROWTH, fold_constants
 
 
 def folded(text: str) -> tuple[int, np.ndarray | None]:

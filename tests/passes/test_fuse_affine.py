@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from pipeline.graph import array, parse_text
-from pipeline.passes.fuse_affine import fuse_affine
+from npumake.graph import array, parse_text
+from npumake.passes.fuse_affine import fuse_affine
 
 NORM = """float[4] g = {0.5, 1, 2, -1}, float[4] b = {1, 2, 3, 4},
     float[4] m = {0.1, 0.2, 0.3, 0.4}, float[4] v = {1, 2, 0.5, 4}"""

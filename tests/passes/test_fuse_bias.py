@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from pipeline.graph import array, parse_text
-from pipeline.passes.fuse_affine import fuse_affine
+from npumake.graph import array, parse_text
+from npumake.passes.fuse_affine import fuse_affine
 
 
 def conv(c: str, body: str, outputs: str = "float[1,2,3,3] y") -> str:

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from pipeline.graph import attribute, parse_text
-from pipeline.passes.fuse_pad import fuse_pad
+from npumake.graph import attribute, parse_text
+from npumake.passes.fuse_pad import fuse_pad
 
 CONSTANTS = """float[1,2,3,3] w = {1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9}, int64[4] hw = {1,0,0,2},
     int64[2] axes = {2,-1}, int64[8] all = {0,0,1,0,0,0,0,2}, int64[8] cut = {0,0,-1,0,0,0,0,2},

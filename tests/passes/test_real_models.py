@@ -10,11 +10,11 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from workspaces import shared_data
 
-from pipeline.frontends import read_model
-from pipeline.graph import Graph, origin, upgraded
-from pipeline.passes import PASSES, optimized
+from npumake.frontends import read_model
+from npumake.graph import Graph, origin, upgraded
+from npumake.passes import PASSES, optimized
+from workspaces import shared_data
 
 FILES = sorted(shared_data().joinpath("models").rglob("*.onnx"))
 SHAPES = {  # where a model leaves dimensions open

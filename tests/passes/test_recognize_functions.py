@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from pipeline.graph import Graph, attribute, parse_text
-from pipeline.passes.recognize_functions import recognize_functions
+from npumake.graph import Graph, attribute, parse_text
+from npumake.passes.recognize_functions import recognize_functions
 
 CONSTANTS = """float three = {3}, float six = {6}, float zero = {0}, float one = {1},
     float half = {0.5}, float sixth = {0.16666667}, float root2 = {1.4142135}, float two = {2},

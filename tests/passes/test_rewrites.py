@@ -5,17 +5,17 @@ import re
 import numpy as np
 import pytest
 
-from pipeline.graph import array, attribute, origin, parse_text
-from pipeline.passes import optimized
-from pipeline.passes.batch_norm_to_conv import batch_norm_to_conv
-from pipeline.passes.fuse_affine import fuse_affine
-from pipeline.passes.fuse_ahead import fuse_ahead
-from pipeline.passes.fuse_layer_norm import fuse_layer_norm
-from pipeline.passes.gemm_to_conv import gemm_to_conv
-from pipeline.passes.merge_moves import merge_reshapes, merge_transposes
-from pipeline.passes.plain_arithmetic import plain_arithmetic
-from pipeline.passes.plain_clamps import plain_clamps
-from pipeline.passes.unroll_recurrent import hindrance, unroll_recurrent
+from npumake.graph import array, attribute, origin, parse_text
+from npumake.passes import optimized
+from npumake.passes.batch_norm_to_conv import batch_norm_to_conv
+from npumake.passes.fuse_affine import fuse_affine
+from npumake.passes.fuse_ahead import fuse_ahead
+from npumake.passes.fuse_layer_norm import fuse_layer_norm
+from npumake.passes.gemm_to_conv import gemm_to_conv
+from npumake.passes.merge_moves import merge_reshapes, merge_transposes
+from npumake.passes.plain_arithmetic import plain_arithmetic
+from npumake.passes.plain_clamps import plain_clamps
+from npumake.passes.unroll_recurrent import hindrance, unroll_recurrent
 
 NORM = """float[4] g = {0.5, 1, 2, -1}, float[4] b = {1, 2, 3, 4},
     float[4] m = {0.1, 0.2, 0.3, 0.4}, float[4] v = {1, 2, 0.5, 4}"""

@@ -9,26 +9,28 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from perf.test_layers import CONV, PROGRAM
 
-from pipeline.bundle.archive import Bundle, zipped
-from pipeline.bundle.program import Instruction, Tensor
-from pipeline.engine.lower import lowered
-from pipeline.errors import GraphError
-from pipeline.graph import parse_text
-from pipeline.perf.documents import document, subgraph_document
-from pipeline.perf.estimate import estimated, function_calls, roof_of
-from pipeline.perf.latency import program_latency
-from pipeline.perf.layers import layers_of
-from pipeline.perf.page import model_page, subgraph_page
-from pipeline.perf.picture import boxes_of, levels_of, picture
-from pipeline.perf.vela import vela_of
-from pipeline.project.compiling import EFFECTS, Compile
-from pipeline.targets.reader import read_target
-from pipeline.targets.target import Cost
+from npumake.bundle.archive import Bundle, zipped
+from npumake.bundle.program import Instruction, Tensor
+from npumake.engine.lower import lowered
+from npumake.errors import GraphError
+from npumake.graph import parse_text
+from npumake.perf.assumed import latency_text
+from npumake.perf.documents import document, subgraph_document
+from npumake.perf.estimate import estimated, function_calls, roof_of
+from npumake.perf.latency import bundle_latency
+from npumake.perf.layers import layers_of
+from npumake.perf.page import model_page, subgraph_page
+from npumake.perf.picture import boxes_of, levels_of, picture
+from npumake.perf.vela import vela_of
+from npumake.project.compiling import EFFECTS, Compile
+from npumake.targets.cost import Cost
+from npumake.targets.reader import read_target
+from perf.test_layers import CONV, PROGRAM
 
 X5, X3 = read_target("rdk-x5"), read_target("rdk-x3")
 COST = Cost(macs=1e9, ddr=1e6, on_chip=0)
+UNFITTED = replace(X5, cost=replace(X5.cost, fitted=None))
 CHIP = replace(X5, cost=COST)
 BUNDLE = Bundle("rdk-x5", PROGRAM, {})
 
@@ -37,30 +39,31 @@ def test_a_layer_takes_the_longer_of_computing_and_moving():
     conv, pool = layers_of(PROGRAM, 0)
     assert roof_of(COST, 1).time(conv) == conv.moved / 1e6
     assert roof_of(Cost(macs=1e3, ddr=1e6), 1).time(conv) == conv.macs / 1e3
-    found = program_latency(PROGRAM, CHIP)
+    found = bundle_latency(BUNDLE, CHIP)
     assert found.milliseconds == pytest.approx((conv.moved + pool.moved) / 1e3)
     assert not found.is_bound
 
 
 def test_a_figure_that_is_not_published_leaves_the_latency_unknown():
-    found = estimated("m", BUNDLE, X5)
-    assert (found.latency, found.fps) == (None, None)
+    found = estimated("m", BUNDLE, UNFITTED)
+    assert (found.latency, found.interval, found.fps) == (None, None, None)
+    assert (found.on_board, found.moved_interval) == (None, None)
     assert found.at_least == pytest.approx(layers_of(PROGRAM, None)[0].macs / 5e12)
-    assert any("no bandwidth of its DDR is published" in said for said in found.assumptions)
+    assert any("bandwidth of its DDR is not published" in said for said in found.assumptions)
+    assert "(computing alone; " in latency_text(found.latency, found.at_least)
 
 
 def test_without_a_bandwidth_computing_alone_is_a_lower_bound():
     macs = layers_of(PROGRAM, None)[0].macs
-    found = program_latency(PROGRAM, X5)
+    found = bundle_latency(BUNDLE, UNFITTED)
     assert (found.milliseconds, found.is_bound) == (pytest.approx(1e3 * macs / 5e12), True)
-    assert str(found).startswith("at least ")
-    assert program_latency(PROGRAM, read_target("sl1640")) is None
-    whole = program_latency(PROGRAM, replace(X5, cost=replace(X5.cost, ddr=1e9)))
+    assert bundle_latency(BUNDLE, read_target("sl1640")) is None
+    whole = bundle_latency(BUNDLE, replace(X5, cost=replace(UNFITTED.cost, ddr=1e9)))
     assert whole.milliseconds >= found.milliseconds
 
 
 def test_a_bandwidth_that_is_given_makes_it_known():
-    found = estimated("m", BUNDLE, X5, ddr=1e6)
+    found = estimated("m", BUNDLE, UNFITTED, ddr=1e6)
     assert found.latency == pytest.approx((found.loaded + found.stored) / 1e6)
     assert found.fps == 1.0 / found.latency
 
@@ -72,7 +75,8 @@ def test_two_cores_of_the_x3_compute_twice_as_fast_and_load_no_faster():
 
 def test_a_program_that_runs_on_the_cpu_alone_has_no_latency():
     alone = replace(PROGRAM, instructions=(), outputs=("x",))
-    assert program_latency(alone, CHIP) is None
+    assert bundle_latency(Bundle("rdk-x5", alone, {}), CHIP) is None
+    assert bundle_latency(Bundle("rdk-x5", alone, {}), X5) is None
     assert estimated("m", Bundle("rdk-x5", alone, {}), CHIP).latency is None
 
 
@@ -85,9 +89,9 @@ def test_a_function_call_is_cut_where_it_would_take_longer(times, limit):
 
 def test_a_limit_cuts_the_estimate_into_calls():
     bundle = replace(BUNDLE, settings={"max_time_per_fc": 1000})
-    assert estimated("m", bundle, X5, ddr=2e6).subgraphs[0].calls == 1
-    assert estimated("m", bundle, X5, ddr=1e5).subgraphs[0].calls == 2
-    assert estimated("m", bundle, X5).subgraphs[0].calls is None
+    assert estimated("m", bundle, UNFITTED, ddr=2e6).subgraphs[0].calls == 1
+    assert estimated("m", bundle, UNFITTED, ddr=1e5).subgraphs[0].calls == 2
+    assert estimated("m", bundle, UNFITTED).subgraphs[0].calls is None
 
 
 def test_the_nodes_in_the_body_of_a_loop_are_on_the_cpu_by_name():

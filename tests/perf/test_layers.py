@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pipeline.bundle.program import Instruction, Program, Tensor
-from pipeline.perf.layers import layers_of, operations, subgraphs_of
+from npumake.bundle.program import Instruction, Program, Tensor
+from npumake.perf.layers import layers_of, operations, subgraphs_of
 
 GRID = {"dtype": "int8", "scale": 1.0}
 WEIGHT = np.zeros((8, 4, 3, 3), np.int8)
@@ -66,15 +66,19 @@ def test_without_a_known_memory_on_the_chip_every_tensor_goes_through_ddr():
 
 
 def test_with_room_on_the_chip_only_the_border_and_the_weights_go_through_ddr():
-    conv, pool = layers_of(PROGRAM, 1 << 20)
+    conv, pool = layers_of(PROGRAM, 8 * 36)
     assert (conv.loaded, conv.stored) == (4 * 64 + WEIGHT.nbytes + FACTOR_BYTES, 0)
     assert (pool.loaded, pool.stored) == (FACTOR_BYTES, 8 * 9)
 
 
-def test_a_tensor_stays_only_while_all_that_lives_fits():
-    conv, pool = layers_of(PROGRAM, 256 + 320)  # `q` and `c`, each rounded up to 64
-    assert (conv.stored, pool.loaded) == (0, FACTOR_BYTES)
-    assert layers_of(PROGRAM, 256 + 319)[0].stored == 8 * 36
+def test_the_part_of_a_map_beyond_the_chip_goes_out_and_back():
+    conv, pool = layers_of(PROGRAM, 8 * 36 - 5)
+    assert (conv.stored, pool.loaded) == (5, FACTOR_BYTES + 5)
+
+
+def test_an_input_in_nv12_is_loaded_in_half_its_bytes():
+    conv, _ = layers_of(PROGRAM, 1 << 20, frozenset({"x"}))
+    assert conv.loaded == 2 * 64 + WEIGHT.nbytes + FACTOR_BYTES
 
 
 @pytest.mark.parametrize(("cpu", "expected"), [("max_pool", {1: 0, 2: 0}), ("onnx", {1: 0, 3: 1})])

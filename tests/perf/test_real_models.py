@@ -5,14 +5,14 @@ import json
 from functools import cache
 
 import pytest
-from compilers.files import made
-from workspaces import shared_data
 
-from pipeline.bundle.memory import planned
-from pipeline.bundle.program import Program
-from pipeline.compilers.vela import ESTIMATE, with_vela
-from pipeline.perf.layers import layers_of
-from pipeline.targets.reader import read_target
+from compilers.files import made
+from npumake.bundle.memory import planned
+from npumake.bundle.program import Program
+from npumake.compilers.vela import ESTIMATE, with_vela
+from npumake.perf.layers import layers_of
+from npumake.targets.reader import read_target
+from workspaces import shared_data
 
 MODELS = shared_data() / "models"
 MOBILENET = "classification/mobilenet_v1_0.25_224_float.tflite"

@@ -1,9 +1,9 @@
 """More than one mistake at once."""
 
-from pipeline.project.check import mistakes
-from pipeline.project.document import parse_document
-from pipeline.project.schema import schema_of
-from pipeline.project.sections import Sections
+from npumake.project.check import mistakes
+from npumake.project.document import parse_document
+from npumake.project.schema import schema_of
+from npumake.project.sections import Sections
 
 
 def found(text: str) -> list[str]:

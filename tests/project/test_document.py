@@ -5,9 +5,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.errors import Place, ProjectError
-from pipeline.project import events
-from pipeline.project.document import Document, Spot, parse_document, read_document
+from npumake.errors import Place, ProjectError
+from npumake.project import events
+from npumake.project.document import Document, RoutePlace, parse_document, read_document
 
 
 def data(text: str) -> object:
@@ -56,26 +56,26 @@ def test_every_key_and_value_has_its_place():
         return Place("p.yaml", line, column)
 
     assert document.places == {
-        (): Spot(Place("p.yaml"), Place("p.yaml")),
-        ("a",): Spot(at(1, 1), at(1, 1)),
-        ("a", "b"): Spot(at(2, 3), at(2, 6)),
-        ("c",): Spot(at(3, 1), at(3, 4)),
-        ("c", 0): Spot(at(3, 5), at(3, 5)),
-        ("c", 1): Spot(at(3, 8), at(3, 8)),
-        ("c", 1, "d"): Spot(at(3, 9), at(3, 12)),
+        (): RoutePlace(Place("p.yaml"), Place("p.yaml")),
+        ("a",): RoutePlace(at(1, 1), at(1, 1)),
+        ("a", "b"): RoutePlace(at(2, 3), at(2, 6)),
+        ("c",): RoutePlace(at(3, 1), at(3, 4)),
+        ("c", 0): RoutePlace(at(3, 5), at(3, 5)),
+        ("c", 1): RoutePlace(at(3, 8), at(3, 8)),
+        ("c", 1, "d"): RoutePlace(at(3, 9), at(3, 12)),
     }
 
 
 def test_an_alias_is_its_anchor_written_again():
     document = parse_document(b"a: &m [1, {b: 2}]\nc: *m\n", "p.yaml")
     assert document.data["c"] == document.data["a"] == [1, {"b": 2}]
-    assert document.places["c",] == Spot(Place("p.yaml", 2, 1), Place("p.yaml", 1, 4))
+    assert document.places["c",] == RoutePlace(Place("p.yaml", 2, 1), Place("p.yaml", 1, 4))
     assert document.places["c", 1, "b"] == document.places["a", 1, "b"]
 
 
 def test_a_byte_order_mark_moves_nothing():
     document = parse_document(b"\xef\xbb\xbfa: 1\n", "p.yaml")
-    assert document.places["a",] == Spot(Place("p.yaml", 1, 1), Place("p.yaml", 1, 4))
+    assert document.places["a",] == RoutePlace(Place("p.yaml", 1, 1), Place("p.yaml", 1, 4))
 
 
 def test_a_chain_of_aliases_cannot_be_deeper_than_a_text():

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.errors import Place, ProjectError
-from pipeline.project.document import Document, parse_document
-from pipeline.project.expand import MOST_VARIANTS, merged, variants
-from pipeline.project.reader import Project, project_of, read_project
-from pipeline.project.sections import Calibration
+from npumake.errors import Place, ProjectError
+from npumake.project.document import Document, parse_document
+from npumake.project.expand import MOST_VARIANTS, merged, variants
+from npumake.project.reader import Project, project_of, read_project
+from npumake.project.sections import Calibration
 
 SMALL = "model: {path: m.onnx}\ndata: {image: {files: s}}\ntargets: [imx93]\n"
 

@@ -4,9 +4,9 @@ import itertools
 
 import pytest
 
-from pipeline.errors import ProjectError, Route
-from pipeline.project.feeding import LEGAL, PICTURES, feeding
-from pipeline.project.sections import Input, Preprocess
+from npumake.errors import ProjectError, Route
+from npumake.project.feeding import LEGAL, PICTURES, feeding
+from npumake.project.sections import CameraPreprocess, Input
 
 FED = ("rgb", "bgr", "gray", "yuv444", "nv12", "featuremap")
 
@@ -42,7 +42,7 @@ def test_a_pair_is_legal_or_one_error_that_names_the_legal_ones(trained, fed):
 
 @pytest.mark.parametrize(("trained", "kind"), [*itertools.product(LEGAL, [*PICTURES, "float32"])])
 def test_a_camera_is_legal_or_one_error(trained, kind):
-    given = Input(type=trained, preprocess=Preprocess(kind))
+    given = Input(type=trained, preprocess=CameraPreprocess(kind))
     if kind == "float32" or trained in PICTURES[kind][0]:
         assert feeding("x", given, shape(trained)).offset == (0 if kind == "float32" else 128)
         return
@@ -63,12 +63,12 @@ def test_without_a_word_an_input_is_a_feature_map_fed_as_it_is():
         (Input(type="rgb", fed_type="nv12"), (1, 3, 7, 8), "fed_type", "7 x 8 has odd sides"),
         (Input(type="rgb", fed_type="yuv444"), (1, 3, 8, 7), "fed_type", "odd sides"),
         (Input(type="yuv444"), (1, 3, 8, 7), "fed_type", "odd sides"),
-        (Input(preprocess=Preprocess("nv12")), (1, 3, 7, 8), "preprocess", "odd sides"),
-        (Input(preprocess=Preprocess("nv21", (9, 8))), (1, 3, 8, 8), "preprocess", "9 x 8"),
+        (Input(preprocess=CameraPreprocess("nv12")), (1, 3, 7, 8), "preprocess", "odd sides"),
+        (Input(preprocess=CameraPreprocess("nv21", (9, 8))), (1, 3, 8, 8), "preprocess", "9 x 8"),
         (Input(type="rgb"), (1, 8, 8, 3), "type", r"3 channels in NCHW does not fit"),
         (Input(type="gray"), (1, 3, 8, 8), "type", "1 channel in NCHW does not fit"),
         (Input(type="rgb"), (3, 8, 8), "type", "does not fit"),
-        (Input(preprocess=Preprocess("rgb")), (1, 3), "preprocess", "does not fit"),
+        (Input(preprocess=CameraPreprocess("rgb")), (1, 3), "preprocess", "does not fit"),
         (
             Input(type="rgb", color_range="video"),
             (1, 3, 8, 8),
@@ -82,10 +82,30 @@ def test_without_a_word_an_input_is_a_feature_map_fed_as_it_is():
             "no YUV is converted",
         ),
         (Input(color_range="video"), (4,), "color_range", "no YUV is converted"),
-        (Input(fed_type="bgr", preprocess=Preprocess("rgb")), (1, 3, 8, 8), "fed_type", "beside"),
-        (Input(fed_layout="NHWC", preprocess=Preprocess("float32")), (4,), "fed_layout", "beside"),
-        (Input(preprocess=Preprocess("float32", crop=True)), (4,), "preprocess", "no picture"),
-        (Input(preprocess=Preprocess("rgb", (8,))), (1, 3, 8, 8), "preprocess.size", "1 numbers"),
+        (
+            Input(fed_type="bgr", preprocess=CameraPreprocess("rgb")),
+            (1, 3, 8, 8),
+            "fed_type",
+            "beside",
+        ),
+        (
+            Input(fed_layout="NHWC", preprocess=CameraPreprocess("float32")),
+            (4,),
+            "fed_layout",
+            "beside",
+        ),
+        (
+            Input(preprocess=CameraPreprocess("float32", crop=True)),
+            (4,),
+            "preprocess",
+            "no picture",
+        ),
+        (
+            Input(preprocess=CameraPreprocess("rgb", (8,))),
+            (1, 3, 8, 8),
+            "preprocess.size",
+            "1 numbers",
+        ),
         (Input(batch=2), (2, 3), "batch", "first dimension is 2"),
         (Input(batch=2), (), "batch", "first dimension is missing"),
     ],
@@ -99,12 +119,12 @@ def test_each_broken_rule_is_one_error_at_its_key(given, of, route, what):
 @pytest.mark.parametrize("of", [(1, 3, 7, 9)])
 def test_odd_sides_are_fine_where_no_colour_is_halved(of):
     for kind in ("rgb", "bgra", "yuv444", "rgb888p", "rgb888p3"):
-        assert feeding("x", Input(preprocess=Preprocess(kind)), of).fed_size == (7, 9)
+        assert feeding("x", Input(preprocess=CameraPreprocess(kind)), of).fed_size == (7, 9)
     assert feeding("x", Input(type="bgr", fed_type="rgb"), of).fed_size == (7, 9)
 
 
 def test_planes_and_the_crop_are_named_after_the_input():
-    given = Input(preprocess=Preprocess("nv21", crop=True))
+    given = Input(preprocess=CameraPreprocess("nv21", crop=True))
     assert feeding("image", given, (1, 3, 8, 8)).inputs("image") == (
         "image_y8",
         "image_vu8",

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.errors import ProjectError, Route
-from pipeline.project.files import Source, pattern_files, source_files, sources
-from pipeline.project.sections import FileGlob, FilePath, Files, Model, Sections
+from npumake.errors import ProjectError, Route
+from npumake.project.files import FileSource, pattern_files, source_files, sources
+from npumake.project.sections import FileGlob, FilePath, Files, ModelSection, Sections
 
 TREE = ("b.npy", "a.npy", "s/2.npy", "s/10.npy", "s/.hidden.npy", "s/x.txt", "s/t/3.npy")
 
@@ -83,12 +83,12 @@ def test_any_pattern_is_answered(pattern):
 
 def test_a_project_names_its_files():
     data = {"x.1": Files(FileGlob("s/*"))}
-    sections = Sections(Model(FilePath("m.onnx")), ("imx93",), data=data)
+    sections = Sections(ModelSection(FilePath("m.onnx")), ("imx93",), data=data)
     assert sources(sections) == (
-        Source(("model", "path"), "m.onnx", many=False),
-        Source(("data", "x.1", "files"), "s/*", many=True),
+        FileSource(("model", "path"), "m.onnx", many=False),
+        FileSource(("data", "x.1", "files"), "s/*", many=True),
     )
-    assert sources(sections.model) == (Source(("path",), "m.onnx", many=False),)
+    assert sources(sections.model) == (FileSource(("path",), "m.onnx", many=False),)
 
 
 def test_a_file_is_found_at_any_depth_of_a_type():
@@ -109,15 +109,17 @@ def test_a_file_is_found_at_any_depth_of_a_type():
 
 def test_one_file_is_taken_at_its_word(tree):
     (tree / "m[1].onnx").touch()
-    source = Source(("model", "path"), "m[1].onnx", many=False)
+    source = FileSource(("model", "path"), "m[1].onnx", many=False)
     assert source_files(tree, source) == (("m[1].onnx", f"{tree}/m[1].onnx"),)
-    assert source_files(tree, Source(("data",), "*.npy", many=True)) == pattern_files(tree, "*.npy")
+    assert source_files(tree, FileSource(("data",), "*.npy", many=True)) == pattern_files(
+        tree, "*.npy"
+    )
 
 
 def test_a_variable_in_a_path_is_its_value(tree, monkeypatch):
     monkeypatch.setenv("WHERE", str(tree / "s"))
-    one = Source(("model", "path"), "${ENV:WHERE}/2.npy", many=False)
-    many = Source(("data",), "${ENV:WHERE}/*.npy", many=True)
+    one = FileSource(("model", "path"), "${ENV:WHERE}/2.npy", many=False)
+    many = FileSource(("data",), "${ENV:WHERE}/*.npy", many=True)
     assert source_files(Path("elsewhere"), one) == (("2.npy", f"{tree}/s/2.npy"),)
     assert source_files(Path("elsewhere"), many) == pattern_files(tree, "s/*.npy")
     monkeypatch.setenv("WHERE", "s")
@@ -130,7 +132,7 @@ def test_a_wild_value_of_a_variable_matches_only_itself(tmp_path, monkeypatch):
         (tmp_path / name / "x" / "f.npy").touch()
     monkeypatch.setenv("WHERE", "a[1]")
     for pattern in ("${ENV:WHERE}/*/*.npy", "**/${ENV:WHERE}/*/f.npy"):
-        found = source_files(tmp_path, Source(("data",), pattern, many=True))
+        found = source_files(tmp_path, FileSource(("data",), pattern, many=True))
         assert [Path(path).parts[-3] for _, path in found] == ["a[1]"]
 
 
@@ -139,7 +141,7 @@ def test_a_variable_without_a_value_is_an_error_at_its_key(tmp_path, monkeypatch
     monkeypatch.delenv("WHERE", raising=False)
     if value is not None:
         monkeypatch.setenv("WHERE", value)
-    source = Source(("data", "x", "files"), "${ENV:WHERE}/*.npy", many=True)
+    source = FileSource(("data", "x", "files"), "${ENV:WHERE}/*.npy", many=True)
     with pytest.raises(ProjectError, match="`WHERE` is not set, or empty") as caught:
         source_files(tmp_path, source)
     assert caught.value.where == Route("data.x.files")
@@ -148,4 +150,4 @@ def test_a_variable_without_a_value_is_an_error_at_its_key(tmp_path, monkeypatch
 @pytest.mark.parametrize("name", ["${ENV:}", "${env:HOME}", "$HOME", "${ENV:A B}", "~"])
 def test_what_only_looks_like_a_variable_is_taken_at_its_word(tree, name):
     (tree / name).touch()
-    assert source_files(tree, Source(("m",), name, many=False)) == ((name, f"{tree}/{name}"),)
+    assert source_files(tree, FileSource(("m",), name, many=False)) == ((name, f"{tree}/{name}"),)

@@ -9,14 +9,14 @@ import jsonschema
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from project.test_reader import FULL
 
-from pipeline.project.document import read_document
-from pipeline.project.fits import fits
-from pipeline.project.reader import SCHEMA
-from pipeline.project.schema import schema_of
-from pipeline.targets.reader import target_file, target_names
-from pipeline.targets.target import Target
+from npumake.project.document import read_document
+from npumake.project.fits import fits
+from npumake.project.reader import SCHEMA
+from npumake.project.schema import schema_of
+from npumake.targets.reader import target_file, target_names
+from npumake.targets.target import Target
+from project.test_reader import FULL
 
 TARGET = schema_of(Target)
 anything = st.recursive(

@@ -13,13 +13,13 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.digest import plain
-from pipeline.errors import Place, ProjectError
-from pipeline.project.document import parse_document
-from pipeline.project.reader import built, project_of, read_project, sections_of
-from pipeline.project.schema import schema_of
-from pipeline.project.sections import Calibration, Files, Input, Model, Sections
-from pipeline.project.transforms import Mean, Resize, Transform
+from npumake.digest import plain
+from npumake.errors import Place, ProjectError
+from npumake.project.document import parse_document
+from npumake.project.reader import built, project_of, read_project, sections_of
+from npumake.project.schema import schema_of
+from npumake.project.sections import Calibration, Files, Input, ModelSection, Sections
+from npumake.project.transforms import Mean, Resize, Transform
 
 SMALL = "model: {path: m.onnx}\ndata: {image: {files: s/*.npy}}\ntargets: [imx93]\n"
 FULL = {
@@ -160,7 +160,7 @@ def test_the_smallest_project_has_every_default(tmp_path):
     assert found.name == "mobilenet"
     assert found.files == (directory / "project.yaml",)
     assert found.sections == Sections(
-        Model("m.onnx"),
+        ModelSection("m.onnx"),
         ("imx93",),
         {},
         Calibration("kl", 0.99995),
@@ -356,7 +356,7 @@ def test_the_full_example_holds_every_key():
 
 
 def test_finding_files_loads_no_parser():
-    code = "import sys, pipeline.project.files; print(*sys.modules)"
+    code = "import sys, npumake.project.files; print(*sys.modules)"
     loaded = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )

@@ -7,9 +7,9 @@ from typing import Annotated, Literal, get_args, get_type_hints
 import pytest
 from jsonschema import Draft202012Validator
 
-from pipeline.digest import key_of, plain
-from pipeline.project.schema import is_choice, schema_of
-from pipeline.project.sections import Doc, FilePath, Sections
+from npumake.digest import key_of, plain
+from npumake.project.schema import is_choice, schema_of
+from npumake.project.sections import Doc, FilePath, Sections
 
 
 def test_the_schema_is_a_schema():

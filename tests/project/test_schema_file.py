@@ -7,16 +7,20 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from pipeline.make.node import KeptRecord
-from pipeline.project.document import read_document
-from pipeline.project.schema import editor_schema, schema_of
-from pipeline.targets.target import Target
+from npumake.make.node import KeptRecord
+from npumake.project.document import read_document
+from npumake.project.schema import editor_schema, schema_of
+from npumake.project.shared_cache import TrustFile, UserFile, WorkspaceFile
+from npumake.targets.target import Target
 
 FOLDER = Path(__file__).parents[2] / "schemas"
 SCHEMAS = {
     "project": editor_schema(),
     "record": schema_of(KeptRecord, "npumake record"),
     "target": schema_of(Target, "npumake target"),
+    "trust": schema_of(TrustFile, "npumake trust.yaml"),
+    "user": schema_of(UserFile, "npumake config.yaml"),
+    "workspace": schema_of(WorkspaceFile, "npumake.yaml"),
 }
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.digest import Json
-from pipeline.errors import ProjectError
-from pipeline.project.document import Document, read_document
-from pipeline.project.reader import read_project
-from pipeline.project.sections import Sections
-from pipeline.project.vendor import Config, Dialect, Note
+from npumake.digest import Json
+from npumake.errors import ProjectError
+from npumake.project.document import Document, read_document
+from npumake.project.reader import read_project
+from npumake.project.sections import Sections
+from npumake.project.vendor import Config, Dialect, Note
 
 
 def renamed(document: Document, base: str, _beside: Json) -> Document:

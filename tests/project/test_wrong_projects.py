@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import Place, ProjectError
-from pipeline.project.document import parse_document
-from pipeline.project.reader import project_of
+from npumake.errors import Place, ProjectError
+from npumake.project.document import parse_document
+from npumake.project.reader import project_of
 
 SHELF = sorted((Path(__file__).parent / "wrong").glob("*.yaml"))
 

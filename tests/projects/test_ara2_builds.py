@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from data.snapshots import pictures, write
 from detection.heads import (
     BOXES,
@@ -20,15 +21,14 @@ from detection.heads import (
     hint,
     props,
 )
+from npumake.bundle.archive import Bundle
+from npumake.detection.carriers import labels_in, metadata_in
+from npumake.detection.decode import Rules, decode
+from npumake.detection.notes import metadata_of
+from npumake.engine.reference import ReferenceSession
+from npumake.graph import Graph
+from npumake.runtime import Session
 from workspaces import Workspace, lay_out_none
-
-from pipeline.bundle.archive import Bundle
-from pipeline.detection.carriers import labels_in, metadata_in
-from pipeline.detection.decode import Rules, decode
-from pipeline.detection.notes import metadata_of
-from pipeline.engine.reference import ReferenceSession
-from pipeline.graph import Graph
-from pipeline.runtime import Session
 
 pytestmark = pytest.mark.slow
 

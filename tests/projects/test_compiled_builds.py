@@ -8,10 +8,10 @@ from zipfile import ZipFile
 import numpy as np
 import pytest
 import yaml
-from workspaces import REPO, Workspace, few, lay_out
 
-from pipeline.errors import GraphError
-from pipeline.runtime import Session
+from npumake.errors import GraphError
+from npumake.runtime import Session
+from workspaces import REPO, Workspace, few, lay_out
 
 pytestmark = pytest.mark.slow
 

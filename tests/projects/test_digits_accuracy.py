@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from workspaces import Workspace
 
-from pipeline.bundle.archive import Bundle
-from pipeline.engine.lower import lowered
-from pipeline.engine.reference import ReferenceSession
-from pipeline.graph import Graph
-from pipeline.runtime import Session
-from pipeline.targets.reader import read_target
+from npumake.bundle.archive import Bundle
+from npumake.engine.lower import lowered
+from npumake.engine.reference import ReferenceSession
+from npumake.graph import Graph
+from npumake.runtime import Session
+from npumake.targets.reader import read_target
+from workspaces import Workspace
 
 TARGETS = ["rdk-x5", "ara240"]
 

@@ -12,28 +12,28 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+
 from data.snapshots import pictures
 from detection.heads import SIDE, head, hint, props
+from npumake.bundle.archive import Bundle
+from npumake.data.samples import Samples
+from npumake.detection.carriers import metadata_in
+from npumake.detection.decode import Detections, Rules, _parts, decode
+from npumake.detection.metadata import Metadata
+from npumake.engine.reference import ReferenceSession
+from npumake.kernels.boxes import corners
+from npumake.project.compiling import Compile
+from npumake.project.sections import Calibration, Quantization, Security
+from npumake.quant.calibration.observe import observe
+from npumake.stages.calibrated import calibrated
+from npumake.stages.compiled import compiled
+from npumake.stages.optimized_float import optimized_float
+from npumake.stages.quantized import quantized
+from npumake.stages.recipe import recipe
+from npumake.targets.edgefirst.dialect import METHOD, WIDE
+from npumake.targets.reader import read_target
 from stages.test_detector import made
 from workspaces import few
-
-from pipeline.bundle.archive import Bundle
-from pipeline.data.samples import Samples
-from pipeline.detection.carriers import metadata_in
-from pipeline.detection.decode import Detections, Rules, _parts, decode
-from pipeline.detection.metadata import Metadata
-from pipeline.engine.reference import ReferenceSession
-from pipeline.kernels.boxes import corners
-from pipeline.project.compiling import Compile
-from pipeline.project.sections import Calibration, Quantization, Security
-from pipeline.quant.calibration.observe import observe
-from pipeline.stages.calibrated import calibrated
-from pipeline.stages.compiled import compiled
-from pipeline.stages.optimized_float import optimized_float
-from pipeline.stages.quantized import quantized
-from pipeline.stages.recipe import recipe
-from pipeline.targets.edgefirst.dialect import METHOD, WIDE
-from pipeline.targets.reader import read_target
 
 hal = pytest.importorskip("edgefirst_hal", reason="edgefirst-hal, EdgeFirst's decoder, is absent")
 

@@ -6,6 +6,7 @@ import runpy
 from types import SimpleNamespace
 
 import pytest
+
 from workspaces import Workspace, lay_out
 
 BUILT = [

@@ -8,10 +8,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from workspaces import lay_out
 
-from pipeline.detection.notes import metadata_of
-from pipeline.graph import Graph
+from npumake.detection.notes import metadata_of
+from npumake.graph import Graph
+from workspaces import lay_out
 
 pytestmark = [
     pytest.mark.slow,

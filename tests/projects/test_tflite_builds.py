@@ -8,9 +8,9 @@ import shutil
 import numpy as np
 import pytest
 import yaml
-from workspaces import lay_out_none, shared_data
 
-from pipeline.runtime import Session
+from npumake.runtime import Session
+from workspaces import lay_out_none, shared_data
 
 MODELS = shared_data() / "models"
 

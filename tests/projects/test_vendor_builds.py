@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from custom.files import MODEL as CUSTOM_MODEL
 from custom.files import VENDOR as CUSTOM_OPERATOR
 from dialect_cases import HB_COMPILE, HB_MAPPER, SYNAP, changed
+from npumake.graph import Graph, array, parse_text
 from vendor_models import SAMPLES, model, write_samples
 from workspaces import Workspace, lay_out_none
-
-from pipeline.graph import Graph, array, parse_text
 
 pytestmark = pytest.mark.slow
 
@@ -262,7 +262,7 @@ def test_what_is_asked_of_nodes_is_what_they_do(built: Workspace, name: str):
 @pytest.mark.parametrize(
     ("name", "method"),
     [
-        ("mapper-node-info", "default"),
+        ("mapper-node-info", "modelwise"),
         ("mapper-units", "mix"),
         ("mapper-skip", "skip"),
         ("compile-no-folder", "skip"),
@@ -275,7 +275,7 @@ def test_ranges_are_found_as_the_vendor_s_file_says(built: Workspace, name: str,
     (file,) = (built.root / "projects" / name / "out").glob("recipe.*.json")
     found = json.loads(file.read_text())
     searched = bool(found["trials"])
-    assert (found["method"], searched) == (method, False) or (searched and method == "default")
+    assert (found["method"], searched) == (method, False) or (searched and method == "modelwise")
 
 
 def test_a_model_of_float16_alone_has_no_quantized_tensor(built: Workspace):

@@ -5,17 +5,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pipeline.custom.operators import NO_OPERATORS
-from pipeline.data.samples import Samples
-from pipeline.engine.mixed import float_session
-from pipeline.graph import parse_text
-from pipeline.kernels.measure import cosine
-from pipeline.project.sections import Calibration
-from pipeline.quant.qdq.insert import DEFAULT
-from pipeline.quant.search.bench import SHOWN, Bench, held_out, turns
-from pipeline.quant.search.closeness import Yardstick
-from pipeline.quant.search.methods import plain
-from pipeline.targets.reader import read_target
+from npumake.custom.operators import NO_OPERATORS
+from npumake.data.samples import Samples
+from npumake.engine.float_session import float_session
+from npumake.graph import parse_text
+from npumake.kernels.measure import cosine
+from npumake.project.sections import Calibration
+from npumake.quant.qdq.insert import DEFAULT
+from npumake.quant.search.evaluator import SHOWN, Evaluator, held_out, turns
+from npumake.quant.search.fidelity import FloatReference
+from npumake.quant.search.methods import plain
+from npumake.targets.reader import read_target
 
 GRAPH = parse_text("a (float[1,4] x) => (float[1,4] y) { y = Relu(x) }").with_shapes()
 NAMES = tuple(map(str, range(16)))
@@ -23,7 +23,7 @@ NAMES = tuple(map(str, range(16)))
 
 def bench(read, names=NAMES, graph=GRAPH):
     samples = Samples(names, lambda index: {"x": np.array([read(index)], np.float32)})
-    return Bench(graph, samples, NO_OPERATORS, read_target("ara240"), DEFAULT)
+    return Evaluator(graph, samples, NO_OPERATORS, read_target("ara240"), DEFAULT)
 
 
 def test_what_is_tried_follows_no_sample_that_judges_it():
@@ -69,13 +69,13 @@ def test_a_figure_over_two_turns_is_that_of_what_either_half_makes(switches):
     models = [tried.model(made_of(turn), turn) for turn in (first, second)]
     assert models[0].to_bytes() != models[1].to_bytes()
     alone = [
-        Yardstick(answers(graph, turn.judges)).figure(answers(model, turn.judges))
+        FloatReference(answers(graph, turn.judges)).figure(answers(model, turn.judges))
         for turn, model in zip(tried.turns, models, strict=True)
     ]
     order = [*first.judges, *second.judges]
     both = [*answers(models[0], first.judges), *answers(models[1], second.judges)]
     figure = tried.figure(made_of(first))
-    assert figure == Yardstick(answers(graph, order)).figure(both)
+    assert figure == FloatReference(answers(graph, order)).figure(both)
     assert figure.close.all not in {one.close.all for one in alone}
 
 

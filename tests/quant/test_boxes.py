@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from detection.heads import head
 
-from pipeline.detection.distance import distance_to_box
-from pipeline.detection.notes import mark_boxes
-from pipeline.graph import Graph, parse, upgraded
-from pipeline.passes import optimized
-from pipeline.project.precision import Types
-from pipeline.project.sections import Quantization
-from pipeline.quant.precision.plan import Plan, planned
-from pipeline.targets.reader import read_target
+from detection.heads import head
+from npumake.detection.distance import distance_to_box
+from npumake.detection.notes import mark_boxes
+from npumake.graph import Graph, parse, upgraded
+from npumake.passes import optimized
+from npumake.project.precision import Types
+from npumake.project.sections import Quantization
+from npumake.quant.precision.precision_plan import PrecisionPlan, planned
+from npumake.targets.reader import read_target
 
 MASKS = ("/cv4.0/Conv", "/cv4.2/Conv", "/Concat_coefs", "output1", "/Sigmoid", "/dfl/conv/Conv")
 
@@ -25,11 +25,11 @@ def marked() -> Graph:
     return optimized(graph)
 
 
-def plan(types: Types, target: str = "ara240", graph: Graph | None = None) -> Plan:
+def plan(types: Types, target: str = "ara240", graph: Graph | None = None) -> PrecisionPlan:
     return planned(graph or marked(), Quantization(types), read_target(target))
 
 
-def wide(found: Plan) -> set[str]:
+def wide(found: PrecisionPlan) -> set[str]:
     return {str(value.name) for value, type in found.makes.items() if type == "int16"}
 
 

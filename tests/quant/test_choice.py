@@ -6,22 +6,22 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
+from npumake.data.samples import Samples
+from npumake.errors import ProjectError
+from npumake.frontends import read_model
+from npumake.graph import shape, upgraded
+from npumake.passes import optimized
+from npumake.project.sections import Calibration, Quantization
+from npumake.quant.calibration.observe import observe
+from npumake.quant.precision.precision_candidates import all_but, candidates, operations, promoted
+from npumake.quant.qdq.integers import with_integer_weights
+from npumake.quant.search.methods import calibrated_with, plain
+from npumake.quant.search.objective import Objective, chosen
+from npumake.quant.search.type_judge import judge, scored
+from npumake.targets.reader import read_target
 from quant.test_types import NPU, X3, X5, feeds, graph, of
 from workspaces import shared_data
-
-from pipeline.data.samples import Samples
-from pipeline.errors import ProjectError
-from pipeline.frontends import read_model
-from pipeline.graph import shape, upgraded
-from pipeline.passes import optimized
-from pipeline.project.sections import Calibration, Quantization
-from pipeline.quant.calibration.observe import observe
-from pipeline.quant.precision.promotion import all_but, candidates, operations, promoted
-from pipeline.quant.qdq.integers import with_integer_weights
-from pipeline.quant.search.choice import Wish, chosen
-from pipeline.quant.search.judge import judge, scored
-from pipeline.quant.search.methods import calibrated_with, plain
-from pipeline.targets.reader import read_target
 
 NOTHING = Quantization()
 
@@ -50,7 +50,7 @@ class Model:
         return self.judge(asked)
 
     def reaching(self, wanted, **limits):
-        return chosen(self, Wish(wanted, **limits))
+        return chosen(self, Objective(wanted, **limits))
 
 
 def against_trying_everything(chip, to):

@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pipeline.kernels.measure import cosine
-from pipeline.quant.search.closeness import Figure, Measured, Yardstick
+from npumake.kernels.measure import cosine
+from npumake.quant.search.fidelity import FidelitySamples, FidelityScore, FloatReference
 
 SAMPLES, POSITIONS = 16, 400
 FOUND = range(0, POSITIONS, 25)  # where some sample has an object
@@ -28,7 +28,7 @@ def detections():
 
 
 REAL = detections()
-YARDSTICK = Yardstick([[answer] for answer in REAL])
+YARDSTICK = FloatReference([[answer] for answer in REAL])
 
 
 def changed(change):
@@ -99,7 +99,7 @@ def test_a_class_that_never_occurs_counts_for_nothing():
     made = [[answers[0].copy()] for answers in with_class]
     for (answer,) in made:
         answer[..., 6] = 0
-    assert Yardstick(with_class).figure(made).close.all > 0.999
+    assert FloatReference(with_class).figure(made).close.all > 0.999
 
 
 @pytest.mark.parametrize("axes", [(0, 1, 2), (0, 2, 1)], ids=["positions first", "channels first"])
@@ -107,7 +107,7 @@ def test_boxes_and_scores_may_be_outputs_of_their_own(axes):
     def apart(answers):
         return [[a[..., :4].transpose(axes), a[..., 4:].transpose(axes)] for a in answers]
 
-    yardstick = Yardstick(apart(REAL))
+    yardstick = FloatReference(apart(REAL))
     assert yardstick.figure(apart(changed(shift_what_is_found))).close.all < 0.7
     assert yardstick.figure(apart(changed(shift_everywhere_else))).close.all > 0.99
 
@@ -116,7 +116,7 @@ def test_an_answer_that_is_one_vector_is_as_close_as_its_cosine():
     rng = np.random.default_rng(2)
     logits = rng.normal(size=(SAMPLES, 1, 10))
     made = logits + rng.normal(0, 0.1, logits.shape)
-    yardstick = Yardstick([[row] for row in logits])
+    yardstick = FloatReference([[row] for row in logits])
     assert yardstick.figure([[row] for row in made]).close.all == pytest.approx(
         cosine(logits, made), abs=1e-6
     )
@@ -124,12 +124,12 @@ def test_an_answer_that_is_one_vector_is_as_close_as_its_cosine():
 
 def test_the_answer_that_comes_off_worst_decides():
     vector = np.arange(1.0, 9.0)[None]
-    yardstick = Yardstick([[answer, vector] for answer in REAL])
+    yardstick = FloatReference([[answer, vector] for answer in REAL])
     assert yardstick.figure([[answer, -vector] for answer in REAL]).close.all == -1.0
 
 
 def test_of_a_single_sample_the_positions_tell_what_is_usual():
-    yardstick = Yardstick([[REAL[0]]])
+    yardstick = FloatReference([[REAL[0]]])
     assert yardstick.figure([[REAL[0] + 1e-4]]).close.all > 0.999
 
 
@@ -158,28 +158,28 @@ def test_without_a_sample_an_answer_is_as_close_as_if_its_error_were_nowhere():
 def test_a_vector_without_a_sample_is_the_cosine_of_the_others():
     rng = np.random.default_rng(3)
     real, made = rng.normal(size=(2, 4, 1, 9))
-    figure = Yardstick([[row] for row in real]).figure([[row] for row in made])
+    figure = FloatReference([[row] for row in real]).figure([[row] for row in made])
     others = [cosine(np.delete(real, n, 0), np.delete(made, n, 0)) for n in range(4)]
     assert figure.close.without == pytest.approx(others, abs=1e-6)
 
 
 def test_a_gain_has_a_standard_error_over_the_samples():
-    stands = Measured(0.9, (0.9, 0.9, 0.9))
-    assert Measured(0.92, (0.92, 0.92, 0.92)).gain(stands) == pytest.approx((0.2, 0.0))
+    stands = FidelitySamples(0.9, (0.9, 0.9, 0.9))
+    assert FidelitySamples(0.92, (0.92, 0.92, 0.92)).gain(stands) == pytest.approx((0.2, 0.0))
     error = math.sqrt(2 / 3 * (0.1**2 + 0.1**2))
-    assert Measured(0.92, (0.91, 0.92, 0.93)).gain(stands) == pytest.approx((0.2, error))
+    assert FidelitySamples(0.92, (0.91, 0.92, 0.93)).gain(stands) == pytest.approx((0.2, error))
 
 
 def test_where_nothing_is_lost_nothing_is_given_back():
-    assert Measured(1.0, (1.0, 1.0)).gain(Measured(1.0, (1.0, 1.0))) == (0.0, 0.0)
+    assert FidelitySamples(1.0, (1.0, 1.0)).gain(FidelitySamples(1.0, (1.0, 1.0))) == (0.0, 0.0)
 
 
 def of_all(closeness):
-    return Measured(closeness, (closeness,) * 32)
+    return FidelitySamples(closeness, (closeness,) * 32)
 
 
-ONE_TELLS = Measured(0.92, (0.9, *(0.92,) * 31))
-STANDS = Figure(of_all(0.9), of_all(0.99))
+ONE_TELLS = FidelitySamples(0.92, (0.9, *(0.92,) * 31))
+STANDS = FidelityScore(of_all(0.9), of_all(0.99))
 
 
 @pytest.mark.parametrize(
@@ -195,13 +195,13 @@ STANDS = Figure(of_all(0.9), of_all(0.99))
     ids=["closer", "too little", "by one sample", "alike", "hardly further away", "further away"],
 )
 def test_a_gain_that_rests_on_one_sample_is_none_unless_the_cosine_says_so(close, by_cosine, helps):
-    assert Figure(close, by_cosine).helps(STANDS, 0.05) == helps
+    assert FidelityScore(close, by_cosine).helps(STANDS, 0.05) == helps
 
 
 @pytest.mark.parametrize(("of_distributions", "helps"), [(0.97, True), (0.95, False)])
 def test_nothing_helps_that_spoils_the_distributions(of_distributions, helps):
     stands = replace(STANDS, distributions=of_all(0.98))
-    closer = Figure(of_all(0.95), of_all(0.99), of_all(of_distributions))
+    closer = FidelityScore(of_all(0.95), of_all(0.99), of_all(of_distributions))
     assert closer.helps(stands, 0.05) == helps
 
 
@@ -210,7 +210,7 @@ def test_nothing_helps_that_spoils_the_distributions(of_distributions, helps):
     [(0.901, 0.991, True), (0.901, 0.99, False), (0.9, 0.991, False), (0.89, 0.999, False)],
 )
 def test_anything_is_gained_only_where_no_measure_says_otherwise(close, by_cosine, gains):
-    assert Figure(of_all(close), of_all(by_cosine)).gains(STANDS) == gains
+    assert FidelityScore(of_all(close), of_all(by_cosine)).gains(STANDS) == gains
 
 
 @pytest.mark.parametrize(
@@ -227,5 +227,5 @@ def test_what_only_makes_grids_finer_may_rest_on_one_sample(
     close, by_cosine, of_distributions, gives
 ):
     stands = replace(STANDS, distributions=of_all(0.98))
-    finer = Figure(close, by_cosine, of_all(of_distributions))
+    finer = FidelityScore(close, by_cosine, of_all(of_distributions))
     assert finer.gives_back(stands, 0.05) == gives

@@ -2,18 +2,18 @@
 
 import numpy as np
 import pytest
-from workspaces import shared_data
 
-from pipeline.engine.ort import OrtSession
-from pipeline.frontends import read_model
-from pipeline.graph import parse_text, shape, upgraded
-from pipeline.kernels.histogram import histogram
-from pipeline.passes import optimized
-from pipeline.project.sections import Calibration
-from pipeline.quant.calibration.derived import derivations
-from pipeline.quant.calibration.observe import observe
-from pipeline.quant.calibration.thresholds import threshold
-from pipeline.quant.precision.placement import observed
+from npumake.engine.ort import OrtSession
+from npumake.frontends import read_model
+from npumake.graph import parse_text, shape, upgraded
+from npumake.kernels.histogram import histogram
+from npumake.passes import optimized
+from npumake.project.sections import Calibration
+from npumake.quant.calibration.derived_statistics import derivations
+from npumake.quant.calibration.observe import observe
+from npumake.quant.calibration.thresholds import threshold
+from npumake.quant.precision.placement import observed
+from workspaces import shared_data
 
 GRAPH = parse_text(
     """a (float[1,2,8,8] x) => (float[] y) <float[2,2,1,1] w = {1.0,-2.0,0.5,3.0}>

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from compilers.files import differences, made_of
 from engine.operators import case
+from npumake.engine.exact import ExactSession
+from npumake.engine.lower import lowered
+from npumake.engine.ort import OrtSession
+from npumake.graph import parse_text, upgraded
+from npumake.kernels.measure import cosine
+from npumake.passes import optimized
+from npumake.quant.qdq.insert import DEFAULT
+from npumake.targets.reader import read_target
 from quant.test_empty import built, outputs
-
-from pipeline.engine.exact import ExactSession
-from pipeline.engine.lower import lowered
-from pipeline.engine.ort import OrtSession
-from pipeline.graph import parse_text, upgraded
-from pipeline.kernels.measure import cosine
-from pipeline.passes import optimized
-from pipeline.quant.qdq.insert import DEFAULT
-from pipeline.targets.reader import read_target
 
 SHAPE = (1, 4, 8)
 SQUARE = "q = Mul({0}, {0})  "

@@ -7,21 +7,21 @@ import re
 
 import numpy as np
 import pytest
+
 from compilers.files import differences, made_of
 from engine.operators import case
-
-from pipeline.engine.exact import ExactSession
-from pipeline.engine.grids import DQ
-from pipeline.engine.lower import lowered
-from pipeline.engine.ort import OrtSession
-from pipeline.graph import array, parse_text, upgraded
-from pipeline.kernels.measure import cosine
-from pipeline.project.sections import Calibration, Quantization
-from pipeline.quant.calibration.observe import observe
-from pipeline.quant.qdq.insert import DEFAULT
-from pipeline.quant.search.methods import calibrated_with, plain
-from pipeline.stages.quantized import quantized
-from pipeline.targets.reader import read_target
+from npumake.engine.exact import ExactSession
+from npumake.engine.grids import DQ
+from npumake.engine.lower import lowered
+from npumake.engine.ort import OrtSession
+from npumake.graph import array, parse_text, upgraded
+from npumake.kernels.measure import cosine
+from npumake.project.sections import Calibration, Quantization
+from npumake.quant.calibration.observe import observe
+from npumake.quant.qdq.insert import DEFAULT
+from npumake.quant.search.methods import calibrated_with, plain
+from npumake.stages.quantized import quantized
+from npumake.targets.reader import read_target
 
 X = (1, 4, 5, 6)
 DEAD = "c{0} = Conv(x, n{0})  {0} = Relu(c{0})"  # of what is fed, never negative, always zero

@@ -6,19 +6,19 @@ import numpy as np
 import onnx
 import pytest
 
-from pipeline.engine.lower import lowered
-from pipeline.engine.ort import OrtSession
-from pipeline.engine.reference import ReferenceSession
-from pipeline.graph import Graph, origin, parse_text, upgraded
-from pipeline.project.sections import Calibration, Quantization
-from pipeline.quant.calibration.observe import observe
-from pipeline.quant.calibration.ranges import ranges
-from pipeline.quant.qdq.gemm_as_conv import gemm_as_conv
-from pipeline.quant.qdq.insert import with_qdq
-from pipeline.quant.qdq.laid import grids_of
-from pipeline.stages.quantized import quantized
-from pipeline.targets.reader import read_target
-from pipeline.targets.target import Activations, Target, Weights
+from npumake.engine.lower import lowered
+from npumake.engine.ort import OrtSession
+from npumake.engine.reference import ReferenceSession
+from npumake.graph import Graph, origin, parse_text, upgraded
+from npumake.project.sections import Calibration, Quantization
+from npumake.quant.calibration.observe import observe
+from npumake.quant.calibration.ranges import ranges
+from npumake.quant.qdq.gemm_as_conv import gemm_as_conv
+from npumake.quant.qdq.grid_assignment import grids_of
+from npumake.quant.qdq.insert import with_qdq
+from npumake.stages.quantized import quantized
+from npumake.targets.reader import read_target
+from npumake.targets.target import Activations, Target, WeightGrid
 
 CONSTANTS = """float[4,3] w = {1,-2,3,4,5,-6,7,8,-9,1,2,3},
     float[3,4] u = {1,2,-3,4,5,6,-7,8,9,1,2,3},
@@ -52,7 +52,7 @@ def graph_of(model: str) -> Graph:
 
 
 def chip(grid="int8", per_channel=True, as_conv=True) -> Target:
-    scheme = (GRIDS[grid], Weights("int8", per_channel))
+    scheme = (GRIDS[grid], WeightGrid("int8", per_channel))
     return Target("chip", "vendor", "NPU", *scheme, "half_even", gemm_as_conv=as_conv)
 
 

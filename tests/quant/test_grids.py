@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.kernels import affine
-from pipeline.quant.precision.grids import (
+from npumake.kernels import affine
+from npumake.quant.precision.grids import (
     DEAD,
     MAX_BIAS,
     activation_grid,
@@ -14,13 +14,13 @@ from pipeline.quant.precision.grids import (
     image_grid,
     weight_grid,
 )
-from pipeline.targets.target import Activations, Weights
+from npumake.targets.target import Activations, WeightGrid
 
 SCHEMES = [Activations(d, symmetric) for d in ("int8", "uint8") for symmetric in (True, False)]
 every_scheme = pytest.mark.parametrize(
     "scheme", SCHEMES, ids=[f"{s.dtype}{' symmetric' * s.symmetric}" for s in SCHEMES]
 )
-PER_CHANNEL, PER_TENSOR = Weights("int8", True), Weights("int8", False)
+PER_CHANNEL, PER_TENSOR = WeightGrid("int8", True), WeightGrid("int8", False)
 FREE = np.zeros(2)  # no bias asks for a smallest scale
 
 

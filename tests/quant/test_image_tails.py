@@ -6,19 +6,19 @@ from functools import cache
 
 import numpy as np
 import pytest
-from workspaces import few
 
-from pipeline.engine.exact import ExactSession
-from pipeline.engine.lower import lowered
-from pipeline.engine.ort import OrtSession
-from pipeline.graph import parse_text
-from pipeline.kernels.measure import agreement
-from pipeline.passes import optimized
-from pipeline.project.sections import Calibration, Quantization
-from pipeline.quant.calibration.observe import observe
-from pipeline.quant.search.methods import calibrated_with, plain
-from pipeline.stages.quantized import quantized
-from pipeline.targets.reader import read_target, target_names
+from npumake.engine.exact import ExactSession
+from npumake.engine.lower import lowered
+from npumake.engine.ort import OrtSession
+from npumake.graph import parse_text
+from npumake.kernels.measure import agreement
+from npumake.passes import optimized
+from npumake.project.sections import Calibration, Quantization
+from npumake.quant.calibration.observe import observe
+from npumake.quant.search.methods import calibrated_with, plain
+from npumake.stages.quantized import quantized
+from npumake.targets.reader import read_target, target_names
+from workspaces import few
 
 RNG = np.random.default_rng(0)
 FIRST, LAST = (

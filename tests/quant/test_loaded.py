@@ -5,24 +5,24 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline.borders.images import mark_images
-from pipeline.data.samples import Samples
-from pipeline.engine.lower import lowered
-from pipeline.engine.ort import OrtSession
-from pipeline.engine.reference import ReferenceSession
-from pipeline.errors import ProjectError
-from pipeline.graph import array, parse_text, told
-from pipeline.passes import optimized
-from pipeline.project.sections import Calibration, Quantization
-from pipeline.quant.calibration.observe import observe
-from pipeline.quant.calibration.statistics import Statistics
-from pipeline.quant.search.recipe import Recipe
-from pipeline.stages.calibrated import calibrated
-from pipeline.stages.comparison import comparison
-from pipeline.stages.quantized import quantized
-from pipeline.stages.recipe import recipe
-from pipeline.stages.samples import samples
-from pipeline.targets.reader import read_target
+from npumake.borders.images import mark_images
+from npumake.data.samples import Samples
+from npumake.engine.lower import lowered
+from npumake.engine.ort import OrtSession
+from npumake.engine.reference import ReferenceSession
+from npumake.errors import ProjectError
+from npumake.graph import annotations_of, array, parse_text
+from npumake.passes import optimized
+from npumake.project.sections import Calibration, Quantization
+from npumake.quant.calibration.observe import observe
+from npumake.quant.calibration.statistics import Statistics
+from npumake.quant.search.recipe import Recipe
+from npumake.stages.calibrated import calibrated
+from npumake.stages.comparison import comparison
+from npumake.stages.quantized import quantized
+from npumake.stages.recipe import recipe
+from npumake.stages.samples import samples
+from npumake.targets.reader import read_target
 
 NONE = Statistics({})
 NO_SAMPLES = Samples((), lambda index: {})
@@ -126,7 +126,7 @@ def test_a_float_model_with_nothing_to_load_runs_in_floats_where_nothing_else_is
     noise = samples(graph, {}, {}, {})
     found = recipe(graph, observe(graph, noise), noise, Calibration("load"), target, {}, (), HALF)
     made = calibrated(graph, found, noise, target, {}, (), HALF)
-    assert (grids(made), told(made)) == ([], ())
+    assert (grids(made), annotations_of(made)) == ([], ())
     assert bool(made.nodes("Cast")) == target.float16
 
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from detection.heads import head, hint, props
-from stages.test_detector import made
 
-from pipeline.engine.fusion import result
-from pipeline.graph import Graph
-from pipeline.project.precision import Types
-from pipeline.project.sections import Quantization
-from pipeline.quant.precision.placement import observed
-from pipeline.quant.precision.plan import Plan, planned
-from pipeline.stages.optimized_float import optimized_float
-from pipeline.targets.reader import read_target
+from detection.heads import head, hint, props
+from npumake.engine.fusion import result
+from npumake.graph import Graph
+from npumake.project.precision import Types
+from npumake.project.sections import Quantization
+from npumake.quant.precision.placement import observed
+from npumake.quant.precision.precision_plan import PrecisionPlan, planned
+from npumake.stages.optimized_float import optimized_float
+from npumake.targets.reader import read_target
+from stages.test_detector import made
 
 CONVS = {f"/cv4.{scale}/Conv" for scale in range(3)}
 MOVED = {f"/cv4.{scale}/Reshape" for scale in range(3)} | {"_Concat_coefs"}
@@ -27,11 +27,11 @@ def cut(folder: Path, split: str | None = "hints", masks: bool = True) -> Graph:
     return optimized_float(made(folder, model, split=split))
 
 
-def plan(graph: Graph, types: Types, target: str = "ara240", **steps: float) -> Plan:
+def plan(graph: Graph, types: Types, target: str = "ara240", **steps: float) -> PrecisionPlan:
     return planned(graph, Quantization(types), read_target(target), steps)
 
 
-def wide(found: Plan) -> set[str]:
+def wide(found: PrecisionPlan) -> set[str]:
     return {str(value.name) for value, type in found.makes.items() if type == "int16"}
 
 

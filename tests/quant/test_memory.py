@@ -12,13 +12,13 @@ import sys
 
 import numpy as np
 
-from pipeline.data.samples import Samples
-from pipeline.graph import parse_text
-from pipeline.project.sections import Calibration
-from pipeline.quant.calibration.observe import observe
-from pipeline.stages.calibrated import calibrated
-from pipeline.stages.recipe import recipe
-from pipeline.targets.reader import read_target
+from npumake.data.samples import Samples
+from npumake.graph import parse_text
+from npumake.project.sections import Calibration
+from npumake.quant.calibration.observe import observe
+from npumake.stages.calibrated import calibrated
+from npumake.stages.recipe import recipe
+from npumake.targets.reader import read_target
 
 rng = np.random.default_rng(0)
 SIZES = {"u": (32, 3, 3, 3), "v": (16, 32, 4, 4), "w": (8, 16, 4, 4), "z": (10, 8, 6, 6)}

@@ -5,7 +5,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.quant.search.mixed_precision import Trial, pareto_front, search
+from npumake.quant.search.mixed_precision import PromotionTrial, pareto_front, search
 
 NAMES = [f"n{index}" for index in range(12)]
 figures = st.dictionaries(
@@ -58,7 +58,7 @@ def test_an_interrupted_search_asks_the_same_questions_again():
 
 def test_the_front_has_every_trial_that_is_not_beaten():
     def trial(name, score, cost):
-        return Trial(frozenset({name}), score, cost)
+        return PromotionTrial(frozenset({name}), score, cost)
 
     cheap, good, best = trial("a", 0.9, 1.0), trial("b", 0.95, 2.0), trial("c", 0.99, 5.0)
     beaten = trial("d", 0.94, 3.0), trial("e", 0.9, 2.0), trial("f", 0.99, 6.0)

@@ -5,13 +5,13 @@ from types import MappingProxyType
 import numpy as np
 import onnxruntime
 import pytest
-from quant.test_types import NPU, X3, quantized
 
-from pipeline.engine.lower import lowered
-from pipeline.engine.ort import OrtSession
-from pipeline.engine.reference import ReferenceSession
-from pipeline.graph import parse_text, upgraded
-from pipeline.project.sections import Quantization
+from npumake.engine.lower import lowered
+from npumake.engine.ort import OrtSession
+from npumake.engine.reference import ReferenceSession
+from npumake.graph import parse_text, upgraded
+from npumake.project.sections import Quantization
+from quant.test_types import NPU, X3, quantized
 
 MOVED = {
     "an answer": "y = Transpose<perm=[0,2,3,1]>(c)",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.errors import ProjectError
-from pipeline.graph import parse_text, upgraded
-from pipeline.project.sections import Layer, Quantization
-from pipeline.quant.precision.asked import asked
-from pipeline.quant.precision.named import named, strength
-from pipeline.quant.precision.plan import planned
-from pipeline.targets.reader import read_target
+from npumake.errors import ProjectError
+from npumake.graph import parse_text, upgraded
+from npumake.project.sections import LayerTypes, Quantization
+from npumake.quant.precision.precision_plan import planned
+from npumake.quant.precision.selectors import named, strength
+from npumake.quant.precision.type_requests import asked
+from npumake.targets.reader import read_target
 
 TEXT = """a (float[1,2,4,4] x) => (float[] y, float[] z)
     <float[2,2,1,1] w = {1.0,-2.0,0.5,3.0}> {
@@ -92,7 +92,7 @@ def test_cpu_and_npu_meet_where_the_stronger_name_says_and_npu_wins_a_tie(cpu, n
 
 
 def test_the_type_of_an_operator_is_weaker_than_that_of_a_node():
-    layers = {"d": Layer(output="int8"), "Conv(*)": Layer(output="int16")}
+    layers = {"d": LayerTypes(output="int8"), "Conv(*)": LayerTypes(output="int16")}
     for order in (layers, dict(reversed(layers.items()))):
         wide = asked(graph(), Quantization(layers=order)).wishes.wide
         assert names(node for node, _ in wide) == "ce"

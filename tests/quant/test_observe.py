@@ -8,15 +8,15 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from pipeline.engine import watching
-from pipeline.engine.ort import OrtSession
-from pipeline.errors import CacheError, StageError
-from pipeline.graph import parse_text
-from pipeline.kernels.histogram import histogram
-from pipeline.quant.calibration import share
-from pipeline.quant.calibration.observe import observe
-from pipeline.quant.calibration.statistics import Statistics, merged_statistics
-from pipeline.quant.precision.placement import observed
+from npumake.engine import observed_session
+from npumake.engine.ort import OrtSession
+from npumake.errors import CacheError, StageError
+from npumake.graph import parse_text
+from npumake.kernels.histogram import histogram
+from npumake.quant.calibration import observer_buffer
+from npumake.quant.calibration.observe import observe
+from npumake.quant.calibration.statistics import Statistics, merged_statistics
+from npumake.quant.precision.placement import observed
 
 BODY = """<float[2,2,1,1] w = {1.0,-2.0,0.5,3.0}>
 { c = Conv(x, w)  r = Relu(c)  m = MaxPool<kernel_shape=[2,2]>(r)  e = Exp(m)  y = Neg(e) }"""
@@ -91,7 +91,7 @@ def test_a_shard_may_begin_behind_what_is_looked_at_closely(feeds, cuts, tmp_pat
 def test_how_many_values_wait_changes_no_byte(feeds, threads, held, tmp_path, monkeypatch):
     feeds, path = many(feeds), tmp_path / "s.npz"
     expected = saved(observe(GRAPH, feeds), path)
-    monkeypatch.setattr(share, "HELD", held)
+    monkeypatch.setattr(observer_buffer, "HELD", held)
     monkeypatch.setenv("NPUMAKE_THREADS", str(threads))
     assert saved(observe(GRAPH, feeds), path) == expected
 
@@ -146,11 +146,11 @@ def test_neither_how_channels_lie_nor_segments_change_a_byte(tmp_path, monkeypat
         value.replace_all_uses_with(weight)
         graph.drop_input(value)
     feeds = [{"x": rng.normal(size=(1, 3, 48, 40)).astype("f")} for _ in range(20)]
-    watched = watching.watching(graph, [["c"], ["r"], ["e"]], values=1 << 60)
+    watched = observed_session.watching(graph, [["c"], ["r"], ["e"]], values=1 << 60)
     assert watched.blocks or platform.machine() != "x86_64"
     found = set()
     for many, written in ((1 << 60, 1), (-(1 << 60), 1 << 60), (-(1 << 60), 1)):
-        monkeypatch.setattr(watching, "MANY", many)
-        monkeypatch.setattr(watching, "WRITTEN", written)
+        monkeypatch.setattr(observed_session, "MANY", many)
+        monkeypatch.setattr(observed_session, "WRITTEN", written)
         found.add(saved(observe(graph, feeds), tmp_path / "s.npz"))
     assert len(found) == 1

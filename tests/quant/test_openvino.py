@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from quant.test_types import NPU, X5, feeds, graph, quantized
 
-from pipeline.engine.ort import OrtSession
-from pipeline.kernels.measure import agreement
-from pipeline.project.sections import Quantization
+from npumake.engine.ort import OrtSession
+from npumake.kernels.measure import agreement
+from npumake.project.sections import Quantization
+from quant.test_types import NPU, X5, feeds, graph, quantized
 
 openvino = pytest.importorskip("openvino", reason="openvino is not installed")
 ASKED = [{}, {"*": "int16"}, {"m": "int16"}]

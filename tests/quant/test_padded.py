@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.graph import parse_text
-from pipeline.quant.calibration.padded import reached
+from npumake.graph import parse_text
+from npumake.quant.calibration.padded_ranges import reached
 
 PAD = """<ir_version: 9, opset_import: ["" : 20]> a (float[1,2] x) => (float[1,4] y)
     <int64[4] p = {{0,1,0,1}}, float c = {{{}}}> {{ n = Neg(x) f = Flatten(n) y = Pad(f, p, c) }}"""

@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-from quant.test_placement import graph, target
 
-from pipeline.graph import is_kept_float, told, upgraded
-from pipeline.project.sections import Calibration, Quantization
-from pipeline.quant.calibration.observe import observe
-from pipeline.quant.calibration.ranges import ranges
-from pipeline.quant.precision.pieced import uneven_joins
-from pipeline.quant.search.methods import calibrated_with, plain
+from npumake.graph import annotations_of, is_kept_float, upgraded
+from npumake.project.sections import Calibration, Quantization
+from npumake.quant.calibration.observe import observe
+from npumake.quant.calibration.ranges import ranges
+from npumake.quant.precision.uneven_concat import uneven_joins
+from npumake.quant.search.methods import calibrated_with, plain
+from quant.test_placement import graph, target
 
 HEAD = "b = Mul(x, x)  p = Sigmoid(x)  c = Concat<axis=1>(b, p)  y = Transpose(c)"
 
@@ -56,7 +56,7 @@ def test_a_join_is_left_to_the_cpu_unless_more_is_asked_and_a_note_says_so(asked
     made = calibrated_with(model, recipe, target(), asked)
     (join,) = made.nodes("Concat")
     assert is_kept_float(join) == kept
-    assert any("keeps its own 8 bits" in note for note in told(made)) == kept
+    assert any("keeps its own 8 bits" in note for note in annotations_of(made)) == kept
 
 
 @pytest.mark.parametrize(

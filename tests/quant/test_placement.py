@@ -3,17 +3,17 @@
 import numpy as np
 import pytest
 
-from pipeline.borders.images import images, mark_images
-from pipeline.graph import parse_text
-from pipeline.project.sections import Calibration
-from pipeline.quant.calibration.observe import observe
-from pipeline.quant.calibration.ranges import ranges
-from pipeline.quant.precision.placement import answers, observed, on_chip, root
-from pipeline.targets.target import Activations, Target, Weights
+from npumake.borders.images import images, mark_images
+from npumake.graph import parse_text
+from npumake.project.sections import Calibration
+from npumake.quant.calibration.observe import observe
+from npumake.quant.calibration.ranges import ranges
+from npumake.quant.precision.placement import answers, observed, on_chip, root
+from npumake.targets.target import Activations, Target, WeightGrid
 
 
 def target(*operators):
-    scheme = (Activations("int8", False), Weights("int8", True))
+    scheme = (Activations("int8", False), WeightGrid("int8", True))
     return Target("chip", "vendor", "NPU", *scheme, "half_even", operators=operators or None)
 
 

@@ -6,18 +6,18 @@ import numpy as np
 import onnx
 import pytest
 
-from pipeline.data.samples import Samples
-from pipeline.engine.lower import lowered
-from pipeline.engine.ort import OrtSession
-from pipeline.engine.reference import ReferenceSession
-from pipeline.graph import origin, parse_text, upgraded
-from pipeline.project.sections import Calibration, Quantization
-from pipeline.quant.calibration.observe import observe
-from pipeline.quant.qdq.pool_as_mean import pool_as_mean
-from pipeline.stages.calibrated import calibrated
-from pipeline.stages.quantized import quantized
-from pipeline.stages.recipe import recipe
-from pipeline.targets.reader import read_target
+from npumake.data.samples import Samples
+from npumake.engine.lower import lowered
+from npumake.engine.ort import OrtSession
+from npumake.engine.reference import ReferenceSession
+from npumake.graph import origin, parse_text, upgraded
+from npumake.project.sections import Calibration, Quantization
+from npumake.quant.calibration.observe import observe
+from npumake.quant.qdq.pool_as_mean import pool_as_mean
+from npumake.stages.calibrated import calibrated
+from npumake.stages.quantized import quantized
+from npumake.stages.recipe import recipe
+from npumake.targets.reader import read_target
 
 X5, NPU = read_target("rdk-x5"), read_target("ara240")
 MODEL = """a (float[1,2,3,5] x) => (float[1,4,1,1] y) <float[4,2,1,1] w = {1,-2,3,4,-1,2,0.5,1}>
@@ -64,7 +64,8 @@ def test_the_codes_are_those_of_the_pool_bit_for_bit():
 
 
 @pytest.mark.parametrize(
-    ("target", "asked"), [(X5, Quantization()), (NPU, WIDE), (X5, Quantization(cpu=("y",)))]
+    ("target", "asked"),
+    [(X5, Quantization(outputs="int8")), (NPU, WIDE), (X5, Quantization(cpu=("y",)))],
 )
 def test_a_pool_on_int8_on_the_cpu_and_of_other_chips_stays_one(target, asked):
     graph = made(target, asked)

@@ -4,19 +4,19 @@ import numpy as np
 import onnx
 import pytest
 
-from pipeline.engine.lower import lowered
-from pipeline.engine.ort import OrtSession
-from pipeline.engine.reference import ReferenceSession
-from pipeline.graph import array, parse_text, producer
-from pipeline.kernels.measure import agreement
-from pipeline.project.sections import Calibration
-from pipeline.quant.calibration.observe import observe
-from pipeline.quant.calibration.ranges import ranges
-from pipeline.quant.precision.grids import MAX_BIAS
-from pipeline.quant.qdq.insert import with_qdq
-from pipeline.quant.qdq.integers import with_integer_weights
-from pipeline.quant.qdq.laid import grids_of
-from pipeline.targets.target import Activations, Target, Weights
+from npumake.engine.lower import lowered
+from npumake.engine.ort import OrtSession
+from npumake.engine.reference import ReferenceSession
+from npumake.graph import array, parse_text, producer
+from npumake.kernels.measure import agreement
+from npumake.project.sections import Calibration
+from npumake.quant.calibration.observe import observe
+from npumake.quant.calibration.ranges import ranges
+from npumake.quant.precision.grids import MAX_BIAS
+from npumake.quant.qdq.grid_assignment import grids_of
+from npumake.quant.qdq.insert import with_qdq
+from npumake.quant.qdq.integers import with_integer_weights
+from npumake.targets.target import Activations, Target, WeightGrid
 
 PAIR = ["QuantizeLinear", "DequantizeLinear"]
 
@@ -47,7 +47,7 @@ every_model = pytest.mark.parametrize("graph", MODELS.values(), ids=MODELS)
 
 
 def target(dtype="int8", symmetric=False, per_channel=True, operators=None):
-    scheme = (Activations(dtype, symmetric), Weights("int8", per_channel))
+    scheme = (Activations(dtype, symmetric), WeightGrid("int8", per_channel))
     return Target("chip", "vendor", "NPU", *scheme, "half_even", operators=operators)
 
 

@@ -5,10 +5,10 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from pipeline.quant.calibration import layout as module
-from pipeline.quant.calibration.layout import Layout, room_for
-from pipeline.quant.calibration.reach import Reach, by_channel
-from pipeline.quant.calibration.views import SIDES, Piece, View
+from npumake.quant.calibration import buffer_layout as module
+from npumake.quant.calibration.buffer_layout import Layout, room_for
+from npumake.quant.calibration.minmax_observer import MinMaxObserver, by_channel
+from npumake.quant.calibration.subsampling import SIDES, TensorSlice, TensorSlices
 
 CACHED = 1 << 18  # elements of a block here, so that small tensors are in several
 
@@ -37,11 +37,11 @@ def layout(clamped):
     only the largest values are; of the first of these in two pieces."""
     views = {}
     for row, (shape, block) in enumerate(zip(SHAPES, BLOCKS, strict=True)):
-        views[str(row)] = View(shape, (Piece(shape, SIDES),), block)
+        views[str(row)] = TensorSlices(shape, (TensorSlice(shape, SIDES),), block)
         if clamped:
             shapes = [shape] if row else [shape, LARGEST]
-            pieces = tuple(Piece(one, ("high",)) for one in shapes)
-            views[f"{row} clamped"] = View(shape, pieces, block, FLOOR)
+            pieces = tuple(TensorSlice(one, ("high",)) for one in shapes)
+            views[f"{row} clamped"] = TensorSlices(shape, pieces, block, FLOOR)
     return Layout(views)
 
 
@@ -137,7 +137,7 @@ def test_a_buffer_begins_with_a_line_of_the_cache(elements):
 @both
 def test_the_extremes_of_a_sample_are_those_of_its_tensors(layout):
     for buffer in filled(layout):
-        found = Reach(layout).add(buffer)
+        found = MinMaxObserver(layout).add(buffer)
         low, high = zip(*(extremes(*each) for each in tensors(layout, buffer)), strict=True)
         assert found.low.tolist() == list(low)
         assert found.high.tolist() == list(high)
@@ -145,7 +145,7 @@ def test_the_extremes_of_a_sample_are_those_of_its_tensors(layout):
 
 @both
 def test_the_extremes_of_channels_are_those_of_all_samples_however_they_are_shared_out(layout):
-    one, other = Reach(layout), Reach(layout)
+    one, other = MinMaxObserver(layout), MinMaxObserver(layout)
     buffers = filled(layout)
     for reach, buffer in zip((one, other, one), buffers, strict=True):
         scratch = buffer.copy()
@@ -170,7 +170,7 @@ def test_what_is_no_number_shows_in_its_tensor_and_in_no_other(layout, index, nu
     (buffer,) = filled(layout, 1)
     placed = layout.placed[index % len(layout.placed)]
     buffer[placed.start + placed.piece.elements // 2] = number
-    found = Reach(layout).add(buffer)
+    found = MinMaxObserver(layout).add(buffer)
     bad = ~np.isfinite(found.low) | ~np.isfinite(found.high)
     shows = number != -np.inf or "low" in placed.piece.tells or placed.piece.elements == 1
     assert np.flatnonzero(bad).tolist() == [placed.row] * shows

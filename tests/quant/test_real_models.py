@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import onnx
 import pytest
+
 from frontends.test_every_real_model import FILES, feeds, graphs
+from npumake.engine.ort import OrtSession
+from npumake.graph import Graph
+from npumake.project.sections import Calibration
+from npumake.quant.calibration.observe import observe
+from npumake.quant.qdq.insert import DEFAULT
+from npumake.quant.qdq.integers import with_integer_weights
+from npumake.quant.search.methods import calibrated_with, plain
+from npumake.targets.reader import read_target
 from quant.test_openvino import IN_FLOAT32
 from workspaces import few
-
-from pipeline.engine.ort import OrtSession
-from pipeline.graph import Graph
-from pipeline.project.sections import Calibration
-from pipeline.quant.calibration.observe import observe
-from pipeline.quant.qdq.insert import DEFAULT
-from pipeline.quant.qdq.integers import with_integer_weights
-from pipeline.quant.search.methods import calibrated_with, plain
-from pipeline.targets.reader import read_target
 
 openvino = pytest.importorskip("openvino", reason="openvino is not installed")
 RAN = [file for file in FILES if file.suffix != ".pb"]  # those need npumake[tensorflow]

@@ -5,14 +5,14 @@ The models lie beside the repository, not in it; where they are absent this is s
 
 import numpy as np
 import pytest
-from workspaces import shared_data
 
-from pipeline.engine.mixed import float_session
-from pipeline.frontends import read_model
-from pipeline.graph import shape, upgraded
-from pipeline.passes import optimized
-from pipeline.quant.recovery.equalize import equalized
-from pipeline.quant.recovery.rescale import bundles
+from npumake.engine.float_session import float_session
+from npumake.frontends import read_model
+from npumake.graph import shape, upgraded
+from npumake.passes import optimized
+from npumake.quant.correction.cross_layer_equalization import equalized
+from npumake.quant.correction.rescale_groups import bundles
+from workspaces import shared_data
 
 MODELS = shared_data() / "models"
 FOUND = {  # bundles: residual sums, pools, a flattened classifier; ReLU6 alone has none

@@ -5,19 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline.engine.exact import ExactSession
-from pipeline.engine.lower import lowered
-from pipeline.engine.ort import OrtSession
-from pipeline.graph import array, parse_text, producer, upgraded
-from pipeline.kernels.measure import cosine
-from pipeline.project.sections import Calibration, Quantization
-from pipeline.quant.calibration.observe import observe
-from pipeline.quant.calibration.ranges import ranges
-from pipeline.quant.precision.schemes import with_scheme
-from pipeline.quant.qdq.insert import with_qdq
-from pipeline.quant.qdq.integers import with_integer_weights
-from pipeline.quant.qdq.laid import grids_of
-from pipeline.targets.reader import read_target
+from npumake.engine.exact import ExactSession
+from npumake.engine.lower import lowered
+from npumake.engine.ort import OrtSession
+from npumake.graph import array, parse_text, producer, upgraded
+from npumake.kernels.measure import cosine
+from npumake.project.sections import Calibration, Quantization
+from npumake.quant.calibration.observe import observe
+from npumake.quant.calibration.ranges import ranges
+from npumake.quant.precision.schemes import with_scheme
+from npumake.quant.qdq.grid_assignment import grids_of
+from npumake.quant.qdq.insert import with_qdq
+from npumake.quant.qdq.integers import with_integer_weights
+from npumake.targets.reader import read_target
 
 RNG = np.random.default_rng(0)
 NPU = read_target("sl1680")

@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
-from pipeline.data.samples import Samples
-from pipeline.engine.ort import OrtSession
-from pipeline.graph import parse_text, upgraded
-from pipeline.project.sections import Calibration
-from pipeline.quant.calibration.observe import observe
-from pipeline.quant.calibration.ranges import ranges
-from pipeline.stages.calibrated import calibrated
-from pipeline.stages.quantized import quantized
-from pipeline.stages.recipe import recipe
-from pipeline.targets.reader import read_target
+from npumake.data.samples import Samples
+from npumake.engine.ort import OrtSession
+from npumake.graph import parse_text, upgraded
+from npumake.project.sections import Calibration
+from npumake.quant.calibration.observe import observe
+from npumake.quant.calibration.ranges import ranges
+from npumake.stages.calibrated import calibrated
+from npumake.stages.quantized import quantized
+from npumake.stages.recipe import recipe
+from npumake.targets.reader import read_target
 
 MODEL = """a (float[1,2,4,4] x) => (float[1,16] y)
 <float[1,2,1,1] w = {1, -1}, int64[2] s = {1, 16}> { c = Conv(x, w)  r = Reshape(c, s)  BODY }"""

@@ -3,20 +3,20 @@
 import numpy as np
 import pytest
 
-from pipeline.custom.operators import NO_OPERATORS
-from pipeline.data.samples import Samples
-from pipeline.errors import CacheError, ProjectError
-from pipeline.graph import parse_text
-from pipeline.project.sections import Calibration
-from pipeline.quant.calibration.observe import observe
-from pipeline.quant.calibration.ranges import ranges
-from pipeline.quant.qdq.insert import DEFAULT
-from pipeline.quant.search.bench import Bench
-from pipeline.quant.search.methods import as_found, candidates, mixed
-from pipeline.quant.search.recipe import Recipe
-from pipeline.quant.search.trials import best_method
-from pipeline.stages.recipe import recipe
-from pipeline.targets.reader import read_target
+from npumake.custom.operators import NO_OPERATORS
+from npumake.data.samples import Samples
+from npumake.errors import CacheError, ProjectError
+from npumake.graph import parse_text
+from npumake.project.sections import Calibration
+from npumake.quant.calibration.observe import observe
+from npumake.quant.calibration.ranges import ranges
+from npumake.quant.qdq.insert import DEFAULT
+from npumake.quant.search.evaluator import Evaluator
+from npumake.quant.search.methods import as_found, candidates, mixed
+from npumake.quant.search.recipe import Recipe
+from npumake.quant.search.trials import best_method
+from npumake.stages.recipe import recipe
+from npumake.targets.reader import read_target
 
 GRAPH = parse_text(
     """a (float[1,2,8,8] x) => (float[] y) <float[2,2,1,1] w = {1.0,-2.0,0.5,3.0}>
@@ -94,7 +94,7 @@ def test_a_percentile_that_is_said_is_tried_too_and_its_ranges_are_kept():
 def test_the_first_of_equals_is_kept():
     samples = fed()
     one = next(candidates(GRAPH, observe(GRAPH, samples), Calibration("default"), False))
-    twice = best_method([one, one], Bench(GRAPH, samples, NO_OPERATORS, CHIP, DEFAULT))
+    twice = best_method([one, one], Evaluator(GRAPH, samples, NO_OPERATORS, CHIP, DEFAULT))
     assert [trial.kept for trial in twice.recipe.trials] == [True, False]
 
 

@@ -5,22 +5,22 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pipeline.custom.operators import NO_OPERATORS
-from pipeline.data.samples import Samples
-from pipeline.engine.lower import lowered
-from pipeline.engine.ort import OrtSession
-from pipeline.engine.reference import ReferenceSession
-from pipeline.graph import parse_text, upgraded
-from pipeline.project.sections import Calibration, Quantization
-from pipeline.quant.calibration.observe import observe
-from pipeline.quant.search.bench import Bench
-from pipeline.quant.search.methods import plain
-from pipeline.quant.search.recipe import Recipe
-from pipeline.quant.search.sensitive import MOST, sensitive
-from pipeline.stages.calibrated import calibrated
-from pipeline.stages.quantized import quantized
-from pipeline.stages.recipe import recipe
-from pipeline.targets.reader import read_target
+from npumake.custom.operators import NO_OPERATORS
+from npumake.data.samples import Samples
+from npumake.engine.lower import lowered
+from npumake.engine.ort import OrtSession
+from npumake.engine.reference import ReferenceSession
+from npumake.graph import parse_text, upgraded
+from npumake.project.sections import Calibration, Quantization
+from npumake.quant.calibration.observe import observe
+from npumake.quant.search.evaluator import Evaluator
+from npumake.quant.search.methods import plain
+from npumake.quant.search.recipe import Recipe
+from npumake.quant.search.sensitive_tensors import MOST, sensitive
+from npumake.stages.calibrated import calibrated
+from npumake.stages.quantized import quantized
+from npumake.stages.recipe import recipe
+from npumake.targets.reader import read_target
 
 NPU, X5, X3 = (read_target(name) for name in ("ara240", "rdk-x5", "rdk-x3"))
 MAX = Calibration("max")
@@ -137,7 +137,7 @@ def test_what_costs_half_of_the_model_may_be_int16():
 def test_what_is_known_of_a_tensor_on_its_grid_is_not_probed_again():
     read = []
     counted = Samples(FED.names, lambda index: read.append(index) or FEEDS[index])
-    bench = Bench(graph(), counted, NO_OPERATORS, NPU, Quantization(), MAX)
+    bench = Evaluator(graph(), counted, NO_OPERATORS, NPU, Quantization(), MAX)
     stood = bench.ground(())
     made = plain(stood.graph, stood.statistics, MAX, False)
     assert sensitive(made, stood, bench) == ("c",)

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from pipeline.kernels.histogram import BINS, Histogram, histogram
-from pipeline.project.sections import Calibration
-from pipeline.quant.calibration.thresholds import LEVELS, threshold
+from npumake.kernels.histogram import BINS, Histogram, histogram
+from npumake.project.sections import Calibration
+from npumake.quant.calibration.thresholds import LEVELS, threshold
 
 KL, MAX, MSE = Calibration("kl"), Calibration("max"), Calibration("mse")
 

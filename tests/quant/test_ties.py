@@ -4,19 +4,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from quant.test_closeness import STANDS, of_all
 
-from pipeline.data.samples import Samples
-from pipeline.engine.ort import OrtSession
-from pipeline.graph import parse_text, upgraded
-from pipeline.project.sections import Calibration, Quantization
-from pipeline.quant.calibration.observe import observe
-from pipeline.quant.search.closeness import Yardstick
-from pipeline.quant.search.ties import TOP, ties
-from pipeline.stages.calibrated import calibrated
-from pipeline.stages.quantized import quantized
-from pipeline.stages.recipe import recipe
-from pipeline.targets.reader import read_target
+from npumake.data.samples import Samples
+from npumake.engine.ort import OrtSession
+from npumake.graph import parse_text, upgraded
+from npumake.project.sections import Calibration, Quantization
+from npumake.quant.calibration.observe import observe
+from npumake.quant.search.argmax_ties import TOP, ties
+from npumake.quant.search.fidelity import FloatReference
+from npumake.stages.calibrated import calibrated
+from npumake.stages.quantized import quantized
+from npumake.stages.recipe import recipe
+from npumake.targets.reader import read_target
+from quant.test_closeness import STANDS, of_all
 
 CLASSES, SAMPLES = 400, 80
 MODEL = f"""a (float[1,8] x) => (float[1,{CLASSES}] y) <float[8,{CLASSES}] w>
@@ -88,7 +88,7 @@ def test_positions_of_a_picture_are_no_classes():
     vectors, maps = [rng.normal(size=(2, 1, size)) for size in (9, 900)]
     real = [[v, m.reshape(1, 4, 15, 15)] for v, m in zip(vectors, maps, strict=True)]
     made = [[np.zeros_like(each) for each in sample] for sample in real]
-    assert Yardstick(real).figure(made).ties == 2 * (TOP - 1)
+    assert FloatReference(real).figure(made).ties == 2 * (TOP - 1)
 
 
 @pytest.mark.parametrize(

@@ -3,20 +3,20 @@
 from itertools import pairwise
 
 import pytest
-from trained import PER_CHANNEL, PER_TENSOR, closeness, network, samples, stressed, top1
 
-from pipeline.data.samples import Samples
-from pipeline.errors import ProjectError
-from pipeline.graph import parse_text
-from pipeline.project.sections import Calibration, Quantization
-from pipeline.quant.calibration.observe import observe
-from pipeline.quant.search.bench import before_softmax, held_out
-from pipeline.quant.search.recipe import Recipe
-from pipeline.quant.search.trials import FINALISTS, GAIN
-from pipeline.stages.calibrated import calibrated
-from pipeline.stages.comparison import comparison
-from pipeline.stages.quantized import quantized
-from pipeline.stages.recipe import recipe
+from npumake.data.samples import Samples
+from npumake.errors import ProjectError
+from npumake.graph import parse_text
+from npumake.project.sections import Calibration, Quantization
+from npumake.quant.calibration.observe import observe
+from npumake.quant.search.evaluator import before_softmax, held_out
+from npumake.quant.search.recipe import Recipe
+from npumake.quant.search.trials import FINALISTS, GAIN
+from npumake.stages.calibrated import calibrated
+from npumake.stages.comparison import comparison
+from npumake.stages.quantized import quantized
+from npumake.stages.recipe import recipe
+from trained import PER_CHANNEL, PER_TENSOR, closeness, network, samples, stressed, top1
 
 FEEDS = samples()
 FED = Samples(tuple(str(index) for index in range(len(FEEDS))), FEEDS.__getitem__)

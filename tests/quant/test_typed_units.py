@@ -2,10 +2,10 @@
 
 import pytest
 
-from pipeline.graph import parse_text, upgraded
-from pipeline.project.sections import Layer, Quantization
-from pipeline.quant.precision.plan import planned
-from pipeline.targets.reader import read_target
+from npumake.graph import parse_text, upgraded
+from npumake.project.sections import LayerTypes, Quantization
+from npumake.quant.precision.precision_plan import planned
+from npumake.targets.reader import read_target
 
 X5, X3 = read_target("rdk-x5"), read_target("rdk-x3")
 # An operator that the unit runs on request, between two layers that it runs.
@@ -28,7 +28,7 @@ def ways(operator, type):
     for called in (f"{operator}(*)", name):
         yield Quantization(types={called: type})
         for places in ({"input": type}, {"output": type}, {"input": type, "output": type}):
-            yield Quantization(layers={called: Layer(**places)})
+            yield Quantization(layers={called: LayerTypes(**places)})
 
 
 def placed(operator, asked, target=X5):

@@ -5,24 +5,24 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline.borders.images import mark_images
-from pipeline.engine.lower import lowered
-from pipeline.engine.ort import OrtSession
-from pipeline.engine.reference import ReferenceSession
-from pipeline.errors import ProjectError
-from pipeline.graph import array, is_kept_float, parse_text, producer, told, upgraded
-from pipeline.kernels.histogram import histogram
-from pipeline.kernels.measure import agreement
-from pipeline.project.sections import Calibration, Layer, Quantization
-from pipeline.quant.calibration.observe import observe
-from pipeline.quant.calibration.ranges import int16_ranges, ranges
-from pipeline.quant.calibration.statistics import Extremes, Statistics
-from pipeline.quant.precision.schemes import with_scheme
-from pipeline.quant.qdq.insert import with_qdq
-from pipeline.quant.qdq.integers import with_integer_weights
-from pipeline.quant.qdq.laid import grids_of, grids_of_image
-from pipeline.quant.search.methods import calibrated_with, plain
-from pipeline.targets.reader import read_target
+from npumake.borders.images import mark_images
+from npumake.engine.lower import lowered
+from npumake.engine.ort import OrtSession
+from npumake.engine.reference import ReferenceSession
+from npumake.errors import ProjectError
+from npumake.graph import annotations_of, array, is_kept_float, parse_text, producer, upgraded
+from npumake.kernels.histogram import histogram
+from npumake.kernels.measure import agreement
+from npumake.project.sections import Calibration, LayerTypes, Quantization
+from npumake.quant.calibration.observe import observe
+from npumake.quant.calibration.ranges import int16_ranges, ranges
+from npumake.quant.calibration.statistics import Extremes, Statistics
+from npumake.quant.precision.schemes import with_scheme
+from npumake.quant.qdq.grid_assignment import grids_of, grids_of_image
+from npumake.quant.qdq.insert import with_qdq
+from npumake.quant.qdq.integers import with_integer_weights
+from npumake.quant.search.methods import calibrated_with, plain
+from npumake.targets.reader import read_target
 
 W = "float[2,2,1,1] w = {1.0,-2.0,0.5,3.0}, float[2] b = {0.1,-0.2}, int64 i = {3}"
 GATE = """c = Conv(x, w, b)  r = Relu(c)  s = Sigmoid(r)  m = Mul(r, s)  d = Conv(m, w)
@@ -72,7 +72,7 @@ def test_a_node_is_int16_and_its_neighbours_are_not():
     made = quantized(graph(), NPU, Quantization({"m": "int16"}))
     assert of(made, "c s m d") == "int8 int8 int16 int8"
     assert made.opset == 21
-    assert told(made) == ()
+    assert annotations_of(made) == ()
 
 
 def test_where_a_chip_has_one_type_around_a_node_int16_spreads():
@@ -89,7 +89,7 @@ def test_without_int16_all_is_as_if_it_had_not_been_asked_for_and_a_note_says_so
     plain, asked = (quantized(graph(), X3, Quantization(t)) for t in ({}, {"*": "int16"}))
     assert types(plain, X3) == types(asked, X3)
     assert asked.opset == 20
-    (note,) = told(asked)
+    (note,) = annotations_of(asked)
     names = "c (Conv), s (Sigmoid), m (Mul), d (Conv), p (AveragePool)"
     assert note == f"8 bits, rdk-x3 has no int16 for this operator: {names}"
 
@@ -114,7 +114,7 @@ def test_names_and_which_of_them_wins(rules, expected):
 
 
 def test_a_single_input_and_an_output():
-    asked = Quantization(layers={"m": Layer(inputs=(None, "int16"), output="int8")})
+    asked = Quantization(layers={"m": LayerTypes(inputs=(None, "int16"), output="int8")})
     made = quantized(graph(), NPU, asked)
     (mul,) = made.nodes("Mul")
     codes = [producer(value).inputs[0].dtype.name for value in mul.inputs]
@@ -201,7 +201,7 @@ def of_integers(asked):
 
 def test_the_chip_cannot_be_asked_for_what_it_does_not_run():
     model = graph("c = Conv(x, w)  y = Neg(c)")
-    (note,) = told(quantized(model, X5, Quantization(npu=("y",))))
+    (note,) = annotations_of(quantized(model, X5, Quantization(npu=("y",))))
     assert note == "CPU, rdk-x5 does not run this operator: y (Neg)"
 
 
@@ -266,7 +266,7 @@ def test_int16_is_closer_than_8_bits():
     [
         (Quantization({"cnv": "int16"}), "quantization.types.cnv"),
         (Quantization(({"c": "int8"}, {"cnv...": "int16"})), "quantization.types.1.cnv..."),
-        (Quantization(layers={"w": Layer("int8")}), "quantization.layers.w"),
+        (Quantization(layers={"w": LayerTypes("int8")}), "quantization.layers.w"),
         (Quantization(cpu=("c", "z")), "quantization.cpu.1"),
     ],
 )
@@ -286,7 +286,7 @@ def test_a_node_beyond_a_documented_limit_is_the_cpus_in_every_stage():
     inside, outside = (quantized(graph(body.format(step)), X3, Quantization()) for step in (1, 2))
     assert of(inside, "c m y", X3) == "int8 int8 int32"
     assert of(outside, "c m y", X3) == "int32 float32 int32"
-    assert told(inside) == ()
-    assert told(outside) == (
+    assert annotations_of(inside) == ()
+    assert annotations_of(outside) == (
         "CPU, beyond a limit of rdk-x3 that `npumake check` names: m (MaxPool)",
     )

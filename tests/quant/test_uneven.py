@@ -2,23 +2,23 @@
 
 import numpy as np
 import pytest
-from workspaces import shared_data
 
-from pipeline.data.samples import Samples
-from pipeline.engine.ort import OrtSession
-from pipeline.errors import ProjectError
-from pipeline.frontends import read_model
-from pipeline.graph import parse_text, shape, told, upgraded
-from pipeline.kernels.measure import cosine
-from pipeline.passes import optimized
-from pipeline.project.sections import Calibration, Quantization
-from pipeline.quant.calibration.observe import observe
-from pipeline.quant.calibration.uneven import proposed, uneven
-from pipeline.quant.search.recipe import Recipe
-from pipeline.stages.calibrated import calibrated
-from pipeline.stages.quantized import quantized
-from pipeline.stages.recipe import recipe
-from pipeline.targets.reader import read_target
+from npumake.data.samples import Samples
+from npumake.engine.ort import OrtSession
+from npumake.errors import ProjectError
+from npumake.frontends import read_model
+from npumake.graph import annotations_of, parse_text, shape, upgraded
+from npumake.kernels.measure import cosine
+from npumake.passes import optimized
+from npumake.project.sections import Calibration, Quantization
+from npumake.quant.calibration.channel_imbalance import proposed, uneven
+from npumake.quant.calibration.observe import observe
+from npumake.quant.search.recipe import Recipe
+from npumake.stages.calibrated import calibrated
+from npumake.stages.quantized import quantized
+from npumake.stages.recipe import recipe
+from npumake.targets.reader import read_target
+from workspaces import shared_data
 
 NPU, X5, X3 = (read_target(name) for name in ("ara240", "rdk-x5", "rdk-x3"))
 SMALL, LARGE = 0.01, 1.0
@@ -103,7 +103,7 @@ def off(asked, calibration=MAX):
     found = recipe(model, observe(model, FEEDS), FED, calibration, NPU, {}, (), asked)
     made = quantized(calibrated(model, found, FED, NPU, {}, (), asked), NPU)
     meant, said = (OrtSession(g.to_bytes()).run(None, FEEDS[0])[0] for g in (model, made))
-    return 1 - cosine(meant, said), found, told(made)
+    return 1 - cosine(meant, said), found, annotations_of(made)
 
 
 def test_widen_brings_the_channel_back_and_tells_its_nodes():

@@ -6,13 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pipeline.errors import StageError
-from pipeline.graph import parse_text
-from pipeline.kernels.histogram import histogram
-from pipeline.quant.calibration.observe import observe
-from pipeline.quant.calibration.statistics import merged_statistics
-from pipeline.quant.calibration.tally import EARLY
-from pipeline.quant.calibration.views import ENOUGH, Piece, counted, view_of
+from npumake.errors import StageError
+from npumake.graph import parse_text
+from npumake.kernels.histogram import histogram
+from npumake.quant.calibration.histogram_observer import EARLY
+from npumake.quant.calibration.observe import observe
+from npumake.quant.calibration.statistics import merged_statistics
+from npumake.quant.calibration.subsampling import ENOUGH, TensorSlice, counted, view_of
 
 SIZE = (1, 16, 97, 80)
 GRAPH = parse_text(
@@ -31,7 +31,9 @@ def feeds():
 
 def test_only_a_large_tensor_clamped_at_zero_is_handed_out_in_pieces():
     views = {name: view_of(value) for name, value in GRAPH.values().items()}
-    assert views["r"].pieces == tuple(Piece((1, 16, *of), ("high",)) for of in [(1, 1), (33, 27)])
+    assert views["r"].pieces == tuple(
+        TensorSlice((1, 16, *of), ("high",)) for of in [(1, 1), (33, 27)]
+    )
     assert [name for name, view in views.items() if len(view.pieces) > 1] == ["r"]
 
 
@@ -50,7 +52,7 @@ def test_what_a_clamp_keeps_from_being_negative_is_said_to_reach_down_to_it(clam
         f"a (float[1,3,4,5] x) => (float[] y) <float one = {{1}}, float two = {{2}}> {{ {clamp} }}"
     )
     view = view_of(graph.values()["y"])
-    assert (view.pieces, view.floor) == ((Piece((1, 3, 4, 5), ("high",)),), floor)
+    assert (view.pieces, view.floor) == ((TensorSlice((1, 3, 4, 5), ("high",)),), floor)
     found = observe(graph, [{"x": rng.normal(8, 1, (1, 3, 4, 5)).astype("f")} for _ in range(3)])
     assert found.tensors["y"].low == floor
     assert found.samples["y"].low.tolist() == [floor] * 3
@@ -63,7 +65,7 @@ def test_what_a_clamp_keeps_from_being_negative_is_said_to_reach_down_to_it(clam
 def test_what_may_be_negative_is_looked_at_on_both_sides(clamp):
     text = f"a (float[2] x, float x1) => (float[] y) <float low = {{-1}}> {{ {clamp} }}"
     view = view_of(parse_text(text).values()["y"])
-    assert view.pieces == (Piece((2,), ("low", "high")),)
+    assert view.pieces == (TensorSlice((2,), ("low", "high")),)
 
 
 def test_its_largest_values_are_exact_and_its_histogram_is_close(feeds):

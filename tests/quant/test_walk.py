@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from pipeline.custom.operators import NO_OPERATORS
-from pipeline.engine.mixed import float_session
-from pipeline.graph import parse_text
-from pipeline.quant.recovery.steps import steps
-from pipeline.quant.recovery.walk import Route, Walk
+from npumake.custom.operators import NO_OPERATORS
+from npumake.engine.float_session import float_session
+from npumake.graph import parse_text
+from npumake.quant.correction.steps import steps
+from npumake.quant.correction.walk import LayerRoute, LayerWalk
 
 # A wide first layer, a narrow second; the third reads the second beside a sum of it.
 TEXT = (
@@ -58,7 +58,7 @@ def test_what_is_carried_is_what_the_model_makes(graph, feeds, budget):
     watched.expose(["r", "t"])
     session = float_session(watched)
     cut = steps(graph, layers(graph), first=True)
-    walk = Walk([Route(graph, cut)], feeds, NO_OPERATORS, budget)
+    walk = LayerWalk([LayerRoute(graph, cut)], feeds, NO_OPERATORS, budget)
     walk.step(0)
     for at, name in ((1, "r"), (2, "t")):
         walk.step(at)
@@ -70,7 +70,7 @@ def test_what_is_carried_is_what_the_model_makes(graph, feeds, budget):
 
 def test_samples_join_where_there_is_room_for_them(graph, feeds):
     cut = steps(graph, layers(graph), first=True)
-    walk = Walk([Route(graph, cut)], feeds, NO_OPERATORS, 3 * cut[1].bytes)
+    walk = LayerWalk([LayerRoute(graph, cut)], feeds, NO_OPERATORS, 3 * cut[1].bytes)
     walk.step(0)
     assert walk.numbers == [0, 8, 16]  # evenly spread
     walk.step(1)
@@ -82,7 +82,7 @@ def test_samples_join_where_there_is_room_for_them(graph, feeds):
 def test_what_is_asked_besides_is_held_until_others_join(graph, feeds):
     cut = steps(graph, layers(graph), first=False)
     budget = 3 * cut[0].bytes
-    walk = Walk([Route(graph, cut)], feeds, NO_OPERATORS, budget)
+    walk = LayerWalk([LayerRoute(graph, cut)], feeds, NO_OPERATORS, budget)
     relu = next(node for node in graph.nodes() if node.op_type == "Relu").outputs[0]
     walk.advance(0)
     walk.join(0)

@@ -5,23 +5,23 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from trained import PER_CHANNEL
 
-from pipeline.custom.operators import NO_OPERATORS
-from pipeline.data.samples import Samples
-from pipeline.debug.blame import local_losses
-from pipeline.debug.compare import compare
-from pipeline.graph import Graph, parse_text
-from pipeline.project.sections import Calibration
-from pipeline.quant.calibration.observe import observe
-from pipeline.quant.qdq.insert import DEFAULT
-from pipeline.quant.qdq.integers import with_integer_weights
-from pipeline.quant.search.methods import calibrated_with, plain
-from pipeline.quant.search.recipe import Trial
-from pipeline.report.findings import Findings, Measured, findings
-from pipeline.report.page import Page, page
-from pipeline.report.shown import Pair, shown
-from pipeline.report.tensors import activation_channels, distributions, weight_channels
+from npumake.custom.operators import NO_OPERATORS
+from npumake.data.samples import Samples
+from npumake.debug.compare import compare
+from npumake.debug.diagnosis.local_error import local_losses
+from npumake.graph import Graph, parse_text
+from npumake.project.sections import Calibration
+from npumake.quant.calibration.observe import observe
+from npumake.quant.qdq.insert import DEFAULT
+from npumake.quant.qdq.integers import with_integer_weights
+from npumake.quant.search.methods import calibrated_with, plain
+from npumake.quant.search.recipe import RecipeTrial
+from npumake.report.findings import Findings, TargetFindings, findings
+from npumake.report.page import Page, page
+from npumake.report.sample_views import SampleViewPair, shown
+from npumake.report.tensors import activation_channels, distributions, weight_channels
+from trained import PER_CHANNEL
 
 
 def chain(count: int, prefix: str = "node") -> Graph:
@@ -51,7 +51,7 @@ def samples(graph: Graph, count: int = 2) -> Samples:
     return Samples(tuple(f"sample {n}" for n in range(count)), feeds.__getitem__)
 
 
-def findings_of(graph: Graph, trials: tuple[Trial, ...] = ()) -> Findings:
+def findings_of(graph: Graph, trials: tuple[RecipeTrial, ...] = ()) -> Findings:
     """As the stage finds them, with max, after these trials."""
     fed = samples(graph)
     measured = observe(graph, fed)
@@ -60,10 +60,10 @@ def findings_of(graph: Graph, trials: tuple[Trial, ...] = ()) -> Findings:
     quantized = with_integer_weights(calibrated)
     compared = compare(graph, calibrated, quantized, fed, PER_CHANNEL)
     losses = local_losses(graph, calibrated, quantized, fed, PER_CHANNEL)
-    pictures = shown(Pair(graph, quantized), fed, 2, PER_CHANNEL, NO_OPERATORS, None)
+    pictures = shown(SampleViewPair(graph, quantized), fed, 2, PER_CHANNEL, NO_OPERATORS, None)
     return findings(
         graph,
-        Measured(
+        TargetFindings(
             compared,
             recipe,
             losses,

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
+from npumake.errors import PipelineError
+from npumake.graph import Graph
+from npumake.report.diff import FactChange, FileDifference, differences
 from report.pages import chain
 from trained import PER_CHANNEL, calibrated, network
 from workspaces import Workspace
 
-from pipeline.errors import PipelineError
-from pipeline.graph import Graph
-from pipeline.report.diff import Change, Difference, differences
 
-
-def diff(before: Graph, after: Graph, folder: Path) -> dict[str, tuple[Change, ...]]:
+def diff(before: Graph, after: Graph, folder: Path) -> dict[str, tuple[FactChange, ...]]:
     for name, graph in (("a.onnx", before), ("b.onnx", after)):
         graph.save(folder / name)
     found = differences(folder / "a.onnx", folder / "b.onnx")
@@ -108,8 +108,8 @@ def test_folders_are_paired_by_name_and_a_lone_file_is_told(
     (out / "extra.json").write_text("{}")
     found = differences(reported_once.project / "out", out)
     assert found == (
-        Difference("extra.json", {}, "after"),
-        Difference("recipe.ara240.json", {}, "before"),
+        FileDifference("extra.json", {}, "after"),
+        FileDifference("recipe.ara240.json", {}, "before"),
     )
 
 

@@ -1,23 +1,23 @@
-"""The latency a report tells is that of pipeline.perf, and says where it is only a bound."""
+"""The latency a report tells is that of npumake.perf, and says where it is only a bound."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 import pytest
-from perf.test_estimate import BUNDLE, X5
 
-from pipeline.perf.estimate import estimated
-from pipeline.report.estimate import estimate_of
-from pipeline.targets.target import Cost
+from npumake.perf.estimate import estimated
+from npumake.report.estimate import estimate_of
+from npumake.targets.cost import Cost
+from perf.test_estimate import BUNDLE, UNFITTED, X5
 
 DATA = BUNDLE.to_bytes()
 
 
 def test_without_a_bandwidth_it_is_what_computing_takes() -> None:
-    found = estimate_of(DATA, X5)
-    assert found["is_bound"]
-    assert found["latency_ms"] == pytest.approx(1000 * estimated("m", BUNDLE, X5).at_least)
+    found = estimate_of(DATA, UNFITTED)
+    assert (found["is_bound"], found["between_ms"]) == (True, None)
+    assert found["latency_ms"] == pytest.approx(1000 * estimated("m", BUNDLE, UNFITTED).at_least)
     assert any("DDR" in said for said in found["said"])
 
 
@@ -28,6 +28,14 @@ def test_with_all_figures_it_is_the_latency() -> None:
     found = estimate_of(DATA, chip)
     assert not found["is_bound"]
     assert found["latency_ms"] == pytest.approx(1000 * latency, rel=1e-5)
+
+
+def test_a_fitted_one_lies_between_two() -> None:
+    found = estimate_of(DATA, X5)
+    low, high = found["between_ms"]
+    assert low < found["latency_ms"] < high
+    assert not found["is_bound"]
+    assert any("fitted on" in said for said in found["said"])
 
 
 def test_without_any_figure_there_is_none() -> None:

@@ -6,9 +6,9 @@ from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
-from trained import network
 
-from pipeline.report.layout import drawing, laid_out
+from npumake.report.layout import drawing, laid_out
+from trained import network
 
 edges = st.integers(1, 24).flatmap(
     lambda count: st.tuples(

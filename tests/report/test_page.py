@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
+from npumake.quant.search.recipe import RecipeTrial
+from npumake.report.findings import Findings
+from npumake.report.page import page
 from report.browser import opened
 from report.pages import chain, findings_of, page_of
 from workspaces import Workspace
-
-from pipeline.quant.search.recipe import Trial
-from pipeline.report.findings import Findings
-from pipeline.report.page import page
 
 HOSTILE = "</script><img src=x onerror=\"document.title='taken'\">&amp;<b>"
 CHARTS = """return Object.fromEntries([...document.querySelectorAll('.chart')].map((chart) =>
@@ -98,7 +98,7 @@ def test_gates_that_are_met_are_said_so_and_none_are_too(tmp_path: Path) -> None
 
 
 def test_a_trial_is_told_with_its_cosine_where_that_is_another_figure(tmp_path: Path) -> None:
-    trials = (Trial("mse", 0.75, 0.5, kept=True), Trial("kl", 0.25, 0.25, kept=False))
+    trials = (RecipeTrial("mse", 0.75, 0.5, kept=True), RecipeTrial("kl", 0.25, 0.25, kept=False))
     text = page({"net:a": findings_of(chain(10), trials)}, {}).text
     script = "return document.querySelector('#provenance .recipe pre').textContent.split('\\n');"
     lines, console = opened(text, tmp_path, script)

@@ -6,11 +6,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from trained import network
 
-from pipeline.kernels.histogram import histogram
-from pipeline.quant.precision.layers import layer
-from pipeline.report.tensors import BARS, MOST, bars, weight_channels
+from npumake.kernels.histogram import histogram
+from npumake.quant.precision.linear_layers import layer
+from npumake.report.tensors import BARS, MOST, bars, weight_channels
+from trained import network
 
 floats = arrays(np.float32, st.integers(1, 400), elements=st.floats(-50, 50, width=32))
 

@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-from quant.test_sums import CONV, feeds, graph, program
 
-from pipeline.bundle.archive import Bundle
-from pipeline.engine.lower import lowered
-from pipeline.engine.reference import ReferenceSession
-from pipeline.errors import GraphError
-from pipeline.graph import parse_text
-from pipeline.runtime.border import deleted_nodes, modified, removable
+from npumake.bundle.archive import Bundle
+from npumake.engine.lower import lowered
+from npumake.engine.reference import ReferenceSession
+from npumake.errors import GraphError
+from npumake.graph import parse_text
+from npumake.runtime.border import deleted_nodes, modified, removable
+from quant.test_sums import CONV, feeds, graph, program
 
 GRAPH = """agraph (float[2,1] x) => (float[1,2] y)
     <float s = {0.25}, int8 z = {-3}, float t = {0.5}, int8 o = {0}, int8[2,2] w = {1, 2, 3, -4}> {

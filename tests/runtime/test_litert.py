@@ -8,20 +8,20 @@ import flatbuffers
 import numpy as np
 import pytest
 
-from pipeline.compilers import flatfile
-from pipeline.compilers.flatfile import Fields, Operator, Tensor
-from pipeline.errors import GraphError
-from pipeline.frontends.tflite.schema import IDENTIFIER, NAMES
-from pipeline.runtime import Session
+from npumake.compilers import flatfile
+from npumake.compilers.flatfile import Fields, FileOperator, FileTensor
+from npumake.errors import GraphError
+from npumake.frontends.tflite.schema import IDENTIFIER, NAMES
+from npumake.runtime import Session
 
 pytest.importorskip("ai_edge_litert.interpreter", reason="LiteRT is not installed")
-INPUT = Tensor("x", (1, 4), "int8", None, (0.5,))
+INPUT = FileTensor("x", (1, 4), "int8", None, (0.5,))
 
 
 def custom(code: str, folder):
     """A file of one operator that only its maker knows."""
     b = flatbuffers.Builder(1024)
-    tensors = [flatfile._tensor(b, each, 0) for each in (INPUT, Tensor("y", (1, 4), "int8"))]
+    tensors = [flatfile._tensor(b, each, 0) for each in (INPUT, FileTensor("y", (1, 4), "int8"))]
     step = flatfile._table(b, {0: ("i", 0), 1: numbers(b, [0]), 2: numbers(b, [1])})
     named = flatfile._table(
         b, {0: ("b", 32), 1: ("offset", b.CreateString(code)), 3: ("i", NAMES.index("CUSTOM"))}
@@ -59,15 +59,15 @@ def endless(folder):
     types = [("ADD", 1), ("EQUAL", 1), ("WHILE", 1)]
     turns: Fields = {0: ("i", 1), 1: ("i", 2)}
     steps = [
-        Operator("WHILE", (0,), (1,), 1, 93, turns),
-        Operator("EQUAL", (0, 0), (1,), 1, 53),
-        Operator("ADD", (0, 0), (1,), 1, 11),
+        FileOperator("WHILE", (0,), (1,), 1, 93, turns),
+        FileOperator("EQUAL", (0, 0), (1,), 1, 53),
+        FileOperator("ADD", (0, 0), (1,), 1, 11),
     ]
     graphs = []
     for step in steps:
         made = "bool" if step.type == "EQUAL" else "int32"
         tensors = [
-            flatfile._tensor(b, Tensor(name, (1,), dtype), 0)
+            flatfile._tensor(b, FileTensor(name, (1,), dtype), 0)
             for name, dtype in (("x", "int32"), ("y", made))
         ]
         graphs.append(graph(b, tensors, [flatfile._operator(b, step, types)], 0, 1))

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pipeline.engine.port import Port
-from pipeline.errors import ProjectError
-from pipeline.runtime.picture import fed
+from npumake.engine.port import Port
+from npumake.errors import ProjectError
+from npumake.runtime.picture import fed
 
 RED = np.zeros((4, 6, 3), np.uint8)
 RED[..., 0] = 200

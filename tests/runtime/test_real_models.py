@@ -4,21 +4,21 @@ from itertools import product
 
 import numpy as np
 import pytest
-from workspaces import few, shared_data
 
-from pipeline.engine.exact import ExactSession
-from pipeline.engine.lower import lowered
-from pipeline.engine.reference import ReferenceSession
-from pipeline.frontends import read_model
-from pipeline.graph import shape, upgraded
-from pipeline.passes import optimized
-from pipeline.project.sections import Calibration
-from pipeline.quant.calibration.observe import observe
-from pipeline.quant.calibration.ranges import ranges
-from pipeline.quant.qdq.insert import DEFAULT, with_qdq
-from pipeline.quant.qdq.integers import with_integer_weights
-from pipeline.quant.qdq.laid import grids_of
-from pipeline.targets.reader import read_target
+from npumake.engine.exact import ExactSession
+from npumake.engine.lower import lowered
+from npumake.engine.reference import ReferenceSession
+from npumake.frontends import read_model
+from npumake.graph import shape, upgraded
+from npumake.passes import optimized
+from npumake.project.sections import Calibration
+from npumake.quant.calibration.observe import observe
+from npumake.quant.calibration.ranges import ranges
+from npumake.quant.qdq.grid_assignment import grids_of
+from npumake.quant.qdq.insert import DEFAULT, with_qdq
+from npumake.quant.qdq.integers import with_integer_weights
+from npumake.targets.reader import read_target
+from workspaces import few, shared_data
 
 MODELS = shared_data() / "models"
 FILES = {

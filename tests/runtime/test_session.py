@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline.bundle.archive import Bundle
-from pipeline.engine.lower import lowered
-from pipeline.errors import GraphError
-from pipeline.graph import parse_text
-from pipeline.runtime import Session
+from npumake.bundle.archive import Bundle
+from npumake.engine.lower import lowered
+from npumake.errors import GraphError
+from npumake.graph import parse_text
+from npumake.runtime import Session
 
 GRAPH = """agraph (float[1,2] x) => (float[1,2] y)
     <float s = {0.25}, int8 z = {-3}, float t = {0.5}, int8 o = {0}, int8[2,2] w = {1, 2, 3, -4}> {

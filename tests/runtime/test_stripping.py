@@ -2,15 +2,15 @@
 
 import numpy as np
 import pytest
-from quant.test_sums import CONV, feeds, graph, program
 
-from pipeline.bundle.archive import Bundle
-from pipeline.engine.lower import lowered
-from pipeline.engine.reference import ReferenceSession
-from pipeline.engine.subgraphs import joined
-from pipeline.graph import parse_text
-from pipeline.runtime.border import channel_scales, deleted_nodes, removable
-from pipeline.runtime.stripping import kept_notes, restored, stripped
+from npumake.bundle.archive import Bundle
+from npumake.engine.lower import lowered
+from npumake.engine.reference import ReferenceSession
+from npumake.engine.subgraphs import joined
+from npumake.graph import parse_text
+from npumake.runtime.border import channel_scales, deleted_nodes, removable
+from npumake.runtime.stripping import kept_notes, restored, stripped
+from quant.test_sums import CONV, feeds, graph, program
 
 EVERY = ("Quantize", "Dequantize", "Transpose", "Cast", "Reshape", "Softmax")
 NHWC = "c = Conv<pads=[1,1,1,1]>(x, w, b)  y = Transpose<perm=[0,2,3,1]>(c)"

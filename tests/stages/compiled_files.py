@@ -8,20 +8,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.data.samples import Samples
-from pipeline.debug.compiled_check import CompiledCheck
-from pipeline.engine.lower import lowered
-from pipeline.graph import Graph, parse_text, shape
-from pipeline.project.sections import Calibration, Comparison, Security
-from pipeline.project.sections import Compile as CompileSection
-from pipeline.quant.calibration.observe import observe
-from pipeline.quant.qdq.insert import DEFAULT
-from pipeline.quant.search.methods import calibrated_with, plain
-from pipeline.stages.compiled import Compiled, compiled
-from pipeline.stages.compiled_check import compiled_check
-from pipeline.stages.quantized import quantized
-from pipeline.targets.reader import read_target
-from pipeline.targets.target import Target
+from npumake.data.samples import Samples
+from npumake.debug.compiled_check import CompiledCheck
+from npumake.engine.lower import lowered
+from npumake.graph import Graph, parse_text, shape
+from npumake.project.sections import Calibration, ComparisonSettings, Security
+from npumake.project.sections import Compile as CompileSection
+from npumake.quant.calibration.observe import observe
+from npumake.quant.qdq.insert import DEFAULT
+from npumake.quant.search.methods import calibrated_with, plain
+from npumake.stages.compiled import Compiled, compiled
+from npumake.stages.compiled_check import compiled_check
+from npumake.stages.quantized import quantized
+from npumake.targets.reader import read_target
+from npumake.targets.target import Target
 
 # Its images are as high as wide as deep: no shape tells how one lies.
 CUBE = """<ir_version: 8, opset_import: ["" : 17]>
@@ -88,7 +88,7 @@ def check(
     made: Built,
     data: bytes | None = None,
     fed: Samples | None = None,
-    asked: Comparison = Comparison(3),  # noqa: B008  # frozen
+    asked: ComparisonSettings = ComparisonSettings(3),  # noqa: B008  # frozen
 ) -> CompiledCheck:
     """The stage, on the file or on `data` in its place."""
     file = made.file if data is None else Compiled(data)

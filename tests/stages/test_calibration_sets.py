@@ -9,22 +9,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from workspaces import shared_data
 
-from pipeline import digest
-from pipeline.debug.calibration_notes import calibration_notes
-from pipeline.errors import ProjectError
-from pipeline.graph import Graph, parse_text
-from pipeline.project.files import SourceFile, SourceFiles, pattern_files
-from pipeline.project.sections import Calibration, Dataset, Evaluation, FileGlob, Files, Input
-from pipeline.quant.calibration.statistics import Statistics
-from pipeline.quant.qdq.insert import DEFAULT
-from pipeline.quant.search.methods import calibrated_with, plain
-from pipeline.stages.calibration_fit import calibration_fit
-from pipeline.stages.quantized import quantized
-from pipeline.stages.samples import samples
-from pipeline.stages.statistics import statistics
-from pipeline.targets.reader import read_target
+from npumake import digest
+from npumake.debug.calibration_notes import calibration_notes
+from npumake.errors import ProjectError
+from npumake.graph import Graph, parse_text
+from npumake.project.files import SourceFile, SourceFiles, pattern_files
+from npumake.project.sections import Calibration, Dataset, Evaluation, FileGlob, Files, Input
+from npumake.quant.calibration.statistics import Statistics
+from npumake.quant.qdq.insert import DEFAULT
+from npumake.quant.search.methods import calibrated_with, plain
+from npumake.stages.calibration_fit import calibration_fit
+from npumake.stages.quantized import quantized
+from npumake.stages.samples import samples
+from npumake.stages.statistics import statistics
+from npumake.targets.reader import read_target
+from workspaces import shared_data
 
 Arrays = Sequence[np.ndarray]
 Set = tuple[Arrays, Arrays | None, Calibration]  # to calibrate with, to evaluate on, and how

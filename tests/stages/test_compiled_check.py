@@ -12,21 +12,21 @@ from time import sleep
 
 import numpy as np
 import pytest
-from stages.compiled_files import LAYERS, Built, built_cube, check, program_of
 
-from pipeline.bundle.archive import Bundle
-from pipeline.compilers.backends import built as file_of
-from pipeline.compilers.flatfile import written
-from pipeline.compilers.tflite import drawing
-from pipeline.data.samples import Samples
-from pipeline.debug.compiled_check import CompiledCheck
-from pipeline.errors import StageError
-from pipeline.graph import parse
-from pipeline.project.sections import Comparison
-from pipeline.runtime import isolated
-from pipeline.runtime.isolated import Isolated, Job, RunError
-from pipeline.targets.reader import read_target, target_names
-from pipeline.targets.target import SUFFIXES, CompiledBound
+from npumake.bundle.archive import Bundle
+from npumake.compilers.backends import built as file_of
+from npumake.compilers.flatfile import written
+from npumake.compilers.tflite import drawing
+from npumake.data.samples import Samples
+from npumake.debug.compiled_check import CompiledCheck
+from npumake.errors import StageError
+from npumake.graph import parse
+from npumake.project.sections import ComparisonSettings
+from npumake.runtime import isolated
+from npumake.runtime.isolated import Isolated, Job, RunError
+from npumake.targets.reader import read_target, target_names
+from npumake.targets.target import SUFFIXES, CompiledBound
+from stages.compiled_files import LAYERS, Built, built_cube, check, program_of
 
 NEEDS = {
     "ethos-u55-128": ("ethosu", "ai_edge_litert"),
@@ -83,7 +83,7 @@ def test_a_batch_is_held_image_by_image(made: Built) -> None:
 @pytest.mark.parametrize(("asked", "count"), [(1, 1), (5, 5), (100, 12), ("all", 12)])
 @pytest.mark.parametrize("made", ["rdk-x5"], indirect=True)
 def test_so_many_samples_as_the_project_asks(made: Built, asked: int | str, count: int) -> None:
-    assert check(made, asked=Comparison(asked)).samples == count  # type: ignore[arg-type]
+    assert check(made, asked=ComparisonSettings(asked)).samples == count  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("made", ["rdk-x5"], indirect=True)
@@ -98,7 +98,7 @@ def test_without_samples_it_is_noise_and_said(made: Built) -> None:
 
 @pytest.mark.parametrize("made", ["rdk-x5"], indirect=True)
 def test_off_is_said(made: Built) -> None:
-    found = check(made, b"no file", asked=Comparison("off"))
+    found = check(made, b"no file", asked=ComparisonSettings("off"))
     assert found.lines == ["the compiled file was not run: `comparison.compiled` is off"]
 
 
@@ -121,7 +121,7 @@ def test_of_every_kind_of_file_something_is_known() -> None:
 
 
 def test_a_runtime_that_is_not_installed_is_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    from pipeline.debug import file_runs
+    from npumake.debug import file_runs
 
     monkeypatch.setitem(
         file_runs.RUNTIMES, "tflite", file_runs.RUNTIMES["tflite"]._replace(distribution="no-such")
@@ -225,7 +225,7 @@ def test_what_a_compiler_gets_wrong_is_found_by_cutting_the_graph(
     made: Built, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A compiler that loses the second layer's weights: every file that holds it is wrong."""
-    from pipeline.debug import divergence
+    from npumake.debug import divergence
 
     def lossy(program, graph, target, beside):
         steps = [
@@ -299,7 +299,7 @@ PARENT = """
 import os, subprocess, sys
 child = '''
 import os, resource, time
-from pipeline.runtime.isolated_child import _limit
+from npumake.runtime.isolated_child import _limit
 _limit({"memory": resource.RLIM_INFINITY, "seconds": 600, "parent": os.getppid()})
 print("ready", flush=True)
 time.sleep(600)
@@ -328,8 +328,8 @@ def test_the_process_ends_with_its_parent() -> None:
 def test_files_of_the_user_are_not_imported(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("numpy.py", "json.py", "onnxruntime.py"):
         (tmp_path / name).write_text("raise SystemExit('not mine')")
-    (tmp_path / "pipeline").mkdir()
-    (tmp_path / "pipeline" / "__init__.py").write_text("raise SystemExit('not mine')")
+    (tmp_path / "npumake").mkdir()
+    (tmp_path / "npumake" / "__init__.py").write_text("raise SystemExit('not mine')")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", f".{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
     assert check(built_cube("rdk-x5")).samples == 3

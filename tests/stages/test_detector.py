@@ -8,23 +8,23 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from data.snapshots import pictures, write
 from detection.heads import SIDE, document, head, hint, props
-
-from pipeline import digest
-from pipeline.data.samples import Samples
-from pipeline.detection.decode import Rules, decode
-from pipeline.detection.describe import whole_outputs
-from pipeline.detection.notes import box_nodes, metadata_of
-from pipeline.engine.ort import OrtSession
-from pipeline.errors import CacheError, ProjectError, Route
-from pipeline.graph import Graph
-from pipeline.progress import hearing
-from pipeline.project.files import SourceFile
-from pipeline.project.sections import FilePath, Files, Input, Model
-from pipeline.stages.optimized_float import optimized_float
-from pipeline.stages.original_float import original_float
-from pipeline.stages.samples import samples
+from npumake import digest
+from npumake.data.samples import Samples
+from npumake.detection.decode import Rules, decode
+from npumake.detection.describe import whole_outputs
+from npumake.detection.notes import box_nodes, metadata_of
+from npumake.engine.ort import OrtSession
+from npumake.errors import CacheError, ProjectError, Route
+from npumake.graph import Graph
+from npumake.progress import hearing
+from npumake.project.files import SourceFile
+from npumake.project.sections import FilePath, Files, Input, ModelSection
+from npumake.stages.optimized_float import optimized_float
+from npumake.stages.original_float import original_float
+from npumake.stages.samples import samples
 
 UNSIGNED = Input(scale=1 / 255, offset=128)
 
@@ -41,7 +41,7 @@ def made(folder: Path, model: bytes, beside: str | None = None, **keys: Any) -> 
         (folder / "edgefirst.json").write_text(beside)
         sources["model.metadata"] = source(folder / "edgefirst.json")
         keys["metadata"] = FilePath("edgefirst.json")
-    return original_float(Model(FilePath("m.onnx"), **keys), {"*": UNSIGNED}, sources)
+    return original_float(ModelSection(FilePath("m.onnx"), **keys), {"*": UNSIGNED}, sources)
 
 
 def names(graph: Graph) -> list[str]:

@@ -6,9 +6,9 @@ import json
 
 import numpy as np
 import pytest
-from workspaces import Workspace, made
 
-from pipeline.runtime import Session
+from npumake.runtime import Session
+from workspaces import Workspace, made
 
 SCORES = ("calibrated_score", "quantized_score", "compiled_score")
 

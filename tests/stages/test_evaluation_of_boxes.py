@@ -14,13 +14,13 @@ from PIL import Image
 from pycocotools import mask as runs
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
-from workspaces import Workspace, lay_out
 
-from pipeline.data.geometry import pad_resize
-from pipeline.detection.carriers import metadata_in
-from pipeline.detection.decode import decode, rules_for_map
-from pipeline.project.transforms import PadResize
-from pipeline.runtime import Session
+from npumake.data.geometry import pad_resize
+from npumake.detection.carriers import metadata_in
+from npumake.detection.decode import decode, rules_for_map
+from npumake.project.transforms import PadResize
+from npumake.runtime import Session
+from workspaces import Workspace, lay_out
 
 SIZE, WIDE, PICTURES = 160, 240, 24
 CATEGORIES = (11, 2, 7, 5, 3)  # ids in no order: the model's classes are in theirs

@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from workspaces import lay_out_none, shared_data
 
-from pipeline.data import geometry
-from pipeline.project.transforms import CenterCrop, PaddedCenterCrop, Resize, ShortSideResize
-from pipeline.runtime import Session
+from npumake.data import geometry
+from npumake.project.transforms import CenterCrop, PaddedCenterCrop, Resize, ShortSideResize
+from npumake.runtime import Session
+from workspaces import lay_out_none, shared_data
 
 PICTURES = shared_data() / "images/imagenet500"
 MODELS = shared_data() / "models/classification"

@@ -7,9 +7,9 @@ import json
 import numpy as np
 import pytest
 from numpy.random import RandomState
-from workspaces import Workspace, lay_out_none
 
-from pipeline.graph import parse_text
+from npumake.graph import parse_text
+from workspaces import Workspace, lay_out_none
 
 COUNT, SIDE = 30, 4
 YAML = """\

@@ -6,15 +6,15 @@ import inspect
 from pathlib import Path
 
 import pytest
-from workspaces import Workspace
 
-from pipeline import digest
-from pipeline.cli.projects import selected
-from pipeline.make.build import Build
-from pipeline.make.maker import run_stage
-from pipeline.make.node import Node
-from pipeline.stages import STAGES
-from pipeline.stages.stage import artifact_of, function_of, input_types, stage_named, stage_of
+from npumake import digest
+from npumake.cli.projects import selected
+from npumake.make.build import Build
+from npumake.make.maker import run_stage
+from npumake.make.node import Node
+from npumake.stages import STAGES
+from npumake.stages.stage import artifact_of, function_of, input_types, stage_named, stage_of
+from workspaces import Workspace
 
 # By stage, the project that has it, where the one with an evaluation has not.
 HOMES = {
@@ -67,7 +67,7 @@ def test_one_name_for_stage_function_module_and_docstring(stage: str) -> None:
     module = inspect.getmodule(function)
     assert module is not None
     assert function.__name__ == stage
-    assert module.__name__ == stage_named(stage).module == f"pipeline.stages.{stage}"
+    assert module.__name__ == stage_named(stage).module == f"npumake.stages.{stage}"
     assert (module.__doc__ or "").startswith(f"{stage}: ")
 
 

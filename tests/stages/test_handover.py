@@ -7,13 +7,13 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from cli.test_handover import COMMANDS, PRODUCTS, project, stand_in
-from workspaces import Workspace, lay_out
 
-from pipeline.compilers.handover import Handover
-from pipeline.errors import CacheError
-from pipeline.targets.reader import read_target, target_names
-from pipeline.targets.tools import TOOLS
+from cli.test_handover import COMMANDS, PRODUCTS, project, stand_in
+from npumake.compilers.handover import Handover
+from npumake.errors import CacheError
+from npumake.targets.reader import read_target, target_names
+from npumake.targets.tools import TOOLS
+from workspaces import Workspace, lay_out
 
 __all__ = ("stand_in",)
 PREFIXED = {target: f"model{Path(product).suffix}" for target, product in PRODUCTS.items()}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import yaml
-from workspaces import Workspace
 
-from pipeline.stages.listings import Listings
+from npumake.stages.listings import Listings
+from workspaces import Workspace
 
 FILES = ["model_info.txt", "quantization_info.yaml", "quantization_entropy.txt"]
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from workspaces import Workspace
 
-from pipeline.cli.projects import selected
-from pipeline.engine.ort import OrtSession
-from pipeline.engine.reference import ReferenceSession
-from pipeline.errors import ProjectError
-from pipeline.make.build import Build
-from pipeline.make.maker import run_stage
-from pipeline.quant.search.recipe import Recipe
+from npumake.cli.projects import selected
+from npumake.engine.ort import OrtSession
+from npumake.engine.reference import ReferenceSession
+from npumake.errors import ProjectError
+from npumake.make.build import Build
+from npumake.make.maker import run_stage
+from npumake.quant.search.recipe import Recipe
+from workspaces import Workspace
 
 READS_STATISTICS = (
     "kl",

@@ -7,29 +7,29 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
-from frontends.nets import caffemodel, inputs
-from workspaces import shared_data
 
-from pipeline import digest
-from pipeline.borders.images import batch, images, trained_shapes
-from pipeline.data.fed import fed_form
-from pipeline.engine.ort import OrtSession
-from pipeline.errors import GraphError, ProjectError, Route
-from pipeline.graph import Graph, parse_text, shape
-from pipeline.project.feeding import RECTANGLE, feeding
-from pipeline.project.files import SourceFile
-from pipeline.project.sections import FilePath, Input, Model, Preprocess
-from pipeline.stages.original_float import original_float
+from frontends.nets import caffemodel, inputs
+from npumake import digest
+from npumake.borders.images import batch, images, trained_shapes
+from npumake.data.chip_feed import fed_form
+from npumake.engine.ort import OrtSession
+from npumake.errors import GraphError, ProjectError, Route
+from npumake.graph import Graph, parse_text, shape
+from npumake.project.feeding import RECTANGLE, feeding
+from npumake.project.files import SourceFile
+from npumake.project.sections import CameraPreprocess, FilePath, Input, ModelSection
+from npumake.stages.original_float import original_float
+from workspaces import shared_data
 
 NCHW = "agraph (float[1,3,2,2] x) => (float[1,3,2,2] y) { y = Relu(x) }"
 NHWC = "agraph (float[1,2,2,3] x) => (float[1,2,2,3] y) { y = Relu(x) }"
 OPEN = "agraph (float[N,3,H,2] x) => (float[N,3,H,2] y) { y = Relu(x) }"
 
 
-PLAIN = Model(FilePath("m.onnx"))
+PLAIN = ModelSection(FilePath("m.onnx"))
 
 
-def built(model, tmp_path: Path, section: Model = PLAIN, **inputs: Input):  # type: ignore[no-untyped-def]
+def built(model, tmp_path: Path, section: ModelSection = PLAIN, **inputs: Input):  # type: ignore[no-untyped-def]
     """original_float of a model, its bytes or its text."""
     path = tmp_path / "m.onnx"
     path.write_bytes(model if isinstance(model, bytes) else parse_text(model).to_bytes())
@@ -100,7 +100,7 @@ def test_every_input_has_settings_of_its_own(tmp_path: Path) -> None:
         TWO,
         tmp_path,
         x=Input(type="rgb", fed_type="bgr", scale=0.5),
-        w=Input(type="rgb", layout="NHWC", preprocess=Preprocess("nv12", (8, 8), True)),
+        w=Input(type="rgb", layout="NHWC", preprocess=CameraPreprocess("nv12", (8, 8), True)),
     )
     names = ["x", "w_y8", "w_uv8", *(f"w_crop_{side}" for side in RECTANGLE)]
     assert [str(value.name) for value in graph.inputs] == names
@@ -112,7 +112,7 @@ def test_a_cut_model_needs_no_shape_for_an_input_nobody_reads_any_more(tmp_path:
     text = """agraph (float[1,3,4,4] x, float[N] n) => (float[N] y) {
         m = Relu(x)  s = ReduceSum <keepdims = 0> (m)  y = Add(s, n)
     }"""
-    model = Model(FilePath("m.onnx"), outputs=("m",))
+    model = ModelSection(FilePath("m.onnx"), outputs=("m",))
     graph = built(text, tmp_path, model, x=Input(type="rgb"))
     assert [str(value.name) for value in graph.inputs] == ["x"]
     assert [shape(value) for value in graph.outputs] == [(1, 3, 4, 4)]
@@ -122,12 +122,12 @@ def test_border_nodes_go_types_first_and_what_is_fed_is_what_is_left(tmp_path: P
     text = """agraph (float[1,4,4,3] x) => (float[1,48] y) {
         t = Transpose <perm = [0,3,1,2]> (x)  r = Relu(t)  f = Flatten(r)  y = Softmax(f)
     }"""
-    model = Model(FilePath("m.onnx"), remove_types=("Transpose",), remove_nodes=("y", "f"))
+    model = ModelSection(FilePath("m.onnx"), remove_types=("Transpose",), remove_nodes=("y", "f"))
     graph = built(text, tmp_path, model, x=Input(type="rgb", scale=2.0))
     assert [node.op_type for node in graph.nodes()] == ["Conv", "Relu"]
     assert [shape(value) for value in (*graph.inputs, *graph.outputs)] == [(1, 3, 4, 4)] * 2
     with pytest.raises(ProjectError, match="inside the model") as caught:
-        built(text, tmp_path, Model(FilePath("m.onnx"), remove_nodes=("f",)))
+        built(text, tmp_path, ModelSection(FilePath("m.onnx"), remove_nodes=("f",)))
     assert caught.value.where == Route("model.remove_nodes.0")
 
 
@@ -150,7 +150,7 @@ def test_a_face_is_found_in_what_the_camera_gives(tmp_path: Path, fed: str) -> N
     given = {
         "rgb": Input(type="rgb", fed_type="bgr", fed_layout="NHWC", mean=127.0, scale=1 / 128),
         "nv12": Input(type="rgb", fed_type="nv12", color_range="video", mean=127.0, scale=1 / 128),
-        "camera": Input(mean=127.0, scale=1 / 128, preprocess=Preprocess("nv21", None, True)),
+        "camera": Input(mean=127.0, scale=1 / 128, preprocess=CameraPreprocess("nv21", None, True)),
     }[fed]
     picture = cv2.imread(str(DATA / "images/misc/face.jpg"))
     picture = cv2.resize(picture, (320, 240))[..., ::-1].transpose(2, 0, 1)[None]
@@ -177,7 +177,7 @@ def test_a_prototxt_is_read_with_its_weights(tmp_path: Path) -> None:
         "model.path": held(tmp_path, "net.prototxt", text.encode()),
         "model.weights": held(tmp_path, "net.caffemodel", caffemodel({"c": [np.zeros(1)]})),
     }
-    graph = original_float(Model(FilePath("net.prototxt")), {"x0": Input(mean=2.0)}, sources)
+    graph = original_float(ModelSection(FilePath("net.prototxt")), {"x0": Input(mean=2.0)}, sources)
     assert [node.op_type for node in graph.nodes()] == ["Conv", "Relu"]
 
 
@@ -185,7 +185,7 @@ def test_a_prototxt_without_weights_is_an_error(tmp_path: Path) -> None:
     text = inputs((1, 3, 2, 2)) + 'layer { name: "r" type: "ReLU" bottom: "x0" top: "y" }'
     sources = {"model.path": held(tmp_path, "net.prototxt", text.encode())}
     with pytest.raises(GraphError, match="in one other file, and 0 are named") as caught:
-        original_float(Model(FilePath("net.prototxt")), {}, sources)
+        original_float(ModelSection(FilePath("net.prototxt")), {}, sources)
     assert "weights: net.caffemodel" in caught.value.hint
 
 
@@ -195,7 +195,7 @@ def test_weights_of_a_format_that_holds_its_own_are_an_error_at_their_key(tmp_pa
         "model.weights": held(tmp_path, "net.caffemodel", b"x"),
     }
     with pytest.raises(ProjectError, match=r"`m\.tflite` holds its own weights") as caught:
-        original_float(Model(FilePath("m.tflite")), {}, sources)
+        original_float(ModelSection(FilePath("m.tflite")), {}, sources)
     assert caught.value.where == Route("model.weights")
 
 
@@ -212,7 +212,9 @@ def reshaped(tmp_path: Path, dims: tuple[int, ...]) -> Graph:
         "model.path": held(tmp_path, "net.prototxt", text.encode()),
         "model.weights": held(tmp_path, "net.caffemodel", caffemodel(weights)),
     }
-    return original_float(Model(FilePath("net.prototxt")), {"x0": Input(shape=dims)}, sources)
+    return original_float(
+        ModelSection(FilePath("net.prototxt")), {"x0": Input(shape=dims)}, sources
+    )
 
 
 def test_a_caffe_network_is_reshaped_for_its_inputs(tmp_path: Path) -> None:

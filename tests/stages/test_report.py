@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from workspaces import REPO, Workspace, made
 
-from pipeline.cli.projects import selected
+from npumake.cli.projects import selected
+from workspaces import REPO, Workspace, made
 
 DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
 BUILDS = [f"digits{variant}:{chip}" for variant in ("", "@kl") for chip in ("ara240", "rdk-x5")]
@@ -109,8 +109,10 @@ def test_samples_show_what_both_models_see(reported_once: Workspace) -> None:
 def test_the_page_is_made_again_when_its_own_script_changes(
     reported: Workspace, tmp_path: Path
 ) -> None:
-    package = tmp_path / "code" / "pipeline"
-    shutil.copytree(REPO / "pipeline", package, ignore=shutil.ignore_patterns("__pycache__"))
+    package = tmp_path / "code" / "npumake"
+    shutil.copytree(
+        REPO / "pipeline" / "npumake", package, ignore=shutil.ignore_patterns("__pycache__")
+    )
 
     def built() -> set[str]:
         run = subprocess.run(

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pipeline import digest
-from pipeline.borders.images import mark_images
-from pipeline.data.samples import Samples
-from pipeline.errors import ProjectError
-from pipeline.graph import Graph, parse_text
-from pipeline.project.files import SourceFile, pattern_files
-from pipeline.project.sections import FileGlob, Files, Input
-from pipeline.project.transforms import PadResize
-from pipeline.stages.samples import samples
+from npumake import digest
+from npumake.borders.images import mark_images
+from npumake.data.samples import Samples
+from npumake.errors import ProjectError
+from npumake.graph import Graph, parse_text
+from npumake.project.files import SourceFile, pattern_files
+from npumake.project.sections import FileGlob, Files, Input
+from npumake.project.transforms import PadResize
+from npumake.stages.samples import samples
 
 GRAPH = """<ir_version: 8, opset_import: ["" : 17]>
 g (float[1, 3, 8, 6] image, float[1, 2] state) => (float[1, 3, 8, 6] y, float[1, 2] z) {

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from workspaces import REPO
 
-from pipeline import digest
-from pipeline.borders.inputs import model_inputs
-from pipeline.data.samples import Samples
-from pipeline.errors import ProjectError
-from pipeline.graph import Graph, parse_text
-from pipeline.project.files import SourceFile, SourceFiles
-from pipeline.project.sections import Files, Input, Model
-from pipeline.stages.original_float import original_float
-from pipeline.stages.samples import samples
+from npumake import digest
+from npumake.borders.inputs import model_inputs
+from npumake.data.samples import Samples
+from npumake.errors import ProjectError
+from npumake.graph import Graph, parse_text
+from npumake.project.files import SourceFile, SourceFiles
+from npumake.project.sections import Files, Input, ModelSection
+from npumake.stages.original_float import original_float
+from npumake.stages.samples import samples
+from workspaces import REPO
 
 GIVEN = Input(layout="NCHW", type="gray", mean=3.3, scale=0.017)
 PIXELS = [np.load(file) for file in sorted((REPO / "projects/digits/samples").iterdir())]
@@ -30,7 +30,7 @@ def source(file: Path) -> SourceFile:
 @pytest.fixture
 def graph() -> Graph:
     file = source(REPO / "projects" / "digits" / "model.onnx")
-    return original_float(Model("model.onnx"), {"*": GIVEN}, {"model.path": (file,)})
+    return original_float(ModelSection("model.onnx"), {"*": GIVEN}, {"model.path": (file,)})
 
 
 def written(folder: Path, arrays: list[np.ndarray], key: str) -> SourceFiles:
@@ -85,9 +85,9 @@ def test_an_input_is_called_by_its_number_in_the_model_whatever_it_is_fed_as(tmp
     said = {"@1": Input(type="rgb", fed_type="nv12"), "@2": Input(mean=7.0), "*": Input(mean=5.0)}
     (tmp_path / "m.onnx").write_bytes(whole.to_bytes())
     made = {"model.path": (source(tmp_path / "m.onnx"),)}
-    graph = original_float(Model("m.onnx"), said, made)
+    graph = original_float(ModelSection("m.onnx"), said, made)
     found = model_inputs(graph, said)
     assert list(found) == ["z", "y", "x"]
     assert [found[name].said for name in found] == [said["*"], said["@1"], said["@2"]]
     with pytest.raises(ProjectError, match="no input `@3`"):
-        original_float(Model("m.onnx"), {"@3": Input()}, made)
+        original_float(ModelSection("m.onnx"), {"@3": Input()}, made)

@@ -6,14 +6,14 @@ import json
 
 import pytest
 import yaml
-from dialect_cases import document
 
-from pipeline.digest import Json
-from pipeline.project.sections import Calibration
-from pipeline.targets.advice import ADVICE, words_of
-from pipeline.targets.dialects import DIALECTS
-from pipeline.targets.synaptics.dialect import translate
-from pipeline.targets.synaptics.keys import METHODS
+from dialect_cases import document
+from npumake.digest import Json
+from npumake.project.sections import Calibration
+from npumake.targets.advice import ADVICE, words_of
+from npumake.targets.dialects import DIALECTS
+from npumake.targets.synaptics.dialect import translate
+from npumake.targets.synaptics.keys import METHODS
 
 ONNX = {"model": {"path": "net.onnx"}, "targets": ["sl1680"]}
 SYNAP = words_of("synap")
@@ -82,8 +82,8 @@ def test_what_a_metafile_cannot_say_is_not_advised(section: str, said: Json):
 
 
 def test_a_search_is_advised_once():
-    assert done(SYNAP.search(Calibration("max")))["calibration"]["method"] == "default"
-    assert SYNAP.search(Calibration("default")) == ""
+    assert done(SYNAP.search(Calibration("max")))["calibration"]["method"] == "modelwise"
+    assert SYNAP.search(Calibration("modelwise")) == ""
 
 
 @pytest.mark.parametrize(
@@ -99,6 +99,6 @@ def test_a_search_is_advised_once():
         ("did you mean `conv6`?", "did you mean `conv6`?"),
     ],
 )
-def test_a_hint_speaks_of_the_metafile(ours: str, theirs: str):
-    assert theirs in SYNAP.hint(ours)
-    assert words_of(None).hint(ours) == ours
+def test_a_text_speaks_of_the_metafile(ours: str, theirs: str):
+    assert theirs in SYNAP.text(ours)
+    assert words_of(None).text(ours) == ours

@@ -6,12 +6,12 @@ import json
 from typing import Any
 
 import pytest
-from dialect_cases import ARA2, document
 
-from pipeline.digest import Json
-from pipeline.errors import ProjectError
-from pipeline.targets.edgefirst.dialect import notes, translate
-from pipeline.targets.edgefirst.keys import IGNORED, KEYS
+from dialect_cases import ARA2, document
+from npumake.digest import Json
+from npumake.errors import ProjectError
+from npumake.targets.edgefirst.dialect import notes, translate
+from npumake.targets.edgefirst.keys import IGNORED, KEYS
 
 OTHERS = {
     "model": "other.onnx",

@@ -7,9 +7,9 @@ operator; where they do not, this is skipped.
 import json
 
 import pytest
-from workspaces import shared_data
 
-from pipeline.targets.reader import read_target
+from npumake.targets.reader import read_target
+from workspaces import shared_data
 
 FACTS = shared_data().parent / "reference"
 CHIPS = {"rdk-x3": "ops_bernoulli2", "rdk-x5": "ops_bayes-e", "rdk-ultra": "ops_bayes"}

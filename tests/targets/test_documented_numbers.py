@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import pytest
-from workspaces import shared_data
 
-from pipeline.targets.facts import FACTS as KNOWN
-from pipeline.targets.reader import read_target
+from npumake.targets.facts import FACTS as KNOWN
+from npumake.targets.reader import read_target
+from workspaces import shared_data
 
 FOLDER = shared_data().parent / "reference"
 CHIPS = {"rdk-x3": "ops_bernoulli2", "rdk-x5": "ops_bayes-e", "rdk-ultra": "ops_bayes"}

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dialect_cases import ARA2, BESIDE, HB_COMPILE, HB_MAPPER, SYNAP, document
 
-from pipeline.errors import ProjectError
-from pipeline.project.document import Document, Route
-from pipeline.project.expand import merged, routes
-from pipeline.project.reader import project_of
-from pipeline.targets.dialects import DIALECTS
+from dialect_cases import ARA2, BESIDE, HB_COMPILE, HB_MAPPER, SYNAP, document
+from npumake.errors import ProjectError
+from npumake.project.document import Document, Route
+from npumake.project.expand import merged, routes
+from npumake.project.reader import project_of
+from npumake.targets.dialects import DIALECTS
 
 EXAMPLES = {"hb_mapper": HB_MAPPER, "hb_compile": HB_COMPILE, "ara2": ARA2, "synap": SYNAP}
 GROUPED = ("hb_mapper", "hb_compile")  # keys in groups, and lists divided by `;`

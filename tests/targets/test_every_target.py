@@ -5,13 +5,13 @@ from pathlib import Path
 import onnx
 import pytest
 
-from pipeline.engine.lower import SUMMING
-from pipeline.errors import ProjectError
-from pipeline.targets import TARGETS
-from pipeline.targets.reader import read_target, target_file, target_names
-from pipeline.targets.target import SPELLED_OUT
+from npumake.engine.lower import SUMMING
+from npumake.errors import ProjectError
+from npumake.targets import TARGETS
+from npumake.targets.reader import read_target, target_file, target_names
+from npumake.targets.target import SPELLED_OUT
 
-FOLDER = Path(__file__).parents[2] / "pipeline" / "targets"
+FOLDER = Path(__file__).parents[2] / "pipeline" / "npumake" / "targets"
 every_target = pytest.mark.parametrize("name", target_names())
 
 
@@ -62,7 +62,7 @@ def test_an_editor_finds_the_schema(name):
     file = target_file(name)
     first = file.read_text(encoding="utf-8").splitlines()[0]
     schema = file.parent / first.removeprefix("# yaml-language-server: $schema=")
-    assert schema.resolve() == FOLDER.parents[1] / "schemas" / "target.schema.json"
+    assert schema.resolve() == FOLDER.parents[2] / "schemas" / "target.schema.json"
     assert schema.is_file()
 
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.errors import ProjectError
-from pipeline.targets.expression import broken, names, parsed
+from npumake.errors import ProjectError
+from npumake.targets.expression import broken, names, parsed
 
 FACTS = {"a": 3, "b": 8, "none": None, "mode": "linear", "axes": (2, 3), "half": 0.5}
 

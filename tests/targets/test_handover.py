@@ -9,26 +9,26 @@ import numpy as np
 import pytest
 import yaml
 
-from pipeline.data.formats import Taken
-from pipeline.data.given import ModelInput
-from pipeline.digest import Json, plain
-from pipeline.errors import ProjectError
-from pipeline.project.document import parse_document
-from pipeline.project.feeding import feeding
-from pipeline.project.reader import sections_of
-from pipeline.project.scalar import older_meaning
-from pipeline.project.sections import Input
-from pipeline.project.vendor import Dialect
-from pipeline.targets.dialects import DIALECTS
-from pipeline.targets.handover import Asked, Tool
-from pipeline.targets.reader import read_target
-from pipeline.targets.tools import TOOLS
+from npumake.data.formats import Taken
+from npumake.data.input_samples import ModelInput
+from npumake.digest import Json, plain
+from npumake.errors import ProjectError
+from npumake.project.document import parse_document
+from npumake.project.feeding import feeding
+from npumake.project.reader import sections_of
+from npumake.project.scalar import older_meaning
+from npumake.project.sections import Input
+from npumake.project.vendor import Dialect
+from npumake.targets.dialects import DIALECTS
+from npumake.targets.handover import HandoverRequest, Tool
+from npumake.targets.reader import read_target
+from npumake.targets.tools import TOOLS
 
 SHAPE = (1, 3, 224, 224)
 MODEL = {"path": "model.onnx"}
 
 
-def asked(chip: str, own: Json, shapes: dict[str, tuple[int, ...]]) -> Asked:
+def asked(chip: str, own: Json, shapes: dict[str, tuple[int, ...]]) -> HandoverRequest:
     text = yaml.safe_dump({"model": MODEL, "targets": [chip], **own})
     sections = sections_of(parse_document(text.encode(), "project.yaml", older_meaning))
     inputs = {}
@@ -37,7 +37,7 @@ def asked(chip: str, own: Json, shapes: dict[str, tuple[int, ...]]) -> Asked:
         form = feeding(name, said, shape)
         inputs[name] = ModelInput(name, said, form, Taken(shape, "float32", form.offset))
     folders = {name: f"{index}_{name}" for index, name in enumerate(shapes)}
-    return Asked(sections, read_target(chip), inputs, "net", "model.onnx", None, folders)
+    return HandoverRequest(sections, read_target(chip), inputs, "net", "model.onnx", None, folders)
 
 
 def tool_of(chip: str) -> tuple[Tool, Dialect]:
@@ -183,7 +183,7 @@ def test_what_has_no_word_is_told():
     }
     told = tool_of("rdk-x5")[0].written(asked("rdk-x5", own, {"x": (1, 4)})).left_out
     assert told == (
-        "calibration.method: mse",
+        "calibration.method: mse; the tool searches on its own",
         "the pattern `Add(*)`",
         "quantization.types",
         "quantization.equalize",
@@ -196,3 +196,56 @@ def test_the_form_of_ara2_is_cut_and_smart_where_the_project_is():
     assert plain(document) == {"model": "model.onnx", "int16_mode": "int16_smart"}
     types = {"BOXES": "int16", "MASKS": "int16"}
     assert read_back("ara240", document)["quantization"] == {"types": types}
+
+
+LISTED: dict[str, tuple[str, Json, tuple[str, ...]]] = {
+    "a method SyNAP lacks": (
+        "sl1680",
+        {"calibration": {"method": "mse"}},
+        ("calibration.method: mse; the tool takes `auto`",),
+    ),
+    "its own search, changed": (
+        "sl1680",
+        {"calibration": {"method": "modelwise"}},
+        ("calibration.method: modelwise; the tool takes `auto`",),
+    ),
+    "another average": (
+        "sl1680",
+        {"calibration": {"method": "moving_average", "momentum": 0.5, "symmetric": True}},
+        ("calibration.symmetric: True", "calibration.momentum: 0.5"),
+    ),
+    "bins": ("rdk-x5", {"calibration": {"bins": 512}}, ("calibration.bins: 512",)),
+    "zero points": (
+        "rdk-x5",
+        {"calibration": {"method": "max", "symmetric": False}},
+        ("calibration.symmetric: false",),
+    ),
+    "another search": (
+        "rdk-x5",
+        {"calibration": {"method": "modelwise", "modelwise": {"similarity": 0.9}}},
+        ("calibration.modelwise; the tool searches on its own",),
+    ),
+    "our search": (
+        "nash-e",
+        {"calibration": {"method": "max", "recipe": "best"}},
+        ("calibration.recipe: best; the tool searches on its own",),
+    ),
+    "a method of Studio": (
+        "ara240",
+        {"calibration": {"method": "kl"}, "inputs": {"x": {"scale": 1 / 255}}},
+        (
+            "data: no pixels of 0..255 that a snapshot could hold; Studio takes one of its own",
+            "calibration.method: kl; the converter finds the ranges by itself",
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LISTED)
+def test_what_a_calibration_says_and_no_key_does_is_listed(name: str):
+    chip, own, expected = LISTED[name]
+    whole = asked(chip, own, {"x": SHAPE})
+    found = tool_of(chip)[0].written(whole).left_out
+    usual = tool_of(chip)[0].written(asked(chip, {"inputs": own.get("inputs", {})}, {"x": SHAPE}))
+    assert tuple(what for what in found if what in expected) == expected
+    assert set(found) - set(expected) <= set(usual.left_out)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from dialect_cases import HB_COMPILE, changed, document
-from vendor_values import HB_COMPILE as OTHER
 
-from pipeline.digest import Json
-from pipeline.errors import ProjectError
-from pipeline.targets.horizon.dialect import notes, translate
-from pipeline.targets.horizon.keys import IGNORED, KEYS
+from dialect_cases import HB_COMPILE, changed, document
+from npumake.digest import Json
+from npumake.errors import ProjectError
+from npumake.targets.horizon.dialect import notes, translate
+from npumake.targets.horizon.keys import IGNORED, KEYS
+from vendor_values import HB_COMPILE as OTHER
 
 
 def native(**changes: Any) -> Json:

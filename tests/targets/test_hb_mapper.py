@@ -6,13 +6,13 @@ import re
 from typing import Any
 
 import pytest
-from dialect_cases import HB_MAPPER, changed, document
-from vendor_values import HB_MAPPER as OTHER
 
-from pipeline.digest import Json
-from pipeline.errors import ProjectError
-from pipeline.targets.drobotics.dialect import notes, translate
-from pipeline.targets.drobotics.keys import IGNORED, KEYS
+from dialect_cases import HB_MAPPER, changed, document
+from npumake.digest import Json
+from npumake.errors import ProjectError
+from npumake.targets.drobotics.dialect import notes, translate
+from npumake.targets.drobotics.keys import IGNORED, KEYS
+from vendor_values import HB_MAPPER as OTHER
 
 
 def native(**changes: Any) -> Json:
@@ -91,8 +91,8 @@ def test_an_ignored_key_that_asks_for_something_is_told_with_its_line():
         ("max", 1.0, {"method": "max"}),
         ("max", None, {"method": "max"}),
         ("max", 0.99995, {"method": "max_percentile", "percentile": 0.99995}),
-        ("default", None, {"method": "default"}),
-        (None, None, {"method": "default"}),
+        ("default", None, {"method": "modelwise"}),
+        (None, None, {"method": "modelwise"}),
         ("mix", 0.9999, {"method": "mix"}),
         ("load", None, {"method": "load"}),
     ],

@@ -2,11 +2,11 @@
 
 import pytest
 
-from pipeline.graph import parse_text
-from pipeline.targets.expression import broken, names
-from pipeline.targets.facts import FACTS, facts_of
-from pipeline.targets.limits import beyond
-from pipeline.targets.reader import read_target, target_names
+from npumake.graph import parse_text
+from npumake.targets.expression import broken, names
+from npumake.targets.facts import FACTS, facts_of
+from npumake.targets.limits import beyond
+from npumake.targets.reader import read_target, target_names
 
 X3, X5, ULTRA = "rdk-x3", "rdk-x5", "rdk-ultra"
 NASH = ("nash-e", "nash-m")

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dialect_cases import HB_COMPILE, changed, document
 
-from pipeline.digest import Json
-from pipeline.errors import ProjectError
-from pipeline.targets.horizon.config_file import read_config
-from pipeline.targets.horizon.dialect import notes, translate
+from dialect_cases import HB_COMPILE, changed, document
+from npumake.digest import Json
+from npumake.errors import ProjectError
+from npumake.targets.horizon.config_file import read_config
+from npumake.targets.horizon.dialect import notes, translate
 
 
 def text(config: Any, **changes: Any) -> str:
@@ -41,6 +41,13 @@ def test_quant_config_beats_calibration_type(nested: bool):
 
 
 KL = {"calibration_type": "kl"}
+SINGLE: dict[str, Json] = {"percentiles": [1.0], "per_channel": [False], "asymmetric": []}
+
+
+def searching(**lists: Json) -> Json:
+    return {"method": "modelwise", "modelwise": lists}
+
+
 FOUND: dict[str, tuple[dict[str, Any], Json]] = {
     "percentile": (
         {"calibration_type": "max", "max_percentile": 0.999},
@@ -58,13 +65,43 @@ FOUND: dict[str, tuple[dict[str, Any], Json]] = {
     "per channel": ({**KL, "per_channel": True}, {"method": "kl", "per_channel": True}),
     "load": ({"calibration_type": "load"}, {"method": "load"}),
     "a list of one": ({"calibration_type": ["max"]}, {"method": "max"}),
-    "a search over methods": ({"calibration_type": ["max", "kl"]}, {"method": "default"}),
+    "a search over methods": (
+        {"calibration_type": ["max", "kl"]},
+        searching(methods=["max", "kl"], **SINGLE),
+    ),
     "a search over shares": (
         {"calibration_type": "max", "max_percentile": [1.0, 0.9995]},
-        {"method": "default", "percentile": 0.9995},
+        searching(methods=["max"], **{**SINGLE, "percentiles": [1.0, 0.9995]}),
     ),
-    "a search over schemes": ({**KL, "asymmetric": [True, False]}, {"method": "default"}),
+    "a search over schemes": (
+        {**KL, "asymmetric": [True, False]},
+        searching(methods=["kl"], **{**SINGLE, "asymmetric": [True, False]}),
+    ),
+    "the tool's own search": ({"calibration_type": "default"}, {"method": "modelwise"}),
+    "its own, of channels": (
+        {"calibration_type": "default", "per_channel": True},
+        searching(per_channel=[True]),
+    ),
 }
+
+
+@pytest.mark.parametrize(
+    ("outside", "activation", "expected"),
+    [
+        ({"calibration_type": "max", "per_channel": True}, {"max_percentile": 0.99},
+         {"method": "max_percentile", "percentile": 0.99, "per_channel": True}),
+        ({"calibration_type": "kl", "per_channel": True}, {"asymmetric": True},
+         {"method": "kl", "per_channel": True, "symmetric": False}),
+        ({"calibration_type": "default"}, {"asymmetric": False}, searching(asymmetric=[False])),
+        ({"calibration_type": None}, {"max_percentile": 0.99}, searching(percentiles=[0.99])),
+    ],
+)  # fmt: skip
+def test_without_a_type_of_its_own_activation_changes_the_one_outside(
+    outside: Json, activation: Json, expected: Json
+):
+    usual = {"max_percentile": None, "per_channel": None}
+    found = native(of_model(activation=activation), **(usual | outside))
+    assert found["calibration"] == expected
 
 
 @pytest.mark.parametrize("name", FOUND)
@@ -74,11 +111,15 @@ def test_activation_says_how_ranges_are_found(name: str):
 
 
 @pytest.mark.parametrize(
-    ("search", "method"), [("modelwise_search", "default"), ("layerwise_search", "mix")]
+    ("search", "expected"),
+    [
+        ("modelwise_search", searching(similarity=0.99, metric="mse")),
+        ("layerwise_search", {"method": "mix"}),
+    ],
 )
-def test_a_search_is_over_the_model_or_layer_by_layer(search: str, method: str):
+def test_a_search_is_over_the_model_or_layer_by_layer(search: str, expected: Json):
     found = native(of_model(**{search: {"similarity": 0.99, "metric": "mse"}}))
-    assert found["calibration"] == {"method": method}
+    assert found["calibration"] == expected
 
 
 def test_without_a_folder_there_is_nothing_to_search_by():
@@ -139,14 +180,14 @@ def test_node_info_is_the_last_word():
 
 
 def test_what_has_another_effect_here_is_told():
-    activation = {"per_channel": [True, False], "calibration_type": "kl"}
-    model = {"activation": activation, "modelwise_search": {"similarity": 0.9}}
+    activation = {"num_bin": [1024, 2048], "calibration_type": "kl"}
+    model = {"activation": activation, "layerwise_search": {"similarity": 0.9}}
     config = {"model_config": model, "node_config": {"a": {"qtype": "dual-int16"}}}
     said = [note.what for note in notes(document(text(config))) if "ignored: it" not in note.what]
     assert [what.partition(":")[0] for what in said if "working_dir" not in what] == [
         "`similarity` is ignored",
         "`dual-int16` is int16",
-        "a search is over kl, max and max_percentile, whatever it lists",
+        "`num_bin`",
     ]
 
 
@@ -168,6 +209,8 @@ def test_what_has_another_effect_here_is_told():
         (of_model(activation={"max_percentile": 1.5}), "`max_percentile` must be 0.5..1"),
         (of_model(activation={"calibration_type": "k"}), "`calibration_type` cannot be `k`"),
         (of_model(activation={"asymmetric": 1}), "`asymmetric` must be True or False"),
+        (of_model(activation={"calibration_type": ["kl", "load"]}), "a search has no `load`"),
+        (of_model(modelwise_search={"metric": "psnr"}), "`metric` cannot be `psnr`"),
         (of_model(modelwise_search=1), "`modelwise_search` must be a mapping"),
         ("./quant.json", "must be a mapping, or name a JSON file"),
     ],
@@ -196,5 +239,5 @@ def test_a_json_file_of_its_own_is_read_and_its_mistakes_are_shown_there(tmp_pat
 def test_a_json_file_that_is_not_there_is_one_error(tmp_path: Path):
     config = tmp_path / "config.yaml"
     config.write_text(text("none.json"))
-    with pytest.raises(ProjectError, match="cannot read the file"):
+    with pytest.raises(ProjectError, match=r"no file `none.json` .*config.yaml:"):
         read_config(config)

@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 import pytest
-from dialect_cases import BESIDE, SYNAP, document
 
-from pipeline.digest import Json
-from pipeline.errors import ProjectError
-from pipeline.project.reader import read_project
-from pipeline.project.sections import FINDING
-from pipeline.targets.dialects import DIALECTS
-from pipeline.targets.synaptics.dialect import notes, translate
-from pipeline.targets.synaptics.keys import IGNORED, SECRETS, TARGETS, Metafile
-from pipeline.targets.synaptics.metafile import read_metafile
+from dialect_cases import BESIDE, SYNAP, document
+from npumake.digest import Json
+from npumake.errors import ProjectError
+from npumake.project.reader import read_project
+from npumake.project.sections import FINDING
+from npumake.targets.dialects import DIALECTS
+from npumake.targets.synaptics.dialect import notes, translate
+from npumake.targets.synaptics.keys import IGNORED, SECRETS, TARGETS, Metafile, MetafilePreprocess
+from npumake.targets.synaptics.metafile import read_metafile
 
 TFLITE = BESIDE["synap"]
 FINDINGS = list(get_args(FINDING))  # no dataset is refused: SyNAP has no word to allow one
@@ -166,6 +166,47 @@ def test_an_ignored_key_is_told_with_its_reason_where_it_asks_for_something(key:
     name = key.rpartition(".")[2]
     assert f"`{name}` is ignored: {IGNORED[key]}" in [note.what for note in told]
     assert all(note.where.line for note in told)
+
+
+# key: its documented values, and what else must be said with them
+VALUES: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
+    "delegate": (("cpu", "gpu", {"*": "npu", "a...": "cpu"}), {"quantization": None}),
+    "data_layout": (("nchw", "NCHW"), {"inputs.preprocess": None}),
+    "inputs.format": (("bgr", "rgb keep_proportions=0", "bgr keep_proportions=0"), {}),
+    "inputs.security": (("secure", "non-secure"), {}),
+    "inputs.preprocess.type": (get_args(get_type_hints(MetafilePreprocess)["type"]), {}),
+    "outputs.security": (("any",), {}),
+    "quantization.data_type": (("int8", "int16", "float16", {"INPUTS": "int16"}), {}),
+    "quantization.scheme": (
+        ("asymmetric_affine", "perchannel_symmetric_affine"),
+        {"quantization.data_type": "int8"},
+    ),
+    "quantization.mode": (("full",), {}),
+    "quantization.algorithm": (("kl_divergence", "moving_average", "auto"), {}),
+    "quantization.dataset": (("random", ["a/*.npy"], ["a/*.png"]), {}),
+}
+CASES = [(key, value) for key, (values, _) in VALUES.items() for value in values]
+
+
+def answer(text: str) -> Any:
+    """The project and its notes, or the error."""
+    try:
+        return said(text), [note.what for note in notes(document(text))]
+    except ProjectError as error:
+        return error.what
+
+
+@pytest.mark.parametrize(("key", "value"), CASES, ids=str)
+def test_every_documented_value_acts_or_is_told_or_refused(key: str, value: Any):
+    beside, guide = VALUES[key][1], document(SYNAP).data
+    own: Any = guide
+    for part in key.split("."):
+        own = own[0] if isinstance(own, list) else own
+        own = own.get(part) if own else None
+    if value == own:
+        return  # the guide's own, which is compared with others
+    usual = {"delegate": "npu", "quantization.scheme": "default"}.get(key)
+    assert answer(changed(**beside, **{key: value})) != answer(changed(**beside, **{key: usual}))
 
 
 def quantized(data_type: str, more: str = "") -> Json:

@@ -12,15 +12,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+
 import vendor_values
 from dialect_cases import HB_COMPILE, HB_MAPPER, changed, document
+from npumake.errors import ProjectError
+from npumake.targets.dialects import DIALECTS
+from npumake.targets.drobotics import keys as hb_mapper
+from npumake.targets.horizon import keys as hb_compile
+from npumake.targets.vendor import VendorKey
 from workspaces import shared_data
-
-from pipeline.errors import ProjectError
-from pipeline.targets.dialects import DIALECTS
-from pipeline.targets.drobotics import keys as hb_mapper
-from pipeline.targets.horizon import keys as hb_compile
-from pipeline.targets.vendor import Key
 
 TOOLS = {
     "hb_mapper": (HB_MAPPER, hb_mapper.KEYS, vendor_values.HB_MAPPER),
@@ -107,7 +107,7 @@ def answer(tool: str, changes: dict[str, Any]) -> Any:
     return found.data, [note.what for note in DIALECTS[tool]().notes(document(text))]
 
 
-def values(key: str, asked: Key, value: Any) -> Iterator[Any]:
+def values(key: str, asked: VendorKey, value: Any) -> Iterator[Any]:
     yield value
     yield from FORMS.get(key.partition(".")[2], ())
     yield from (word for word in asked.allowed if word != str(value))

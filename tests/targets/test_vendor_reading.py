@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from dialect_cases import HB_COMPILE, HB_MAPPER, changed, document
 
-from pipeline.digest import Json
-from pipeline.errors import ProjectError
-from pipeline.project.vendor import lenient_config, repeat_notes
-from pipeline.targets.dialects import DIALECTS
-from pipeline.targets.horizon.keys import KIN, MARCHES
+from dialect_cases import HB_COMPILE, HB_MAPPER, changed, document
+from npumake.digest import Json
+from npumake.errors import ProjectError
+from npumake.project.vendor import lenient_config, repeat_notes
+from npumake.targets.dialects import DIALECTS
+from npumake.targets.horizon.keys import KIN, MARCHES
 
 EXAMPLES = {"hb_mapper": HB_MAPPER, "hb_compile": HB_COMPILE}
 both = pytest.mark.parametrize("tool", EXAMPLES)
@@ -53,6 +55,39 @@ LISTS: dict[str, Any] = {
     "cal_data_dir": ["a", "b"],
     "cal_data_type": ["float32", "uint8"],
 }
+
+
+SPELLED: dict[str, Callable[[str], str]] = {
+    "lines of Windows": lambda text: text.replace("\n", "\r\n"),
+    "a byte order mark": lambda text: "\ufeff" + text,
+    "a document with a start and an end": lambda text: f"---\n{text}\n...\n",
+    "spaces behind a value": lambda text: text.replace("\n", "  \n"),
+    "a comment behind a value": lambda text: text.replace("\n", "  # 注释\n"),
+    "no quotes": lambda text: text.replace("'", ""),
+    "double quotes": lambda text: text.replace("'", '"'),
+    "deeper indented": lambda text: text.replace("\n  ", "\n      "),
+    "off": lambda text: re.sub("[Ff]alse", "off", text),
+    "FALSE": lambda text: re.sub("[Ff]alse", "FALSE", text),
+    "False in quotes": lambda text: re.sub(" [Ff]alse", " 'False'", text),
+    "an alias": lambda text: (
+        text.replace("./calibration_data", "&x ./calibration_data")
+        if "'./cal" not in text
+        else text.replace("'./cal", "&x './cal")
+    ),
+    "a group without keys": lambda text: f"{text}custom_op:\n",
+    "keys without values": lambda text: (
+        f"{text}custom_op: {{op_register_files: '', custom_op_dir: }}\n"
+    ),
+}
+
+
+@both
+@pytest.mark.parametrize("how", SPELLED)
+def test_a_file_spelled_another_way_is_the_same_project(tool: str, how: str, tmp_path: Path):
+    file = tmp_path / "c.yaml"
+    file.write_bytes(SPELLED[how](EXAMPLES[tool]).encode())
+    read = DIALECTS[tool]().read(file).document
+    assert DIALECTS[tool]().translate(read, "", {}).data == native(tool)
 
 
 @both

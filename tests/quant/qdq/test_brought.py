@@ -6,18 +6,18 @@ import numpy as np
 import onnx
 import pytest
 
-from pipeline.compilers.tflite import tflite_file
-from pipeline.engine.exact import ExactSession
-from pipeline.engine.lower import lowered
-from pipeline.engine.ort import OrtSession
-from pipeline.errors import GraphError
-from pipeline.frontends import read_model
-from pipeline.graph import upgraded
-from pipeline.passes import optimized
-from pipeline.quant.qdq.loaded import with_own_grids
-from pipeline.runtime.litert import LiteRtSession
-from pipeline.stages.quantized import quantized
-from pipeline.targets.reader import read_target
+from npumake.compilers.tflite import tflite_file
+from npumake.engine.exact import ExactSession
+from npumake.engine.lower import lowered
+from npumake.engine.ort import OrtSession
+from npumake.errors import GraphError
+from npumake.frontends import read_model
+from npumake.graph import upgraded
+from npumake.passes import optimized
+from npumake.quant.qdq.brought_grids import with_own_grids
+from npumake.runtime.litert import LiteRtSession
+from npumake.stages.quantized import quantized
+from npumake.targets.reader import read_target
 
 RNG = np.random.default_rng(0)
 REAL = RNG.normal(size=(1, 3, 4, 6)).astype(np.float32)

@@ -18,20 +18,20 @@ from onnxruntime.quantization import (
     quantize_dynamic,
     quantize_static,
 )
-from workspaces import few
 
-from pipeline.compilers.tflite import tflite_file
-from pipeline.engine.exact import ExactSession
-from pipeline.engine.lower import lowered
-from pipeline.engine.ort import OrtSession
-from pipeline.errors import StageError
-from pipeline.frontends import read_model
-from pipeline.graph import Graph, array, told, upgraded
-from pipeline.passes import optimized
-from pipeline.quant.qdq.loaded import REGRIDDED, SYMMETRIC, carries_grids, with_own_grids
-from pipeline.runtime.litert import LiteRtSession
-from pipeline.stages.quantized import quantized
-from pipeline.targets.reader import read_target
+from npumake.compilers.tflite import tflite_file
+from npumake.engine.exact import ExactSession
+from npumake.engine.lower import lowered
+from npumake.engine.ort import OrtSession
+from npumake.errors import StageError
+from npumake.frontends import read_model
+from npumake.graph import Graph, annotations_of, array, upgraded
+from npumake.passes import optimized
+from npumake.quant.qdq.brought_grids import REGRIDDED, SYMMETRIC, carries_grids, with_own_grids
+from npumake.runtime.litert import LiteRtSession
+from npumake.stages.quantized import quantized
+from npumake.targets.reader import read_target
+from workspaces import few
 
 RNG = np.random.default_rng(0)
 IMAGE, ROWS = "float[1,3,8,8] x", "float[2,8] x"
@@ -216,7 +216,7 @@ def test_weights_that_are_rounded_and_scales_that_grow_are_told(tmp_path):
     notes = {}
     for setting in ("per tensor", "uint8 weights", "uint16"):
         graph = graph_of(quantized_by_onnxruntime("conv", setting, tmp_path))
-        notes[setting] = told(with_own_grids(graph, read_target("tflite")))
+        notes[setting] = annotations_of(with_own_grids(graph, read_target("tflite")))
     assert notes["per tensor"] == ()
     assert [note.partition(":")[0] for note in notes["uint8 weights"]] == [REGRIDDED]
     assert [note.partition(":")[0] for note in notes["uint16"]] == [SYMMETRIC]

@@ -1,0 +1,21 @@
+"""npumake: a model project is YAML; the pipeline turns it into artifacts, one stage at a time.
+
+FLOORS is the map of the house. Imports point down: never up, never sideways.
+`tests/test_architecture.py` enforces it. Read `stages/` and you have read the pipeline.
+"""
+
+FLOORS = (
+    ("cli",),  # what a person types, and everything that prints
+    ("make",),  # what runs, and why
+    ("stages",),  # THE PIPELINE
+    ("report",),  # what was found, as one page
+    ("debug", "evaluate", "perf"),  # how close: artifacts compared; how good; how fast
+    ("quant", "compilers"),  # ranges, grids and Q/DQ; files of other runtimes
+    ("passes", "frontends", "borders", "targets"),  # fewer nodes; files in; what is fed; chips
+    ("runtime",),  # run any artifact
+    ("engine", "data"),  # run a graph; read what it is fed
+    ("custom", "detection"),  # operators in the user's own Python; heads of detectors
+    ("graph", "project", "cache", "bundle"),  # the nouns: a model, its YAML, its artifacts
+    ("kernels",),  # numbers only
+    ("errors", "digest", "extras", "late", "lifetime", "progress"),  # standard library only
+)

@@ -1,0 +1,108 @@
+"""A model with other borders: ended earlier, or without the nodes at its ends.
+
+A node is at the border when nothing but it reads a graph input, or when it makes a graph output
+that no other node reads. What reads and gives more than one computed tensor is no single path.
+After each removal the next node is looked at in the graph that is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from npumake.errors import GraphError, ProjectError, Route, did_you_mean
+from npumake.graph import Graph, Node, Value, array
+
+# What vendors call them → what ONNX does.
+_OPERATORS = {"Quantize": "QuantizeLinear", "Dequantize": "DequantizeLinear"}
+
+
+def end_at(graph: Graph, names: Sequence[str]) -> None:
+    """Make these tensors, or what these nodes make, the outputs, in this order.
+
+    What only later nodes needed is dropped, inputs too. Raises ProjectError for a name that is
+    nothing the model computes, or that comes twice.
+    """
+    values, nodes = graph.values(), {str(node.name): node for node in graph.nodes()}
+    made = {name: value for name, value in values.items() if value.producer() is not None}
+    found: list[Value] = []
+    for index, name in enumerate(names):
+        ends = [made[name]] if name in made else _results(nodes, name)
+        if not ends or any(end in found for end in ends):
+            what = "is an output already" if ends else "is neither a node nor a tensor it computes"
+            hint = "" if ends else did_you_mean(name, {*made, *nodes})
+            raise ProjectError(f"`{name}` {what}", Route(f"model.outputs.{index}"), hint)
+        found += ends
+    needed_before = [value for value in graph.inputs if value.uses()]
+    graph.expose(str(value.name) for value in found)
+    graph.drop_unused()
+    for value in needed_before:
+        if not value.uses():
+            graph.drop_input(value)
+
+
+def _results(nodes: dict[str, Node], name: str) -> list[Value]:
+    return [value for value in nodes[name].outputs if value.name] if name in nodes else []
+
+
+def remove_types(graph: Graph, types: Sequence[str]) -> int:
+    """Remove the nodes of each type that are at the border, or come to be; how many.
+
+    One that is not is left, as vendors' tools do. The shapes must be known.
+    """
+    removed = 0
+    for kind in types:
+        while node := _first_at_border(graph, _OPERATORS.get(kind, kind)):
+            _remove(graph, node)
+            removed += 1
+    return removed
+
+
+def remove_node(graph: Graph, name: str, where: Route) -> None:
+    """Remove one node at the border. The shapes must be known.
+
+    Raises ProjectError at `where`, with the reason, when it cannot be removed.
+    """
+    nodes = {str(node.name): node for node in graph.nodes()}
+    if name not in nodes:
+        raise ProjectError(f"the model has no node `{name}`", where, did_you_mean(name, nodes))
+    if reason := obstacle(nodes[name]):
+        hint = "only a node at the border on a single path can be removed"
+        raise ProjectError(f"`{name}` cannot be removed: {reason}", where, hint)
+    _remove(graph, nodes[name])
+
+
+def obstacle(node: Node) -> str:
+    """Why the node cannot be removed; empty when it can."""
+    given = [value for value in node.inputs if value is not None and array(value) is None]
+    made = [value for value in node.outputs if value.uses() or value.is_graph_output()]
+    if len(given) != 1 or len(made) != 1:
+        return f"it has {len(given)} computed inputs and {len(made)} outputs"
+    (source,), (result,) = given, made
+    if node.inputs[0] is not source:
+        return "it does not compute with its first input alone"
+    if source.is_graph_input() and result.is_graph_output():
+        return "it joins an input to an output"
+    if source.is_graph_input():
+        alone = len(tuple(source.uses())) == 1
+        return "" if alone else f"others read `{source.name}` too"
+    if not result.is_graph_output():
+        return "it is inside the model"
+    if result.uses():
+        return f"others read `{result.name}` too"
+    return f"`{source.name}` is an output already" if source.is_graph_output() else ""
+
+
+def _first_at_border(graph: Graph, op_type: str) -> Node | None:
+    return next((node for node in graph.nodes(op_type) if not obstacle(node)), None)
+
+
+def _remove(graph: Graph, node: Node) -> None:
+    """The input or output keeps its public name. Raises GraphError for an unknown shape."""
+    source = node.inputs[0]
+    assert source is not None
+    if source.is_graph_input():
+        if node.outputs[0].shape is None:
+            raise GraphError(f"the shape of `{node.outputs[0].name}` is not known", str(node.name))
+        graph.feed_past(node, source)
+    else:
+        graph.bypass(node)

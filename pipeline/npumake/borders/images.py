@@ -1,0 +1,56 @@
+"""What later stages must know of the inputs, noted in the graph: which are 8-bit images, the
+trained shapes of those fed in another form, and how many images a compiled file takes per run.
+
+The grid of an image needs no calibration: a pixel fed as value - 128 is a code already, so its
+scale is 1.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+
+from npumake.graph import Graph
+
+NOTE = "npumake.images"
+TRAINED = "npumake.trained"
+BATCH = "npumake.batch"
+
+
+def mark_images(graph: Graph, names: Iterable[str]) -> None:
+    graph.set_metadata({NOTE: json.dumps(sorted(names))})
+
+
+def images(graph: Graph) -> frozenset[str]:
+    return frozenset(json.loads(graph.metadata.get(NOTE, "[]")))
+
+
+def mark_trained(graph: Graph, shapes: Mapping[str, tuple[int, ...] | None]) -> None:
+    """Note the model's inputs in their order, each with its trained shape where it is fed in
+    another form. Where none is, the graph says as much itself."""
+    if any(shape is not None for shape in shapes.values()):
+        graph.set_metadata({TRAINED: json.dumps(shapes)})
+
+
+def trained_shapes(graph: Graph) -> Mapping[str, tuple[int, ...]]:
+    """Of the model inputs that are fed in another form."""
+    return {name: tuple(shape) for name, shape in _noted(graph).items() if shape is not None}
+
+
+def model_order(graph: Graph) -> tuple[str, ...]:
+    """The inputs of the model, as it was trained."""
+    return tuple(_noted(graph)) or tuple(str(value.name) for value in graph.inputs)
+
+
+def _noted(graph: Graph) -> Mapping[str, list[int] | None]:
+    found: Mapping[str, list[int] | None] = json.loads(graph.metadata.get(TRAINED, "{}"))
+    return found
+
+
+def mark_batch(graph: Graph, batch: int) -> None:
+    if batch > 1:
+        graph.set_metadata({BATCH: json.dumps(batch)})
+
+
+def batch(graph: Graph) -> int:
+    return int(json.loads(graph.metadata.get(BATCH, "1")))

@@ -1,0 +1,43 @@
+"""The security policies that a project gives its inputs and outputs, by tensor of the bundle.
+
+The planes of a picture have the policy of the input they stand for. The rectangle of a crop has
+none, so that an application can always say it: SyNAP's guide, "Preprocessing".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from npumake.borders.images import model_order
+from npumake.bundle.archive import INPUT_POLICIES, OUTPUT_POLICIES
+from npumake.bundle.program import Program
+from npumake.errors import ProjectError, Route, did_you_mean
+from npumake.graph import Graph
+from npumake.project.feeding import PICTURES
+from npumake.project.names import entries, strangers
+from npumake.project.sections import Security
+
+TAGS = sorted({plane.tag for _, planes in PICTURES.values() for plane in planes if plane.tag})
+
+
+def policies(security: Security, quantized: Graph, program: Program) -> dict[str, dict[str, str]]:
+    """By role and tensor, where it is not the usual one. Raises ProjectError for a stranger."""
+    said = _said("inputs", security.inputs, model_order(quantized), INPUT_POLICIES[0])
+    planes = {
+        plane: policy
+        for name, policy in said.items()
+        for plane in (name, *(f"{name}_{tag}" for tag in TAGS))
+        if plane in program.inputs
+    }
+    given = _said("outputs", security.outputs, program.outputs, OUTPUT_POLICIES[0])
+    return {role: found for role, found in (("inputs", planes), ("outputs", given)) if found}
+
+
+def _said(role: str, given: Mapping[str, str], names: Iterable[str], usual: str) -> dict[str, str]:
+    names = tuple(names)
+    for name in strangers(given, names):
+        hint = did_you_mean(name, names)
+        what = f"the model has no {role.removesuffix('s')} `{name}`"
+        raise ProjectError(what, Route(f"security.{role}.{name}"), hint)
+    found = {name: given[key] for name, key in entries(given, names).items()}
+    return {name: policy for name, policy in found.items() if policy != usual}

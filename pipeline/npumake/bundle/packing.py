@@ -1,0 +1,161 @@
+"""A program as plain JSON, and the bytes its constants lie in.
+
+A constant is (offset, dtype, shape): little-endian and in C order, each at a multiple of 64, equal
+ones once. The ONNX model of a CPU subgraph is a member of its own, which the instruction names: any
+ONNX tool reads it, none of this room does. The memory plan stands beside, for whoever runs it in
+one arena. `unpacked` takes nothing that `packed` would not have written, so a program has exactly
+one spelling.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from npumake import digest
+from npumake.bundle.memory import planned
+from npumake.bundle.program import Instruction, Program, Tensor
+from npumake.digest import Json
+
+T = TypeVar("T")
+
+ALIGNMENT = 64
+DTYPES = frozenset({"int8", "uint8", "int16", "uint16", "int32", "int64", "float32", "float64"})
+CPU = "cpu/"  # the folder of members that are ONNX
+
+
+class Packed(NamedTuple):
+    """`models` are the CPU subgraphs by the names of their members, in order."""
+
+    document: Json
+    weights: Any  # bytes, or a memoryview of them where they lie
+    models: dict[str, bytes]
+
+
+def packed(program: Program) -> Packed:
+    """The program as members. Raises TypeError for a dtype that is not in DTYPES."""
+    weights, places = bytearray(), dict[tuple[str, str], int]()
+    models: dict[str, bytes] = {}
+
+    def place(array: np.ndarray) -> Json:
+        if array.dtype.name not in DTYPES:
+            raise TypeError(f"a bundle holds no {array.dtype}")
+        data = array.astype(array.dtype.newbyteorder("<")).tobytes()
+        key = (array.dtype.name, digest.of_bytes(data))
+        if key not in places:
+            weights.extend(bytes(-len(weights) % ALIGNMENT))
+            places[key] = len(weights)
+            weights.extend(data)
+        return [places[key], array.dtype.name, list(array.shape)]
+
+    def model(data: np.ndarray) -> Json:
+        name = f"{CPU}subgraph_{len(models)}.onnx"
+        models[name] = data.tobytes()
+        return name
+
+    def instruction(step: Instruction) -> Json:
+        write = model if step.op == "onnx" else place
+        constants = {role: write(step.constants[role]) for role in sorted(step.constants)}
+        return {**digest.plain(replace(step, constants={})), "constants": constants}
+
+    document = {
+        "inputs": list(program.inputs),
+        "outputs": list(program.outputs),
+        "tensors": {name: digest.plain(tensor) for name, tensor in program.tensors.items()},
+        "instructions": [instruction(step) for step in program.instructions],
+        "memory": digest.plain(planned(program)),
+    }
+    return Packed(document, bytes(weights), models)
+
+
+def unpacked(given: Packed) -> Program:
+    """The program of which `packed` gives these members.
+
+    Raises KeyError, TypeError, ValueError or OverflowError when there is none. Constants are
+    read-only views of `weights`: no shape makes this take more memory than there are bytes.
+    """
+    document = given.document
+    program = Program(
+        _many(str, document["inputs"]),
+        _many(str, document["outputs"]),
+        {name: _tensor(tensor) for name, tensor in _a(dict, document["tensors"]).items()},
+        tuple(_instruction(step, given) for step in _a(list, document["instructions"])),
+    )
+    _refuse_loose_ends(program)
+    if packed(program) != given:
+        raise ValueError("the program is not written as a bundle writes it")
+    return program
+
+
+def _tensor(tensor: Json) -> Tensor:
+    dtype, scale = _a(str, tensor["dtype"]), tensor["scale"]
+    if np.dtype(dtype).name != dtype:
+        raise ValueError(f"no tensor is {dtype}")
+    return Tensor(
+        _shape(tensor["shape"]),
+        dtype,
+        None if scale is None else _a(float, scale),
+        _a(int, tensor["zero_point"]),
+    )
+
+
+def _instruction(step: Json, given: Packed) -> Instruction:
+    op, constants = _a(str, step["op"]), _a(dict, step["constants"])
+    if op == "onnx" and set(constants) != {"model"}:
+        raise ValueError("a CPU subgraph is one model")
+    return Instruction(
+        op,
+        _a(str, step["name"]),
+        _many(str, step["inputs"]),
+        _many(str, step["outputs"]),
+        {role: _constant(place, op, given) for role, place in constants.items()},
+        _a(dict, step["attributes"]),
+        _many(str, step["origin"]),
+    )
+
+
+def _constant(place: Json, op: str, given: Packed) -> np.ndarray:
+    if op == "onnx":
+        return np.frombuffer(given.models[_a(str, place)], np.uint8)
+    offset, dtype, sizes = _a(list, place)
+    shape = _shape(sizes)
+    if dtype not in DTYPES:
+        raise ValueError(f"no constant is {dtype}")
+    little = np.dtype(dtype).newbyteorder("<")
+    held = memoryview(given.weights)[_a(int, offset) :][: math.prod(shape) * little.itemsize]
+    # NumPy refuses to see more in `held` than there is.
+    return np.ndarray(shape, little, held).astype(dtype, copy=False)
+
+
+def _refuse_loose_ends(program: Program) -> None:
+    """Whatever is read was fed or made before, and is described; nothing is made twice."""
+    known = set(program.inputs)
+    for step in program.instructions:
+        if not known.isdisjoint(step.outputs) or len(set(step.outputs)) < len(step.outputs):
+            raise ValueError(f"`{step.name}` makes what was there before")
+        if not known.issuperset(step.inputs):
+            raise ValueError(f"`{step.name}` reads what nothing made")
+        known.update(step.outputs)
+    if not known.issuperset(program.outputs) or not known <= set(program.tensors):
+        raise ValueError("the program gives or makes what it does not describe")
+
+
+def _shape(sizes: Json) -> tuple[int, ...]:
+    shape = _many(int, sizes)
+    if any(size < 0 for size in shape):
+        raise ValueError(f"no shape is {sizes}")
+    return shape
+
+
+def _a(kind: type[T], value: Json) -> T:
+    """The value, which must be exactly a `kind`: true is no int, "ab" no list."""
+    if type(value) is not kind:
+        raise TypeError(f"a {type(value).__name__} where a {kind.__name__} belongs")
+    return value
+
+
+def _many(kind: type[T], values: Json) -> tuple[T, ...]:
+    return tuple(_a(kind, value) for value in _a(list, values))

@@ -1,0 +1,89 @@
+"""A list of revoked certificates, which whoever opens models holds beside the vendor certificate.
+
+It counts as RFC 5280, 5 and 6.3 ask of a complete list of a certificate's own issuer: the vendor
+has signed it, and may; it is neither of the future nor out of date; nothing critical in it is
+unknown here, so that a list of changes or of other issuers is refused. A list that does not count
+refuses the model too: nobody switches revocation off by keeping an old one.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from cryptography import x509
+
+from npumake.bundle.certificates import (
+    HASHES,
+    MALFORMED,
+    PublicKey,
+    called,
+    extension_of,
+)
+from npumake.errors import GraphError, ProjectError
+
+LARGEST = 1 << 20  # bytes of a list
+
+RevocationList = x509.CertificateRevocationList
+
+
+def revocation_list_from(data: bytes, where: str) -> RevocationList:
+    """A list, PEM or DER. Raises ProjectError for anything else."""
+    try:
+        if len(data) > LARGEST:
+            raise ValueError(f"it has more than {LARGEST} bytes")
+        pem = b"-----BEGIN" in data
+        return (x509.load_pem_x509_crl if pem else x509.load_der_x509_crl)(data)
+    except MALFORMED as error:
+        raise ProjectError(f"not a list of revoked certificates: {error}", where) from None
+
+
+def refuse_revoked(
+    model: x509.Certificate,
+    vendor: x509.Certificate,
+    revoked: RevocationList,
+    at: datetime,
+    where: str,
+) -> None:
+    """Raises GraphError, with the reason, where the vendor revoked `model`, or where the list does
+    not tell whether."""
+    try:
+        reason = _objection(vendor, revoked, at) or _revocation(model, revoked)
+    except MALFORMED as error:
+        reason = f"the list of revoked certificates is malformed: {error}"
+    if reason:
+        raise GraphError(f"not a model of this vendor's: {reason}", where)
+
+
+def _objection(vendor: x509.Certificate, revoked: RevocationList, at: datetime) -> str:
+    """Why the list does not count; empty where it does."""
+    begins, ends = revoked.last_update_utc, revoked.next_update_utc
+    if not _signed(vendor, revoked):
+        return f"the list of revoked certificates is not of `{called(vendor.subject)}`"
+    usage = extension_of(vendor, x509.KeyUsage)
+    if usage is not None and not usage.crl_sign:
+        return f"`{called(vendor.subject)}` may not revoke certificates"
+    if at < begins:
+        return f"the list of revoked certificates is not valid before {begins:%Y-%m-%d}"
+    if ends is None or at > ends:
+        when = "and says no date" if ends is None else f"since {ends:%Y-%m-%d}"
+        return f"the list of revoked certificates is out of date {when}"
+    unknown = [one.oid.dotted_string for one in revoked.extensions if one.critical]
+    if unknown:
+        return f"the list of revoked certificates has a critical extension, {unknown[0]}"
+    return ""
+
+
+def _signed(vendor: x509.Certificate, revoked: RevocationList) -> bool:
+    hashed, key = revoked.signature_hash_algorithm, vendor.public_key()
+    if revoked.issuer != vendor.subject or not isinstance(key, PublicKey):
+        return False
+    return (hashed is None or hashed.name in HASHES) and revoked.is_signature_valid(key)
+
+
+def _revocation(model: x509.Certificate, revoked: RevocationList) -> str:
+    found = revoked.get_revoked_certificate_by_serial_number(model.serial_number)
+    if found is None:
+        return ""
+    given = [one.value for one in found.extensions if isinstance(one.value, x509.CRLReason)]
+    why = f" ({given[0].reason.name.replace('_', ' ')})" if given else ""
+    return f"the certificate of its signer was revoked on {found.revocation_date_utc:%Y-%m-%d}{why}"

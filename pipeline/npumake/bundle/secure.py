@@ -1,0 +1,268 @@
+"""A secure model: one bundle, signed, and encrypted where its maker wants that.
+
+    seal.json    format, version, cipher (null: not encrypted), the security policy of every input
+                 and output, SHA-256 of the two members below
+    signer.der   the model certificate
+    model        the bundle's bytes, or the cipher's
+    signature    of seal.json, by the key of the model certificate
+
+Whoever opens it checks, in this order: the model certificate against the vendor's, which it holds
+itself, and against the vendor's list of revoked ones, if it holds that; the signature; the digests;
+only then is anything deciphered, and only then read.
+
+The cipher is AES-256-GCM-SIV (RFC 8452), AES-GCM whose tag is also its counter's start. Plain GCM
+gives its key away when a nonce comes twice, so that it needs a random one and makes another file
+each time. SIV does not: the nonce is all zeros, the same model and keys are the same file, and all
+a reader without the key learns is whether two files hold the same. What the seal says of the model
+is the associated data: nobody puts another seal around the same cipher text.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCMSIV
+from cryptography.hazmat.primitives.serialization import Encoding
+
+from npumake import digest
+from npumake.bundle.archive import DAMAGE, SEAL, Bundle, is_secure, zipped
+from npumake.bundle.certificates import (
+    PrivateKey,
+    certificate_from,
+    is_signed,
+    private_key_from,
+    refuse_unissued,
+    signature,
+)
+from npumake.bundle.revocation import LARGEST as MOST_REVOKED
+from npumake.bundle.revocation import RevocationList, refuse_revoked, revocation_list_from
+from npumake.digest import Json
+from npumake.errors import GraphError, ProjectError
+
+FORMAT = "npumake-secure"
+VERSION = 1
+CIPHER = "AES-256-GCM-SIV"
+SIGNER, MODEL, SIGNATURE = "signer.der", "model", "signature"
+NONCE = bytes(12)
+KEY_BYTES = 32
+LARGEST = (1 << 31) - 1 - 16  # bytes of a model, what the cipher takes at once
+
+
+@dataclass(frozen=True)
+class Keys:
+    """What opens secure models: the vendor's certificate, and the key where they are encrypted.
+
+    Certificates must be valid `at` this time, now where it is None, and not be `revoked` by the
+    vendor's list, where there is one.
+    """
+
+    vendor: x509.Certificate
+    encryption: bytes | None = field(default=None, repr=False)
+    at: datetime | None = None
+    revoked: RevocationList | None = field(default=None, repr=False)
+
+    @classmethod
+    def read(
+        cls,
+        vendor_certificate: str | Path,
+        encryption_key: str | Path | None = None,
+        revocation_list: str | Path | None = None,
+    ) -> Keys:
+        """From files: PEM or DER; 32 bytes, or 64 hexadecimal digits; PEM or DER. Raises
+        ProjectError."""
+        key = None if encryption_key is None else _encryption_key(encryption_key)
+        file = revocation_list
+        data = b"" if file is None else _bytes(file, MOST_REVOKED + 1)
+        revoked = None if file is None else revocation_list_from(data, str(file))
+        return cls(_certificate(vendor_certificate), key, revoked=revoked)
+
+
+@dataclass(frozen=True)
+class Signer:
+    """The model certificate and its private key."""
+
+    certificate: x509.Certificate
+    key: PrivateKey = field(repr=False)
+
+    @classmethod
+    def read(cls, model_certificate: str | Path, signature_key: str | Path) -> Signer:
+        """Raises ProjectError, also where the key is not the certificate's."""
+        certificate = _certificate(model_certificate)
+        key = private_key_from(_bytes(signature_key), str(signature_key))
+        if key.public_key() != certificate.public_key():
+            what = "the signature key is not that of the model certificate"
+            raise ProjectError(what, str(signature_key))
+        return cls(certificate, key)
+
+
+@dataclass(frozen=True)
+class Seal:
+    """What a secure file says of itself. Until it is checked, anybody may have said it."""
+
+    signer: x509.Certificate
+    document: Mapping[str, Json]
+    members: Mapping[str, bytes] = field(repr=False)
+
+    @property
+    def cipher(self) -> str | None:
+        return self.document["cipher"]
+
+
+def secured(bundle: bytes, name: str, signer: Signer, keys: Keys) -> bytes:
+    """The secure file of a bundle; encrypted where there is a key for it. The same bytes each time.
+
+    Raises GraphError for what is no bundle, and where `keys` would not open what is made.
+    """
+    document = {
+        "format": FORMAT,
+        "version": VERSION,
+        "cipher": None if keys.encryption is None else CIPHER,
+        "security": Bundle.from_bytes(bundle, name).policies,
+    }
+    if len(bundle) > LARGEST:
+        raise GraphError("the model is too large to be secured", name)
+    certificate, model = signer.certificate.public_bytes(Encoding.DER), bundle
+    about = {**document, "sha256": {SIGNER: digest.of_bytes(certificate)}}
+    if keys.encryption is not None:
+        model = AESGCMSIV(keys.encryption).encrypt(NONCE, bundle, digest.canonical(about))
+    seal = digest.canonical(_with_model(about, model))
+    members = {SEAL: seal, SIGNER: certificate, MODEL: model}
+    made = zipped({**members, SIGNATURE: signature(signer.key, _message(seal))})
+    opened(made, keys, name)
+    return made
+
+
+def seal_of(data: bytes, name: str) -> Seal:
+    """What the secure file says of itself, unchecked. Raises GraphError where it is none."""
+    try:
+        members = _members(data)
+        document = json.loads(members[SEAL])
+        if not isinstance(document, dict) or digest.canonical(document) != members[SEAL]:
+            raise ValueError("the seal is not written as a seal is")
+        if (document["format"], document["version"]) != (FORMAT, VERSION):
+            raise GraphError(f"a secure model of another version: {document['version']}", name)
+        _refuse_other_seal(document)
+        return Seal(certificate_from(members[SIGNER], name), document, members)
+    except ProjectError as error:
+        raise GraphError(error.what, name) from None
+    except DAMAGE as error:
+        raise GraphError(f"not a secure model, or damaged: {error}", name) from error
+
+
+def _refuse_other_seal(document: Mapping[str, Json]) -> None:
+    if set(document) != {"format", "version", "cipher", "security", "sha256"}:
+        raise ValueError("the seal says something else than a seal does")
+    if document["cipher"] not in (None, CIPHER):
+        raise ValueError("a cipher not known here")
+    roles = dict(document["security"])
+    policies = [policy for names in roles.values() for policy in dict(names).values()]
+    if set(roles) != {"inputs", "outputs"} or not all(isinstance(p, str) for p in policies):
+        raise ValueError("no security policies")
+
+
+def verified(seal: Seal, keys: Keys, name: str) -> None:
+    """Raises GraphError, with the reason, unless whom the vendor lets sign has signed this file."""
+    at = keys.at or datetime.now(UTC)
+    refuse_unissued(seal.signer, keys.vendor, at, name)
+    if keys.revoked is not None:
+        refuse_revoked(seal.signer, keys.vendor, keys.revoked, at, name)
+    text, members = seal.members[SEAL], seal.members
+    held = {part: digest.of_bytes(members[part]) for part in (SIGNER, MODEL)}
+    signed = is_signed(seal.signer, members[SIGNATURE], _message(text))
+    if not signed or held != seal.document["sha256"]:
+        raise GraphError("it was changed since it was signed", name)
+
+
+def opened(data: bytes, keys: Keys, name: str) -> Bundle:
+    """The bundle in a secure file. Raises GraphError, with the reason, where it must not run."""
+    seal = seal_of(data, name)
+    verified(seal, keys, name)
+    bundle = Bundle.from_bytes(_deciphered(seal, keys, name), name)
+    if bundle.policies != seal.document["security"]:
+        raise GraphError("the seal says other security policies than the model", name)
+    return bundle
+
+
+def load_secure(path: Path, keys: Keys) -> Bundle:
+    """As `opened`. Whoever has keys takes nothing else: raises GraphError for a plain bundle."""
+    with path.open("rb") as file:
+        if not is_secure(file):
+            raise GraphError("nobody signed this model, and only signed ones run", path.name)
+        file.seek(0)
+        return opened(file.read(), keys, path.name)
+
+
+def _deciphered(seal: Seal, keys: Keys, name: str) -> bytes:
+    model = seal.members[MODEL]
+    if seal.cipher is None:
+        return model
+    if keys.encryption is None:
+        raise GraphError("the model is encrypted, and no encryption key is given", name)
+    if len(model) < 16 or len(model) > LARGEST + 16:
+        raise GraphError("an encrypted model of no possible size", name)
+    digests = {SIGNER: seal.document["sha256"][SIGNER]}
+    about = digest.canonical({**seal.document, "sha256": digests})
+    try:
+        return AESGCMSIV(keys.encryption).decrypt(NONCE, model, about)
+    except InvalidTag:
+        # Its signature holds, so that nobody changed it.
+        raise GraphError("the encryption key is not the one of this model", name) from None
+
+
+def _with_model(about: Mapping[str, Json], model: bytes) -> Json:
+    return {**about, "sha256": {**about["sha256"], MODEL: digest.of_bytes(model)}}
+
+
+def _message(seal: bytes) -> bytes:
+    """What is signed: no other file that the same key signs begins like this."""
+    return f"{FORMAT} {VERSION}\n".encode() + seal
+
+
+def _members(data: bytes) -> dict[str, bytes]:
+    """Exactly the members of a secure file, only stored, no more bytes than the file has."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        entries = archive.infolist()
+        if sorted(entry.filename for entry in entries) != sorted((SEAL, SIGNER, MODEL, SIGNATURE)):
+            raise ValueError("other members than a secure model has")
+        _refuse_swollen(entries, len(data))
+        return {entry.filename: archive.read(entry) for entry in entries}
+
+
+def _refuse_swollen(entries: Iterable[zipfile.ZipInfo], most: int) -> None:
+    if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
+        raise ValueError("its members are compressed")
+    if sum(entry.file_size for entry in entries) > most:
+        raise ValueError("its members overlap")
+
+
+def _certificate(file: str | Path) -> x509.Certificate:
+    return certificate_from(_bytes(file), str(file))
+
+
+def _encryption_key(file: str | Path) -> bytes:
+    data = _bytes(file)
+    try:
+        found = data if len(data) == KEY_BYTES else bytes.fromhex(data.decode("ascii"))
+    except ValueError:
+        found = b""
+    if len(found) != KEY_BYTES:
+        what = f"not an encryption key: {KEY_BYTES} bytes, or {2 * KEY_BYTES} hexadecimal digits"
+        raise ProjectError(what, str(file), f"openssl rand -hex {KEY_BYTES} > FILE")
+    return found
+
+
+def _bytes(file: str | Path, most: int = 1 << 16) -> bytes:
+    """Of a key or certificate, which is small. Raises ProjectError."""
+    try:
+        with Path(file).open("rb") as stream:
+            return stream.read(most)
+    except OSError as error:
+        raise ProjectError(f"cannot read it: {error.strerror}", str(file)) from None

@@ -1,0 +1,114 @@
+"""A store in a directory: blobs/ab/cdef…, records/ab/cdef….json, quarantine/, scratch/."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from npumake import digest as digests
+from npumake.cache.publish import copied, opened, scratch, settle
+from npumake.cache.signature import signature_of
+from npumake.cache.store import Record, bytes_of, checked, record_in
+from npumake.errors import CacheError, UnwritableError
+
+READ_ONLY = 0o444  # a blob never changes; an editor that follows a stray link is stopped
+
+
+@dataclass(frozen=True)
+class LocalStore:
+    """The verbs of `Store` over the directory `root`, safe among processes that share it.
+
+    What was interrupted lies in root/scratch, for a sweep; what was damaged lies in
+    root/quarantine, for whoever wants to know why.
+
+    Of users who share it each keeps and reads what he may: the rest is absent, and what could not
+    be kept stands in `unstored`.
+    """
+
+    root: Path
+    unstored: list[str] = field(default_factory=list, compare=False)
+
+    def has(self, digest: str) -> bool:
+        return os.path.isfile(self.blob(digest))
+
+    def was_damaged(self, name: str) -> bool:
+        aside = f"{self.root}/quarantine/{checked(name)}"
+        return os.path.exists(aside) or os.path.exists(f"{aside}.json")
+
+    def fetch(self, digest: str, path: Path) -> bool:
+        blob = self.blob(digest)
+        try:
+            source = opened(blob)
+        except (FileNotFoundError, CacheError):  # absent, or another user's
+            return False
+        with source, scratch(path, path.parent) as temporary:
+            found, _ = copied(source, temporary)
+            if found == digest:
+                settle(temporary, path)
+                return True
+        self._quarantine(blob, digest)
+        return False
+
+    def put(self, path: Path) -> str:
+        try:
+            return self._put(path)
+        except UnwritableError as error:
+            self.unstored.append(error.what)
+            return digests.of_file(path)
+
+    def _put(self, path: Path) -> str:
+        blobs = self.root / "blobs"
+        with opened(path) as source, scratch(blobs, self.root / "scratch") as temporary:
+            digest, size = copied(source, temporary)
+            blob = self.blob(digest)
+            kept = signature_of(blob)
+            if kept is None or kept.size != size:  # same size, other bytes: `fetch` finds out
+                temporary.chmod(READ_ONLY)
+                settle(temporary, blob)
+        return digest
+
+    def adopt(self, temporary: Path, digest: str) -> None:
+        """Move a file in whose bytes are known to be those of `digest`. It is on this file system.
+        Raises CacheError."""
+        temporary.chmod(READ_ONLY)
+        settle(temporary, self.blob(digest))
+
+    def recall(self, key: str) -> Record | None:
+        path = self._record(key)
+        try:
+            with opened(path) as file:
+                data = file.read()
+        except (FileNotFoundError, CacheError):
+            return None
+        record = record_in(key, data)
+        if record is None:
+            self._quarantine(path, f"{key}.json")
+        return record
+
+    def remember(self, key: str, record: Record) -> None:
+        data = bytes_of(key, record)
+        path = self._record(key)
+        try:
+            with scratch(path, self.root / "scratch") as temporary:
+                temporary.write_bytes(data)
+                settle(temporary, path)
+        except UnwritableError as error:
+            self.unstored.append(error.what)
+
+    def blob(self, digest: str) -> Path:
+        """Where it lies, if it does; not verified."""
+        checked(digest)
+        return self.root / "blobs" / digest[:2] / digest[2:]
+
+    def _record(self, key: str) -> Path:
+        checked(key)
+        return self.root / "records" / key[:2] / f"{key[2:]}.json"
+
+    def _quarantine(self, path: Path, name: str) -> None:
+        """Two readers may find the same damage; the second finds it already set aside. What may
+        not be moved stays, and is found damaged again."""
+        aside = self.root / "quarantine" / name
+        with suppress(FileNotFoundError, UnwritableError):
+            settle(path, aside)

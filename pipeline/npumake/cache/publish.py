@@ -1,0 +1,104 @@
+"""A file is published whole or not at all.
+
+It is written under a temporary name on the same file system, flushed to the disk and renamed;
+a rename is atomic, so a reader meets the old file or the new one. What a killed process left
+behind is known by its name (npumake.lifetime.temporaries) and swept.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BufferedReader
+from pathlib import Path
+
+from npumake.errors import CacheError, UnwritableError
+from npumake.lifetime.temporaries import owned, temporary_name
+
+CHUNK = 1 << 20  # bytes per read: large enough that hashing dominates, small enough to stay cached
+
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_FORBIDDEN = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
+_SHUT = _FORBIDDEN | {errno.ENOTDIR, errno.EISDIR, errno.EEXIST}
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A temporary path beside `path`, with its suffix, that becomes `path` when the block ends.
+
+    When the block raises, `path` is what it was. A full disk raises CacheError, one that may not be
+    written UnwritableError.
+    """
+    with scratch(path, path.parent) as temporary:
+        yield temporary
+        settle(temporary, path)
+
+
+@contextmanager
+def scratch(path: Path, directory: Path) -> Iterator[Path]:
+    """A temporary path in `directory` for what may become `path`; gone when the block ends.
+
+    A full or unwritable disk raises CacheError naming `path`; any other error passes through.
+    """
+    temporary = directory / temporary_name(path.suffix)
+    with _writing(directory):
+        directory.mkdir(parents=True, exist_ok=True)
+    with _writing(path, only=temporary), owned(temporary):
+        yield temporary
+
+
+def settle(temporary: Path, path: Path) -> None:
+    """Flush `temporary` to the disk and rename it to `path`, whose directory is made if need be."""
+    with _writing(path):
+        descriptor = os.open(temporary, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        os.replace(temporary, path)
+
+
+@contextmanager
+def _writing(path: Path, only: Path | None = None) -> Iterator[None]:
+    """Full and unwritable disks as CacheError; the latter only when met at `only`, if given.
+
+    A full disk is always the writer's; what may not be opened may be a file that the block reads.
+    """
+    try:
+        yield
+    except OSError as error:
+        ours = only is None or str(error.filename) == str(only)
+        if error.errno in _FULL:
+            cure = "free some space"
+        elif error.errno in _SHUT and ours:
+            cure = "make its directory writable"
+        else:
+            raise
+        kind = UnwritableError if error.errno in _FORBIDDEN else CacheError
+        raise kind(
+            f"cannot write {path}: {os.strerror(error.errno).lower()}",
+            hint=f"{cure}; nothing was lost, the previous file is intact",
+        ) from error
+
+
+def opened(path: Path) -> BufferedReader:
+    """`path`, to be read. Raises CacheError when it may not be, FileNotFoundError when absent."""
+    try:
+        return path.open("rb")
+    except PermissionError as error:
+        raise CacheError(f"cannot read {path}: permission denied", hint="let us read it") from error
+
+
+def copied(source: BufferedReader, path: Path) -> tuple[str, int]:
+    """Copy `source` to a new file at `path`: the SHA-256 and the size of the bytes copied."""
+    sha = hashlib.sha256()
+    size = 0
+    with path.open("xb") as file:
+        while chunk := source.read(CHUNK):
+            sha.update(chunk)
+            size += file.write(chunk)
+    return sha.hexdigest(), size

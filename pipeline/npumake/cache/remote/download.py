@@ -1,0 +1,179 @@
+"""A blob from the remote into the near store: in pieces, resumed, verified before it is believed.
+
+The bytes gather in partial/<sha256> of the near store, which survives a reset connection and a
+killed build. One process writes it at a time (a lock that a crash releases); another one that wants
+the same blob meanwhile fetches a copy of its own.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from npumake.cache.local import LocalStore
+from npumake.cache.publish import scratch
+from npumake.cache.remote.ledger import START_S, Rates
+from npumake.cache.remote.transport import CHUNK, Body, Deadline, RemoteError, Transport
+from npumake.cache.store import Record
+from npumake.errors import CacheError
+from npumake.progress import report
+
+POLL_S = 0.02
+PACE_S = 1.0  # seconds of transfer before its pace is judged
+
+
+class WrongBytesError(RemoteError):
+    """It sent something else than what it was asked for."""
+
+    is_final = True
+
+
+class DearError(RemoteError):
+    """It sends, but making the artifact is faster."""
+
+    is_final = True
+
+
+def into(
+    near: LocalStore, transport: Transport, record: Record, deadline: Deadline, rates: Rates
+) -> bool:
+    """Whether the blob is in `near` now; False when the remote lacks it. Raises RemoteError."""
+    try:
+        with _gathering(near, record.digest, deadline) as path:
+            if path is None:
+                return True
+            with path.open("r+b") as file:
+                if not _filled(file, transport, record, deadline, rates):
+                    return False
+            near.adopt(path, record.digest)
+    except CacheError as error:
+        raise RemoteError(error.what, lasting=True) from None
+    return True
+
+
+@contextmanager
+def _gathering(near: LocalStore, digest: str, deadline: Deadline) -> Iterator[Path | None]:
+    """The file that its bytes gather in; None where the near store has it by now."""
+    path = near.root / "partial" / digest
+    path.parent.mkdir(parents=True, exist_ok=True)
+    while not near.has(digest):
+        with path.open("ab") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:  # another process or thread fetches it: wait for that
+                deadline.left(0)
+                time.sleep(POLL_S)
+                continue
+            except OSError:  # no locks here: nobody may write what is renamed
+                break
+            if near.has(digest):
+                path.unlink(missing_ok=True)
+            elif _is_at(path, lock.fileno()):
+                yield path
+                return
+    if near.has(digest):
+        yield None
+        return
+    with scratch(path, near.root / "scratch") as temporary:
+        temporary.touch()
+        yield temporary
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    """Whether the open file is still the one of that name: who had it may have moved it away."""
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+class _Part:
+    """The start of a blob in a file, with the hash of it; `was_resumed` where another build or
+    attempt has written some of it."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._sha = hashlib.sha256()
+        self.size = 0
+        while chunk := file.read(CHUNK):
+            self._sha.update(chunk)
+            self.size += len(chunk)
+        self.was_resumed = self.size > 0
+
+    @property
+    def digest(self) -> str:
+        return self._sha.hexdigest()
+
+    def append(self, chunk: bytes) -> None:
+        self._file.write(chunk)
+        self._sha.update(chunk)
+        self.size += len(chunk)
+
+    def restart(self) -> None:
+        self._file.seek(0)
+        self._file.truncate()
+        self._sha = hashlib.sha256()
+        self.size, self.was_resumed = 0, False
+
+
+def _filled(
+    file: BinaryIO, transport: Transport, record: Record, deadline: Deadline, rates: Rates
+) -> bool:
+    """Whether `file` holds the blob now; False when the remote lacks it. Raises RemoteError."""
+    part = _Part(file)
+    if part.size < record.size:
+        body = transport.get(f"cas/{record.digest}", deadline, part.size)
+        if body is None:
+            return False
+        with closing(body):
+            if body.start < part.size:  # it cannot skip
+                part.restart()
+            if body.size not in (None, record.size):
+                part.restart()
+                raise WrongBytesError("it sends wrong bytes")
+            _receive(part, body, record, rates)
+    _verify(part, record)
+    file.flush()
+    return True
+
+
+def _verify(part: _Part, record: Record) -> None:
+    """Raises RemoteError, and WrongBytesError where none of the bytes are older than this call."""
+    if part.size < record.size:
+        raise RemoteError("the answer ended early")
+    if part.size == record.size and part.digest == record.digest:
+        return
+    was_resumed = part.was_resumed
+    part.restart()
+    if was_resumed:  # what was there before may have been the damage
+        raise RemoteError("the parts do not fit together")
+    raise WrongBytesError("it sends wrong bytes")
+
+
+def _receive(part: _Part, body: Body, record: Record, rates: Rates) -> None:
+    """Append what arrives, one chunk too many at most."""
+    began, start = time.monotonic(), part.size
+    try:
+        for chunk in body.chunks:
+            part.append(chunk)
+            if part.size > record.size:
+                break
+            report("fetching", part.size, record.size)
+            spent = time.monotonic() - began
+            _refuse_slower(part.size - start, record.size - part.size, spent, record)
+    finally:
+        rates.transferred(part.size - start, time.monotonic() - began)
+
+
+def _refuse_slower(arrived: int, missing: int, spent: float, record: Record) -> None:
+    """Raises DearError where the rest takes longer than making all of it."""
+    if record.seconds is None or spent < PACE_S:
+        return
+    if missing * spent > arrived * (record.seconds + START_S):
+        raise DearError(f"{arrived / spent / 1e6:.1f} MB/s is slower than making the artifact")

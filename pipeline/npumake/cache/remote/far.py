@@ -1,0 +1,189 @@
+"""The far store of one process: guarded by its ledger, it gives what is asked or nothing.
+
+No verb raises RemoteError. A failure is retried while the deadline allows, then it is an absence
+that the ledger has recorded.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import TypeVar
+
+from npumake.cache.local import LocalStore
+from npumake.cache.publish import replacing
+from npumake.cache.remote import download, envelope
+from npumake.cache.remote.address import Address
+from npumake.cache.remote.ledger import Ledger, Rates
+from npumake.cache.remote.transport import (
+    PATIENCE,
+    Deadline,
+    Patience,
+    RemoteError,
+    Transport,
+)
+from npumake.cache.sealed import sealed, unsealed
+from npumake.cache.store import Record
+from npumake.digest import of_bytes
+from npumake.errors import CacheError, PipelineError
+
+T = TypeVar("T")
+ATTEMPTS = 3
+BACKOFF_S = 0.1  # before the second attempt; four times as long before each further one
+COOL_S = 60.0  # a remote that did not answer is asked again after so long
+
+
+class Far:
+    """`connect` opens the transport at the first use. `memo` remembers rates and outages between
+    processes. The ledger is that of reading; an upload has one of its own."""
+
+    def __init__(
+        self,
+        address: Address,
+        connect: Callable[[], Transport],
+        memo: Path,
+        patience: Patience = PATIENCE,
+    ) -> None:
+        self.address = address
+        self.patience = patience
+        self.ledger = Ledger(patience.bound)
+        self.rates = Rates()
+        self.wrong: set[str] = set()  # blobs that it has sent wrong: to be uploaded again
+        self._connect = connect
+        self._transport: Transport | None = None
+        self._memo = memo
+        self._remember_outage()
+
+    @property
+    def transport(self) -> Transport:
+        """Raises RemoteError where a credential cannot be read, or a package is not installed."""
+        if self._transport is None:
+            try:
+                self._transport = self._connect()
+            except PipelineError as error:
+                raise RemoteError(str(error), lasting=True) from None
+        return self._transport
+
+    @property
+    def note(self) -> str:
+        """Why it is not asked; empty while it is."""
+        if not self.ledger.is_open:
+            return ""
+        return f"the remote cache {self.address} is not used: {self.ledger.reason}"
+
+    def forgive(self) -> None:
+        """Ask it again, whatever became of it before."""
+        self.ledger = Ledger(self.patience.bound)
+
+    # -- reading ---------------------------------------------------------------------------
+
+    def envelope(self, key: str) -> bytes | None:
+        """What lies under /ac/, unread; None when absent."""
+
+        def call(deadline: Deadline) -> bytes | None:
+            body = self.transport.get(f"ac/{key}", deadline)
+            if body is None:
+                return None
+            with closing(body):
+                return _short(body.chunks)
+
+        began = time.monotonic()
+        found = self.attempt(call, self.ledger, self.ledger.left)
+        if found is not None:
+            self.rates.answered(time.monotonic() - began)
+        elif not self.ledger.is_open and not self.ledger.failures:
+            self.ledger.waste(time.monotonic() - began, "it lacks records, and says so slowly")
+        return found
+
+    def bring(self, record: Record, near: LocalStore) -> bool:
+        """Have the near store hold the blob of `record`, verified."""
+        making = record.seconds or 0.0
+        began = time.monotonic()
+        seconds = max(self.ledger.left, making)
+
+        def call(deadline: Deadline) -> bool:
+            try:
+                return download.into(near, self.transport, record, deadline, self.rates)
+            except download.WrongBytesError:
+                self.wrong.add(record.digest)
+                raise
+
+        found = self.attempt(call, self.ledger, seconds)
+        spent = time.monotonic() - began
+        if found:
+            self.ledger.settle(spent, making)
+            self._remember()
+        elif found is not None:
+            self.ledger.waste(spent, "it lacks the artifact of a record")
+        return bool(found)
+
+    # -- one operation ---------------------------------------------------------------------
+
+    def attempt(self, call: Callable[[Deadline], T], ledger: Ledger, seconds: float) -> T | None:
+        """What `call` gives, at the first attempt that does not fail; None where none does."""
+        if ledger.is_open:
+            return None
+        began, deadline = time.monotonic(), Deadline(seconds)
+        for number in range(ATTEMPTS):
+            try:
+                found = call(deadline)
+            except RemoteError as error:
+                failure = error
+            else:
+                ledger.succeed()
+                return found
+            pause = max(failure.wait, BACKOFF_S * 4**number)
+            if (
+                failure.is_final
+                or self._is_down(failure, ledger)
+                or number == ATTEMPTS - 1
+                or not deadline.allows(pause)
+            ):
+                break
+            time.sleep(pause)
+        lasting = failure.lasting or self._is_down(failure, ledger)
+        ledger.fail(time.monotonic() - began, failure.reason, lasting)
+        if ledger.is_open and failure.is_outage:
+            self._remember(time.time() + COOL_S, ledger.reason)
+        return None
+
+    @staticmethod
+    def _is_down(failure: RemoteError, ledger: Ledger) -> bool:
+        """One that has not answered yet is not waited for a second time."""
+        return failure.is_outage and not ledger.has_answered
+
+    # -- between processes -----------------------------------------------------------------
+
+    def _remember_outage(self) -> None:
+        """What another process has found out about this address."""
+        found = None
+        with suppress(OSError, ValueError):
+            found = unsealed(str(self.address), self._file.read_bytes())
+        if found is None:
+            return
+        self.rates = Rates(found["bandwidth"], found["latency"])
+        if 0 < found["until"] - time.time() <= COOL_S:
+            self.ledger.reason = found["reason"]
+
+    def _remember(self, until: float = 0.0, reason: str = "") -> None:
+        rates = self.rates
+        document = {"bandwidth": rates.bandwidth, "latency": rates.latency, "until": until}
+        data = sealed(str(self.address), {**document, "reason": reason})
+        with suppress(CacheError, OSError), replacing(self._file) as temporary:
+            temporary.write_bytes(data)
+
+    @property
+    def _file(self) -> Path:
+        return self._memo / f"{of_bytes(str(self.address).encode())[:16]}.json"
+
+
+def _short(chunks: Iterable[bytes]) -> bytes:
+    """An envelope, or the start of what is too long to be one. Raises RemoteError."""
+    data = b""
+    for chunk in chunks:
+        data += chunk
+        if len(data) > envelope.LARGEST:
+            raise RemoteError("a record that is too large", lasting=False)
+    return data

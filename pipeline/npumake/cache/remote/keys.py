@@ -1,0 +1,131 @@
+"""The key that signs what this machine uploads.
+
+It comes from a file, an environment variable or a command, all of them the user's own: a project's
+files name none. PEM (PKCS #8), or the 32 bytes in base64.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from npumake.cache.remote.envelope import Envelope, payload
+from npumake.cache.store import Record
+from npumake.errors import ProjectError
+
+COMMAND_S = 60  # a person may have to unlock a token
+PRIVATE = 0o600
+
+
+@dataclass(frozen=True)
+class Secret:
+    """A text that is looked up when it is needed: exactly one of the fields is set."""
+
+    env: str | None = None
+    file: Path | None = None
+    command: tuple[str, ...] = ()
+
+    def read(self, called: str) -> str:
+        """Raises ProjectError where there is none."""
+        if self.env is not None:
+            text = os.environ.get(self.env, "")
+            if not text:
+                raise ProjectError(f"{called}: the variable {self.env} is not set, or empty")
+            return text.strip()
+        if self.file is not None:
+            try:
+                return self.file.read_text(encoding="utf-8").strip()
+            except (OSError, UnicodeDecodeError) as error:
+                said = getattr(error, "strerror", None) or "it is not text"
+                raise ProjectError(f"{called}: cannot read {self.file}: {said.lower()}") from None
+        return _printed(self.command, called)
+
+
+def _printed(command: Sequence[str], called: str) -> str:
+    try:
+        run = subprocess.run(command, capture_output=True, text=True, timeout=COMMAND_S)
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+        raise ProjectError(f"{called}: `{command[0]}` did not run: {error}") from None
+    if run.returncode:
+        said = run.stderr.strip().rpartition("\n")[2][:200]
+        raise ProjectError(f"{called}: `{command[0]}` ended with {run.returncode}", hint=said)
+    return run.stdout.strip()
+
+
+@dataclass(frozen=True)
+class SigningKey:
+    """An Ed25519 private key; `source` says where it comes from. Nothing is read before it is
+    needed."""
+
+    source: Secret
+    called: str = field(default="the signing key", compare=False)
+
+    @cached_property
+    def _private(self) -> Any:
+        return _private(self.source.read(self.called), self.called)
+
+    @property
+    def public(self) -> bytes:
+        """Raw, 32 bytes. Raises ProjectError."""
+        return bytes(self._private.public_key().public_bytes_raw())
+
+    def sign(self, key: str, record: Record) -> Envelope:
+        """Raises ProjectError."""
+        signature = bytes(self._private.sign(payload(key, record)))
+        return Envelope(key, record, self.public, signature)
+
+
+def _private(text: str, called: str) -> Any:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import (  # noqa: PLC0415  # slow
+        Ed25519PrivateKey,
+    )
+    from cryptography.hazmat.primitives.serialization import (  # noqa: PLC0415
+        load_pem_private_key,
+    )
+
+    hint = "npumake cache keygen writes one"
+    try:
+        if not text.startswith("-----BEGIN"):
+            return Ed25519PrivateKey.from_private_bytes(base64.b64decode(text, validate=True))
+        found = load_pem_private_key(text.encode(), None)
+    except (ValueError, TypeError, binascii.Error):
+        raise ProjectError(f"{called} is no private key without a password", hint=hint) from None
+    if not isinstance(found, Ed25519PrivateKey):
+        raise ProjectError(f"{called} is not an Ed25519 key", hint=hint)
+    return found
+
+
+def generate(file: Path) -> bytes:
+    """Write a new private key to `file`, which only its owner may read; the raw public key.
+
+    Raises ProjectError where the file exists or cannot be written.
+    """
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import (  # noqa: PLC0415
+        Ed25519PrivateKey,
+    )
+    from cryptography.hazmat.primitives.serialization import (  # noqa: PLC0415
+        Encoding,
+        NoEncryption,
+        PrivateFormat,
+    )
+
+    private = Ed25519PrivateKey.generate()
+    text = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        number = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE)
+    except FileExistsError:
+        hint = "remove it, or name another file with --output"
+        raise ProjectError("a key is there already", str(file), hint) from None
+    except OSError as error:
+        raise ProjectError(f"cannot write the key: {error.strerror}", str(file)) from None
+    with os.fdopen(number, "wb") as stream:
+        stream.write(text)
+    return private.public_key().public_bytes_raw()

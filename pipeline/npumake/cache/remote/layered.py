@@ -1,0 +1,150 @@
+"""The near store in front of a far one: read-through, write-behind.
+
+    recall     the near record; else an envelope that arrived earlier; else the far one
+    fetch      the near blob; else the far one, when that is predicted to be cheaper than making
+    remember   the near store at once; the remote while the build goes on
+
+An envelope that was trusted is kept in signed/ beside the near store's own records, never among
+them: the policy judges it each time it is read, so that a key can be revoked, and one project's
+policy opens no door into another's builds.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from npumake.cache.local import LocalStore
+from npumake.cache.publish import replacing
+from npumake.cache.remote.envelope import LARGEST
+from npumake.cache.remote.far import Far
+from npumake.cache.remote.keys import SigningKey
+from npumake.cache.remote.ledger import pays
+from npumake.cache.remote.outbox import Outbox, Uploader
+from npumake.cache.remote.trust import Policy, Verdict
+from npumake.cache.store import Record, checked
+from npumake.errors import CacheError
+
+
+@dataclass
+class LayeredStore:
+    """The verbs of `Store`. Without `far` nothing is asked; without `outbox` nothing is uploaded.
+
+    Never slower or less sure than the near store alone by more than the ledger allows.
+    """
+
+    near: LocalStore
+    far: Far | None
+    policy: Policy
+    outbox: Outbox | None = None
+    signing: SigningKey | None = None
+    _recalled: dict[str, Record] = field(default_factory=dict)  # by digest
+    _arrived: dict[str, tuple[str, bytes]] = field(default_factory=dict)  # key, envelope; likewise
+
+    def has(self, digest: str) -> bool:
+        return self.near.has(digest)
+
+    def was_damaged(self, name: str) -> bool:
+        return self.near.was_damaged(name)
+
+    def put(self, path: Path) -> str:
+        return self.near.put(path)
+
+    def remember(self, key: str, record: Record) -> None:
+        self.near.remember(key, record)
+        if self.far is not None:
+            self.far.ledger.earn(record.seconds or 0.0)
+        if self.outbox is not None:
+            with suppress(CacheError):  # the near store has said so already
+                self.outbox.add(key, record.digest in self.far.wrong if self.far else False)
+
+    def recall(self, key: str) -> Record | None:
+        record = self.near.recall(key)
+        if record is None:
+            record = self.verdict(key).record
+        if record is not None:
+            self._recalled[record.digest] = record
+        return record
+
+    def fetch(self, digest: str, path: Path) -> bool:
+        return self.near.fetch(digest, path) or (
+            self.bring(digest) and self.near.fetch(digest, path)
+        )
+
+    def bring(self, digest: str) -> bool:
+        """Whether the near store has the blob of a recalled record now, if the far one had it and
+        it was the cheaper way."""
+        record = self._recalled.get(digest)
+        if self.far is None or record is None or not self.is_cheaper(record):
+            return False
+        if not self.far.bring(record, self.near):
+            return False
+        self._keep(digest)
+        return True
+
+    def uploader(self) -> Uploader | None:
+        """Of what is marked, by this build or by earlier ones; None where nothing is uploaded."""
+        if self.far is None or self.outbox is None or self.signing is None:
+            return None
+        return Uploader(self.near, self.far, self.outbox, self.signing)
+
+    @property
+    def note(self) -> str:
+        """Why the remote is not asked; empty while it is."""
+        return self.far.note if self.far else ""
+
+    def opinion(self, key: str) -> tuple[str, Record | None]:
+        """What the remote has for a key, in a sentence, and the record where it would be used."""
+        if self.far is None:
+            return "the remote cache is off", None
+        verdict = self.verdict(key)
+        record = verdict.record
+        if record is None:
+            return self.note or f"{self.far.address}: {verdict}", None
+        sentence = f"{self.far.address}: {verdict}, {record.size:,} bytes"
+        if record.seconds is not None:
+            predicted = self.far.rates.predicted(record.size)
+            sentence += f", {predicted:.1f} s to fetch and {record.seconds:.1f} s to make"
+        return sentence, record if self.is_cheaper(record) else None
+
+    # -- what the remote has ---------------------------------------------------------------
+
+    def verdict(self, key: str) -> Verdict:
+        """On the envelope of a key: the one that was kept, where it is trusted, else the far one.
+        Nothing of the near store's own records is asked."""
+        kept = self.policy.judge(key, self._kept(key))
+        if kept.record is not None or self.far is None:
+            return kept
+        began = time.monotonic()
+        data = self.far.envelope(key)
+        verdict = self.policy.judge(key, data)
+        if data is not None and verdict.record is None:
+            self.far.ledger.waste(time.monotonic() - began, str(verdict))
+        if verdict.record is not None and data is not None:
+            self._arrived[verdict.record.digest] = (key, data)
+        return verdict
+
+    def is_cheaper(self, record: Record) -> bool:
+        """Whether fetching the artifact is predicted to take no longer than making it."""
+        if self.far is None or record.seconds is None:
+            return True
+        return pays(self.far.rates.predicted(record.size), record.seconds)
+
+    def _kept(self, key: str) -> bytes | None:
+        try:
+            with self._envelope(key).open("rb") as file:
+                return file.read(LARGEST)
+        except OSError:
+            return None
+
+    def _keep(self, digest: str) -> None:
+        if digest not in self._arrived:
+            return
+        key, data = self._arrived.pop(digest)
+        with suppress(CacheError), replacing(self._envelope(key)) as temporary:
+            temporary.write_bytes(data)
+
+    def _envelope(self, key: str) -> Path:
+        return self.near.root / "signed" / checked(key)[:2] / key[2:]

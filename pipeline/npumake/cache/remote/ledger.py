@@ -1,0 +1,108 @@
+"""How much time the remote may cost a build, and whether a fetch is predicted to pay.
+
+Each operation either saves time or wastes it. Let w be the seconds wasted: operations that failed,
+that found nothing, and what fetching took longer than making. Let m be the seconds that stages ran
+and that fetches saved. The breaker opens, and the remote is not asked again, as soon as
+
+    w > B + SHARE · m
+
+One operation is stopped when w would exceed that, or, of a fetch, when it takes longer than making.
+So a remote delays a build by no more than B (Patience.bound), or the time one artifact takes to
+make if that is longer, and a tenth of the build's own time.
+
+A fetch of n bytes is predicted to take l + n / b, with the latency l and the bandwidth b measured
+(exponentially smoothed). It pays when that is less than making took, plus START_S: whoever makes an
+artifact loads the libraries of its stage first.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+
+SHARE = 0.1
+START_S = 1.0
+SMALLEST = 1 << 16  # bytes of a transfer that says something about bandwidth
+SMOOTHING = 0.5
+LEAST_S = 0.5  # seconds that an operation always gets
+FAILURES = 3  # in a row: the next one will not be better
+
+
+@dataclass
+class Rates:
+    """Bytes per second and seconds per request, as measured; 0 while they are unknown."""
+
+    bandwidth: float = 0.0
+    latency: float = 0.0
+
+    def transferred(self, size: int, seconds: float) -> None:
+        if size >= SMALLEST and seconds > 0:
+            self.bandwidth = _smoothed(self.bandwidth, size / seconds)
+
+    def answered(self, seconds: float) -> None:
+        self.latency = _smoothed(self.latency, seconds)
+
+    def predicted(self, size: int) -> float:
+        """Seconds that a fetch of so many bytes takes; the latency where nothing is known."""
+        return self.latency + (size / self.bandwidth if self.bandwidth else 0.0)
+
+
+def _smoothed(before: float, now: float) -> float:
+    return now if not before else before + SMOOTHING * (now - before)
+
+
+def pays(predicted: float, making: float) -> bool:
+    """Whether fetching is cheaper than making, both in seconds."""
+    return predicted <= making + START_S
+
+
+@dataclass
+class Ledger:
+    """The breaker of one process. `reason` says why it is open; empty while it is closed."""
+
+    bound: float
+    wasted: float = 0.0
+    earned: float = 0.0  # m above
+    failures: int = 0  # in a row
+    has_answered: bool = False
+    reason: str = ""
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+
+    @property
+    def is_open(self) -> bool:
+        return bool(self.reason)
+
+    @property
+    def left(self) -> float:
+        """Seconds that the next operation may waste."""
+        return max(LEAST_S, self.bound + SHARE * self.earned - self.wasted)
+
+    def earn(self, seconds: float) -> None:
+        """A stage ran, or a fetch saved so much."""
+        with self._lock:
+            self.earned += max(0.0, seconds)
+
+    def settle(self, spent: float, making: float) -> None:
+        """A fetch took `spent` seconds for what took `making` to make, its start not included."""
+        if spent <= making + START_S:
+            self.earn(making - spent)
+        else:
+            self.waste(spent - making - START_S, "fetching took longer than making")
+
+    def succeed(self) -> None:
+        self.failures, self.has_answered = 0, True
+
+    def waste(self, seconds: float, reason: str) -> None:
+        """An operation gained nothing."""
+        with self._lock:
+            self.wasted += max(0.0, seconds)
+            if self.wasted > self.bound + SHARE * self.earned:
+                self.reason = self.reason or f"too slow: {reason}"
+
+    def fail(self, seconds: float, reason: str, lasting: bool) -> None:
+        """An operation failed."""
+        self.waste(seconds, reason)
+        with self._lock:
+            self.failures += 1
+            if lasting or self.failures >= FAILURES:
+                self.reason = self.reason or reason

@@ -1,0 +1,114 @@
+"""What a remote can do: get, look and put bytes by name, `cas/<sha256>` or `ac/<key>`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from npumake.cache.remote.address import Address, Credentials
+
+CHUNK = 1 << 20  # bytes in memory at a time
+
+
+@dataclass(frozen=True)
+class Patience:
+    """Seconds that a remote gets: to be reached, its name and its handshake included; without a
+    byte; and all in all, while it gains a build nothing (npumake.cache.remote.ledger)."""
+
+    connect: float = 3.0
+    stall: float = 5.0
+    bound: float = 10.0
+
+
+PATIENCE = Patience()
+
+
+class RemoteError(Exception):
+    """An operation failed. A `lasting` reason will not go away during this build; what `is_final`
+    is not tried again; an outage is that of a remote that does not answer."""
+
+    is_final = False
+
+    def __init__(
+        self, reason: str, lasting: bool = False, wait: float = 0.0, is_outage: bool = False
+    ) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.is_outage = is_outage
+        self.lasting = lasting
+        self.is_final = self.is_final or lasting
+        self.wait = wait  # seconds that the server asks us to wait
+
+
+class Deadline:
+    """When an operation has to be done: `left` gives each of its steps what remains of it."""
+
+    def __init__(self, seconds: float) -> None:
+        self._end = time.monotonic() + seconds
+
+    def left(self, most: float) -> float:
+        """Seconds, `most` of them at most. Raises RemoteError when none are left."""
+        left = self._end - time.monotonic()
+        if left <= 0:
+            raise RemoteError("too slow", is_outage=True)
+        return min(left, most)
+
+    def allows(self, seconds: float) -> bool:
+        return time.monotonic() + seconds < self._end
+
+
+class Readable(Protocol):
+    """A file, as far as an upload needs it."""
+
+    def read(self, size: int = -1, /) -> bytes: ...
+
+    def seek(self, offset: int, whence: int = 0, /) -> int: ...
+
+    def tell(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class Body:
+    """The bytes from `start` on; `size` is that of the whole, None where the server is silent.
+    Closed by whoever has read enough of it."""
+
+    start: int
+    size: int | None
+    chunks: Iterator[bytes]
+    close: Callable[[], None] = lambda: None
+
+
+class Transport(Protocol):
+    """Absence is a value. All else that goes wrong raises RemoteError; each verb keeps to its
+    deadline. Used by several threads at once."""
+
+    def get(self, name: str, deadline: Deadline, start: int = 0) -> Body | None:
+        """The bytes from `start` on, or from 0 where the server cannot skip."""
+        ...
+
+    def size(self, name: str, deadline: Deadline) -> int | None:
+        """In bytes; None when absent."""
+        ...
+
+    def put(self, name: str, file: Readable, size: int, deadline: Deadline) -> None:
+        """Store `size` bytes of `file` under `name`, whole or not at all."""
+        ...
+
+
+def transport_to(
+    address: Address, credentials: Credentials, patience: Patience = PATIENCE
+) -> Transport:
+    """Loads only what speaks the scheme. Raises ProjectError where that is not installed."""
+    if address.scheme == "file":
+        from npumake.cache.remote.folder import FolderTransport  # noqa: PLC0415
+
+        return FolderTransport(address)
+    if address.scheme in ("http", "https"):
+        from npumake.cache.remote.http import HttpTransport  # noqa: PLC0415
+
+        return HttpTransport(address, credentials, patience)
+    from npumake.cache.remote.cloud import CloudTransport  # noqa: PLC0415
+
+    return CloudTransport(address, credentials, patience)

@@ -1,0 +1,86 @@
+"""Whose records are read: a policy, and its verdict on an envelope.
+
+Every verdict but `trusted` is a miss. Its sentence stands in `npumake why --remote`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from npumake.cache.remote.envelope import Envelope, key_text, payload, unpacked
+from npumake.cache.store import Record
+
+Standing = Literal["trusted", "absent", "damaged", "unsigned", "replayed", "foreign", "revoked",
+                   "forged"]  # fmt: skip
+
+SENTENCES: Mapping[Standing, str] = {
+    "trusted": "signed by {who}",
+    "absent": "it has no record of this key",
+    "damaged": "its record is damaged",
+    "unsigned": "its record is not signed",
+    "replayed": "its record was signed for another key",
+    "foreign": "its record is signed by {who}, whom trust.yaml does not name",
+    "revoked": "its record is signed by {who}, whose key is revoked",
+    "forged": "its record does not carry the signature of {who}",
+}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is thought of an answer; `record` only where it is trusted."""
+
+    standing: Standing
+    who: str = ""
+    record: Record | None = None
+
+    def __str__(self) -> str:
+        return SENTENCES[self.standing].format(who=self.who)
+
+
+@dataclass(frozen=True)
+class Policy:
+    """`named` gives names by public key, raw; it is called when there is something to judge. A
+    revoked key is read no longer, whoever else names it."""
+
+    named: Callable[[], Mapping[bytes, str]] = dict
+    revoked: frozenset[bytes] = frozenset()
+
+    def judge(self, key: str, data: bytes | None) -> Verdict:
+        """The verdict on what was found under `key`, by no more than the bytes."""
+        if data is None:
+            return Verdict("absent")
+        envelope = unpacked(data)
+        if envelope is None:
+            return Verdict("damaged")
+        if envelope.key != key:
+            return Verdict("replayed")
+        if envelope.signer is None or envelope.signature is None:
+            return Verdict("unsigned")
+        return self._judge_signer(envelope, envelope.signer, envelope.signature)
+
+    def _judge_signer(self, envelope: Envelope, signer: bytes, signature: bytes) -> Verdict:
+        readers = self.named()
+        who = readers.get(signer, key_text(signer))
+        if signer in self.revoked:
+            return Verdict("revoked", who)
+        if signer not in readers:
+            return Verdict("foreign", who)
+        if not is_signed(payload(envelope.key, envelope.record), signer, signature):
+            return Verdict("forged", who)
+        return Verdict("trusted", who, envelope.record)
+
+
+def is_signed(data: bytes, signer: bytes, signature: bytes) -> bool:
+    """Whether `signature` is the Ed25519 signature of `data` by the raw public key `signer`."""
+    from cryptography.exceptions import InvalidSignature  # noqa: PLC0415  # slow to load
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import (  # noqa: PLC0415
+        Ed25519PublicKey,
+    )
+
+    try:
+        Ed25519PublicKey.from_public_bytes(signer).verify(signature, data)
+    except (InvalidSignature, ValueError):
+        return False
+    return True

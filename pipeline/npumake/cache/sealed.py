@@ -1,0 +1,35 @@
+"""A memo is sealed: a digest over its content and its identity, checked when it is read.
+
+    {"seal":"<sha256 of FORMAT, identity and content>","content":<canonical JSON>}
+
+The identity says whose memo it is and what it was made from, so that a copied, renamed or edited
+one is not believed. A seal is no signature: it tells damage and mistakes, not a forger.
+"""
+
+from __future__ import annotations
+
+import json
+
+from npumake.digest import Json, canonical, of_bytes
+
+FORMAT = b"npumake memo 1\n"
+HEAD, MIDDLE, TAIL = b'{"seal":"', b'","content":', b"}"
+HEX_DIGITS = 64
+
+
+def sealed(identity: str, content: Json) -> bytes:
+    body = canonical(content)
+    return HEAD + _seal(identity, body) + MIDDLE + body + TAIL
+
+
+def unsealed(identity: str, data: bytes) -> Json | None:
+    """The content; None where the seal is not that of this content and identity."""
+    start = len(HEAD) + HEX_DIGITS
+    seal, body = data[len(HEAD) : start], data[start + len(MIDDLE) : -len(TAIL)]
+    if data != HEAD + seal + MIDDLE + body + TAIL or seal != _seal(identity, body):
+        return None
+    return json.loads(body)
+
+
+def _seal(identity: str, body: bytes) -> bytes:
+    return of_bytes(FORMAT + identity.encode() + b"\n" + body).encode()

@@ -1,0 +1,113 @@
+"""npumake build: build projects, as `doit` does, with exit codes that tell what went wrong
+
+example:
+  npumake build digits -n 2       # two nodes at a time
+  npumake build --paranoid        # trust no file unread: what CI does
+  npumake build --json | jq '.[] | select(.status == "failed")'
+
+exit codes: 0 all is current, 2 the project, 3 the model, 4 a stage, 5 the cache or disk, 6 a gate,
+1 a bug in npumake
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+from npumake import digest
+from npumake.cli.projects import NOWHERE, Found, builds, places, project_directories
+from npumake.cli.reporter import NodeOutcome, Reporter
+from npumake.cli.scheduling import configuration, dep_file, tasks_of
+from npumake.errors import PipelineError, ProjectError, did_you_mean
+from npumake.make.build import Build
+from npumake.make.remote_files import MODE, MODES
+from npumake.make.tasks import run_doit
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "tasks",
+        nargs="*",
+        metavar="PROJECT",
+        help="or its folder, a node (npumake list), an artifact",
+    )
+    parser.add_argument("-n", type=int, default=0, metavar="N", help="nodes to make at a time")
+    parser.add_argument(
+        "--remote", choices=MODES, help="what the remote cache is for; write by default: both"
+    )
+    parser.add_argument("--paranoid", action="store_true", help="read every file again")
+    parser.add_argument(
+        "--json", action="store_true", help="what became of each node, for machines"
+    )
+
+
+def run(given: argparse.Namespace) -> int:
+    if given.paranoid:
+        os.environ["NPUMAKE_PARANOID"] = "1"
+    if given.remote:
+        os.environ[MODE] = given.remote
+    at = places(given.tasks)
+    tasks = [name for names in at.values() for name in names]
+    found = _found(at)
+    told = sys.stderr if given.json else sys.stdout  # to a person meanwhile
+    config = {**configuration(), "dep_file": dep_file(next(iter(at))), "outfile": told}
+    members = {"DOIT_CONFIG": config, "task_npumake": lambda: tasks_of(found)}
+    with redirect_stdout(told):
+        code = run_doit(members, [*(["-n", str(given.n)] if given.n else []), *tasks])
+    if given.json:
+        print(digest.text([_document(outcome) for outcome in Reporter.outcomes], indent=1))
+    if Reporter.met_bug:
+        return 1
+    error = Reporter.first_error
+    return error.exit_code if error else code
+
+
+def _document(outcome: NodeOutcome) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "node": outcome.node,
+        "status": outcome.status,
+        "seconds": round(outcome.seconds, 3),
+    }
+    if outcome.check is not None:
+        found["check"] = json.loads(outcome.check.read_bytes())["check"]
+    if (error := outcome.error) is not None:
+        said = {"what": error.what, "where": str(error.where or ""), "hint": error.hint}
+        found["error"] = {**said, "exit_code": error.exit_code}
+    return found
+
+
+def _found(at: Mapping[Path, Sequence[str]]) -> list[Found]:
+    """What there is to build. Raises PipelineError for a name that is none, where doit would speak
+    of tasks, and where a named node's project is no build. What has a `*` is doit's."""
+    found = []
+    for here, names in at.items():
+        chosen = {name: re.split("[:@]", name, maxsplit=1)[0] for name in names if "*" not in name}
+        projects = [directory.name for directory in project_directories(here)]
+        if not projects and os.path.lexists(here / "project.yaml"):
+            raise ProjectError("no project here", str(here), "its project.yaml is no plain file")
+        for name, project in chosen.items():
+            if project not in projects:
+                hint = did_you_mean(name, projects) if projects else NOWHERE
+                raise ProjectError(f"no project and no node `{name}`", hint=hint)
+        for project, each in builds(here):
+            inside = {name for name in chosen if chosen[name] == project != name}
+            _refuse_unknown(inside, each)
+            found.append((project, each))
+    return found
+
+
+def _refuse_unknown(names: set[str], found: Build | PipelineError) -> None:
+    if names and isinstance(found, PipelineError):
+        raise found
+    if isinstance(found, Build):
+        nodes = found.plan.nodes
+        known = {*(node.name for node in nodes), *(node.group for node in nodes)}
+        for name in sorted(names - known):
+            raise ProjectError(f"no node `{name}`", hint=did_you_mean(name, known))

@@ -1,0 +1,56 @@
+"""Who is trusted, on the command line: what opens a secure model, and whose Python may run."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from npumake.cli import keys
+
+if TYPE_CHECKING:
+    from npumake.bundle.archive import Bundle
+    from npumake.custom.operators import Operators
+    from npumake.runtime import Session
+
+ALLOWING = "--allow-code"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        ALLOWING,
+        action="store_true",
+        help="run the code that the file brings: Python of custom operators, a .vmfb",
+    )
+    parser.add_argument(
+        "--operators",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="FILE",
+        help="Python of custom operators, your own",
+    )
+    keys.arguments(parser)
+
+
+def session(
+    given: argparse.Namespace, file: Path, name: str | None = None, threads: int | None = None
+) -> Session:
+    """Of the file, or of the one of that `name` in it, by what is given. Raises PipelineError."""
+    from npumake.runtime import Session
+
+    return Session(
+        file,
+        operators=given.operators,
+        allow_code=given.allow_code,
+        keys=keys.keys_of(given),
+        threads=threads,
+        model=name,
+    )
+
+
+def operators(given: argparse.Namespace, bundle: Bundle, file: Path) -> Operators:
+    """Those that a session of it runs. Raises PipelineError."""
+    from npumake.runtime.session import operators_of
+
+    return operators_of(bundle, file.name, given.operators, given.allow_code)

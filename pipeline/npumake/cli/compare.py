@@ -1,0 +1,212 @@
+"""npumake compare: the tensors a board wrote against ours; the first that diverges, and why
+
+DIR holds what a board, a simulator or an emulator wrote of one inference: .npy, .npz, .bin (with
+shape and type in the name or in a manifest.json, or as the size says), .txt; of hrt_model_exec,
+SyNAP's and Vivante's tools, LiteRT, IREE or your own. Any subset of the nodes will do, under our
+names, those of the trained model, or the number of an output. docs/running.md has the details.
+
+example:
+  npumake compare digits:rdk-x5 --dump dump/
+  npumake compare digits:rdk-x5 --dump dump/ --sample 3
+  npumake compare digits@p999:ara240 --dump dump/ --input image=digit.npy --json
+
+exit codes: 0 all agree, 6 a tensor diverges
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from npumake import digest
+from npumake.cli.screen import SCREEN
+from npumake.cli.terminal import printable
+from npumake.errors import GateError, ProjectError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from npumake.bundle.program import Program
+    from npumake.cli.precision_target import PrecisionTarget
+    from npumake.data.samples import Samples
+    from npumake.debug.dumps.compare import Compared, Dump
+    from npumake.debug.dumps.inputs import DumpFeeds
+    from npumake.debug.dumps.matching import Names
+    from npumake.debug.dumps.walk import DumpRow
+    from npumake.digest import Json
+    from npumake.targets.target import Target
+
+MOST_CAUSES = 3
+MOST_NAMES = 6  # of nodes or files in a sentence
+IN_ORDER = ("tflite", "vela", "iree")  # backends whose outputs lie as the inner tensors do
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", metavar="PROJECT[@VARIANT][:TARGET]")
+    parser.add_argument("--dump", type=Path, required=True, metavar="DIR", help="the board's files")
+    fed = parser.add_mutually_exclusive_group()
+    fed.add_argument(
+        "--sample", metavar="N|NAME", help="of the project, that the board was fed; the first"
+    )
+    fed.add_argument(
+        "--input", action="append", metavar="[NAME=]FILE.npy", help="what the board was fed"
+    )
+    parser.add_argument("--json", action="store_true", help="for machines")
+
+
+def run(given: argparse.Namespace) -> int:
+    from npumake.cli.precision_target import bring_up, place_of
+    from npumake.custom.operators import declared
+    from npumake.data.samples import Samples
+    from npumake.debug.dumps.compare import compared, read_dump
+    from npumake.debug.dumps.files import dump_files
+    from npumake.project.reader import built
+    from npumake.targets.target import Target
+
+    dump_files(given.dump)  # what is no dump is an error before a build begins
+    place = place_of(given.model, None)
+    build, comparison = place.build, place.comparison
+    samples = build.plan.node(comparison.inputs["samples"])
+    bring_up(build, {comparison.inputs["quantized"], samples.name}, quiet=given.json)
+    build.memory.save()
+    target = built(Target, comparison.target_document)
+    names = _names(place, target)
+    dump = read_dump(given.dump, names)
+    feeding = _feeding(given, names.program, Samples.load(build.artifact(samples)))
+    operators = declared(comparison.params["custom_operators"], build.sources(comparison))
+    in_order = target.backend in IN_ORDER
+    found = compared(names.program, dump, feeding, operators, in_order)
+    if given.json:
+        print(digest.text(_document(found, dump), indent=1))
+    else:
+        _show(given, found, dump)
+    if found.first is not None:
+        what = f"the dump diverges from ours at `{found.first.node}`"
+        raise GateError(what, str(given.dump))
+    return 0
+
+
+def _names(place: PrecisionTarget, target: Target) -> Names:
+    """The integer program, and what its tensors are called here and in the trained model."""
+    from npumake.debug.dumps.matching import names_of
+    from npumake.engine.lower import lowered
+    from npumake.graph import Graph, origin
+
+    build, inputs = place.build, place.comparison.inputs
+    quantized = Graph.load(build.artifact(build.plan.node(inputs["quantized"])))
+    model = build.plan.node(build.plan.node(inputs["samples"]).inputs["original_float"])
+    trained: dict[str, list[str]] = {}
+    for node in Graph.load(build.artifact(model)).nodes():
+        for name in origin(node)[:1]:
+            trained.setdefault(name, []).extend(str(value.name) for value in node.outputs)
+    return names_of(lowered(quantized, target.rounding, target.runnable), trained)
+
+
+def _feeding(given: argparse.Namespace, program: Program, samples: Samples) -> DumpFeeds:
+    """Raises ProjectError for a file that does not fit its input."""
+    from npumake.cli.run import files_of
+    from npumake.debug.dumps.inputs import DumpFeeds, fed_by_files, feeding_of
+
+    if not given.input:
+        return feeding_of(samples, given.sample)
+    files = files_of(given.input, program.inputs)
+    for name in program.inputs:
+        if name not in files:
+            raise ProjectError(f"input `{name}` has no file", "--input", f"--input {name}=FILE.npy")
+    words = ", ".join(path.name for path in files.values())
+    return DumpFeeds(words, fed_by_files(program, files), samples, is_given=True)
+
+
+def _show(given: argparse.Namespace, found: Compared, dump: Dump) -> None:
+    SCREEN.console.print(_table(given.model, found, dump))
+    for line in _lines(found, dump):
+        print(printable(line))
+
+
+def _table(title: str, found: Compared, dump: Dump) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    from npumake.cli.tables import shortened
+
+    table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", padding=(0, 1, 0, 0))
+    for name in ("Node", "File", "Type", "Status"):
+        table.add_column(name, no_wrap=True)
+    for name in ("Max diff", "Differ", "Cosine"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in found.rows:
+        is_first = found.first is not None and row.tensor == found.first.tensor
+        figures = (f"{row.found.worst:.4g}", f"{row.found.share:.2%}", f"{row.found.cosine:.6f}")
+        names = (row.node, dump.files[row.tensor])
+        node, file = (printable(shortened(name)) for name in names)
+        style = "bold red" if is_first else "yellow" if row.status == "differs" else None
+        table.add_row("> " * is_first + node, file, row.op, row.status, *figures, style=style)
+    return table
+
+
+def _lines(found: Compared, dump: Dump) -> Iterator[str]:
+    """What is said below the table."""
+    yield f"fed: {found.fed}"
+    if dump.unmatched:
+        yield f"not compared: {_some(dump.unmatched)}: no tensor of the program is called so"
+    if dump.inside:
+        words = "inside of a fused node, which does not hand it out"
+        yield f"not compared: {_some(dump.inside)}: {words}"
+    first = found.first
+    if first is None:
+        yield f"{len(found.rows)} tensors agree"
+        return
+    known = [name for name in first.origin if name != first.node]
+    trained = f" ({', '.join(known[:MOST_NAMES])} in the trained model)" if known else ""
+    apart = f"{first.found.share:.1%} of {first.reading.codes.size} elements, by up to"
+    yield f"first divergence: {first.node}{trained}: {apart} {first.found.worst:.4g} codes"
+    if first.between:
+        yield f"or in a node before it that the dump lacks: {_some(first.between)}"
+    for index, cause in enumerate(found.causes[:MOST_CAUSES]):
+        words = "likely cause" if index == 0 else "or"
+        yield f"{words}: {cause.sentence}; this explains {max(cause.score, 0.0):.1%} of it"
+    if not found.causes:
+        yield "likely cause: none of the known ones"
+    if found.is_isolated:
+        yield "what reads this tensor agrees with ours: it was computed rightly and written wrongly"
+
+
+def _some(names: tuple[str, ...]) -> str:
+    more = len(names) - MOST_NAMES
+    return ", ".join(names[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+
+
+def _document(found: Compared, dump: Dump) -> dict[str, Json]:
+    first = found.first
+    return {
+        "fed": found.fed,
+        "first": None if first is None else _row(first, dump),
+        "causes": [
+            {"kind": c.kind, "score": round(c.score, 4), "sentence": c.sentence, **c.figures}
+            for c in found.causes
+        ],
+        "written_wrongly": found.is_isolated,
+        "rows": [_row(row, dump) for row in found.rows],
+        "unmatched": list(dump.unmatched),
+        "inside": list(dump.inside),
+    }
+
+
+def _row(row: DumpRow, dump: Dump) -> dict[str, Json]:
+    """An infinite difference, of NaN, is null: JSON has no other word."""
+    return {
+        "node": row.node,
+        "type": row.op,
+        "tensor": row.tensor,
+        "file": dump.files[row.tensor],
+        "origin": list(row.origin),
+        "status": row.status,
+        "max_codes": float(row.found.worst) if math.isfinite(row.found.worst) else None,
+        "share": row.found.share,
+        "cosine": row.found.cosine if math.isfinite(row.found.cosine) else None,
+        "read_as": row.reading.form,
+        "between": list(row.between),
+    }

@@ -1,0 +1,27 @@
+"""rich's console for names of strangers: no markup in them, and nothing that a terminal obeys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from rich.console import Console
+from rich.segment import Segment
+from rich.text import Text
+
+from npumake.cli.terminal import printable
+
+
+class PrintedConsole(Console):
+    def __init__(self, **options: Any) -> None:
+        super().__init__(highlight=False, markup=False, emoji=False, **options)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Of a cell or a line, spelled out before it is measured."""
+        return super().render_str(printable(text), **options)
+
+    def render(self, renderable: Any, options: Any = None) -> Iterable[Segment]:
+        """Whatever else holds text; the console's own commands are left as they are."""
+        for segment in super().render(renderable, options):
+            plain = segment.control or segment.text.isprintable()
+            yield segment if plain else Segment(printable(segment.text), segment.style)

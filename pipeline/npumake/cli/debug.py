@@ -1,0 +1,279 @@
+"""npumake debug: which node is to blame, and the vendors' debugging functions
+
+blame names the guilty nodes first: those whose grids do not fit the numbers on them, then the most
+sensitive. inputs tries the usual ways of normalising the samples and tells which makes a
+classifier's answers sharpest. All else has the names, parameters and results of the vendors'
+debuggers.
+
+MODEL is PROJECT[@VARIANT][:TARGET], whose own samples are used, or a calibrated .onnx file, with
+its calibration data beside: a folder <input>/*.npy or a samples.npz. Lists are bracketed,
+[Conv_2,Conv_9], and may be nested. Every probe is kept in the cache: interrupted, it goes on where
+it was.
+
+example:
+  npumake debug blame digits:rdk-x5
+  npumake debug get-sensitivity-of-nodes digits:rdk-x5 -m [cosine-similarity,mse]
+  npumake debug plot-acc-error calibrated.onnx calibration_data -q [weight,activation]
+  npumake debug plot-distribution digits:rdk-x5 -n [stem_conv]
+  npumake debug runall digits:rdk-x5 -s debug_result
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from npumake import digest
+from npumake.cli.screen import SCREEN
+from npumake.errors import ProjectError
+from npumake.progress import listening
+
+if TYPE_CHECKING:
+    from npumake.debug.sensitivity import ModelUnderTest
+    from npumake.make.memory import BuildMemory
+
+NAMES = ("cosine-similarity", "mse", "mre", "sqnr", "chebyshev")
+TYPES = ("node", "weight", "activation")
+LIST = "[A,B]"
+
+
+class Flag(NamedTuple):
+    names: tuple[str, ...]
+    how: dict[str, Any]
+
+
+def _bool(text: str) -> bool:
+    if text.lower() not in ("true", "false", "1", "0", "yes", "no"):
+        raise argparse.ArgumentTypeError("True or False")
+    return text.lower() in ("true", "1", "yes")
+
+
+def nested(text: str) -> Any:
+    """`[a,[b,'c']]` as lists of text; a bare word as it is. Raises ArgumentTypeError."""
+    import yaml
+
+    try:
+        found = yaml.load(text, yaml.BaseLoader) if text.startswith("[") else text
+    except yaml.YAMLError as error:
+        raise argparse.ArgumentTypeError("a list in brackets: [a,b]") from error
+    if not _is_names(found):
+        raise argparse.ArgumentTypeError("names, or lists of names: [a,b]")
+    return found
+
+
+def _is_names(found: Any, depth: int = 0) -> bool:
+    if isinstance(found, str):
+        return True
+    return isinstance(found, list) and depth < 2 and all(_is_names(x, depth + 1) for x in found)
+
+
+TRUE = {"type": _bool, "nargs": "?", "const": True, "default": False, "metavar": "True|False"}
+METRICS = {"type": nested, "default": "cosine-similarity", "metavar": LIST}
+SAVE = Flag(("-s", "--save_dir"), {"type": Path, "default": Path("debug_result")})
+OUTPUT = Flag(("-o", "--output_node"), {"metavar": "NODE", "help": "stop here"})
+INTERESTED = Flag(("-i", "--interested_nodes"), {"type": nested, "metavar": LIST})
+COUNT = {"type": int, "metavar": "N"}
+SHOWN = {**TRUE, "default": True}
+NODES = Flag(("-n", "--nodes_list"), {"type": nested, "required": True, "metavar": LIST})
+# sub-verb: its flags as the vendors have them
+FLAGS: dict[str, tuple[Flag, ...]] = {
+    "blame": (
+        Flag(("-d", "--data_num"), {**COUNT, "help": "samples to run; all judge the grids"}),
+        Flag(("--json",), {"action": "store_true", "help": "for machines"}),
+    ),
+    "inputs": (Flag(("--json",), {"action": "store_true", "help": "for machines"}),),
+    "get-sensitivity-of-nodes": (
+        Flag(("-m", "--metrics"), {**METRICS, "help": f"{', '.join(NAMES)}; the first sorts"}),
+        OUTPUT,
+        Flag(("-n", "--node_type"), {"choices": TYPES, "default": "node"}),
+        Flag(("-d", "--data_num"), {**COUNT, "help": "samples; all unless"}),
+        Flag(("-v", "--verbose"), {**SHOWN, "help": "print the table (default)"}),
+        INTERESTED,
+        Flag(("--json",), {"action": "store_true", "help": "for machines"}),
+    ),
+    "plot-acc-error": (
+        SAVE,
+        Flag(("-q", "--quantize_node"), {"type": nested, "metavar": LIST}),
+        Flag(("-nq", "--non_quantize_node"), {"type": nested, "metavar": LIST}),
+        Flag(("-m", "--metric"), {"choices": NAMES, "default": NAMES[0]}),
+        Flag(("-a", "--average_mode"), TRUE),
+    ),
+    "plot-distribution": (SAVE, NODES),
+    "get-channelwise-data-distribution": (
+        SAVE,
+        NODES,
+        Flag(("-a", "--axis"), {"type": int, "metavar": "AXIS"}),
+    ),
+    "runall": (
+        SAVE,
+        Flag(("-nm", "--ns_metrics"), METRICS),
+        OUTPUT,
+        Flag(("-nt", "--node_type"), {"choices": TYPES}),
+        Flag(("-dn", "--data_num"), COUNT),
+        Flag(("-v", "--verbose"), SHOWN),
+        INTERESTED,
+        Flag(("-dnl", "--dis_nodes_list"), {"type": nested, "metavar": LIST}),
+        Flag(("-cn", "--cw_nodes_list"), {"type": nested, "metavar": LIST}),
+        Flag(("-a", "--axis"), {"type": int, "metavar": "AXIS"}),
+        Flag(("-qn", "--quantize_node"), {"type": nested, "metavar": LIST}),
+        Flag(("-nqn", "--non_quantize_node"), {"type": nested, "metavar": LIST}),
+        Flag(("-am", "--ae_metric"), {"choices": NAMES, "default": NAMES[0]}),
+        Flag(("-avm", "--average_mode"), TRUE),
+    ),
+}
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    functions = parser.add_subparsers(dest="function", required=True, metavar="FUNCTION")
+    for name, flags in FLAGS.items():
+        function = functions.add_parser(name, aliases=[name.replace("-", "_")])
+        function.set_defaults(function=name)
+        function.add_argument("model", metavar="MODEL")
+        function.add_argument("data", metavar="CALIBRATION_DATA", nargs="?")
+        function.add_argument("-j", "--jobs", type=int, metavar="N", help="probes at a time")
+        for flag in flags:
+            function.add_argument(*flag.names, **flag.how)
+
+
+def run(given: argparse.Namespace) -> int:
+    from npumake.cli.debug_inputs import ways
+    from npumake.make.memory import BuildMemory, cache_directory
+
+    if given.function == "inputs":
+        return ways(given)
+    memory = BuildMemory(cache_directory(Path.cwd()))
+    patient = _of_file(given, memory) if _is_file(given.model) else _of_project(given)
+    known = {flag.names[-1].lstrip("-") for flag in FLAGS[given.function]} - {"json", "data_num"}
+    parameters = {name: getattr(given, name) for name in known}
+    SCREEN.begin(given.function)
+    try:
+        with listening(SCREEN.progress):
+            lines = FUNCTIONS[given.function](patient, parameters, given)
+    finally:
+        SCREEN.end()
+        memory.save()
+    print(lines)
+    return 0
+
+
+def _blame(patient: ModelUnderTest, _said: Mapping[str, Any], given: argparse.Namespace) -> str:
+    from npumake.cli.tables import suspects_table
+    from npumake.debug.diagnosis.rank_causes import suspects
+
+    found = suspects(patient)
+    if given.json:
+        return digest.text([one._asdict() for one in found], indent=1)
+    SCREEN.end()
+    SCREEN.console.print(suspects_table(found))
+    return f"{len(found)} nodes"
+
+
+def _sensitivity(
+    patient: ModelUnderTest, said: Mapping[str, Any], given: argparse.Namespace
+) -> str:
+    from npumake.debug import get_sensitivity_of_nodes
+    from npumake.debug.functions import sensitivity_text
+
+    table = get_sensitivity_of_nodes(patient, **{**said, "verbose": False})
+    if given.json:
+        return digest.text(table, indent=1)
+    shown = "node" if given.interested_nodes is not None else given.node_type
+    text = sensitivity_text(shown, table, SCREEN.width)
+    return text if given.verbose else f"{len(table)} nodes"
+
+
+def _curves(patient: ModelUnderTest, said: Mapping[str, Any], _given: argparse.Namespace) -> str:
+    from npumake.debug import plot_acc_error
+
+    return f"wrote     {plot_acc_error(calibrated_data=None, model_or_file=patient, **said)}"
+
+
+def _distribution(
+    patient: ModelUnderTest, said: Mapping[str, Any], _given: argparse.Namespace
+) -> str:
+    from npumake.debug import plot_distribution
+
+    plots = plot_distribution(calibrated_data=None, model_or_file=patient, **said)
+    return "\n".join(f"wrote     {path}" for path in plots)
+
+
+def _channels(patient: ModelUnderTest, said: Mapping[str, Any], _given: argparse.Namespace) -> str:
+    from npumake.debug import get_channelwise_data_distribution as plot
+
+    plots = plot(calibrated_data=None, model_or_file=patient, **said)
+    return "\n".join(f"wrote     {path}" for path in plots)
+
+
+def _all(patient: ModelUnderTest, said: Mapping[str, Any], given: argparse.Namespace) -> str:
+    from npumake.debug import runall
+    from npumake.debug.functions import sensitivity_text
+
+    found = runall(patient, None, **{**said, "verbose": False})
+    tables = [sensitivity_text(kind, table, SCREEN.width) for kind, table in found.items()]
+    return "\n".join([*(tables if given.verbose else []), f"wrote     {given.save_dir}"])
+
+
+FUNCTIONS: dict[str, Callable[[ModelUnderTest, Mapping[str, Any], argparse.Namespace], str]] = {
+    "blame": _blame,
+    "get-sensitivity-of-nodes": _sensitivity,
+    "plot-acc-error": _curves,
+    "plot-distribution": _distribution,
+    "get-channelwise-data-distribution": _channels,
+    "runall": _all,
+}
+
+
+def _is_file(model: str) -> bool:
+    return model.endswith(".onnx")
+
+
+def _of_file(given: argparse.Namespace, memory: BuildMemory) -> ModelUnderTest:
+    """Raises ProjectError and GraphError."""
+    from npumake.debug.functions import examined
+
+    if given.data is None:
+        hint = "npumake debug ... calibrated.onnx calibration_data"
+        raise ProjectError("which calibration data?", given.model, hint)
+    patient = examined(given.model, given.data, getattr(given, "data_num", None))
+    return _remembering(patient, memory, given.jobs)
+
+
+def _of_project(given: argparse.Namespace) -> ModelUnderTest:
+    """Its calibrated graph and its samples, made where they are not. Raises PipelineError."""
+    from npumake.cli.precision_target import bring_up, place_of
+    from npumake.custom.operators import declared
+    from npumake.data.samples import Samples
+    from npumake.debug.debug_feeds import fed
+    from npumake.debug.functions import examined
+    from npumake.debug.sensitivity import ModelUnderTest
+    from npumake.graph import Graph
+
+    place = place_of(given.model, None)
+    build, node, samples = place.build, place.calibrated, place.comparison.inputs["samples"]
+    bring_up(build, {node.name, samples}, quiet=getattr(given, "json", False))
+    build.memory.save()
+    graph = Graph.load(build.artifact(node))
+    said = place.comparison.params["custom_operators"]
+    operators = declared(said, build.sources(place.comparison))
+    data = given.data or Samples.load(build.artifact(build.plan.node(samples)))
+    found = ModelUnderTest(graph, fed(data, graph), operators)
+    patient = examined(found, count=getattr(given, "data_num", None))
+    return _remembering(patient, build.memory, given.jobs)
+
+
+def _remembering(patient: ModelUnderTest, memory: BuildMemory, jobs: int | None) -> ModelUnderTest:
+    from dataclasses import replace
+
+    from npumake import digest
+    from npumake.debug.debug_feeds import digest_of
+    from npumake.make.probes import Probes
+
+    inputs = {
+        "calibrated": digest.of_bytes(patient.calibrated.to_bytes()),
+        "samples": digest_of(patient.probed),
+    }
+    for name, data in patient.operators.sources.items():
+        inputs[f"operators/{name}"] = digest.of_bytes(data)
+    return replace(patient, remembered=Probes(memory, inputs), at_once=jobs)

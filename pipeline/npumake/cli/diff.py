@@ -1,0 +1,89 @@
+"""npumake diff: what changed between two artifacts or two builds, to be read in a code review
+
+A and B are files, `out/` folders of two builds, or names of nodes. Nodes, scales, weights, cosines,
+scores, sizes and estimated latency are compared by name; what is the same is not mentioned.
+
+example:
+  npumake diff before/out projects/digits/out
+  npumake diff digits:rdk-x5/quantized digits@kl:rdk-x5/quantized
+  npumake diff old.rdk-x5.hybrid new.rdk-x5.hybrid --json
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from npumake import digest
+from npumake.cli.show_artifact import found as artifact
+from npumake.cli.terminal import printable
+
+if TYPE_CHECKING:
+    from npumake.report.diff import FactChange, FileDifference
+
+MOST = 20  # lines of a section; --json has all
+SIGNS = {"added": "+", "removed": "-", "changed": "~"}
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("before", metavar="A", help="a file, a folder, or a node")
+    parser.add_argument("after", metavar="B", help="the same of the other build")
+    parser.add_argument("--json", action="store_true", help="for machines: everything")
+
+
+def run(given: argparse.Namespace) -> int:
+    from npumake.report.diff import differences
+
+    found = differences(_path(given.before), _path(given.after))
+    if given.json:
+        print(digest.text([each.document() for each in found], indent=1))
+        return 0
+    for each in found:
+        print(*_lines(each), sep="\n")
+    if not found:
+        print("no difference")
+    return 0
+
+
+def _path(name: str) -> Path:
+    path = Path(name)
+    return path if path.exists() else artifact(name)[0]
+
+
+def _lines(difference: FileDifference) -> Iterator[str]:
+    if difference.only:
+        yield f"{SIGNS['added' if difference.only == 'after' else 'removed']} {difference.file}"
+        return
+    yield f"~ {printable(difference.file)}"
+    for name, changes in difference.sections.items():
+        yield f"  {name}{_counted(changes)}"
+        width = max(len(each.name) for each in changes[:MOST])
+        for each in changes[:MOST]:
+            yield printable(f"    {SIGNS[each.kind]} {each.name:<{width}}  {_told(each, name)}")
+        if len(changes) > MOST:
+            yield f"      and {len(changes) - MOST} more"
+
+
+def _counted(changes: Sequence[FactChange]) -> str:
+    kinds = [each.kind for each in changes]
+    told = [f"{kinds.count(kind)} {kind}" for kind in SIGNS if kind in kinds]
+    return f": {', '.join(told)}" if len(changes) > 1 else ""
+
+
+def _told(change: FactChange, section: str) -> str:
+    from npumake.report.diff import RATIOS
+
+    if change.kind != "changed":
+        return _text(change.after if change.before is None else change.before)
+    moved = ""
+    if section in RATIOS and change.drift is not None:
+        moved = f"  ({change.drift:+.2%})"
+    elif change.difference is not None:
+        moved = f"  ({change.difference:+.6g})"
+    return f"{_text(change.before)} → {_text(change.after)}{moved}"
+
+
+def _text(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

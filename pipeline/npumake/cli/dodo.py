@@ -1,0 +1,28 @@
+"""What a dodo.py needs: its configuration and its tasks.
+
+In a project it builds that project; above `projects/` it builds them all. Signals are waited for
+before anything else is loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from npumake.cli.signals import end_at_signals
+
+
+def doit_config(but: Collection[str] = ()) -> dict[str, Any]:
+    """For the directory the dodo file is in, which doit has made the current one. Projects in
+    `but` are built only when they are named."""
+    end_at_signals()
+    from npumake.cli.scheduling import configuration
+
+    return configuration(but)
+
+
+def task_npumake() -> Iterator[dict[str, Any]]:
+    """The tasks of the project the dodo file is in, or of all below it."""
+    from npumake.cli.scheduling import tasks_here
+
+    yield from tasks_here()

@@ -1,0 +1,160 @@
+"""npumake handover: a directory for the vendor's own tool: its YAML, model, samples, command
+
+example:
+  npumake handover projects/digits --target rdk-x5 --out handed
+  npumake handover projects/digits --target rdk-x5 --out handed --run   # where hb_mapper is on PATH
+
+hb_mapper for RDK, hb_compile for Nash, synap for SyNAP's chips; the Ara2 Converter has no command.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from npumake.errors import ProjectError, did_you_mean
+
+if TYPE_CHECKING:
+    from npumake.data.input_samples import InputSamples
+    from npumake.make.node import Node
+    from npumake.project.files import SourceFiles
+    from npumake.project.reader import ProjectReading
+    from npumake.project.vendor import VendorDocument
+    from npumake.targets.handover import HandoverRequest, Tool
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("project", type=Path, metavar="PROJECT", help="its folder")
+    parser.add_argument("--target", required=True, metavar="CHIP", help="one of the project's")
+    parser.add_argument("--out", required=True, type=Path, metavar="DIR")
+    parser.add_argument("--run", action="store_true", help="call the vendor's tool on it")
+
+
+def run(given: argparse.Namespace) -> int:
+    from npumake.compilers.handover_package import LIST, files, own_snapshot
+    from npumake.compilers.vendor_tool import LOG, run_tool
+    from npumake.targets.handover import PRODUCTS
+    from npumake.targets.tools import handed
+
+    _refuse_strangers_folder(given.out, LIST)
+    tool, asked, sources, sets = _asked(given)
+    snapshot = own_snapshot(tool, sets)
+    asked = replace(asked, snapshot=snapshot and snapshot.name)
+    left_out = handed(tool, asked).left_out
+    count = _write(given.out, files(tool, asked, sources, sets, snapshot), left_out)
+    print(f"handed over for {tool.name}: {count} files in {given.out}")
+    for what in left_out:
+        print(f"note: {tool.config} does not say `{what}`")
+    if not given.run:
+        return 0
+    command = tool.command(asked.named)
+    if not command:
+        raise ProjectError(f"{tool.name} has no command to run", "--run", "see README.txt")
+    product = given.out / PRODUCTS / tool.product.format(prefix=asked.prefix)
+    run_tool(command, given.out, product)
+    print(f"{command[0]} made {product}; what it said is in {given.out / LOG}")
+    return 0
+
+
+def _refuse_strangers_folder(out: Path, known: str) -> None:
+    """Only what an earlier hand-over left is replaced."""
+    if out.is_symlink() or (out.exists() and not out.is_dir()):
+        raise ProjectError("no folder", str(out), "name another one")
+    if out.is_dir() and any(out.iterdir()) and not (out / known).is_file():
+        raise ProjectError("a folder that holds something else", str(out), "name another one")
+
+
+def _asked(
+    given: argparse.Namespace,
+) -> tuple[Tool, HandoverRequest, SourceFiles, Sequence[InputSamples]]:
+    """The tool of the target, what it is asked, and what is handed over. Raises PipelineError."""
+    from npumake.cli.dropin import build
+    from npumake.cli.screen import SCREEN
+    from npumake.graph import Graph
+    from npumake.quant.correction.corrections import is_searched
+    from npumake.quant.search.recipe import Recipe
+    from npumake.stages.handover import Graphs, question
+    from npumake.targets.reader import read_target
+
+    reading, said, tool = _project(given.project, given.target)
+    sections, target = reading.sections, read_target(given.target)
+    stages = ["original_float", "optimized_float", "samples"]
+    if is_searched(sections.quantization, sections.calibration):
+        stages.append("recipe")
+    wanted = partial(_is_wanted, stages=stages, target=given.target)
+    with SCREEN.hushed():
+        made = build(given.project, wanted)
+    found = {node.stage: node for node in made.plan.nodes if wanted(node)}
+    sources = {**made.sources(found["original_float"]), **made.sources(found["samples"])}
+    trained, optimized = (Graph.load(made.artifact(found[name])) for name in stages[:2])
+    recipe = Recipe.load(made.artifact(found["recipe"])) if "recipe" in found else None
+    prefix = sections.compile.prefix or made.plan.project
+    graphs = Graphs(trained, optimized)
+    asked, sets = question(tool, sections, target, graphs, sources, prefix, said, recipe)
+    return tool, asked, sources, sets
+
+
+def _is_wanted(node: Node, stages: Collection[str], target: str) -> bool:
+    """Of the project itself."""
+    return node.stage in stages and node.variant is None and node.target in (None, target)
+
+
+def _project(directory: Path, target: str) -> tuple[ProjectReading, VendorDocument | None, Tool]:
+    """What the project says for the target, the vendor's own document of a project that speaks a
+    dialect, and the tool. Raises ProjectError."""
+    from npumake.project.reader import read_project
+    from npumake.targets.dialects import DIALECTS
+    from npumake.targets.reader import read_target
+    from npumake.targets.tools import TOOLS
+
+    project = read_project(directory, DIALECTS)
+    if target not in project.targets:
+        hint = did_you_mean(target, project.targets)
+        raise ProjectError(f"the project has no target `{target}`", "--target", hint)
+    vendor = read_target(target).vendor
+    if vendor not in TOOLS:
+        what = f"`{target}` needs no hand-over: npumake compiles for it"
+        raise ProjectError(what, "--target", f"npumake build {project.name}")
+    return project.targets[target], project.said, TOOLS[vendor]
+
+
+def _write(out: Path, files: Iterable[tuple[str, bytes]], left_out: Sequence[str]) -> int:
+    """Raises PipelineError. An earlier hand-over's samples go; its list is written last, with
+    what the tool is not told."""
+    from npumake import digest
+    from npumake.cache.publish import replacing
+    from npumake.compilers.handover import SCRIPT
+    from npumake.compilers.handover_package import LIST
+    from npumake.targets.handover import CALIBRATION
+
+    out.mkdir(parents=True, exist_ok=True)
+    (out / LIST).unlink(missing_ok=True)
+    if (out / CALIBRATION).is_dir():
+        shutil.rmtree(out / CALIBRATION)
+    digests = {}
+    for name, data in files:
+        if name in digests:
+            what = f"two files of the hand-over are called `{name}`"
+            raise ProjectError(what, str(out), "rename the model's weights")
+        (out / name).parent.mkdir(parents=True, exist_ok=True)
+        with replacing(out / name) as temporary:
+            temporary.write_bytes(data)
+        digests[name] = digest.of_bytes(data)
+    if SCRIPT in digests:
+        (out / SCRIPT).chmod(0o755)
+    with replacing(out / LIST) as temporary:
+        document = {
+            "format": "npumake-handover",
+            "version": 1,
+            "sha256": digests,
+            "not_said": list(left_out),
+        }
+        temporary.write_text(
+            digest.text(document, indent=1, sort_keys=True) + "\n", encoding="utf-8"
+        )
+    return len(digests)

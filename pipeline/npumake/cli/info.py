@@ -1,0 +1,186 @@
+"""npumake info: what a compiled model was made from and by, what it is fed and gives
+
+Of an .onnx file it tells the inputs and outputs.
+
+example:
+  npumake info out/digits.rdk-x5.hybrid
+  npumake info out/original_float.onnx
+  npumake info both.hybrid -m a     # one of a packed model
+
+Nodes that `npumake modify` deleted are listed last, and in deleted_nodes_info.txt here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from npumake.cli import keys
+from npumake.errors import GraphError
+
+if TYPE_CHECKING:
+    from npumake.bundle.archive import Bundle
+    from npumake.bundle.program import Tensor
+    from npumake.digest import Json
+
+LISTING = Path("deleted_nodes_info.txt")
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", type=Path, metavar="MODEL", help="a .hybrid or an .onnx file")
+    parser.add_argument("-m", "-n", dest="name", metavar="NAME", help="one of a packed model")
+    keys.arguments(parser)
+
+
+def run(given: argparse.Namespace) -> int:
+    from npumake.bundle.opening import opened
+    from npumake.cache.publish import replacing
+    from npumake.runtime.border import deleted_nodes
+
+    if given.model.suffix.lower() == ".onnx":
+        print(f"npumake info version {version('npumake')}", *_onnx_lines(given.model), sep="\n")
+        return 0
+    found = opened(given.model, given.name, keys.keys_of(given))
+    print(f"npumake info version {version('npumake')}")
+    for name, bundle in found.items():
+        print(*_lines(name, bundle), sep="\n")
+    deleted = [node for bundle in found.values() for node in deleted_nodes(bundle)]
+    if deleted:
+        text = "".join(f"{json.dumps(node, sort_keys=True)}\n" for node in deleted)
+        try:
+            with replacing(LISTING) as temporary:
+                temporary.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise GraphError(f"cannot write: {error.strerror}", str(LISTING)) from error
+    return 0
+
+
+def _onnx_lines(file: Path) -> Iterator[str]:
+    """What it is fed and gives. Raises PipelineError."""
+    from npumake.graph import dtype, parse
+    from npumake.runtime.picture import read
+
+    graph = parse(read(file), file.name)
+    yield f"******** {file.stem} info *********"
+    yield "--------- input/output types -"
+    for role, values in (("input", graph.inputs), ("output", graph.outputs)):
+        for value in values:
+            sizes = ", ".join(map(str, value.shape or ()))
+            yield f"model {role}: {value.name} {dtype(value)}[{sizes}]"
+
+
+def _grid(name: str, tensor: Tensor, bundle: Bundle) -> str:
+    from npumake.bundle.program import SUMS
+    from npumake.runtime.border import channel_scales
+
+    if not tensor.scale:
+        return ""
+    if tensor.dtype == SUMS:
+        axis, scales = channel_scales(bundle, name)
+        return f" sums, scale of each channel (axis {axis}) [{', '.join(f'{s:g}' for s in scales)}]"
+    return f" scale {tensor.scale:g} zero point {tensor.zero_point}"
+
+
+def _lines(name: str, bundle: Bundle) -> Iterator[str]:
+    from npumake.bundle.archive import CALIBRATED, FED
+    from npumake.bundle.memory import planned
+    from npumake.runtime.border import DELETED
+    from npumake.runtime.stripping import KEPT
+
+    program = bundle.program
+    yield f"******** {name} info *********"
+    yield "############# model deps info #############"
+    for key, value in sorted(bundle.provenance.items()):
+        if key not in (DELETED, KEPT, FED, CALIBRATED):
+            yield f"{key:<24}: {value}"
+    yield "############# model_parameters info #############"
+    yield f"{'target':<24}: {bundle.target}"
+    yield f"{'batch':<24}: {bundle.batch}"
+    for key, value in sorted(bundle.settings.items()):
+        yield f"{key:<24}: {value}"
+    counted = Counter(step.op for step in program.instructions)
+    instructions = ", ".join(f"{kind} {count}" for kind, count in sorted(counted.items()))
+    yield f"{'instructions':<24}: {instructions}"
+    weights = sum(x.nbytes for step in program.instructions for x in step.constants.values())
+    yield f"{'weight bytes':<24}: {weights}"
+    yield f"{'arena bytes':<24}: {planned(program).peak}"
+    yield from _fed_lines(bundle)
+    yield "--------- input/output types -"
+    for role, names in (("input", program.inputs), ("output", program.outputs)):
+        for each in names:
+            tensor = program.tensors[each]
+            grid = _grid(each, tensor, bundle)
+            yield f"model {role}: {each} {tensor.dtype}{list(tensor.shape)}{grid}"
+    yield from _border(bundle)
+
+
+def _border(bundle: Bundle) -> Iterator[str]:
+    """What was taken off the border, and what was to be and is kept."""
+    from npumake.runtime.border import deleted_nodes
+    from npumake.runtime.stripping import kept_notes
+
+    if deleted := deleted_nodes(bundle):
+        yield "--------- deleted nodes -"
+        yield from (f"deleted nodes: {node['name']}" for node in deleted)
+    yield from (f"kept: {note}" for note in kept_notes(bundle))
+
+
+# key of `inputs:` → its name in the vendors' words, and what it is where nothing is said
+FED_AS = {
+    "fed_type": ("input_type_rt", "featuremap"),
+    "fed_layout": ("input_layout_rt", "None"),
+    "color_range": ("input_space&range", "regular"),
+    "type": ("input_type_train", "featuremap"),
+    "layout": ("input_layout_train", "NCHW"),
+    "shape": ("input_shape", "as the model has it"),
+    "batch": ("input_batch", 1),
+    "mean": ("mean_value", 0.0),
+    "scale": ("scale_value", 1.0),
+    "offset": ("offset", 0),
+}
+CALIBRATION_TYPES = {"modelwise": "default"}  # our method → theirs, where the name is another
+RANGES = {"full": "regular", "video": "bt601_video"}
+
+
+def _fed_lines(bundle: Bundle) -> Iterator[str]:
+    """What the inputs are fed and how the ranges were found, as hb_model_info tells it."""
+    from npumake.bundle.archive import CALIBRATED, FED
+
+    fed, calibrated = bundle.provenance.get(FED, {}), bundle.provenance.get(CALIBRATED, {})
+    if fed:
+        yield "############# input_parameters info #############"
+    for name, said in sorted(fed.items()):
+        called = ", ".join(bundle.program.inputs) if name == "*" else name
+        yield f"---------input info : {called} ---------"
+        kind = said.get("type") or "featuremap"
+        own = {"fed_type": kind, "offset": 0 if kind == "featuremap" else 128}
+        said = own | {key: value for key, value in said.items() if value is not None}
+        for key, (word, usual) in FED_AS.items():
+            yield f"{word:<24}: {_value(said.get(key, usual))}"
+        yield f"{'norm_type':<24}: {_norm_type(said)}"
+        yield f"---------input info : {called} end -------"
+    if calibrated:
+        yield "############# calibration_parameters info #############"
+        method = calibrated.get("method")
+        yield f"{'calibration_type':<24}: {CALIBRATION_TYPES.get(method, method)}"
+        for key in ("percentile", "per_channel", "symmetric", "recipe"):
+            yield f"{key:<24}: {calibrated.get(key)}"
+
+
+def _value(value: Json) -> str:
+    """A list as the vendors print it: `123.68,116.779,103.939,`; a shape with `x`."""
+    if isinstance(value, list):
+        whole = all(isinstance(number, int) for number in value)
+        return "x".join(map(str, value)) if whole else "".join(f"{x:g}," for x in value)
+    return RANGES.get(value, str(value)) if isinstance(value, str) else str(value)
+
+
+def _norm_type(said: Json) -> str:
+    mean, scale = said.get("mean") not in (None, 0, 0.0), said.get("scale") not in (None, 1, 1.0)
+    kinds = {(True, True): "data_mean_and_scale", (True, False): "data_mean"}
+    return kinds.get((mean, scale), "data_scale" if scale else "no_preprocess")

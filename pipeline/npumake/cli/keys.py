@@ -1,0 +1,40 @@
+"""What opens a secure model, on the command line."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from npumake.errors import ProjectError
+
+if TYPE_CHECKING:
+    from npumake.bundle.secure import Keys
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    said = {
+        "--vendor-certificate": "runs only a model that this vendor lets sign",
+        "--encryption-key": "of a secure model that is encrypted",
+        "--revocation-list": "the vendor's, X.509: a model of a revoked signer is refused",
+    }
+    for flag, what in said.items():
+        parser.add_argument(flag, type=Path, metavar="FILE", help=what)
+
+
+def keys_of(given: argparse.Namespace) -> Keys | None:
+    """None where nothing is said of keys. Raises ProjectError."""
+    if given.vendor_certificate:
+        from npumake.bundle.secure import Keys  # it brings the cryptography along
+
+        files = (given.vendor_certificate, given.encryption_key, given.revocation_list)
+        return Keys.read(*files)
+    alone = {
+        "--encryption-key": (given.encryption_key, "an encryption key"),
+        "--revocation-list": (given.revocation_list, "a list of revoked certificates"),
+    }
+    for flag, (file, called) in alone.items():
+        if file:
+            what = f"{called} alone: it does not tell who made the model"
+            raise ProjectError(what, flag, "give --vendor-certificate, too")
+    return None

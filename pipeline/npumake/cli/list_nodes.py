@@ -1,0 +1,92 @@
+"""npumake list: every node, whether it is current, and if not, why
+
+  current     its artifact is what a build would make
+  cached      a build would copy it from the store
+  would run   a build would run its stage
+
+example:
+  npumake list digits             # digits@p999 for a variant of it
+  npumake list --json | jq '.[] | select(.status != "current")'
+  npumake list --targets          # the chips there are
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from npumake import digest
+from npumake.cli.projects import places, selected
+from npumake.errors import ProjectError, did_you_mean
+
+STYLES = {"current": "green", "cached": "cyan", "would run": "yellow"}
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "projects", nargs="*", metavar="PROJECT", help="or its folder; all when none is named"
+    )
+    parser.add_argument("--json", action="store_true", help="for machines")
+    parser.add_argument("--targets", action="store_true", help="list the chips instead")
+
+
+def run(given: argparse.Namespace) -> int:
+    if given.targets:
+        return _list_targets(given.json)
+    rows = [row for at, names in places(given.projects).items() for row in _rows(at, names)]
+    if given.json:
+        print(digest.text(rows, indent=1))
+    else:
+        _print_rows(rows)
+    return 0
+
+
+def _rows(here: Path, named: list[str]) -> Iterator[dict[str, Any]]:
+    """Raises ProjectError."""
+    names = set(named)
+    for build in selected(here, list(dict.fromkeys(name.partition("@")[0] for name in named))):
+        groups = {build.plan.project, *(node.group for node in build.plan.nodes)}
+        for name in sorted(names - groups):
+            if name.startswith(f"{build.plan.project}@"):
+                raise ProjectError(f"no variant `{name}`", hint=did_you_mean(name, groups))
+        for name, state in build.states().items():
+            node = build.plan.node(name)
+            if names and not {build.plan.project, node.group} & names:
+                continue
+            yield {
+                "node": name,
+                "status": state.status,
+                "reasons": list(state.reasons),
+                "artifact": node.path,
+                "digest": state.digest,
+            }
+        build.memory.save()
+
+
+def _print_rows(rows: list[dict[str, Any]]) -> None:
+    from npumake.cli.screen import SCREEN
+
+    width = max((len(row["node"]) for row in rows), default=0)
+    for row in rows:
+        reasons = row["reasons"]
+        status = row["status"]
+        more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
+        reason = f"{reasons[0]}{more}" if reasons else ""
+        SCREEN.line(f"{status:<9}  {row['node']:<{width}}  {reason}".rstrip(), STYLES[status])
+
+
+def _list_targets(as_json: bool) -> int:
+    from npumake.targets.reader import read_target, target_names
+
+    targets = [read_target(name) for name in target_names()]
+    if as_json:
+        print(digest.text([{"name": t.name, "vendor": t.vendor} for t in targets], indent=1))
+        return 0
+    for target in targets:
+        grids = target.activations
+        kind = "symmetric" if grids.symmetric else "asymmetric"
+        also = ", or asymmetric" if grids.symmetric and grids.asymmetric else ""
+        print(f"{target.name:<12} {target.vendor:<12} {kind} {grids.dtype}{also}")
+    return 0

@@ -1,0 +1,65 @@
+"""`npumake VERB`: the table of verbs.
+
+What else there is to it (npumake.cli.verb) is loaded when signals are waited for.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from npumake.cli.signals import end_at_signals
+
+# verb: its module, which has `arguments` and `run`; only that of the typed one is loaded
+VERBS = {
+    "bench": "bench",
+    "build": "build",
+    "cache": "cache",
+    "check": "check",
+    "compare": "compare",
+    "debug": "debug",
+    "diff": "diff",
+    "handover": "handover",
+    "hb_compile": "hb_compile",
+    "hb_mapper": "hb_mapper",
+    "info": "info",
+    "list": "list_nodes",
+    "modify": "modify",
+    "new": "new",
+    "pack": "pack",
+    "perf": "perf",
+    "precision": "precision",
+    "preprocess": "preprocess",
+    "run": "run",
+    "secure": "secure",
+    "show": "show_artifact",
+    "synap": "synap",
+    "verify": "verify",
+    "why": "why",
+}
+# The vendors' programs of the same options. None is installed under its own name: there it would
+# hide the vendor's tool, which `npumake handover --run` calls.
+ALIASES = {
+    "hb_eval_preprocess": "preprocess",
+    "hb_model_info": "info",
+    "hb_model_modifier": "modify",
+    "hb_model_verifier": "verify",
+    "hb_pack": "pack",
+    "hb_perf": "perf",
+    "hb_verifier": "hb_verifier",
+    "hmct-debugger": "debug",
+    "hrt_model_exec": "hrt_model_exec",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The exit code. Without `argv` it is what was typed, and the process is ours."""
+    if argv is None:
+        end_at_signals()
+    from npumake.cli.verb import run_verb
+
+    return run_verb(sys.argv[1:] if argv is None else argv, VERBS, ALIASES)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,194 @@
+"""npumake new: write a commented project around a model, one that builds as it is
+
+It copies the model, reads its inputs, layouts and opset, and makes random samples that you are to
+replace. Nothing that exists is written over.
+
+example:
+  npumake new projects/mobilenet --model mobilenet.onnx
+  npumake new projects/mobilenet --model mobilenet.onnx --target rdk-x5 --target ara240
+  npumake new projects/faces --model faces.prototxt --weights faces.caffemodel
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Container, Mapping, Sequence
+from itertools import repeat
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from npumake.cli.model_file import WEIGHTS, ModelFiles, held_files
+from npumake.errors import CacheError, GraphError, ProjectError, did_you_mean
+from npumake.make.memory import workspace
+from npumake.project.sections import FilePath, Input, ModelSection
+
+if TYPE_CHECKING:
+    from npumake.cli.template import TemplateInput
+    from npumake.graph import Graph
+
+SAMPLES = 16
+TARGET = "rdk-x5"  # where none is named
+SCHEMA = "project.schema.json"
+# Edges of an image to try where the model leaves its size open; the first that runs is written.
+SIZES = (224, 256, 320, 416, 512, 640, 192, 128, 96, 64, 32)
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("directory", metavar="DIR", type=Path, help="it must not exist yet")
+    parser.add_argument("--model", metavar="M", type=Path, required=True, help="the float model")
+    parser.add_argument("--weights", metavar="W", type=Path, help="the .caffemodel of a .prototxt")
+    parser.add_argument("--target", metavar="CHIP", action="append", help="see npumake list")
+
+
+def run(given: argparse.Namespace) -> int:
+    from npumake.cli.template import DODO, Facts, project_text, with_folders
+    from npumake.project.schema import editor_schema
+    from npumake.quant.qdq.brought_grids import carries_grids
+    from npumake.targets.reader import target_names
+
+    directory, targets = given.directory, tuple(dict.fromkeys(given.target or [TARGET]))
+    _refuse_directory(directory)
+    known = target_names()
+    for target in targets:
+        if target not in known:
+            raise ProjectError(f"unknown target `{target}`", hint=did_you_mean(target, known))
+    held = held_files(given.model, given.weights)
+    graph = _read(held)
+    inputs = with_folders(_inputs(held, graph))
+    schema, needs_schema = _schema(directory)
+    facts = Facts(given.model.name, graph.opset, held.pattern, carries_grids(graph))
+    text = project_text(schema, facts, inputs, targets, ", ".join(known))
+    files: dict[str, bytes] = {given.model.name: held.model.read(), "dodo.py": DODO.encode()}
+    files |= {f"{WEIGHTS}/{file.name}": file.read() for file in held.weights}
+    if needs_schema:
+        printed = json.dumps(editor_schema(), indent=2, ensure_ascii=False)
+        files[SCHEMA] = f"{printed}\n".encode()
+    # The YAML last: without it a folder is no project, whatever interrupts this.
+    _write(directory, files, inputs, text)
+    print(f"{directory}: {given.model.name}, opset {graph.opset}, for {', '.join(targets)}")
+    for fed in inputs:
+        print(f"  {fed.folder}: {SAMPLES} RANDOM samples for `{fed.name}`; replace them")
+    print(f"next: read {directory / 'project.yaml'}, then run npumake build there")
+    return 0
+
+
+def _refuse_directory(directory: Path) -> None:
+    from npumake.project.expand import NAME
+
+    name = Path(os.path.abspath(directory)).name
+    if not NAME.fullmatch(name):
+        hint = "use letters, digits, `_`, `.` and `-`"
+        raise ProjectError(f"`{name}` cannot name a project", str(directory), hint)
+    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+        raise ProjectError("there is something already", str(directory), "name a new folder")
+
+
+def _read(held: ModelFiles) -> Graph:
+    from npumake.frontends import read_model
+
+    return read_model(held.model.read(), held.model.name, held.weights)
+
+
+def _inputs(held: ModelFiles, graph: Graph) -> Sequence[TemplateInput]:
+    """What the model is fed. An open size is the first of SIZES with which the model runs.
+
+    Raises GraphError when there is none, and where an input does not even tell its rank, or can
+    hold no number.
+    """
+    from npumake.cli.template import TemplateInput
+    from npumake.graph import dtype, open_dimensions
+
+    dims: dict[str, tuple[Any, ...]] = {}
+    for value in graph.inputs:
+        if value.shape is None:
+            hint = "write a project.yaml by hand, with its shape"
+            raise GraphError(f"input `{value.name}` does not tell its shape", held.model.path, hint)
+        if dtype(value) == "object":
+            raise GraphError(f"input `{value.name}` holds strings, not numbers", held.model.path)
+        if sizes := [d for d in value.shape if isinstance(d, int) and d < 1]:
+            raise GraphError(f"input `{value.name}` has a size of {sizes[0]}", held.model.path)
+        dims[str(value.name)] = tuple(d if isinstance(d, int) else d.value for d in value.shape)
+    shapes = _fitting(held, dims)
+    return [
+        TemplateInput(str(v.name), dtype(v), shapes[str(v.name)], open_dimensions(v))
+        for v in graph.inputs
+    ]
+
+
+def _fitting(
+    held: ModelFiles, dims: Mapping[str, tuple[Any, ...]]
+) -> Mapping[str, tuple[int, ...]]:
+    """A shape for each input. An open dimension is a batch of 1 in front, or called as one that
+    is; else one of SIZES, or in the middle of three a batch too: of the state of a recurrent layer.
+    """
+    batch = {given[0] for given in dims.values() if given and isinstance(given[0], str)}
+    is_open = any(not isinstance(dim, int) for given in dims.values() for dim in given)
+    refusals: list[GraphError] = []
+    for size, middle in [(n, m) for n in SIZES for m in (n, 1)] if is_open else [(1, 1)]:
+        shapes = {name: _closed(given, batch, size, middle) for name, given in dims.items()}
+        try:
+            _try(held, shapes)
+        except GraphError as error:
+            refusals.append(error)
+        else:
+            return shapes
+    raise refusals[0]
+
+
+def _closed(dims: Sequence[Any], batch: Container[Any], size: int, middle: int) -> tuple[int, ...]:
+    sizes = 1, middle if len(dims) == 3 else size, *repeat(size, len(dims))
+    pairs = zip(dims, sizes, strict=False)
+    return tuple(dim if isinstance(dim, int) else 1 if dim in batch else n for dim, n in pairs)
+
+
+def _try(held: ModelFiles, shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Run the model as the first stage will make it. Raises GraphError."""
+    from npumake.engine.ort import OrtSession
+    from npumake.graph import dtype
+    from npumake.stages.original_float import original_float
+
+    inputs = {name: Input(shape=shape) for name, shape in shapes.items()}
+    sources = {"model.path": (held.model,), "model.weights": held.weights}
+    graph = original_float(ModelSection(FilePath(held.model.name)), inputs, sources)
+    feeds = {str(v.name): _sample(dtype(v), shapes[str(v.name)], 0) for v in graph.inputs}
+    OrtSession(graph.to_bytes()).run(None, feeds)
+
+
+def _sample(dtype: str, shape: tuple[int, ...], seed: int) -> Any:
+    """Random, and the same every time: floats around 0, whole numbers 0 or 1."""
+    import numpy as np
+
+    random = np.random.default_rng(seed)
+    if np.issubdtype(np.dtype(dtype), np.floating):
+        return random.standard_normal(shape).astype(dtype)
+    return random.integers(0, 2, shape).astype(dtype)
+
+
+def _schema(directory: Path) -> tuple[str, bool]:
+    """The schema's path from the project, and whether it has to be written there."""
+    shared = workspace(directory) / "schemas" / SCHEMA
+    if not shared.is_file():
+        return SCHEMA, True
+    return Path(os.path.relpath(shared, os.path.abspath(directory))).as_posix(), False
+
+
+def _write(
+    directory: Path, files: Mapping[str, bytes], inputs: Sequence[TemplateInput], text: str
+) -> None:
+    import numpy as np
+
+    try:
+        for number, fed in enumerate(inputs):
+            (directory / fed.folder).mkdir(parents=True)
+            for sample in range(SAMPLES):
+                made = _sample(fed.dtype, fed.shape, number * SAMPLES + sample)
+                np.save(directory / fed.folder / f"{sample:04}.npy", made)
+        for name, content in files.items():
+            (directory / name).parent.mkdir(parents=True, exist_ok=True)
+            (directory / name).write_bytes(content)
+        (directory / "project.yaml").write_text(text, encoding="utf-8")
+    except OSError as error:
+        what = f"cannot write the project: {error.strerror}"
+        raise CacheError(what, str(directory)) from None

@@ -1,0 +1,33 @@
+"""npumake pack: several compiled models in one file
+
+example:
+  npumake pack a.hybrid b.hybrid -o both.hybrid
+  npumake run both.hybrid -m a --input cat.jpg
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from npumake.errors import ProjectError
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("models", nargs="+", type=Path, metavar="HYBRID")
+    parser.add_argument("-o", "--output_name", type=Path, required=True, metavar="FILE")
+
+
+def run(given: argparse.Namespace) -> int:
+    from npumake.bundle.pack import pack
+    from npumake.cache.publish import replacing
+    from npumake.runtime.picture import read
+
+    stems = [file.stem for file in given.models]
+    if twice := sorted({stem for stem in stems if stems.count(stem) > 1}):
+        raise ProjectError(f"two models are called `{twice[0]}`", hint="rename one")
+    made = pack({file.stem: read(file) for file in given.models})
+    with replacing(given.output_name) as temporary:
+        temporary.write_bytes(made)
+    print(f"packed {len(stems)} models into {given.output_name}")
+    return 0

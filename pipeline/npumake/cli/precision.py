@@ -1,0 +1,232 @@
+"""npumake precision: find the nodes that need more than 8 bits, and write them down
+
+It promotes single nodes to see what each gains, then as few as reach what is asked. Every trial is
+kept in the cache: interrupted, it goes on where it was. The choice goes to quantization.yaml of a
+project that has one target and no such section elsewhere; else it is printed, to be pasted.
+
+example:
+  npumake precision digits:rdk-x5 --cosine 0.9995
+  npumake precision digits:rdk-x5 --metric top1 --max-drop 0.5
+  npumake precision digits@p999:ara240 --agreement 0.99 --most-nodes 3 --dry-run
+  npumake precision faces --cosine 0.999 --most-operations 0.2 --to cpu --json
+
+exit code 6: nothing within the limits reaches it
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from npumake import digest
+from npumake.cache.publish import replacing
+from npumake.cli.precision_target import PrecisionTarget, bring_up, place_of, wish_of
+from npumake.cli.screen import SCREEN
+from npumake.digest import Json
+from npumake.errors import GateError
+from npumake.make.node import Node
+from npumake.progress import listening
+
+if TYPE_CHECKING:
+    from npumake.make.trials import Trials
+    from npumake.project.sections import Quantization
+    from npumake.quant.search.objective import Choice, Found, Objective
+
+HEADER = "# npumake precision"  # a file that begins so is ours to replace
+FILE = "quantization.yaml"
+NAMES = 4  # in a row of the table; --json has them all
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", metavar="PROJECT[@VARIANT][:TARGET]")
+    metric = parser.add_mutually_exclusive_group(required=True)
+    metric.add_argument("--cosine", type=_share, metavar="C", help="of the worst output")
+    metric.add_argument("--agreement", type=_share, metavar="A", help="top-1 with the float model")
+    metric.add_argument("--metric", metavar="M", help="a figure of the project's evaluation")
+    parser.add_argument(
+        "--max-drop", type=_points, metavar="D", help="of --metric; by default as `gates` say"
+    )
+    most = parser.add_mutually_exclusive_group()
+    most.add_argument("--most-nodes", type=_count, metavar="N", help="promote no more")
+    most.add_argument("--most-operations", type=_share, metavar="S", help="no larger a share")
+    choices = ("int16", "float16", "cpu")
+    parser.add_argument("--to", choices=choices, default="int16", help="int16 unless said")
+    parser.add_argument("--dry-run", action="store_true", help="print the YAML, write nothing")
+    parser.add_argument("--json", action="store_true", help="for machines; writes nothing either")
+
+
+def _share(text: str) -> float:
+    value = float(text)
+    if not 0.0 <= value <= 1.0:
+        raise argparse.ArgumentTypeError("between 0 and 1")
+    return value
+
+
+def _points(text: str) -> float:
+    value = float(text)
+    if not value >= 0.0:
+        raise argparse.ArgumentTypeError("0 or more")
+    return value
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError("0 or more")
+    return value
+
+
+def run(given: argparse.Namespace) -> int:
+    from npumake.make.trials import Trials
+    from npumake.quant.search.objective import chosen
+
+    place = place_of(given.model, given.metric)
+    bring_up(place.build, _needed(place), quiet=given.json)
+    wish = wish_of(given, place)
+    trials = Trials(place.build, place.calibrated, place.comparison, given.to, place.task)
+    try:
+        SCREEN.begin("precision")
+        with listening(SCREEN.progress):
+            found = chosen(trials, wish)
+    finally:
+        SCREEN.end()
+        place.build.memory.save()
+    _tell(given, place, trials, wish, found)
+    return 0
+
+
+def _tell(
+    given: argparse.Namespace, place: PrecisionTarget, trials: Trials, wish: Objective, found: Found
+) -> None:
+    """Raises GateError where nothing suffices."""
+    chosen, name = found.chosen, given.metric or wish.metric
+    wanted = round(wish.wanted, 6)
+    asked = trials.asked(chosen.names)
+    if given.json:
+        print(digest.text(_document(trials, found, asked), indent=1))
+    else:
+        title = f"{given.model}: to {trials.to} for {name} {wanted}"
+        by = "the evaluation" if place.task else "the samples held out"
+        _print_front(f"{title}, by {by}", found)
+        print(f"{trials.made + trials.recalled} trials, {trials.recalled} of them known before")
+    if not found.suffices:
+        reached = getattr(chosen.score, wish.metric)
+        what = f"no promotion to {trials.to} within the limits reaches {name} {wanted}"
+        more = "; weights stay int8: try --to cpu" if trials.to == "int16" else ""
+        raise GateError(what, given.model, f"the best tried has {reached:.6f}{more}")
+    if given.json:
+        return
+    if not chosen.names:
+        print(f"{name} {getattr(chosen.score, wish.metric):.6f}: nothing to promote")
+    elif given.dry_run or (why := _why_not_written(place)):
+        print("" if given.dry_run else f"not written: {why}; paste it")
+        print(_pasted(place, asked), end="")
+    else:
+        _write(place, asked, f"{given.model} {_question(given)}")
+
+
+def _question(given: argparse.Namespace) -> str:
+    """As it was typed."""
+    drop = "" if given.max_drop is None else f" --max-drop {given.max_drop:g}"
+    options = {"cosine": given.cosine, "agreement": given.agreement, "metric": given.metric}
+    return next(f"--{key} {value}" for key, value in options.items() if value is not None) + drop
+
+
+def _needed(place: PrecisionTarget) -> set[str]:
+    """What the trials are made from."""
+    task = {place.task.score.name} if place.task else set()
+    return {*place.calibrated.inputs.values(), place.comparison.inputs["samples"], *task}
+
+
+def _print_front(title: str, found: Found) -> None:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(
+        title=title, box=box.SIMPLE_HEAD, title_justify="left", padding=(0, 1, 0, 0), pad_edge=False
+    )
+    at_task = found.chosen.score.metric is not None
+    for column in ("Nodes", "Operations", "Cosine", "Agreement", *(["Metric"] * at_task)):
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("Promoted", overflow="fold")
+    for choice in found.front:
+        table.add_row(
+            str(len(choice.names)),
+            f"{choice.operations:.1%}",
+            f"{choice.score.cosine:.6f}",
+            f"{choice.score.agreement:.2%}",
+            *(() if choice.score.metric is None else (f"{choice.score.metric:.6g}",)),
+            _listed(choice.names),
+            style="bold green" if choice == found.chosen and found.suffices else None,
+        )
+    SCREEN.console.print(table)
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    more = f" and {len(names) - NAMES} more" if len(names) > NAMES else ""
+    return ", ".join(names[:NAMES]) + more
+
+
+def _document(trials: Trials, found: Found, asked: Quantization) -> Json:
+    from npumake.quant.precision.precision_candidates import section
+
+    def told(choice: Choice) -> Json:
+        return {
+            "promoted": list(choice.names),
+            "operations": choice.operations,
+            "cosine": choice.score.cosine,
+            "agreement": choice.score.agreement,
+            **({} if choice.score.metric is None else {"metric": choice.score.metric}),
+        }
+
+    return {
+        "suffices": found.suffices,
+        "chosen": told(found.chosen),
+        "front": [told(choice) for choice in found.front],
+        "trials": {"measured": trials.made, "known": trials.recalled},
+        "quantization": section(asked),
+    }
+
+
+def _pasted(place: PrecisionTarget, asked: Quantization) -> str:
+    """As project.yaml holds it, of this target where there are others."""
+    from npumake.quant.precision.precision_candidates import section
+
+    said = {"quantization": section(asked)}
+    return _yaml(said if place.is_alone else {"targets": [{place.calibrated.target: said}]})
+
+
+def _yaml(document: Json) -> str:
+    import yaml
+
+    return yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
+
+
+def _why_not_written(place: PrecisionTarget) -> str:
+    """Empty where quantization.yaml may be (re)written."""
+    if not place.is_alone:
+        return f"`{FILE}` would speak of every target and variant"
+    elsewhere = [file for file in _files(place.calibrated) if file != FILE]
+    if elsewhere:
+        return f"the section stands in {elsewhere[0]}"
+    path = place.build.directory / FILE
+    if path.is_file() and not path.read_text(encoding="utf-8", errors="replace").startswith(HEADER):
+        return f"{FILE} is somebody's own"
+    return ""
+
+
+def _files(node: Node) -> Iterator[str]:
+    """Where the keys of the section stand."""
+    for key, spot in node.places.items():
+        if key.partition(".")[0] == "quantization":
+            yield spot.rsplit(":", 2)[0]
+
+
+def _write(place: PrecisionTarget, asked: Quantization, question: str) -> None:
+    from npumake.quant.precision.precision_candidates import section
+
+    path = place.build.directory / FILE
+    with replacing(path) as temporary:
+        temporary.write_text(f"{HEADER} {question}\n{_yaml(section(asked))}", encoding="utf-8")
+    print(f"{path.name} written; doit builds it")

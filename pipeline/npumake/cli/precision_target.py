@@ -1,0 +1,121 @@
+"""What `npumake precision` searches, and what it is to reach, of what was typed and the project."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, NamedTuple
+
+from npumake.cli.projects import place, selected
+from npumake.cli.screen import SCREEN
+from npumake.digest import Json
+from npumake.errors import ProjectError, did_you_mean
+from npumake.make.build import Build
+from npumake.make.node import Node
+from npumake.progress import hearing, listening
+
+if TYPE_CHECKING:
+    from npumake.make.trials import Task
+    from npumake.quant.search.objective import Objective
+
+
+class PrecisionTarget(NamedTuple):
+    """What is searched: the nodes of one variant and one target."""
+
+    build: Build
+    calibrated: Node
+    comparison: Node
+    task: Task | None = None
+    gates: Json = ()
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether what the project says speaks of nothing else."""
+        return sum(node.stage == "calibrated" for node in self.build.plan.nodes) == 1
+
+
+def bring_up(build: Build, wanted: set[str], quiet: bool) -> None:
+    """Make the nodes of these names, and what they are made from, where it is not current."""
+    from npumake.make.maker import make
+
+    needed = set(wanted)
+    for node in reversed(build.plan.nodes):
+        if node.name in needed:
+            needed |= {*node.inputs.values()}
+    for node in build.plan.nodes:
+        if node.name in needed and not build.is_current(node):
+            SCREEN.begin(node.name)
+            with listening(SCREEN.progress), hearing(lambda line: None if quiet else print(line)):
+                how, seconds, *_ = make(build, node)
+            SCREEN.end()
+            if not quiet:
+                SCREEN.line(f"{how:<8}  {node.name:<44}  {seconds:6.2f} s")
+
+
+def wish_of(given: argparse.Namespace, place: PrecisionTarget) -> Objective:
+    from npumake.quant.search.objective import Objective
+
+    limits = given.most_nodes, given.most_operations
+    if place.task is not None:
+        return Objective(_least(given, place, place.task), "metric", *limits)
+    if given.agreement is not None:
+        return Objective(given.agreement, "agreement", *limits)
+    return Objective(given.cosine, "cosine", *limits)
+
+
+def _least(given: argparse.Namespace, place: PrecisionTarget, task: Task) -> float:
+    """The figure of the float model less what may be lost. Raises ProjectError."""
+    from npumake.evaluate.figures import Figures
+
+    figures = Figures.load(place.build.artifact(task.score)).by_name
+    if task.figure not in figures:
+        hint = did_you_mean(task.figure, figures)
+        raise ProjectError(f"the evaluation has no `{given.metric}`", hint=hint)
+    drops = [gate["max_drop"] for gate in place.gates if gate["metric"] == task.figure]
+    drop = given.max_drop if given.max_drop is not None else next(iter(drops), None)
+    if drop is None:
+        hint = "--max-drop 1.0, or a gate of it in the project"
+        raise ProjectError(f"how far may `{given.metric}` drop?", hint=hint)
+    return figures[task.figure] - float(drop)
+
+
+def place_of(name: str, metric: str | None) -> PrecisionTarget:
+    """Raises ProjectError for a project, a variant or a target that nobody knows."""
+    here, name = place(name)
+    group, _, target = name.partition(":")
+    (build,) = selected(here, [group.partition("@")[0]])
+    groups = {node.group for node in build.plan.nodes} | {build.plan.project}
+    if group not in groups:
+        raise ProjectError(f"no variant `{group}`", hint=did_you_mean(group, groups))
+    nodes = {(n.target, n.stage): n for n in build.plan.nodes if n.group == group}
+    known = [str(target) for target, stage in nodes if stage == "calibrated"]
+    if not target and len(known) > 1:
+        raise ProjectError("which target?", hint=" or ".join(f"{group}:{one}" for one in known))
+    target = target or known[0]
+    if target not in known:
+        raise ProjectError(f"`{group}` has no target `{target}`", hint=did_you_mean(target, known))
+    task = None if metric is None else _task(build, nodes[target, "calibrated"], metric)
+    verdict = nodes.get((target, "verdict"))
+    gates = () if verdict is None else verdict.params["gates"]
+    return PrecisionTarget(
+        build, nodes[target, "calibrated"], nodes[target, "comparison"], task, gates
+    )
+
+
+def _task(build: Build, calibrated: Node, metric: str) -> Task:
+    """Raises ProjectError where nothing is evaluated, or another Python than is asked for."""
+    from npumake.make.trials import Task
+
+    scores = [
+        build.plan.node(node.inputs["float_score"])
+        for node in build.plan.nodes
+        if (node.group, node.target, node.stage)
+        == (calibrated.group, calibrated.target, "evaluation")
+    ]
+    if not scores:
+        hint = "add  evaluation: {dataset: {files: val/*/*.jpg}}"
+        raise ProjectError("the project evaluates nothing", hint=hint)
+    declared = scores[0].params["evaluation"]["metric"]
+    if ".py:" in metric and metric != declared:
+        what = f"the project's metric is `{declared}`, not `{metric}`"
+        raise ProjectError(what, hint="only Python that the project declares is run")
+    return Task(scores[0], metric.rpartition(":")[2])

@@ -1,0 +1,175 @@
+"""From a directory to builds: which projects are here, and their plans, remembered."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from npumake import digest
+from npumake.cache.sealed import sealed, unsealed
+from npumake.cli.show import print_note
+from npumake.digest import Json, is_stored
+from npumake.errors import PipelineError, ProjectError, did_you_mean
+from npumake.make.build import STAMPS, Build
+from npumake.make.memory import BuildMemory, cache_directory, workspace
+from npumake.make.node import ProjectPlan, plan_from
+
+# A project by name: what it builds, or the error that keeps it from being built.
+Found: TypeAlias = tuple[str, Build | PipelineError]
+
+NOWHERE = "run it in a project, or in the folder that holds projects/; or name a project's folder"
+
+
+def project_directories(here: Path) -> tuple[Path, ...]:
+    """`here` when it is a project, else every project below `projects/`; absolute."""
+    here = here.absolute()
+    if (here / "project.yaml").is_file():
+        return (here,)
+    return tuple(sorted(path.parent for path in here.glob("projects/*/project.yaml")))
+
+
+def places(names: Sequence[str]) -> dict[Path, list[str]]:
+    """The folders to look from, and the names to look for there: a project or a node may be called
+    by its project's folder, `../digits:rdk-x5/calibrated`, and a node by the file that it makes;
+    all that is here, where none is named.
+    """
+    here = Path.cwd()
+    nearby = set(project_directories(here))
+    found: dict[Path, list[str]] = {} if names else {here: []}
+    for name in names:
+        folder, called = _called(name)
+        at = here if folder is None or folder in nearby else folder
+        found.setdefault(at, []).append(called)
+    return found
+
+
+def _called(name: str) -> tuple[Path | None, str]:
+    """The folder of the project that is meant, and what its build calls it, made or not; a name
+    that says no folder is as it is."""
+    said = re.split("[:@]", name, maxsplit=1)[0]
+    folder = Path(os.path.abspath(said))
+    if said and (folder / "project.yaml").is_file():
+        return folder, folder.name + name[len(said) :]
+    file = Path(os.path.abspath(name))
+    # An artifact lies in its project's out/ or out/@variant/.
+    above = (folder for folder in file.parents if (folder / "project.yaml").is_file())
+    around = None if ":" in name else next(above, None)
+    for _, build in builds(around) if around else ():
+        if isinstance(build, Build):
+            for node in build.plan.nodes:
+                if build.artifact(node) == file:
+                    return around, node.name
+    return None, name
+
+
+def place(name: str) -> tuple[Path, str]:
+    """The same of one name."""
+    ((here, (found,)),) = places([name]).items()
+    return here, found
+
+
+def builds(here: Path, paranoid: bool | None = None) -> Iterator[Found]:
+    """Each project here. Raises CacheError when the cache itself cannot be used."""
+    memory = BuildMemory(cache_directory(here), paranoid, workspace(here))
+    memory.sweep()
+    for directory in project_directories(here):
+        name = directory.name
+        try:
+            _refuse_links(directory)
+            build = Build(directory, plan_of(directory, memory), memory)
+            build.sweep()
+            yield name, build
+        except PipelineError as error:
+            yield name, error
+    memory.save()
+
+
+def selected(here: Path, names: list[str], paranoid: bool | None = None) -> list[Build]:
+    """The builds of the named projects, all when none is named. Raises PipelineError."""
+    found = dict(builds(here, paranoid))
+    if not found:
+        raise ProjectError("no project here", str(here), NOWHERE)
+    chosen = []
+    for name in names or found:
+        build = found.get(name)
+        if build is None:
+            raise ProjectError(f"no project `{name}`", hint=did_you_mean(name, found))
+        if isinstance(build, PipelineError):
+            raise build
+        chosen.append(build)
+    return chosen
+
+
+def plan_of(directory: Path, memory: BuildMemory) -> ProjectPlan:
+    """The plan of a project; planned anew only when its YAML or our code changed.
+
+    A plan is remembered with the digest of everything it was made from. Raises PipelineError.
+    """
+    file = directory / STAMPS / "plan.json"
+    beside: list[str] = []  # files that were read from elsewhere
+    variables: list[str] = []
+    try:
+        remembered = unsealed(_identity(directory), file.read_bytes())
+        if remembered is not None:
+            beside, variables = remembered["files"], remembered["variables"]
+            if remembered["from"] == _made_from(directory, memory, beside, variables):
+                return plan_from(remembered["plan"])
+    except (OSError, ValueError, KeyError, TypeError):
+        beside, variables = [], []  # absent or of another version: planning is right
+    # Loads the YAML parser and its schema; a build with nothing to do never gets here.
+    from npumake.make.declarations import stages
+    from npumake.make.plan import planned
+    from npumake.project.reader import read_project
+    from npumake.targets.dialects import DIALECTS
+    from npumake.targets.reader import read_target
+
+    while True:
+        # First the digests, then the text. What it turns out to depend on besides has to be among
+        # them; mostly it is what it was the last time, or nothing, and the text is read once.
+        made_from = _made_from(directory, memory, beside, variables)
+        project = read_project(directory, DIALECTS)
+        files = {os.path.relpath(path, directory) for path in project.files}
+        if files <= {*_yaml_in(directory), *beside} and {*project.variables} <= {*variables}:
+            break
+        beside, variables = sorted(files), list(project.variables)
+    plan = planned(project, stages(memory), read_target)
+    for note in project.notes:
+        print_note(note.what, note.where)
+    document: Json = {"from": made_from, "files": beside, "variables": variables}
+    document["plan"] = digest.plain(plan)
+    memory.keep(file, sealed(_identity(directory), document))
+    return plan
+
+
+def _identity(directory: Path) -> str:
+    """A plan names its project by its folder: that of a copy or a renamed one is made anew."""
+    return f"plan of {directory.name}"
+
+
+def _refuse_links(directory: Path) -> None:
+    """What is built lies in the project: `out` and the folders in it lead nowhere else."""
+    out = f"{directory}/out"
+    inside = list(os.scandir(out)) if os.path.isdir(out) else []
+    for path in (out, *(entry.path for entry in inside if os.path.isdir(entry.path))):
+        if os.path.islink(path):
+            what = "a link, through which artifacts would be written elsewhere"
+            raise ProjectError(what, os.path.relpath(path), "remove it")
+
+
+def _made_from(directory: Path, memory: BuildMemory, read: list[str], variables: list[str]) -> str:
+    """The digest of the project's YAML files, by name, with those that were read from elsewhere
+    and the variables they hold, and of our own sources."""
+    names = {*_yaml_in(directory), *read}
+    files = {name: memory.files.of(directory / name) for name in sorted(names)}
+    values = {name: os.environ.get(name) for name in variables}
+    found = {"files": files, "variables": values, "code": memory.code.everything}
+    return digest.of_document(found)
+
+
+def _yaml_in(directory: Path) -> list[str]:
+    with os.scandir(directory) as entries:
+        yaml = [entry for entry in entries if entry.name.endswith((".yaml", ".yml"))]
+    return [entry.name for entry in yaml if is_stored(entry.path)]

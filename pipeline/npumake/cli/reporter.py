@@ -1,0 +1,257 @@
+"""What doit tells while it runs, told to a person: a line per node made, then the tables.
+
+doit only asks for these methods; nothing of doit is imported here.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TextIO
+
+from npumake.cli.screen import SCREEN
+from npumake.cli.show import bug_text, error_text
+from npumake.cli.terminal import printable
+from npumake.errors import CacheError, PipelineError
+from npumake.make.build import Build
+from npumake.make.node import Node, needed_by
+
+if TYPE_CHECKING:
+    from npumake.debug.compiled_check import CompiledCheck
+
+CHECK = "compiled_check"
+MAX_TABLES = 4  # more would scroll away what they are to show
+
+
+class NodeOutcome(NamedTuple):
+    """What became of a node: made, recalled, current or failed; the file of a check that ran."""
+
+    node: str
+    status: str
+    seconds: float = 0.0
+    error: PipelineError | None = None
+    check: Path | None = None
+
+
+class Reporter:
+    desc = "one line per artifact made or recalled, then a table per target"
+    first_error: ClassVar[PipelineError | None] = None  # for `npumake build`, which exits with it
+    met_bug: ClassVar[bool] = False  # likewise: before any error of the user's
+    outcomes: ClassVar[list[NodeOutcome]] = []  # for its `--json`, in the order they came
+    draws_nodes: ClassVar[bool] = True  # a vendor's command draws its own table of them
+
+    def __init__(self, outstream: TextIO, options: Any) -> None:
+        SCREEN.use(outstream)
+        self._start = time.perf_counter()
+        self._counts = {"made": 0, "recalled": 0, "current": 0, "failed": 0}
+        self._compared: dict[str, tuple[Build, Node]] = {}  # by name: to be shown
+        self._valid: set[str] = set()  # nodes whose artifacts are those of this build
+        self._evaluated: list[tuple[Build, Node]] = []
+        self._failed: list[str] = []
+        self._unstored = ""
+        self._remote = ""  # why the remote cache is not used
+        self._builds: list[Build] = []
+        self._about: dict[str, Mapping[str, Any]] = {}  # by task; doit's own come back empty
+
+    # -- what doit calls -------------------------------------------------------------------
+
+    def initialize(self, tasks: Any, selected: Any) -> None:
+        self._about = {name: task.meta for name, task in tasks.items() if task.meta}
+        found = {id(meta["build"]): meta["build"] for meta in self._about.values()}
+        self._builds = list(found.values())
+        needed = {name: task.task_dep for name, task in tasks.items()}
+        for build in self._builds[:1]:  # one memory is shared by all of them
+            build.memory.selected = needed_by(selected, needed)
+
+    def get_status(self, task: Any) -> None:
+        pass
+
+    def execute_task(self, task: Any) -> None:
+        if task.name in self._about:
+            SCREEN.begin(task.name)
+
+    def add_success(self, task: Any) -> None:
+        if task.name not in self._about:
+            return
+        SCREEN.end()
+        how, seconds = task.values["how"], task.values["seconds"]
+        self._counts[how] += 1
+        self._unstored = self._unstored or task.values["unstored"]
+        self._remote = self._remote or task.values["note"]
+        self._succeeded(task.name, how, seconds)
+        style = "green" if how == "made" else "cyan"
+        SCREEN.line(f"{how:<8}  {task.name:<44}  {seconds:6.2f} s", style)
+        node, build = self._about[task.name]["node"], self._about[task.name]["build"]
+        if how == "made":
+            build.memory.upload()
+        if node.stage == "recipe":
+            self._print_recipe(build, node)
+        if node.stage == "calibration_fit":
+            self._print_fit(build, node)
+        if node.stage == "comparison":
+            self._compared[node.name] = (build, node)
+        if node.stage == CHECK and (other := self._beside(build, node, "comparison")):
+            self._compared[other.name] = (build, other)
+        if node.stage == "evaluation":
+            self._evaluated.append((build, node))
+
+    def add_failure(self, task: Any, fail: Any) -> None:
+        SCREEN.end()
+        if not fail.report:
+            return
+        self._counts["failed"] += 1
+        SCREEN.line(f"failed    {task.name}", "bold red")
+        error = getattr(fail, "error", None)
+        Reporter.outcomes.append(NodeOutcome(task.name, "failed", error=error))
+        self._failed.append(f"failed    {task.name}" + (f": {error.what}" if error else ""))
+        SCREEN.line(error_text(error) if error else bug_text(fail.get_msg()))
+        Reporter.met_bug |= error is None
+        if error and Reporter.first_error is None:
+            Reporter.first_error = error
+
+    def skip_uptodate(self, task: Any) -> None:
+        if task.name in self._about:
+            self._counts["current"] += 1
+            self._succeeded(task.name, "current")
+
+    def _succeeded(self, name: str, how: str, seconds: float = 0.0) -> None:
+        node, build = self._about[name]["node"], self._about[name]["build"]
+        self._valid.add(name)
+        check = build.artifact(node) if node.stage == CHECK else None
+        Reporter.outcomes.append(NodeOutcome(name, how, seconds, check=check))
+
+    @staticmethod
+    def _beside(build: Build, node: Node, stage: str) -> Node | None:
+        """The node of another stage for the same target and variant."""
+        return build.plan.by_name.get(f"{node.name.rpartition('/')[0]}/{stage}")
+
+    def skip_ignore(self, task: Any) -> None:
+        SCREEN.line(f"ignored   {task.name}")
+
+    def cleanup_error(self, exception: Any) -> None:
+        SCREEN.line(exception.get_msg())
+
+    def runtime_error(self, message: str) -> None:
+        SCREEN.end()
+        SCREEN.line(message, "bold red")
+
+    def teardown_task(self, task: Any) -> None:
+        pass
+
+    def complete_run(self) -> None:
+        SCREEN.end()
+        self._print_tables()
+        self._print_evaluation()
+        self._print_failed()
+        self._save_memory()
+        self._finish_uploads()
+        counts = ", ".join(f"{count} {how}" for how, count in self._counts.items() if count)
+        seconds = time.perf_counter() - self._start
+        SCREEN.line(f"{counts or 'nothing to do'} in {seconds:.2f} s")
+        SCREEN.use(None)  # the stream is doit's, and done with
+
+    def _print_failed(self) -> None:
+        """Once more, in a line each, where tables have scrolled it away."""
+        for line in self._failed if self._compared or self._evaluated else ():
+            SCREEN.line(printable(line), "bold red")
+
+    def _save_memory(self) -> None:
+        """What only makes the next build faster; on a full disk that build reads files again."""
+        for build in self._builds[:1]:  # one memory is shared by all of them
+            try:
+                build.memory.save()
+            except CacheError as error:
+                SCREEN.line(
+                    f"warning: {error.what}; the next build reads every file again", "yellow"
+                )
+            self._unstored = self._unstored or build.memory.unstored
+        if self._unstored:
+            SCREEN.line(printable(f"note: nothing is stored: {self._unstored}"), "yellow")
+
+    def _finish_uploads(self) -> None:
+        """What was made goes to the remote; what it has no time for goes in the next build."""
+        notes = [self._remote]
+        for build in self._builds[:1] if self._counts["made"] else ():
+            notes += build.memory.finish_uploads()
+        for note in filter(None, dict.fromkeys(notes)):
+            SCREEN.line(printable(f"note: {note}"), "yellow")
+
+    def _print_recipe(self, build: Build, node: Node) -> None:
+        """What was tried, where a method had to be found."""
+        from npumake.quant.search.recipe import Recipe
+
+        for line in Recipe.load(build.artifact(node)).lines:
+            SCREEN.line(f"          {line}")
+
+    def _print_fit(self, build: Build, node: Node) -> None:
+        """What speaks against the calibration set, beside the evaluation set."""
+        from npumake.evaluate.calibration_fit import CalibrationFit
+
+        for note in CalibrationFit.load(build.artifact(node)).notes:
+            SCREEN.line(f"note: {printable(note)}", "yellow")
+
+    def _print_tables(self) -> None:
+        """One table per target; of many, one line each in one table."""
+        if not self._compared:
+            return
+        from npumake.cli.tables import (
+            comparison_table,
+            guilty_lines,
+            skipped_lines,
+            summary_table,
+        )
+        from npumake.debug.compared import Comparison
+
+        shown = [each for each in self._compared.values() if each[1].name in self._valid]
+        found = [
+            (node.group, Comparison.load(build.artifact(node)), self._check(build, node))
+            for build, node in shown
+        ]
+        if len(found) > MAX_TABLES:
+            SCREEN.console.print(summary_table(found))
+            for line in skipped_lines(found):
+                SCREEN.line(f"note: {line}")
+            return
+        for (project, comparison, check), (build, node) in zip(found, shown, strict=True):
+            if Reporter.draws_nodes:
+                SCREEN.console.print(comparison_table(project, comparison, check, SCREEN.width))
+            for line in guilty_lines(comparison, project):
+                SCREEN.line(line, "red")
+            notes = (*comparison.notes, *(check.lines if check else ()))
+            for line in (*self._estimate(build, node), *(f"note: {note}" for note in notes)):
+                SCREEN.line(line)
+
+    def _check(self, build: Build, compared: Node) -> CompiledCheck | None:
+        """What was found when the compiled file ran, where this build has it."""
+        from npumake.debug.compiled_check import CompiledCheck
+
+        node = self._beside(build, compared, CHECK)
+        if node is None or node.name not in self._valid:
+            return None
+        return CompiledCheck.load(build.artifact(node))
+
+    def _estimate(self, build: Build, compared: Node) -> Iterator[str]:
+        """How long the compiled file takes, where that can be told: a bound says too little."""
+        from npumake.perf.latency import file_latency
+        from npumake.targets.reader import read_target
+
+        node = self._beside(build, compared, "compiled")
+        if node is None or node.name not in self._valid:
+            return
+        target, file = read_target(str(node.target)), build.artifact(node)
+        known = file_latency(file.read_bytes(), target) if file.suffix == target.suffix else None
+        if known is not None and not known.is_bound:
+            yield f"estimated: {known} per frame"
+
+    def _print_evaluation(self) -> None:
+        """How good the artifacts are at their task, where that was measured."""
+        if not self._evaluated:
+            return
+        from npumake.cli.tables import evaluation_table
+        from npumake.evaluate.figures import Evaluated
+
+        found = [
+            (node.group, Evaluated.load(build.artifact(node))) for build, node in self._evaluated
+        ]
+        SCREEN.console.print(evaluation_table(found))

@@ -1,0 +1,216 @@
+"""npumake run: a picture through a model; its classes, the boxes of a detector, or what it gives
+
+example:
+  npumake run out/mobilenet.rdk-x5.hybrid --input cat.jpg --labels labels.txt
+  npumake run out/yolo.ara240.hybrid --input street.jpg --draw boxes.png
+  npumake run model.onnx --input a=one.npy --input b=two.npy --save answers.npz
+
+A picture is stretched to what the input takes and fed as pixel - offset. Boxes need the metadata
+of a detector in the file; of any other model with more to give than one score a class, the outputs
+are told. Code that a file brings runs only with --allow-code.
+"""
+
+from __future__ import annotations
+
+import argparse
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from npumake import digest
+from npumake.cli import code_trust
+from npumake.cli.keys import keys_of
+from npumake.errors import ProjectError, did_you_mean
+
+NOT_FINITE = "not finite"
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from npumake.detection.metadata import Metadata
+    from npumake.runtime import Session
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", type=Path, metavar="MODEL")
+    parser.add_argument(
+        *("-i", "--input"),
+        action="append",
+        required=True,
+        metavar="[NAME=]FILE",
+        help="a picture, a .npy file or bare numbers",
+    )
+    parser.add_argument("-m", dest="name", metavar="NAME", help="one of a packed model")
+    parser.add_argument("--labels", type=Path, metavar="FILE", help="a class per line")
+    parser.add_argument("--top", type=int, default=5, metavar="N", help="classes to show, 5")
+    parser.add_argument("--colors", help="rgb, bgr, gray or yuv444, as the model is fed")
+    parser.add_argument("--offset", type=int, default=128, help="taken off a pixel, 128")
+    parser.add_argument("--score", type=float, default=0.5, help="of a box, at least; 0.5")
+    parser.add_argument("--draw", type=Path, metavar="FILE", help="the picture with its boxes")
+    parser.add_argument("--save", type=Path, metavar="FILE.npz", help="every output, as it is")
+    parser.add_argument("--threads", type=int, metavar="N")
+    parser.add_argument("--json", action="store_true", help="for machines")
+    code_trust.arguments(parser)
+
+
+def run(given: argparse.Namespace) -> int:
+    from npumake.detection.carriers import carried
+
+    if given.threads is not None and given.threads < 1:
+        raise ProjectError(f"{given.threads} threads run nothing", "--threads")
+    session = code_trust.session(given, given.model, given.name, given.threads)
+    files = files_of(given.input, session.input_names)
+    made = session.run(None, feeds_of(session, files, given.colors), given.offset)
+    outputs = dict(zip(session.output_names, made, strict=True))
+    if given.save:
+        _save(given.save, outputs)
+    metadata, classes = carried(given.model, given.name, keys_of(given))
+    labels = _lines(given.labels) if given.labels else classes
+    if metadata is not None and metadata.outputs:
+        picture = files[session.input_names[0]]
+        found = _boxes(session, outputs, metadata, given, picture, labels or metadata.classes)
+    elif given.draw:
+        what, hint = "no boxes to draw", "a detector has its metadata in the file, this has none"
+        raise ProjectError(what, "--draw", hint)
+    elif len(made) == 1 and _is_vector(made[0]):
+        found = _classes(made[0], given.top, labels)
+    else:
+        found = _outputs(outputs)
+    print(digest.text(found, indent=1) if given.json else _text(found))
+    return 0
+
+
+def files_of(given: list[str], names: tuple[str, ...]) -> dict[str, Path]:
+    """A file for every input. Raises ProjectError."""
+    found: dict[str, Path] = {}
+    for text in given:
+        name, _, file = text.rpartition("=")
+        if not name and len(names) > 1:
+            raise ProjectError("the model has several inputs", "--input", f"{names[0]}={file}")
+        if name and name not in names:
+            raise ProjectError(f"no input `{name}`", "--input", did_you_mean(name, names))
+        found[name or names[0]] = Path(file)
+    return found
+
+
+def feeds_of(session: Session, files: dict[str, Path], colors: str | None) -> dict[str, np.ndarray]:
+    from npumake.runtime.picture import fed
+
+    ports = {port.name: port for port in session.get_inputs()}
+    return {name: fed(file, ports[name], colors) for name, file in files.items()}
+
+
+def _lines(file: Path) -> tuple[str, ...]:
+    from npumake.runtime.picture import read
+
+    lines = read(file).decode("utf-8", "replace").splitlines()
+    return tuple(line.strip() for line in lines if line.strip())
+
+
+def _is_vector(values: np.ndarray) -> bool:
+    """Of numbers: a score a class."""
+    return values.dtype.kind in "biuf" and values.size == max(values.shape, default=1)
+
+
+def _classes(scores: np.ndarray, count: int, labels: tuple[str, ...]) -> list[dict[str, Any]]:
+    """The highest scores, the first of equal ones first."""
+    import numpy as np
+
+    flat = scores.reshape(-1)
+    return [
+        {"class": int(at), "label": _label(labels, int(at)), "score": float(flat[at])}
+        for at in np.argsort(-flat.astype(np.float64), kind="stable")[: max(count, 0)]
+    ]
+
+
+def _outputs(outputs: Mapping[str, np.ndarray]) -> list[dict[str, Any]]:
+    import numpy as np
+
+    def figures(values: np.ndarray) -> dict[str, float]:
+        if values.dtype.kind not in "biuf":  # an output may be text
+            return {}
+        real = values[np.isfinite(values)].astype(np.float64)
+        found = {"min": real.min(), "mean": real.mean(), "max": real.max()} if real.size else {}
+        others = values.size - real.size
+        return found | ({NOT_FINITE: others} if others else {})
+
+    return [
+        {"output": name, "type": str(values.dtype), "shape": list(values.shape)}
+        | {what: float(figure) for what, figure in figures(values).items()}
+        for name, values in outputs.items()
+    ]
+
+
+def _save(file: Path, outputs: Mapping[str, np.ndarray]) -> None:
+    """As numpy.savez, whatever an output is called; text has no Python objects in it."""
+    import numpy as np
+
+    from npumake.cache.publish import replacing
+
+    if file.suffix != ".npz":
+        raise ProjectError("the outputs are saved as .npz", "--save", f"{file.stem}.npz")
+    with replacing(file) as temporary, zipfile.ZipFile(temporary, "w") as archive:
+        for name, values in outputs.items():
+            plain = values.astype(np.str_) if values.dtype.kind == "O" else values
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, plain, allow_pickle=False)
+
+
+def _label(labels: tuple[str, ...], index: int) -> str:
+    return labels[index] if index < len(labels) else ""
+
+
+def _boxes(
+    session: Session,
+    outputs: dict[str, np.ndarray],
+    metadata: Metadata,
+    given: argparse.Namespace,
+    picture: Path,
+    labels: tuple[str, ...],
+) -> list[dict[str, Any]]:
+    import numpy as np
+
+    from npumake.cli.synap_images import save_picture
+    from npumake.data.detections import Detection, drawn
+    from npumake.data.pictures import pixels
+    from npumake.detection.decode import Rules, decode
+    from npumake.runtime.picture import closed, read, size
+
+    height, width = size(closed(session.get_inputs()[0]), picture.name)
+    rules = Rules(score=given.score, class_aware=metadata.nms == "class_aware")
+    found = decode(outputs, metadata.outputs, (height, width), rules)
+    rgb = pixels(read(picture), picture.name, "RGB", upright=True)
+    corners = np.asarray(found.boxes) * np.tile(rgb.shape[1::-1], 2)
+    boxes = [
+        Detection(int(kind), float(score), (round(x1), round(y1), round(x2 - x1), round(y2 - y1)))
+        for (x1, y1, x2, y2), score, kind in zip(
+            corners.tolist(), found.scores, found.classes, strict=True
+        )
+    ]
+    if given.draw:
+        save_picture(given.draw, drawn(rgb, boxes))
+    return [
+        {
+            "class": one.class_index,
+            "label": _label(labels, one.class_index),
+            "score": one.confidence,
+            "box": list(one.box),
+        }
+        for one in boxes
+    ]
+
+
+def _text(found: list[dict[str, Any]]) -> str:
+    return "\n".join(_output(one) if "output" in one else _scored(one) for one in found)
+
+
+def _output(one: dict[str, Any]) -> str:
+    known = [what for what in ("min", "mean", "max", NOT_FINITE) if what in one]
+    figures = (f"  {what} {one[what]:.6g}" for what in known)
+    return f"{one['output']}: {one['type']}{one['shape']}{''.join(figures)}"
+
+
+def _scored(one: dict[str, Any]) -> str:
+    box = f"  x, y, width, height = {one['box']}" if "box" in one else ""
+    return f"{one['score']:10.4f}  {one['class']:5}  {one['label']}{box}"

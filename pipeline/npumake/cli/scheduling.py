@@ -1,0 +1,76 @@
+"""What doit is told: its configuration, and what is to be built as its tasks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from npumake.cli.process import set_up
+from npumake.cli.projects import Found, builds, project_directories
+from npumake.cli.reporter import Reporter
+from npumake.cli.screen import SCREEN
+from npumake.cli.show import print_error
+from npumake.errors import PipelineError
+from npumake.lifetime.temporaries import FOLDER, temporary_name
+from npumake.make.build import Build
+from npumake.make.node import Node
+from npumake.make.tasks import Disposable, failing_task, tasks, use_workers
+from npumake.progress import hearing, listening
+
+
+def configuration(but: Collection[str] = ()) -> dict[str, Any]:
+    """For the current directory, without those projects until they are named."""
+    set_up()
+    use_workers()
+    names = (directory.name for directory in project_directories(Path.cwd()))
+    return {
+        "reporter": Reporter,
+        "dep_file": dep_file(Path.cwd()),
+        # doit's default is whichever dbm there is; a JSON file may be deleted at any time.
+        "backend": "json",
+        "codec_cls": Disposable,
+        # Without default tasks `doit forget` crashes.
+        "default_tasks": [name for name in names if name not in but],
+    }
+
+
+def dep_file(here: Path) -> str:
+    """Where doit writes what it need not remember: elsewhere, where it may not write here."""
+    file = here / ".doit.db"
+    if os.access(file, os.R_OK | os.W_OK) if file.exists() else os.access(here, os.W_OK):
+        return str(file)
+    import atexit  # seldom so, and slow to load
+    from shutil import rmtree
+    from tempfile import gettempdir
+
+    folder = Path(gettempdir(), temporary_name(prefix=FOLDER))  # a later build sweeps it
+    folder.mkdir(mode=0o700)
+    atexit.register(rmtree, folder, ignore_errors=True)
+    return f"{folder}/{file.name}"
+
+
+def tasks_here() -> Iterator[dict[str, Any]]:
+    """Of the project in the current directory, or of all below it."""
+    try:
+        yield from tasks_of(builds(Path.cwd()))
+    except PipelineError as error:  # the cache itself cannot be used
+        print_error(error)
+        raise SystemExit(error.exit_code) from None
+
+
+def tasks_of(found: Iterable[Found]) -> Iterator[dict[str, Any]]:
+    for name, each in found:
+        if isinstance(each, Build):
+            yield from tasks(each, _make)
+        else:
+            yield failing_task(name, each)
+
+
+def _make(build: Build, node: Node) -> Any:
+    # Imports NumPy and ONNX; a build with nothing to do never gets here.
+    from npumake.make.maker import make
+
+    with listening(SCREEN.progress), hearing(SCREEN.line):
+        return make(build, node)

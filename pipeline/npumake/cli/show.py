@@ -1,0 +1,81 @@
+"""Errors → terminal: the one place where they become sentences."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from traceback import format_exception
+from types import TracebackType
+
+from npumake.cli.terminal import printable
+from npumake.errors import PipelineError, Place
+
+BUG = "this is a bug in npumake, not in your project: please report it with the lines above"
+
+Words = Callable[[str], str]
+_words: ContextVar[Words | None] = ContextVar("words", default=None)
+
+
+@contextmanager
+def speaking(words: Words) -> Iterator[None]:
+    """Errors inside the block are told in a vendor's words."""
+    token = _words.set(words)
+    try:
+        yield
+    finally:
+        _words.reset(token)
+
+
+def error_text(error: PipelineError) -> str:
+    """What, where with the line and a caret, hint.
+
+    error: unknown key `quantised`
+      --> projects/mobilenet/project.yaml:3:1
+    3 | quantised:
+      | ^
+    hint: did you mean `quantized`?
+    """
+    said = _words.get() or str
+    lines = [f"error: {printable(said(error.what))}"]
+    if error.where:
+        lines.append(f"  --> {printable(str(error.where), kept='')}")
+    if isinstance(error.where, Place) and error.where.line:
+        lines += _excerpt(error.where)
+    if error.hint:
+        lines.append(f"hint: {printable(said(error.hint))}")
+    return "\n".join(lines)
+
+
+def bug_text(traceback: str) -> str:
+    """What is no mistake of a user's, to be reported as it is."""
+    return f"{printable(traceback.rstrip())}\n{BUG}"
+
+
+def print_bug(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """As `sys.excepthook`: the traceback, and whose mistake it is. Python then exits with 1."""
+    if issubclass(kind, KeyboardInterrupt):
+        sys.__excepthook__(kind, error, trace)
+    else:
+        print(bug_text("".join(format_exception(kind, error, trace))), file=sys.stderr)
+
+
+def print_error(error: PipelineError) -> None:
+    print(error_text(error), file=sys.stderr)
+
+
+def print_note(what: str, where: Place) -> None:
+    """One line: what a translation leaves out stops nobody."""
+    print(f"note: {what} ({where})", file=sys.stderr)
+
+
+def _excerpt(place: Place) -> list[str]:
+    try:
+        text = Path(place.path).read_text(encoding="utf-8").splitlines()[place.line - 1]
+    except (OSError, UnicodeDecodeError, IndexError):
+        return []
+    number = str(place.line)
+    caret = " " * (place.column - 1) + "^"
+    return [f"{number} | {printable(text)}", f"{' ' * len(number)} | {caret}"]

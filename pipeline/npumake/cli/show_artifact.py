@@ -1,0 +1,147 @@
+"""npumake show: what is in an artifact, and what it was made from
+
+example:
+  npumake show projects/digits/out/quantized.rdk-x5.onnx
+  npumake show digits:rdk-x5/compiled --json
+  npumake show handed                            # a hand-over: is it still as it was written?
+  npumake show both.hybrid -m a                  # one of a packed model
+  npumake show model.secure.hybrid --vendor-certificate vendor.pem   # who signed, and may he?
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from npumake import digest
+from npumake.cli.projects import builds, place
+from npumake.digest import Json
+from npumake.errors import ProjectError, did_you_mean
+from npumake.make.build import Build
+from npumake.make.node import Node
+from npumake.make.stamp import Stamp
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("artifact", metavar="ARTIFACT", help="a file, or the name of a node")
+    parser.add_argument("-m", dest="name", metavar="NAME", help="one of a packed model")
+    parser.add_argument("--json", action="store_true", help="for machines")
+    for flag in ("--vendor-certificate", "--revocation-list"):
+        what = "a secure model is checked against it"
+        parser.add_argument(flag, type=Path, metavar="FILE", help=what)
+
+
+def run(given: argparse.Namespace) -> int:
+    from npumake.bundle.pack import chosen
+    from npumake.debug.describe import describe, describe_bundle
+
+    path, made = found(given.artifact)
+    told = describe_bundle(chosen(path, given.name)) if given.name else describe(path)
+    description = digest.plain(told)
+    if given.vendor_certificate:
+        _check_signature(path, given.vendor_certificate, given.revocation_list)
+        description["facts"]["checked"] = f"yes, against {given.vendor_certificate.name}"
+    document = {
+        "artifact": given.artifact,
+        **_measured(path),
+        **description,
+        "made from": made,
+    }
+    if given.json:
+        print(digest.text(document, indent=1))
+    else:
+        _print(document)
+    return 0
+
+
+def _measured(path: Path) -> dict[str, Json]:
+    """Of a file."""
+    if path.is_dir():
+        return {}
+    return {"bytes": path.stat().st_size, "sha256": digest.of_file(path)}
+
+
+def _check_signature(path: Path, vendor_certificate: Path, revocation_list: Path | None) -> None:
+    """Raises GraphError, with the reason, unless the vendor lets sign whoever has signed."""
+    from npumake.bundle.secure import Keys, seal_of, verified
+
+    keys = Keys.read(vendor_certificate, revocation_list=revocation_list)
+    verified(seal_of(path.read_bytes(), path.name), keys, path.name)
+
+
+def found(name: str) -> tuple[Path, Json]:
+    """The artifact's file, or the directory of a hand-over, and the key document it was made
+    by, None where that is not known."""
+    from npumake.debug.handover_report import is_handed_over
+
+    path = Path(name)
+    if is_handed_over(path):
+        return path, None
+    here, called = place(name)
+    known: dict[str, tuple[Build, Node]] = {}
+    for _, build in builds(here):
+        if isinstance(build, Build):
+            known |= {node.name: (build, node) for node in build.plan.nodes}
+    if called in known:
+        build, node = known[called]
+        if not build.artifact(node).is_file():
+            raise ProjectError(f"`{name}` has not been made", hint=f"npumake build {name}")
+        return build.artifact(node), _document(build, node)
+    if not path.is_file():
+        raise ProjectError(f"no file and no node `{name}`", hint=did_you_mean(name, known))
+    return path, None
+
+
+def _document(build: Build, node: Node) -> Json:
+    stamp: Stamp | None = build.stamp(node)
+    if stamp is None or stamp.digest != digest.of_file(build.artifact(node)):
+        return None  # somebody else's bytes: the stamp does not speak of them
+    return {**stamp.document, "key": digest.of_document(stamp.document)}
+
+
+def _print(document: Json) -> None:
+    from rich import box
+    from rich.table import Table
+
+    from npumake.cli.screen import SCREEN
+    from npumake.cli.tables import shortened
+
+    size = f", {document['bytes']:,} bytes" if "bytes" in document else ""
+    print(f"{document['artifact']}: {document['kind']}{size}")
+    if size:
+        print(f"sha256 {document['sha256']}")
+    for name, value in document["facts"].items():
+        print(f"{name}: {_text(value)}")
+    for role in ("inputs", "outputs"):
+        for line in document[role]:
+            print(f"{role[:-1]} {line}")
+    table = Table(box=box.SIMPLE_HEAD)
+    for column in document["columns"]:
+        table.add_column(column, no_wrap=True)
+    for row in document["rows"]:
+        table.add_row(*(shortened(_text(cell)) for cell in row))
+    SCREEN.console.print(table)
+    if size:
+        _print_origin(document["made from"])
+
+
+def _print_origin(made: Json) -> None:
+    if made is None:
+        print("made from: not known here (no stamp beside it, or it was changed since)")
+        return
+    print(f"made by {made['stage']}, key {made['key']}")
+    for kind in ("inputs", "params", "tools"):
+        for name, value in made[kind].items():
+            print(f"  {kind[:-1]:<6} {name}: {_text(value)}")
+    for route, files in made["sources"].items():
+        print(f"  source {route}: {len(files)} file(s)")
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "--"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return json.dumps(value) if isinstance(value, dict | list) else str(value)

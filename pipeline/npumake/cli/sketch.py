@@ -1,0 +1,40 @@
+"""An estimate of a model that is only checked: nothing of it is calibrated.
+
+What a program costs depends on its shapes and types, not on its ranges: every tensor gets the same
+one, and the program is lowered as a build's would be.
+"""
+
+from __future__ import annotations
+
+from npumake.bundle.archive import Bundle
+from npumake.data.samples import Samples
+from npumake.digest import Json
+from npumake.engine.lower import lowered
+from npumake.graph import Graph
+from npumake.perf.estimate import Estimate, estimated
+from npumake.project.sections import Quantization
+from npumake.quant.calibration.ranges import Range
+from npumake.quant.precision.placement import observed
+from npumake.quant.qdq.insert import DEFAULT
+from npumake.quant.search.recipe import Recipe
+from npumake.stages.calibrated import calibrated
+from npumake.stages.quantized import quantized
+from npumake.targets.target import Target
+
+SAME = Range(-1.0, 1.0)
+NO_SAMPLES = Samples((), lambda index: {})
+
+
+def sketched(
+    graph: Graph, target: Target, name: str, wishes: Quantization | None, inputs: Json
+) -> Estimate | None:
+    """Of an optimized float graph fed as `inputs` say; None where nothing of the target was fitted.
+    Raises PipelineError for a model that no build would take."""
+    if target.cost.fitted is None:
+        return None
+    recipe = Recipe("max", target.activations.symmetric, dict.fromkeys(observed(graph), SAME))
+    made = quantized(
+        calibrated(graph, recipe, NO_SAMPLES, target, {}, quantization=wishes or DEFAULT), target
+    )
+    program = lowered(made, target.rounding, target.runnable)
+    return estimated(name, Bundle(target.name, program, {"inputs": inputs}), target)

@@ -1,0 +1,248 @@
+"""Tables of results, as `rich` draws them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from rich import box
+from rich.table import Table
+
+from npumake.debug.compared import Comparison, NodeRow, OutputRow
+from npumake.debug.compiled_check import CompiledCheck
+from npumake.debug.diagnosis.rank_causes import RankedCause
+from npumake.debug.model_check import Checked
+from npumake.debug.placement_report import NodePlacement
+from npumake.evaluate.figures import Evaluated
+
+COMPILED = "Compiled Cosine"
+WIDE, TIGHT = 156, 100  # characters of a terminal that has room for every column
+LEAST = 10  # characters of a node's name on the narrowest
+NAME = 40  # characters of a node's name; a longer one keeps its end, which tells nodes apart
+
+
+def comparison_table(
+    project: str,
+    comparison: Comparison,
+    check: CompiledCheck | None = None,
+    width: int | None = None,
+) -> Table:
+    """The node table of the vendor toolchains, the model's outputs last, with what the compiled
+    file makes of them where a `check` ran it. `width` is the terminal's, in characters.
+
+    The threshold is that of what the node reads, the cosine that of what it makes.
+    """
+    compiled = {o.name: f"{o.cosine:.6f}" for o in check.outputs} if check else {}
+    table = _node_table(project, comparison)
+    narrow = width if width is not None and width < WIDE else None
+    longest = max((len(row.dtype) for row in comparison.rows), default=0)
+    shown, room = _columns(table, bool(compiled), longest, narrow)
+    for row in comparison.rows:
+        cells = {
+            "Node": shortened(_mark(row, comparison) + row.node, room),
+            "ON": row.on,
+            "Subgraph": "--" if row.subgraph is None else f"id({row.subgraph})",
+            "Type": row.type,
+            "Calibrated Cosine": _cosine(row.calibrated_cosine, comparison),
+            "Quantized Cosine": _cosine(row.cosine, comparison),
+            "Threshold": _threshold(row, narrow is not None),
+            "DataType": row.dtype,
+        }
+        table.add_row(*(cells.get(name, "") for name in shown), style=_style(row, comparison))
+    table.add_section()
+    for output in comparison.outputs:
+        cells = {
+            "Node": shortened(output.name, room),
+            "Type": "Output",
+            "Calibrated Cosine": _cosine(output.calibrated_cosine, comparison),
+            "Quantized Cosine": _cosine(output.cosine, comparison),
+            COMPILED: compiled.get(output.name, "--"),
+            "DataType": "float",
+        }
+        table.add_row(*(cells.get(name, "--") for name in shown), style="bold")
+    return table
+
+
+def _columns(
+    table: Table, has_compiled: bool, longest: int, narrow: int | None
+) -> tuple[list[str], int]:
+    """Adds the columns; which, and the characters that a node's name may have. A terminal that is
+    `narrow`, of so many characters, has no room for long heads, and a tight one none for the
+    subgraph's number; `longest` is the length of the longest DataType."""
+    cosines = ["Calibrated Cosine", "Quantized Cosine", *([COMPILED] if has_compiled else [])]
+    texts = {"ON": 3, "Subgraph": 8, "Type": 18}
+    if narrow and narrow < TIGHT:
+        texts = {"ON": 3, "Type": 10}
+    heads = {name: max(map(len, name.split())) if narrow else len(name) for name in cosines}
+    last = {"Threshold": 9 if narrow else 10, "DataType": max(8, longest) if narrow else 11}
+    if narrow:
+        table.padding = 0
+    table.add_column("Node", no_wrap=True)
+    for name, least in texts.items():
+        low, high = (least, least) if narrow else (len(name), None)
+        table.add_column(name, no_wrap=True, min_width=low, max_width=high)
+    for name, least in heads.items():
+        table.add_column(name, justify="right", no_wrap=not narrow, min_width=least)
+    table.add_column("Threshold", justify="right", no_wrap=True, min_width=last["Threshold"])
+    table.add_column("DataType", no_wrap=True, min_width=last["DataType"])
+    shown = ["Node", *texts, *cosines, *last]
+    taken = sum((*texts.values(), *heads.values(), *last.values())) + len(shown) + 1  # and lines
+    return shown, NAME if narrow is None else max(narrow - taken, LEAST)
+
+
+def _threshold(row: NodeRow, is_narrow: bool) -> str:
+    if row.threshold is None:
+        return "--"
+    return f"{row.threshold:.4g}" if is_narrow else f"{row.threshold:.6f}"
+
+
+def _node_table(project: str, comparison: Comparison) -> Table:
+    """Where the terminal is narrow the name gives way, not the numbers."""
+    title = (
+        f"{project} on {comparison.target}: float against integers, {comparison.samples} samples"
+    )
+    return Table(
+        title=title,
+        box=box.SIMPLE_HEAD,
+        title_justify="left",
+        title_style="bold",
+        caption_justify="left",
+        padding=(0, 1, 0, 0),
+        pad_edge=False,
+    )
+
+
+def _mark(row: NodeRow, comparison: Comparison) -> str:
+    """Seen without colours too."""
+    return "> " if comparison.guilty is not None and row.node == comparison.guilty.node else ""
+
+
+def _style(row: NodeRow, comparison: Comparison) -> str | None:
+    """What is guilty is red, what is the CPU's is yellow."""
+    if _mark(row, comparison):
+        return "bold red"
+    return None if row.subgraph is not None else "yellow"
+
+
+def guilty_lines(comparison: Comparison, project: str = "") -> list[str]:
+    """Below the table of a build that is far off: whom to blame, and what to try. A `project`
+    whose samples are fed wrongly may lose as much."""
+    guilty = comparison.guilty
+    if guilty is None:
+        return []
+    known = ", ".join(name for name in guilty.origin if name != guilty.node)
+    where = f" ({known} in the trained model)" if known else ""
+    share = f"{guilty.lost:.2%} of" if guilty.lost <= 1.0 else "more than"
+    noise = f"alone adds noise of {share} the answer's energy"
+    lines = [f"worst node: {guilty.node}{where} {noise}: {guilty.cause}"]
+    if guilty.remedy:
+        before, after = guilty.tried
+        tried = f"# tried: the cosine of the worst answer goes from {before:.6f} to {after:.6f}"
+        lines.append(f"try:  {guilty.remedy}  {tried}")
+    if guilty.search:
+        lines.append(f"try:  {guilty.search}  # a search of methods and switches, some minutes")
+    if project and len(comparison.outputs) == 1 and (guilty.remedy or guilty.search):
+        node = f"{project}:{comparison.target}"
+        where = guilty.fed or f"npumake debug inputs {node}"
+        lines.append(f"see:  {where}  # is it fed as it was trained?")
+    return lines
+
+
+def summary_table(
+    comparisons: Sequence[tuple[str, Comparison, CompiledCheck | None]],
+) -> Table:
+    """One line per project and target: the worst output, and what did not fit on the chip."""
+    table = Table(box=box.SIMPLE_HEAD)
+    for name in ("Project", "Target", "Worst output"):
+        table.add_column(name, no_wrap=True)
+    table.add_column("Cosine Similarity", justify="right")
+    table.add_column(COMPILED, justify="right")
+    table.add_column("CPU nodes", justify="right")
+    for project, comparison, check in comparisons:
+        worst = min(comparison.outputs, key=_closest_to_none)
+        on_cpu = sum(row.subgraph is None for row in comparison.of_graph)
+        cosine = _cosine(worst.cosine, comparison)
+        ran = min((output.cosine for output in check.outputs), default=None) if check else None
+        compiled = "--" if ran is None else f"{ran:.6f}"
+        name = shortened(worst.name)
+        table.add_row(project, comparison.target, name, cosine, compiled, str(on_cpu))
+    return table
+
+
+def skipped_lines(
+    comparisons: Sequence[tuple[str, Comparison, CompiledCheck | None]],
+) -> list[str]:
+    """Why files were not run, a line per reason with the targets."""
+    targets: dict[str, dict[str, None]] = {}
+    for _, comparison, check in comparisons:
+        if check and check.skipped:
+            targets.setdefault(check.skipped, {})[comparison.target] = None
+    return [f"not run: {', '.join(names)}: {reason}" for reason, names in targets.items()]
+
+
+def evaluation_table(found: Sequence[tuple[str, Evaluated]]) -> Table:
+    """A line per artifact: the figure asked for, how far below the float model, and the others."""
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    for name in ("Project", "Target", "Artifact", "Metric"):
+        table.add_column(name, no_wrap=True)
+    for name in ("Figure", "Drop", "Pictures"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for project, evaluated in found:
+        for row in evaluated.rows:
+            drop = evaluated.rows[0].value - row.value
+            figures = (f"{row.value:.6g}", f"{drop:.4g}", str(row.pictures))
+            table.add_row(project, evaluated.target, row.artifact, row.metric, *figures)
+    return table
+
+
+def suspects_table(found: Sequence[RankedCause]) -> Table:
+    """What each node loses itself, of the energy of the worst answer, the guiltiest first."""
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column("Node", no_wrap=True)
+    for name in ("Loses", "With fitting grids"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("Because", overflow="fold")
+    for one in found:
+        figures = (f"{one.lost:.3e}", f"{one.lost - one.saved:.3e}")
+        style = "bold red" if one.is_fault else None
+        table.add_row(shortened(one.node), *figures, one.cause, style=style)
+    return table
+
+
+def placement_table(rows: Sequence[NodePlacement]) -> Table:
+    """The node table of the vendors' checkers."""
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    for name in ("Node", "ON", "Subgraph", "Type"):
+        table.add_column(name, no_wrap=True, min_width=len(name))
+    for row in rows:
+        subgraph = "--" if row.subgraph is None else f"id({row.subgraph})"
+        style = "yellow" if row.subgraph is None else None
+        table.add_row(shortened(row.node), row.on, subgraph, row.type, style=style)
+    return table
+
+
+def placement_lines(found: Checked) -> list[str]:
+    """What is said below the table: why each node is the CPU's, then the notes."""
+    lines = [f"{found.target}: {len(found.nodes)} nodes, {found.on_cpu} on the CPU, "]
+    lines[0] += f"{len(found.subgraphs)} subgraphs" + "".join(f" {n}" for n in found.subgraphs[:8])
+    for row in found.nodes:
+        if row.why:
+            lines.append(f"{row.node} ({row.type}): {row.why}")
+            lines += [f"    {limit}" for limit in row.beyond]
+    for op_type, names in found.unsupported.items():
+        lines.append(f"not supported: {op_type}: {', '.join(names)}")
+    return [*lines, *(f"note: {note}" for note in found.notes)]
+
+
+def _cosine(cosine: float | None, comparison: Comparison) -> str:
+    """Without samples nothing was compared, and nothing of a row that no node makes."""
+    return f"{cosine:.6f}" if comparison.samples and cosine is not None else "--"
+
+
+def _closest_to_none(output: OutputRow) -> tuple[bool, float]:
+    """What is no number is worst."""
+    return not math.isnan(output.cosine), output.cosine
+
+
+def shortened(name: str, most: int = NAME) -> str:
+    return name if len(name) <= most else "..." + name[3 - most :]

@@ -1,0 +1,140 @@
+"""The text of a new project: what a model says of itself as YAML, and comments for the rest."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from npumake.project.schema import schema_of
+from npumake.project.sections import Calibration, Sections
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./*-]*")
+
+DODO = '''"""`doit` in this directory builds this project."""
+
+from npumake.cli.dodo import doit_config, task_npumake
+
+DOIT_CONFIG = doit_config()
+
+__all__ = ["DOIT_CONFIG", "task_npumake"]
+'''
+
+_WARNING = """\
+# !!! THE SAMPLES ARE RANDOM NUMBERS, so that the project builds as it is. Thresholds calibrated
+# !!! on them are worth nothing, nor is any accuracy. Replace them by real inputs, some 20 to 100
+# !!! of them, one .npy file each."""
+_PIXELS = """\
+    # Was the model trained on 8-bit images? It computes (pixel - mean) * scale; for example:
+    # offset: 128 # the chip is fed pixel - 128, and the samples hold pixels, 0..255
+    # mean: {mean}
+    # scale: {scale} # 1 / (255 * std)
+"""
+_IMAGENET = {
+    1: ("0", "0.00392157"),
+    3: ("[123.675, 116.28, 103.53]", "[0.0171248, 0.017507, 0.0174292]"),
+}
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a model's file says: its name, the pattern of the files of its weights, and whether it
+    carries its scales."""
+
+    model: str
+    opset: int
+    weights: str
+    quantized: bool
+
+
+@dataclass(frozen=True)
+class TemplateInput:
+    """One input: its fixed shape, the one the model declares, and where its samples are."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    opened: str  # "[N, 3, H, W]", empty where the model fixes every dimension
+    folder: str = "samples"
+
+    @property
+    def layout(self) -> str | None:
+        """Where the channels of an image are; None for what is no image."""
+        if len(self.shape) != 4:
+            return None
+        last = self.shape[3] in _IMAGENET and self.shape[1] not in _IMAGENET
+        return "NHWC" if last else "NCHW"
+
+    @property
+    def channels(self) -> int:
+        return self.shape[3 if self.layout == "NHWC" else 1] if self.layout else 0
+
+
+def with_folders(inputs: Sequence[TemplateInput]) -> tuple[TemplateInput, ...]:
+    """Several inputs have a folder each, called like them as far as a folder can be."""
+    if len(inputs) == 1:
+        return tuple(inputs)
+    found = []
+    for number, fed in enumerate(inputs):
+        name = re.sub(r"[^A-Za-z0-9_-]+", "_", fed.name)
+        found.append(replace(fed, folder=f"samples/{number}-{name}"))
+    return tuple(found)
+
+
+def project_text(
+    schema: str, facts: Facts, inputs: Sequence[TemplateInput], targets: Sequence[str], known: str
+) -> str:
+    """project.yaml. `schema` is a path from its folder, `known` names every chip."""
+    keys = schema_of(Sections)["properties"]["calibration"]["properties"]
+    method = "load" if facts.quantized else Calibration().method
+    lines = [
+        f"# yaml-language-server: $schema={schema}",
+        "model:",
+        f"  path: {word(facts.model)} # opset {facts.opset}",
+        *([f"  weights: {word(facts.weights)}"] if facts.weights else []),
+        "",
+        "inputs: # the model gets (value + offset - mean) * scale",
+        *(_input(fed) for fed in inputs),
+        "",
+        _WARNING,
+        "data:",
+        *(_samples(fed) for fed in inputs),
+        "",
+        "calibration:",
+        f"  method: {method} # {', '.join(keys['method']['enum'])}",
+        "",
+        f"targets: # {known}",
+        *(f"  - {target}" for target in targets),
+        "",
+        "# One page on errors layer by layer, distributions and samples, out/report.html:",
+        "# report: {}",
+        "",
+        "# The same model with other keys, beside this one; mappings merge, all else replaces:",
+        "# variants:",
+        "#   p999: {calibration: {method: max_percentile, percentile: 0.999}}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def word(text: str) -> str:
+    """A text as YAML reads it back: as it is where nothing in it could mean more."""
+    return text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)
+
+
+def _input(fed: TemplateInput) -> str:
+    lines = [f"  {word(fed.name)}: # {fed.dtype}"]
+    if fed.opened:
+        lines.append(f"    # the model leaves {fed.opened} open: write the size you feed")
+    lines.append(f"    shape: {list(fed.shape)}")
+    if fed.layout:
+        lines.append(f"    layout: {fed.layout} # where the channels are, NCHW or NHWC")
+    if fed.channels in _IMAGENET:
+        mean, scale = _IMAGENET[fed.channels]
+        lines.append(_PIXELS.format(mean=mean, scale=scale).rstrip())
+    return "\n".join(lines)
+
+
+def _samples(fed: TemplateInput) -> str:
+    what = f"{fed.dtype}, {list(fed.shape)}"
+    return f"  {word(fed.name)}:\n    files: {fed.folder}/*.npy # each {what}"

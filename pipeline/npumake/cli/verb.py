@@ -1,0 +1,59 @@
+"""The verb that was typed: its arguments, and the exit code of what went wrong."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from types import ModuleType
+
+from npumake.cli.process import set_up
+from npumake.cli.show import print_error
+from npumake.errors import PipelineError
+
+
+def run_verb(typed: Sequence[str], verbs: Mapping[str, str], aliases: Mapping[str, str]) -> int:
+    """`verbs` and `aliases` name the module of each, which has `arguments` and `run`."""
+    set_up()  # first of all: a parser prints what was typed, and its help in any locale
+    known = {**verbs, **aliases}
+    # Whoever types no verb is shown them all, without the aliases.
+    names = typed[:1] if typed and typed[0] in known else [*verbs]
+    modules = {name: import_module(f"{__package__}.{known[name]}") for name in names}
+    given = _parser(modules).parse_args(typed)
+    try:
+        return int(modules[given.verb].run(given))
+    except PipelineError as error:
+        print_error(error)
+        return error.exit_code
+    except BrokenPipeError:  # the reader of our output had enough: `npumake list | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+
+
+class _Version(argparse.Action):
+    """Looked up when asked: what finds a distribution takes longer to load than a verb."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from importlib.metadata import version
+
+        print(f"npumake {version('npumake')}")
+        parser.exit()
+
+
+def _parser(modules: dict[str, ModuleType]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="npumake", description="make for edge NPU models")
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    for name, module in modules.items():
+        summary, _, rest = (module.__doc__ or "").partition("\n")
+        verb = verbs.add_parser(
+            name,
+            help=summary.partition(": ")[2],
+            description=summary.partition(": ")[2],
+            epilog=rest.strip(),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        module.arguments(verb)
+    return parser

@@ -1,0 +1,82 @@
+"""npumake why: what differs from the key that made an artifact
+
+example:
+  npumake why                          # every node that is not current
+  npumake why digits:rdk-x5/calibrated
+  npumake why digits@p999              # a variant
+  npumake why out/quantized.rdk-x5.onnx
+  npumake why --remote                 # and what the remote cache has of them, or why not
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from npumake import digest
+from npumake.cli.projects import places, selected
+from npumake.errors import ProjectError, did_you_mean
+from npumake.make.build import NodeState
+from npumake.make.remote_files import NO_REMOTE
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "nodes",
+        nargs="*",
+        metavar="NODE",
+        help="artifacts, projects, or their folders; all when none",
+    )
+    parser.add_argument(
+        "--remote", action="store_true", help="ask the remote cache what it has, and tell"
+    )
+    parser.add_argument("--json", action="store_true", help="for machines")
+
+
+def run(given: argparse.Namespace) -> int:
+    chosen: dict[str, NodeState] = {}
+    for here, names in places(given.nodes).items():
+        states: dict[str, NodeState] = {}
+        for build in selected(here, []):
+            if given.remote and build.memory.layered is None:
+                raise ProjectError("no remote cache is configured", hint=NO_REMOTE)
+            states |= build.states(given.remote)
+            build.memory.save()
+        chosen |= _chosen(states, names)
+    if given.json:
+        found = {n: {"status": s.status, "reasons": list(s.reasons)} for n, s in chosen.items()}
+        print(digest.text(found, indent=1))
+        return 0
+    print(_told(chosen, everything=bool(given.nodes)))
+    return 0
+
+
+def _told(states: dict[str, NodeState], everything: bool) -> str:
+    """The nodes that differ by themselves, then how many only follow them; or all of them."""
+    lines: list[str] = []
+    following = 0
+    for name, state in states.items():
+        if not everything and state.status == "current":
+            continue
+        if not everything and state.follows:
+            following += 1
+            continue
+        lines += [f"{name}  {state.status}", *(f"  {reason}" for reason in state.reasons)]
+    if following:
+        lines.append(f"and {following} behind {'it' if len(lines) == 2 else 'them'}")
+    return "\n".join(lines) or "every node is current"
+
+
+def _chosen(states: dict[str, NodeState], names: list[str]) -> dict[str, NodeState]:
+    """The states of the named nodes; a project stands for all of its nodes, a variant for its."""
+    known = {node: {node, *_groups(node)} for node in states}
+    answers = {answer for found in known.values() for answer in found}
+    for name in names:
+        if name not in answers:
+            raise ProjectError(f"no node `{name}`", hint=did_you_mean(name, answers))
+    return {node: state for node, state in states.items() if not names or known[node] & set(names)}
+
+
+def _groups(node: str) -> tuple[str, str]:
+    """`digits@p999:rdk-x5/calibrated` → `digits@p999`, `digits`."""
+    group = node.partition(":")[0]
+    return group, group.partition("@")[0]

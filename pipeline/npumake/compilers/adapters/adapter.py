@@ -1,0 +1,99 @@
+"""ADAPTERS: by Target.backend, a compiler in an interpreter of its own.
+
+What rknn and torq make differs in some bytes each time: a file is known by the key of what it was
+made from, the versions of its compiler in it, and two are never compared by their bytes.
+
+Imports nothing that computes: it runs in every build, also when there is nothing to do.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from npumake.compilers.adapters.assets import SCRIPTS
+from npumake.compilers.process import finished, refuse_failure
+from npumake.compilers.versions import answer
+from npumake.errors import StageError
+from npumake.lifetime.temporaries import temporary_folder
+
+ASK = "import importlib.metadata as m, sys; print(*map(m.version, sys.argv[1:]))"
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """`distributions` are what the interpreter must have, `makes` the files that the script writes:
+    one, or those of a ZIP. `runs` is the script that runs them, where one does."""
+
+    name: str
+    script: str
+    distributions: tuple[str, ...]
+    takes: Literal["model.onnx", "model.tflite", "model.mlirbc"]
+    makes: tuple[str, ...]
+    runs: str = ""
+
+    @property
+    def variable(self) -> str:
+        """Of the environment, which names the interpreter."""
+        return f"NPUMAKE_{self.name.upper()}_PYTHON"
+
+
+ADAPTERS: Mapping[str, Adapter] = {
+    adapter.name: adapter
+    for adapter in (
+        Adapter(
+            "openvino",
+            "with_openvino.py",
+            ("openvino",),
+            "model.onnx",
+            ("model.xml", "model.bin"),
+            "run_openvino.py",
+        ),
+        Adapter(
+            "qnn",
+            "with_qnn.py",
+            ("onnxruntime-qnn", "onnxruntime"),
+            "model.onnx",
+            ("compiled.onnx",),
+        ),
+        Adapter("rknn", "with_rknn.py", ("rknn-toolkit2",), "model.onnx", ("model.rknn",)),
+        Adapter("torq", "with_torq.py", ("torq-compiler",), "model.mlirbc", ("model.vmfb",)),
+    )
+}
+
+
+def versions(adapter: Adapter) -> dict[str, str]:
+    """By distribution; empty where there is no interpreter that has them all."""
+    interpreter = os.environ.get(adapter.variable)
+    if not interpreter or not os.path.isfile(interpreter):
+        return {}
+    asked = (interpreter, "-I", "-c", ASK, *adapter.distributions)
+    said = answer(asked, os.stat(interpreter).st_mtime_ns).split()
+    has_all = len(said) == len(adapter.distributions)
+    return dict(zip(adapter.distributions, said, strict=True)) if has_all else {}
+
+
+def adapted(adapter: Adapter, model: bytes, told: Mapping[str, str]) -> dict[str, bytes]:
+    """The files that the compiler makes of a model, by name.
+
+    Raises StageError where it is not here, fails, or leaves one of them out.
+    """
+    if not versions(adapter):
+        needed = " ".join(adapter.distributions)
+        what = f"this target needs {needed}, which is not here"
+        how = f"`python -m venv X`, `X/bin/pip install {needed}`, {adapter.variable}=X/bin/python"
+        hint = f"it has an interpreter of its own: {how}"
+        raise StageError(what, None, hint)
+    with temporary_folder() as folder:
+        (folder / adapter.takes).write_bytes(model)
+        (folder / "told.json").write_text(json.dumps(dict(told)), encoding="utf-8")
+        script = ["-I", str(SCRIPTS / adapter.script)]
+        interpreter = os.path.abspath(os.environ[adapter.variable])
+        status, said, complaints = finished([interpreter, *script], folder)
+        lines = [*said.splitlines(), *complaints.splitlines()]
+        made = {name: folder / name for name in adapter.makes}
+        refuse_failure(adapter.distributions[0], status, lines, [*made.values()])
+        return {name: file.read_bytes() for name, file in made.items()}

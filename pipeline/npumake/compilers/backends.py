@@ -1,0 +1,84 @@
+"""BACKENDS: what makes the compiled file of a target whose own is not a bundle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from npumake.bundle.archive import zipped
+from npumake.bundle.program import Program
+from npumake.compilers.adapters.adapter import ADAPTERS, Adapter, adapted
+from npumake.compilers.failing_node import located
+from npumake.compilers.flatfile import FlatModel, written
+from npumake.compilers.iree import tosa, with_iree
+from npumake.compilers.onnx_file import onnx_file
+from npumake.compilers.openvino_graph import for_openvino, named
+from npumake.compilers.process import CompilerError
+from npumake.compilers.tflite import tflite_model
+from npumake.compilers.tosa_spelling import for_tosa
+from npumake.compilers.vela import with_vela
+from npumake.detection.notes import carried
+from npumake.graph import Graph, noted
+from npumake.targets.target import Target
+
+Members = dict[str, bytes]
+
+
+def _tflite(model: bytes, target: Target) -> tuple[bytes, Members]:
+    return model, {}
+
+
+def _torq(model: bytes, target: Target) -> tuple[bytes, Members]:
+    (made,) = adapted(ADAPTERS["torq"], tosa(model), target.told).values()
+    return made, {}
+
+
+# .tflite, target → the file, and what the compiler tells beside it
+BACKENDS: Mapping[str, Callable[[bytes, Target], tuple[bytes, Members]]] = {
+    "iree": with_iree,
+    "tflite": _tflite,
+    "torq": _torq,
+    "vela": with_vela,
+}
+
+# How a compiler wants the model spelled, where not as TensorFlow Lite has it.
+SPELLINGS: Mapping[str, Callable[[FlatModel], FlatModel]] = {"iree": for_tosa, "torq": for_tosa}
+
+
+def model_for(backend: str, program: Program, quantized: Graph) -> FlatModel:
+    """The .tflite that the compiler is given. Raises GraphError."""
+    model = tflite_model(program, quantized)
+    return SPELLINGS[backend](model) if backend in SPELLINGS else model
+
+
+def _of_graph(adapter: Adapter, quantized: Graph, target: Target, beside: Members) -> bytes:
+    """Of a compiler that takes the Q/DQ graph: its only file, or a ZIP of several. An `.onnx` has
+    the notes of a detector as every other."""
+    graph = for_openvino(quantized) if adapter.name == "openvino" else quantized
+    try:
+        made = adapted(adapter, graph.to_bytes(), target.told)
+    except CompilerError as error:
+        raise named(error, graph) from error
+    if len(made) > 1:
+        return zipped({**made, **beside})
+    ((name, data),) = made.items()
+    return noted(data, carried(quantized), name) if name.endswith(".onnx") else data
+
+
+def built(program: Program, quantized: Graph, target: Target, beside: Members) -> bytes:
+    """The compiled file; members in a ZIP behind it, as TensorFlow Lite's metadata has them, where
+    the file may have one.
+
+    Raises GraphError for what TensorFlow Lite cannot hold, StageError where a compiler fails.
+    """
+    if target.backend == "onnx":
+        return onnx_file(quantized, target.name)
+    adapter = ADAPTERS.get(target.backend)
+    if adapter is not None and adapter.takes == "model.onnx":
+        return _of_graph(adapter, quantized, target, beside)
+    model, compiler = model_for(target.backend, program, quantized), BACKENDS[target.backend]
+    try:
+        made, told = compiler(written(*model), target)
+    except CompilerError as error:
+        raise located(error, model, lambda part: compiler(part, target)) from error
+    members = {**told, **beside}
+    return made + zipped(members) if members else made

@@ -1,0 +1,65 @@
+"""A dilated maximum as the largest of slices, one for each element of the window: along its rows,
+then along its columns."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from npumake.bundle.program import Instruction
+from npumake.compilers.clamps import regrid
+from npumake.compilers.tflite_builder import NHWC, TFLiteBuilder, plain
+
+
+class _Taps(NamedTuple):
+    """Of a window along one axis, where `size` of them are."""
+
+    elements: int
+    stride: int
+    dilation: int
+    size: int
+
+
+def dilated_max(draft: TFLiteBuilder, step: Instruction, index: int) -> None:
+    """Of the tensor `index`, which lies NHWC and has its pads written."""
+    after = draft.grid(step.outputs[0]).shape
+    roles = (step.attributes[role] for role in ("kernel", "strides", "dilations"))
+    for axis, taps in zip((1, 2), zip(*roles, after[2:], strict=True), strict=True):
+        index = _largest_along(draft, step, index, axis, _Taps(*taps))
+    regrid(draft, step, index, NHWC)
+
+
+def _largest_along(
+    draft: TFLiteBuilder, step: Instruction, index: int, axis: int, taps: _Taps
+) -> int:
+    shape, largest = list(draft.tensors[index].shape), index
+    shape[axis] = taps.size
+    for number in range(taps.elements):
+        called = f"{step.outputs[0]}_{axis}_{number}"
+        made = _slice(draft, step, index, called, (axis, number, taps))
+        if number:
+            both = draft.hidden(step.inputs[0], plain(4), f"{called}_largest", shape)
+            draft.draw("MAXIMUM", [largest, made], [both])
+            made = both
+        largest = made
+    return largest
+
+
+def _slice(
+    draft: TFLiteBuilder, step: Instruction, index: int, called: str, where: tuple[int, int, _Taps]
+) -> int:
+    """What element `number` of every window along `axis` covers."""
+    axis, number, taps = where
+    begin, end, by = [0] * 4, list(draft.tensors[index].shape), [1] * 4
+    begin[axis], by[axis] = number * taps.dilation, taps.stride
+    end[axis] = begin[axis] + (taps.size - 1) * taps.stride + 1
+    given = [
+        draft.constant(f"{called}_{role}", np.array(numbers, np.int32))
+        for role, numbers in (("begin", begin), ("end", end), ("by", by))
+    ]
+    shape = list(draft.tensors[index].shape)
+    shape[axis] = taps.size
+    made = draft.hidden(step.inputs[0], plain(4), called, shape)
+    draft.draw("STRIDED_SLICE", [index, *given], [made])
+    return made

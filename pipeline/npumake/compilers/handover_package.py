@@ -1,0 +1,150 @@
+"""A hand-over: a directory from which a vendor's closed tool makes what the board loads.
+
+    hb_mapper.yaml         its own YAML; hb_compile.yaml, meta.yaml (SyNAP), form.yaml (Ara2)
+    model.onnx             the trained model, as it was given: these tools read opsets below ours,
+                           and fold and place by themselves; Caffe's two files, or a .tflite
+    calibration/<n>_<input>/<sample>   in the form the tool reads; one snapshot for Ara2
+    convert.sh             the exact command
+    README.txt             what is what, and what of the project the YAML does not say
+    handover.json          SHA-256 of all of these
+
+Nothing in it is dated or named for this machine: the same project is the same files.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
+
+import numpy as np
+import yaml
+
+from npumake.compilers.handover import SCRIPT
+from npumake.data.input_samples import InputSamples, ModelInput
+from npumake.data.snapshot_file import SnapshotFile, snapshot_file
+from npumake.errors import ProjectError, Route
+from npumake.graph import files_beside
+from npumake.project.files import SourceFile, SourceFiles
+from npumake.targets.edgefirst.handover import METADATA
+from npumake.targets.handover import CALIBRATION, PRODUCTS, Handed, HandoverRequest, Tool
+from npumake.targets.tools import handed as document_of
+
+CONFIG_LINES = 100  # of YAML, before it is broken
+README, LIST = "README.txt", "handover.json"
+MODEL, WEIGHTS = "model", "model.caffemodel"  # the first with the suffix it was given
+NO_SAMPLES = ("load", "skip")  # methods that take none
+
+
+def model_names(tool: Tool, sources: SourceFiles) -> tuple[str, str | None]:
+    """The files of the model in the hand-over: itself, and Caffe's weights.
+
+    Raises ProjectError for a format that the tool does not read.
+    """
+    (file,) = sources["model.path"]
+    suffix = PurePosixPath(file.name).suffix.lower()
+    if suffix not in tool.models:
+        what = f"{tool.name} reads no {suffix}"
+        hint = f"it reads {', '.join(tool.models)}"
+        raise ProjectError(what, Route("model.path"), hint)
+    return MODEL + suffix, WEIGHTS if suffix == ".prototxt" else None
+
+
+def sample_folders(inputs: Mapping[str, ModelInput]) -> dict[str, str]:
+    """By input; its number first, since two may differ in signs that no folder's name holds."""
+    return {
+        name: f"{index}_{re.sub('[^A-Za-z0-9]+', '_', name)}" for index, name in enumerate(inputs)
+    }
+
+
+def own_snapshot(tool: Tool, sets: Sequence[InputSamples]) -> SnapshotFile | None:
+    """One of the project's samples, for a tool that takes one; None where the project brings its
+    own, or its samples are none that fit in one."""
+    if not tool.snapshot or any(given.snapshot is not None for given in sets):
+        return None
+    return snapshot_file(sets)
+
+
+def files(
+    tool: Tool,
+    asked: HandoverRequest,
+    sources: SourceFiles,
+    sets: Sequence[InputSamples],
+    snapshot: SnapshotFile | None = None,
+) -> Iterator[tuple[str, bytes]]:
+    """The files of the hand-over by name, each made when it is asked for. Raises PipelineError."""
+    handed, command = document_of(tool, asked), tool.command(asked.named)
+    dumped = yaml.safe_dump(handed.document, sort_keys=False, width=CONFIG_LINES)
+    yield tool.config, dumped.encode()
+    yield from _model(asked, sources)
+    if tool.sample is not None and asked.folders is not None:
+        yield from _samples(tool, asked.folders, sets)
+    if snapshot is not None:
+        yield snapshot
+    if command:
+        script = f'#!/bin/sh\ncd "$(dirname "$0")" || exit 1\nexec {shlex.join(command)}\n'
+        yield SCRIPT, script.encode()
+    yield README, _readme(tool, asked, handed, command).encode()
+
+
+def _model(asked: HandoverRequest, sources: SourceFiles) -> Iterator[tuple[str, bytes]]:
+    (model,) = sources["model.path"]
+    data, weights = model.read(), sources.get("model.weights", ())
+    yield asked.model, data
+    if asked.weights is not None:
+        (held,) = weights
+        yield asked.weights, held.read()
+    elif asked.model.endswith(".onnx"):
+        by_name = {PurePosixPath(file.name).name: file for file in weights}
+        for name in files_beside(data):
+            yield name, _beside(by_name, name).read()
+    for file in sources.get("model.metadata", ()):
+        yield METADATA, file.read()
+    snapshots = (found for route, found in sources.items() if route.endswith(".snapshot"))
+    by_digest = {file.digest: file for found in snapshots for file in found}  # one for all inputs
+    for file in by_digest.values():
+        yield PurePosixPath(file.name).name, file.read()
+
+
+def _beside(by_name: Mapping[str, SourceFile], name: str) -> SourceFile:
+    found = by_name.get(PurePosixPath(name).name)
+    if found is None:
+        raise ProjectError(f"the model reads `{name}`, which is not named", Route("model.weights"))
+    return found
+
+
+def _samples(
+    tool: Tool, folders: Mapping[str, str], sets: Sequence[InputSamples]
+) -> Iterator[tuple[str, bytes]]:
+    for given in sets:
+        for index, item in enumerate(given.items()):
+            assert tool.sample is not None
+            made = tool.sample(given.values(item), given.input)
+            made = np.ascontiguousarray(made).reshape(given.input.form.shape)
+            name = f"{CALIBRATION}/{folders[given.input.name]}/{index:05}{tool.suffix}"
+            yield name, _npy(made) if tool.suffix == ".npy" else made.tobytes()
+
+
+def _npy(array: np.ndarray) -> bytes:
+    file = io.BytesIO()
+    np.lib.format.write_array(file, array, version=(1, 0), allow_pickle=False)
+    return file.getvalue()
+
+
+def _readme(tool: Tool, asked: HandoverRequest, handed: Handed, command: Sequence[str]) -> str:
+    product = tool.product.format(prefix=asked.prefix)
+    how = (
+        f"./{SCRIPT} runs, where the vendor's toolchain is installed:\n\n"
+        f"    {shlex.join(command)}\n\nIt makes {PRODUCTS}/{product}."
+        if command
+        else f"It runs in EdgeFirst Studio: give it these files. It makes {product}."
+    )
+    missing = "".join(f"  {what}\n" for what in handed.left_out)
+    said = f"\nOf the project, {tool.config} does not say:\n{missing}" if missing else ""
+    return (
+        f"A model for {asked.target.name}, to be compiled by {tool.name}.\n\n{how}\n{said}\n"
+        "Written by npumake after the vendor's public documents. It was tested against a stand-in\n"
+        "for the tool, never with the tool itself nor on the chip.\n"
+    )

@@ -1,0 +1,126 @@
+"""The Q/DQ graph as OpenVINO computes it right.
+
+Of an AveragePool that counts its pads, OpenVINO's int8 kernel (2026.4) takes the padding as codes
+of 0, not as the zero point: where that is not 0 every window at the border is off. The same sum is
+a depthwise Conv:
+
+    y = sum over the window of x / n        n, the size of the window
+
+An average whose windows overhang the pads (ceil_mode) has an n of its own at the border, and is
+refused.
+
+A nearest Resize reads other places than ONNX says where a place is a tie or falls short of one by
+the rounding of a float (20 to 6 at half pixels, align_corners with floor). It is a Gather along
+each axis, but for whole scales without an offset. antialias and keep_aspect_ratio_policy of a
+linear one are ignored, and so refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from math import prod
+
+import numpy as np
+
+from npumake.compilers.process import CompilerError
+from npumake.engine import resizing
+from npumake.engine.grids import DQ, Q
+from npumake.errors import GraphError, StageError
+from npumake.graph import Graph, Node, attribute, shape
+from npumake.kernels import resize
+
+NAMED = re.compile(r"<Node\((\w+)\): ([^>]+)>")  # its operator, and what it makes
+HINT = "replace the node, or build for the target `onnx`, which takes the same graph"
+
+
+def for_openvino(quantized: Graph) -> Graph:
+    """A copy, where there is something to mend. Raises GraphError."""
+    if not any(_is_off(node) for node in quantized.nodes(*MENDED)):
+        return quantized
+    graph = quantized.copy()
+    for node in filter(_is_off, graph.nodes(*MENDED)):
+        MENDED[node.op_type](graph, node)
+    return graph
+
+
+def _is_off(node: Node) -> bool:
+    return _is_counted(node) if node.op_type == "AveragePool" else _is_elsewhere(node)
+
+
+def _is_elsewhere(node: Node) -> bool:
+    """Whether OpenVINO may read a Resize at other places than ONNX."""
+    if _ignored(node):
+        return True
+    if attribute(node, "mode", "nearest") != "nearest" or not resizing.fits(node):
+        return False
+    mode, rule = resizing.coordinates(node), attribute(node, "nearest_mode", "round_prefer_floor")
+    assert node.inputs[0] is not None
+    sizes = zip(shape(node.inputs[0]), shape(node.outputs[0]), strict=True)
+    return (mode, rule) != ("asymmetric", "floor") or any(m % n for n, m in sizes)
+
+
+def _ignored(node: Node) -> list[str]:
+    plain = {"antialias": 0, "keep_aspect_ratio_policy": "stretch"}
+    return [name for name, usual in plain.items() if attribute(node, name, usual) != usual]
+
+
+def _as_gathers(graph: Graph, node: Node) -> None:
+    if ignored := _ignored(node):
+        what = f"OpenVINO ignores {ignored[0]} of `{node.name}`"
+        raise GraphError(what, hint=HINT)
+    x, rule = node.inputs[0], attribute(node, "nearest_mode", "round_prefer_floor")
+    assert x is not None
+    before, after = shape(x), shape(node.outputs[0])
+    scales = resizing.changed(node)
+    for axis, scale in scales.items():
+        where = resizing.coordinates(node)
+        places = resize.nearest_indices(before[axis], after[axis], scale, where, rule)
+        held = graph.constant(f"{node.name}_places_{axis}", places.astype(np.int64))
+        name = f"{node.name}_along_{axis}"
+        x = graph.insert("Gather", [x, held], name, before=node, axis=axis)
+    graph.become(node, "Identity", [x])
+
+
+def _is_counted(node: Node) -> bool:
+    return bool(attribute(node, "count_include_pad", 0)) and any(attribute(node, "pads", ()))
+
+
+def _as_conv(graph: Graph, node: Node) -> None:
+    if attribute(node, "ceil_mode", 0):
+        what = f"OpenVINO averages `{node.name}` wrongly: its windows overhang the pads it counts"
+        raise GraphError(what, hint="export the pool with ceil_mode = 0")
+    x = node.inputs[0]
+    assert x is not None
+    kernel, channels = attribute(node, "kernel_shape"), shape(x)[1]
+    rank = len(kernel)
+    share = np.full((channels, 1, *kernel), 1 / prod(kernel), np.float32)
+    window = {
+        "pads": attribute(node, "pads"),
+        "strides": attribute(node, "strides", (1,) * rank),
+        "dilations": attribute(node, "dilations", (1,) * rank),
+        "group": channels,
+    }
+    weights = graph.constant(f"{node.name}_share", share)
+    graph.become(node, "Conv", [x, weights], **window)
+
+
+def named(error: CompilerError, graph: Graph) -> StageError:
+    """The failure with the nodes that OpenVINO blames, where it names any: it calls a node after
+    what it makes, and complains of the Q behind it too."""
+    made = {str(value.name): str(node.name) for node in graph.nodes() for value in node.outputs}
+    blamed = [made[name] for kind, name in NAMED.findall(error.what) if _is_known(kind, name, made)]
+    if not blamed:
+        return error
+    nodes = ", ".join(f"`{name}`" for name in dict.fromkeys(blamed))
+    return StageError(f"OpenVINO cannot convert {nodes}: {error.what}", error.where, HINT)
+
+
+def _is_known(kind: str, name: str, made: dict[str, str]) -> bool:
+    return kind not in (Q, DQ) and name in made
+
+
+MENDED: Mapping[str, Callable[[Graph, Node], None]] = {
+    "AveragePool": _as_conv,
+    "Resize": _as_gathers,
+}

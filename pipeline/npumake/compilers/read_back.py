@@ -1,0 +1,101 @@
+"""The type of each tensor, read back from a compiled file.
+
+.tflite          every tensor with a name of the plan; behind Vela those that Vela keeps
+.vmfb            inputs and outputs, by the declaration of the code itself
+.onnx            every tensor that onnxruntime keeps, by its own type inference
+OpenVINO         the levels of every FakeQuantize, 256 or 65536
+qnn, rknn, torq  closed: nothing of them can be read
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+from collections.abc import Callable, Mapping
+
+from npumake.compilers.process import run_python
+from npumake.compilers.widths import Types
+from npumake.engine.grids import DQ
+from npumake.engine.ort import OrtSession
+from npumake.errors import StageError
+from npumake.frontends.tflite.schema import TFLiteTensor, read_network
+from npumake.graph import Graph, parse
+from npumake.lifetime.temporaries import temporary_folder
+from npumake.runtime.iree import interface
+
+DECLARATION = (
+    "import iree.runtime as iree, pathlib;"
+    "data = pathlib.Path('model.vmfb').read_bytes();"
+    "module = iree.VmModule.copy_buffer(iree.VmInstance(), data);"
+    "print(module.lookup_function('main').reflection['iree.abi.declaration'])"
+)
+RUNTIME = "iree-base-runtime"
+MLIR_TYPES = {
+    **{"i1": "bool", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64"},
+    **{"f16": "float16", "f32": "float32", "f64": "float64"},
+}
+LEVELS = {"256": "int8", "65536": "int16"}
+
+
+def types_of(data: bytes, quantized: Graph, backend: str) -> Types:
+    """By tensor of the file that was made from `quantized`. Raises StageError for a file whose
+    interface is another than that it was made with."""
+    return READERS[backend](data, quantized) if backend in READERS else {}
+
+
+def _of_tflite(data: bytes, quantized: Graph) -> Types:
+    network = read_network(data)
+    tensors: list[TFLiteTensor | None] = [*network.inputs, *network.outputs]
+    for operator in network.operators:
+        tensors += [*operator.inputs, *operator.outputs]
+    return {tensor.name: tensor.dtype for tensor in tensors if tensor is not None}
+
+
+def _of_vmfb(data: bytes, quantized: Graph) -> Types:
+    """Raises StageError where the declaration is not what stands beside the code."""
+    with temporary_folder() as folder:
+        (folder / "model.vmfb").write_bytes(data)
+        declaration = run_python(["-c", DECLARATION], folder, (RUNTIME,)).strip()
+        inputs, outputs = interface(folder / "model.vmfb")
+    ports = [*inputs, *outputs]
+    found = re.findall(r"tensor<((?:\d+x)*)(\w+)>", declaration)
+    shapes = [tuple(int(size) for size in dims.split("x") if size) for dims, _ in found]
+    if shapes != [port.shape for port in ports]:
+        raise StageError(f"IREE made another interface than it was given: {declaration}")
+    return {
+        port.name: MLIR_TYPES.get(dtype, dtype)
+        for port, (_, dtype) in zip(ports, found, strict=True)
+    }
+
+
+def _of_onnx(data: bytes, quantized: Graph) -> Types:
+    graph = parse(data, "compiled.onnx")
+    known = quantized.values()
+    graph.expose([name for name in graph.values() if name in known])
+    return {port.name: str(port.dtype) for port in OrtSession(graph.to_bytes()).outputs}
+
+
+def _of_openvino(data: bytes, quantized: Graph) -> Types:
+    """Each FakeQuantize is named after the dequantized tensor of the codes it stands for."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        text = archive.read("model.xml").decode()
+    found = re.finditer(
+        r'name="([^"]+)" type="FakeQuantize"[^>]*>\s*<data[^>]*levels="(\d+)"', text
+    )
+    levels = {match[1]: match[2] for match in found}
+    codes = {
+        str(node.outputs[0].name): str(node.inputs[0].name)
+        for node in quantized.nodes(DQ)
+        if node.inputs[0] is not None
+    }
+    return {codes[n]: LEVELS.get(level, level) for n, level in levels.items() if n in codes}
+
+
+READERS: Mapping[str, Callable[[bytes, Graph], Types]] = {
+    "iree": _of_vmfb,
+    "onnx": _of_onnx,
+    "openvino": _of_openvino,
+    "tflite": _of_tflite,
+    "vela": _of_tflite,
+}

@@ -1,0 +1,90 @@
+"""A drawn model whose operators are replaced, one by one, by others that compute the same codes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from npumake.compilers.flatfile import NUMBERS, Fields, FileOperator, FileTensor, FlatModel
+from npumake.compilers.tflite_builder import KINDS
+
+
+class Sheet:
+    """The tensors of a model and the operators that take the place of its own."""
+
+    def __init__(self, tensors: Sequence[FileTensor]) -> None:
+        self.tensors = list(tensors)
+        self.operators: list[FileOperator] = []
+
+    def keep(self, operator: FileOperator) -> None:
+        self.operators.append(operator)
+
+    def draw(
+        self, kind: str, inputs: Sequence[int], output: int, options: Fields | None = None
+    ) -> int:
+        """The output, which the operator makes."""
+        version, union = KINDS[kind]
+        self.keep(FileOperator(kind, tuple(inputs), (output,), version, union, options or {}))
+        return output
+
+    def like(self, index: int, shape: Sequence[int] | None = None, **changed: Any) -> int:
+        """A tensor that some operator makes, as another but for its shape and what is `changed`."""
+        tensor = self.tensors[index]
+        dims = tuple(tensor.shape if shape is None else shape)
+        return self.add(replace(tensor, name=self._name(), shape=dims, values=None, **changed))
+
+    def constant(self, values: np.ndarray) -> int:
+        return self.add(FileTensor(self._name(), values.shape, str(values.dtype), values))
+
+    def numbers(self, values: Sequence[int]) -> int:
+        return self.constant(np.array(values, np.int32))
+
+    def values(self, index: int) -> np.ndarray:
+        values = self.tensors[index].values
+        assert values is not None
+        return values
+
+    def _name(self) -> str:
+        return f"spelled_{len(self.tensors)}"
+
+    def add(self, tensor: FileTensor) -> int:
+        self.tensors.append(tensor)
+        return len(self.tensors) - 1
+
+
+Spelling = Callable[[Sheet, FileOperator], None]
+
+
+def respelled(model: FlatModel, spellings: Mapping[str, Spelling]) -> FlatModel:
+    """The same inputs and outputs; the operators of `spellings`, by kind, as these draw them."""
+    sheet = Sheet(model.tensors)
+    for operator in model.operators:
+        first = len(sheet.operators)
+        spellings.get(operator.type, Sheet.keep)(sheet, operator)
+        made = sheet.operators[first:]
+        sheet.operators[first:] = [replace(step, node=operator.node) for step in made]
+    return model._replace(tensors=sheet.tensors, operators=sheet.operators)
+
+
+def as_numbers(sheet: Sheet, codes: int, made: int) -> None:
+    """int8 codes as the int32 numbers they are. A CAST of them would do in TensorFlow Lite; the
+    TOSA converter takes their zero point off, which those of int16 have not."""
+    tensor = sheet.tensors[codes]
+    wide = sheet.like(codes, dtype="int16", zero_point=0)
+    types: Fields = {0: ("b", NUMBERS["int16"]), 1: ("b", NUMBERS["int32"])}
+    sheet.draw("QUANTIZE", [codes], wide)
+    apart = sheet.draw("CAST", [wide], sheet.like(made), types)
+    sheet.draw("ADD", [apart, sheet.numbers([tensor.zero_point])], made, {0: ("b", 0)})
+
+
+def as_codes(sheet: Sheet, numbers: int, made: int) -> None:
+    """int32 numbers as the int8 codes they are, through int16 again."""
+    tensor = sheet.tensors[made]
+    read = [numbers, sheet.numbers([-tensor.zero_point])]
+    apart = sheet.draw("ADD", read, sheet.like(numbers), {0: ("b", 0)})
+    wide = sheet.like(made, dtype="int16", zero_point=0)
+    types: Fields = {0: ("b", NUMBERS["int32"]), 1: ("b", NUMBERS["int16"])}
+    sheet.draw("QUANTIZE", [sheet.draw("CAST", [apart], wide, types)], made)

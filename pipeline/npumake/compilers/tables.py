@@ -1,0 +1,37 @@
+"""A function of single codes as its table: 256 codes that a GATHER reads at CAST(q) + 128.
+
+TensorFlow Lite has int8 kernels for some functions, which fill such a table with floats of the
+machine they run on. Here it is in the file, so that it is the same codes everywhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from npumake.bundle.program import Instruction
+from npumake.bundle.program import Tensor as Grid
+from npumake.compilers.clamps import refused
+from npumake.compilers.flatfile import NUMBERS, Fields
+from npumake.compilers.tflite_builder import TFLiteBuilder
+
+
+def tabled(draft: TFLiteBuilder, step: Instruction) -> None:
+    """Raises GraphError for codes of other types: int16 would need 65536 of them."""
+    (read,), (made,) = step.inputs, step.outputs
+    before, after, order = draft.grid(read), draft.grid(made), draft.order(read)
+    if (before.dtype, after.dtype) != ("int8", "int8"):
+        kind = draft.nodes[step.name].op_type
+        raise refused(step, f"{kind} from {before.dtype} to {after.dtype}")
+    low, high = step.attributes.get("low", -128), step.attributes.get("high", 127)
+    table = np.clip(step.constants["table"], low, high).astype(np.int8)
+    places = Grid(before.shape, "int32")
+    wide = draft.hidden_on(places, order, f"{made}_wide")
+    place = draft.hidden_on(places, order, f"{made}_place")
+    types: Fields = {0: ("b", NUMBERS["int8"]), 1: ("b", NUMBERS["int32"])}
+    draft.draw("CAST", [draft.read(read, order)], [wide], types)
+    first = draft.constant(f"{made}_first", np.full((1,), 128, np.int32))
+    draft.draw("ADD", [wide, first], [place], {0: ("b", 0)})
+    held = draft.constant(f"{made}_table", table, replace(after, shape=table.shape))
+    draft.draw("GATHER", [held, place], [draft.make(made, order)], {0: ("i", 0)})

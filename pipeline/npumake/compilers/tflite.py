@@ -1,0 +1,181 @@
+"""A program as a .tflite: int8 from end to end, float only where the program leaves the chip.
+
+An input that is only ever quantized is fed as codes, and an output that is dequantized last of all
+is given as codes: their grids are those of the tensors. Images are fed NHWC unless the program
+transposes them first, and given as they lie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from npumake.bundle.program import Instruction, Program
+from npumake.compilers.conv1d_as_conv2d import lifted
+from npumake.compilers.flatfile import FlatModel, written
+from npumake.compilers.float_decompositions import in_float, written_out
+from npumake.compilers.floats import FLOATS, draw_float
+from npumake.compilers.operators import OPERATORS
+from npumake.compilers.split_transpose_conv import parted
+from npumake.compilers.tflite_builder import NHWC, Order, TFLiteBuilder, plain
+from npumake.engine.grids import dequantizer
+from npumake.engine.lower import lowered
+from npumake.engine.tflite_rules import TWICE
+from npumake.errors import GraphError
+from npumake.graph import Graph, attribute
+
+
+class TFLiteNetwork(NamedTuple):
+    """A program as tensors and operators of a file. `inputs` and `outputs` are tensors by number,
+    with the order in which the axes of the model's own lie there."""
+
+    draft: TFLiteBuilder
+    inputs: list[tuple[int, Order]]
+    outputs: list[tuple[int, Order]]
+
+
+def tflite_file(program: Program, graph: Graph) -> bytes:
+    """The file of a `program` that was lowered from `graph` with the rounding `twice`.
+
+    Raises GraphError as `tflite_model`.
+    """
+    return written(*tflite_model(program, graph))
+
+
+def tflite_model(program: Program, graph: Graph) -> FlatModel:
+    """The content of that file, each operator with its node.
+
+    Raises GraphError for all that TensorFlow Lite cannot hold.
+    """
+    drawn = drawing(program, graph)
+    fed, given = ([index for index, _ in border] for border in (drawn.inputs, drawn.outputs))
+    return FlatModel(drawn.draft.tensors, drawn.draft.operators, fed, given)
+
+
+def drawing(program: Program, graph: Graph) -> TFLiteNetwork:
+    """What `tflite_model` holds. Raises GraphError as it does."""
+    program, nodes = written_out(program, graph, FLOATS)
+    program = lifted(parted(program))
+    draft = TFLiteBuilder(program, nodes)
+    borders = [_fed(draft, name) for name in program.inputs]
+    known = {step.name for border in borders for step in border.steps}
+    refusals: dict[str, GraphError] = {}
+    shown: dict[str, str] = {}  # output → the tensor of codes it shows
+    for step in program.instructions:
+        if step.op == "dequantize" and step.outputs[0] in program.outputs:
+            shown[step.outputs[0]] = step.inputs[0]
+        nobody_reads = step.op == "dequantize" and not _readers(program, step.outputs[0])
+        if not nobody_reads and step.name not in known:
+            refusals |= _drawn(draft, step)
+    if refusals:
+        raise _all_of(refusals, graph)
+    inputs = [(border.tensor, border.order) for border in borders]
+    outputs: list[tuple[int, Order]] = []
+    for name in program.outputs:
+        others = [index for index, _ in (outputs if name in program.inputs else inputs + outputs)]
+        outputs.append(_given(draft, name, shown.get(name, name), others))
+    return TFLiteNetwork(draft, inputs, outputs)
+
+
+def _drawn(draft: TFLiteBuilder, step: Instruction) -> dict[str, GraphError]:
+    """Draws the instruction; where it cannot be, what would read it finds something all the
+    same, so that every refusal is told at once. It is by the name of the node."""
+    first = len(draft.operators)
+    try:
+        OPERATORS.get(step.op, draw_float)(draft, step)
+        draft.operators[first:] = [replace(o, node=step.name) for o in draft.operators[first:]]
+    except GraphError as error:
+        for name in step.outputs:
+            draft.make(name, plain(len(draft.grid(name).shape)))
+        return {step.name: error}
+    return {}
+
+
+def _all_of(refusals: Mapping[str, GraphError], graph: Graph) -> GraphError:
+    """One error: each node in a line. What it says to do is tried before."""
+    first, *others = [error.what for error in refusals.values()]
+    what = "\n  ".join([f"{len(refusals)} nodes cannot be in a .tflite:", first, *others])
+    free = [name for name in refusals if has_float(graph, name)]
+    hint = HYBRID if len(free) < len(refusals) else f"leave it to the CPU: {_cpu(free)}"
+    return GraphError(what if others else first, None, hint)
+
+
+HYBRID = "choose a target with a .hybrid, where the CPU runs any operator of ONNX"
+
+
+def _cpu(names: Sequence[str]) -> str:
+    return f"`quantization: {{cpu: [{', '.join(names)}]}}`"
+
+
+def has_float(graph: Graph, name: str) -> bool:
+    """Whether a node that lies on grids can be in a file in float. It is tried."""
+    node = next((node for node in graph.find(name) if node.name == name), None)
+    if node is None or not any(dequantizer(value) for value in node.inputs):
+        return False
+    alone = in_float(graph, node)
+    try:
+        tflite_file(lowered(alone, TWICE), alone)
+    except GraphError:
+        return False
+    return True
+
+
+class _Border(NamedTuple):
+    """An input of the file, how its axes lie, and the instructions that it makes unnecessary."""
+
+    tensor: int
+    order: Order
+    steps: list[Instruction]
+
+
+def _fed(draft: TFLiteBuilder, name: str) -> _Border:
+    """Codes, where all that reads the input is a quantizer, perhaps behind a Transpose."""
+    steps, last, outputs = [], name, draft.program.outputs
+    perms = []
+    while last not in outputs and len(readers := _readers(draft.program, last)) == 1:
+        (reader,) = readers
+        node = draft.nodes[reader.name]
+        if reader.op != "quantize" and (reader.op != "onnx" or node.op_type != "Transpose"):
+            break
+        steps.append(reader)
+        last = reader.outputs[0]
+        if reader.op == "quantize":
+            break
+        perms.append(
+            list(attribute(node, "perm", (*reversed(range(len(draft.grid(name).shape))),)))
+        )
+    rank = len(draft.grid(name).shape)
+    if not steps or steps[-1].op != "quantize":
+        return _Border(draft.make(name, plain(rank), called=name), plain(rank), [])
+    fed = order = NHWC if rank == 4 and not _is_transposed(draft, last, perms) else plain(rank)
+    for perm in perms:
+        order = tuple(perm.index(axis) for axis in order)
+    return _Border(draft.make(last, order, called=name), fed, steps)
+
+
+def _is_transposed(draft: TFLiteBuilder, codes: str, perms: Sequence[object]) -> bool:
+    return bool(perms) or any(r.op == "transpose" for r in _readers(draft.program, codes))
+
+
+def _readers(program: Program, name: str) -> list[Instruction]:
+    return [step for step in program.instructions if name in step.inputs]
+
+
+def _given(
+    draft: TFLiteBuilder, output: str, name: str, others: Collection[int]
+) -> tuple[int, Order]:
+    """The tensor of the file an output is, called after it: NHWC or as the program has it. One that
+    is among the `others` has a name already, and is copied."""
+    rank, order = len(draft.grid(name).shape), draft.order(name)
+    order = order if order in (plain(rank), NHWC) else plain(rank)
+    index = draft.read(name, order)
+    if index in others:
+        copy = draft.hidden(name, order, output)
+        draft.reshape(index, copy)
+        return copy, order
+    for at, tensor in enumerate(draft.tensors):  # one that is transposed for it has its name
+        if tensor.name == output and at != index:
+            draft.tensors[at] = replace(tensor, name=f"{output}_inside")
+    draft.tensors[index] = replace(draft.tensors[index], name=output)
+    return index, order

@@ -1,0 +1,74 @@
+"""A vendor's own command on a hand-over, in a process of its own; its log is kept and told."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections import deque
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from npumake.compilers.handover import Handover
+from npumake.compilers.handover_package import MODEL, WEIGHTS
+from npumake.compilers.process import TOLD, refuse_failure
+from npumake.errors import Route, StageError
+from npumake.lifetime.parent import supervised
+from npumake.lifetime.temporaries import temporary_folder
+from npumake.progress import tell
+from npumake.targets.handover import PRODUCTS, CommandNames, Tool
+
+LOG = "convert.log"
+PREFIX = "model"  # of a product that gets its name from the build
+
+
+def vendor_made(handover: Handover, tool: Tool, chip: str, profiling: bool = False) -> bytes:
+    """What the tool makes of the hand-over, every line it says told.
+
+    Raises StageError as `run_tool`.
+    """
+    with temporary_folder() as folder:
+        names = handover.lay_out(folder)
+        model = next(name for name in names if name in [MODEL + end for end in tool.models])
+        files = CommandNames(model, WEIGHTS if WEIGHTS in names else None, chip, profiling)
+        product = folder / PRODUCTS / tool.product.format(prefix=PREFIX)
+        run_tool(tool.command(files), folder, product, Route("compile.vendor_tool"))
+        return product.read_bytes()
+
+
+def run_tool(command: Sequence[str], folder: Path, product: Path, where: str | None = None) -> None:
+    """Run it in `folder`, what it says into its LOG; afterwards `product` must be there, and new.
+
+    Raises StageError where the command is not on PATH, fails, or leaves no product; at `where`,
+    else at its log.
+    """
+    found = shutil.which(command[0])
+    if found is None:
+        hint = "install the vendor's toolchain; `npumake handover` writes what it takes elsewhere"
+        raise StageError(f"`{command[0]}` is not on PATH", where or str(folder), hint)
+    product.unlink(missing_ok=True)
+    status, last = _said([found, *command[1:]], folder)
+    refuse_failure(command[0], status, last, [product], where or str(folder / LOG))
+
+
+def _said(command: Sequence[str], folder: Path) -> tuple[int, Iterable[str]]:
+    """Its exit status and last lines; all of them go into the log, and are told as they come."""
+    last: deque[str] = deque(maxlen=TOLD)
+    name = Path(command[0]).name
+    with (
+        (folder / LOG).open("wb") as log,
+        subprocess.Popen(
+            supervised(command),
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        ) as running,
+    ):
+        assert running.stdout is not None
+        for line in running.stdout:
+            log.write(line)
+            text = line.decode("utf-8", "replace").rstrip()
+            if text:
+                last.append(text)
+                tell(f"{name}: {text}")
+    return running.returncode, last

@@ -1,0 +1,33 @@
+"""Whatever the user's code raises is one StageError at the user's line, and no traceback."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+
+from npumake.errors import PipelineError, Place, StageError
+
+
+@contextmanager
+def blamed(doing: str, files: Collection[str]) -> Iterator[None]:
+    """Raises StageError for an exception in code of `files`, and for one that leaves Python."""
+    try:
+        yield
+    except PipelineError:  # not theirs: of what was read for them, or what they may not import
+        raise
+    except (Exception, SystemExit) as error:
+        said = str(error).strip().partition("\n")[0]
+        what = f"{doing}: {type(error).__name__}" + (f": {said}" if said else "")
+        raise StageError(what, _place(error, files)) from error
+
+
+def _place(error: BaseException, files: Collection[str]) -> Place | str:
+    """The innermost line of the user's; of a syntax error the line it is on."""
+    if isinstance(error, SyntaxError) and error.filename in files:
+        return Place(str(error.filename), error.lineno or 0, error.offset or 1)
+    frames = traceback.extract_tb(error.__traceback__)
+    theirs = [frame for frame in frames if frame.filename in files]
+    if theirs:
+        return Place(theirs[-1].filename, theirs[-1].lineno or 0, 1)
+    return ", ".join(sorted(files))

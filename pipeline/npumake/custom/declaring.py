@@ -1,0 +1,44 @@
+"""How a project declares a file that its Python imports: a hint that holds when it is followed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from npumake.custom.imports import Import
+
+PROJECT = "project.yaml"
+OPERATORS = "custom_operators: [{{files: {importer}, with: [{files}]}}]"
+METRIC = "evaluation: {{metric: '{importer}:…', with: [{files}]}}"
+ALLOWED = "Python of a project imports the standard library, NumPy and files declared under `with:`"
+BESIDE = "name that file beside it; else only the standard library and NumPy are imported"
+
+
+def declaration(form: str, paths: Mapping[str, str], name: str, found: Import) -> str:
+    """What to write for what the file `name` imports; `paths` has the declared files by name."""
+    if name not in paths:
+        return BESIDE
+    file = Path(os.path.abspath(paths[name]))
+    project = next((up for up in file.parents if (up / PROJECT).is_file()), file.parent)
+    files = [os.path.relpath(path, project) for path in _meant(file, project, found)]
+    importer = os.path.relpath(file, project)
+    return f"write  {form.format(importer=importer, files=', '.join(files))}" if files else ALLOWED
+
+
+def _meant(file: Path, project: Path, found: Import) -> list[Path]:
+    """The files that Python would find beside the importing file or at the project's top."""
+    folders = [file.parents[found.level - 1]] if found.level else [file.parent, project]
+    for folder in folders:
+        path = folder.joinpath(*found.module.split(".")) if found.module else folder
+        inside = [each for name in found.names for each in _files(path / name)]
+        if files := [*_files(path), *inside]:
+            return files
+    return []
+
+
+def _files(path: Path) -> Iterator[Path]:
+    for file in (path / "__init__.py", path.with_name(f"{path.name}.py")):
+        if file.is_file():
+            yield file
+            return

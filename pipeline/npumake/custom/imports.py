@@ -1,0 +1,124 @@
+"""What a file of Python imports, and which declared file that is.
+
+A declared file `ops/gain.py` is the module `gain` to a file beside it, `ops.gain` to a file at the
+top, and either to any other file as long as one declared file alone ends so.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import PurePosixPath
+from typing import NamedTuple
+
+from npumake.errors import Place, ProjectError
+
+PACKAGE_FILE = "__init__"
+
+
+class Import(NamedTuple):
+    """`from ..a.b import c, d` has level 2, module `a.b` and two names; `import a.b` has none."""
+
+    module: str
+    names: tuple[str, ...]
+    level: int
+    place: Place
+
+
+class Library:
+    """The declared files as modules: `path` is that of a file without its suffix, or a folder's."""
+
+    def __init__(self, files: Collection[str]) -> None:
+        self._files: dict[str, str] = {}
+        for name in sorted(files):
+            other = self._files.setdefault(path_of(name), name)
+            if other != name:
+                what = f"`{other}` and `{name}` are one module"
+                raise ProjectError(what, name, "rename one of them")
+        folders = {str(above) for path in self._files for above in PurePosixPath(path).parents}
+        self._known = {*self._files, *folders} - {"."}
+
+    def file(self, path: str) -> str | None:
+        """None for a folder that is no package."""
+        return self._files.get(path)
+
+    def path(self, importer: str, module: str, level: int = 0) -> str | None:
+        """The declared module that a file means; None where none is declared.
+
+        Raises ProjectError where several are meant.
+        """
+        folder = PurePosixPath(importer).parent
+        wanted = module.replace(".", "/")
+        if level:
+            above = [folder, *folder.parents][level - 1 :]
+            return self._exact(above[:1], wanted) or (self._suffix(wanted) if level == 1 else None)
+        return self._exact([folder, PurePosixPath()], wanted) or self._suffix(wanted)
+
+    def reached(self, importer: str, found: Import) -> list[str] | None:
+        """The paths of the modules that an import executes; None where one is not declared."""
+        path = self.path(importer, found.module, found.level)
+        if path is None:
+            return None
+        inside = [below for name in found.names if (below := f"{path}/{name}") in self._known]
+        is_bare = self.file(path) is None  # of a folder nothing but modules can be imported
+        return None if is_bare and len(inside) < len(found.names) else [path, *inside]
+
+    def has(self, path: str) -> bool:
+        return path in self._known
+
+    def _exact(self, folders: Iterable[PurePosixPath], wanted: str) -> str | None:
+        paths = (str(folder / wanted) for folder in folders)
+        return next((path for path in paths if path in self._known), None)
+
+    def _suffix(self, wanted: str) -> str | None:
+        found = sorted(path for path in self._known if path.endswith(f"/{wanted}"))
+        if len(found) > 1:
+            name = wanted.replace("/", ".")
+            raise ProjectError(f"`{name}` may be {' or '.join(found)}", hint="rename one of them")
+        return found[0] if found else None
+
+
+def imports(name: str, data: bytes) -> Iterator[Import]:
+    """Those of a file wherever they stand in it; of what is no Python, none."""
+    try:
+        tree = ast.parse(data)
+    except (SyntaxError, ValueError):
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield Import(alias.name, (), 0, _place(name, node))
+        elif isinstance(node, ast.ImportFrom):
+            names = tuple(alias.name for alias in node.names if alias.name != "*")
+            yield Import(node.module or "", names, node.level, _place(name, node))
+        elif isinstance(node, ast.Name) and node.id == "__import__":
+            yield Import(node.id, (), 0, _place(name, node))
+
+
+def closure(names: Iterable[str], files: Mapping[str, bytes]) -> set[str]:
+    """The files of these names and those that they import, directly or not."""
+    library, found, waiting = Library(files), set[str](), [*names]
+    while waiting:
+        name = waiting.pop()
+        if name in found:
+            continue
+        found.add(name)
+        for each in imports(name, files[name]):
+            for path in library.reached(name, each) or ():
+                waiting += filter(None, map(library.file, _way(path)))
+    return found
+
+
+def _way(path: str) -> list[str]:
+    """A module's packages and itself: importing it executes them all."""
+    return [path, *map(str, [*PurePosixPath(path).parents][:-1])]
+
+
+def path_of(file: str) -> str:
+    """`ops/gain` of ops/gain.py, `ops` of ops/__init__.py."""
+    path = PurePosixPath(file).with_suffix("")
+    return str(path.parent if path.name == PACKAGE_FILE else path)
+
+
+def _place(name: str, node: ast.stmt | ast.expr) -> Place:
+    return Place(name, node.lineno, node.col_offset + 1)

@@ -1,0 +1,186 @@
+"""What an object detector found, as `synap_cli_od` prints it in JSON, drawn over its image.
+
+A mask is a small picture of its detection, made as large as the image; where it is above 0 inside
+the bounding box, the colour of its class is added. A class without a colour of its own gets one
+of the same brightness, hues apart by the golden ratio: the same one every time.
+"""
+
+from __future__ import annotations
+
+import colorsys
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from PIL import Image, ImageDraw
+
+from npumake.data import resampling
+from npumake.errors import ProjectError
+
+Color = tuple[int, int, int]  # red, green, blue
+FRAME: Color = (128, 255, 0)
+THICK = 2  # pixels of a frame
+FARTHEST = 1 << 20  # pixels from the corner of the image
+GOLDEN = (5**0.5 - 1) / 2
+
+
+@dataclass(frozen=True)
+class Mask:
+    values: tuple[float, ...]
+    width: int
+    height: int
+
+
+@dataclass(frozen=True)
+class Detection:
+    """`box` is (x, y, width, height), landmarks are (x, y), all in pixels of the image."""
+
+    class_index: int
+    confidence: float
+    box: tuple[int, int, int, int]
+    landmarks: tuple[tuple[float, float], ...] = ()
+    mask: Mask | None = None
+
+
+def detections(text: str) -> tuple[Detection, ...]:
+    """Those in the JSON of `text`, what stands before its first brace skipped.
+
+    Raises ProjectError where there is none, and for a detection that is none.
+    """
+    start = text.find("{")
+    if start < 0:
+        raise ProjectError("no JSON in the input", hint="give it what synap_cli_od prints")
+    found = _parsed(text[start:])
+    items = found.get("items") if isinstance(found, dict) else None
+    if not isinstance(items, list):
+        raise ProjectError("the JSON has no list of `items`", hint="synap_cli_od prints one")
+    return tuple(_detection(item, f"items.{n}") for n, item in enumerate(items))
+
+
+def mask_colors(text: str) -> Mapping[int, Color]:
+    """By class, of a JSON object {"0": [blue, green, red]}. Raises ProjectError."""
+    found = _parsed(text)
+    if not isinstance(found, dict):
+        raise ProjectError("not a JSON object of colors by class")
+    return {_class(name): _color(name, color) for name, color in found.items()}
+
+
+def drawn(
+    rgb: np.ndarray, found: Sequence[Detection], colors: Mapping[int, Color] | None = None
+) -> Image.Image:
+    """The image (H, W, 3), uint8, with the detections: masks, frames, classes and landmarks."""
+    picture = Image.fromarray(_with_masks(rgb, found, colors or {}))
+    draw = ImageDraw.Draw(picture)
+    for one in found:
+        x, y, width, height = one.box
+        draw.rectangle((x, y, x + width, y + height), outline=FRAME, width=THICK)
+        draw.text((x, y - 12), f"{one.class_index}: {one.confidence:.2f}", FRAME)
+        for at, below in one.landmarks:
+            draw.rectangle((int(at), int(below), int(at) + 2, int(below) + 2), outline=FRAME)
+    return picture
+
+
+def table(found: Sequence[Detection]) -> Iterator[str]:
+    """A line per detection, below a head."""
+    yield "#   Score  Class   Position        Size  Description     Landmarks"
+    for n, one in enumerate(found):
+        x, y, width, height = one.box
+        marks = " ".join(f"{at:g},{below:g}" for at, below in one.landmarks)
+        where = f"{x:4},{y:4}   {width:4},{height:4}"
+        yield f"{n:<5}{one.confidence:.2f}{one.class_index:>7}  {where:34}{marks}".rstrip()
+
+
+def _with_masks(
+    rgb: np.ndarray, found: Sequence[Detection], colors: Mapping[int, Color]
+) -> np.ndarray:
+    added = np.zeros_like(rgb)
+    for one in found:
+        if one.mask is None:
+            continue
+        small = np.array(one.mask.values, np.float32).reshape(one.mask.height, one.mask.width, 1)
+        x, y, width, height = one.box
+        inside = np.s_[max(y, 0) : max(y + height, 0), max(x, 0) : max(x + width, 0)]
+        covered = resampling.linear(small, rgb.shape[:2])[inside][..., 0] > 0
+        added[inside][covered] = colors.get(one.class_index, _own_color(one.class_index))
+    return np.minimum(rgb.astype(np.uint16) + added, 255).astype(np.uint8)
+
+
+def _own_color(index: int) -> Color:
+    red, green, blue = colorsys.hsv_to_rgb(index * GOLDEN % 1, 0.8, 0.8)
+    return round(255 * red), round(255 * green), round(255 * blue)
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ProjectError(f"not JSON: {error}") from error
+
+
+def _detection(item: Any, where: str) -> Detection:
+    box = [
+        _pixel(_at(item, "bounding_box", part, axis, where=where), where)
+        for part in ("origin", "size")
+        for axis in ("x", "y")
+    ]
+    if min(box[2:]) < 0:
+        raise ProjectError("a bounding box of negative size", where)
+    points = _at(item, "landmarks", "points", where=where) if "landmarks" in item else ()
+    if not isinstance(points, list | tuple):
+        raise ProjectError("`landmarks.points` is no list", where)
+    return Detection(
+        int(_number(_at(item, "class_index", where=where), where)),
+        _number(_at(item, "confidence", where=where), where),
+        (box[0], box[1], box[2], box[3]),
+        tuple(_point(point, where) for point in points),
+        _mask(item["mask"], f"{where}.mask") if item.get("mask") else None,
+    )
+
+
+def _mask(item: Any, where: str) -> Mask | None:
+    data = _at(item, "data", where=where)
+    if not data:
+        return None
+    sides = [_pixel(_at(item, side, where=where), where) for side in ("width", "height")]
+    if not isinstance(data, list) or min(sides) < 1 or len(data) != sides[0] * sides[1]:
+        raise ProjectError(f"a mask of {sides[0]}x{sides[1]} without as many values", where)
+    return Mask(tuple(_number(value, where) for value in data), *sides)
+
+
+def _at(item: Any, *keys: str, where: str) -> Any:
+    for key in keys:
+        if not isinstance(item, dict) or key not in item:
+            raise ProjectError(f"a detection without `{'.'.join(keys)}`", where)
+        item = item[key]
+    return item
+
+
+def _point(item: Any, where: str) -> tuple[float, float]:
+    return _number(_at(item, "x", where=where), where), _number(_at(item, "y", where=where), where)
+
+
+def _number(value: Any, where: str) -> float:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not math.isfinite(value) or abs(value) > FARTHEST:
+        raise ProjectError(f"`{str(value)[:20]}` is no number of pixels or the like", where)
+    return value
+
+
+def _pixel(value: Any, where: str) -> int:
+    return int(_number(value, where))
+
+
+def _class(name: str) -> int:
+    if not name.isdecimal() or len(name) > 9:
+        raise ProjectError(f"`{name[:20]}` is no class", hint="its number, from 0 on")
+    return int(name)
+
+
+def _color(name: str, color: Any) -> Color:
+    is_color = isinstance(color, list) and len(color) == 3
+    if not is_color or not all(type(code) is int and 0 <= code <= 255 for code in color):
+        raise ProjectError(f"class {name} has no color", hint="write [blue, green, red], 0..255")
+    return color[2], color[1], color[0]

@@ -1,0 +1,91 @@
+"""What is kept of a sample so that the set can be judged: digest, ranges, constant margins.
+
+Memory is O(samples x channels); the values of a sample are not kept.
+"""
+
+from __future__ import annotations
+
+from itertools import takewhile
+from typing import NamedTuple
+
+import numpy as np
+
+from npumake import digest
+
+MAX_CHANNELS = 64  # an axis that is longer holds features rather than channels
+SIDES = ("top", "bottom", "left", "right")
+
+
+class ValueRange(NamedTuple):
+    """The least and the largest value."""
+
+    low: float
+    high: float
+
+    @property
+    def is_constant(self) -> bool:
+        return self.low == self.high
+
+
+class Margin(NamedTuple):
+    """Lines along one side of an image that all hold `value`, one number per channel."""
+
+    lines: int
+    value: tuple[float, ...]
+
+
+class Fact(NamedTuple):
+    """One sample. `size` is its number of values; `channels` has the range of each channel;
+    `margins` are those of SIDES, empty where it is no image; `dtype` is that of its file."""
+
+    name: str
+    digest: str
+    low: float
+    high: float
+    size: int
+    channels: tuple[ValueRange, ...] = ()
+    margins: tuple[Margin, ...] = ()
+    dtype: str = ""
+
+
+def fact(name: str, array: np.ndarray, layout: str = "NCHW") -> Fact:
+    """Of the values as the file has them, before the offset; `layout` says where channels are."""
+    values = np.ascontiguousarray(array)
+    low, high = float(values.min()), float(values.max())
+    laid = _channels_last(values, layout)
+    content = digest.of_bytes(values.tobytes())
+    if laid is None:
+        return Fact(name, content, low, high, values.size, dtype=values.dtype.name)
+    channels = tuple(_ranges(laid))
+    margins = _margins(laid) if laid.ndim == 4 and low != high else ()
+    return Fact(name, content, low, high, values.size, channels, margins, values.dtype.name)
+
+
+def _channels_last(values: np.ndarray, layout: str) -> np.ndarray | None:
+    """(N, ..., C); None where no axis holds channels with several values each."""
+    if values.ndim < 3:
+        return None
+    laid = values if layout == "NHWC" else np.moveaxis(values, 1, -1)
+    channels = laid.shape[-1]
+    return laid if channels <= MAX_CHANNELS and laid.size > channels else None
+
+
+def _ranges(laid: np.ndarray) -> list[ValueRange]:
+    flat = laid.reshape(-1, laid.shape[-1])
+    return [
+        ValueRange(float(low), float(high))
+        for low, high in zip(flat.min(axis=0), flat.max(axis=0), strict=True)
+    ]
+
+
+def _margins(laid: np.ndarray) -> tuple[Margin, ...]:
+    """In the order of SIDES. `laid` is (N, H, W, C)."""
+    rows, columns = np.moveaxis(laid, 1, 0), np.moveaxis(laid, 2, 0)
+    return tuple(_margin(lines) for lines in (rows, rows[::-1], columns, columns[::-1]))
+
+
+def _margin(lines: np.ndarray) -> Margin:
+    """How many of the first `lines`, (lines, N, other axis, C), hold one value per channel."""
+    value = lines[0].reshape(-1, lines.shape[-1])[0]
+    count = sum(1 for _ in takewhile(lambda line: (line == value).all(), lines))
+    return Margin(count, tuple(value.tolist()) if count else ())

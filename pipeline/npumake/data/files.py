@@ -1,0 +1,142 @@
+"""One sample: its array transformed, checked against the input and shifted to what is fed."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+
+import numpy as np
+
+from npumake.data.formats import Taken, is_plain
+from npumake.data.transforms import transformed
+from npumake.errors import ProjectError
+from npumake.project.sections import Files
+
+IMAGE_TYPES = ("uint8", "float32", "float16")
+EXACT = 1 << 24  # whole numbers up to here are float32
+
+
+def prepared(
+    array: np.ndarray, name: str, how: Files, taken: Taken, layout: str = "NCHW", route: str = ""
+) -> np.ndarray:
+    """The array of a file as the input is given it, before its offset; in the input's shape.
+
+    With offset 128 that is an 8-bit image, values 0..255 as uint8 or float32. The leading 1 of
+    the input's shape may be missing in the file. Images, bare numbers and what went through
+    transforms are converted to the input's type; an array whose file tells its type must have it,
+    or one whose numbers the input's type holds, uint8 only where `dtype` is that of the input.
+    `layout` says where the input's channels are, `route` is the key the transforms stand under.
+    Raises ProjectError naming the file and what was expected.
+    """
+    if array.size == 0:
+        raise ProjectError("an empty sample", name)
+    is_given = is_plain(name) and not how.transforms
+    if how.transforms:
+        _check_numbers(array, name)
+        size = _size(taken.shape, layout)
+        array = transformed(_single(array), how.transforms, size, route, name)
+    if not is_given:
+        array = _laid_out(array, taken.shape, layout)
+    _check_shape(array, name, taken.shape)
+    if is_given:
+        _check_type(array, name, taken, is_meant=how.dtype == taken.dtype)
+    _check_numbers(array, name)  # a transform may have divided by nothing
+    return array.reshape(taken.shape)
+
+
+def fed(array: np.ndarray, taken: Taken) -> np.ndarray:
+    """What the model is given for `array`: of the input's type, an image as value - 128."""
+    if not taken.offset:
+        return array.astype(taken.dtype)
+    return (array.astype(taken.dtype) - np.asarray(taken.offset, taken.dtype)).astype(taken.dtype)
+
+
+def noise(name: str, how: Files, taken: Taken) -> Callable[[int], np.ndarray]:
+    """The i-th seeded sample: uniform in the declared range, else in 0..255 or 0..1."""
+    low, high = how.range or ((0.0, 255.0) if taken.offset else (0.0, 1.0))
+    seed = zlib.crc32(name.encode())
+
+    def sample(index: int) -> np.ndarray:
+        uniform = np.random.Generator(np.random.PCG64([seed, index])).random(taken.shape)
+        values = low + (high - low) * uniform
+        whole = taken.offset or np.dtype(taken.dtype).kind in "biu"
+        return np.rint(values) if whole else values.astype(np.float32)
+
+    return sample
+
+
+def _size(shape: tuple[int, ...], layout: str) -> tuple[int, int]:
+    """Height and width of an input; zeros when it has none."""
+    if len(shape) != 4:
+        return 0, 0
+    return (shape[1], shape[2]) if layout == "NHWC" else (shape[2], shape[3])
+
+
+def _single(array: np.ndarray) -> np.ndarray:
+    return array[0] if array.ndim == 4 and len(array) == 1 else array
+
+
+def _laid_out(array: np.ndarray, shape: tuple[int, ...], layout: str) -> np.ndarray:
+    """An image (H, W, C) with the channels where the input has them."""
+    if array.ndim != 3 or layout != "NCHW" or array.shape == shape[1:]:
+        return array
+    turned = array.transpose(2, 0, 1)
+    return turned if turned.shape == shape[1:] else array
+
+
+def _check_numbers(array: np.ndarray, name: str) -> None:
+    if array.dtype.kind not in "biuf":
+        raise ProjectError(f"a sample of {array.dtype.name}, which are no numbers", name)
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise ProjectError("a sample with NaN or infinity", name)
+
+
+def _check_shape(array: np.ndarray, name: str, shape: tuple[int, ...]) -> None:
+    if array.shape in (shape, shape[1:]) and (array.shape == shape or shape[0] == 1):
+        return
+    what = f"a sample of shape {list(array.shape)}, the input takes {list(shape)}"
+    raise ProjectError(what, name, _hint(array, name, shape))
+
+
+def _hint(array: np.ndarray, name: str, shape: tuple[int, ...]) -> str:
+    if not is_plain(name):
+        return "`transforms: [resize]` or `[pad_resize]` make an image fit"
+    if array.shape[1:] in (shape, shape[1:]):
+        return "`stacked: true` under `data:` if the first dimension counts samples"
+    return ""
+
+
+def is_cast(stored: str, taken: Taken) -> bool:
+    """Whether numbers of that type become others as they are fed, or may: what a person should
+    know. float16 is a float32 as it is."""
+    return not taken.offset and stored not in (taken.dtype, "float16")
+
+
+def _check_type(array: np.ndarray, name: str, taken: Taken, is_meant: bool) -> None:
+    """Numbers of uint8 may be a picture: they are converted where that `is_meant`."""
+    stored = array.dtype.name
+    if stored in (IMAGE_TYPES if taken.offset else (taken.dtype,)):
+        return
+    if not taken.offset and (stored != "uint8" or is_meant) and _holds(array, taken.dtype):
+        return
+    allowed = IMAGE_TYPES[:2] if taken.offset else (taken.dtype,)
+    what = f"a sample of {stored}, the input takes {' or '.join(allowed)}"
+    raise ProjectError(what, name, _how_to_cast(stored, taken))
+
+
+def _holds(array: np.ndarray, dtype: str) -> bool:
+    """Whether the numbers are the same in the other type; of a float64 all but the last bits."""
+    kind = np.dtype(dtype).kind
+    if array.dtype.kind not in "biuf" or kind not in "biuf":
+        return False
+    if kind == "f":
+        most = EXACT if array.dtype.kind in "iu" else float(np.finfo(dtype).max)
+        return not array.size or float(np.abs(array.astype(np.float64)).max()) <= most
+    with np.errstate(invalid="ignore"):
+        return bool((array.astype(dtype).astype(np.float64) == array.astype(np.float64)).all())
+
+
+def _how_to_cast(stored: str, taken: Taken) -> str:
+    if stored == "uint8" and not taken.offset and np.dtype(taken.dtype).kind == "f":
+        return "`offset: 128` under `inputs:` if these are 8-bit images"
+    return f"save it as {IMAGE_TYPES[0] if taken.offset else taken.dtype}: x.astype(...)"

@@ -1,0 +1,154 @@
+"""One file → the array in it, by suffix. Files come from strangers: nothing is run, and no header
+makes this take more memory than MOST_BYTES or the file itself."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+import zlib
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from threading import Lock
+from tokenize import TokenError
+from typing import Any
+
+import numpy as np
+import safetensors
+
+from npumake.data.pictures import pixels
+from npumake.errors import ProjectError, did_you_mean
+from npumake.project.sections import Files
+
+MAX_HEADER = 1000  # bytes; more is no array of numbers
+MOST_BYTES = 1 << 28  # in one member of an archive
+HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+TENSORS = {  # safetensors' name of a type → NumPy's
+    "BOOL": "?",
+    **{f"U{bits}": f"<u{bits // 8}" for bits in (8, 16, 32, 64)},
+    **{f"I{bits}": f"<i{bits // 8}" for bits in (8, 16, 32, 64)},
+    **{f"F{bits}": f"<f{bits // 8}" for bits in (16, 32, 64)},
+}
+# NumPy has Python parse a header, which before 3.11.8 fails where two threads do (gh-106905).
+_PARSER = Lock()
+MODES = {"rgb": "RGB", "bgr": "RGB", "auto": "RGB", "gray": "L"}
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What an input takes: one sample's shape and type; with offset 128 an 8-bit image."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    offset: int = 0
+
+
+def decoded(data: bytes, name: str, how: Files, taken: Taken) -> np.ndarray:
+    """The array in the file `name`; an image as (H, W, C), bare numbers in the input's shape.
+
+    Raises ProjectError naming the file when it is damaged, too large or not what its suffix says.
+    """
+    return FORMATS.get(PurePosixPath(name).suffix.lower(), raw)(data, name, how, taken)
+
+
+def is_plain(name: str) -> bool:
+    """Does the file itself say what type its numbers are?"""
+    return PurePosixPath(name).suffix.lower() in (".npy", ".npz", ".safetensors")
+
+
+def is_image(name: str) -> bool:
+    return FORMATS.get(PurePosixPath(name).suffix.lower()) is image
+
+
+def npy(data: bytes, name: str, _how: Files, _taken: Taken) -> np.ndarray:
+    """A view of `data`, so that no header makes this take more memory than the file has bytes."""
+    file = io.BytesIO(data)
+    try:
+        read_header = HEADERS[np.lib.format.read_magic(file)]
+        with _PARSER:
+            shape, is_fortran, dtype = read_header(file, max_header_size=MAX_HEADER)
+        if min(shape, default=0) < 0:  # -1 would be as much as there is
+            raise ValueError(f"a shape of {shape}")
+        flat = np.frombuffer(data[file.tell() :], dtype)  # a ValueError for pickled objects
+        return flat.reshape(shape, order="F" if is_fortran else "C")
+    except (KeyError, SyntaxError, TokenError, TypeError, ValueError) as error:
+        raise ProjectError(f"not a .npy file of numbers: {error}", name) from error
+
+
+def npz(data: bytes, name: str, how: Files, taken: Taken) -> np.ndarray:
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            entries = {entry.filename.removesuffix(".npy"): entry for entry in archive.infolist()}
+            entry = entries[_member(entries, how.member, name)]
+            if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise ProjectError("a .npz file with an unusual compression", name)
+            with archive.open(entry) as member:
+                inside = member.read(MOST_BYTES + 1)
+    except (zipfile.BadZipFile, zlib.error, RuntimeError, OSError, EOFError, ValueError) as error:
+        raise ProjectError(f"not a .npz file: {error}", name) from error
+    if len(inside) > MOST_BYTES:
+        raise ProjectError(f"member `{entry.filename}` has more than {MOST_BYTES} bytes", name)
+    return npy(inside, name, how, taken)
+
+
+def tensors(data: bytes, name: str, how: Files, _taken: Taken) -> np.ndarray:
+    try:
+        found: dict[str, Any] = dict(safetensors.deserialize(data))
+    except safetensors.SafetensorError as error:
+        raise ProjectError(f"not a .safetensors file: {error}", name) from error
+    tensor = found[_member(found, how.member, name)]
+    if tensor["dtype"] not in TENSORS:
+        raise ProjectError(f"a tensor of {tensor['dtype']} is not read", name)
+    return np.frombuffer(tensor["data"], TENSORS[tensor["dtype"]]).reshape(tensor["shape"])
+
+
+def image(data: bytes, name: str, how: Files, taken: Taken) -> np.ndarray:
+    """(H, W, C) as stored: a camera's note of how it was held (EXIF) is not followed."""
+    found = pixels(data, name, _mode(how, taken))
+    found = found[..., ::-1] if how.channels == "bgr" else found
+    return found if how.values == "0..255" else found.astype(np.float32) / np.float32(255)
+
+
+def _mode(how: Files, taken: Taken) -> str:
+    """Pillow's name of what an image becomes."""
+    has_one = len(taken.shape) == 4 and 1 in (taken.shape[1], taken.shape[3])
+    order = "gray" if how.channels == "auto" and has_one else how.channels
+    return MODES[order or "rgb"]
+
+
+def raw(data: bytes, name: str, how: Files, taken: Taken) -> np.ndarray:
+    dtype = np.dtype(how.dtype or ("uint8" if taken.offset else taken.dtype)).newbyteorder("<")
+    expected = int(np.prod(taken.shape)) * dtype.itemsize
+    if len(data) != expected:
+        raise ProjectError(
+            f"{len(data)} bytes, the input takes {expected}: {list(taken.shape)} of {dtype.name}",
+            name,
+            "`dtype` under `data:` tells the type of bare numbers",
+        )
+    return np.frombuffer(data, dtype).reshape(taken.shape)
+
+
+def _member(names: Collection[str], wanted: str | None, file: str) -> str:
+    if wanted is None and len(names) == 1:
+        return next(iter(names))
+    if wanted is None:
+        hint = f"name one with `member`: {', '.join(sorted(names)[:5])}"
+        raise ProjectError(f"{len(names)} arrays in one file", file, hint)
+    if wanted not in names:
+        raise ProjectError(f"no array `{wanted}` in the file", file, did_you_mean(wanted, names))
+    return wanted
+
+
+Decode = Callable[[bytes, str, Files, Taken], np.ndarray]
+FORMATS: Mapping[str, Decode] = {
+    ".npy": npy,
+    ".npz": npz,
+    ".safetensors": tensors,
+    ".jpg": image,
+    ".jpeg": image,
+    ".png": image,
+    ".bmp": image,
+}

@@ -1,0 +1,237 @@
+"""The samples given for one model input: each file read once, each sample made once.
+
+    file → array (formats) → transforms, shape and type of the input (files)
+         → the raw value x, taken back where the file holds normalised ones (normalized)
+    x → its facts (lint)
+    x, an image less its offset → what is fed in its place, by graph input (fed)
+
+A stack is a file of many samples: its first dimension counts them. Of what is given, a sample at a
+time is in memory, or a stack.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from npumake.data.chip_feed import fed_form
+from npumake.data.facts import Fact, fact
+from npumake.data.files import fed, is_cast, noise, prepared
+from npumake.data.formats import Taken, decoded, is_image, is_plain
+from npumake.data.lint import findings
+from npumake.data.normalized import raw
+from npumake.data.samples import Feed
+from npumake.data.snapshot import Snapshot
+from npumake.data.snapshot_samples import opened, require_input, stored
+from npumake.data.transforms import makes_yuv, taken_order
+from npumake.detection.metadata import Tiling
+from npumake.errors import ProjectError, Route, did_you_mean
+from npumake.progress import tell
+from npumake.project.feeding import Feeding
+from npumake.project.files import SourceFile, SourceFiles
+from npumake.project.names import entries, strangers
+from npumake.project.sections import Files, Input, Order
+
+MOST_BYTES = 1 << 30  # of one file
+# Of the width of a range: what float32 loses when normalised values are taken back.
+LOST = 1e-4
+# Transforms that leave a border of their own.
+PADDING = frozenset({"pad", "pad_resize", "padded_center_crop", "warp_affine"})
+
+
+@dataclass(frozen=True)
+class ModelInput:
+    """An input of the model, though the graph may have planes in its place."""
+
+    name: str
+    said: Input  # of it, in the YAML
+    form: Feeding  # how it is fed
+    taken: Taken  # the raw array it is made of
+
+
+class SampleFile(NamedTuple):
+    """A sample that is read when `array` is called, as its file has it."""
+
+    name: str
+    array: Callable[[], np.ndarray]
+
+
+class PreparedSample(NamedTuple):
+    """A sample: the facts about its raw value, and what it feeds the graph."""
+
+    fact: Fact
+    feed: Feed
+
+
+@dataclass(frozen=True)
+class InputSamples:
+    """What `data.<key>` says of one input, and the files it names."""
+
+    input: ModelInput
+    key: str
+    how: Files
+    files: tuple[SourceFile, ...]
+    snapshot: Snapshot | None = None
+
+    def items(self) -> Iterator[SampleFile]:
+        """Every sample, in the order of the files. Raises ProjectError for what is no stack."""
+        if self.how.random is not None:
+            sample = noise(self.input.name, self.how, self.input.taken)
+            for index in range(self.how.random):
+                yield SampleFile(f"noise {index:04}", partial(sample, index))
+        if self.snapshot is not None:
+            names, read = stored(self.snapshot, self.input.name, self.input.said.layout)
+            for index, name in enumerate(names):
+                yield SampleFile(name, partial(read, index))
+        for file in self.files:
+            if self.how.stacked:
+                yield from self._stack(file)
+            else:
+                yield SampleFile(file.name, partial(self._decoded, file))
+
+    def made(self, item: SampleFile) -> PreparedSample:
+        """Raises ProjectError naming the file, where it is not what the input takes."""
+        target, x = self.input, self.values(item)
+        known = fact(item.name, x, target.said.layout)
+        return PreparedSample(known, fed_form(fed(x, target.taken), target.form, target.name))
+
+    def values(self, item: SampleFile) -> np.ndarray:
+        """What the model was trained on, before mean and scale. Raises ProjectError as `made`."""
+        x = item.array()
+        return x if self.how.random is not None else self._raw(x, item.name)
+
+    def refuse_findings(self, facts: list[Fact]) -> None:
+        """Tells what is wrong with the set and no error. Raises ProjectError for the worst of what
+        is neither that nor allowed."""
+        if self.how.random is not None:
+            return
+        images = (0.0, 255.0) if self.input.taken.offset else (-np.inf, np.inf)
+        low, high = self.how.range or images
+        slack = LOST * (high - low) if self.how.normalized else 0.0
+        pads = any(PADDING & step.keys() for step in self.how.transforms)
+        allowed = {*self.how.allow, *(("padding",) if pads else ())}
+        for finding in findings(facts, (low, high), slack):
+            if finding.kind in self.how.warn:
+                tell(f"{finding.what} (`{self.input.name}`)")
+            elif finding.kind == "few" and "few" in allowed:
+                tell(f"`{self.input.name}`: {finding.what} for ranges that do not depend on them")
+            elif finding.kind not in allowed:
+                hint = f"`allow: [{finding.kind}]` under `{self.key}:` if it is meant to be so"
+                raise ProjectError(finding.what, Route(f"data.{self.key}"), hint)
+
+    def tell_casts(self, facts: list[Fact]) -> None:
+        """Samples whose file has another type than the input takes."""
+        taken, stored = self.input.taken, sorted({one.dtype for one in facts})
+        plain = any(is_plain(file.name) for file in self.files) and not self.how.transforms
+        if names := [t for t in stored if is_cast(t, taken)] if plain else []:
+            tell(f"samples of {', '.join(names)} are fed to `{self.input.name}` as {taken.dtype}")
+
+    def _decoded(self, file: SourceFile) -> np.ndarray:
+        if os.path.getsize(file.path) > MOST_BYTES:
+            raise ProjectError(f"a file of more than {MOST_BYTES} bytes", file.name)
+        if is_image(file.name):
+            self._refuse_rgb(file.name)
+        how = replace(self.how, channels=_order(self.how, self.input.said))
+        return decoded(file.read(), file.name, how, self.input.taken)
+
+    def _refuse_rgb(self, name: str) -> None:
+        if self.input.said.type == "yuv444" and not makes_yuv(self.how.transforms):
+            hint = "add  transforms: [{rgb2yuv444: {data_format: HWC}}]"
+            raise ProjectError("a picture of rgb, the model was trained on yuv444", name, hint)
+
+    def _stack(self, file: SourceFile) -> Iterator[SampleFile]:
+        if not is_plain(file.name):
+            hint = "only .npy, .npz and .safetensors hold one"
+            raise ProjectError("no stack of samples", file.name, hint)
+        stack = self._decoded(file)
+        if stack.ndim == 0:
+            raise ProjectError("a single number is no stack of samples", file.name)
+        for index in range(len(stack)):
+            yield SampleFile(f"{index} of {file.name}", partial(stack.__getitem__, index))
+
+    def _raw(self, array: np.ndarray, name: str) -> np.ndarray:
+        said, how, taken = self.input.said, self.how, self.input.taken
+        held = replace(taken, offset=0) if how.normalized else taken
+        sample = prepared(array, name, how, held, said.layout, f"data.{self.key}.transforms")
+        return raw(sample, said.mean, said.scale, said.layout) if how.normalized else sample
+
+
+def _order(how: Files, said: Input) -> Order:
+    """The order that an image is read in: as is said, as the first transform of colours takes it,
+    or as the model was trained."""
+    trained = said.type if said.type in ("bgr", "gray") else "rgb"
+    return how.channels or taken_order(how.transforms) or trained
+
+
+def given(
+    inputs: Mapping[str, ModelInput],
+    data: Mapping[str, Files],
+    sources: SourceFiles,
+    tiling: Tiling | None = None,
+) -> list[InputSamples]:
+    """The samples of each input. Raises ProjectError for an input without, or unknown, and for
+    keys that contradict each other. `tiling` is what the model was trained on, for a snapshot."""
+    for name in strangers(data, inputs):
+        hint = did_you_mean(name, inputs)
+        raise ProjectError(f"the model has no input `{name}`", Route(f"data.{name}"), hint)
+    keys = entries(data, inputs)
+    for name in inputs:
+        if name not in keys:
+            hint = f"add  {name}: {{files: ...}}"
+            raise ProjectError(f"no samples for input `{name}`", Route("data"), hint)
+    for name, key in keys.items():
+        _refuse_contradictions(name, data[key], f"data.{key}")
+    snapshots = _snapshots(inputs, keys, sources, tiling)
+    return [
+        InputSamples(
+            inputs[name],
+            key,
+            data[key],
+            sources.get(f"data.{key}.files", ()),
+            snapshots.get(key),
+        )
+        for name, key in keys.items()
+    ]
+
+
+def _snapshots(
+    inputs: Mapping[str, ModelInput],
+    keys: Mapping[str, str],
+    sources: SourceFiles,
+    tiling: Tiling | None,
+) -> Mapping[str, Snapshot]:
+    """By key of `data`, its snapshot, opened and checked once for all inputs that it holds."""
+    found: dict[str, Snapshot] = {}
+    for name, key in keys.items():
+        route = f"data.{key}.snapshot"
+        if route not in sources:
+            continue
+        said, taken = inputs[name].said, inputs[name].taken
+        if key not in found:
+            (file,) = sources[route]
+            found[key] = opened(file, taken.shape, said.layout, tiling)
+            for remark in found[key].remarks:
+                tell(remark)
+        require_input(found[key], name, said, route)
+    return found
+
+
+def _refuse_contradictions(name: str, how: Files, route: str) -> None:
+    for other in ("files", "random", "member", "dtype", "transforms", "normalized", "stacked"):
+        if how.snapshot is not None and getattr(how, other):
+            what = f"`{other}` beside a snapshot"
+            raise ProjectError(what, Route(f"{route}.{other}"), "leave it out")
+    sources = (how.files, how.snapshot, how.random)
+    if sum(source is not None for source in sources) != 1:
+        hint = "give `files`, a `snapshot`, or `random` for noise"
+        raise ProjectError(f"input `{name}` needs either files or noise", Route(route), hint)
+    if how.range is not None and (len(how.range) != 2 or how.range[0] >= how.range[1]):
+        raise ProjectError("a range is [lowest, highest]", Route(f"{route}.range"))
+    for step in ("transforms", "normalized", "stacked"):
+        if how.random is not None and getattr(how, step):
+            raise ProjectError("noise is fed as it is", Route(f"{route}.{step}"))

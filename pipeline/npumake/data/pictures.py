@@ -1,0 +1,59 @@
+"""JPEG, PNG and BMP → 8-bit pixels. Files come from strangers: no header makes this take more
+memory than MAX_IMAGE_PIXELS of Pillow's."""
+
+from __future__ import annotations
+
+import io
+import struct
+import warnings
+import zlib
+from threading import Lock
+
+import numpy as np
+from PIL import Image, ImageOps, UnidentifiedImageError
+
+from npumake.errors import ProjectError
+
+# What Pillow raises for bytes that are no image; a decompression bomb comes as the last two.
+_NO_IMAGE = (OSError, SyntaxError, ValueError, EOFError, IndexError, struct.error, zlib.error)
+_BOMB = (Image.DecompressionBombError, Image.DecompressionBombWarning)
+
+_FILTERS = Lock()  # what warnings do is one setting for all threads
+
+
+def pixels(
+    data: bytes, name: str, mode: str, *, upright: bool = False, deep: bool = False
+) -> np.ndarray:
+    """(H, W, C), uint8, in Pillow's `mode`; turned as the camera's note says (EXIF) if `upright`.
+
+    Of 16 bits a channel it is the upper 8; of a gray picture only if `deep`: it may be a measured
+    one, of which they hold little. Raises ProjectError naming the file when it is damaged, too
+    large, or no image of 8 bits.
+    """
+    try:
+        with _opened(data) as opened:
+            seen = ImageOps.exif_transpose(opened) if upright else opened
+            found = np.asarray(_eight_bits(seen, name, deep).convert(mode))
+    except _BOMB as error:
+        what = f"an image of more than {Image.MAX_IMAGE_PIXELS} pixels"
+        raise ProjectError(what, name, "resize it to what the model sees") from error
+    except UnidentifiedImageError:
+        raise ProjectError("not a JPEG, PNG or BMP image", name) from None
+    except _NO_IMAGE as error:
+        raise ProjectError(f"a damaged image: {error}", name) from error
+    return found.reshape(*found.shape[:2], -1)
+
+
+def _opened(data: bytes) -> Image.Image:
+    """Its header read, and a size that only a bomb has refused."""
+    with _FILTERS, warnings.catch_warnings():
+        warnings.simplefilter("error", Image.DecompressionBombWarning)
+        return Image.open(io.BytesIO(data), formats=("JPEG", "PNG", "BMP"))
+
+
+def _eight_bits(opened: Image.Image, name: str, deep: bool) -> Image.Image:
+    if deep and opened.mode.startswith("I;16"):
+        return Image.fromarray((np.asarray(opened) >> 8).astype(np.uint8))
+    if opened.mode not in ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "CMYK", "YCbCr"):
+        raise ProjectError(f"an image of mode {opened.mode}: only 8 bits are read", name)
+    return opened

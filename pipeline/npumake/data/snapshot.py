@@ -1,0 +1,297 @@
+"""EdgeFirst's calibration snapshot: every sample of a model in one `.safetensors` file.
+
+One uint8 tensor (N, C, H, W) per model input, 0..255, already in the model's geometry and colours;
+normalisation is recorded, not applied:
+
+    x = (code * scale - mean) / std = (code - mean / scale) * (scale / std)
+
+Checked in the documented order, and the first thing wrong is the error: the parameters fit the
+model, before any tensor is looked at; then the tensors fit the parameters, the geometry and its
+full frames fit the model's tiling, and the hashes fit what they were made of. Tensors stay in the
+file until a sample is asked for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import safetensors
+
+from npumake import digest
+from npumake.detection.entry import (
+    FLAG,
+    NUMBERS,
+    OBJECT,
+    SIZES,
+    TEXT,
+    TEXTS,
+    WHOLE,
+    MetadataEntry,
+    read_json,
+    read_object,
+)
+from npumake.detection.metadata import Tiling
+from npumake.digest import Json
+from npumake.errors import ProjectError
+from npumake.project.sections import PerChannel
+
+AS_WRITTEN = " params"  # the text itself; no key of the file is called that
+
+LARGE = 1 << 32  # bytes; its producers warn above
+NEEDED = (
+    *("params", "param_hash", "tensor_names", "dtype", "value_range", "layout", "normalization"),
+    *("count_requested", "count_actual", "selection", "seed", "content_sha256", "producer"),
+)
+FIXED = {"dtype": "uint8", "layout": "NCHW", "value_range": [0, 255]}
+# What the file says twice: its key → the key of `params`.
+TWICE = {key: key for key in ("dtype", "layout", "normalization", "selection", "seed")} | {
+    "count_requested": "count"
+}
+# What samples do nothing with, and why.
+CARRIED = {
+    "producer": "who made the file",
+    "studio_instance": "where the pictures come from",
+    "pool": "which pictures it was chosen from",
+    "image_ids": "which pictures were chosen",
+    "params.dataset_id": "where the pictures come from",
+    "params.annotation_set_id": "where the pictures come from",
+    "params.split": "which pictures it was chosen from",
+    "params.color": "the pixels are in these colours already",
+    "params.seed": "how it was chosen",
+    "params.selection": "how it was chosen",
+    "params.count": "how many were asked for; count_actual is how many there are",
+}
+
+
+@dataclass(frozen=True)
+class Normalization:
+    """What the model expects of a code: (code * scale - mean) / std, one value per channel."""
+
+    scale: float
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+    def is_that_of(self, mean: PerChannel, scale: PerChannel) -> bool:
+        """Whether (code - mean) * scale, as a project says it, gives the same."""
+        means, stds = np.array(self.mean), np.array(self.std)
+        try:
+            same = np.allclose(means / self.scale, mean, 1e-5, 1e-6)
+            return same and np.allclose(self.scale / stds, scale, 1e-5, 0)
+        except ValueError:  # of another number of channels
+            return False
+
+    def __str__(self) -> str:
+        mean = [round(value / self.scale, 6) for value in self.mean]
+        return f"{{mean: {mean}, scale: {[self.scale / value for value in self.std]}}}"
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """An open file. `remarks` are what a person should hear and nothing fails for."""
+
+    path: Path
+    names: tuple[str, ...]
+    count: int
+    normalization: Normalization
+    params: Mapping[str, Json]
+    remarks: tuple[str, ...] = ()
+
+    def sample(self, name: str, index: int) -> np.ndarray:
+        """(C, H, W) of uint8."""
+        with safetensors.safe_open(self.path, framework="numpy") as file:
+            return np.asarray(file.get_slice(name)[index])
+
+    @property
+    def origin(self) -> dict[str, Json]:
+        """What a converter's block says of the samples."""
+        return {"calibration": self.path.name, "calibration_geometry": self.geometry}
+
+    @property
+    def geometry(self) -> dict[str, Json]:
+        """`calibration_geometry` of a converter's block."""
+        found = {key: self.params[key] for key in ("resize", "input_shape")}
+        return found | ({"full_frame": True} if self.params.get("full_frame") else {})
+
+
+def read_snapshot(path: Path, size: tuple[int, int], tiling: Tiling | None = None) -> Snapshot:
+    """The snapshot for a model whose input is of this (height, width).
+
+    Raises ProjectError naming the file, or its key, for the first thing that is wrong with it.
+    """
+    try:
+        with safetensors.safe_open(path, framework="numpy") as file:
+            said = MetadataEntry(_said(file.metadata() or {}, path.name), path.name)
+            params = _fitting_params(said, size)
+            shapes = _shapes(file, said)
+            _check_sizes(shapes, params, size)
+            _check_geometry(params, tiling)
+            _check_full_frame(params, tiling)
+            _check_hash(said, path.name)
+            _check_facts(said, params, shapes)
+            _check_content(file, said, tuple(shapes))
+    except (safetensors.SafetensorError, OSError) as error:
+        raise ProjectError(f"not a .safetensors file: {error}", path.name) from error
+    large = path.stat().st_size > LARGE
+    return Snapshot(
+        path=path,
+        names=tuple(shapes),
+        count=next(iter(shapes.values()))[0],
+        normalization=_normalization(said.entry("normalization")),
+        params=params.data,
+        remarks=(f"{path.name} has more than 4 GiB: fewer samples would do",) if large else (),
+    )
+
+
+def _said(metadata: Mapping[str, str], name: str) -> dict[str, Json]:
+    """`__metadata__`, whose values are JSON in a text, or plain text. Raises ProjectError."""
+    found: dict[str, Json] = {**metadata, AS_WRITTEN: metadata.get("params", "")}
+    for key in ("params", "normalization"):
+        if key in found:
+            found[key] = read_object(found[key], f"{name}: {key}")
+    for key in ("tensor_names", "value_range", "count_requested", "count_actual", "seed"):
+        if key in found:
+            found[key] = read_json(found[key], f"{name}: {key}")
+    return found
+
+
+def _fitting_params(said: MetadataEntry, size: tuple[int, int]) -> MetadataEntry:
+    """Rule 1: the parameters are there, and made for an input of this size."""
+    said.need("params", OBJECT)
+    params = said.entry("params")
+    shape = params.need("input_shape", SIZES)
+    params.need("resize", TEXT)
+    if len(shape) != 2:
+        raise ProjectError("`input_shape` must be [height, width]", params.below("input_shape"))
+    if tuple(shape) != size:
+        what = f"made for an input of {shape[0]} x {shape[1]}, the model's is {size[0]} x {size[1]}"
+        raise ProjectError(what, params.below("input_shape"))
+    return params
+
+
+def _shapes(file: safetensors.safe_open, said: MetadataEntry) -> dict[str, tuple[int, ...]]:
+    """By name of the model's input, in the order of `tensor_names`."""
+    for key in NEEDED:
+        if key not in said.data:
+            raise ProjectError(f"`{key}` is missing", said.where)
+    names = said.need("tensor_names", TEXTS)
+    absent = [name for name in names if name not in set(file.keys())]
+    if not names or absent or len(set(names)) < len(names):
+        what = f"no tensor `{absent[0]}`" if absent else "`tensor_names` must name tensors, once"
+        raise ProjectError(what, said.below("tensor_names"))
+    return {name: tuple(file.get_slice(name).get_shape()) for name in names}
+
+
+def _check_sizes(
+    shapes: Mapping[str, Sequence[int]], params: MetadataEntry, size: tuple[int, int]
+) -> None:
+    """Rule 2: samples are (C, H, W) of that size."""
+    for name, shape in shapes.items():
+        if len(shape) != 4:
+            raise ProjectError(f"tensor `{name}` has rank {len(shape)}, not 4", params.where)
+        if tuple(shape[2:]) != size:
+            what = f"samples of {shape[2]} x {shape[3]}, `input_shape` says {size[0]} x {size[1]}"
+            raise ProjectError(what, params.below("input_shape"))
+
+
+def _check_geometry(params: MetadataEntry, tiling: Tiling | None) -> None:
+    """Rule 3: the pictures were brought to that size as the model will see them."""
+    mode = tiling.mode if tiling else None
+    resize = params.data["resize"]
+    allowed = {"tiled": ("tiled",), "whole_frame": ("letterbox",)}.get(
+        mode or "", ("letterbox", "stretch")
+    )
+    of_its_own = mode is None and resize == "tiled" and isinstance(params.data.get("tiling"), dict)
+    if resize not in allowed and not of_its_own:
+        model = f"a model with tiling `{mode}`" if mode else "a model without tiling"
+        what = f"`resize: {resize}` for {model}"
+        raise ProjectError(what, params.below("resize"), f"it takes {' or '.join(allowed)}")
+    if mode == "tiled" and params.entry("grid").get("algorithm", TEXT) != "evendist":
+        raise ProjectError("tiles without a `grid` of `evendist`", params.below("grid"))
+
+
+def _check_full_frame(params: MetadataEntry, tiling: Tiling | None) -> None:
+    """Rule 4: whole frames are among the tiles if the model is given any."""
+    held, wanted = params.get("full_frame", FLAG, False), bool(tiling and tiling.full_frame)
+    if held != wanted:
+        what = f"`full_frame` is {str(held).lower()}, the model's is {str(wanted).lower()}"
+        raise ProjectError(what, params.below("full_frame"))
+
+
+def _check_hash(said: MetadataEntry, name: str) -> None:
+    """`param_hash`, of sixteen digits or of eight as older files have it, is that of `params`."""
+    given = said.need("param_hash", TEXT)
+    if not re.fullmatch(r"[0-9a-f]{8}([0-9a-f]{8})?", given):
+        raise ProjectError(f"`{given}` is no hash", said.below("param_hash"))
+    if given not in {of[: len(given)] for of in _hashes(said.data)}:
+        raise ProjectError("`param_hash` is not that of `params`", said.below("param_hash"))
+    named = re.fullmatch(r"calibration-.+-([0-9a-f]{8,16})\.safetensors", name)
+    if named and named[1] != given:
+        raise ProjectError(f"the file's name speaks of other parameters: {named[1]}", name)
+
+
+def _hashes(said: Mapping[str, Json]) -> tuple[str, ...]:
+    """SHA-256 of the parameters: as written, and with sorted keys in JSON's two usual spellings."""
+    spaced = json.dumps(said["params"], sort_keys=True)
+    written = (text.encode() for text in (said[AS_WRITTEN], spaced))
+    return (digest.of_document(said["params"]), *map(digest.of_bytes, written))
+
+
+def _check_facts(
+    said: MetadataEntry, params: MetadataEntry, shapes: Mapping[str, Sequence[int]]
+) -> None:
+    """What the file says of itself is so, and is said alike in both places."""
+    for key, expected in FIXED.items():
+        if said.data[key] != expected:
+            raise ProjectError(f"`{key}` must be {expected}", said.below(key))
+    for key, other in TWICE.items():
+        if other in params.data and said.data[key] != params.data[other]:
+            what = f"`{key}` is {said.data[key]}, in `params` {params.data[other]}"
+            raise ProjectError(what, said.below(key))
+    count = said.need("count_actual", WHOLE)
+    for name, shape in shapes.items():
+        if shape[0] != count or count < 1:
+            what = f"{shape[0]} samples for `{name}`, `count_actual` says {count}"
+            raise ProjectError(what, said.below("count_actual"))
+        channels = params.get("channels", WHOLE, shape[1])
+        if shape[1] != channels:
+            what = f"{shape[1]} channels in `{name}`, `params` say {channels}"
+            raise ProjectError(what, params.below("channels"))
+    _check_letterbox(params)
+
+
+def _check_letterbox(params: MetadataEntry) -> None:
+    recipe = params.get("letterbox", OBJECT)
+    if (recipe is None) != (params.data["resize"] == "stretch"):
+        what = "`letterbox` is there for every `resize` but stretch"
+        raise ProjectError(what, params.below("letterbox"))
+
+
+def _check_content(file: safetensors.safe_open, said: MetadataEntry, names: Sequence[str]) -> None:
+    """Every byte of every sample, one sample in memory at a time."""
+    found = hashlib.sha256()
+    for name in names:
+        tensor = file.get_slice(name)
+        if tensor.get_dtype() != "U8":
+            raise ProjectError(f"tensor `{name}` is {tensor.get_dtype()}, not uint8", said.where)
+        for index in range(tensor.get_shape()[0]):
+            found.update(np.ascontiguousarray(tensor[index]).data)
+    if found.hexdigest() != said.data["content_sha256"]:
+        raise ProjectError("the samples are not those of `content_sha256`", said.where)
+
+
+def _normalization(entry: MetadataEntry) -> Normalization:
+    scale, mean, std = (entry.need(key, NUMBERS) for key in ("scale", "mean", "std"))
+    means, stds = (tuple(map(float, _listed(values))) for values in (mean, std))
+    if isinstance(scale, list) or scale == 0 or not means or not stds or 0 in stds:
+        raise ProjectError("a normalization that divides by nothing", entry.where)
+    return Normalization(float(scale), means, stds)
+
+
+def _listed(value: Json) -> list[float]:
+    return value if isinstance(value, list) else [value]

@@ -1,0 +1,120 @@
+"""A calibration snapshot written: the samples of a project in EdgeFirst's contract.
+
+    calibration-local-<param_hash>.safetensors      param_hash = SHA-256(canonical params)[:16]
+
+Normalisation is recorded, not applied. The project's (x - m) * s is the contract's
+
+    (x * scale - mean) / std    with    scale = 1/255    mean = m / 255    std = 1 / (255 * s)
+
+The samples are all that were given, in order: `selection` says so, and they are stretched, since
+nobody says that they were letterboxed. Neither date nor path is in the file: the same samples are
+the same bytes. Source: the calibration snapshot of EdgeFirst Studio.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from npumake import digest
+from npumake.data.input_samples import InputSamples, ModelInput
+from npumake.digest import Json
+
+ALIGNMENT = 8  # of the bytes behind a header of .safetensors
+UNIT = 1 / 255
+
+
+class SnapshotFile(NamedTuple):
+    name: str
+    data: bytes
+
+
+def snapshot_file(sets: Sequence[InputSamples]) -> SnapshotFile | None:
+    """The samples of every input; None where they are no pixels of 0..255, or are pictures of
+    several sizes or normalizations, which one such file cannot tell. Raises ProjectError."""
+    held = {}
+    for given in sets:
+        codes = _pictures(given)
+        if codes is None or not np.all(given.input.said.scale):
+            return None
+        held[given.input.name] = codes
+    params = [_params(given.input, held[given.input.name]) for given in sets]
+    if any(one != params[0] for one in params):
+        return None
+    return _written(held, params[0])
+
+
+def _pictures(given: InputSamples) -> np.ndarray | None:
+    """(N, C, H, W) of uint8."""
+    if len(given.input.taken.shape) != 4:
+        return None
+    found = []
+    for item in given.items():
+        x = np.asarray(given.values(item)).reshape(given.input.taken.shape)
+        if len(x) != 1 or not ((x >= 0) & (x <= 255) & (x == np.floor(x))).all():
+            return None
+        codes = x.astype(np.uint8)
+        found.append(codes.transpose(0, 3, 1, 2) if given.input.said.layout == "NHWC" else codes)
+    return np.concatenate(found) if found else None
+
+
+def _params(given: ModelInput, pictures: np.ndarray) -> Json:
+    said = given.said
+    count, channels, *size = pictures.shape
+    mean, scale = (np.broadcast_to(x, (channels,)) for x in (said.mean, said.scale))
+    return {
+        "dataset_id": None,
+        "annotation_set_id": None,
+        "split": "train",
+        "input_shape": size,
+        "channels": channels,
+        "layout": "NCHW",
+        "dtype": "uint8",
+        "resize": "stretch",
+        "color": said.type,
+        "normalization": {
+            "scale": UNIT,
+            "mean": [float(m) * UNIT for m in mean],
+            "std": [UNIT / float(s) for s in scale],
+        },
+        "count": count,
+        "selection": "all_in_order",
+        "seed": 0,
+    }
+
+
+def _written(tensors: Mapping[str, np.ndarray], params: Json) -> SnapshotFile:
+    content = b"".join(np.ascontiguousarray(codes).tobytes() for codes in tensors.values())
+    said = {
+        "params": digest.canonical(params).decode(),
+        "param_hash": digest.of_document(params)[:16],
+        "tensor_names": json.dumps(list(tensors)),
+        "dtype": "uint8",
+        "value_range": "[0, 255]",
+        "layout": "NCHW",
+        "normalization": digest.canonical(params["normalization"]).decode(),
+        "count_requested": str(params["count"]),
+        "count_actual": str(params["count"]),
+        "selection": params["selection"],
+        "seed": str(params["seed"]),
+        "content_sha256": hashlib.sha256(content).hexdigest(),
+        "producer": "npumake",
+    }
+    entries, start = dict[str, Json](), 0
+    for name, codes in tensors.items():
+        entries[name] = {
+            "dtype": "U8",
+            "shape": list(codes.shape),
+            "data_offsets": [start, start + codes.nbytes],
+        }
+        start += codes.nbytes
+    # Our own few lines: the library writes the metadata in another order each time.
+    header = json.dumps({"__metadata__": said, **entries}, separators=(",", ":")).encode()
+    header += b" " * (-len(header) % ALIGNMENT)
+    name = f"calibration-local-{said['param_hash']}.safetensors"
+    return SnapshotFile(name, struct.pack("<Q", len(header)) + header + content)

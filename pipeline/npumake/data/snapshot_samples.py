@@ -1,0 +1,53 @@
+"""The samples of one model input that a calibration snapshot holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from npumake import digest
+from npumake.data.snapshot import Snapshot, read_snapshot
+from npumake.detection.metadata import Tiling
+from npumake.errors import CacheError, ProjectError, Route, did_you_mean
+from npumake.project.files import SourceFile
+from npumake.project.sections import Input
+
+
+def opened(
+    file: SourceFile, shape: tuple[int, ...], layout: str, tiling: Tiling | None
+) -> Snapshot:
+    """The snapshot for an input of this trained shape. Raises ProjectError; CacheError where the
+    file is not the one its digest names."""
+    if len(shape) != 4 or shape[0] != 1:
+        raise ProjectError(f"a snapshot for an input of shape {list(shape)}", file.name)
+    size = (shape[1], shape[2]) if layout == "NHWC" else (shape[2], shape[3])
+    if digest.of_file(Path(file.path)) != file.digest:
+        raise CacheError("the file changed while it was being used", file.name, "run it again")
+    return read_snapshot(Path(file.path), size, tiling)
+
+
+def require_input(snapshot: Snapshot, name: str, given: Input, route: str) -> None:
+    """Raises ProjectError where the snapshot has no samples for the input, or speaks of another
+    normalisation than the project: it records one and applies none."""
+    if name not in snapshot.names:
+        hint = did_you_mean(name, snapshot.names)
+        raise ProjectError(f"the snapshot holds no samples for `{name}`", Route(route), hint)
+    if not snapshot.normalization.is_that_of(given.mean, given.scale):
+        what = f"the snapshot was made for another normalization than `inputs: {name}` says"
+        hint = f"write  {name}: {snapshot.normalization}"
+        raise ProjectError(what, Route(f"inputs.{name}"), hint)
+
+
+def stored(
+    snapshot: Snapshot, name: str, layout: str
+) -> tuple[tuple[str, ...], Callable[[int], np.ndarray]]:
+    """What its samples are called, and the i-th as the input takes it: one picture of codes."""
+
+    def read(index: int) -> np.ndarray:
+        picture = snapshot.sample(name, index)
+        return (picture.transpose(1, 2, 0) if layout == "NHWC" else picture)[None]
+
+    names = tuple(f"{snapshot.path.name} {index:05}" for index in range(snapshot.count))
+    return names, read

@@ -1,0 +1,191 @@
+"""Calibration nodes: the Q/DQ pairs of a calibrated graph, each of which can be left out.
+
+    weight        the pair behind a constant that a node holds
+    activation    the pair behind what a node makes, or behind what is fed
+
+A pair is called after its QuantizeLinear. It belongs to the node that reads the constant or makes
+the tensor; behind a model input, to the nodes that read it. A clamp counts with its node. Without
+all of its pairs a calibrated graph is a float model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from npumake.engine.fusion import absorbed
+from npumake.engine.grids import DQ, Q
+from npumake.graph import Graph, Node, Value, array, attribute, producer
+from npumake.quant.precision.grids import Grid, on_grid
+from npumake.quant.qdq.pairs import pair
+
+Kind = Literal["weight", "activation"]
+
+
+class CalibrationNode(NamedTuple):
+    """`tensor` is what is quantized; who reads it so, by node and input, and as which answers the
+    world does."""
+
+    name: str
+    kind: Kind
+    tensor: str
+    real: str  # in the calibrated graph, what its readers get
+    reads: tuple[tuple[str, int], ...]
+    answers: tuple[int, ...]
+    owners: tuple[str, ...]
+    scale: np.ndarray  # one, or one per channel
+    zero_point: np.ndarray
+    axis: int | None  # of the channels, where there is a scale for each
+
+    @property
+    def limits(self) -> tuple[np.ndarray, np.ndarray]:
+        """The least and the largest value that it holds, of each channel."""
+        limits, zero = np.iinfo(self.zero_point.dtype), self.zero_point.astype(np.int64)
+        return (limits.min - zero) * self.scale, (limits.max - zero) * self.scale
+
+    @property
+    def threshold(self) -> float:
+        """The largest magnitude that some channel holds."""
+        return float(max(np.max(np.abs(limit)) for limit in self.limits))
+
+    def on_grid(self, values: np.ndarray) -> np.ndarray:
+        """The values as it holds them. Raises ValueError on NaN."""
+        return on_grid(values, Grid(self.scale, self.zero_point), self.axis)
+
+
+def calibration_nodes(calibrated: Graph) -> tuple[CalibrationNode, ...]:
+    """In the order of the graph. Codes that are answers, or that the model brings, are no pair."""
+    answers = [str(value.name) for value in calibrated.outputs]
+    return tuple(_calibration_node(found, answers) for found in _pairs(calibrated))
+
+
+def by_owner(nodes: Collection[CalibrationNode]) -> dict[str, tuple[str, ...]]:
+    """The names of the calibration nodes of every regular node that has any."""
+    found: dict[str, list[str]] = {}
+    for node in nodes:
+        for owner in node.owners:
+            found.setdefault(owner, []).append(node.name)
+    return {owner: tuple(names) for owner, names in found.items()}
+
+
+def without(calibrated: Graph) -> Graph:
+    """A copy that quantizes nowhere; what has the same name in both graphs is the same."""
+    graph = calibrated.copy()
+    tensor = {found.real: _root(found.given) for found in _pairs(graph)}
+    for real, given in tensor.items():
+        graph.replace_readers(real, given, [use.node for use in tuple(real.uses())])
+    graph.expose([str(tensor.get(value, value).name) for value in graph.outputs])
+    graph.drop_unused()
+    return graph
+
+
+def quantize(graph: Graph, nodes: Iterable[CalibrationNode]) -> dict[str, str]:
+    """Put these into `graph`, which is `without` them or a part of that, where their readers are
+    in it. Gives the name of what each makes, by its name; the outputs stay."""
+    found: dict[str, str] = {}
+    by_name = {str(node.name): node for node in graph.nodes()}
+    values = graph.values()
+    for one in nodes:
+        places = [(by_name[name], index) for name, index in one.reads if name in by_name]
+        if not places and one.tensor not in values:
+            continue
+        # A pair may stand behind another.
+        given = places[0][0].inputs[places[0][1]] if places else values[one.tensor]
+        assert given is not None
+        before = places[0][0] if one.kind == "weight" else None
+        grid = Grid(one.scale, one.zero_point)
+        real = pair(graph, given, grid, one.tensor, axis=one.axis, before=before).real
+        for node, index in places:
+            graph.set_inputs(node, {index: real})
+        found[one.name] = str(real.name)
+    return found
+
+
+def with_only(real: Graph, nodes: Iterable[CalibrationNode]) -> Graph:
+    """A copy of `real`, which is `without` any, that quantizes at these nodes."""
+    graph, chosen = real.copy(), tuple(nodes)
+    names = [str(value.name) for value in graph.outputs]
+    made = quantize(graph, chosen)
+    for one in chosen:
+        for index in one.answers:
+            names[index] = made[one.name]
+    graph.expose(names)
+    return graph
+
+
+def whole(node: Node) -> Node:
+    """The node that a clamp counts with; any other is itself."""
+    before = producer(node.inputs[0]) if node.inputs and node.inputs[0] is not None else None
+    return before if before is not None and absorbed(before) is node else node
+
+
+class _Pair(NamedTuple):
+    quantizer: Node
+    given: Value
+    scale: np.ndarray
+    zero_point: np.ndarray
+    real: Value
+
+
+def _pairs(graph: Graph) -> list[_Pair]:
+    found = (_pair(node) for node in graph.nodes(Q))
+    return [one for one in found if one is not None]
+
+
+def _pair(quantizer: Node) -> _Pair | None:
+    """Of a constant grid, its codes read by one DequantizeLinear and nobody else."""
+    codes, given = quantizer.outputs[0], quantizer.inputs[0]
+    readers = [use.node for use in codes.uses()]
+    if given is None or len(quantizer.inputs) < 3 or codes.is_graph_output():
+        return None
+    if [reader.op_type for reader in readers] != [DQ]:
+        return None
+    scale, zero_point = array(quantizer.inputs[1]), array(quantizer.inputs[2])
+    if scale is None or zero_point is None:
+        return None
+    return _Pair(quantizer, given, scale, zero_point, readers[0].outputs[0])
+
+
+def _calibration_node(found: _Pair, answers: Sequence[str]) -> CalibrationNode:
+    tensor = _root(found.given)
+    kind: Kind = "activation" if array(tensor) is None else "weight"
+    maker, read = producer(tensor), tuple(_read(found.real))
+    owners = [whole(node) for node, _ in read] if maker is None else [whole(maker)]
+    return CalibrationNode(
+        str(found.quantizer.name),
+        kind,
+        str(tensor.name),
+        str(found.real.name),
+        tuple((str(node.name), index) for node, index in read),
+        tuple(index for index, name in enumerate(answers) if name == found.real.name),
+        tuple(dict.fromkeys(str(owner.name) for owner in owners)),
+        found.scale,
+        found.zero_point,
+        attribute(found.quantizer, "axis", 1) if found.scale.size > 1 else None,
+    )
+
+
+def _root(value: Value) -> Value:
+    """What a pair was put behind, through the pairs before it; codes that are fed end the way."""
+    dequantizer = producer(value)
+    while dequantizer is not None and dequantizer.op_type == DQ:
+        codes = dequantizer.inputs[0]
+        quantizer = None if codes is None else producer(codes)
+        if quantizer is None or quantizer.op_type != Q or quantizer.inputs[0] is None:
+            break
+        value = quantizer.inputs[0]
+        dequantizer = producer(value)
+    return value
+
+
+def _read(value: Value) -> Iterator[tuple[Node, int]]:
+    """Who reads the value, and as which input, through the pairs behind it."""
+    waiting = [*value.uses()]
+    while waiting:
+        use = waiting.pop(0)
+        if use.node.op_type in (Q, DQ):
+            waiting[:0] = use.node.outputs[0].uses()
+        else:
+            yield use.node, use.idx

@@ -1,0 +1,146 @@
+"""What a comparison tells: of every node and every output how close it stays to the float model."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from npumake import digest
+from npumake.errors import CacheError
+from npumake.kernels.measure import Agreement
+
+DIGITS = 6
+
+
+@dataclass(frozen=True)
+class Distance:
+    """How far a tensor is from the float one, over all samples (npumake.kernels.measure)."""
+
+    mse: float
+    mre: float | None
+    sqnr_db: float | None  # None where there is no error, or no signal
+    chebyshev: float
+    l1: float
+    l2: float
+
+
+@dataclass(frozen=True)
+class NodeRow:
+    """A node: where it runs, the threshold of what it reads, and how close what it makes is; None
+    of what only the vendor's tool has a row for."""
+
+    node: str
+    on: str
+    subgraph: int | None
+    type: str
+    cosine: float | None
+    calibrated_cosine: float | None
+    threshold: float | None
+    dtype: str
+    calibrated: Distance
+    quantized: Distance
+    origin: tuple[str, ...] = ()  # the nodes of the trained model it computes
+
+
+@dataclass(frozen=True)
+class OutputRow:
+    """A model output, quantized against float."""
+
+    name: str
+    cosine: float
+    calibrated_cosine: float
+    calibrated: Distance
+    quantized: Distance
+
+
+@dataclass(frozen=True)
+class WorstNode:
+    """The node that loses most itself, not what it inherits (diagnosis.rank_causes): the noise
+    that it adds to the worst answer, as a share of that one's energy; what its grids do to it; and
+    a line of YAML that was tried, empty where none helped, with the cosines without it and with it
+    (npumake.debug.diagnosis.suggestions); and one to try next, where that is not enough."""
+
+    node: str
+    lost: float
+    origin: tuple[str, ...]
+    cause: str
+    remedy: str
+    tried: tuple[float, ...] = ()
+    search: str = ""
+    fed: str = ""  # where a vendor's file says what the inputs are fed
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """`rows` are those of the vendor's tool, `nodes` those of the graph where they are others."""
+
+    target: str
+    samples: int
+    rows: tuple[NodeRow, ...]
+    outputs: tuple[OutputRow, ...]
+    notes: tuple[str, ...] = ()  # what could not be had, and what the vendor's own tool refuses
+    guilty: WorstNode | None = None  # only where an output is far off
+    nodes: tuple[NodeRow, ...] = ()
+
+    suffix: ClassVar[str] = ".json"
+
+    @property
+    def of_graph(self) -> tuple[NodeRow, ...]:
+        """One row for each node of the float graph in the target's form."""
+        return self.nodes or self.rows
+
+    def save(self, path: Path) -> None:
+        path.write_text(digest.text(self, indent=1) + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: Path) -> Comparison:
+        """Raises CacheError for a file that `save` did not write."""
+        try:
+            document = json.loads(path.read_bytes())
+            rows, nodes = (tuple(map(_row, document[name])) for name in ("rows", "nodes"))
+            outputs = tuple(OutputRow(**_told(output)) for output in document["outputs"])
+            said = document["guilty"]
+            lists = {} if said is None else {n: tuple(said[n]) for n in ("origin", "tried")}
+            guilty = None if said is None else WorstNode(**said | lists)
+            return cls(
+                document["target"],
+                document["samples"],
+                rows,
+                outputs,
+                tuple(document["notes"]),
+                guilty,
+                nodes,
+            )
+        except (ValueError, KeyError, TypeError) as error:
+            raise CacheError(f"not a comparison: {error}", str(path)) from error
+
+
+def distance(sums: Agreement) -> Distance:
+    """The figures of these sums, to so many digits as mean something."""
+    return Distance(
+        rounded(sums.mse),
+        _finite(sums.mre),
+        _finite(sums.sqnr_db),
+        rounded(sums.chebyshev),
+        rounded(sums.l1),
+        rounded(sums.l2),
+    )
+
+
+def rounded(value: float) -> float:
+    return float(f"{value:.{DIGITS}g}")
+
+
+def _finite(value: float) -> float | None:
+    return None if math.isinf(value) else rounded(value)
+
+
+def _row(document: dict[str, Any]) -> NodeRow:
+    return NodeRow(**_told(document) | {"origin": tuple(document["origin"])})
+
+
+def _told(document: dict[str, Any]) -> dict[str, Any]:
+    return document | {name: Distance(**document[name]) for name in ("calibrated", "quantized")}

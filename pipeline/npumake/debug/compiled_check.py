@@ -1,0 +1,74 @@
+"""What a check of the compiled file found: per output, beside the float model and the integers."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Self
+
+from npumake import digest
+from npumake.digest import Json
+from npumake.errors import CacheError
+
+
+@dataclass(frozen=True)
+class CheckedOutput:
+    """`cosine` is to the float model, over all samples. The largest difference to the integer
+    engine is in `codes` for what is on a grid, else `relative` to the largest magnitude."""
+
+    name: str
+    cosine: float
+    codes: int | None
+    relative: float | None
+    dtype: str
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class CompiledCheck:
+    """`skipped` says why the file was not run, and is empty where it was."""
+
+    target: str
+    runtime: str
+    samples: int
+    outputs: tuple[CheckedOutput, ...]
+    notes: tuple[str, ...] = ()
+    skipped: str = ""
+
+    suffix: ClassVar[str] = ".json"
+
+    @property
+    def lines(self) -> list[str]:
+        """What is said below a table."""
+        if self.skipped:
+            return [f"the compiled file was not run: {self.skipped}"]
+        return list(self.notes)
+
+    @property
+    def facts(self) -> dict[str, Json]:
+        run = {"run in": self.runtime, "samples": self.samples} if self.runtime else {}
+        notes = {"notes": self.lines} if self.lines else {}
+        return {"target": self.target, **run, **notes}
+
+    @property
+    def rows(self) -> tuple[tuple[Json, ...], ...]:
+        """Name, cosine, codes and relative difference of each output."""
+        return tuple((o.name, o.cosine, o.codes, o.relative) for o in self.outputs)
+
+    def save(self, path: Path) -> None:
+        path.write_text(digest.text({"check": self}, indent=1) + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Raises CacheError for a file that `save` did not write."""
+        try:
+            document = json.loads(path.read_bytes())["check"]
+            outputs = tuple(
+                CheckedOutput(**{**output, "shape": tuple(output["shape"])})
+                for output in document["outputs"]
+            )
+            notes = tuple(document["notes"])
+            return cls(**{**document, "outputs": outputs, "notes": notes})
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise CacheError(f"no check of a compiled file: {error}", str(path)) from error

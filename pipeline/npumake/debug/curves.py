@@ -1,0 +1,70 @@
+"""Curves: how the error grows from node to node, when these places quantize and no others."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+
+from npumake.custom.operators import Operators
+from npumake.data.samples import Feed
+from npumake.debug.calibration_nodes import CalibrationNode, quantize, without
+from npumake.debug.metrics import metric
+from npumake.debug.sensitivity import ModelUnderTest
+from npumake.debug.twins import compared_nodes
+from npumake.engine.float_session import FloatSession, float_session
+from npumake.engine.fusion import result
+from npumake.engine.parallel import NUMPY, side_by_side
+from npumake.graph import Graph
+from npumake.kernels.measure import Agreement, agreements
+
+
+def curves(
+    patient: ModelUnderTest, places: Mapping[str, Sequence[CalibrationNode]], by: str
+) -> dict[str, dict[str, float]]:
+    """For each set of places the figure of every node of the graph, in order, as its readers see
+    it: float against partly quantized. Raises ProjectError for a metric that nobody knows."""
+    chosen, real = metric(by), without(patient.calibrated)
+    nodes = [(str(node.name), str(result(node).name)) for node in compared_nodes(real)]
+    tensors = [tensor for _, tensor in nodes]
+    float_model = _watching(real, tensors, (), patient.operators)
+    models = [_watching(real, tensors, each, patient.operators) for each in places.values()]
+
+    def compared(feed: Feed) -> list[list[Agreement]]:
+        meant = float_model.run(None, feed)
+        made = zip(*(model.run(None, feed) for model in models), strict=True)
+        with NUMPY:
+            return [agreements(a, each) for a, each in zip(meant, made, strict=True)]
+
+    sums = [[Agreement()] * len(models) for _ in nodes]
+    for found in side_by_side(compared, patient.samples):
+        sums = [
+            [total + one for total, one in zip(totals, ones, strict=True)]
+            for totals, ones in zip(sums, found, strict=True)
+        ]
+    return {
+        name: {
+            node: chosen.figure([totals[number]])
+            for (node, _), totals in zip(nodes, sums, strict=True)
+        }
+        for number, name in enumerate(places)
+    }
+
+
+def averaged(curve: Mapping[str, float]) -> dict[str, float]:
+    """The n-th figure is the mean of the first n; of the finite ones, as the SQNR of nodes without
+    an error is none. NaN before the first."""
+    finite = [math.isfinite(figure) for figure in curve.values()]
+    sums = accumulate(v if known else 0.0 for v, known in zip(curve.values(), finite, strict=True))
+    means = (t / n if n else math.nan for t, n in zip(sums, accumulate(finite), strict=True))
+    return dict(zip(curve, means, strict=True))
+
+
+def _watching(
+    real: Graph, tensors: Sequence[str], places: Sequence[CalibrationNode], operators: Operators
+) -> FloatSession:
+    graph = real.copy()
+    made = quantize(graph, places)
+    seen = {one.tensor: made[one.name] for one in reversed(places) if one.name in made}
+    graph.expose([seen.get(tensor, tensor) for tensor in tensors])
+    return float_session(graph, operators, fusion="floats")

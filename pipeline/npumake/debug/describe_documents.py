@@ -1,0 +1,110 @@
+"""What is in an artifact that is a JSON document, as data."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from npumake.data.samples import Samples
+from npumake.debug.compared import Comparison
+from npumake.debug.compiled_check import CompiledCheck
+from npumake.digest import Json
+from npumake.errors import CacheError
+from npumake.quant.search.recipe import Recipe
+
+A = TypeVar("A", CompiledCheck, Recipe, Samples)
+
+
+@dataclass(frozen=True)
+class ArtifactDescription:
+    """`facts` by name; the interface of what can be run; `rows` of `columns` in order."""
+
+    kind: str
+    facts: Mapping[str, Json]
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[Json, ...], ...] = ()
+
+
+def loaded(kind: type[A], path: Path) -> A | None:
+    """None for the file of another kind."""
+    try:
+        return kind.load(path)
+    except CacheError:
+        return None
+
+
+def notes_of(notes: tuple[str, ...]) -> dict[str, Json]:
+    return {"notes": list(notes)} if notes else {}
+
+
+def _recipe(path: Path) -> ArtifactDescription | None:
+    if (found := loaded(Recipe, path)) is None:
+        return None
+    rows = tuple(
+        (name, low, high, found.methods.get(name, found.method))
+        for name, (low, high) in found.ranges.items()
+    )
+    facts = {"method": found.method, "symmetric": found.symmetric, "tried": found.lines}
+    return ArtifactDescription(
+        "recipe", facts, columns=("Tensor", "Low", "High", "Method"), rows=rows
+    )
+
+
+def _comparison(path: Path) -> ArtifactDescription:
+    found = Comparison.load(path)
+    rows = tuple(
+        (row.node, row.on, row.type, row.calibrated_cosine, row.cosine, row.threshold, row.dtype)
+        for row in found.rows
+    )
+    outputs = {
+        o.name: {"cosine": o.cosine, "chebyshev": o.quantized.chebyshev} for o in found.outputs
+    }
+    cosines = "Calibrated Cosine", "Quantized Cosine"
+    columns = ("Node", "ON", "Type", *cosines, "Threshold", "DataType")
+    facts = {"target": found.target, "samples": found.samples, "outputs": outputs}
+    facts |= notes_of(found.notes)
+    return ArtifactDescription("comparison", facts, columns=columns, rows=rows)
+
+
+def _compiled_check(path: Path) -> ArtifactDescription | None:
+    if (found := loaded(CompiledCheck, path)) is None:
+        return None
+    columns = ("Output", "Compiled Cosine", "Codes", "Relative")
+    return ArtifactDescription("compiled check", found.facts, columns=columns, rows=found.rows)
+
+
+def _findings(path: Path) -> ArtifactDescription | None:
+    """What the report is made of: here, who loses most."""
+    try:
+        found = json.loads(path.read_bytes())
+        rows = tuple((each["node"], each["lost"]) for each in found["losses"])
+        facts = {"target": found["target"], "samples": found["compared"]}
+    except (ValueError, RecursionError, KeyError, TypeError):
+        return None
+    return ArtifactDescription("findings", facts, columns=("Node", "Loses itself"), rows=rows)
+
+
+def _figures(path: Path) -> ArtifactDescription | None:
+    """Of a score, an evaluation or a verdict, which are their own description."""
+    try:
+        found = json.loads(path.read_bytes())
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict) or "outputs" in found:
+        return None
+    return ArtifactDescription("figures", found)
+
+
+# In this order: each knows its own, the last takes what is left.
+DOCUMENTS: tuple[Callable[[Path], ArtifactDescription | None], ...] = (
+    _recipe,
+    _findings,
+    _compiled_check,
+    _figures,
+    _comparison,
+)

@@ -1,0 +1,78 @@
+"""Contradictions: scales of one model that cannot all be right. No number has to be seen for it.
+
+a bias is added to sums of x * w             scale of b = scale of x * scale of w, by channel
+codes are read on the grid they are made on  scale of DQ = scale of Q
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from npumake.debug.calibration_nodes import CalibrationNode, whole
+from npumake.engine.grids import DQ
+from npumake.engine.rules import RULES
+from npumake.graph import Graph, Node, Value, array, producer
+from npumake.quant.precision.placement import ALIKE
+from npumake.quant.qdq.insert import groups_of_scales
+
+ALLOWED = 0.01  # float32 scales agree to 1e-6
+
+
+def contradictions(graph: Graph, nodes: Iterable[CalibrationNode]) -> dict[str, str]:
+    """A remark by the node that has one, in the order of the graph."""
+    found: dict[str, str] = {}
+    remark = "the scale of its bias is {:.4g} times that of its input times its weights'"
+    for node, factors in bias_factors(graph):
+        found |= _told(str(whole(node).name), factors, remark)
+    values = graph.values()
+    for one in nodes:
+        remark = f"`{one.tensor}` is read with {{:.4g}} times the scale it is written with"
+        factors = _ratio(_scale(values[one.real]), one.scale)
+        for owner in one.owners:
+            found |= _told(owner, factors, remark)
+    return found
+
+
+def bias_factors(graph: Graph) -> Iterator[tuple[Node, np.ndarray]]:
+    """scale_b / (scale_x * scale_w), by channel, of every node of which all three are known."""
+    for node in graph.nodes():
+        if node.domain or node.op_type not in RULES or 2 not in RULES[node.op_type].weights:
+            continue
+        s_x, s_w, s_b = (_scale(v) for v in (*node.inputs, None)[:3])
+        if s_x is not None and s_w is not None and s_b is not None:
+            meant = s_x.ravel() * np.tile(s_w.ravel(), groups_of_scales(node))
+            yield node, _ratio(s_b.ravel(), meant)
+
+
+def dequantizer(value: Value | None) -> Node | None:
+    """The DQ that makes the value, through what only moves it."""
+    maker = None if value is None else producer(value)
+    while maker is not None and maker.op_type in ALIKE:
+        maker = None if maker.inputs[0] is None else producer(maker.inputs[0])
+    return maker if maker is not None and maker.op_type == DQ else None
+
+
+def is_one(factor: float) -> bool:
+    return abs(factor - 1.0) <= ALLOWED
+
+
+def _told(node: str, factors: np.ndarray, remark: str) -> dict[str, str]:
+    """Of most channels, else of the one that is furthest off."""
+    if not is_one(float(np.median(factors))):
+        return {node: remark.format(float(np.median(factors)))}
+    furthest = int(np.argmax(np.abs(factors - 1.0)))
+    if is_one(float(factors[furthest])):
+        return {}
+    return {node: remark.format(float(factors[furthest])) + f" in channel {furthest}"}
+
+
+def _ratio(scale: np.ndarray | None, other: np.ndarray) -> np.ndarray:
+    """By channel; one where there is nothing to compare."""
+    return np.ones(1) if scale is None else np.atleast_1d(scale.astype(np.float64) / other)
+
+
+def _scale(value: Value | None) -> np.ndarray | None:
+    maker = dequantizer(value)
+    return None if maker is None else array(maker.inputs[1])

@@ -1,0 +1,105 @@
+"""Who loses most: the nodes in the order of what each loses itself.
+
+    loss of a node = 1 - cosine between  f(x)  and  what the integers make of x
+
+where x is what the node is really given by the integers before it, in real numbers, and f the node
+in float. What was lost before a node is so not counted against it, nor what it averages away.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from npumake.custom.operators import NO_OPERATORS, Operators
+from npumake.data.samples import Feed, Samples
+from npumake.debug.compare import real_numbers
+from npumake.debug.twins import View, compared_nodes, views_of
+from npumake.engine.exact import ExactSession
+from npumake.engine.float_session import FloatSession, float_session
+from npumake.engine.fusion import absorbed, result
+from npumake.engine.lower import lowered
+from npumake.engine.parallel import side_by_side
+from npumake.graph import Graph, Node, origin, part
+from npumake.kernels.measure import Alignment, alignments
+from npumake.quant.search.evaluator import held_out
+from npumake.targets.target import Target
+
+DIGITS = 9
+
+
+class Loss(NamedTuple):
+    """What a node loses of the cosine; the trained nodes it computes."""
+
+    node: str
+    lost: float
+    origin: tuple[str, ...]
+
+
+class _Alone(NamedTuple):
+    """A node in float, as a model of its own, with the clamp that goes with it."""
+
+    made: str  # the tensor
+    session: FloatSession
+
+
+def local_losses(
+    optimized_float: Graph,
+    calibrated: Graph,
+    quantized: Graph,
+    samples: Samples,
+    target: Target,
+    operators: Operators = NO_OPERATORS,
+) -> tuple[Loss, ...]:
+    """Of every node that reads what is known, the largest first, of equals the one nearer the
+    input; over the samples held out. `optimized_float` is the one whose tensors have the grids."""
+    program = lowered(quantized, target.rounding, target.runnable)
+    nodes = compared_nodes(optimized_float)
+    views = views_of(optimized_float, calibrated, nodes, program)
+    exact = ExactSession(program, operators, 1, [view.program for view in views.values()])
+    known = {*views, *exact.input_names}
+    alone = {node: _alone(optimized_float, node, operators) for node in nodes}
+    alone = {node: one for node, one in alone.items() if known.issuperset(one.session.input_names)}
+
+    def compared(index: int) -> list[Alignment]:
+        values = _values(exact, views, samples.read(index))
+        return [_against_float(one, values) for one in alone.values()]
+
+    sums = [Alignment()] * len(alone)
+    for found in side_by_side(compared, held_out(len(samples))):
+        sums = [total + one for total, one in zip(sums, found, strict=True)]
+    losses = [
+        Loss(str(node.name), round(1.0 - total.cosine, DIGITS), _origins(node))
+        for node, total in zip(alone, sums, strict=True)
+    ]
+    return tuple(sorted(losses, key=lambda loss: (not math.isnan(loss.lost), -loss.lost)))
+
+
+def _alone(graph: Graph, node: Node, operators: Operators) -> _Alone:
+    clamp = absorbed(node)
+    nodes = [node] if clamp is None else [node, clamp]
+    made = result(node)
+    return _Alone(str(made.name), float_session(part(graph, nodes, [made]), operators))
+
+
+def _origins(node: Node) -> tuple[str, ...]:
+    clamp = absorbed(node)
+    return origin(node) if clamp is None else (*origin(node), *origin(clamp))
+
+
+def _values(exact: ExactSession, views: Mapping[str, View], feed: Feed) -> Mapping[str, np.ndarray]:
+    """What the integers make of the feed, in real numbers, by the float graph's names."""
+    codes = exact.run([view.program for view in views.values()], feed)
+    grids = (exact.program.tensors[view.program] for view in views.values())
+    made = map(real_numbers, codes, grids)
+    return {**feed, **dict(zip(views, made, strict=True))}
+
+
+def _against_float(one: _Alone, values: Mapping[str, np.ndarray]) -> Alignment:
+    feeds = {name: values[name] for name in one.session.input_names}
+    (meant,) = one.session.run(None, feeds)
+    (found,) = alignments(meant, [values[one.made].reshape(meant.shape)])
+    return found

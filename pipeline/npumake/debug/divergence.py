@@ -1,0 +1,272 @@
+"""Which node of a compiled file is the first to compute something else than the integer engine.
+
+inside    the tensors of that very file, where its runtime hands them out: LiteRT, onnxruntime, ours
+cutting   else the graph is ended at a node, compiled and run, again and again: bisection over the
+          nodes that the output depends on, then over the makers of what the node reads
+
+The first also finds what was done to a file after it was compiled; the second what a compiler does,
+and where a file ends the process that runs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from npumake.bundle.archive import Bundle
+from npumake.bundle.program import Instruction, Program
+from npumake.compilers.backends import built
+from npumake.compilers.tflite import drawing
+from npumake.custom.operators import Operators
+from npumake.debug.file_runs import CompiledPart, answers, job_of
+from npumake.debug.tensor_agreement import output_grid, tensor_agreement
+from npumake.engine.exact import ExactSession
+from npumake.engine.fusion import result
+from npumake.engine.grids import DQ, Q
+from npumake.engine.lower import lowered
+from npumake.engine.ort import Feeds
+from npumake.engine.reference import ReferenceSession
+from npumake.errors import PipelineError
+from npumake.graph import Graph, Node, Value, is_float, origin, parse, producer, reads
+from npumake.runtime.isolated import Isolated, RunError
+
+Arrays = Mapping[str, np.ndarray]
+MOST_CUTS = 24  # files compiled to find one node
+
+
+class Fault(NamedTuple):
+    """The node, what it computes, the nodes of the trained model it stands for, and how far its
+    tensor is off; empty where the process ended."""
+
+    node: str
+    op_type: str
+    origin: tuple[str, ...]
+    said: str
+
+    def __str__(self) -> str:
+        known = ", ".join(name for name in self.origin if name != self.node)
+        named = f" ({known} in the trained model)" if known else ""
+        return f"`{self.node}` ({self.op_type}){named}: {self.said}"
+
+
+def first_node(
+    part: CompiledPart, feed: Feeds, output: str | None, operators: Operators
+) -> Fault | None:
+    """The first node that differs, fed `feed`; `output` is one that does, None where the process
+    ended. None where no node is found."""
+    inner = None if output is None else _inside(part, feed)
+    if inner is not None and output is not None:
+        return _first_inside(part, feed, output, inner, operators)
+    return _Cutting(part, feed, operators).first(output)
+
+
+def first_infinite(program: Program, feed: Feeds, operators: Operators) -> str:
+    """In words, the first node of the program that makes NaN or infinity."""
+    values = _exact(program, feed, operators)
+    for step in program.instructions:
+        made = (values[name] for name in step.outputs)
+        if any(x.dtype.kind == "f" and not np.isfinite(x).all() for x in made):
+            return f"`{step.name}` makes them first"
+    return "no node inside makes them"
+
+
+# -- inside ----------------------------------------------------------------------------------
+
+
+def _inside(part: CompiledPart, feed: Feeds) -> Arrays | None:
+    """The tensors of the file by name in the program, their axes as the program has them."""
+    if part.target.backend not in INSIDE:
+        return None
+    try:
+        return INSIDE[part.target.backend](part, feed)
+    except (RunError, PipelineError):
+        return None
+
+
+def _of_tflite(part: CompiledPart, feed: Feeds) -> Arrays:
+    draft = drawing(part.program, part.graph).draft
+    (made,) = _run(part, feed, every=True)
+    found = {}
+    for index, (name, order) in sorted(draft.laid().items()):
+        array, shape = made.get(str(index)), draft.grid(name).shape
+        if name in found or array is None or name not in part.program.tensors:
+            continue
+        is_laid = array.shape == tuple(shape[axis] for axis in order)
+        laid = array.transpose(np.argsort(order)) if is_laid and order else array
+        found[name] = laid.reshape(part.program.tensors[name].shape) if is_laid else laid
+    return found
+
+
+def _of_bundle(part: CompiledPart, feed: Feeds) -> Arrays:
+    return next(_run(part, feed, every=True))
+
+
+def _of_onnx(part: CompiledPart, feed: Feeds) -> Arrays:
+    graph = parse(part.data, part.target.name)
+    values = graph.values()
+    names = [n for n in part.program.tensors if n in values and producer(values[n]) is not None]
+    for name in names:
+        graph.set_type(values[name], part.program.tensors[name].dtype)
+    graph.expose(names)
+    return next(_run(part._replace(data=graph.to_bytes()), feed))
+
+
+INSIDE = {"hybrid": _of_bundle, "onnx": _of_onnx, "tflite": _of_tflite, "vela": _of_tflite}
+
+
+def _run(part: CompiledPart, feed: Feeds, every: bool = False) -> Iterator[Arrays]:
+    with Isolated(job_of(part, [feed], every)) as process:
+        yield from process.outputs()
+
+
+def _first_inside(
+    part: CompiledPart, feed: Feeds, output: str, inner: Arrays, operators: Operators
+) -> Fault:
+    program, wanted = part.program, _exact(part.program, feed, operators)
+    nodes = {str(node.name): node for node in part.graph.nodes()}
+    for step in program.instructions:
+        for name in step.outputs:
+            if name not in inner:
+                continue
+            found = tensor_agreement(wanted[name], inner[name], program.tensors[name])
+            if not found.within(part.target.compiled_bound):
+                return _fault(step, nodes, f"its result is off by {found}")
+    maker = _maker(program, output)
+    return _fault(maker, nodes, "what it reads is right, what it gives is not")
+
+
+def _maker(program: Program, name: str) -> Instruction:
+    """The step that computes what a tensor shows, as codes or in real numbers."""
+    made = {output: step for step in program.instructions for output in step.outputs}
+    step = made[name]
+    while step.op in ("dequantize", "quantize") and step.inputs[0] in made:
+        step = made[step.inputs[0]]
+    return step
+
+
+def _fault(step: Instruction, nodes: Mapping[str, Node], said: str) -> Fault:
+    node = nodes.get(step.name)
+    kind = step.op if node is None else node.op_type
+    return Fault(step.name, kind, step.origin or (() if node is None else origin(node)), said)
+
+
+def _exact(program: Program, feed: Feeds, operators: Operators) -> Arrays:
+    """Every tensor of the program."""
+    names = [name for step in program.instructions for name in step.outputs]
+    made = ReferenceSession(program, operators).run(names, feed)
+    return dict(zip(names, made, strict=True))
+
+
+# -- cutting ---------------------------------------------------------------------------------
+
+
+@dataclass
+class _Cutting:
+    part: CompiledPart
+    feed: Feeds
+    operators: Operators
+    cuts: int = 0
+
+    def first(self, output: str | None) -> Fault | None:
+        """None where no file that ends earlier is wrong."""
+        graph = self.part.graph
+        ends = [v for v in graph.outputs if output is None or str(v.name) == output]
+        nodes = [node for node in _before(ends) if _is_end(node)]
+        known: dict[Node, str] = {}
+
+        def wrong(node: Node) -> str:
+            if node not in known:
+                known[node] = self._wrong(node)
+            return known[node]
+
+        low, high = -1, len(nodes) - 1
+        if not nodes or not wrong(nodes[high]):
+            return None
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if wrong(nodes[middle]) else (middle, high)
+        found = nodes[high]
+        while earlier := next((n for n in _makers(found, nodes) if wrong(n)), None):
+            found = earlier
+        return Fault(str(found.name), found.op_type, origin(found), known[found])
+
+    def _wrong(self, node: Node) -> str:
+        """What is wrong with the file that ends at the node; empty where nothing is, or it cannot
+        be compiled, or enough have been."""
+        if self.cuts >= MOST_CUTS:
+            return ""
+        self.cuts += 1
+        try:
+            return self._judged(_ended_at(self.part.graph, node))
+        except RunError as error:
+            return f"a file that ends there {error.what}"
+        except PipelineError:
+            return ""
+
+    def _judged(self, graph: Graph) -> str:
+        target = self.part.target
+        program = lowered(graph, target.rounding, target.runnable)
+        data = _compiled(graph, program, self.part)
+        part = self.part._replace(graph=graph, program=program, data=data)
+        feed = {name: self.feed[name] for name in program.inputs}
+        (wanted,) = ExactSession(program, self.operators).run(None, feed)
+        (made,) = answers(part, _run(part, feed))
+        name = program.outputs[0]
+        found = tensor_agreement(wanted, made[name], output_grid(program, name))
+        if found.within(target.compiled_bound):
+            return ""
+        return f"a file that ends there is off by {found}"
+
+
+def _compiled(graph: Graph, program: Program, part: CompiledPart) -> bytes:
+    if part.target.backend == "hybrid":
+        return Bundle(part.target.name, program, {}).to_bytes()
+    if part.target.backend == "vela":
+        return b""  # what is run is the file before
+    return built(program, graph, part.target, {})
+
+
+def _before(ends: list[Value]) -> list[Node]:
+    """The nodes that these values depend on, in the order of the graph."""
+    found: dict[Node, None] = {}
+    waiting = [maker for value in ends if (maker := producer(value)) is not None]
+    while waiting:
+        node = waiting.pop()
+        if node not in found:
+            found[node] = None
+            waiting += [m for value in reads(node) if (m := producer(value)) is not None]
+    return sorted(found, key=lambda node: node.graph.index(node) if node.graph else 0)
+
+
+def _is_end(node: Node) -> bool:
+    return node.op_type not in (Q, DQ) and is_float(result(node))
+
+
+def _makers(node: Node, nodes: list[Node]) -> list[Node]:
+    """The nearest of `nodes` that make what the node reads."""
+    found: list[Node] = []
+    waiting = [m for value in reads(node) if (m := producer(value)) is not None]
+    while waiting:
+        maker = waiting.pop()
+        if maker in nodes:
+            found.append(maker)
+        else:
+            waiting += [m for value in reads(maker) if (m := producer(value)) is not None]
+    return found
+
+
+def _ended_at(graph: Graph, node: Node) -> Graph:
+    """The graph that ends with what the node makes: behind its Q/DQ, where it has any."""
+    value = result(node)
+    for kind in (Q, DQ):
+        reader = next((use.node for use in value.uses() if use.node.op_type == kind), None)
+        value = value if reader is None else reader.outputs[0]
+    copy = graph.copy()
+    copy.expose([str(value.name)])
+    copy.drop_unused()
+    for unread in [given for given in copy.inputs if not given.uses()]:
+        copy.drop_input(unread)
+    return copy

@@ -1,0 +1,227 @@
+"""A board's dump against ours: a row a tensor, the first that diverges, and its likely cause."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from npumake.bundle.program import Program
+from npumake.custom.operators import NO_OPERATORS, Operators
+from npumake.debug.dumps.causes import causes
+from npumake.debug.dumps.conventions import conventions, entry
+from npumake.debug.dumps.difference import BOUND, SLACK, unit
+from npumake.debug.dumps.evidence import Evidence, LikelyCause
+from npumake.debug.dumps.files import BARE, array, dump_files
+from npumake.debug.dumps.inputs import DumpFeeds, ways_to_feed
+from npumake.debug.dumps.manifest import manifest
+from npumake.debug.dumps.matching import Match, Names, matched
+from npumake.debug.dumps.reading import CODES, SHIFTED, DumpReading, Readings
+from npumake.debug.dumps.walk import DIFFERS, WITHIN, DumpRow, DumpWalk
+from npumake.engine.exact import ExactSession
+from npumake.engine.reference import ReferenceSession
+
+SURE = 0.95  # the score from which a cause makes a divergence of what could be rounding
+
+
+@dataclass(frozen=True)
+class Compared:
+    """`rows` in the order of the program; `first` diverges, None where nothing does; `causes` are
+    its likely ones. `fed` says what ours was fed. `unmatched` are files of no tensor, `inside`
+    files of tensors that a fused node does not hand out. `is_isolated`: what reads the first
+    tensor agrees with ours all the same."""
+
+    rows: tuple[DumpRow, ...]
+    first: DumpRow | None
+    causes: tuple[LikelyCause, ...]
+    fed: str
+    unmatched: tuple[str, ...]
+    inside: tuple[str, ...] = ()
+    is_isolated: bool = False
+
+
+@dataclass(frozen=True)
+class Dump:
+    """The readings of a folder by tensor, and the files that are of none."""
+
+    readings: Mapping[str, Sequence[DumpReading]]
+    files: Mapping[str, str]
+    unmatched: tuple[str, ...]
+    inside: tuple[str, ...] = ()
+
+
+def read_dump(folder: Path, names: Names) -> Dump:
+    """Raises ProjectError for what cannot be read, or is of no tensor."""
+    program = names.program
+    found, others = matched(dump_files(folder), manifest(folder), names, folder)
+    by_tensor: dict[str, Match] = {}
+    for match in sorted(found, key=lambda each: each.tensor not in each.label.names):
+        by_tensor.setdefault(_codes_of(match, program), match)
+    inside = tuple(name for name in others if names.is_inside(name))
+    return Dump(
+        Readings(by_tensor, program),
+        {tensor: match.file.shown for tensor, match in by_tensor.items()},
+        tuple(name for name in others if name not in inside),
+        inside,
+    )
+
+
+def compared(
+    program: Program,
+    dump: Dump,
+    feeding: DumpFeeds,
+    operators: Operators = NO_OPERATORS,
+    strict: bool = False,
+) -> Compared:
+    """The dump against what the program makes of what is fed: of the sample that the dump's own
+    input is, or else of that input. `strict` is whether the outputs of the model lie in memory as
+    its inner tensors do. Raises GraphError."""
+    steps = entry(program)
+    made = {*program.inputs, *(name for step in steps for name in step.outputs)}
+    tensors = {name: tensor for name, tensor in program.tensors.items() if name in made}
+    begin = Program(program.inputs, program.inputs, tensors, steps)
+    first = feeding.chosen(begin, dump.readings)
+    found = _compared(program, dump, first, operators, strict)
+    if found.first is None or found.first.tensor not in made or feeding.is_given:
+        return found
+    if found.causes and found.causes[0].score >= SURE:
+        return found
+    own = feeding.of_dump(begin, dump.readings)
+    return found if own is None else _compared(program, dump, own, operators, strict)
+
+
+def _compared(
+    program: Program, dump: Dump, feeding: DumpFeeds, operators: Operators, strict: bool
+) -> Compared:
+    inner = list(dict.fromkeys(n for step in program.instructions for n in step.outputs))
+    session = ExactSession(program, operators, watched=inner)
+    ours = dict(feeding.feeds) | dict(zip(inner, session.run(inner, feeding.feeds), strict=True))
+    shared = conventions(program, ours, dump.readings, strict)
+    walk = DumpWalk(program, ReferenceSession(program, operators), ours, dump.readings, shared)
+    rows = list(walk.rows())
+    said = (feeding.name, dump.unmatched, dump.inside)
+    for index, row in enumerate(rows):
+        is_doubtful = row.status == WITHIN and row.found.worst > BOUND + SLACK
+        if row.status != DIFFERS and not is_doubtful:
+            continue
+        row, found = _explained(row, walk, feeding, operators)
+        if is_doubtful and not (found and found[0].score >= SURE and found[0].kind != "rounding"):
+            continue
+        rows[index] = replace(row, status=DIFFERS)
+        alone = _is_isolated(row, rows, program)
+        return Compared(tuple(rows), rows[index], found, *said, alone)
+    return Compared(tuple(rows), None, (), *said)
+
+
+def _explained(
+    row: DumpRow, walk: DumpWalk, feeding: DumpFeeds, operators: Operators
+) -> tuple[DumpRow, tuple[LikelyCause, ...]]:
+    """The causes; of the ways to read the tensor, where nothing else tells, by the one that is
+    explained best."""
+    holds = walk.conventions.holds
+    ways = [way for way in walk.dump[row.tensor] if holds(row.tensor, way)]
+    ways = ways if holds(row.tensor, row.reading) and len(ways) > 1 else [row.reading]
+    rows = [replace(row, reading=way) for way in ways]
+    found = [(each, causes(_evidence(each, walk, feeding, operators))) for each in rows]
+    return max(found, key=lambda pair: round(pair[1][0].score, 2) if pair[1] else 0.0)
+
+
+def _evidence(row: DumpRow, walk: DumpWalk, feeding: DumpFeeds, operators: Operators) -> Evidence:
+    program, tensors = walk.program, walk.program.tensors
+    step = next((s for s in program.instructions if row.tensor in s.outputs), None)
+    near = [*(step.inputs if step else ()), *_reading(program, row.tensor), *tensors]
+    scales = {n: s for n in dict.fromkeys(near) if n != row.tensor and (s := tensors[n].scale)}
+    needed = _needed(program, row.tensor)
+    is_first = not any(n in walk.dump for n in needed.tensors if n != row.tensor)
+    ours, grid = walk.expected[row.tensor].astype(np.float64), tensors[row.tensor]
+    size = unit(ours, grid)
+    if grid.scale is None:
+        grid = replace(grid, scale=size)
+
+    def buffers() -> Iterator[tuple[str, np.ndarray]]:
+        for name, values in walk.ours.items():
+            if name != row.tensor and values.size == ours.size and values.dtype.kind in "iuf":
+                yield name, values.astype(np.float64) / size
+
+    def inputs() -> Iterator[tuple[str, np.ndarray]]:
+        session = ExactSession(needed, operators)
+        for name, feeds in ways_to_feed(feeding) if is_first else ():
+            yield name, session.run([row.tensor], feeds)[0].astype(np.float64) / size
+
+    reading = replace(row.reading, codes=row.reading.codes / size)
+    unlike = _unlike(row, walk)
+    return Evidence(ours / size, reading, grid, step, unlike, scales, buffers, inputs)
+
+
+def _unlike(row: DumpRow, walk: DumpWalk) -> tuple[str, str] | None:
+    """What of the tensor, which has our values, is otherwise than in the rest of the dump."""
+    if not row.found.within(BOUND):
+        return None
+    if not walk.conventions.has_order(row.tensor, row.reading):
+        here, rest = ("NCHW", "NHWC") if walk.conventions.last else ("NHWC", "NCHW")
+        return "layout", f"layout: the file is {here}, the rest of the dump {rest}"
+    if not walk.conventions.has_form(row.tensor, row.reading):
+        words = f"the file has {row.reading.form}, unlike the rest of the dump"
+        return "zero_point" if row.reading.form in (CODES, SHIFTED) else "scale", words
+    return None
+
+
+def _needed(program: Program, tensor: str) -> Program:
+    """What of the program makes the tensor."""
+    names, steps = {tensor}, []
+    for step in reversed(program.instructions):
+        if names & set(step.outputs):
+            names.update(step.inputs)
+            steps.append(step)
+    made = {*names, *(name for step in steps for name in step.outputs)}
+    tensors = {name: grid for name, grid in program.tensors.items() if name in made}
+    inputs = tuple(name for name in program.inputs if name in names)
+    return Program(inputs, (tensor,), tensors, tuple(steps[::-1]))
+
+
+def _reading(program: Program, tensor: str) -> Iterable[str]:
+    return (n for step in program.instructions if tensor in step.inputs for n in step.outputs)
+
+
+def _is_isolated(first: DumpRow, rows: Iterable[DumpRow], program: Program) -> bool:
+    """Whether the dump has what reads the tensor, and it is ours: then the board computed with the
+    right values and wrote others."""
+    readers = set(_reading(program, first.tensor))
+    found = [row for row in rows if row.tensor in readers]
+    return bool(found) and all(row.status in ("equal", "within") for row in found)
+
+
+def _codes_of(match: Match, program: Program) -> str:
+    """The tensor of codes where the file has codes of a tensor of real numbers."""
+    tensor = program.tensors[match.tensor]
+    if (
+        tensor.scale is not None
+        or tensor.dtype != "float32"
+        or not _holds_codes(match, tensor.shape)
+    ):
+        return match.tensor
+    for step in program.instructions:
+        if step.op == "dequantize" and match.tensor in step.outputs:
+            return step.inputs[0]
+    return _quantized(match.tensor, program) or match.tensor
+
+
+def _quantized(name: str, program: Program) -> str | None:
+    """The codes of an input, behind a Transpose or not."""
+    for step in program.instructions:  # in order
+        if name in step.inputs:
+            name = step.outputs[0]
+            if step.op == "quantize":
+                return name
+    return None
+
+
+def _holds_codes(match: Match, shape: Sequence[int]) -> bool:
+    """Whether the file's numbers are integers, by their type or by the size of the file."""
+    said = (match.described.dtype if match.described else None) or match.label.dtype
+    if match.file.suffix in BARE:
+        return np.dtype(said).kind in "iu" if said else match.file.size < 4 * int(np.prod(shape))
+    values = array(match.file)
+    return values is not None and values.dtype.kind in "iu"

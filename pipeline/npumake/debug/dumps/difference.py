@@ -1,0 +1,65 @@
+"""How far a tensor of the board is from ours, in codes, and whether that is still agreement.
+
+A code more or less is how another engine rounds. It is no agreement where a quarter of the elements
+is one code away, or nearly all of them to one side: that is another rounding, or another zero
+point.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from npumake.bundle.program import Tensor
+from npumake.kernels.measure import agreement
+
+BOUND = 1.0  # codes
+SLACK = 1e-3  # codes, of real numbers
+LEVELS = 1024  # the parts of a float tensor's range that one code is, where it has no grid
+MOST_OFF, FEWEST = 0.25, 16  # share and number of the elements that may be a code away
+ALL, SOME = 0.9, 4  # the same, of those that are so to one side
+
+
+@dataclass(frozen=True)
+class CodeDifference:
+    """`worst` is in codes; `share` of the elements that differ by more than half a code; infinite
+    and 1 for NaN where ours is none."""
+
+    worst: float
+    share: float
+    cosine: float
+    is_shifted: bool  # more elements are a code away than rounding explains
+
+    def within(self, bound: float) -> bool:
+        return self.worst <= bound + SLACK and not self.is_shifted
+
+    @property
+    def is_equal(self) -> bool:
+        return self.worst <= SLACK
+
+
+def difference(ours: np.ndarray, theirs: np.ndarray, grid: Tensor) -> CodeDifference:
+    """Of two arrays of codes, or of real numbers where the tensor has no grid."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        apart = (theirs - ours) / unit(ours, grid)
+    apart = np.where((theirs == ours) | (np.isnan(theirs) & np.isnan(ours)), 0.0, apart)
+    apart = np.nan_to_num(apart, nan=np.inf)
+    off = np.abs(apart) > 0.5
+    count, share = int(off.sum()), float(off.mean()) if off.size else 0.0
+    one_way = bool((apart[off] > 0).all() or (apart[off] < 0).all())
+    is_shifted = (count >= FEWEST and share > MOST_OFF) or (
+        count >= SOME and share >= ALL and one_way
+    )
+    zero = grid.zero_point if grid.scale is not None else 0
+    cosine = agreement(ours - zero, theirs - zero).cosine
+    worst = float(np.abs(apart).max(initial=0.0))
+    return CodeDifference(worst, share, cosine, is_shifted)
+
+
+def unit(ours: np.ndarray, grid: Tensor) -> float:
+    """What counts as one code: 1, or a part of the range of real numbers."""
+    if grid.scale is not None:
+        return 1.0
+    finite = np.abs(ours[np.isfinite(ours)])
+    return float(finite.max(initial=0.0)) / LEVELS or 1.0

@@ -1,0 +1,129 @@
+"""A description beside the files: `name,shape,dtype,layout,scale,zero_point` as JSON or CSV.
+
+JSON is a list of objects, or an object by name, or one of these under `tensors`. CSV has a header;
+a shape is `1x64x56x56`. Only `name` is needed; `file` names the file where it is called otherwise.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from npumake.debug.dumps.naming import TYPES
+from npumake.errors import ProjectError, did_you_mean
+
+FILES = ("manifest.json", "tensors.json", "dump.json", "manifest.csv", "tensors.csv", "dump.csv")
+MOST_BYTES = 1 << 24
+MOST_DIMENSIONS = 16
+LAYOUTS = ("NCHW", "NHWC", "NCL", "NLC", "NCDHW", "NDHWC")
+KEYS = ("name", "file", "shape", "dtype", "layout", "scale", "zero_point")
+
+
+@dataclass(frozen=True)
+class TensorDescription:
+    """What the manifest says of one tensor. Real value = scale * (code - zero_point)."""
+
+    name: str
+    shape: tuple[int, ...] | None = None
+    dtype: str | None = None
+    layout: str | None = None
+    scale: float | None = None
+    zero_point: int = 0
+
+
+def manifest(folder: Path) -> dict[str, TensorDescription]:
+    """By file, without suffix, or else by name. Raises ProjectError for one that is damaged."""
+    found = [folder / name for name in FILES if (folder / name).is_file()]
+    for path in found:
+        if not path.resolve().is_relative_to(folder.resolve()):
+            raise ProjectError("a link that leads out of the dump", str(path), "copy the file")
+    if len(found) > 1:
+        raise ProjectError(f"two manifests: {found[0].name} and {found[1].name}", str(folder))
+    return dict(_described(found[0])) if found else {}
+
+
+def _described(path: Path) -> Iterator[tuple[str, TensorDescription]]:
+    with path.open("rb") as file:
+        data = file.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise ProjectError(f"more than {MOST_BYTES} bytes", str(path))
+    try:
+        text = data.decode()
+        rows = list(csv.DictReader(io.StringIO(text)) if path.suffix == ".csv" else _rows(text))
+    except (ValueError, TypeError, RecursionError, csv.Error) as error:
+        raise ProjectError(f"not a manifest: {error}", str(path)) from error
+    for row in rows:
+        described = _description(row, path)
+        key = str(row.get("file") or described.name)
+        yield re.sub(r"\.(npy|bin|raw|dat|txt|tensor)$", "", key), described
+
+
+def _rows(text: str) -> Iterator[Mapping[str, Any]]:
+    document = json.loads(text)
+    if isinstance(document, dict) and isinstance(document.get("tensors"), dict | list):
+        document = document["tensors"]
+    if isinstance(document, dict):
+        document = [{"name": name, **each} for name, each in document.items()]
+    if not isinstance(document, list) or not all(isinstance(each, dict) for each in document):
+        raise ValueError("a list of tensors is expected")
+    yield from document
+
+
+def _description(row: Mapping[str, Any], path: Path) -> TensorDescription:
+    name = row.get("name") or row.get("file")
+    if not isinstance(name, str):
+        hint = f"its columns are {', '.join(KEYS)}"
+        raise ProjectError("a tensor without `name`", str(path), hint)
+    try:
+        return TensorDescription(
+            name,
+            _shape(row.get("shape")),
+            _dtype(row.get("dtype")),
+            _layout(row.get("layout")),
+            _scale(row.get("scale")),
+            int(row.get("zero_point") or 0),
+        )
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ProjectError(f"`{name}`: {error}", str(path)) from error
+
+
+def _shape(said: Any) -> tuple[int, ...] | None:
+    if said is None or said == "":
+        return None
+    sizes = re.findall(r"\d+", said) if isinstance(said, str) else said
+    shape = tuple(int(size) for size in sizes)
+    if len(shape) > MOST_DIMENSIONS or min(shape, default=1) < 1:
+        raise ValueError(f"no shape: {said}")
+    return shape
+
+
+def _dtype(said: Any) -> str | None:
+    if said is None or said == "":
+        return None
+    if str(said).lower() not in TYPES:
+        raise ValueError(f"unknown type `{said}`, {did_you_mean(str(said), TYPES)}")
+    return TYPES[str(said).lower()]
+
+
+def _layout(said: Any) -> str | None:
+    if said is None or said == "":
+        return None
+    if str(said).upper() not in LAYOUTS:
+        raise ValueError(f"unknown layout `{said}`, {did_you_mean(str(said), LAYOUTS)}")
+    return str(said).upper()
+
+
+def _scale(said: Any) -> float | None:
+    if said is None or said == "":
+        return None
+    scale = float(said)
+    if not (math.isfinite(scale) and scale > 0.0):
+        raise ValueError(f"a scale of {said}")
+    return scale

@@ -1,0 +1,158 @@
+"""Causes that leave every value as it is, but not where it belongs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import permutations, product
+
+import numpy as np
+
+from npumake.debug.dumps.evidence import Evidence, LikelyCause, explained
+from npumake.debug.dumps.reading import ALIGNMENTS
+
+AXES = {3: "NCL", 4: "NCHW", 5: "NCDHW"}  # of ours
+BLOCKS = (4, 8, 16, 32)
+MOST_RANK = 5
+FEW = 4  # elements of a channel, or of a row, that tell it from another
+ENOUGH = 32  # elements that are in place, before rows are said to be padded
+
+
+def layout(seen: Evidence) -> LikelyCause | None:
+    """The memory holds the axes in another order than the file's shape, or the rest of the dump,
+    says."""
+    rank = seen.ours.ndim
+    if not 2 <= rank <= MOST_RANK:
+        return None
+    ours, theirs = seen.in_file
+    best: tuple[float, str] = (0.0, "")
+    for words, flat in _laid_out(seen.ours):
+        if not np.array_equal(flat, ours):
+            best = max(best, (explained(ours, theirs, flat), words), key=lambda each: each[0])
+    score, words = best
+    said = _letters(seen.reading.order)
+    return LikelyCause(
+        "layout",
+        score,
+        f"layout: the values are in the order {words}, not {said}",
+        {"order": words, "expected": said},
+    )
+
+
+def turned(seen: Evidence) -> LikelyCause | None:
+    """Upside down, or left to right."""
+    rank = seen.ours.ndim
+    if rank < 3:
+        return None
+    axes = {"top to bottom": rank - 2, "left to right": rank - 1}
+    scores = {words: seen.score(np.flip(seen.ours, axis)) for words, axis in axes.items()}
+    words = max(scores, key=scores.__getitem__)
+    return LikelyCause(
+        "layout", 0.99 * scores[words], f"layout: the picture is turned {words}", {"turned": words}
+    )
+
+
+def channel_order(seen: Evidence) -> LikelyCause | None:
+    """The channels are in another order, such as BGR for RGB."""
+    axis = seen.channel_axis
+    count = seen.ours.shape[axis] if seen.ours.ndim else 1
+    if count < 2:
+        return None
+    order = np.arange(count)[::-1]
+    score = seen.score(np.take(seen.ours, order, axis))
+    words = "reversed (RGB and BGR)" if count == 3 else "reversed"
+    found = _matching(seen, axis)
+    if found is not None and (other := seen.score(np.take(seen.ours, found, axis))) > score:
+        turn = int(found[0])
+        rolled = np.array_equal(found, (np.arange(count) + turn) % count)
+        score, order = other, found
+        words = (
+            f"rotated by {turn}"
+            if rolled
+            else f"{', '.join(map(str, order[:8]))}{', ...' if count > 8 else ''}"
+        )
+    return LikelyCause(
+        "channel_order",
+        score,
+        f"channel order: the {count} channels are {words}",
+        {"order": [int(x) for x in order[:64]]},
+    )
+
+
+def shifted(seen: Evidence) -> LikelyCause | None:
+    """The picture is a pixel or two away, as with padding on the other side."""
+    if seen.ours.ndim != 4 or min(seen.ours.shape[2:]) < 4:
+        return None
+    best: tuple[float, tuple[int, int]] = (0.0, (0, 0))
+    for dy, dx in product(range(-2, 3), repeat=2):
+        if dy or dx:
+            a, b = (
+                _window(x, dy * way, dx * way) for x, way in ((seen.ours, 1), (seen.theirs, -1))
+            )
+            best = max(best, (float((np.abs(a - b) <= 1.0).mean()), (dy, dx)))
+    share, (dy, dx) = best
+    if np.abs(seen.ours - seen.theirs <= 1.0).mean() > share - 0.2 and share < 0.99:
+        return None
+    place = f"{dy:+d} rows and {dx:+d} columns"
+    words = f"padding: the picture is {place} away, as with padding on the other side"
+    return LikelyCause(
+        "padding", 0.96 * share if share > 0.9 else 0.0, words, {"rows": dy, "columns": dx}
+    )
+
+
+def stride(seen: Evidence) -> LikelyCause | None:
+    """Rows are padded in the board's memory, and were read as if they were not."""
+    ours, theirs = seen.in_file
+    dims = [seen.ours.shape[axis] for axis in seen.reading.order]
+    best: tuple[float, int, int] = (0.0, 0, 0)
+    for row in {int(np.prod(dims[-n:])) for n in (1, 2) if len(dims) >= n}:
+        for length in {-(-row // a) * a for a in ALIGNMENTS} - {row}:
+            places = (np.arange(ours.size) // row) * length + np.arange(ours.size) % row
+            held = places < ours.size
+            if row >= FEW and held.sum() >= max(ENOUGH, 2 * row):
+                same = float((np.abs(theirs[places[held]] - ours[held]) <= 1.0).mean())
+                best = max(best, (same, row, length))
+    share, row, length = best
+    before = float((np.abs(theirs - ours) <= 1.0).mean())
+    score = (share - before) / (1.0 - before) if share > 0.98 and before < 1.0 else 0.0
+    words = f"padding: rows of {row} values lie {length} apart in memory"
+    return LikelyCause("padding", score, words, {"row": row, "stride": length})
+
+
+def _laid_out(ours: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+    """Every order of the axes, flat, and channels in blocks."""
+    for order in permutations(range(ours.ndim)):
+        yield _letters(order), ours.transpose(order).ravel()
+    if ours.ndim != 4:
+        return
+    n, c, h, w = ours.shape
+    for block in BLOCKS:
+        if c % block == 0 and c > block:
+            blocked = ours.reshape(n, c // block, block, h, w).transpose(0, 1, 3, 4, 2)
+            yield f"NC{block}HW{block}", blocked.ravel()
+
+
+def _letters(order: Sequence[int]) -> str:
+    names = AXES.get(len(order), "ABCDEFGH")
+    return "".join(names[axis] for axis in order)
+
+
+def _matching(seen: Evidence, axis: int) -> np.ndarray | None:
+    """For each of their channels that of ours which is nearest; None where it is no permutation."""
+    ours, theirs = (
+        np.moveaxis(x, axis, 0).reshape(x.shape[axis], -1) for x in (seen.ours, seen.theirs)
+    )
+    if ours.shape[1] < FEW:
+        return None
+    known: dict[bytes, list[int]] = {}
+    for index, row in enumerate(np.rint(ours)):
+        known.setdefault(row.tobytes(), []).append(index)
+    found = [(known.get(row.tobytes()) or [-1]) for row in np.rint(theirs)]
+    order = np.array([each.pop(0) if len(each) > 1 else each[0] for each in found])
+    return order if (order >= 0).mean() > 0.9 and (order >= 0).all() else None
+
+
+def _window(x: np.ndarray, dy: int, dx: int) -> np.ndarray:
+    """Without the rows and columns that move out."""
+    rows = slice(max(dy, 0), x.shape[2] + min(dy, 0))
+    columns = slice(max(dx, 0), x.shape[3] + min(dx, 0))
+    return x[:, :, rows, columns]

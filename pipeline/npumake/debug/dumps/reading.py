@@ -1,0 +1,249 @@
+"""What the numbers of a file may mean: their type, their order in memory, the grid they are on.
+
+A file that says less may be read in more ways. Each way is a Reading: the codes of our grid, in our
+shape. With scale s and zero point z of ours, a real number r is the code r / s + z, which need be
+no whole number; a tensor without a grid stays in real numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import permutations, product
+
+import numpy as np
+
+from npumake.bundle.program import Program, Tensor
+from npumake.debug.dumps.files import BARE, array, content
+from npumake.debug.dumps.manifest import TensorDescription
+from npumake.debug.dumps.matching import Match
+from npumake.errors import ProjectError
+
+ALIGNMENTS = (2, 4, 8, 16, 32, 64, 128, 256)  # elements that rows are padded to
+CODES, REAL, SHIFTED, FLOATS, GRID = "codes", "real", "shifted codes", "codes in floats", "own grid"
+LAST = {3: (0, 2, 1), 4: (0, 2, 3, 1), 5: (0, 2, 3, 4, 1)}  # of ours, channels first
+FIRST = {3: (0, 2, 1), 4: (0, 3, 1, 2), 5: (0, 4, 1, 2, 3)}  # of ours, channels last
+
+
+@dataclass(frozen=True)
+class DumpReading:
+    """`codes` are float64 in our shape; `order` is that of the file's axes, file = ours.transpose(
+    order); `raw` are the values as they lie in the file, and `stride` the elements of a padded
+    row, 0 for none."""
+
+    codes: np.ndarray
+    order: tuple[int, ...]
+    form: str
+    raw: np.ndarray
+    stride: int = 0
+
+    @property
+    def is_real(self) -> bool:
+        """Whether a code need not be whole, nor within the range of its type."""
+        return self.form in (REAL, GRID)
+
+
+class Readings(Mapping[str, Sequence[DumpReading]]):
+    """The ways to read the file of each tensor. A file is read when it is asked for, and only the
+    last one stays in memory."""
+
+    def __init__(self, matches: Mapping[str, Match], program: Program) -> None:
+        self._matches, self._program = matches, program
+        self._last: tuple[str, Sequence[DumpReading]] = ("", ())
+
+    def __getitem__(self, tensor: str) -> Sequence[DumpReading]:
+        """Raises ProjectError for a damaged file, and for one that does not fit."""
+        if self._last[0] != tensor:
+            with np.errstate(all="ignore"):  # bytes of integers may be read as any real numbers
+                found = readings(self._matches[tensor], self._program.tensors[tensor])
+            self._last = (tensor, found)
+        return self._last[1]
+
+    def __contains__(self, tensor: object) -> bool:
+        return tensor in self._matches
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._matches)
+
+    def __len__(self) -> int:
+        return len(self._matches)
+
+
+def readings(match: Match, tensor: Tensor) -> list[DumpReading]:
+    """Every way to read the file, the likeliest first.
+
+    Raises ProjectError for a damaged file, and for one that the tensor's numbers do not fit.
+    """
+    found = [
+        DumpReading(_back(laid, order, tensor.shape), order, form, raw, stride)
+        for raw, stride in _arrays(match, tensor)
+        for order, placed in _placed(raw, tensor.shape, match.described)
+        for laid, form in _forms(placed, tensor, match.described)
+    ]
+    if not found:
+        raise ProjectError(_misfit(match, tensor), str(match.file.path), _needed(tensor))
+    return found
+
+
+def orders(rank: int) -> list[tuple[int, ...]]:
+    """Those that runtimes keep a tensor in: as ours, channels last, channels first."""
+    found = [tuple(range(rank)), LAST.get(rank), FIRST.get(rank)]
+    return list(dict.fromkeys(order for order in found if order is not None))
+
+
+def _arrays(match: Match, tensor: Tensor) -> Iterator[tuple[np.ndarray, int]]:
+    """The numbers as they lie in the file, and the elements of a padded row."""
+    values = array(match.file)
+    if values is None:
+        yield from _bare(match, tensor)
+        return
+    shape = _shape(match)
+    if shape is not None and math.prod(shape) == values.size:
+        values = values.reshape(shape)
+    if values.size == math.prod(tensor.shape):
+        yield values, 0
+        return
+    for order in orders(len(tensor.shape)):
+        dims = _permuted(tensor.shape, order)
+        if values.ndim == len(dims) and all(
+            a >= b for a, b in zip(values.shape, dims, strict=True)
+        ):
+            yield values[tuple(slice(size) for size in dims)], values.shape[-1]
+
+
+def _bare(match: Match, tensor: Tensor) -> Iterator[tuple[np.ndarray, int]]:
+    """Numbers without a header, of the type that is said, or of each that the size allows."""
+    assert match.file.suffix in BARE
+    data, count = content(match.file.path), math.prod(tensor.shape)
+    said = (match.described.dtype if match.described else None) or match.label.dtype
+    types = [np.dtype(said)] if said else _types(tensor)
+    shape = _shape(match)
+    is_exact = False
+    for dtype in (each for each in types if len(data) == count * each.itemsize):
+        flat = np.frombuffer(data, dtype.newbyteorder("<"))
+        if said or _is_plausible(flat):
+            is_exact |= bool(said) or dtype.kind == "f" or dtype.itemsize == types[0].itemsize
+            yield flat.reshape(shape) if shape and math.prod(shape) == count else flat, 0
+    for dtype in () if is_exact else types:
+        if len(data) > count * dtype.itemsize and len(data) % dtype.itemsize == 0:
+            yield from _unpadded(np.frombuffer(data, dtype.newbyteorder("<")), tensor.shape)
+
+
+def _types(tensor: Tensor) -> list[np.dtype]:
+    own = np.dtype(tensor.dtype)
+    other = np.dtype(f"{'u' if own.kind == 'i' else ''}int{8 * own.itemsize}")
+    names = [own, *([other] if own.itemsize < 4 and own.kind in "iu" else [])]
+    known = (*names, *map(np.dtype, ("float32", "int16", "int8", "int32", "float16")))
+    return list(dict.fromkeys(known))
+
+
+def _is_plausible(flat: np.ndarray) -> bool:
+    """Bytes of integers are no sensible real numbers."""
+    if flat.dtype.kind != "f":
+        return True
+    values = np.abs(flat[np.isfinite(flat)].astype(np.float64))
+    sensible = (values == 0.0) | ((values > 1e-20) & (values < 1e20))
+    return int(sensible.sum()) > 0.99 * flat.size
+
+
+def _unpadded(flat: np.ndarray, shape: tuple[int, ...]) -> Iterator[tuple[np.ndarray, int]]:
+    """The tensor in rows, and perhaps columns, that are aligned."""
+    known = set[tuple[int, ...]]()
+    for order in orders(len(shape)):
+        dims = _permuted(shape, order)
+        for row, column in product((1, *ALIGNMENTS), repeat=2):
+            steps = (*(1 for _ in dims[:-2]), *((column, row) if len(dims) > 1 else (row,)))
+            padded = tuple(-(-n // a) * a for n, a in zip(dims, steps, strict=True))
+            if math.prod(padded) == flat.size and padded not in known:
+                known.add(padded)
+                yield flat.reshape(padded)[tuple(slice(size) for size in dims)], padded[-1]
+
+
+def _placed(
+    raw: np.ndarray, shape: tuple[int, ...], described: TensorDescription | None
+) -> Iterator[tuple[tuple[int, ...], np.ndarray]]:
+    """The orders of axes that the file's shape allows; all where it says nothing. A layout that the
+    manifest names is the only one."""
+    rank = len(shape)
+    layout = described.layout if described else None
+    allowed = orders(rank)
+    if layout is not None and len(layout) == rank:
+        allowed = [tuple(range(rank)) if layout[1] == "C" else LAST.get(rank, tuple(range(rank)))]
+    flat = raw.ndim <= 1 < rank
+    fits = [o for o in allowed if flat or _squeezed(_permuted(shape, o)) == _squeezed(raw.shape)]
+    if not fits:
+        known = (_permuted(shape, order) for order in permutations(range(rank)) if rank <= 5)
+        fits = [] if any(_squeezed(dims) == _squeezed(raw.shape) for dims in known) else allowed
+        fits = fits or _turned(raw, shape)
+    for order in fits:
+        yield order, raw.reshape(_permuted(shape, order))
+
+
+def _turned(raw: np.ndarray, shape: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """An order of axes that no runtime has, such as with height and width exchanged: the tensor as
+    the file says, for the causes to explain."""
+    return [
+        order
+        for order in permutations(range(len(shape)))
+        if _squeezed(_permuted(shape, order)) == _squeezed(raw.shape)
+    ][:1]
+
+
+def _forms(
+    raw: np.ndarray, tensor: Tensor, described: TensorDescription | None
+) -> Iterator[tuple[np.ndarray, str]]:
+    """The values as codes of our grid."""
+    values = raw.astype(np.float64)
+    if tensor.scale is None:
+        yield values, REAL
+        return
+    scale, zero = float(np.float32(tensor.scale)), tensor.zero_point
+    grid = None if described is None else described.scale
+    own = np.dtype(tensor.dtype)
+    if raw.dtype.kind == "f":
+        yield values / scale + zero, REAL
+        if np.isfinite(values).all() and (values == np.rint(values)).all():
+            yield values, FLOATS
+    elif grid is not None and described is not None and not _same(described, tensor):
+        yield (values - described.zero_point) * grid / scale + zero, GRID
+    elif raw.dtype.itemsize == own.itemsize < 4 and raw.dtype.kind != own.kind:
+        half = 1 << (8 * own.itemsize - 1)
+        yield values + (half if own.kind == "u" else -half), SHIFTED
+    else:
+        yield values, CODES
+
+
+def _same(described: TensorDescription, tensor: Tensor) -> bool:
+    return described.zero_point == tensor.zero_point and math.isclose(
+        described.scale or 0.0, tensor.scale or 0.0, rel_tol=1e-4
+    )
+
+
+def _back(laid: np.ndarray, order: Sequence[int], shape: tuple[int, ...]) -> np.ndarray:
+    return np.ascontiguousarray(laid.transpose(np.argsort(order))).reshape(shape)
+
+
+def _shape(match: Match) -> tuple[int, ...] | None:
+    return (match.described.shape if match.described else None) or match.label.shape
+
+
+def _permuted(shape: Sequence[int], order: Sequence[int]) -> tuple[int, ...]:
+    return tuple(shape[axis] for axis in order)
+
+
+def _squeezed(shape: Sequence[int]) -> tuple[int, ...]:
+    return tuple(size for size in shape if size != 1)
+
+
+def _misfit(match: Match, tensor: Tensor) -> str:
+    held = f"{match.file.size} bytes"
+    if match.file.suffix not in BARE:
+        values = array(match.file)
+        held = "" if values is None else f"{values.dtype}{list(values.shape)}"
+    return f"{held} where `{match.tensor}` is {tensor.dtype}{list(tensor.shape)}"
+
+
+def _needed(tensor: Tensor) -> str:
+    count = math.prod(tensor.shape)
+    return f"{count} values: {count} bytes of int8, {2 * count} of int16, {4 * count} of float32"

@@ -1,0 +1,142 @@
+"""The program run along the dump: what each node makes of the tensors that the board gave it.
+
+At a tensor that the dump holds, ours is computed from what the board read, as far as that is known,
+and compared; behind it the board's own values are taken. So a node is only blamed for what it does
+itself, and a difference of one code does not grow on its way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from npumake.bundle.program import Instruction, Program, Tensor
+from npumake.debug.dumps.conventions import Conventions
+from npumake.debug.dumps.difference import BOUND, CodeDifference, difference
+from npumake.debug.dumps.reading import DumpReading
+from npumake.engine.reference import ReferenceSession
+
+MOST_DEPTH = 7  # nodes without a dump that may each add a code
+EXACT = frozenset({"reshape", "transpose", "slice", "pad", "gather", "dequantize"})  # no rounding
+EQUAL, WITHIN, FOLLOWS, DIFFERS = "equal", "within", "follows", "differs"
+
+Values = Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class DumpRow:
+    """A tensor of the dump against ours. `between` are the nodes whose tensors the dump lacks and
+    that lie between it and the tensors that it holds."""
+
+    node: str
+    op: str
+    tensor: str
+    origin: tuple[str, ...]
+    status: str
+    found: CodeDifference
+    reading: DumpReading
+    between: tuple[str, ...] = ()
+
+
+@dataclass
+class DumpWalk:
+    """One pass over the program. `ours` are our own values, `fed` what is read behind the dump."""
+
+    program: Program
+    session: ReferenceSession
+    ours: Values
+    dump: Mapping[str, Sequence[DumpReading]]
+    conventions: Conventions
+    fed: dict[str, np.ndarray] = field(default_factory=dict)
+    depth: dict[str, int] = field(default_factory=dict)
+    between: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    expected: dict[str, np.ndarray] = field(default_factory=dict)
+    deviates: bool = True  # whether the board may round otherwise, as long as nothing is known
+    compared: bool = False
+
+    def rows(self) -> Iterator[DumpRow]:
+        for name in self.program.inputs:
+            self.fed[name], self.depth[name], self.between[name] = self.ours[name], 0, ()
+            if name in self.dump:
+                yield self._compared(name, None, self.ours[name], 0, ())
+        for step in self.program.instructions:
+            yield from self._stepped(step)
+
+    def _stepped(self, step: Instruction) -> Iterator[DumpRow]:
+        same = all(self.fed[name] is self.ours[name] for name in step.inputs)
+        read = [self.fed[name] for name in step.inputs]
+        known = [self.ours[name] for name in step.outputs]
+        made = known if same else self.session.execute(step, read)
+        depth = max((self.depth[name] for name in step.inputs), default=0)
+        before = dict.fromkeys(node for name in step.inputs for node in self.between[name])
+        for name, values in zip(step.outputs, made, strict=True):
+            if name in self.dump:
+                yield self._compared(name, step, np.asarray(values), depth, tuple(before))
+            else:
+                self.fed[name] = np.asarray(values)
+                self.depth[name] = depth + (step.op not in EXACT)
+                self.between[name] = (*before, step.name)
+
+    def _compared(
+        self,
+        name: str,
+        step: Instruction | None,
+        expected: np.ndarray,
+        depth: int,
+        between: tuple[str, ...],
+    ) -> DumpRow:
+        grid = self.program.tensors[name]
+        bound = BOUND + (min(depth, MOST_DEPTH) if self.deviates else 0)
+        reading = self._read(name, (expected, self.ours[name]), grid)
+        own, local = (
+            difference(each.astype(np.float64), reading.codes, grid)
+            for each in (self.ours[name], expected)
+        )
+        status, found = _status(own, local, bound)
+        if not self.conventions.holds(name, reading):
+            status, found = DIFFERS, local
+        self._observe(name, found, status)
+        self.expected[name] = expected
+        self.fed[name] = self.ours[name] if status == EQUAL else as_values(reading.codes, grid)
+        self.depth[name], self.between[name] = 0, ()
+        if status in (EQUAL, FOLLOWS):  # nobody looks at its numbers again
+            reading = replace(reading, codes=np.empty(0), raw=np.empty(0))
+        if step is None:
+            return DumpRow(name, "input", name, (), status, found, reading)
+        return DumpRow(step.name, step.op, name, step.origin, status, found, reading, between)
+
+    def _observe(self, name: str, found: CodeDifference, status: str) -> None:
+        """A board that computed a tensor as ours, exactly, is held to that."""
+        if name not in self.conventions.borders and status in (EQUAL, WITHIN):
+            is_first = not self.compared
+            self.deviates = (self.deviates and not is_first) or found.worst > 0.5
+            self.compared = True
+
+    def _read(self, name: str, ours: Iterable[np.ndarray], grid: Tensor) -> DumpReading:
+        """The way of reading that agrees; else the likeliest that is as the rest of the dump."""
+        known = [each.astype(np.float64) for each in ours]
+        ways = self.conventions.sorted(name, self.dump[name])
+        for way in ways:
+            if any(difference(each, way.codes, grid).within(BOUND) for each in known):
+                return way
+        return ways[0]
+
+
+def _status(own: CodeDifference, local: CodeDifference, bound: float) -> tuple[str, CodeDifference]:
+    """By what ours is, and by what the node makes of the board's own tensors."""
+    if own.within(bound):
+        return (EQUAL if own.is_equal else WITHIN), own
+    if local.within(bound):
+        return FOLLOWS, local
+    return DIFFERS, local
+
+
+def as_values(codes: np.ndarray, grid: Tensor) -> np.ndarray:
+    """What the nodes behind read: whole codes in the range of the type, or real numbers."""
+    if grid.scale is None:
+        return codes.astype(grid.dtype)
+    limits = np.iinfo(grid.dtype)
+    whole = np.rint(np.nan_to_num(codes, nan=float(grid.zero_point)))
+    return np.clip(whole, limits.min, limits.max).astype(grid.dtype)

@@ -1,0 +1,74 @@
+"""A hand-over as a person checks it: its parts, how large they are, and whether anything in it is
+other than it was written. A directory, or the ZIP of one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from npumake import digest
+from npumake.compilers.handover import Handover
+from npumake.compilers.handover_package import LIST
+from npumake.errors import CacheError
+
+AS_WRITTEN, CHANGED, ADDED, GONE = "as written", "changed", "not in the list", "gone"
+
+
+class HandoverPart(NamedTuple):
+    """A file, or all files of a folder below, whose name ends in a slash, in one state."""
+
+    name: str
+    files: int
+    bytes: int
+    state: str
+
+
+def handed_over(path: Path) -> tuple[HandoverPart, ...]:
+    """In the order of their names. Raises CacheError for what is no hand-over."""
+    found = dict(_sizes_and_digests(path))
+    if LIST not in found:
+        raise CacheError(f"no hand-over: it holds no {LIST}", str(path))
+    written = _list(path)
+    parts: dict[tuple[str, str], tuple[int, int]] = {}
+    for name in sorted({*found, *written}):
+        size, sha256 = found.get(name, (0, None))
+        said = sha256 if name == LIST else written.get(name)
+        state = GONE if sha256 is None else ADDED if said is None else AS_WRITTEN
+        state = CHANGED if said and sha256 and said != sha256 else state
+        folder, slash, _ = name.rpartition("/")
+        key = folder + slash if slash else name, state
+        files, size_before = parts.get(key, (0, 0))
+        parts[key] = files + 1, size_before + size
+    return tuple(
+        HandoverPart(name, *counts, state) for (name, state), counts in sorted(parts.items())
+    )
+
+
+def is_handed_over(path: Path) -> bool:
+    """Whether it is a directory that a hand-over was written into."""
+    return (path / LIST).is_file()
+
+
+def _sizes_and_digests(path: Path) -> Iterator[tuple[str, tuple[int, str]]]:
+    if not path.is_dir():
+        for name, data in Handover.load(path).files():
+            yield name, (len(data), digest.of_bytes(data))
+        return
+    for file in path.rglob("*"):
+        if file.is_file():
+            size = file.stat().st_size
+            yield file.relative_to(path).as_posix(), (size, digest.of_file(file))
+
+
+def _list(path: Path) -> dict[str, str]:
+    data = (
+        (path / LIST).read_bytes()
+        if path.is_dir()
+        else next(data for name, data in Handover.load(path).files() if name == LIST)
+    )
+    try:
+        return {str(name): str(sha256) for name, sha256 in json.loads(data)["sha256"].items()}
+    except (ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
+        raise CacheError(f"{LIST} is not the list of a hand-over", str(path)) from error

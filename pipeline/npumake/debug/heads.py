@@ -1,0 +1,134 @@
+"""A head: copies of the pieces that a probe changes first, behind the pairs that are on.
+
+Several lie in one session, each beside the float pieces that it reads from, all under names of
+their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from npumake.debug.calibration_nodes import CalibrationNode
+from npumake.debug.network import PairChange, SwitchedNetwork
+from npumake.graph import SerializedNode, needed
+
+
+class Head(NamedTuple):
+    """What it changes, by the names of the float model → of its session; and the answers, under
+    the former."""
+
+    changed: dict[str, str]
+    answers: tuple[str, ...]
+
+
+class Heads(NamedTuple):
+    """One for each change. `model` is None where nothing changes."""
+
+    model: bytes | None
+    each: tuple[Head, ...]
+
+
+def heads(
+    network: SwitchedNetwork,
+    changes: Sequence[PairChange],
+    start: int,
+    stop: int,
+    real: Sequence[str] = (),
+) -> Heads:
+    """Heads of changes whose seeds are pieces from `start` to before `stop`. The session makes
+    what is `real` of the float model's tensors too, which these pieces make."""
+    mark = network.written.mark()
+    copies = [
+        _Copies(network, change, f"{mark}{number}", start, stop)
+        for number, change in enumerate(changes)
+    ]
+    each = tuple(one.head() for one in copies)
+    made = dict.fromkeys([*real, *(name for head in each for name in head.changed.values())])
+    if not made:
+        return Heads(None, each)
+    pieces = [piece for one in copies for piece in one.pieces]
+    constants = {name: array for one in copies for name, array in one.constants.items()}
+    read = (name for piece in pieces for name in piece.reads)
+    floats = needed(network.floats[start:stop], [*real, *read])
+    return Heads(network.written.model([*floats, *pieces], made, constants), each)
+
+
+class _Copies:
+    """The copies for one change, in the order they are made in; all their names end in `suffix`."""
+
+    def __init__(
+        self, network: SwitchedNetwork, change: PairChange, suffix: str, start: int, stop: int
+    ) -> None:
+        self._network, self._change, self._suffix, self._stop = network, change, suffix, stop
+        self.pieces: list[SerializedNode] = []
+        self.constants: dict[str, np.ndarray] = {}
+        self._made: dict[str, str] = {}  # of the float model's tensors
+        self._put: set[str] = set()  # pairs
+        for number in range(start, stop):
+            piece = network.pieces[number]
+            if number in change.seeds or any(self._is_changed(name) for name in piece.reads):
+                self._copy(piece)
+
+    def head(self) -> Head:
+        network, change = self._network, self._change
+        changed = {
+            tensor: self._source(change.replaced.get(tensor, tensor))
+            for tensor in self._made
+            if network.is_read_after(tensor, self._stop)
+        }
+        answers = []
+        for name, tensor in zip(network.written.outputs, network.answers, strict=True):
+            if tensor not in change.replaced and network.chain(name, change.on):
+                tensor = self._source(name)
+                changed[tensor] = tensor
+            answers.append(tensor)
+        return Head(changed, tuple(answers))
+
+    def _is_changed(self, name: str) -> bool:
+        network = self._network
+        return network.root(name) in self._made or bool(network.chain(name, self._change.on))
+
+    def _copy(self, piece: SerializedNode) -> None:
+        names = {name: self._held(name) or self._source(name) for name in piece.reads}
+        made = {name: f"{name}{self._suffix}" for name in piece.makes}
+        self.pieces.append(piece.renamed(names | made))
+        self._made |= made
+
+    def _source(self, name: str) -> str:
+        """What this reader gets, behind pairs that are put there."""
+        tensor = self._network.root(name)
+        given = self._made.get(tensor, tensor)
+        for one in self._network.chain(name, self._change.on):
+            given = self._through(one, given)
+        return given
+
+    def _held(self, name: str) -> str | None:
+        """A constant as its grid has it, which runs faster than a pair."""
+        chain = self._network.chain(name, self._change.on)
+        values = self._network.written.array(self._network.root(name)) if len(chain) == 1 else None
+        if values is None or values.dtype != np.float32 or not np.isfinite(values).all():
+            return None
+        held = f"{chain[0].name}{self._suffix}"
+        if held not in self.constants:
+            self.constants[held] = chain[0].on_grid(values)
+        return held
+
+    def _through(self, one: CalibrationNode, given: str) -> str:
+        real = f"{one.real}{self._suffix}"
+        if one.name not in self._put:
+            self._put.add(one.name)
+            grid = {f"{real}_scale": one.scale, f"{real}_zero": one.zero_point}
+            self.constants |= grid
+            codes = f"{real}_codes"
+            pair = self._network.pairs[one.name]
+            self.pieces.append(_fed(pair.quantizer, [given, *grid], codes))
+            self.pieces.append(_fed(pair.dequantizer, [codes, *grid], real))
+        return real
+
+
+def _fed(piece: SerializedNode, given: Sequence[str], made: str) -> SerializedNode:
+    names: Mapping[str, str] = dict(zip(piece.proto.input, given, strict=False))
+    return piece.renamed({**names, piece.makes[0]: made})

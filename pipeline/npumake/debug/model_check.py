@@ -1,0 +1,208 @@
+"""A model against one target: the placement that a build would have, the vendor's documented
+limits, and the rewrites that bring nodes back onto the unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from npumake.custom.operators import NO_OPERATORS, require
+from npumake.debug.node_table import Entry, Listing
+from npumake.debug.placement_report import FLOAT, NodePlacement, placed, unsupported
+from npumake.digest import Json, plain
+from npumake.graph import Graph, producer, upgraded
+from npumake.graph.domains import refuse_strange_inputs
+from npumake.passes import REWRITES, optimized
+from npumake.project.sections import Quantization
+from npumake.quant.precision.form import in_form
+from npumake.quant.precision.placement import activations
+from npumake.quant.precision.precision_plan import NARROW, OVER, PrecisionPlan, planned
+from npumake.quant.precision.type_propagation import WIDE
+from npumake.quant.precision.type_requests import asked
+from npumake.targets.form import Form
+from npumake.targets.onnx_limits import NOTE, beyond_documented, mark_format
+from npumake.targets.target import Target
+
+
+@dataclass(frozen=True)
+class Checked:
+    """`network` is what the subgraphs are called after, `nodes` are those of the graph and `rows`
+    those of the vendor's table; `unsupported` are names by operator."""
+
+    target: str
+    network: str
+    nodes: tuple[NodePlacement, ...]
+    unsupported: Mapping[str, tuple[str, ...]]
+    notes: tuple[str, ...]
+    rows: tuple[NodePlacement, ...]
+
+    @property
+    def on_cpu(self) -> int:
+        return sum(row.subgraph is None for row in self.nodes)
+
+    @property
+    def subgraphs(self) -> tuple[str, ...]:
+        """Their names, as the vendors' tools write them."""
+        numbers = {row.subgraph for row in self.nodes if row.subgraph is not None}
+        return tuple(f"{self.network}_subgraph_{number}" for number in sorted(numbers))
+
+    def in_words(self, words: Callable[[str], str]) -> Checked:
+        """The same, its reasons and notes in the words of a vendor's file."""
+        nodes, rows = (
+            tuple(replace(row, why=words(row.why)) for row in each)
+            for each in (self.nodes, self.rows)
+        )
+        return replace(self, nodes=nodes, rows=rows, notes=tuple(map(words, self.notes)))
+
+    def document(self) -> Json:
+        """For machines."""
+        return {
+            "target": self.target,
+            "subgraphs": list(self.subgraphs),
+            "nodes": [_row(row) for row in self.rows],
+            "unsupported": plain(dict(self.unsupported)),
+            "notes": list(self.notes),
+        }
+
+
+def _row(row: NodePlacement) -> Json:
+    limits = [
+        {
+            "limit": each.breach.limit,
+            "found": {name: plain(fact) for name, fact in each.breach.found},
+            "change": each.change,
+        }
+        for each in row.beyond
+    ]
+    return {**plain({name: getattr(row, name) for name in ROW}), "beyond": limits}
+
+
+OLDEST = 7  # the opset since when operators broadcast as they do now
+ROW = ("node", "on", "subgraph", "type", "dtype", "documented", "why")
+
+
+def checked(graph: Graph, target: Target, quantization: Quantization | None = None) -> Checked:
+    """What a build for `target` makes of an optimized float graph. Raises ProjectError for a name
+    in the project's `quantization` that means nothing."""
+    wishes = quantization or Quantization()
+    graph = in_form(graph, target)
+    plan = planned(graph, wishes, target)
+    rows = _typed(placed(graph, target, plan.unit, asked(graph, wishes).npu), plan)
+    wished = (note for note in plan.notes if not note.startswith(OVER))
+    notes = (*beyond_documented(graph, target), *wished, *_notes(rows, target))
+    listed = rows if target.form is None else _listed(graph, target.form, rows, plan)
+    lacking = unsupported(graph, target)
+    return Checked(target.name, _network(graph), rows, lacking, notes, listed)
+
+
+def _typed(rows: tuple[NodePlacement, ...], plan: PrecisionPlan) -> tuple[NodePlacement, ...]:
+    """With the types that the nodes of the unit read; sums are int8 to a checker."""
+    types = {str(node.name): NARROW for node in plan.unit}
+    types |= {str(n.name): "float16" for n in plan.half}
+    for (node, _), type in reversed([*plan.reads.items()]):
+        types[str(node.name)] = type
+    return tuple(replace(row, dtype=types.get(row.node, row.dtype)) for row in rows)
+
+
+def _listed(
+    graph: Graph, form: Form, rows: tuple[NodePlacement, ...], plan: PrecisionPlan
+) -> tuple[NodePlacement, ...]:
+    """The rows of the vendor's table, of a model whose thresholds are all alike: requantized is
+    what was made as int16 in another subgraph."""
+    known = {row.node: row for row in rows}
+    listing = Listing(
+        graph,
+        form,
+        {row.node for row in rows if row.subgraph is not None},
+        {str(node.name) for node in plan.sums},
+        {row.node for row in rows if row.dtype == WIDE},
+        {
+            str(node.name): [
+                str(value.name)
+                for value in activations(node)
+                if (maker := producer(value)) is not None
+                and _crosses(known.get(str(maker.name)), known.get(str(node.name)))
+            ]
+            for node in graph.nodes("Concat")
+        },
+    )
+    found = [_row_of(entry, known[entry.node]) for entry in listing.entries()]
+    names = {str(node.name) for node in graph.nodes()}
+    return (*found, *(row for row in rows if row.node not in names))
+
+
+def _crosses(maker: NodePlacement | None, reader: NodePlacement | None) -> bool:
+    if maker is None or reader is None or None in (maker.subgraph, reader.subgraph):
+        return False
+    return maker.subgraph != reader.subgraph and maker.dtype == WIDE
+
+
+def _row_of(entry: Entry, row: NodePlacement) -> NodePlacement:
+    row = replace(row, node=entry.name, type=entry.type)
+    return replace(row, on="CPU", subgraph=None, dtype=FLOAT) if entry.cpu else row
+
+
+def _network(graph: Graph) -> str:
+    """An ONNX file's is called so whatever it says; a Caffe network has its own name."""
+    name = graph.model.graph.name
+    return name if name and NOTE not in graph.metadata else "main_graph"
+
+
+def _notes(rows: tuple[NodePlacement, ...], target: Target) -> tuple[str, ...]:
+    """What is documented of the operators on the unit and cannot be checked, or is not at all."""
+    there = {row.type.partition("+")[0]: row for row in rows if row.subgraph is not None}
+    unknown = sorted(op_type for op_type, row in there.items() if not row.documented)
+    doubt = f"not documented for {target.name}, taken as run by its {target.unit}: "
+    remarks = [
+        f"{', '.join(named)}: {remark.text}"
+        for remark in target.remarks
+        if (named := [op_type for op_type in remark.operators if op_type in there])
+    ]
+    doubts = [doubt + ", ".join(unknown)] if unknown else []
+    needed = target.accepts.needs if target.accepts else None
+    if needed and needed not in there:
+        what = f"no node can execute on {target.unit}: {target.vendor}'s own tool needs one"
+        doubts.append(f"{what} {needed} there")
+    return (*doubts, *remarks)
+
+
+def prepared(model: Graph, is_onnx: bool) -> Graph:
+    """The optimized graph of a model as it was read. Raises GraphError."""
+    require(model, NO_OPERATORS)
+    refuse_strange_inputs(model.inputs)
+    said = model.opset, int(model.model.ir_version)
+    graph = upgraded(model.copy()).with_shapes()
+    if is_onnx:
+        mark_format(graph, *said)
+    return optimized(graph)
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """A model rewritten, in its own opset, by the rewrites of these names, and what it is now."""
+
+    model: Graph
+    applied: tuple[str, ...]
+    checked: Checked
+
+
+def fixed(model: Graph, target: Target, is_onnx: bool = True) -> Fixed:
+    """`model` with each of REWRITES that leaves the CPU fewer nodes and refuses none that was
+    not; none applied where nothing helps. Raises GraphError."""
+    model = model.with_shapes()
+    best = Fixed(model, (), checked(prepared(model, is_onnx), target))
+    for rewrite in REWRITES if model.opset >= OLDEST else ():
+        trial = best.model.copy()
+        if not rewrite(trial):
+            continue
+        trial = trial.with_shapes()
+        found = checked(prepared(trial, is_onnx), target)
+        worse = found.unsupported.keys() - best.checked.unsupported.keys()
+        if found.on_cpu < best.checked.on_cpu and not worse:
+            best = Fixed(trial, (*best.applied, _name(rewrite)), found)
+    return best
+
+
+def _name(rewrite: Callable[[Graph], int]) -> str:
+    return rewrite.__name__

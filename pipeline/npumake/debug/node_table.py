@@ -1,0 +1,213 @@
+"""The rows in which a vendor's tool lists a model: some nodes in several, others in none.
+
+    Slices of one Split           one row, Split
+    Conv + Add                    the row of the Conv, whose sum the other operand is added to
+    moves of sums, NHWC answers   none: they only say in which order the numbers are read
+    Softmax                       its six steps
+    a / b                         1 / b and the product; by a constant the product alone
+    Gemm                          a Conv, and the CPU's Reshape of what leaves the unit
+    a part of a Concat that is on another grid      a row of its own, in front of the Concat's
+
+The numbers are those of the graph; where the tool has rows and the graph has no tensors, rows have
+no figures. Which rows there are, logs of the tool show (npumake.targets.form).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from npumake.engine.functions import FUNCTIONS
+from npumake.engine.fusion import absorbed, result
+from npumake.graph import (
+    Graph,
+    Node,
+    Value,
+    array,
+    attribute,
+    is_float,
+    only_consumer,
+    origin,
+    producer,
+    written_for,
+)
+from npumake.targets.form import Form
+
+PREPROCESS = ("HZ_PREPROCESS_FOR_", "HzSQuantizedPreprocess")
+REQUANTIZE = "HzRequantize"
+SOFTMAX = "_FROM_QUANTIZED_SOFTMAX"
+STEPS = ("ReduceMax", "Sub", "Exp", "ReduceSum", "Reciprocal", "Mul")  # of a Softmax
+ONE = 1.0  # the threshold of probabilities
+EXP = {"int8": 5.64418, "int16": 11.0903}  # what a step of the exponential reads: 16 ln 2
+CHANNELS_LAST = (0, 2, 3, 1)
+VIEWS = ("Flatten", "Reshape")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A row: its name and type, and the node of the graph that it is about. `makes` says whether
+    it makes what that node makes, `reads` whether it reads what that one reads. `threshold` where
+    it is no node's; `cpu` of a row that is the CPU's though the node is not."""
+
+    name: str
+    type: str
+    node: str
+    makes: bool = True
+    reads: bool = True
+    threshold: float | None = None
+    cpu: bool = False
+
+
+@dataclass(frozen=True)
+class Listing:
+    """What decides the rows: the nodes on the unit, those of them that make or move sums, those
+    that are int16, and by Concat the tensors that are requantized for it, all by name."""
+
+    graph: Graph
+    form: Form
+    unit: Collection[str]
+    sums: Collection[str] = frozenset()
+    wide: Collection[str] = frozenset()
+    requantized: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def entries(self) -> tuple[Entry, ...]:
+        clamps = {absorbed(node) for node in self.graph.nodes()}
+        nodes = (node for node in self.graph.nodes() if node not in clamps)
+        return tuple(entry for node in nodes for entry in self._of(node))
+
+    def runs(self, node: Node | None) -> bool:
+        return node is not None and str(node.name) in self.unit
+
+    def type_of(self, node: Node) -> str:
+        form, op_type = self.form, node.op_type
+        if op_type in form.by_constant and any(map(_is_factor, node.inputs)):
+            return form.by_constant[op_type]
+        if op_type not in form.types and op_type in FUNCTIONS:
+            is_wide = str(node.name) in self.wide and form.wide_table
+            return form.wide_table if is_wide else form.table or op_type
+        return form.types.get(op_type, op_type)
+
+    def _of(self, node: Node) -> Iterator[Entry]:
+        if not self.runs(node):
+            clamp = absorbed(node)
+            types = node.op_type if clamp is None else f"{node.op_type}+{clamp.op_type}"
+            yield Entry(str(node.name), types, str(node.name))
+        elif not origin(node):
+            yield from _preprocessing(self, node)
+        elif not _is_passive(self, node):
+            special = SPECIAL.get(written_for(node) or node.op_type, _plain)
+            yield from special(self, node)
+
+
+def _is_factor(value: Value | None) -> bool:
+    """Whether it is one number, or one for each channel."""
+    factor = array(value) if value is not None and is_float(value) else None
+    if factor is None:
+        return False
+    return factor.size == 1 or (factor.ndim >= 3 and factor.size == factor.shape[-3])
+
+
+def _plain(listing: Listing, node: Node) -> Iterator[Entry]:
+    yield Entry(str(node.name), listing.type_of(node), str(node.name))
+
+
+def _is_passive(listing: Listing, node: Node) -> bool:
+    """Whether it has no row: it moves sums, says that the channels of an answer are last, or makes
+    a matrix for a Gemm."""
+    if str(node.name) in listing.sums and node.op_type not in listing.form.types:
+        return True
+    readers = [use.node for value in node.outputs for use in value.uses()]
+    if node.op_type == "Transpose" and attribute(node, "perm") == CHANNELS_LAST:
+        return not any(map(listing.runs, readers))
+    feeds = bool(readers) and all(r.op_type == "Gemm" and listing.runs(r) for r in readers)
+    return node.op_type in VIEWS and feeds
+
+
+def _preprocessing(listing: Listing, node: Node) -> Iterator[Entry]:
+    """The last node in front of the trained model stands for all that is there."""
+    readers = [use.node for use in result(node).uses()]
+    source = _input(node)
+    if source is not None and any(origin(reader) for reader in readers):
+        prefix, type = PREPROCESS
+        yield Entry(f"{prefix}{source.name}", type, str(node.name))
+
+
+def _input(node: Node) -> Value | None:
+    """The input of the model that the node is behind."""
+    value: Value | None = node.inputs[0]
+    while value is not None and not value.is_graph_input():
+        maker = producer(value)
+        value = None if maker is None else maker.inputs[0]
+    return value
+
+
+def _add(listing: Listing, node: Node) -> Iterator[Entry]:
+    """None where a Conv adds it to its sum."""
+    if not any(_adds(listing, node, value) for value in node.inputs):
+        prefix = listing.form.unit_conv
+        type = listing.form.types["Conv"] if prefix else listing.type_of(node)
+        yield Entry(f"{prefix}{node.name}", type, str(node.name))
+
+
+def _adds(listing: Listing, node: Node, value: Value | None) -> bool:
+    maker = None if value is None else producer(value)
+    if maker is None or maker.op_type != "Conv" or not listing.runs(maker):
+        return False
+    return only_consumer(maker.outputs[0]) is node
+
+
+def _concat(listing: Listing, node: Node) -> Iterator[Entry]:
+    makers = {str(result(each).name): each for each in reversed(listing.graph.nodes())}
+    for tensor in listing.requantized.get(str(node.name), ()):
+        about, name = makers.get(tensor, node), f"{tensor}{listing.form.requantize}"
+        yield Entry(name, REQUANTIZE, str(about.name), makes=False, reads=False)
+    yield from _plain(listing, node)
+
+
+def _split(listing: Listing, node: Node) -> Iterator[Entry]:
+    """The first of the Slices of one Split stands for all of them."""
+    assert node.inputs[0] is not None
+    beside = (use.node for use in node.inputs[0].uses())
+    slices = [each for each in beside if origin(each) == origin(node) and written_for(each)]
+    order = {each: index for index, each in enumerate(listing.graph.nodes())}
+    if min(slices, key=order.__getitem__) is node:
+        yield Entry(origin(node)[0], "Split", str(node.name))
+
+
+def _div(listing: Listing, node: Node) -> Iterator[Entry]:
+    name, about = origin(node)[0] if written_for(node) else str(node.name), str(node.name)
+    if node.op_type == "Mul":  # by the reciprocal of a constant
+        yield Entry(f"{name}_mul", listing.type_of(node), about)
+        return
+    table = listing.form.table or "Reciprocal"
+    yield Entry(f"{name}_reciprocal", table, about, makes=False)
+    yield Entry(f"{name}_mul", listing.form.types.get("Mul", "Mul"), about)
+
+
+def _softmax(listing: Listing, node: Node) -> Iterator[Entry]:
+    form, name = listing.form, str(node.name)
+    is_wide = name in listing.wide
+    tables = form.wide_table if is_wide and form.wide_table else form.table
+    thresholds = {"Exp": EXP["int16" if is_wide else "int8"], "ReduceSum": ONE, "Mul": ONE}
+    for step in STEPS:
+        type = tables if step in ("Exp", "Reciprocal") and tables else form.types.get(step, step)
+        known, called = thresholds.get(step), f"{name}_{step.lower()}{SOFTMAX}"
+        yield Entry(called, type, name, makes=step == STEPS[-1], threshold=known)
+
+
+def _gemm(listing: Listing, node: Node) -> Iterator[Entry]:
+    yield from _plain(listing, node)
+    readers = [use.node for use in result(node).uses()]
+    if listing.form.gemm_reshape and not any(map(listing.runs, readers)):
+        name = f"{node.name}{listing.form.gemm_reshape}"
+        yield Entry(name, "Reshape", str(node.name), cpu=True)
+
+
+SPECIAL: Mapping[str, Callable[[Listing, Node], Iterator[Entry]]] = {
+    "Add": _add,
+    "Concat": _concat,
+    "Div": _div,
+    "Gemm": _gemm,
+    "Softmax": _softmax,
+    "Split": _split,
+}

@@ -1,0 +1,94 @@
+"""Where every node of a float model runs, and why not on the unit: what a checker tells."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from npumake.engine.fusion import absorbed
+from npumake.engine.tflite_rules import computes
+from npumake.graph import Graph, Node, inside
+from npumake.quant.precision.placement import PASSIVE, subgraphs
+from npumake.targets.limits import Beyond, beyond
+from npumake.targets.target import Target
+
+FLOAT = "float"
+
+
+@dataclass(frozen=True)
+class NodePlacement:
+    """One node; `subgraph` is None on the CPU. `dtype` is the type of what it reads there.
+
+    `why` says what keeps it there, `beyond` which documented limits it breaks. Where the vendor
+    documents nothing of the operator, `documented` is False and the node counts as the unit's.
+    """
+
+    node: str
+    on: str
+    subgraph: int | None
+    type: str
+    documented: bool = True
+    why: str = ""
+    beyond: tuple[Beyond, ...] = ()
+    dtype: str = FLOAT
+
+
+def placed(
+    graph: Graph, target: Target, chip: Collection[Node], asked: Collection[Node] = ()
+) -> tuple[NodePlacement, ...]:
+    """Every node in graph order, a clamp with the node that absorbs it; those of `chip` run on the
+    unit, and the project asks it to run those in `asked`."""
+    numbers = subgraphs(graph, set(chip))
+    clamps = {absorbed(node) for node in graph.nodes()}
+    rows = (
+        (_placed(node, target, numbers.get(node), node in asked), *_within(node, target))
+        for node in graph.nodes()
+        if node not in clamps
+    )
+    return tuple(row for of_node in rows for row in of_node)
+
+
+def _within(node: Node, target: Target) -> Iterator[NodePlacement]:
+    """The nodes in the bodies of a Loop, If or Scan, which the CPU runs as a whole."""
+    why = f"it is in a body of `{node.name}`, a {node.op_type}"
+    for name, inner in inside(node):
+        yield NodePlacement(name, "CPU", None, inner.op_type, target.documents(inner.op_type), why)
+
+
+def _placed(node: Node, target: Target, subgraph: int | None, asked: bool) -> NodePlacement:
+    clamp = absorbed(node)
+    types = node.op_type if clamp is None else f"{node.op_type}+{clamp.op_type}"
+    name, known = str(node.name), target.documents(node.op_type)
+    if subgraph is not None:
+        return NodePlacement(name, target.unit, subgraph, types, known)
+    runs = target.runs_when_asked(node.op_type)
+    limits = beyond(node, target) if runs else ()
+    why = "beyond a documented limit" if limits else next(_reasons(node, target, asked))
+    return NodePlacement(name, "CPU", None, types, known, why, limits)
+
+
+def _reasons(node: Node, target: Target, asked: bool) -> Iterator[str]:
+    """Why a node within all limits is the CPU's, the strongest reason first."""
+    op_type = node.op_type
+    if target.operators == ():
+        yield f"{target.name} has no NPU"
+    if op_type in target.refused:
+        yield f"neither the {target.unit} nor the CPU of {target.name} runs {op_type}"
+    if not target.runs_when_asked(op_type):
+        yield f"the {target.unit} does not run {op_type}"
+    if not asked and not target.runs(op_type):
+        yield f"the {target.unit} runs {op_type} only where `quantization.npu` asks"
+    if not computes(node, target.rounding):
+        yield f"no integer kernel here for this {op_type}; the vendor's tool may place it otherwise"
+    if op_type in PASSIVE:
+        yield "it only moves values, which no node before it has as codes on the unit"
+    yield "it computes no float tensors, or the project leaves it in float"
+
+
+def unsupported(graph: Graph, target: Target) -> dict[str, tuple[str, ...]]:
+    """The nodes that no unit of the chip runs, by operator: the vendor's tool refuses the model."""
+    found: dict[str, list[str]] = {}
+    for node in graph.nodes():
+        for name, each in ((str(node.name), node), *inside(node)):
+            found.setdefault(each.op_type, []).append(name)
+    return {kind: tuple(found[kind]) for kind in sorted(found.keys() & set(target.refused))}

@@ -1,0 +1,283 @@
+"""Probing: the answers of a float model of which a few places are quantized, again and again.
+
+    segment    some nodes one behind the other, in float: one session for all probes
+    head       what a probe changes inside the segments where its places are: copies of the nodes
+               that it touches, behind the quantized places
+    span       the heads that lie in the same segments, all of them one session
+
+The float model runs once per sample, segment by segment, and what crosses a border is kept on disk.
+A span gives what each of its probes changes at the borders behind it; a probe then runs those
+segments that read something changed. What lies before is never run again, no session is set up for
+a probe alone, and each probe computes exactly what it changes. Threads share a span's samples out
+among them, some at a time, whose small answers are so compared all at once.
+
+With n nodes, p probes, m samples and s segments, heads are p * n / 2s nodes to set up; there are 2s
+sessions; and in all m * p * s / 2 borders are crossed. The sum is least at
+
+    s = sqrt(p * n / (4 * SESSION + m * p * BORDER))
+
+where a session costs as much as SESSION nodes, and a border as much as a part BORDER of one. Their
+ends are moved to where least crosses, as onnxruntime lays every tensor that does out anew. Of a
+long segment the heads fill several sessions, none of more than about LARGEST nodes: memory and what
+an interrupted run loses so do not grow with the model.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import pairwise
+from threading import Lock
+from typing import NamedTuple
+
+import numpy as np
+
+from npumake.custom.operators import NO_OPERATORS, Operators
+from npumake.data.samples import Feed, Samples
+from npumake.debug.calibration_nodes import calibration_nodes
+from npumake.debug.disk_buffer import DiskBuffer
+from npumake.debug.heads import Head, heads
+from npumake.debug.network import PairChange, Places, SwitchedNetwork
+from npumake.engine.float_session import FloatSession, written_session
+from npumake.engine.fusion import CLAMPS
+from npumake.engine.parallel import side_by_side
+from npumake.graph import Graph, SerializedNode
+from npumake.kernels.measure import BLOCK, Agreement, agreements
+
+SESSION, BORDER = 10.0, 0.2
+LARGEST = 400
+FEW, SHARES = 8, 32  # of the samples: threads end together, and soon where they are stopped
+SMALL = 4  # samples, for which it is worth it to have fewer shares
+
+Sums = tuple[Agreement, ...]  # by output, over all samples
+Values = Mapping[str, np.ndarray]
+Answers = list[list[np.ndarray]]  # by output: that of the float model, then of each probe
+
+
+class _Probe(NamedTuple):
+    """Its seeds lie in segments from `first` to `last`."""
+
+    number: int
+    change: PairChange
+    first: int
+    last: int
+
+
+class _Span(NamedTuple):
+    """It and the segments behind it, ready to run; `session` is None where nothing changes."""
+
+    session: FloatSession | None
+    heads: tuple[Head, ...]
+    behind: Sequence[FloatSession]
+
+    def answers(self, names: Sequence[str], kept: Values) -> Answers:
+        """To one sample; in the float model they go by these names."""
+        made = {} if self.session is None else _run(self.session, kept, {})
+        real = [made[name] if name in made else kept[name] for name in names]
+        found = [real]
+        before: Values = {}
+        behind: Values = {}
+        for head in self.heads:
+            changed = {name: made[own] for name, own in head.changed.items()}
+            # A pool's answer on the grid of what it pools is that of its maker, already known.
+            if not _is_same(changed, before):
+                before, behind = changed, self._behind(changed, kept)
+            each = zip(head.answers, real, strict=True)
+            found.append([behind.get(name, meant) for name, meant in each])
+        return [list(each) for each in zip(*found, strict=True)]
+
+    def _behind(self, changed: Values, kept: Values) -> Values:
+        """And what that changes."""
+        found = dict(changed)
+        for segment in self.behind:
+            if not found.keys().isdisjoint(segment.input_names):
+                found |= _run(segment, kept, found)
+        return found
+
+
+class Probing:
+    """Probes of one calibrated graph, over all samples. Raises GraphError."""
+
+    def __init__(
+        self,
+        calibrated: Graph,
+        probes: Sequence[Places],
+        samples: Samples,
+        operators: Operators = NO_OPERATORS,
+        nodes: Places | None = None,
+    ) -> None:
+        """`nodes` are all that the graph has, where the caller knows them already."""
+        self._operators = operators
+        self._samples = samples
+        known = calibration_nodes(calibrated) if nodes is None else nodes
+        self._network = SwitchedNetwork(calibrated, known)
+        pieces = self._network.floats
+        count = _segments(len(pieces), len(probes), len(samples))
+        bounds = parts(pieces, self._network.crossing(), count)
+        self._bounds, self._is_one = bounds, len(bounds) == 1
+        self._place = [at for at, one in enumerate(bounds) for _ in range(*one)]
+        self._probes = [self._probe(number, places) for number, places in enumerate(probes)]
+
+    def sums(self, at_once: int | None = None) -> Iterator[tuple[int, Sums]]:
+        """The number of each probe and its sums, those of a span together, `at_once` shares of the
+        samples at a time, by default one per core."""
+        bounds = [] if self._is_one else self._bounds
+        segments = [*side_by_side(lambda one: self._segment(*one), bounds, at_once)]
+        kept = self._float_run(segments, at_once)
+        spans, share = self._spans(), _share(len(kept))
+        shares = [range(len(kept))[at : at + share] for at in range(0, len(kept), share)]
+        setups = (_once(partial(self._span, probes, segments)) for probes in spans)
+        work = ((setup, share) for setup in setups for share in shares)
+        made = side_by_side(lambda one: self._compared(one[0](), one[1], kept), work, at_once)
+        for probes in spans:
+            sums = [(Agreement(),) * len(self._network.answers)] * len(probes)
+            for _ in shares:
+                sums = _added(sums, next(made))
+            yield from zip((probe.number for probe in probes), sums, strict=True)
+
+    def _session(self, model: bytes) -> FloatSession:
+        return written_session(self._network.written, model, self._operators, "floats")
+
+    def _segment(self, start: int, stop: int) -> FloatSession:
+        pieces, network = self._network.floats[start:stop], self._network
+        made = [n for p in pieces for n in p.makes if network.is_read_after(n, stop)]
+        return self._session(network.written.model(pieces, made))
+
+    def _probe(self, number: int, places: Places) -> _Probe:
+        change = self._network.change(places)
+        at = [self._place[seed] for seed in change.seeds]
+        return _Probe(number, change, min(at, default=0), max(at, default=self._is_one - 1))
+
+    def _spans(self) -> list[list[_Probe]]:
+        """The probes of each session."""
+        found: dict[tuple[int, int], list[_Probe]] = {}
+        for probe in self._probes:
+            found.setdefault((probe.first, probe.last), []).append(probe)
+        return [some for key in sorted(found) for some in self._in_sessions(found[key])]
+
+    def _in_sessions(self, probes: list[_Probe]) -> list[list[_Probe]]:
+        """Half of its segments' nodes is what a head touches, more or less."""
+        start, stop = self._extent(probes)
+        most = max(1, 2 * LARGEST // max(stop - start, 1))
+        return [probes[start : start + most] for start in range(0, len(probes), most)]
+
+    def _extent(self, probes: Sequence[_Probe]) -> tuple[int, int]:
+        """The pieces of the segments where the seeds of these probes lie, which are the same."""
+        within = self._bounds[probes[0].first : probes[0].last + 1]
+        return (within[0][0], within[-1][1]) if within else (0, 0)
+
+    def _float_run(self, segments: Sequence[FloatSession], at_once: int | None) -> DiskBuffer:
+        """What the segments read of the float model, and its answers."""
+        read = (name for one in segments for name in one.input_names)
+        needed = {*self._network.answers, *self._network.written.inputs, *read}
+
+        def run(feed: Feed) -> Values:
+            values = {**self._constant_answers(), **feed}
+            for segment in segments:
+                values |= _run(segment, values, {})
+            return {name: values[name] for name in sorted(needed & values.keys())}
+
+        kept = DiskBuffer()
+        for values in side_by_side(run, self._samples, at_once):
+            kept.keep(values)
+        return kept
+
+    def _constant_answers(self) -> dict[str, np.ndarray]:
+        found = {name: self._network.written.array(name) for name in self._network.answers}
+        return {name: array for name, array in found.items() if array is not None}
+
+    def _span(self, probes: Sequence[_Probe], segments: Sequence[FloatSession]) -> _Span:
+        network, changes = self._network, [one.change for one in probes]
+        real = [n for n in network.answers if self._is_one and n in network.makers]
+        made = heads(network, changes, *self._extent(probes), real)
+        session = None if made.model is None else self._session(made.model)
+        return _Span(session, made.each, segments[probes[0].last + 1 :])
+
+    def _compared(self, span: _Span, share: range, kept: DiskBuffer) -> list[Sums]:
+        """Of each probe, over these samples."""
+        found = (span.answers(self._network.answers, kept.at(index)) for index in share)
+        sums = [(Agreement(),) * len(self._network.answers)] * len(span.heads)
+        for some in _blocks(found):
+            by_output = [agreements(meant, others) for meant, *others in some]
+            sums = _added(sums, zip(*by_output, strict=True))
+        return sums
+
+
+def _blocks(found: Iterable[Answers]) -> Iterator[Answers]:
+    """Of several samples as if they were one, until a block of a sum is full."""
+    some: list[Answers] = []
+    for answers in found:
+        some.append(answers)
+        if sum(max(a.size for a, *_ in each) for each in some) >= BLOCK:
+            yield _joined(some)
+            some = []
+    if some:
+        yield _joined(some)
+
+
+def _joined(some: Sequence[Answers]) -> Answers:
+    if len(some) == 1:
+        return some[0]
+    outputs = zip(*some, strict=True)
+    return [
+        [np.concatenate([*map(np.ravel, each)]) for each in zip(*output, strict=True)]
+        for output in outputs
+    ]
+
+
+def _share(samples: int) -> int:
+    """How many samples a thread takes at once, however many threads there are: sums of other
+    shares would have other last bits."""
+    return max(1, math.ceil(samples / SHARES), min(SMALL, samples // FEW))
+
+
+def _once(make: Callable[[], _Span]) -> Callable[[], _Span]:
+    """Makes it for the first thread that asks; others that ask wait."""
+    lock = Lock()
+    made: list[_Span] = []
+
+    def span() -> _Span:
+        with lock:
+            if not made:
+                made.append(make())
+            return made[0]
+
+    return span
+
+
+def _added(some: Iterable[Sums], more: Iterable[Sums]) -> list[Sums]:
+    each = zip(some, more, strict=True)
+    return [tuple(a + b for a, b in zip(*pair, strict=True)) for pair in each]
+
+
+def _is_same(some: Values, others: Values) -> bool:
+    return some.keys() == others.keys() and all(
+        array.tobytes() == others[name].tobytes() for name, array in some.items()
+    )
+
+
+def _run(session: FloatSession, real: Values, changed: Values) -> dict[str, np.ndarray]:
+    feeds = {n: changed[n] if n in changed else real[n] for n in session.input_names}
+    return dict(zip(session.output_names, session.run(None, feeds), strict=True))
+
+
+def _segments(nodes: int, probes: int, samples: int) -> int:
+    """How many cost least."""
+    crossing = 4 * SESSION + samples * probes * BORDER
+    return max(1, round(math.sqrt(probes * nodes / crossing)))
+
+
+def parts(
+    pieces: Sequence[SerializedNode], crossing: Sequence[int], count: int
+) -> list[tuple[int, int]]:
+    """Where parts of the pieces start and stop: of all places nearer to the end of an equal part
+    than to that of another, the one where least crosses. A clamp stays with its node."""
+    starts = [number for number, piece in enumerate(pieces) if piece.op_type not in CLAMPS]
+    part = len(starts) / count
+    ends = {0}
+    for end in (part * number for number in range(1, count)):
+        near = range(max(1, math.ceil(end - part / 2)), min(len(starts), int(end + part / 2) + 1))
+        by = {starts[at]: (crossing[starts[at]], abs(at - end)) for at in near}
+        ends |= {min(by, key=by.__getitem__)} if by else set()
+    return [(a, b) for a, b in pairwise([*sorted(ends), len(pieces)]) if a < b]

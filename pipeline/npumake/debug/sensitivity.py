@@ -1,0 +1,162 @@
+"""Sensitivity: what the answers lose when one node alone is quantized, and all else stays float.
+
+    node          its weights, what it makes, and the model inputs it reads
+    weight        one constant
+    activation    one tensor
+
+A probe's answer is asked of `remembered` first and told to it after, so that a question is worked
+out once: an interrupted run goes on where it was. Several threads at a time ask and tell, as a disk
+takes longer to make sure of an answer than many a model to give it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal, NamedTuple, Protocol
+
+from npumake.custom.operators import NO_OPERATORS, Operators
+from npumake.data.samples import Samples
+from npumake.debug.calibration_nodes import (
+    CalibrationNode,
+    by_owner,
+    calibration_nodes,
+    whole,
+)
+from npumake.debug.metrics import metric
+from npumake.debug.probing import Probing, Sums
+from npumake.engine.grids import DQ, Q
+from npumake.engine.parallel import side_by_side
+from npumake.errors import ProjectError, did_you_mean
+from npumake.graph import Graph, producer
+from npumake.progress import track
+
+NodeType = Literal["node", "weight", "activation"]
+FILES = 8  # that are read or written at once
+SUFFIXES = ("", "_quantized", "_HzCalibration")  # of a calibration node, behind its tensor's name
+
+
+class Question(NamedTuple):
+    """The calibration nodes that quantize, and the node whose result is the answer."""
+
+    places: tuple[str, ...]
+    output: str | None
+
+
+class Remembered(Protocol):
+    """Of which several threads ask."""
+
+    def get(self, question: Question, /) -> Sums | None: ...
+
+    def __setitem__(self, question: Question, sums: Sums, /) -> None: ...
+
+
+@dataclass(frozen=True)
+class ModelUnderTest:
+    """A calibrated graph under examination. Grids are judged by all samples; the probes run the
+    first `data_num` of them, by default all, and `remembered` speaks of these only."""
+
+    calibrated: Graph
+    samples: Samples
+    operators: Operators = NO_OPERATORS
+    remembered: Remembered = field(default_factory=dict[Question, Sums])
+    at_once: int | None = None
+    data_num: int | None = None
+
+    @property
+    def probed(self) -> Samples:
+        return Samples(self.samples.names[: self.data_num], self.samples.read)
+
+    @property
+    def told_at_once(self) -> int:
+        """Threads that ask and tell: in memory no answer has to wait for a disk."""
+        return 1 if isinstance(self.remembered, dict) else FILES
+
+    @cached_property
+    def nodes(self) -> tuple[CalibrationNode, ...]:
+        return calibration_nodes(self.calibrated)
+
+
+def sensitivities(
+    patient: ModelUnderTest,
+    groups: Mapping[str, Sequence[str]],
+    output: str | None = None,
+) -> dict[str, Sums]:
+    """Of each group of calibration nodes, quantized alone. Raises GraphError, and ProjectError for
+    an output that nobody knows."""
+    questions = {name: Question(tuple(sorted(group)), output) for name, group in groups.items()}
+    known = side_by_side(patient.remembered.get, questions.values(), patient.told_at_once)
+    found = dict(zip(questions, known, strict=True))
+    open_ = [name for name, sums in found.items() if sums is None]
+    if open_:
+        graph, nodes = patient.calibrated, patient.nodes
+        if output is not None:
+            graph = _up_to(patient.calibrated, output)
+            nodes = calibration_nodes(graph)
+        by_name = {one.name: one for one in nodes}
+        probes = [[by_name[n] for n in groups[name] if n in by_name] for name in open_]
+        probing = Probing(graph, probes, patient.probed, patient.operators, nodes)
+
+        def remembered(made: tuple[int, Sums]) -> tuple[str, Sums]:
+            name, sums = open_[made[0]], made[1]
+            patient.remembered[questions[name]] = sums
+            return name, sums
+
+        made = track(probing.sums(patient.at_once), "probes", len(open_))
+        found |= side_by_side(remembered, made, patient.told_at_once)
+    return {name: sums for name, sums in found.items() if sums is not None}
+
+
+def groups_of(patient: ModelUnderTest, node_type: NodeType) -> dict[str, tuple[str, ...]]:
+    """What is quantized for each node of the type, in the order of the graph."""
+    if node_type != "node":
+        return {one.name: (one.name,) for one in patient.nodes if one.kind == node_type}
+    owned = by_owner(patient.nodes)
+    return {str(n.name): owned[str(n.name)] for n in patient.calibrated.nodes() if n.name in owned}
+
+
+def named(patient: ModelUnderTest, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """What is quantized for nodes of these names: regular ones, by the names of the trained model
+    too, and calibration nodes, by those of their tensors too. Raises ProjectError."""
+    owned, nodes = by_owner(patient.nodes), patient.nodes
+    called: dict[str, tuple[str, ...]] = {
+        one.tensor + end: (one.name,) for end in SUFFIXES for one in nodes
+    }
+    called |= {one.name: (one.name,) for one in nodes} | owned
+    return {name: called.get(name) or _of_trained(patient, owned, name) for name in names}
+
+
+def ranked(found: Mapping[str, Sums], by: str) -> list[str]:
+    """The worst first, of equals the one nearer the input. Raises ProjectError."""
+    chosen = metric(by)
+    return sorted(found, key=lambda name: -chosen.loss(chosen.figure(found[name])))
+
+
+def _of_trained(
+    patient: ModelUnderTest, owned: Mapping[str, tuple[str, ...]], name: str
+) -> tuple[str, ...]:
+    nodes = (whole(node) for node in patient.calibrated.find(name) if node.op_type not in (Q, DQ))
+    found = [one for node in dict.fromkeys(nodes) for one in owned.get(str(node.name), ())]
+    if not found:
+        known = [*owned, *(one.name for one in patient.nodes)]
+        raise ProjectError(f"nothing is quantized at `{name}`", hint=did_you_mean(name, known))
+    return tuple(dict.fromkeys(found))
+
+
+def _up_to(calibrated: Graph, output: str) -> Graph:
+    """The graph whose answer is what this node makes, quantized. Raises ProjectError."""
+    values = calibrated.values()
+    made = {
+        str(whole(maker).name): one.real
+        for one in calibration_nodes(calibrated)
+        if (maker := producer(values[one.tensor])) is not None
+    }
+    names = [str(node.name) for node in calibrated.find(output) if node.name in made]
+    if not names:
+        hint = did_you_mean(output, made)
+        raise ProjectError(f"no node `{output}` that makes a quantized tensor", hint=hint)
+    graph = calibrated.copy()
+    graph.expose([made[names[-1]]])
+    graph.drop_unused()
+    return graph

@@ -1,0 +1,167 @@
+"""The grids of a model as SyNAP's quantizer lists them.
+
+    quantization_info.yaml      the grid of every tensor:      '@<layer>:<out0|weight|bias>'
+    quantization_entropy.txt    how much each grid loses, ascending, activations first
+
+A layer is called by the name of its node. The entropy is the Kullback-Leibler divergence of a
+tensor before and after (quant.calibration.entropy), held in 0..1: 0 is good, 1 is bad.
+
+    dynamic_fixed_point   real = q / 2**fl      asymmetric_affine   real = scale * (q - zero_point)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import yaml
+
+from npumake.digest import Json
+from npumake.engine.fusion import absorbed, result
+from npumake.engine.grids import DQ, Q, dequantizer
+from npumake.engine.rules import RULES
+from npumake.graph import Graph, Node, Value, array, attribute, producer
+from npumake.quant.calibration.entropy import divergence, divergence_of
+from npumake.quant.calibration.statistics import Statistics
+from npumake.quant.precision.grids import Grid
+from npumake.targets.target import Target
+
+QTYPES = {"uint8": "u8", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64"}
+FIXED, AFFINE = "dynamic_fixed_point", "asymmetric_affine"
+PER_CHANNEL = "perchannel_symmetric_affine"
+
+
+class ListedTensor(NamedTuple):
+    """A tensor on a grid: `values` where they are constants, else what is observed by `name`."""
+
+    layer: str
+    role: str
+    grid: Grid
+    scheme: str
+    name: str = ""
+    axis: int = 1  # of the channels, where there is a scale for each
+    values: np.ndarray | None = None
+
+
+def quantization_info(calibrated: Graph, target: Target) -> str:
+    """quantization_info.yaml of a graph in Q/DQ form; empty where nothing is on a grid. `target`
+    has the grids of the project's scheme."""
+    found = {f"@{held.layer}:{held.role}": _entry(held) for held in _grids(calibrated, target)}
+    return yaml_of(found) if found else ""
+
+
+def quantization_entropy(calibrated: Graph, target: Target, statistics: Statistics) -> str:
+    """quantization_entropy.txt. `statistics` are those of the float graph; a tensor that is not
+    observed, because its node only moves values, has none."""
+    activations, weights = dict[str, float](), dict[str, float]()
+    for held in _grids(calibrated, target):
+        if held.values is not None and held.role == "weight":
+            weights[f"@{held.layer}:weight"] = divergence_of(held.values, held.grid, held.axis)
+        elif held.role == "out0" and held.name in statistics.tensors:
+            found = statistics.tensors[held.name]
+            activations[f"@{held.layer}:out0"] = divergence(found, held.grid)
+    return "".join(
+        f"{name}, {min(loss, 1.0):.6f}\n"
+        for losses in (activations, weights)
+        for loss, name in sorted((loss, name) for name, loss in losses.items())
+    )
+
+
+def yaml_of(data: Json) -> str:
+    return str(yaml.safe_dump(data, sort_keys=False, default_flow_style=None, width=100))
+
+
+def fraction(scale: float, zero_point: int) -> int | None:
+    """fl of scale = 2**-fl around 0; None of any other grid."""
+    mantissa, exponent = np.frexp(scale)
+    return None if zero_point or mantissa != 0.5 else 1 - int(exponent)
+
+
+def scheme_of(dtype: str, scale: float, zero_point: int, target: Target) -> str:
+    """Of a tensor with one scale. A power of two is fixed point where the target's grids are."""
+    is_fixed = {"int16": target.int16_power_of_two}.get(dtype, target.activations.power_of_two)
+    return FIXED if is_fixed and fraction(scale, zero_point) is not None else AFFINE
+
+
+def _grids(graph: Graph, target: Target) -> Iterator[ListedTensor]:
+    """Every grid of the graph: of its inputs, and node by node of what it makes and holds."""
+    for value in graph.inputs:
+        yield from _quantized(str(value.name), value, target)
+    clamps = {absorbed(node) for node in graph.nodes()}
+    for node in graph.nodes():
+        if node.op_type in (Q, DQ) or node in clamps:
+            continue
+        yield from _quantized(str(node.name), result(node), target)
+        if len(node.inputs) > 1 and node.inputs[1] is not None:
+            yield from _constants(node, target)
+
+
+def _quantized(layer: str, value: Value, target: Target) -> Iterator[ListedTensor]:
+    for use in value.uses():
+        grid = _grid(use.node) if use.node.op_type == Q else None
+        if grid is not None:
+            yield ListedTensor(layer, "out0", grid, _scheme(grid, target), str(value.name))
+            return
+
+
+def _constants(node: Node, target: Target) -> Iterator[ListedTensor]:
+    """The weight of a node, and its bias, which lies on the grid of the products."""
+    reads = producer(node.inputs[1]) if node.inputs[1] is not None else None
+    if reads is None or reads.op_type != DQ or reads.inputs[0] is None:
+        return
+    before, grid = producer(reads.inputs[0]), _grid(reads)
+    values = array(before.inputs[0] if before else reads.inputs[0])
+    if grid is None or values is None:
+        return
+    per_channel = target.weights.per_channel and grid.zero_point.dtype == np.int8
+    if not per_channel and np.unique(grid.scale).size == 1:
+        grid = Grid(grid.scale.reshape(-1)[0], grid.zero_point.reshape(-1)[0])
+    axis, scheme = attribute(reads, "axis", 1), _scheme(grid, target)
+    held = ListedTensor(str(node.name), "weight", grid, scheme, axis=axis)
+    yield held._replace(values=values if before else None)
+    has_bias = len(node.inputs) > 2 and 2 in _weights(node)
+    fed = _grid(dequantizer(node.inputs[0])) if has_bias and node.inputs[2] is not None else None
+    if fed is not None and fed.scale.size == 1:
+        wide = np.int64 if grid.zero_point.dtype == np.int16 else np.int32
+        scale = fed.scale.reshape(()).astype(np.float64) * grid.scale
+        products = Grid(np.asarray(scale), np.zeros(np.shape(scale), wide))
+        bias = _scheme(products, target) if scheme == FIXED else scheme
+        yield ListedTensor(str(node.name), "bias", products, bias)
+
+
+def _weights(node: Node) -> tuple[int, ...]:
+    return RULES[node.op_type].weights if node.op_type in RULES else ()
+
+
+def _grid(pair: Node | None) -> Grid | None:
+    """That of a Q or DQ whose scale and zero point are constants."""
+    if pair is None or len(pair.inputs) < 3:
+        return None
+    scale, zero_point = array(pair.inputs[1]), array(pair.inputs[2])
+    return None if scale is None or zero_point is None else Grid(scale, zero_point)
+
+
+def _scheme(grid: Grid, target: Target) -> str:
+    if np.ndim(grid.scale):
+        return PER_CHANNEL
+    dtype = grid.zero_point.dtype.name
+    if dtype in ("int32", "int64"):
+        return FIXED if fraction(float(grid.scale), 0) is not None else AFFINE
+    return scheme_of(dtype, float(grid.scale), int(grid.zero_point), target)
+
+
+def _entry(held: ListedTensor) -> Json:
+    limits = np.iinfo(held.grid.zero_point.dtype)
+    scale = np.asarray(held.grid.scale, np.float64)
+    zero = np.asarray(held.grid.zero_point).astype(np.float64)
+    document = {
+        "qtype": QTYPES[held.grid.zero_point.dtype.name],
+        "quantizer": held.scheme,
+        "rounding": "rtne",
+        "max_value": ((limits.max - zero) * scale).tolist(),
+        "min_value": ((limits.min - zero) * scale).tolist(),
+    }
+    if held.scheme == FIXED:
+        return {**document, "fl": fraction(float(scale), 0)}
+    return {**document, "scale": scale.tolist(), "zero_point": zero.astype(np.int64).tolist()}

@@ -1,0 +1,89 @@
+"""One tensor computed twice: how far the second is from the first, and whether that is too far.
+
+    codes       round(max |a - b| / scale)    of a tensor on a grid; 1 is the scale of others that
+                                              hold integers
+    relative    max |a - b| / max |a|         of a tensor of floats; 0 where both are zero
+
+`a` is expected. Where either is infinite or NaN the other must be the same: no bound allows less.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from npumake.bundle.program import SUMS, Program, Tensor
+from npumake.kernels import affine
+from npumake.targets.target import CompiledBound
+
+
+class TensorAgreement(NamedTuple):
+    """`problem` is what no bound allows: another shape or type, NaN or infinity. Of what can be
+    compared either `codes` or `relative` is there, and where the largest difference is."""
+
+    codes: int | None = None
+    relative: float | None = None
+    problem: str = ""
+    position: tuple[int, ...] = ()
+
+    def within(self, bound: CompiledBound) -> bool:
+        if self.problem:
+            return False
+        return (self.codes or 0) <= bound.codes and (self.relative or 0.0) <= bound.relative
+
+    def __str__(self) -> str:
+        if self.problem:
+            return self.problem
+        at = f" at {list(self.position)}" if self.position else ""
+        if self.codes is not None:
+            return f"{self.codes} code{'' if self.codes == 1 else 's'}{at}"
+        return f"{self.relative:.3g} of the largest magnitude{at}"
+
+
+def tensor_agreement(a: np.ndarray, b: np.ndarray, grid: Tensor) -> TensorAgreement:
+    """`a` is expected, of the tensor `grid`; `b` is it computed elsewhere. Either may be codes on
+    that grid, or real numbers."""
+    if a.shape != b.shape:
+        return TensorAgreement(problem=f"it has the shape {list(b.shape)}, not {list(a.shape)}")
+    if (a.dtype.kind in "fiu") != (b.dtype.kind in "fiu"):
+        return TensorAgreement(problem=f"it is {b.dtype}, not {a.dtype}")
+    is_real = grid.scale is not None or "f" in (a.dtype.kind, b.dtype.kind)
+    x, y = _real(a, grid), _real(b, grid)
+    is_finite = np.isfinite(x) & np.isfinite(y)
+    unlike = ~(is_finite | (x == y) | (np.isnan(x) & np.isnan(y)))
+    if unlike.any():
+        at = _position(unlike)
+        return TensorAgreement(problem=f"it is {y[at]} at {list(at)}, not {x[at]:.6g}", position=at)
+    apart = np.abs(np.subtract(x, y, out=np.zeros_like(x), where=is_finite))
+    at = _position(apart)
+    most = float(apart[at]) if apart.size else 0.0
+    if not is_real or grid.scale is not None:
+        return TensorAgreement(codes=round(most / (grid.scale or 1.0)), position=at if most else ())
+    largest = float(np.abs(x[np.isfinite(x)]).max(initial=0.0))
+    relative = most / largest if largest else float(most > 0)
+    return TensorAgreement(relative=relative, position=at if most else ())
+
+
+def output_grid(program: Program, name: str) -> Tensor:
+    """The grid of an output: of one that is dequantized last of all, that of its codes."""
+    tensor = program.tensors[name]
+    for step in program.instructions:
+        if name in step.outputs and step.op == "dequantize":
+            codes = program.tensors[step.inputs[0]]
+            return tensor if codes.dtype == SUMS else codes
+    return tensor
+
+
+def _real(values: np.ndarray, grid: Tensor) -> np.ndarray:
+    """In float64; codes as what they stand for."""
+    if values.dtype.kind != "f" and grid.scale is not None:
+        values = affine.dequantize(values, np.float32(grid.scale), grid.zero_point)
+    return values.astype(np.float64)
+
+
+def _position(values: np.ndarray) -> tuple[int, ...]:
+    """Of the largest, by axis."""
+    if not values.size:
+        return ()
+    return tuple(int(at) for at in np.unravel_index(int(values.argmax()), values.shape))

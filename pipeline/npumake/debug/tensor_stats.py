@@ -1,0 +1,67 @@
+"""Seen: how the numbers that come to a grid lie on it, summed up."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import NamedTuple
+
+import numpy as np
+
+from npumake.debug.calibration_nodes import CalibrationNode
+from npumake.kernels.histogram import BLOCK
+
+
+class TensorStats(NamedTuple):
+    """Of each channel: the extremes, what is lost and what of it is clipped, squared and summed,
+    how many numbers lie outside; and how many there are."""
+
+    low: np.ndarray
+    high: np.ndarray
+    lost: np.ndarray
+    clipped: np.ndarray
+    outside: np.ndarray
+    numbers: int
+
+    def plus(self, other: TensorStats) -> TensorStats:
+        return TensorStats(
+            np.minimum(self.low, other.low),
+            np.maximum(self.high, other.high),
+            self.lost + other.lost,
+            self.clipped + other.clipped,
+            self.outside + other.outside,
+            self.numbers + other.numbers,
+        )
+
+
+def seen(one: CalibrationNode, values: np.ndarray) -> TensorStats:
+    """By channel where there is a scale for each."""
+    rows = values[None] if one.axis is None else np.moveaxis(values, one.axis, 0)
+    rows = rows.reshape(len(rows), -1)
+    width = max(1, BLOCK // max(1, len(rows)))
+    starts = range(0, max(1, rows.shape[1]), width)
+    return reduce(
+        TensorStats.plus, (_seen(one, rows[:, start : start + width]) for start in starts)
+    )
+
+
+def _seen(one: CalibrationNode, some: np.ndarray) -> TensorStats:
+    """Of some numbers of each channel, (channels, numbers): as many as stay in the cache."""
+    rows = some.astype(np.float64)
+    low, high = (np.reshape(limit, (-1, 1)) for limit in one.limits)
+    step = np.reshape(one.scale, (-1, 1)).astype(np.float64)
+    least, largest = rows.min(axis=1), rows.max(axis=1)
+    clipped, outside = np.zeros(len(rows)), np.zeros(len(rows), np.intp)
+    inside = rows
+    # What is no number lies nowhere, and is found by its extremes later.
+    if not (np.all(least >= low[:, 0]) and np.all(largest <= high[:, 0])):
+        inside = np.clip(rows, low, high)
+        cut = rows - inside
+        clipped, outside = _squared(cut), (np.abs(cut) > step / 2).sum(axis=1)
+    held = inside / step
+    held = np.multiply(np.rint(held, out=held), step, out=held)  # any zero point is whole: the same
+    lost = np.subtract(rows, held, out=held)
+    return TensorStats(least, largest, _squared(lost), clipped, outside, rows.shape[1])
+
+
+def _squared(rows: np.ndarray) -> np.ndarray:
+    return np.einsum("ij,ij->i", rows, rows)

@@ -1,0 +1,96 @@
+"""Whether a bundle still is what its quantized graph says: its constants, and what it computes.
+
+The graph is run by the reference engine, so that what differs was changed: there is no rounding
+that onnxruntime does otherwise. Two results agree where they are equal to so many decimals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from npumake.bundle.archive import Bundle
+from npumake.bundle.program import Program
+from npumake.custom.operators import NO_OPERATORS, Operators
+from npumake.engine.exact import ExactSession
+from npumake.engine.lower import lowered
+from npumake.engine.ort import Feeds
+from npumake.engine.reference import ReferenceSession
+from npumake.engine.subgraphs import joined
+from npumake.errors import GraphError
+from npumake.graph import Graph
+from npumake.targets.target import Target
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """Of one output: results missing on one side, too far apart, and NaN; of so many."""
+
+    output: str
+    miss: int
+    diff: int
+    nan: int
+    total: int
+
+    @property
+    def lines(self) -> int:
+        return self.miss + self.diff + self.nan
+
+    @property
+    def rate(self) -> float:
+        return self.lines / self.total if self.total else 0.0
+
+
+def program_of(quantized: Graph, target: Target) -> Program:
+    """As the bundle holds it."""
+    return joined(lowered(quantized, target.rounding, target.runnable))
+
+
+def verified(
+    program: Program,
+    bundle: Bundle,
+    feeds: Feeds,
+    digits: int,
+    operators: Operators = NO_OPERATORS,
+) -> list[Mismatch]:
+    """Every output of the quantized program against the bundle's. Raises GraphError where the two
+    have no inputs in common, and for feeds that do not fit."""
+    if program.inputs != bundle.program.inputs:
+        what = f"the graph is fed {list(program.inputs)}, the bundle {list(bundle.program.inputs)}"
+        raise GraphError(what, hint="is this the graph that the bundle was made of?")
+    wanted = ReferenceSession(program, operators).run(None, feeds)
+    given = ExactSession(bundle.program, operators).run(None, feeds)
+    made = dict(zip(bundle.program.outputs, given, strict=True))
+    return [
+        mismatch(name, values, made.get(name, np.empty(0)), digits)
+        for name, values in zip(program.outputs, wanted, strict=True)
+    ]
+
+
+def mismatch(name: str, wanted: np.ndarray, made: np.ndarray, digits: int) -> Mismatch:
+    """Element by element, to so many decimals."""
+    a, b = (values.astype(np.float64).ravel() for values in (wanted, made))
+    shared = min(a.size, b.size)
+    nan = np.isnan(a[:shared]) | np.isnan(b[:shared])
+    apart = (np.round(a[:shared], digits) != np.round(b[:shared], digits)) & ~nan
+    return Mismatch(
+        name, abs(a.size - b.size), int(apart.sum()), int(nan.sum()), max(a.size, b.size)
+    )
+
+
+def changed_constants(program: Program, bundle: Bundle) -> Iterator[str]:
+    """The constants, instruction by instruction, that the bundle holds otherwise."""
+    theirs = {step.name: step for step in bundle.program.instructions}
+    for step in program.instructions:
+        held = theirs.get(step.name)
+        if held is None or held.op != step.op or held.attributes != step.attributes:
+            yield f"{step.name}: another instruction"
+            continue
+        for role, wanted in step.constants.items():
+            made = held.constants.get(role)
+            if made is None or made.shape != wanted.shape or made.dtype != wanted.dtype:
+                yield f"{step.name}: another {role}"
+            elif count := int((made != wanted).sum()):
+                yield f"{step.name}: {count} of {wanted.size} values of {role}"

@@ -1,0 +1,104 @@
+"""Metadata read from a file alone, whichever carries it.
+
+.onnx                      metadata_props `edgefirst`, `labels`
+.hybrid .tflite .dvm .hef  members edgefirst.json, labels.txt of a ZIP that is the file or that
+                           stands behind it
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from npumake.bundle.archive import BESIDE, Bundle
+from npumake.bundle.opening import opened_one
+from npumake.detection.entry import LARGEST
+from npumake.detection.metadata import Metadata, read_metadata
+from npumake.detection.notes import metadata_of
+from npumake.errors import GraphError, ProjectError
+from npumake.graph import Graph
+from npumake.late import when_used
+
+with when_used("npumake.bundle.secure"):
+    from npumake.bundle import secure
+
+METADATA, CLASSES = BESIDE
+COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+
+# What a stranger's bytes make zipfile raise; a file without a ZIP is not among it.
+_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError)
+
+
+class Carried(NamedTuple):
+    """The metadata of a detector, None where there is none, and the classes."""
+
+    metadata: Metadata | None
+    classes: tuple[str, ...]
+
+
+def carried(path: Path, model: str | None = None, keys: secure.Keys | None = None) -> Carried:
+    """What the file carries; a packed or secure one in the `model` that is chosen, or opens with
+    the `keys`. Raises PipelineError."""
+    if path.suffix != Bundle.suffix:
+        return Carried(metadata_in(path), labels_in(path))
+    beside = opened_one(path, model, keys).beside
+    data = beside.get(METADATA)
+    metadata = None if data is None else read_metadata(data, f"{METADATA} in {path.name}")
+    return Carried(metadata, _classes(beside.get(CLASSES, b""), path))
+
+
+def metadata_in(path: Path) -> Metadata | None:
+    """What the file carries; None where it carries nothing. Raises ProjectError for what is no
+    metadata, GraphError for no file or an `.onnx` that is none."""
+    if path.suffix == ".onnx":
+        return metadata_of(Graph.load(path))
+    data = _member(path, METADATA)
+    return None if data is None else read_metadata(data, f"{METADATA} in {path.name}")
+
+
+def labels_in(path: Path) -> tuple[str, ...]:
+    """The classes of a ZIP, by index: one per line, blank lines left out. Raises ProjectError."""
+    return _classes(_member(path, CLASSES) or b"", path)
+
+
+def _classes(data: bytes, path: Path) -> tuple[str, ...]:
+    try:
+        lines = data.decode().splitlines()
+    except UnicodeDecodeError as error:
+        raise ProjectError(f"not readable: {error}", f"{CLASSES} in {path.name}") from error
+    return tuple(line.strip() for line in lines if line.strip())
+
+
+def members(metadata: Metadata, labels: Sequence[str]) -> dict[str, bytes]:
+    """The metadata and the classes as members of a ZIP."""
+    found = {METADATA: json.dumps(metadata.document, ensure_ascii=False, indent=1).encode()}
+    if labels:
+        # A label of two lines would shift all behind it.
+        lines = (" ".join(label.split()) for label in labels)
+        found[CLASSES] = "".join(f"{line}\n" for line in lines).encode()
+    return found
+
+
+def _member(path: Path, name: str) -> bytes | None:
+    """At most LARGEST bytes of it, stored or deflated. Raises ProjectError."""
+    if not path.is_file():
+        raise GraphError("no such file", str(path))
+    if not zipfile.is_zipfile(path):
+        return None
+    try:
+        with zipfile.ZipFile(path) as archive:
+            if name not in archive.namelist():
+                return None
+            if archive.getinfo(name).compress_type not in COMPRESSIONS:
+                raise ValueError("a compression that no reader of these files has")
+            with archive.open(name) as member:
+                data = member.read(LARGEST + 1)
+    except _DAMAGE as error:
+        raise ProjectError(f"a damaged ZIP: {error}", f"{name} in {path.name}") from error
+    if len(data) > LARGEST:
+        raise ProjectError(f"more than {LARGEST} bytes", f"{name} in {path.name}")
+    return data

@@ -1,0 +1,218 @@
+"""Outputs of a detector → boxes, scores, classes and masks, as its `outputs[]` describe them.
+
+    bind by name → dequantize → per scale: flatten row by row, smallest stride first, concatenate
+    → DFL and distances to boxes → activation where it is required → best class → suppression
+
+A raw scale gives pixels, whatever `normalized` says: that speaks of the graph it was cut from.
+Source: the decoder of EdgeFirst's HAL, whose defaults `Rules` has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from npumake.detection.metadata import Metadata
+from npumake.detection.outputs import DetectorOutput, OutputGrid
+from npumake.errors import GraphError
+from npumake.kernels import boxes as geometry
+from npumake.kernels.affine import per_axis
+
+Arrays = Mapping[str, np.ndarray]
+AS_CHANNELS = ("box_coords", "num_classes", "num_protos", "num_features")
+ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "sigmoid": geometry.sigmoid,
+    "tanh": np.tanh,
+}
+
+
+@dataclass(frozen=True)
+class Rules:
+    """`candidates`: boxes kept before suppression, 0 for all, which a mAP needs."""
+
+    score: float = 0.5
+    iou: float = 0.5
+    candidates: int = 300
+    most: int = 300
+    class_aware: bool = False
+
+
+def rules_for_map(metadata: Metadata) -> Rules:
+    """Every box that may count, as a mean average precision wants them: Ultralytics' thresholds."""
+    return Rules(0.001, 0.7, 0, 300, metadata.nms == "class_aware")
+
+
+@dataclass(frozen=True)
+class Detections:
+    """Best first. `boxes` (n, 4) are corners x1, y1, x2, y2 in 0..1 of the model's input; a mask is
+    `coefficients` (n, k) @ `protos` (k, h, w), None for a model without."""
+
+    boxes: np.ndarray
+    scores: np.ndarray
+    classes: np.ndarray
+    coefficients: np.ndarray | None = None
+    protos: np.ndarray | None = None
+
+    @property
+    def masks(self) -> np.ndarray | None:
+        """(n, h, w) of bool, at the size of the prototypes."""
+        if self.coefficients is None or self.protos is None:
+            return None
+        return geometry.masks(self.coefficients, self.protos, self.boxes)
+
+
+def decode(
+    arrays: Arrays, outputs: Sequence[DetectorOutput], size: tuple[int, int], rules: Rules = Rules()
+) -> Detections:
+    """One picture; `size` is (height, width) of the model's input. An array of integers is taken
+    to be codes, where its entry has a grid. Raises GraphError for outputs that do not decode."""
+    described = {output.type: output for output in outputs if output.type}
+    if "detections" in described:
+        return _end_to_end(arrays, described["detections"], size, rules)
+    parts = _parts(arrays, described, size)
+    scores = parts["scores"]
+    if "objectness" in parts:
+        scores = scores * parts["objectness"]
+    classes, best = scores.argmax(0), scores.max(0)
+    chosen = np.flatnonzero(best >= rules.score)
+    if rules.candidates:
+        order = np.argsort(-best[chosen], kind="stable")
+        chosen = chosen[order[: rules.candidates]]
+    found = geometry.corners(parts["boxes"][:, chosen])
+    by_class = classes[chosen] if rules.class_aware else None
+    kept = geometry.suppressed(found, best[chosen], rules.iou, rules.most, by_class)
+    chosen, found = chosen[kept], found[kept]
+    if "mask_coefs" not in parts or "protos" not in parts:
+        return Detections(found, best[chosen], classes[chosen])
+    coefficients = parts["mask_coefs"][:, chosen].T
+    return Detections(found, best[chosen], classes[chosen], coefficients, parts["protos"])
+
+
+def _parts(
+    arrays: Arrays, described: Mapping[str, DetectorOutput], size: tuple[int, int]
+) -> dict[str, np.ndarray]:
+    """Boxes (4, n) in 0..1 as centre and size, scores (classes, n), coefficients (k, n), protos."""
+    found: dict[str, np.ndarray] = {}
+    if "protos" in described:
+        found["protos"] = _first(_tensor(arrays, described["protos"]), described["protos"])
+    if "detection" in described:
+        return found | _of_one(arrays, described["detection"], size, len(found.get("protos", ())))
+    if missing := [kind for kind in ("boxes", "scores") if kind not in described]:
+        raise GraphError(f"the outputs hold no {missing[0]}", hint="see `outputs` of the metadata")
+    for kind in ("scores", "objectness", "mask_coefs"):
+        if kind in described:
+            found[kind] = _joined(arrays, described[kind])
+    boxes = described["boxes"]
+    if boxes.encoding == "anchor":
+        raise GraphError("boxes of anchors are not decoded yet", boxes.name)
+    if any(child.stride for child in boxes.outputs):
+        return found | {"boxes": _from_scales(arrays, boxes, size)}
+    return found | {"boxes": _in_unit(_joined(arrays, boxes), boxes, size)}
+
+
+def _of_one(
+    arrays: Arrays, whole: DetectorOutput, size: tuple[int, int], coefficients: int
+) -> dict[str, np.ndarray]:
+    """Four rows of boxes, then scores, then so many mask coefficients."""
+    rows = _joined(arrays, whole)
+    end = len(rows) - coefficients
+    found = {"boxes": _in_unit(rows[:4], whole, size), "scores": rows[4:end]}
+    return found | ({"mask_coefs": rows[end:]} if coefficients else {})
+
+
+def _in_unit(boxes: np.ndarray, output: DetectorOutput, size: tuple[int, int]) -> np.ndarray:
+    height, width = size
+    unit = np.array([width, height, width, height], boxes.dtype)[:, None]
+    return boxes if output.normalized else boxes / unit
+
+
+def _from_scales(arrays: Arrays, boxes: DetectorOutput, size: tuple[int, int]) -> np.ndarray:
+    """(4, n): every raw scale decoded with its own stride."""
+    decoded = []
+    for child in _by_stride(boxes):
+        raw = _first(_tensor(arrays, child), child)
+        if raw.ndim != 3 or len(raw) % 4 or (boxes.encoding != "dfl" and len(raw) != 4):
+            raise GraphError(f"`{child.name}` of shape {list(child.shape)} holds no raw boxes")
+        flat = raw.reshape(len(raw), -1)
+        distances = geometry.expected_bins(flat) if boxes.encoding == "dfl" else flat
+        centres = geometry.cell_centres(*raw.shape[1:])
+        stride = np.array(child.stride * 2, np.float32)[:, None]
+        decoded.append(geometry.boxes_of(distances, centres, stride))
+    height, width = size
+    unit = np.array([width, height, width, height], np.float32)[:, None]
+    return np.concatenate(decoded, 1) / unit
+
+
+def _joined(arrays: Arrays, output: DetectorOutput) -> np.ndarray:
+    """(channels, n), activated: scales joined along the boxes, other children by channels."""
+    parts = []
+    for child in _by_stride(output):
+        values = _first(_tensor(arrays, child), child)
+        required = child.activation_required or output.activation_required
+        values = _activated(values, required)
+        parts.append(values.reshape(len(values), -1))
+    return np.concatenate(parts, 1 if any(part.stride for part in output.outputs) else 0)
+
+
+def _by_stride(output: DetectorOutput) -> list[DetectorOutput]:
+    return sorted(output.tensors, key=lambda child: child.stride)
+
+
+def _activated(values: np.ndarray, required: str | None) -> np.ndarray:
+    if required is None:
+        return values
+    if required == "softmax":
+        weights = np.exp(values - values.max(0))
+        return weights / weights.sum(0)
+    return ACTIVATIONS[required](values)
+
+
+def _tensor(arrays: Arrays, output: DetectorOutput) -> np.ndarray:
+    """The array of that name, real numbers in float32."""
+    if output.name not in arrays:
+        raise GraphError(f"no output `{output.name}` among those to decode")
+    array = arrays[output.name]
+    if array.dtype.kind not in "iu" or output.quantization is None:
+        return array.astype(np.float32)
+    return _dequantized(array, output.quantization)
+
+
+def _dequantized(codes: np.ndarray, grid: OutputGrid) -> np.ndarray:
+    scale = np.array(grid.scale, np.float32)
+    zero_point = np.array(grid.zero_point, np.float32)
+    axis = grid.axis or 0
+    scale, zero_point = (
+        per_axis(values, codes.ndim, axis) if len(values) > 1 else values[0]
+        for values in (scale, zero_point)
+    )
+    return (codes.astype(np.float32) - zero_point) * scale
+
+
+def _first(array: np.ndarray, output: DetectorOutput) -> np.ndarray:
+    """The only picture, channels first; trailing padding left out. Raises GraphError."""
+    names = [name for name, _ in output.dshape]
+    if array.shape != output.shape:
+        what = f"`{output.name}` has shape {list(array.shape)}, not {list(output.shape)}"
+        raise GraphError(what)
+    if not names:
+        return array[0]
+    channel = next((n for n in AS_CHANNELS if n in names), None)
+    wanted = [channel, *(n for n in names if n not in (channel, "batch", "padding"))]
+    order = [names.index(name) for name in wanted if name is not None]
+    dropped = [index for index in range(len(names)) if index not in order]
+    if any(array.shape[index] != 1 for index in dropped):
+        raise GraphError(f"`{output.name}` holds several pictures")
+    return array.transpose(*dropped, *order).reshape([array.shape[index] for index in order])
+
+
+def _end_to_end(
+    arrays: Arrays, output: DetectorOutput, size: tuple[int, int], rules: Rules
+) -> Detections:
+    """Rows of x1, y1, x2, y2, score, class, chosen by the model itself: there is no suppression."""
+    found = _joined(arrays, output)
+    rows = found.T if output.dshape else found
+    rows = rows[rows[:, 4] >= rules.score][: rules.most]
+    boxes = _in_unit(rows[:, :4].T, output, size).T
+    return Detections(boxes, rows[:, 4], rows[:, 5].astype(np.int64))

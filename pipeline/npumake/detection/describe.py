@@ -1,0 +1,139 @@
+"""What is said of a detector's outputs: their meaning, dimensions and unit, read off the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from npumake.detection.metadata import Boundary, SplitHint
+from npumake.detection.outputs import DetectorOutput, Dims
+from npumake.detection.scales import joined_axis
+from npumake.errors import GraphError
+from npumake.graph import Graph, Node, Value, array, producer, shape
+
+ACTIVATIONS = {"Sigmoid": "sigmoid", "Softmax": "softmax"}
+DIMENSION = {"boxes": "box_coords", "scores": "num_classes", "mask_coefs": "num_protos"}
+DECODED = frozenset({*DIMENSION, "objectness"})  # parts that a decoder knows
+CHANNELS = 1  # their axis in [1, channels, boxes]
+DECODER = "ultralytics"
+CONSTANT: dict[str, Callable[[Node, list[np.ndarray]], np.ndarray]] = {
+    "Add": lambda node, given: given[0] + given[1],
+    "Sub": lambda node, given: given[0] - given[1],
+    "Mul": lambda node, given: given[0] * given[1],
+    "Div": lambda node, given: given[0] / np.where(given[1] == 0, 1, given[1]),
+    "Concat": lambda node, given: np.concatenate(given, joined_axis(node)),
+}
+
+
+def whole_outputs(graph: Graph, hints: Sequence[SplitHint]) -> tuple[DetectorOutput, ...]:
+    """`outputs[]` of a head that is not cut: one tensor of boxes, scores and coefficients."""
+    targets = {hint.target: hint for hint in hints}
+    masked = any(part.name == "mask_coefs" for hint in hints for part in hint.boundaries)
+    return tuple(
+        detection_output(graph, value)
+        if str(value.name) in targets
+        else replace(other_output(graph, value, masked), name=str(value.name))
+        for value in graph.outputs
+    )
+
+
+def is_normalized(graph: Graph, boxes: Value) -> bool:
+    """Whether decoded boxes are in 0..1 and not in pixels: where a box of no size lies, which is
+    what the arithmetic makes of its constants alone."""
+    chain, todo = set[Node](), [boxes]
+    while todo:
+        node = producer(todo.pop())
+        if node is not None and node.op_type in CONSTANT and node not in chain:
+            chain.add(node)
+            todo += [value for value in node.inputs if value is not None]
+    known: dict[Value, np.ndarray] = {}
+    for node in (node for node in graph.nodes() if node in chain):
+        given = []
+        for value in (value for value in node.inputs if value is not None):
+            held = array(value)
+            zeros = np.broadcast_to(np.float32(0), shape(value))
+            given.append(known.get(value, zeros) if held is None else held)
+        known[node.outputs[0]] = CONSTANT[node.op_type](node, given)
+    return boxes in known and 0 < float(np.abs(known[boxes]).max(initial=0)) <= 1
+
+
+def operands(value: Value, axis: int) -> list[Value]:
+    """What concatenations along `axis` make `value` of, in order."""
+    found, todo = [], [value]
+    while todo:
+        value = todo.pop()
+        node = producer(value)
+        if node is None or not joins(node, axis):
+            found.append(value)
+            continue
+        todo += [operand for operand in reversed(node.inputs) if operand is not None]
+    return found
+
+
+def joins(node: Node, axis: int) -> bool:
+    return node.op_type == "Concat" and joined_axis(node) == axis
+
+
+def type_of_part(boundary: Boundary) -> str | None:
+    """None where no decoder knows it, keypoints for one: it refuses types that it does not."""
+    return boundary.name if boundary.name in DECODED else None
+
+
+def part_output(leaf: Value, boundary: Boundary) -> DetectorOutput:
+    """A decoded part as one tensor; what its activation made is applied already."""
+    _, channels, count = flat_shape(leaf)
+    applied = activation_of(leaf)
+    return DetectorOutput(
+        "",
+        shape(leaf),
+        type_of_part(boundary),
+        named_dims(1, DIMENSION.get(boundary.name, "num_features"), channels, count),
+        decoder=DECODER,
+        score_format="per_class" if boundary.name == "scores" else None,
+        dtype="float32",
+        activation_applied=applied,
+        activation_required=None if applied else boundary.activation,
+    )
+
+
+def detection_output(graph: Graph, value: Value) -> DetectorOutput:
+    _, channels, count = flat_shape(value)
+    return DetectorOutput(
+        str(value.name),
+        shape(value),
+        "detection",
+        named_dims(1, "num_features", channels, count),
+        decoder=DECODER,
+        encoding="direct",
+        normalized=is_normalized(graph, operands(value, CHANNELS)[0]),
+        dtype="float32",
+    )
+
+
+def other_output(graph: Graph, value: Value, masked: bool) -> DetectorOutput:
+    """An output no hint names: prototypes where there are coefficients, else only named."""
+    dims = shape(value)
+    if not masked or len(dims) != 4:
+        return DetectorOutput("", dims, dtype="float32")
+    named = tuple(zip(("batch", "num_protos", "height", "width"), dims, strict=True))
+    stride = shape(graph.inputs[0])[2] // dims[2]
+    return DetectorOutput("", dims, "protos", named, (stride, stride), dtype="float32")
+
+
+def activation_of(leaf: Value) -> str | None:
+    node = producer(leaf)
+    return ACTIVATIONS.get(node.op_type) if node else None
+
+
+def named_dims(batch: int, name: str, channels: int, count: int) -> Dims:
+    return (("batch", batch), (name, channels), ("num_boxes", count))
+
+
+def flat_shape(value: Value) -> tuple[int, int, int]:
+    """(batch, channels, boxes). Raises GraphError."""
+    found = shape(value)
+    if len(found) != 3 or found[0] != 1:
+        raise GraphError(f"`{value.name}` of shape {list(found)} is no [1, channels, boxes]")
+    return found[0], found[1], found[2]

@@ -1,0 +1,110 @@
+"""JSON from a stranger: read strictly, and asked for its keys by what they may hold."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from npumake.digest import Json
+from npumake.errors import ProjectError
+
+LARGEST = 1 << 24  # bytes of text
+
+Kind = tuple[str, Callable[[Json], bool]]  # in words, and the question
+
+
+def _whole(value: Json) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _number(value: Json) -> bool:
+    return _whole(value) or (isinstance(value, float) and math.isfinite(value))
+
+
+def _list_of(test: Callable[[Json], bool]) -> Callable[[Json], bool]:
+    return lambda value: isinstance(value, list) and all(map(test, value))
+
+
+TEXT: Kind = ("a text", lambda value: isinstance(value, str))
+FLAG: Kind = ("true or false", lambda value: isinstance(value, bool))
+WHOLE: Kind = ("a whole number", _whole)
+NUMBER: Kind = ("a number", _number)
+TEXTS: Kind = ("a list of texts", _list_of(TEXT[1]))
+SIZES: Kind = ("a list of sizes", _list_of(lambda value: _whole(value) and 0 < value < 1 << 31))
+WHOLES: Kind = ("a whole number or a list of them", lambda v: _whole(v) or _list_of(_whole)(v))
+NUMBERS: Kind = ("a number or a list of them", lambda v: _number(v) or _list_of(_number)(v))
+OBJECT: Kind = ("an object", lambda value: isinstance(value, dict))
+OBJECTS: Kind = ("a list of objects", _list_of(OBJECT[1]))
+LIST: Kind = ("a list", lambda value: isinstance(value, list))
+TEXT_OR_OBJECT: Kind = ("a text or an object", lambda value: isinstance(value, str | dict))
+
+
+def one_of(*words: str) -> Kind:
+    return (f"one of {', '.join(words)}", lambda value: value in words)
+
+
+@dataclass(frozen=True)
+class MetadataEntry:
+    """One JSON object and where it stands: `edgefirst.json: outputs.0`. A null is no value."""
+
+    data: Mapping[str, Json]
+    where: str
+
+    def get(self, key: str, kind: Kind, default: Json = None) -> Json:
+        """The value, checked. Raises ProjectError."""
+        value = self.data.get(key)
+        if value is None:
+            return default
+        words, test = kind
+        if not test(value):
+            raise ProjectError(f"`{key}` must be {words}", self.below(key))
+        return value
+
+    def need(self, key: str, kind: Kind) -> Json:
+        """As `get`, but it must be there."""
+        if self.data.get(key) is None:
+            raise ProjectError(f"`{key}` is missing", self.where)
+        return self.get(key, kind)
+
+    def entry(self, key: str) -> MetadataEntry:
+        """The object at `key`; an empty one where there is none."""
+        return MetadataEntry(self.get(key, OBJECT, {}), self.below(key))
+
+    def entries(self, key: str) -> tuple[MetadataEntry, ...]:
+        found = self.get(key, OBJECTS, [])
+        return tuple(MetadataEntry(item, f"{self.below(key)}.{n}") for n, item in enumerate(found))
+
+    def below(self, key: str) -> str:
+        return f"{self.where}{'.' if ': ' in self.where else ': '}{key}"
+
+
+def read_object(data: str | bytes, name: str) -> dict[str, Json]:
+    """The one JSON object in `data`. Raises ProjectError for anything else."""
+    found = read_json(data, name)
+    if not isinstance(found, dict):
+        raise ProjectError("the JSON must be an object", name)
+    return found
+
+
+def read_json(data: str | bytes, name: str) -> Json:
+    """Raises ProjectError for what is not JSON, not UTF-8, too large or too deep, for a key that
+    is written twice, and for NaN."""
+    if len(data) > LARGEST:
+        raise ProjectError(f"more than {LARGEST} bytes of JSON", name)
+    try:
+        return json.loads(data, object_pairs_hook=_once, parse_constant=_no_number)
+    except (ValueError, RecursionError) as error:
+        raise ProjectError(f"not readable JSON: {error}", name) from error
+
+
+def _once(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key is written twice")
+    return found
+
+
+def _no_number(word: str) -> Json:
+    raise ValueError(f"{word} is no number")

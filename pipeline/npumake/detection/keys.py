@@ -1,0 +1,111 @@
+"""Every documented key of EdgeFirst's metadata outside `outputs` and `split_hints`: what it may
+hold, and why it is only carried where it is. Other keys are carried too, whatever they hold."""
+
+from __future__ import annotations
+
+from npumake.detection.entry import (
+    FLAG,
+    LIST,
+    NUMBER,
+    OBJECT,
+    OBJECTS,
+    SIZES,
+    TEXT,
+    TEXT_OR_OBJECT,
+    TEXTS,
+    WHOLE,
+    Kind,
+    one_of,
+)
+
+KINDS: dict[str, Kind] = {
+    "schema_version": WHOLE,
+    "host": OBJECT,
+    **{f"host.{key}": TEXT for key in ("studio_server", "project_id", "session")},
+    **{f"host.{key}": TEXT for key in ("organization", "username")},
+    "dataset": OBJECT,
+    "dataset.name": TEXT,
+    "dataset.id": TEXT,
+    "dataset.classes": TEXTS,
+    **{key: TEXT for key in ("name", "description", "author")},
+    "input": OBJECT,
+    "input.shape": SIZES,
+    "input.dshape": OBJECTS,
+    "input.cameraadaptor": one_of("rgb", "bgr", "rgba", "bgra", "grey", "yuyv"),
+    "input.input_channels": WHOLE,
+    "input.output_channels": WHOLE,
+    "model": OBJECT,
+    **{f"model.{key}": TEXT for key in ("name", "version", "task", "backbone")},
+    **{f"model.{key}": TEXT for key in ("size", "activation")},
+    **{f"model.{key}": FLAG for key in ("detection", "segmentation", "classification", "end2end")},
+    "model.anchors": LIST,
+    **{key: OBJECT for key in ("trainer", "optimizer", "augmentation", "validation", "export")},
+    "validation.iou": NUMBER,
+    "validation.score": NUMBER,
+    "validation.nms": one_of("none", "numpy", "hal", "tensorflow", "torch"),
+    "validation.normalization": TEXT,
+    "validation.preprocessing": TEXT,
+    "decoder_version": TEXT,
+    "nms": one_of("class_agnostic", "class_aware"),
+    "calibration": TEXT,
+    "split_hints": OBJECTS,
+    "outputs": OBJECTS,
+    "compilation": OBJECT,
+    "compilation.target": TEXT,
+    "compilation.format": TEXT,
+    "compilation.hw_metadata": OBJECT,
+    "compilation.ppa": OBJECT,
+    **{
+        f"{converter}{key}": kind
+        for converter in ("tflite_quantizer", "ara2", "hailo", "neutron")
+        for key, kind in {
+            "": OBJECT,
+            ".version": TEXT,
+            ".timestamp": TEXT,
+            ".task": TEXT,
+            ".splits_applied": TEXTS,
+            ".calibration": TEXT_OR_OBJECT,
+            ".calibration_geometry": OBJECT,
+        }.items()
+    },
+    **{f"ara2.{key}": TEXT for key in ("target", "int16_mode")},
+    "ara2.qmode": WHOLE,
+    "ara2.ppa": OBJECT,
+    **{f"tflite_quantizer.{key}": TEXT for key in ("tensorflow_version", "input_dtype")},
+    **{f"tflite_quantizer.{key}": TEXT for key in ("output_dtype", "quantizer")},
+    "tflite_quantizer.calibration_samples": WHOLE,
+}
+
+# The keys that are acted on: a table of sections 2 to 5 holds no others.
+ACTED_ON = (
+    *("schema_version", "dataset", "dataset.classes", "input", "input.shape", "model"),
+    *("model.end2end", "nms", "split_hints", "outputs"),
+)
+
+_TRAINING = "a record of the training"
+_PEOPLE = "it names the model and its makers"
+_OTHERS = "the record of a converter that ran before"
+_BOARD = "figures of the vendor's compiler"
+
+_WHY = {
+    "host": "where the model was trained; nothing is asked of a server",
+    "dataset": _TRAINING,
+    "name": _PEOPLE,
+    "description": _PEOPLE,
+    "author": _PEOPLE,
+    "input": "the model's own input says it; colours and layout stand under `inputs:`",
+    "model": "the graph itself says what the model is",
+    "trainer": _TRAINING,
+    "optimizer": _TRAINING,
+    "augmentation": _TRAINING,
+    "validation": "how the trainer measured; `evaluation:` says how it is measured here",
+    "export": _TRAINING,
+    "decoder_version": "`outputs` say how they are decoded",
+    "calibration": "a name alone; the file stands under `data:`",
+    "compilation": _BOARD,
+    "tflite_quantizer": _OTHERS,
+    "ara2": _OTHERS,
+    "hailo": _OTHERS,
+    "neutron": _OTHERS,
+}
+CARRIED: dict[str, str] = {key: _WHY[key.partition(".")[0]] for key in KINDS if key not in ACTED_ON}

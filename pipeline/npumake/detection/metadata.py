@@ -1,0 +1,178 @@
+"""EdgeFirst's metadata, schema v2: typed where it is acted on, carried unchanged everywhere else.
+
+The document that came is the document that goes: a converter may add, and may delete nothing but
+`split_hints`, in whose place it writes `outputs`. An older document is brought to v2 first
+(`npumake.detection.older`). `npumake.detection.keys` says of every documented key that is only
+carried, why.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from npumake.detection.entry import TEXT, TEXTS, WHOLE, WHOLES, MetadataEntry, one_of, read_object
+from npumake.detection.keys import KINDS
+from npumake.detection.older import as_v2
+from npumake.detection.outputs import DetectorOutput, check, output_document, read_output
+from npumake.digest import Json
+from npumake.errors import ProjectError
+
+NOTE = "edgefirst"  # its key among the metadata_props of an ONNX model
+SCHEMA = 2
+SPLIT = "quantization_split"
+TILINGS = ("tiled", "whole_frame")
+MOST_CLASSES = 1 << 16
+
+
+@dataclass(frozen=True)
+class Boundary:
+    """Channels [start, end) of a target, after decoding."""
+
+    name: str
+    start: int
+    end: int
+    activation: str | None = None
+
+
+@dataclass(frozen=True)
+class SplitHint:
+    target: str
+    boundaries: tuple[Boundary, ...]
+    strides: tuple[int, ...] = ()
+    anchors_per_cell: int = 1
+
+
+@dataclass(frozen=True)
+class Tiling:
+    mode: str
+    full_frame: bool = False
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """`document` is schema v2 with every key that came; the rest is what is acted on."""
+
+    document: Mapping[str, Json]
+    hints: tuple[SplitHint, ...] = ()
+    outputs: tuple[DetectorOutput, ...] = ()
+    tiling: Tiling | None = None
+    input_shape: tuple[int, ...] = ()
+    classes: tuple[str, ...] = ()
+    nms: str = "class_agnostic"
+    end2end: bool = False
+
+    def to_json(self) -> str:
+        return json.dumps(self.document, ensure_ascii=False, allow_nan=False)
+
+
+def read_metadata(data: str | bytes, name: str) -> Metadata:
+    """Raises ProjectError naming the key: no JSON, a newer schema, a key with another kind of
+    value than it may have, a tiling that is not version 1."""
+    document = read_object(data, name)
+    version = MetadataEntry(document, name).get("schema_version", WHOLE, 1)
+    if not 1 <= version <= SCHEMA:
+        what = f"metadata of schema version {version}; the newest known is {SCHEMA}"
+        raise ProjectError(what, f"{name}: schema_version")
+    if version < SCHEMA:
+        document = as_v2(document, name)
+    top = MetadataEntry(document, name)
+    _check_kinds(top)
+    outputs = tuple(map(read_output, top.entries("outputs")))
+    check(outputs, f"{name}: outputs")
+    model = top.entry("model")
+    return Metadata(
+        document=document,
+        hints=tuple(h for entry in top.entries("split_hints") if (h := _hint(entry))),
+        outputs=outputs,
+        tiling=_tiling(top),
+        input_shape=tuple(top.entry("input").data.get("shape") or ()),
+        classes=tuple(top.entry("dataset").get("classes", TEXTS, ())[:MOST_CLASSES]),
+        nms=top.data.get("nms") or "class_agnostic",
+        end2end=bool(model.data.get("end2end")),
+    )
+
+
+def with_outputs(
+    metadata: Metadata, outputs: Sequence[DetectorOutput], *, keep_hints: bool = False
+) -> Metadata:
+    """With these `outputs`, in place of `split_hints` where the model can be cut no more."""
+    described = [output_document(output) for output in outputs]
+    return replaced(metadata, {"outputs": described}, keep_hints=keep_hints)
+
+
+def with_block(metadata: Metadata, name: str, block: Mapping[str, Json]) -> Metadata:
+    """With a converter's own block: version, timestamp and what it did. Raises ProjectError where
+    one of that name is there already: a converter only adds."""
+    if name in metadata.document:
+        raise ProjectError(f"the metadata has a block `{name}` already", f"{NOTE}.json: {name}")
+    return replaced(metadata, {name: dict(block)})
+
+
+def replaced(metadata: Metadata, added: Mapping[str, Json], *, keep_hints: bool = True) -> Metadata:
+    """With these keys added, or in place of those that are there."""
+    kept = {
+        key: value for key, value in metadata.document.items() if keep_hints or key != "split_hints"
+    }
+    return read_metadata(json.dumps(kept | dict(added), allow_nan=False), f"{NOTE}.json")
+
+
+def _check_kinds(top: MetadataEntry) -> None:
+    """Every documented key holds what it may, whether it is acted on or carried."""
+    for key, kind in KINDS.items():
+        *groups, last = key.split(".")
+        entry = top
+        for group in groups:
+            entry = entry.entry(group)
+        entry.get(last, kind)
+
+
+def _hint(entry: MetadataEntry) -> SplitHint | None:
+    """None for a type of hint that nobody knows: it is skipped, not refused."""
+    if entry.get("type", TEXT) != SPLIT:
+        return None
+    for key in ("input_dtype", "output_dtype", "description"):
+        entry.get(key, TEXT)
+    strides = tuple(_list(entry.get("strides", WHOLES, [])))
+    if list(strides) != sorted(set(strides)) or any(stride < 1 for stride in strides):
+        raise ProjectError("`strides` must ascend", entry.below("strides"), "such as [8, 16, 32]")
+    anchors = entry.get("anchors_per_cell", WHOLE, 1)
+    if anchors < 1:
+        raise ProjectError("`anchors_per_cell` must be 1 or more", entry.below("anchors_per_cell"))
+    boundaries = tuple(map(_boundary, entry.entries("boundaries")))
+    reached = 0
+    for boundary in boundaries:
+        if boundary.start != reached or boundary.end <= boundary.start:
+            hint = "each starts where the one before ends"
+            raise ProjectError("`boundaries` have gaps or overlap", entry.below("boundaries"), hint)
+        reached = boundary.end
+    if not boundaries:
+        raise ProjectError("no `boundaries`", entry.where)
+    return SplitHint(entry.need("target", TEXT), boundaries, strides, anchors)
+
+
+def _boundary(entry: MetadataEntry) -> Boundary:
+    channels = _list(entry.need("channels", WHOLES))
+    if len(channels) != 2:
+        raise ProjectError("`channels` must be [start, end)", entry.below("channels"))
+    activation = entry.get("activation", one_of("sigmoid", "softmax", "tanh"))
+    return Boundary(entry.need("name", TEXT), channels[0], channels[1], activation)
+
+
+def _list(value: Json) -> list[int]:
+    return value if isinstance(value, list) else [value]
+
+
+def _tiling(top: MetadataEntry) -> Tiling | None:
+    """Raises ProjectError for a tiling that is not version 1, before any work is done."""
+    if "tiling" not in top.data:
+        return None
+    given = top.data["tiling"]
+    if not isinstance(given, dict):
+        raise ProjectError("`tiling` must be an object", top.below("tiling"))
+    entry = MetadataEntry(given, top.below("tiling"))
+    if entry.get("version", WHOLE) != 1:
+        raise ProjectError("only version 1 of `tiling` is known", entry.below("version"))
+    full = entry.entry("full_frame").data.get("enabled") is True
+    return Tiling(entry.need("mode", one_of(*TILINGS)), full)

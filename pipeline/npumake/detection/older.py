@@ -1,0 +1,64 @@
+"""Schema v1 of EdgeFirst's metadata, brought to v2: the same facts under today's names.
+
+quantization [s, z] → {scale, zero_point} · dshape {a: 1, b: 2} → [{a: 1}, {b: 2}]
+input.size "WxH" → input.shape [1, C, H, W] · boxes are `direct`, scores `per_class`
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from npumake.detection.entry import TEXT, MetadataEntry
+from npumake.digest import Json
+from npumake.errors import ProjectError
+
+# (section, name there) → name today
+_RENAMED = {
+    ("model", "model_task"): "task",
+    ("model", "model_size"): "size",
+    ("input", "color_adaptor"): "cameraadaptor",
+    ("validation", "validation_iou"): "iou",
+    ("validation", "validation_threshold"): "score",
+}
+_CHANNELS = {"grey": 1, "yuyv": 2, "rgba": 4, "bgra": 4}  # of a camera; three of any other
+_DEFAULTS = {"boxes": ("encoding", "direct"), "scores": ("score_format", "per_class")}
+
+
+def as_v2(document: dict[str, Json], name: str) -> dict[str, Json]:
+    """Raises ProjectError for a size or a grid that is none."""
+    found: dict[str, Any] = {**document, "schema_version": 2}
+    for (section, old), new in _RENAMED.items():
+        group = found.get(section)
+        if isinstance(group, dict) and old in group and new not in group:
+            found[section] = {(new if key == old else key): v for key, v in group.items()}
+    top = MetadataEntry(found, name)
+    size = top.entry("input").get("size", TEXT)
+    if size is not None and "shape" not in found["input"]:
+        found["input"] = found["input"] | {"shape": _shape(top.entry("input"), size)}
+    if "nms" not in found:
+        found["nms"] = "class_agnostic"
+    if outputs := top.entries("outputs"):
+        found["outputs"] = [_output(entry) for entry in outputs]
+    return found
+
+
+def _shape(entry: MetadataEntry, size: str) -> list[int]:
+    if not (match := re.fullmatch(r"([1-9][0-9]{0,4})x([1-9][0-9]{0,4})", size)):
+        raise ProjectError(f"`{size}` is no WIDTHxHEIGHT", entry.below("size"))
+    channels = _CHANNELS.get(str(entry.data.get("cameraadaptor")), 3)
+    return [1, channels, int(match[2]), int(match[1])]
+
+
+def _output(entry: MetadataEntry) -> dict[str, Json]:
+    found: dict[str, Json] = dict(entry.data)
+    grid = found.get("quantization")
+    if isinstance(grid, list):
+        if len(grid) != 2:
+            raise ProjectError("a grid is [scale, zero_point]", entry.below("quantization"))
+        found["quantization"] = {"scale": grid[0], "zero_point": grid[1]}
+    if isinstance(found.get("dshape"), dict):
+        found["dshape"] = [{name: size} for name, size in found["dshape"].items()]
+    if (default := _DEFAULTS.get(str(found.get("type")))) and default[0] not in found:
+        found[default[0]] = default[1]
+    return found

@@ -1,0 +1,65 @@
+"""One instruction about to be executed: what a kernel of the reference engine is told."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from npumake.bundle.program import Instruction, Tensor
+from npumake.kernels.rounding import FixedPoint, blocks, part_of, rescale
+
+
+class Call(NamedTuple):
+    """One instruction and the grids around it."""
+
+    step: Instruction
+    inputs: tuple[Tensor, ...]
+    output: Tensor
+
+    def constant(self, role: str) -> np.ndarray:
+        return self.step.constants[role]
+
+    def attribute(self, name: str) -> Any:
+        return self.step.attributes[name]
+
+    def window(self) -> tuple[list[int], list[int], list[int]]:
+        """Pads, strides and dilations."""
+        attributes = self.step.attributes
+        return attributes["pads"], attributes["strides"], attributes["dilations"]
+
+    def finished(self, accumulator: np.ndarray, trailing: int = 0) -> np.ndarray:
+        """Accumulator → codes: bias, factor, rounding, zero point, clamp.
+
+        A factor or bias per channel stands in front of `trailing` axes.
+        """
+        mantissa, shift, bias = (
+            given.reshape(*given.shape, *(1,) * trailing) if given.ndim == 1 else given
+            for given in (self.constant("mantissa"), self.constant("shift"), self.bias)
+        )
+        rank, codes = accumulator.ndim, np.empty(accumulator.shape, self.output.dtype)
+        for part in blocks(accumulator.shape):
+            factor = FixedPoint(part_of(mantissa, part, rank), part_of(shift, part, rank))
+            total = accumulator[part] + part_of(bias, part, rank)  # a bias is beyond float32
+            codes[part] = self.clamped(rescale(total, factor, self.attribute("rounding")))
+        return codes
+
+    @property
+    def bias(self) -> np.ndarray:
+        return self.step.constants.get("bias", np.zeros((), np.int32))
+
+    @property
+    def real_scale(self) -> np.ndarray:
+        """Of what is dequantized: that of its grid, or of each channel of sums, laid along them."""
+        return self.step.constants.get("scale", np.array(self.inputs[0].scale, np.float32))
+
+    def clamped(self, codes: np.ndarray) -> np.ndarray:
+        """Steps → codes, in place: they are the caller's own."""
+        shifted = np.asarray(codes)
+        shifted += self.output.zero_point
+        return np.clip(shifted, self.attribute("low"), self.attribute("high"), out=shifted)
+
+
+def steps_of(q: np.ndarray, grid: Tensor) -> np.ndarray:
+    """The signed number of quantization steps: the zero point taken off."""
+    return q.astype(np.int32) - grid.zero_point

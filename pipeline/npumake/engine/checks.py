@@ -1,0 +1,137 @@
+"""Attributes and constants of an instruction, read as a stranger's: each of its type and bounds.
+
+Every function raises MisfitError where an instruction is not what its kernel takes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from npumake.engine.call import Call
+from npumake.graph.shapes import MAX_ELEMENTS
+
+Shape: TypeAlias = tuple[int, ...]
+
+LARGEST = 1 << 31  # of an attribute: no axis is longer
+
+
+class MisfitError(Exception):
+    """Why no kernel takes an instruction."""
+
+
+def refuse(wrong: bool, why: str) -> None:
+    if wrong:
+        raise MisfitError(why)
+
+
+def attribute(call: Call, name: str) -> object:
+    refuse(name not in call.step.attributes, f"it has no attribute `{name}`")
+    return call.attribute(name)
+
+
+def whole(call: Call, name: str, least: int = 0, most: int = LARGEST) -> int:
+    return _whole(attribute(call, name), name, least, most)
+
+
+def _whole(value: object, name: str, least: int, most: int) -> int:
+    if type(value) is not int or not least <= value <= most:
+        raise MisfitError(f"`{name}` is {value!r}, not a whole number from {least} to {most}")
+    return value
+
+
+def wholes(
+    call: Call, name: str, count: int, least: int = 0, most: int = LARGEST
+) -> tuple[int, ...]:
+    """`count` of them."""
+    return numbers(attribute(call, name), name, count, least, most)
+
+
+def numbers(given: object, name: str, count: int, least: int, most: int) -> tuple[int, ...]:
+    if not isinstance(given, list) or len(given) != count:
+        raise MisfitError(f"`{name}` is {given!r}, not a list of {count}")
+    return tuple(_whole(value, name, least, most) for value in given)
+
+
+def listed(call: Call, name: str) -> list[object]:
+    found = attribute(call, name)
+    if not isinstance(found, list):
+        raise MisfitError(f"`{name}` is {found!r}, not a list")
+    return found
+
+
+def flag(call: Call, name: str) -> bool:
+    found = attribute(call, name)
+    if type(found) is not bool:
+        raise MisfitError(f"`{name}` is {found!r}, not true or false")
+    return found
+
+
+def one_of(call: Call, name: str, known: Iterable[str]) -> str:
+    found, names = attribute(call, name), tuple(known)
+    if not isinstance(found, str) or found not in names:
+        raise MisfitError(f"`{name}` is {found!r}, not one of {', '.join(names)}")
+    return found
+
+
+def axis(call: Call, rank: int) -> int:
+    refuse(rank < 1, "it has an axis of a scalar")
+    return whole(call, "axis", 0, rank - 1)
+
+
+def axes(call: Call, rank: int) -> tuple[int, ...]:
+    """Of `axes`: different ones, each of a tensor of that rank."""
+    count = len(listed(call, "axes"))
+    refuse(count > rank, f"`axes` has {count} axes of {rank}")
+    found = wholes(call, "axes", count, 0, rank - 1)
+    refuse(len(set(found)) < count, f"`axes` names an axis twice: {list(found)}")
+    return found
+
+
+def constant(call: Call, role: str, kinds: str = "iu", rank: int | None = None) -> np.ndarray:
+    """An array that holds something, of these NumPy kinds; floats are finite."""
+    refuse(role not in call.step.constants, f"it has no constant `{role}`")
+    values = call.constant(role)
+    refuse(values.dtype.kind not in kinds, f"`{role}` holds {values.dtype}")
+    refuse(values.size < 1, f"`{role}` is empty")
+    refuse(rank is not None and values.ndim != rank, f"`{role}` has {values.ndim} axes, not {rank}")
+    refuse(values.dtype.kind == "f" and not np.isfinite(values).all(), f"`{role}` is not finite")
+    return values
+
+
+def bounded(call: Call, role: str, least: int, most: int, rank: int | None = None) -> np.ndarray:
+    """Whole numbers from `least` to `most`, as wide as the kernels compute."""
+    values = constant(call, role, "i", rank)
+    refuse(values.dtype != np.int64, f"`{role}` holds {values.dtype}")
+    low, high = int(values.min()), int(values.max())
+    refuse(low < least or high > most, f"`{role}` holds {low} to {high}, not {least} to {most}")
+    return values
+
+
+def broadcast(*shapes: Sequence[int]) -> Shape:
+    """As NumPy broadcasts."""
+    rank = max(map(len, shapes), default=0)
+    columns = zip(*((1,) * (rank - len(shape)) + tuple(shape) for shape in shapes), strict=True)
+    sizes = [set(column) - {1} for column in columns]
+    refuse(any(len(size) > 1 for size in sizes), f"{_drawn(shapes)} do not broadcast")
+    return tuple(size.pop() if size else 1 for size in sizes)
+
+
+def within(role: str, shape: Sequence[int], result: Shape) -> None:
+    """Refuses a constant that makes more of the result than it is."""
+    if len(shape) > len(result) or broadcast(shape, result) != result:
+        raise MisfitError(f"`{role}` of {list(shape)} does not fit a result of {list(result)}")
+
+
+def held(shape: Sequence[int], what: str) -> None:
+    """Refuses what no memory holds, and what holds nothing."""
+    count = math.prod(shape)
+    refuse(count < 1, f"{what} of {list(shape)} is empty")
+    refuse(count > MAX_ELEMENTS, f"{what} of {list(shape)} is of more than {MAX_ELEMENTS:,}")
+
+
+def _drawn(shapes: Iterable[Sequence[int]]) -> str:
+    return " and ".join(str(list(shape)) for shape in shapes)

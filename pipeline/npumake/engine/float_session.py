@@ -1,0 +1,156 @@
+"""A float graph run: onnxruntime where it knows every operator, else by turns with Python.
+
+onnxruntime has no Python operators, so a graph with custom nodes is cut along them: nodes that
+wait for the same custom nodes are one onnxruntime session. The others stay one session in all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+import numpy as np
+
+from npumake.custom.compute import compute
+from npumake.custom.operators import NO_OPERATORS, Operators, require
+from npumake.engine.ort import Feeds, Fusion, OrtSession
+from npumake.engine.port import port
+from npumake.errors import GraphError
+from npumake.graph import (
+    Graph,
+    Node,
+    SerializedGraph,
+    Value,
+    array,
+    dtype,
+    is_foreign,
+    part,
+    producer,
+    reads,
+    shape,
+)
+
+Values = Mapping[str, np.ndarray]
+
+
+class SessionPart(NamedTuple):
+    """Some nodes at once: the arrays they read, by name → the arrays they make, by name."""
+
+    reads: tuple[str, ...]
+    run: Callable[[Values], Values]
+
+
+def float_session(
+    graph: Graph, operators: Operators = NO_OPERATORS, fusion: Fusion = "integers"
+) -> FloatSession:
+    """The graph ready to run. Raises GraphError for an operator that nobody implements."""
+    if is_plain(graph):
+        return OrtSession(graph.to_bytes(), fusion=fusion)
+    require(graph, operators)
+    return MixedSession(graph, operators, fusion)
+
+
+def written_session(
+    written: SerializedGraph,
+    model: bytes,
+    operators: Operators = NO_OPERATORS,
+    fusion: Fusion = "integers",
+) -> FloatSession:
+    """A model put together of what is written, ready to run. Raises GraphError."""
+    if not written.is_mixed:
+        return OrtSession(model, fusion=fusion)
+    return float_session(Graph.from_bytes(model), operators, fusion)
+
+
+def is_plain(graph: Graph) -> bool:
+    return not any(is_foreign(node) for node in graph.model.graph.all_nodes())
+
+
+class MixedSession:
+    """A graph with custom nodes, with the interface of an onnxruntime session."""
+
+    def __init__(self, graph: Graph, operators: Operators, fusion: Fusion = "integers") -> None:
+        self._fed = {str(v.name): (dtype(v), shape(v)) for v in graph.inputs}
+        self.input_names = tuple(self._fed)
+        self.output_names = tuple(str(value.name) for value in graph.outputs)
+        self.inputs, self.outputs = (
+            tuple(port(str(v.name), shape(v), str(dtype(v))) for v in values)
+            for values in (graph.inputs, graph.outputs)
+        )
+        self._constants = {
+            str(value.name): found
+            for value in graph.values().values()
+            if (found := array(value)) is not None
+        }
+        self._turns = [
+            turn
+            for _, nodes in groupby(_in_turns(graph), key=lambda placed: placed[0])
+            for turn in _turns(graph, [node for _, node in nodes], operators, fusion)
+        ]
+
+    def run(self, names: Sequence[str] | None, feeds: Feeds) -> list[np.ndarray]:
+        """The named outputs (all when None) for one set of feeds. Raises GraphError for feeds
+        that do not fit, StageError where a custom operator fails."""
+        self._refuse_misfits(feeds)
+        values = {**self._constants, **feeds}
+        for turn in self._turns:
+            values |= turn.run({name: values[name] for name in turn.reads})
+        return [values[name] for name in names or self.output_names]
+
+    def _refuse_misfits(self, feeds: Feeds) -> None:
+        given = {name: (str(array.dtype), array.shape) for name, array in feeds.items()}
+        if given != self._fed:
+            raise GraphError(f"the model is fed {_described(given)}, not {_described(self._fed)}")
+
+
+def _described(arrays: Mapping[str, tuple[str, tuple[int, ...]]]) -> str:
+    return ", ".join(f"{name}: {kind}{list(size)}" for name, (kind, size) in arrays.items())
+
+
+def _in_turns(graph: Graph) -> list[tuple[tuple[int, bool], Node]]:
+    """The nodes, in an order to run them in, each with its turn: how many custom nodes one behind
+    the other it waits for, and whether it is custom itself."""
+    behind: dict[Node, int] = {}
+    for node in graph.nodes():
+        makers = [maker for value in reads(node) if (maker := producer(value)) is not None]
+        behind[node] = max((behind[maker] + is_foreign(maker) for maker in makers), default=0)
+    placed = [((behind[node], is_foreign(node)), node) for node in graph.nodes()]
+    return sorted(placed, key=lambda item: item[0])  # stable: the graph's order within a turn
+
+
+def _turns(
+    graph: Graph, nodes: list[Node], operators: Operators, fusion: Fusion
+) -> list[SessionPart]:
+    if is_foreign(nodes[0]):
+        return [_python(node, operators) for node in nodes]
+    return [_onnxruntime(graph, nodes, fusion)]
+
+
+def _python(node: Node, operators: Operators) -> SessionPart:
+    read = [None if value is None else str(value.name) for value in node.inputs]
+    made = [str(value.name) for value in node.outputs]
+    operator = operators.by_type[node.op_type]
+
+    def run(values: Values) -> Values:
+        arrays = [None if name is None else values[name] for name in read]
+        return dict(zip(made, compute(operator, node, arrays), strict=True))
+
+    return SessionPart(tuple(name for name in read if name is not None), run)
+
+
+def _onnxruntime(graph: Graph, nodes: list[Node], fusion: Fusion) -> SessionPart:
+    inside = set(nodes)
+    made = [v for node in nodes for v in node.outputs if _is_read_elsewhere(v, inside)]
+    session = OrtSession(part(graph, nodes, made).to_bytes(), fusion=fusion)
+    return SessionPart(
+        session.input_names,
+        lambda values: dict(zip(session.output_names, session.run(None, values), strict=True)),
+    )
+
+
+def _is_read_elsewhere(value: Value, inside: set[Node]) -> bool:
+    return value.is_graph_output() or any(use.node not in inside for use in value.uses())
+
+
+FloatSession = OrtSession | MixedSession

@@ -1,0 +1,183 @@
+"""Integers held by floats: which bounds make what onnxruntime computes with them exact.
+
+A tensor is its steps q - z in float32. An accumulator a, the sum of products, is exact in float32
+while no partial sum can exceed 2**24, in whatever order and on however many threads it is taken:
+
+    |partial sum| <= max|x| * sum |w| + |b|
+
+A factor is M * 2**-s with |M| < 2**31, an exact float64. The product with it is exact where
+|a| * |M| <= 2**53. Where it may not be, the rounded float64 and the exact code are still both
+monotonic in a: they are equal everywhere if they are where the code changes, at the three integers
+around every threshold  (k + 1/2) * 2**s / M  that the clamp lets through and a may reach, and at
+the ends of what a may reach. That is tried out, channel by channel.
+
+What keeps none of these bounds has no translation, and is left to NumPy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from npumake.bundle.program import SUMS, Instruction, Tensor
+from npumake.graph import Building, Value
+from npumake.graph import TensorSpec as Made
+from npumake.kernels import rounding
+from npumake.kernels.arrays import Int64
+from npumake.kernels.rounding import FixedPoint, Real, Rounding, Whole
+
+SINGLE, DOUBLE = 1 << 24, 1 << 53  # integers that float32 and float64 hold
+FLOAT, INT32, FLOAT64 = 1, 6, 11  # of ONNX's element types
+CODES = {"uint8": 2, "int8": 3, "uint16": 4, "int16": 5, SUMS: INT32}
+MOST_TRIED = 1 << 22  # thresholds of one instruction
+IDENTITY = (1 << 30, 30)  # mantissa and shift of the factor 1
+
+
+class InexactError(Exception):
+    """No float holds what the instruction computes."""
+
+
+class TranslatedCall(NamedTuple):
+    """An instruction to translate: its grids, and what holds the steps it reads."""
+
+    building: Building
+    step: Instruction
+    inputs: tuple[Tensor, ...]
+    output: Tensor
+    read: tuple[Value, ...]
+
+    def add(self, op: str, *inputs: Value | None, **attributes: object) -> Value:
+        return self.building.add(op, inputs, [f"{self.step.outputs[0]}/{op}"], **attributes)[0]
+
+    def constant(self, values: np.ndarray, dtype: type[np.generic]) -> Value:
+        return self.building.constant(f"{self.step.outputs[0]}/constant", values.astype(dtype))
+
+    def largest(self, index: int = 0) -> int:
+        """The most steps that the input may hold."""
+        return _largest(self.inputs[index])
+
+    def window(self) -> dict[str, object]:
+        attributes = self.step.attributes
+        return {name: attributes[name] for name in ("pads", "strides", "dilations")}
+
+
+def held_of(building: Building, given: Value, grid: Tensor) -> Value:
+    """The steps behind codes; a float tensor is held as it is."""
+    if grid.scale is None:
+        return given
+    (real,) = building.add("Cast", [given], ["steps"], to=FLOAT)
+    zero = building.constant("zero_point", np.array(grid.zero_point, np.float32))
+    return building.add("Sub", [real, zero], ["steps"])[0]
+
+
+def given_back(building: Building, held: Value, name: str, grid: Tensor) -> Value:
+    """The codes that these steps stand for; a float tensor as it is held."""
+    if grid.scale is None:
+        return held
+    zero = building.constant("zero_point", np.array(grid.zero_point, np.float32))
+    (moved,) = building.add("Add", [held, zero], ["moved"])
+    made = Made(name, grid.shape, grid.dtype)
+    return building.add("Cast", [moved], [made], to=CODES[grid.dtype])[0]
+
+
+# -- accumulator → steps of the output grid ------------------------------------------------
+
+
+def finished(
+    call: TranslatedCall,
+    accumulator: Value,
+    bound: Whole | int,
+    trailing: int = 0,
+    middle: Whole | int = 0,
+) -> Value:
+    """Factor, rounding and clamp of an exact accumulator within `bound` of `middle`, each a number
+    or one per channel."""
+    roles = (call.step.constants["mantissa"], call.step.constants["shift"])
+    within = (np.asarray(middle - bound, np.int64), np.asarray(middle + bound, np.int64))
+    return clamped(call, rescaled(call, accumulator, within, roles, trailing))
+
+
+def rescaled(
+    call: TranslatedCall,
+    x: Value,
+    within: tuple[Int64, Int64],
+    factor: tuple[Int64, Int64],
+    trailing: int = 0,
+) -> Value:
+    """Factor and rounding. Raises InexactError where some code in the clamp may be another."""
+    mantissa, shift = (np.asarray(given) for given in factor)
+    if bool(np.all(mantissa == IDENTITY[0]) and np.all(shift == IDENTITY[1])):
+        return call.add("Cast", x, to=FLOAT)
+    m, s, low, high = (each.ravel() for each in np.broadcast_arrays(mantissa, shift, *within))
+    reach = np.maximum(np.abs(low), np.abs(high))
+    wide = reach.astype(object) * np.abs(m) > DOUBLE
+    if wide.any() and not _agree(call, *(each[wide, None] for each in (m, s, low, high))):
+        raise InexactError
+    real = np.asarray(np.ldexp(mantissa.astype(np.float64), -shift))
+    spread = real.reshape(*real.shape, *(1,) * trailing) if real.ndim == 1 else real
+    scaled = call.add("Mul", call.add("Cast", x, to=FLOAT64), call.constant(spread, np.float64))
+    return rounded(call, scaled)
+
+
+def rounded(call: TranslatedCall, x: Value) -> Value:
+    """Raises InexactError for a rule that rounds more than once."""
+    rule: Rounding = call.step.attributes["rounding"]
+    if rule not in ROUNDED:
+        raise InexactError
+    return call.add("Cast", ROUNDED[rule](call, x), to=FLOAT)
+
+
+def _half_away(call: TranslatedCall, x: Value) -> Value:
+    half = call.constant(np.array(0.5), np.float64)
+    size = call.add("Floor", call.add("Add", call.add("Abs", x), half))
+    return call.add("Mul", size, call.add("Sign", x))
+
+
+ROUNDED: dict[Rounding, Callable[[TranslatedCall, Value], Value]] = {
+    "half_even": lambda call, x: call.add("Round", x),
+    "half_up": lambda call, x: call.add(
+        "Floor", call.add("Add", x, call.constant(np.array(0.5), np.float64))
+    ),
+    "half_away": _half_away,
+}
+
+
+def _agree(call: TranslatedCall, m: Int64, s: Int64, low: Int64, high: Int64) -> bool:
+    """Whether the float64 product gives the exact code around every threshold of these factors
+    from `low` to `high`, all (n, 1)."""
+    first, last = limits(call)
+    if (last - first) * m.size > MOST_TRIED or m.min() <= 0 or s.min() < 1:
+        return False
+    odd = (2 * np.arange(first, last) + 1).astype(object)
+    threshold = (odd << (s - 1)) // m
+    near = np.concatenate([threshold - 1, threshold, threshold + 1, low, high], axis=1)
+    tried = np.clip(near, low, high).astype(np.int64)
+    rule: Rounding = call.step.attributes["rounding"]
+    real: Real = np.ldexp(m.astype(np.float64), -s)
+    by_float = rounding.ROUNDED[rule](np.multiply(tried, real))
+    exact = rounding.rescale(tried, FixedPoint(m, s), rule)
+    return np.array_equal(np.clip(by_float, first, last), np.clip(exact, first, last))
+
+
+def limits(call: TranslatedCall) -> tuple[int, int]:
+    """The clamp in steps."""
+    zero = call.output.zero_point
+    return call.step.attributes["low"] - zero, call.step.attributes["high"] - zero
+
+
+def clamped(call: TranslatedCall, x: Value) -> Value:
+    low, high = (call.constant(np.array(limit), np.float32) for limit in limits(call))
+    return call.add("Clip", x, low, high)
+
+
+def _largest(grid: Tensor) -> int:
+    limits = np.iinfo(grid.dtype)
+    return max(abs(limits.min - grid.zero_point), abs(limits.max - grid.zero_point))
+
+
+def held_by(bound: int, limit: int) -> int:
+    if bound > limit:
+        raise InexactError
+    return bound

@@ -1,0 +1,96 @@
+"""What Q and DQ nodes say of the tensors around a node."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from npumake.bundle.program import Tensor
+from npumake.engine.quantized_node import QuantizedConstant
+from npumake.engine.rules import CONSTANT_OPERANDS, RULES
+from npumake.errors import GraphError
+from npumake.graph import Node, Value, array, attribute, is_float, is_guard, producer, shape
+
+Q, DQ = "QuantizeLinear", "DequantizeLinear"
+
+
+def dequantizer(value: Value | None) -> Node | None:
+    """The DQ that makes `value`, perhaps behind the guard of a division."""
+    maker = None if value is None else producer(value)
+    if maker is not None and is_guard(maker) and maker.inputs[0] is not None:
+        maker = producer(maker.inputs[0])
+    return maker if maker is not None and maker.op_type == DQ else None
+
+
+def has_wide_weight(node: Node) -> bool:
+    """Whether the weight of the layer is a constant of int16: its bias then has 64 bits."""
+    maker = dequantizer(node.inputs[1]) if len(node.inputs) > 1 else None
+    zero_point = None if maker is None or len(maker.inputs) < 3 else array(maker.inputs[2])
+    return zero_point is not None and zero_point.dtype == np.int16
+
+
+def on_grids(node: Node) -> bool:
+    """Whether all that the node computes with has a grid. A parameter, such as a bound of a Clip
+    or the scales of a Resize, needs none, nor does a bias beside weights of int16."""
+    weights = RULES[node.op_type].weights
+    for index, value in enumerate(node.inputs):
+        is_bias = index in weights[1:] and has_wide_weight(node)
+        computed_with = not is_bias and (
+            index == 0 or index in weights or node.op_type in CONSTANT_OPERANDS
+        )
+        if not is_float(value) or (array(value) is not None and not computed_with):
+            continue
+        if dequantizer(value) is None:
+            return False
+    return True
+
+
+def _parameters(node: Node) -> tuple[np.ndarray, np.ndarray]:
+    """Scale and zero point of a Q or DQ node. Raises GraphError when they are computed."""
+    scale = array(node.inputs[1])
+    if scale is None:
+        what = f"the scale of `{node.name}` is computed; only constants can be compiled"
+        raise GraphError(what, hint="quantize the model statically")
+    if not (np.isfinite(scale).all() and (scale > 0).all()):
+        what = f"the scale of `{node.name}` is {scale.min():g}, which is no step of a grid"
+        raise GraphError(what, hint="quantize the model again")
+    zero_point = array(node.inputs[2]) if len(node.inputs) > 2 else None
+    return scale, np.zeros_like(scale, np.uint8) if zero_point is None else zero_point
+
+
+def grid_of(node: Node, value: Value) -> Tensor:
+    """The per-tensor grid a Q or DQ node puts `value` on."""
+    scale, zero_point = _parameters(node)
+    if scale.size != 1:
+        what = f"`{node.name}` is per channel; an activation has one scale"
+        raise GraphError(what, hint="quantize the model again, with one scale for each activation")
+    dtype = str(value.dtype.numpy()) if value.dtype else str(zero_point.dtype)
+    return Tensor(shape(value), dtype, float(scale.reshape(-1)[0]), int(zero_point.reshape(-1)[0]))
+
+
+def weights_of(maker: Node) -> QuantizedConstant:
+    """The integers behind a DQ of a constant; a zero point, per channel or not, taken off."""
+    values = array(maker.inputs[0])
+    assert values is not None
+    scale, zero_point = _parameters(maker)
+    if not zero_point.any():
+        return QuantizedConstant(values, scale)
+    axis = attribute(maker, "axis", 1)
+    per_axis = [-1 if index == axis else 1 for index in range(values.ndim)]
+    wide = np.dtype(np.int16 if values.dtype.itemsize == 1 else np.int32)  # a bit more than codes
+    offset = zero_point.astype(wide).reshape(per_axis if zero_point.size > 1 else ())
+    return QuantizedConstant(np.subtract(values, offset, dtype=wide), scale)
+
+
+def wide_bias(value: Value, read: Tensor, weight: QuantizedConstant) -> QuantizedConstant:
+    """A bias in 64 bits, on the grid of the products: rint(b / (s_x * s_w)). Stored, it has the
+    codes and the scale of its own DQ."""
+    scale = (read.scale or 1.0) * weight.scale.astype(np.float64).reshape(-1)
+    maker, held = dequantizer(value), array(value)
+    if maker is not None:
+        codes, own = weights_of(maker)
+        real = codes.reshape(-1) * own.reshape(-1).astype(np.float64)
+    else:
+        assert held is not None
+        real = held.reshape(-1).astype(np.float64)
+    laid = np.tile(scale, max(1, real.size // scale.size))  # per group of a ConvTranspose
+    return QuantizedConstant(np.rint(real / laid).astype(np.int64), laid)

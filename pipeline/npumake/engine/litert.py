@@ -1,0 +1,151 @@
+"""Which nodes TensorFlow Lite's integer kernels can say, by what is known of the float node.
+
+What they cannot is left in float from the start: all stages then see the same node there.
+
+SAME pads, with n in and m out along an axis, stride s and a window that reaches k:
+
+    m = ceil(n / s)        begin = max((m - 1) s + k - n, 0) // 2
+
+Source: ComputePaddingHeightWidth and the int8 kernels in tensorflow/lite/kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from typing import get_args
+
+import numpy as np
+
+from npumake.graph import Node, array, attribute, open_dimensions, shape
+from npumake.kernels import pool, resize
+
+MOST_AXES = 4  # of what slides, with batch and channel
+FEWEST_AXES = 3  # a row, which is an image of one row
+SAME = 1e-6  # of two scales, one of them in float32
+LINEAR = ("align_corners", "asymmetric", "half_pixel", "pytorch_half_pixel")
+
+
+def is_same(
+    sizes: tuple[Sequence[int], Sequence[int]],
+    kernel: Sequence[int],
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    begins: Sequence[int],
+) -> bool:
+    """Whether SAME places the window as it is placed; `sizes` are those in and out."""
+    for n, m, k, s, d, begin in zip(*sizes, kernel, strides, dilations, begins, strict=True):
+        total = max((m - 1) * s + (k - 1) * d + 1 - n, 0)
+        if m != -(-n // s) or begin != total // 2:
+            return False
+    return True
+
+
+def is_picked(
+    sizes: tuple[Sequence[int], Sequence[int]],
+    kernel: Sequence[int],
+    strides: Sequence[int],
+    begins: Sequence[int],
+) -> bool:
+    """Whether SAME with strides of 1 begins alike, and has every place that is needed."""
+    begin = [(k - 1) // 2 for k in kernel]
+    reached = ((m - 1) * s < n for n, m, s in zip(*sizes, strides, strict=True))
+    return list(begins) == begin and all(reached)
+
+
+def _slides(node: Node) -> bool:
+    x = node.inputs[0]
+    return x is not None and FEWEST_AXES <= len(shape(x)) <= MOST_AXES
+
+
+def _averages(node: Node) -> bool:
+    """Every window of one size, or pads that SAME has, which do not count."""
+    if not _slides(node):
+        return False
+    x = node.inputs[0]
+    assert x is not None
+    spatial, kernel = shape(x)[2:], attribute(node, "kernel_shape")
+    rank = len(spatial)
+    strides = attribute(node, "strides", (1,) * rank)
+    dilations = attribute(node, "dilations", (1,) * rank)
+    own = attribute(node, "pads", (0,) * 2 * rank)
+    ceil = bool(attribute(node, "ceil_mode", 0))
+    pads = pool.pool_pads(spatial, kernel, own, strides, dilations, ceil_mode=ceil)
+    none = [0] * len(own)
+    with_pads, alone = (
+        pool.counts(spatial, kernel, pads, strides, dilations, counted) for counted in (own, none)
+    )
+    counts = with_pads if attribute(node, "count_include_pad", 0) else alone
+    if max(dilations) > 1:
+        return False
+    if (counts == prod(kernel)).all():
+        return True
+    sizes = (spatial, shape(node.outputs[0])[2:])
+    same = is_same(sizes, kernel, strides, dilations, pads[:rank])
+    return np.array_equal(counts, alone) and (
+        same or is_picked(sizes, kernel, strides, pads[:rank])
+    )
+
+
+def coordinates(node: Node) -> resize.Coordinates:
+    return attribute(node, "coordinate_transformation_mode", "half_pixel")
+
+
+def reads_places(node: Node) -> bool:
+    """Whether a Resize gives elements that there are, at coordinates that depend on sizes alone."""
+    is_known = coordinates(node) in get_args(resize.Coordinates)
+    return attribute(node, "mode", "nearest") == "nearest" and is_known
+
+
+def is_bilinear(node: Node) -> bool:
+    """Whether a linear Resize is of height and width, and reads where TensorFlow Lite does, which
+    knows the sizes alone."""
+    x, how = node.inputs[0], coordinates(node)
+    assert x is not None
+    before, after = shape(x), shape(node.outputs[0])
+    if attribute(node, "mode", "nearest") != "linear" or how not in LINEAR:
+        return False
+    if len(before) != MOST_AXES or before[:2] != after[:2] or attribute(node, "antialias", 0):
+        return False
+    axes = list(zip(before, after, scales(node), strict=True))
+    if any(n == m and scale != 1 for n, m, scale in axes[:2]):
+        return False
+    if how == "pytorch_half_pixel" and any(m == 1 != n for n, m, _ in axes[2:]):
+        return False
+    stretched = any(abs(m / n / scale - 1) > SAME for n, m, scale in axes[2:])
+    return not stretched or how == "align_corners"
+
+
+def scales(node: Node) -> list[float]:
+    """Of every axis of a Resize, as given: n times that is rounded down to m; else m / n."""
+    x = node.inputs[0]
+    assert x is not None
+    made = [m / n for n, m in zip(shape(x), shape(node.outputs[0]), strict=True)]
+    given = array(node.inputs[2]) if len(node.inputs) > 2 else None
+    if given is not None and given.size:
+        for axis, scale in zip(attribute(node, "axes", range(given.size)), given, strict=True):
+            made[axis] = float(scale)
+    return made
+
+
+def resizes(node: Node) -> bool:
+    return reads_places(node) or is_bilinear(node)
+
+
+LIMITS: Mapping[str, Callable[[Node], bool]] = {
+    "ArgMax": lambda node: not attribute(node, "select_last_index", 0),
+    "AveragePool": _averages,
+    "Conv": _slides,
+    "ConvTranspose": _slides,
+    "HardSigmoid": lambda node: attribute(node, "alpha", 0.2) > 0,
+    "MaxPool": _slides,
+    "Resize": resizes,
+}
+
+
+def says(node: Node) -> bool:
+    """A shape that is not known yet counts as one within the limits."""
+    around = [value for value in (*node.inputs[:1], *node.outputs[:1]) if value is not None]
+    if node.op_type not in LIMITS or any(map(open_dimensions, around)):
+        return True
+    return LIMITS[node.op_type](node)

@@ -1,0 +1,299 @@
+"""A quantized ONNX graph becomes an integer program.
+
+In Q/DQ form an integer operator is written as: dequantize its inputs, compute in float, perhaps
+clamp, quantize the result. Read backwards that is one instruction on integers. What does not
+have that shape stays float and is an `onnx` instruction: a model of one node, for the CPU. A layer
+that hands out its int32 sums has no quantizer: it is one instruction, and dequantizing is another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import cached_property
+
+import numpy as np
+
+from npumake.bundle.program import Instruction, Program, Tensor
+from npumake.engine.clamping import clamped
+from npumake.engine.fusion import absorbed
+from npumake.engine.grids import (
+    DQ,
+    Q,
+    dequantizer,
+    grid_of,
+    has_wide_weight,
+    on_grids,
+    weights_of,
+    wide_bias,
+)
+from npumake.engine.int32_sums import (
+    MOVING,
+    SUMMING,
+    channel_scales,
+    dequantizing,
+    moved_scales,
+    sums_of,
+)
+from npumake.engine.quantized_node import (
+    LoweredStep,
+    Operand,
+    QuantizedConstant,
+    QuantizedNode,
+    factor,
+    instruction,
+    operand_names,
+    source_name,
+)
+from npumake.engine.rules import PLACES, RULES
+from npumake.engine.tflite_rules import computes, rules_of
+from npumake.errors import GraphError
+from npumake.graph import (
+    Graph,
+    Node,
+    Value,
+    array,
+    border_rounding,
+    hands_out_sums,
+    is_guard,
+    is_kept_float,
+    only_consumer,
+    origin,
+    part,
+    reads,
+    runs_on_unit,
+    shape,
+)
+
+
+def lowered(graph: Graph, rounding: str, operators: Collection[str] | None = None) -> Program:
+    """The program of a graph in Q/DQ form, for a unit that runs these operators, or all (None).
+
+    An operator that the unit lacks, and a node kept float, stay so though their neighbours put
+    all around them on grids.
+    Raises GraphError for Q/DQ that cannot be computed in integers.
+    """
+    lowering = _Lowering(graph, rounding, RULES.keys() if operators is None else operators)
+    for node in graph.nodes():
+        lowering.visit(node)
+    return lowering.program()
+
+
+class _Lowering:
+    """One walk over the nodes, in order. `tensors` grows with `instructions`."""
+
+    def __init__(self, graph: Graph, rounding: str, operators: Collection[str]) -> None:
+        self.graph = graph
+        self.rounding = rounding
+        rule = border_rounding(graph)
+        self._rounded = {"rounding": rule} if rule != "half_even" else {}
+        self.operators = operators
+        self.tensors: dict[str, Tensor] = {}
+        self.instructions: list[Instruction] = []
+        self.done: set[Node] = set()  # computed along with an earlier node
+        self.sums: dict[Value | None, tuple[str, np.ndarray]] = {}  # by the real: codes, scale
+        for value in graph.inputs:
+            self._feed(value)
+
+    def visit(self, node: Node) -> None:
+        if node in self.done:
+            return
+        if node.op_type == Q:
+            self._requantize(node) if dequantizer(node.inputs[0]) else self._quantize(node)
+        elif node.op_type == DQ:
+            self._dequantize_where_read_as_float(node)
+        elif is_guard(node) and self._is_integer(node):
+            self.done.add(node)
+        elif quantizer := self._integer_result(node):
+            self._lower(node, quantizer)
+        elif self._makes_sums(node) or self._moves_sums(node):
+            self._sum(node)
+        elif self._makes_places(node):
+            self._find(node)
+        else:
+            self._leave_to_the_cpu(node)
+
+    def program(self) -> Program:
+        return Program(
+            tuple(str(value.name) for value in self.graph.inputs),
+            tuple(str(value.name) for value in self.graph.outputs),
+            self.tensors,
+            tuple(self.instructions),
+        )
+
+    # -- integer instructions --------------------------------------------------------------
+
+    def _integer_result(self, node: Node) -> Node | None:
+        """The Q that ends the node's integer computation; None when it has none."""
+        if not self._runs(node):
+            return None
+        reader = only_consumer((absorbed(node) or node).outputs[0])
+        return reader if reader is not None and reader.op_type == Q else None
+
+    def _runs(self, node: Node) -> bool:
+        lacks = node.op_type not in self.operators and not runs_on_unit(node)
+        if lacks or is_kept_float(node):
+            return False
+        return computes(node, self.rounding) and on_grids(node)
+
+    def _makes_places(self, node: Node) -> bool:
+        return node.op_type in PLACES and self._runs(node)
+
+    def _find(self, node: Node) -> None:
+        """Places among codes are whole numbers: nothing quantizes them."""
+        maker = dequantizer(node.inputs[0])
+        assert maker is not None
+        operand, made = self._operand(maker.inputs[0]), node.outputs[0]
+        output = self._float(made)
+        step = RULES[node.op_type].lower(QuantizedNode(node, (operand,), (), output))
+        self._emit(node, step, (operand.name,), str(made.name), output)
+        self.done.add(node)
+
+    def _makes_sums(self, node: Node) -> bool:
+        return hands_out_sums(node) and node.op_type in SUMMING and self._runs(node)
+
+    def _moves_sums(self, node: Node) -> bool:
+        return hands_out_sums(node) and node.op_type == MOVING and node.inputs[0] in self.sums
+
+    def _sum(self, node: Node) -> None:
+        """The sums as they are, or in another order, and what makes real numbers of them."""
+        codes, moved = self.sums.get(node.inputs[0], ("", None))
+        operand = [Operand(codes, self.tensors[codes])] if codes else []
+        made, tensor = node.outputs[0], sums_of(node)
+        site = (
+            QuantizedNode(node, tuple(operand), (), tensor) if codes else self._site(node, tensor)
+        )
+        step = RULES[node.op_type].lower(site)
+        step.constants.update(factor(1.0))
+        step.attributes.update(clamped(node, tensor, self.rounding))
+        scale = channel_scales(node, site) if moved is None else moved_scales(moved, step)
+        codes, name = (self._free(f"{node.name}_{what}") for what in ("sums", "dequantized"))
+        self._emit(node, step, operand_names(site), codes, tensor)
+        self.sums[made] = (codes, scale)
+        self._float(made)
+        self.instructions.append(dequantizing(node, name, codes, scale))
+
+    def _free(self, name: str) -> str:
+        """`name`, longer where a value or a node has it: the graph is read, no more."""
+        while name in self._taken:
+            name += "_"
+        return name
+
+    @cached_property
+    def _taken(self) -> set[str]:
+        return {*self.graph.values(), *(str(node.name) for node in self.graph.nodes())}
+
+    def _lower(self, node: Node, quantizer: Node) -> None:
+        clamp, rule = absorbed(node), rules_of(self.rounding)[node.op_type]
+        site = self._site(node, grid_of(quantizer, quantizer.outputs[0]))
+        step = rule.lower(site)
+        step.attributes.update(clamped(clamp or node, site.output, self.rounding) | step.attributes)
+        made = str(quantizer.outputs[0].name)
+        self._emit(node, step, operand_names(site), made, site.output, clamp)
+        self.done.update({quantizer} if clamp is None else {clamp, quantizer})
+
+    def _site(self, node: Node, output: Tensor) -> QuantizedNode:
+        operands, weights = list[Operand](), list[QuantizedConstant]()
+        biases = RULES[node.op_type].weights[1:] if has_wide_weight(node) else ()
+        for index, value in enumerate(node.inputs):
+            maker = dequantizer(value)
+            if value is not None and index in biases:
+                weights.append(wide_bias(value, operands[0].grid, weights[0]))
+            elif maker is None:
+                continue
+            elif array(maker.inputs[0]) is None:
+                operands.append(self._operand(maker.inputs[0]))
+            elif index in rules_of(self.rounding)[node.op_type].weights:
+                weights.append(weights_of(maker))
+            else:
+                operands.append(self._constant(maker))
+        return QuantizedNode(node, tuple(operands), tuple(weights), output)
+
+    def _requantize(self, node: Node) -> None:
+        """From one grid straight to another."""
+        maker = dequantizer(node.inputs[0])
+        assert maker is not None
+        operand = self._operand(maker.inputs[0])
+        output = grid_of(node, node.outputs[0])
+        step = RULES["Relu"].lower(QuantizedNode(node, (operand,), (), output))
+        step.attributes.update(clamped(node, output, self.rounding))
+        self._emit(node, step, (operand.name,), str(node.outputs[0].name), output)
+
+    def _operand(self, value: Value | None) -> Operand:
+        assert value is not None
+        name = str(value.name)
+        if name not in self.tensors:
+            raise GraphError(f"`{name}` is read on a grid but nothing quantizes it")
+        return Operand(name, self.tensors[name])
+
+    def _constant(self, maker: Node) -> Operand:
+        """A constant that is an operand like any activation, not a weight."""
+        value = maker.inputs[0]
+        values = array(value)
+        assert value is not None
+        assert values is not None
+        grid = grid_of(maker, value)
+        if str(value.name) not in self.tensors:
+            step = LoweredStep("constant", {"values": values}, {})
+            self._emit(maker, step, (), str(value.name), grid)
+        return Operand(str(value.name), grid)
+
+    # -- at the borders --------------------------------------------------------------------
+
+    def _quantize(self, node: Node) -> None:
+        step, grid = LoweredStep("quantize", {}, self._rounded), grid_of(node, node.outputs[0])
+        self._emit(node, step, (source_name(node),), str(node.outputs[0].name), grid)
+
+    def _dequantize_where_read_as_float(self, node: Node) -> None:
+        value = node.outputs[0]
+        readers = [use.node for use in value.uses()]
+        if not value.is_graph_output() and all(self._is_integer(reader) for reader in readers):
+            return
+        if array(node.inputs[0]) is not None:
+            self._leave_to_the_cpu(node)
+        else:
+            step, made = LoweredStep("dequantize", {}, {}), self._float(value)
+            self._emit(node, step, (source_name(node),), str(value.name), made)
+
+    def _is_integer(self, node: Node) -> bool:
+        if node.op_type == Q or node in self.done:
+            return True
+        if self._makes_places(node) or self._makes_sums(node):
+            return True
+        if is_guard(node):
+            return all(self._integer_result(use.node) for use in node.outputs[0].uses())
+        return self._integer_result(node) is not None
+
+    def _leave_to_the_cpu(self, node: Node) -> None:
+        model = np.frombuffer(part(self.graph, [node], node.outputs).to_bytes(), np.uint8)
+        read = tuple(str(value.name) for value in reads(node) if array(value) is None)
+        for value in node.outputs:
+            self._float(value)
+        made = tuple(str(value.name) for value in node.outputs)
+        self.instructions.append(
+            Instruction("onnx", str(node.name), read, made, {"model": model}, origin=origin(node))
+        )
+
+    def _feed(self, value: Value) -> None:
+        """An input of the model: real numbers, or codes on the grid of who dequantizes them."""
+        reader = next((u.node for u in value.uses() if u.node.op_type == DQ and not u.idx), None)
+        if reader is None:
+            self._float(value)
+        else:
+            self.tensors[str(value.name)] = grid_of(reader, value)
+
+    def _float(self, value: Value) -> Tensor:
+        tensor = Tensor(shape(value), str(value.dtype.numpy()) if value.dtype else "float32")
+        return self.tensors.setdefault(str(value.name), tensor)
+
+    def _emit(
+        self,
+        node: Node,
+        step: LoweredStep,
+        inputs: tuple[str, ...],
+        made: str,
+        grid: Tensor,
+        clamp: Node | None = None,
+    ) -> None:
+        self.tensors[made] = grid
+        origins = origin(node) if clamp is None else (*origin(node), *origin(clamp))
+        self.instructions.append(instruction(str(node.name), step, inputs, made, origins))

@@ -1,0 +1,167 @@
+"""The shapes of codes that are moved, where attributes and constants are what the kernels take.
+
+Every function raises MisfitError where they are not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from npumake.engine.arithmetic_shapes import factor_of_each, same
+from npumake.engine.call import Call
+from npumake.engine.checks import (
+    LARGEST,
+    MisfitError,
+    Shape,
+    axes,
+    axis,
+    bounded,
+    listed,
+    numbers,
+    one_of,
+    refuse,
+    whole,
+    wholes,
+)
+
+PADDED = ("constant", "edge", "reflect", "wrap")
+
+
+def joined(call: Call) -> Shape:
+    factor_of_each(call, len(call.inputs))
+    first, *others = (grid.shape for grid in call.inputs)
+    at = axis(call, len(first))
+    for shape in others:
+        around = len(shape) == len(first) and _without(shape, at) == _without(first, at)
+        refuse(not around, f"{list(first)} and {list(shape)} do not join along axis {at}")
+    return _with(first, at, sum(grid.shape[at] for grid in call.inputs))
+
+
+def _without(shape: Shape, at: int) -> Shape:
+    return shape[:at] + shape[at + 1 :]
+
+
+def _with(shape: Shape, at: int, *sizes: int) -> Shape:
+    return shape[:at] + sizes + shape[at + 1 :]
+
+
+def reshaped(call: Call) -> Shape:
+    made = wholes(call, "shape", len(listed(call, "shape")), 1)
+    before = same(call)
+    refuse(math.prod(made) != math.prod(before), f"{list(before)} is not {list(made)}")
+    return made
+
+
+def transposed(call: Call) -> Shape:
+    shape = same(call)
+    order = wholes(call, "perm", len(shape), 0, len(shape) - 1)
+    refuse(len(set(order)) < len(order), f"`perm` names an axis twice: {list(order)}")
+    return tuple(shape[at] for at in order)
+
+
+def padded(call: Call) -> Shape:
+    shape = same(call)
+    around = [_pair(each) for each in listed(call, "around")]
+    refuse(len(around) != len(shape), f"`around` has {len(around)} axes, not {len(shape)}")
+    one_of(call, "mode", PADDED)
+    if "fill" in call.step.attributes:
+        whole(call, "fill", -(1 << 31))
+    return tuple(size + begin + end for size, (begin, end) in zip(shape, around, strict=True))
+
+
+def gathered(call: Call) -> Shape:
+    shape = same(call)
+    at = axis(call, len(shape))
+    indices = bounded(call, "indices", -shape[at], shape[at] - 1)
+    return _with(shape, at, *indices.shape)
+
+
+def taken(call: Call) -> Shape:
+    count = math.prod(same(call))
+    return bounded(call, "indices", -count, count - 1).shape
+
+
+def sliced(call: Call) -> Shape:
+    made = list(same(call))
+    spans = [_span(each, same(call)) for each in listed(call, "spans")]
+    refuse(len({at for at, _ in spans}) < len(spans), "`spans` names an axis twice")
+    for at, cut in spans:
+        made[at] = len(range(*cut.indices(made[at])))
+    return tuple(made)
+
+
+def tiled(call: Call) -> Shape:
+    before, after = same(call), call.output.shape
+    fits = len(before) <= len(after) and all(
+        size and not made % size
+        for size, made in zip(reversed(before), reversed(after), strict=False)
+    )
+    refuse(not fits, f"{list(before)} does not repeat to {list(after)}")
+    return after
+
+
+def deep_to_spacious(call: Call) -> Shape:
+    n, c, h, w = _picture(call)
+    size = whole(call, "blocksize", 1, 1 << 15)
+    one_of(call, "mode", ("DCR", "CRD"))
+    refuse(bool(c % size**2), f"{c} channels are not blocks of {size}")
+    return n, c // size**2, h * size, w * size
+
+
+def spacious_to_deep(call: Call) -> Shape:
+    n, c, h, w = _picture(call)
+    size = whole(call, "blocksize", 1, 1 << 15)
+    refuse(bool(h % size or w % size), f"{h}x{w} is not blocks of {size}")
+    return n, c * size**2, h // size, w // size
+
+
+def _picture(call: Call) -> tuple[int, int, int, int]:
+    shape = same(call)
+    if len(shape) != 4:
+        raise MisfitError(f"{list(shape)} has no four axes")
+    return shape[0], shape[1], shape[2], shape[3]
+
+
+def resized(
+    roles: Sequence[str], weight_bits: int, most: int, usual: tuple[int, ...] | None = None
+) -> Callable[[Call], Shape]:
+    """Each of the changed axes has one constant per role, as long as it becomes. `usual` are the
+    axes of a kernel that is not told them."""
+
+    def shape(call: Call) -> Shape:
+        rank = len(same(call))
+        changed = axes(call, rank) if usual is None else usual
+        refuse(len(changed) > most or max(changed, default=0) >= rank, "its axes are not there")
+        made = list(same(call))
+        for at in changed:
+            one = 1 << weight_bits  # less than none where TensorFlow Lite looks beyond the border
+            limits = [(-one, one) if role == "weight" else (0, made[at] - 1) for role in roles]
+            sizes = {
+                bounded(call, f"{role}_{at}", *limit, rank=1).size
+                for role, limit in zip(roles, limits, strict=True)
+            }
+            refuse(len(sizes) > 1, f"the taps of axis {at} differ in number")
+            made[at] = sizes.pop()
+        return tuple(made)
+
+    return shape
+
+
+def _pair(given: object) -> tuple[int, int]:
+    """What is added at the begin and at the end of an axis."""
+    begin, end = numbers(given, "around", 2, 0, LARGEST)
+    return begin, end
+
+
+def _span(given: object, shape: Shape) -> tuple[int, slice]:
+    """[axis, start, stop, step]; the stop of a negative step is None before the first element."""
+    if not isinstance(given, list) or len(given) != 4:
+        raise MisfitError(f"a span is {given!r}, not a list of 4")
+    (at,) = numbers(given[:1], "spans", 1, 0, len(shape) - 1)
+    (step,) = numbers(given[3:], "spans", 1, -LARGEST, LARGEST)
+    refuse(step == 0, "a span has the step 0")
+    ends = [end for end in given[1:3] if end is not None or step > 0]
+    refuse(not ends or given[1] is None, "a span has no start")
+    numbers(ends, "spans", len(ends), 0, shape[at])
+    return at, slice(given[1], given[2], step)

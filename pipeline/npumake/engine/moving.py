@@ -1,0 +1,176 @@
+"""What only moves values becomes an instruction that moves codes, from grid to grid if need be."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from npumake.digest import Json
+from npumake.engine.quantized_node import (
+    LoweredStep,
+    QuantizedNode,
+    Rule,
+    code_of,
+    constant_parameters,
+    factor,
+)
+from npumake.graph import Node, array, attribute, is_float
+
+# A larger number is a mask: a grid that holds it would hold nothing else.
+LARGEST_FILL = 256.0
+
+
+def concat(site: QuantizedNode) -> LoweredStep:
+    factors = [operand.scale / site.scale for operand in site.operands]
+    axis = attribute(site.node, "axis") % len(site.output.shape)
+    return LoweredStep("concat", factor(factors), {"axis": axis})
+
+
+def selected(op: str) -> Rule:
+    """Max or Min of any number of tensors."""
+
+    def lower(site: QuantizedNode) -> LoweredStep:
+        return LoweredStep(
+            op, factor([operand.scale / site.scale for operand in site.operands]), {}
+        )
+
+    return Rule(lower, _has_finite_operands)
+
+
+def _has_finite_operands(node: Node) -> bool:
+    """Whether every operand can lie on a grid."""
+    constants = [c for value in node.inputs if is_float(value) and (c := array(value)) is not None]
+    return all(np.isfinite(values).all() for values in constants)
+
+
+def reshape(site: QuantizedNode) -> LoweredStep:
+    constants = factor(site.operands[0].scale / site.scale)
+    return LoweredStep("reshape", constants, {"shape": list(site.output.shape)})
+
+
+def transpose(site: QuantizedNode) -> LoweredStep:
+    rank = len(site.output.shape)
+    order = list(attribute(site.node, "perm", tuple(reversed(range(rank)))))
+    return LoweredStep("transpose", factor(site.operands[0].scale / site.scale), {"perm": order})
+
+
+def pad_fits(node: Node) -> bool:
+    """Values that are there, or a constant; what is named as no axis, and cut off, is not."""
+    pads, value, axes = (array(given) for given in [*node.inputs[1:], None, None, None][:3])
+    if pads is None or axes is not None or not constant_parameters(node) or (pads < 0).any():
+        return False
+    mode = attribute(node, "mode", "constant")
+    if mode != "constant":
+        return mode in ("edge", "reflect", "wrap")
+    return value is None or bool(np.abs(value.astype(np.float64)).max(initial=0) <= LARGEST_FILL)
+
+
+def fill_of(node: Node) -> float:
+    """The number that a Pad adds; 0 where it repeats what is there."""
+    value = array(node.inputs[2]) if len(node.inputs) > 2 else None
+    is_constant = attribute(node, "mode", "constant") == "constant"
+    return 0.0 if value is None or not is_constant else float(value.reshape(-1)[0])
+
+
+def pad(site: QuantizedNode) -> LoweredStep:
+    pads = array(site.node.inputs[1])
+    assert pads is not None
+    attributes: dict[str, Json] = {
+        "around": [[int(a), int(b)] for a, b in pads.reshape(2, -1).T],
+        "mode": attribute(site.node, "mode", "constant"),
+        "fill": code_of(fill_of(site.node), site.output),
+    }
+    return LoweredStep("pad", factor(site.operands[0].scale / site.scale), attributes)
+
+
+def gather(site: QuantizedNode) -> LoweredStep:
+    indices = array(site.node.inputs[1])
+    assert indices is not None
+    rank = len(site.operands[0].grid.shape)
+    axis = attribute(site.node, "axis", 0) % rank
+    constants = factor(site.operands[0].scale / site.scale)
+    return LoweredStep("gather", {"indices": indices.astype(np.int64), **constants}, {"axis": axis})
+
+
+def gather_elements(site: QuantizedNode) -> LoweredStep:
+    """The place of each element it takes, counted in the flattened tensor."""
+    places, indices = _places(site)
+    axis = attribute(site.node, "axis", 0) % places.ndim
+    read = tuple(slice(None if a == axis else n) for a, n in enumerate(indices.shape))
+    return _taken(site, np.take_along_axis(places[read], indices, axis))
+
+
+def gather_nd(site: QuantizedNode) -> LoweredStep:
+    """As above, of elements and of whole slices."""
+    places, indices = _places(site)
+    batch = attribute(site.node, "batch_dims", 0)
+    shape, depth = places.shape[:batch], indices.shape[-1]
+    rows = zip(
+        places.reshape(-1, *places.shape[batch:]),
+        indices.reshape(-1, *indices.shape[batch:]),
+        strict=True,
+    )
+    taken = np.stack([row[tuple(np.moveaxis(index, -1, 0))] for row, index in rows])
+    return _taken(
+        site, taken.reshape(*shape, *indices.shape[batch:-1], *places.shape[batch + depth :])
+    )
+
+
+def _places(site: QuantizedNode) -> tuple[np.ndarray, np.ndarray]:
+    indices, shape = array(site.node.inputs[1]), site.operands[0].grid.shape
+    assert indices is not None
+    return np.arange(np.prod(shape, dtype=np.int64)).reshape(shape), indices
+
+
+def _taken(site: QuantizedNode, places: np.ndarray) -> LoweredStep:
+    return LoweredStep(
+        "take", {"indices": places, **factor(site.operands[0].scale / site.scale)}, {}
+    )
+
+
+def tile(site: QuantizedNode) -> LoweredStep:
+    """Of Tile and of Expand: the output's shape says how often."""
+    return LoweredStep("tile", factor(site.operands[0].scale / site.scale), {})
+
+
+def depth_to_space(site: QuantizedNode) -> LoweredStep:
+    mode = attribute(site.node, "mode", "DCR")
+    return _blocks(site, "depth_to_space", {"mode": mode})
+
+
+def blocks_fit(node: Node) -> bool:
+    """Opset 28 gave SpaceToDepth a mode; without, it is DCR."""
+    return bool(attribute(node, "mode", "DCR") == "DCR")
+
+
+def space_to_depth(site: QuantizedNode) -> LoweredStep:
+    return _blocks(site, "space_to_depth", {})
+
+
+def _blocks(site: QuantizedNode, op: str, attributes: dict[str, Json]) -> LoweredStep:
+    size = {"blocksize": attribute(site.node, "blocksize")}
+    return LoweredStep(op, factor(site.operands[0].scale / site.scale), size | attributes)
+
+
+def sliced(site: QuantizedNode) -> LoweredStep:
+    """Ends counted from the end, or beyond it, are worked in: each span is what Python slices."""
+    dims = site.operands[0].grid.shape
+    given = [array(value) for value in site.node.inputs[1:]]
+    starts, ends, axes, steps = [*given, None, None][:4]
+    assert starts is not None
+    assert ends is not None
+    axes = np.arange(len(starts)) if axes is None else axes % len(dims)
+    steps = np.ones(len(starts), np.int64) if steps is None else steps
+    spans = [
+        [int(axis), bound(start, dims[axis], step, 1), bound(end, dims[axis], step, 0), int(step)]
+        for axis, start, end, step in zip(axes, starts, ends, steps, strict=True)
+    ]
+    return LoweredStep("slice", factor(site.operands[0].scale / site.scale), {"spans": spans})
+
+
+def bound(given: int, size: int, step: int, first: int) -> int | None:
+    """A start (first = 1) or end within the axis; None for an end before its first element."""
+    counted = int(given) + (size if given < 0 else 0)
+    if step > 0:
+        return min(max(counted, 0), size)
+    bound = min(max(counted, first - 1), size - 1)
+    return bound if bound >= 0 else None

@@ -1,0 +1,181 @@
+"""A float graph watched: what it makes on the way, written into one buffer.
+
+Where there is much to write, onnxruntime's own rewriting of the model is run: its nodes in another
+order, its convolutions handing out what they make in blocks of channels as they are, and in
+segments, so that one is read while it is in the cache, and the next one written over it. The bits
+are the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import NamedTuple
+
+import numpy as np
+
+from npumake.custom.operators import NO_OPERATORS, Operators, require
+from npumake.engine.float_session import FloatSession, MixedSession, is_plain
+from npumake.engine.ort import Feeds, OrtSession, rewritten
+from npumake.engine.port import Port
+from npumake.errors import GraphError
+from npumake.graph import (
+    REORDERED,
+    ExtraOutput,
+    Graph,
+    reordering,
+    short_paths_first,
+    with_outputs,
+)
+from npumake.graph.segments import Segment, Type
+
+# To run in haste gains up to a nanosecond a value. It costs milliseconds and, where the weights
+# are written and read, four nanoseconds a byte.
+MANY = 1 << 25
+PER_BYTE = 8
+WRITTEN = 1 << 20  # elements of a segment: 4 MB, which two threads have in the cache
+
+# Runs the model, and gives the buffer behind each segment.
+Write = Callable[[Feeds], Iterator[np.ndarray]]
+
+
+@dataclass(frozen=True)
+class Watching:
+    """A session whose outputs are what is watched, all float32 and of static shape."""
+
+    segments: tuple[tuple[str, ...], ...]  # the outputs, by the segment that makes them
+    blocks: Mapping[str, int]  # how many channels of an output lie side by side, where some do
+    # Given where in a buffer each output starts. One thread at a time may use what comes of it.
+    writer: Callable[[Mapping[str, int], np.ndarray], Write]
+
+
+class Opened(NamedTuple):
+    """A segment, ready to run."""
+
+    session: OrtSession
+    handed: tuple[str, ...]
+    carried: tuple[str, ...] = ()
+    fed: tuple[str, ...] = ()
+
+
+def watching(
+    graph: Graph,
+    handed: Sequence[Sequence[str | ExtraOutput]],
+    operators: Operators = NO_OPERATORS,
+    values: int = 0,
+) -> Watching:
+    """The graph, whose outputs are these; those of a group are made in one segment. How many
+    `values` they will have, over all samples, says what setting it up may cost. Raises GraphError.
+    """
+    model = with_outputs(graph, [one for group in handed for one in group])
+    if not is_plain(graph):
+        require(graph, operators)
+        return _whole(MixedSession(Graph.from_bytes(model), operators))
+    if values >= MANY + PER_BYTE * len(model) and _is_flat(graph):
+        try:
+            return _in_haste(model, [[str(one) for one in group] for group in handed])
+        except GraphError:  # what onnxruntime takes with fewer fusions
+            pass
+    return _whole(OrtSession(model))
+
+
+def _is_flat(graph: Graph) -> bool:
+    return all(node.graph is graph.model.graph for node in graph.model.graph.all_nodes())
+
+
+def _whole(session: FloatSession) -> Watching:
+    names = session.output_names
+    if isinstance(session, MixedSession):
+        return Watching((names,), {}, partial(_copying, session))
+    return Watching((names,), {}, partial(_writing, [Opened(session, names)]))
+
+
+def _copying(session: MixedSession, starts: Mapping[str, int], buffer: np.ndarray) -> Write:
+    def write(feeds: Feeds) -> Iterator[np.ndarray]:
+        for name, made in zip(session.output_names, session.run(None, feeds), strict=True):
+            buffer[starts[name] : starts[name] + made.size] = made.ravel()
+        yield buffer
+
+    return write
+
+
+def _in_haste(model: bytes, together: Sequence[Sequence[str]]) -> Watching:
+    """onnxruntime makes the longest way through a model first and turns to what else is asked for
+    when that has long left the cache; told to write down how it would run the model, it runs that
+    in the order it finds, and gives the same bits."""
+    block = _channels_of_a_block()
+    parts, blocked = short_paths_first(rewritten(model), block, together, WRITTEN)
+    opened = _opened(parts)
+    segments = tuple(segment.handed for segment in opened)
+    return Watching(segments, dict.fromkeys(blocked, block), partial(_writing, opened))
+
+
+def _opened(segments: Iterable[Segment]) -> list[Opened]:
+    """Raises GraphError, also where a segment hands on what has no static shape."""
+    types: dict[str, Type] = {}
+    found = []
+    for segment in segments:
+        session = OrtSession(segment.to_bytes(types), fusion="done")
+        types |= {
+            port.name: _type(port) for port in session.outputs if port.name in segment.carried
+        }
+        found.append(Opened(session, segment.handed, segment.carried, segment.fed))
+    return found
+
+
+def _type(port: Port) -> Type:
+    sizes = [size for size in port.shape if isinstance(size, int)]
+    if len(sizes) < len(port.shape):
+        raise GraphError(f"`{port.name}` has no static shape")
+    try:
+        return port.dtype, sizes
+    except TypeError as error:
+        raise GraphError(f"`{port.name}` is no array: {port.type}") from error
+
+
+def _writing(segments: Sequence[Opened], starts: Mapping[str, int], buffer: np.ndarray) -> Write:
+    carried: dict[str, np.ndarray] = {}
+    steps = []
+    for session, handed, on, fed in segments:
+        ports = {port.name: port for port in session.outputs}
+        written = {name: _part(buffer, starts[name], ports[name]) for name in handed}
+        read = {name: carried[name] for name in fed}
+        for name in on:
+            dtype, sizes = _type(ports[name])
+            carried[name] = np.empty(sizes, dtype)
+        bound = session.bound(carried | written, read)
+        given = {name: written[name] for name in handed if name in session.input_names}
+        copied = [(carried[name], written[name]) for name in on if name in written]
+        steps.append((bound, given, copied))
+
+    def write(feeds: Feeds) -> Iterator[np.ndarray]:
+        for bound, given, copied in steps:
+            bound.run(feeds)
+            for name, part in given.items():
+                part[...] = feeds[name]
+            for kept, part in copied:
+                kept[...] = part
+            yield buffer
+
+    return write
+
+
+def _part(buffer: np.ndarray, start: int, port: Port) -> np.ndarray:
+    """Where an output lies in the buffer."""
+    _, sizes = _type(port)
+    return buffer[start : start + math.prod(sizes)].reshape(sizes)
+
+
+@cache
+def _channels_of_a_block() -> int:
+    """How many onnxruntime's convolutions lay side by side on this processor, 1 where none."""
+    try:
+        session = OrtSession(reordering(), fusion="done")
+    except GraphError:
+        return 1
+    counting = np.arange(math.prod(REORDERED), dtype=np.float32).reshape(REORDERED)
+    (answer,) = session.run(None, {"x": counting})
+    begin = answer[0, :, 0, 0]
+    return int(np.count_nonzero(begin == np.arange(len(begin))))

@@ -1,0 +1,102 @@
+"""Programs are validated before kernels run.
+
+What runs may be a stranger's bundle. Here it is held to the table of kinds: after that an exception
+inside a kernel is a bug of ours, and is left to look like one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from npumake.bundle.program import Instruction, Program, Tensor
+from npumake.engine.call import Call
+from npumake.engine.checks import (
+    MisfitError,
+    Shape,
+    bounded,
+    constant,
+    held,
+    one_of,
+    refuse,
+    whole,
+    within,
+)
+from npumake.engine.kinds import KINDS, SUMMED, InstructionKind
+from npumake.errors import GraphError
+from npumake.kernels.rounding import MANTISSA_BITS, ROUNDED
+
+ROUNDINGS = (*ROUNDED, "twice")
+# What a factor holds: less than 2**31 in size, times a power of two within float64's exponents.
+FACTORS = {"mantissa": (1 - (1 << MANTISSA_BITS), (1 << MANTISSA_BITS) - 1), "shift": (-1200, 1200)}
+LEAST_SCALE, MOST_SCALE = 2.0**-149, 2.0**127  # of float32
+
+
+def validate(program: Program) -> None:
+    """Raises GraphError for an instruction that its kernel does not take."""
+    for step in program.instructions:
+        if step.op == "onnx":
+            continue
+        if step.op not in KINDS:
+            raise GraphError(f"`{step.name}` needs a kernel that does not exist: `{step.op}`")
+        try:
+            _validate_step(step, KINDS[step.op], program)
+        except MisfitError as misfit:
+            raise GraphError(f"`{step.name}` cannot be computed: {misfit}") from misfit
+
+
+def _validate_step(step: Instruction, kind: InstructionKind, program: Program) -> None:
+    refuse(len(step.outputs) != 1, f"`{step.op}` makes one tensor, not {len(step.outputs)}")
+    least, most = kind.reads
+    refuse(not least <= len(step.inputs) <= most, f"`{step.op}` reads no {len(step.inputs)}")
+    read = tuple(program.tensors[name] for name in step.inputs)
+    call = Call(step, read, program.tensors[step.outputs[0]])
+    for tensor in read:
+        _validate_tensor(tensor, kind.takes, step.op)
+    _validate_tensor(call.output, kind.makes, step.op)
+    made = kind.shape(call)
+    refuse(
+        made != call.output.shape, f"it makes {list(made)}, declared is {list(call.output.shape)}"
+    )
+    _validate_factors(call, kind, made)
+    if kind.clamps:
+        _validate_clamp(call)
+
+
+def _validate_tensor(tensor: Tensor, dtypes: frozenset[str], op: str) -> None:
+    refuse(tensor.dtype not in dtypes, f"`{op}` takes and makes no {tensor.dtype} there")
+    held(tensor.shape, "a tensor")
+    if tensor.dtype not in SUMMED:
+        refuse(tensor.scale is not None, f"{tensor.dtype} has no scale")
+        return
+    limits = np.iinfo(tensor.dtype)
+    scaled = tensor.scale is not None and LEAST_SCALE <= tensor.scale <= MOST_SCALE
+    refuse(not scaled, f"{tensor.scale} is no scale")
+    zero = limits.min <= tensor.zero_point <= limits.max
+    refuse(not zero, f"{tensor.zero_point} is no zero point of {tensor.dtype}")
+
+
+def _validate_factors(call: Call, kind: InstructionKind, made: Shape) -> None:
+    for sign in kind.factors:
+        mantissa, shift = (constant(call, f"{sign}{part}") for part in ("mantissa", "shift"))
+        refuse(mantissa.shape != shift.shape, "a mantissa and its shift differ in shape")
+        _validate_laid(f"{sign}mantissa", mantissa, kind, made)
+    for role in call.step.constants:
+        part = role.rpartition("_")[2]
+        if part in FACTORS:
+            bounded(call, role, *FACTORS[part])
+    if "bias" in call.step.constants:
+        _validate_laid("bias", constant(call, "bias"), kind, made)
+
+
+def _validate_laid(role: str, values: np.ndarray, kind: InstructionKind, made: Shape) -> None:
+    if kind.channels is None:
+        within(role, values.shape, made)
+    elif values.shape not in ((), (1,), made[kind.channels :][:1]):
+        raise MisfitError(f"`{role}` of {list(values.shape)} is none per channel of {list(made)}")
+
+
+def _validate_clamp(call: Call) -> None:
+    limits = np.iinfo(call.output.dtype)
+    low, high = (whole(call, end, int(limits.min), int(limits.max)) for end in ("low", "high"))
+    refuse(low > high, f"it clamps from {low} to {high}")
+    one_of(call, "rounding", ROUNDINGS)

@@ -1,0 +1,117 @@
+"""Legs: what a change of one tensor does to the answers, without running again what lies before.
+
+    behind[t]   the nodes that depend on tensor t, a model of their own
+    cut[t]      what they read of the others, t first among it: computed once, and kept
+
+Tensors next to each other in the graph have much of their cuts in common. As many legs as have at
+most BUDGET bytes of cuts between them are run together: the whole graph once for what they are
+fed, then each leg by itself. So memory does not grow with the graph, and of n tensors a probe each
+takes half the graph in the mean, not all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from npumake.custom.operators import Operators
+from npumake.engine.float_session import FloatSession, Values, written_session
+from npumake.engine.ort import Feeds
+from npumake.engine.parallel import side_by_side
+from npumake.graph import Graph, SerializedGraph, SerializedNode
+
+BUDGET = 256 << 20
+Change = Callable[[str, np.ndarray], np.ndarray]  # what becomes of the tensor of this name
+Answers = list[list[np.ndarray]]
+
+
+class Leg(NamedTuple):
+    """A tensor by name, the pieces behind it, in order, and what they are fed."""
+
+    name: str
+    pieces: list[SerializedNode]
+    cut: list[str]
+
+
+def legs(written: SerializedGraph, names: Sequence[str]) -> list[Leg]:
+    """One of each tensor by name that some node reads or that is an answer."""
+    found = (_leg(written, name) for name in names)
+    return [leg for leg in found if leg.pieces or leg.name in written.outputs]
+
+
+def _leg(written: SerializedGraph, name: str) -> Leg:
+    reached, pieces, cut = {name}, [], {name: None}
+    for piece in written.pieces:
+        if not reached.isdisjoint(piece.reads):
+            pieces.append(piece)
+            reached.update(piece.makes)
+            cut |= {n: None for n in piece.reads if n not in reached and not written.is_constant(n)}
+    return Leg(name, pieces, list(cut))
+
+
+def changed(
+    graph: Graph,
+    names: Sequence[str],
+    change: Change,
+    feeds: Sequence[Feeds],
+    operators: Operators,
+    budget: int = BUDGET,
+) -> Iterator[tuple[str, Answers]]:
+    """Each of these tensors by name that some node reads or that is an answer, with the answers of
+    the graph to `feeds` where that one is changed."""
+    written = SerializedGraph(graph)
+    for group in _together(written, legs(written, names), len(feeds), budget):
+        held = _held(written, group, feeds, operators)
+        answers = partial(_answers, written, change=change, held=held, operators=operators)
+        yield from zip((leg.name for leg in group), side_by_side(answers, group), strict=True)
+
+
+def _together(
+    written: SerializedGraph, found: Sequence[Leg], samples: int, budget: int
+) -> Iterator[list[Leg]]:
+    """Groups of legs, in order, whose cuts fit into the budget; one at least."""
+    group: list[Leg] = []
+    cuts: set[str] = set()
+    for leg in found:
+        wider = cuts.union(leg.cut)
+        if group and 4 * samples * sum(map(written.size, wider)) > budget:
+            yield group
+            group, wider = [], set(leg.cut)
+        group, cuts = [*group, leg], wider
+    if group:
+        yield group
+
+
+def _held(
+    written: SerializedGraph, group: Sequence[Leg], feeds: Sequence[Feeds], operators: Operators
+) -> list[Values]:
+    """Of each sample what the legs are fed, and the answers of the graph as it is."""
+    watched = dict.fromkeys([*written.outputs, *(name for leg in group for name in leg.cut)])
+    made = [name for name in watched if name not in written.inputs]
+    session = written_session(written, written.model(written.pieces, made), operators)
+    return list(side_by_side(lambda feed: {**feed, **_run(session, feed)}, feeds))
+
+
+def _answers(
+    written: SerializedGraph, leg: Leg, change: Change, held: Sequence[Values], operators: Operators
+) -> Answers:
+    inside = {name for piece in leg.pieces for name in piece.makes}
+    made = [name for name in written.outputs if name in inside]
+    model = written.model(leg.pieces, made) if made else b""
+    session = written_session(written, model, operators) if made else None
+
+    def ran(values: Values) -> list[np.ndarray]:
+        new = {**values, leg.name: change(leg.name, values[leg.name])}
+        if session is not None:
+            new |= _run(session, new)
+        return [new[name] for name in written.outputs]
+
+    return [*map(ran, held)]
+
+
+def _run(session: FloatSession, values: Values) -> dict[str, np.ndarray]:
+    feeds = {name: values[name] for name in session.input_names}
+    return dict(zip(session.output_names, session.run(None, feeds), strict=True))

@@ -1,0 +1,138 @@
+"""CPU subgraphs: what the chip leaves to its CPU, in as few ONNX models as their order allows.
+
+A step is the CPU's where it is an `onnx` instruction, else the integer program's. Its phase counts
+how often the two take turns until it may run:
+
+    phase(s) = max over the makers m of what s reads of  phase(m) + [m and s run elsewhere]
+               but at least 0 for a step of the CPU, 1 for one of the integer program
+
+so that even phases are the CPU's. No step waits for one of its own phase by way of another, and
+the CPU's steps of one phase that hand tensors to each other are one subgraph: a model that any
+ONNX tool opens. Those that do not are subgraphs that may run at the same time. The same nodes
+compute the same bits in any company (npumake.engine.ort).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from npumake.bundle.program import Instruction, Program, Tensor
+from npumake.errors import GraphError
+from npumake.graph import Graph, Node, dtype, origin, parse, part, shape
+
+CPU = "onnx"
+
+
+def joined(program: Program) -> Program:
+    """The same computation in the order of its phases, every CPU subgraph one instruction, which
+    is called after its first node. What is dequantized for nobody is left out.
+    Raises GraphError for a CPU model that is none."""
+    program = _without_idle(program)
+    readers = Counter(program.outputs)
+    readers.update(name for step in program.instructions for name in step.inputs)
+    groups = [[program.instructions[i] for i in group] for group in _groups(program)]
+    steps = tuple(_united(group, readers) for group in groups)
+    held = {*program.inputs, *(name for step in steps for name in (*step.inputs, *step.outputs))}
+    tensors = {name: tensor for name, tensor in program.tensors.items() if name in held}
+    return replace(program, tensors=tensors, instructions=steps)
+
+
+def _without_idle(program: Program) -> Program:
+    read = {*program.outputs, *(name for step in program.instructions for name in step.inputs)}
+    busy = (s for s in program.instructions if s.op != "dequantize" or s.outputs[0] in read)
+    return replace(program, instructions=tuple(busy))
+
+
+def parted(program: Program) -> Program:
+    """The same computation, every node of the CPU an instruction of its own: what `joined` joins.
+    Raises GraphError for a CPU model that is none."""
+    tensors, steps = dict(program.tensors), list[Instruction]()
+    for step in program.instructions:
+        graph = model_of(step) if step.op == CPU else None
+        if graph is None or len(graph.nodes()) == 1:
+            steps.append(step)
+            continue
+        for node in graph.nodes():
+            steps.append(_alone(graph, node))
+            made = {str(v.name): Tensor(shape(v), str(dtype(v))) for v in node.outputs}
+            tensors = made | tensors
+    return replace(program, tensors=tensors, instructions=tuple(steps))
+
+
+def model_of(step: Instruction) -> Graph:
+    """The ONNX model of a CPU subgraph, which may be a stranger's: checked as any file is."""
+    return parse(step.constants["model"].tobytes(), step.name)
+
+
+def cpu_nodes(program: Program) -> Iterator[Node]:
+    """The nodes left to the CPU, in order. Raises GraphError for a model that is none."""
+    for step in program.instructions:
+        if step.op == CPU:
+            yield from model_of(step).nodes()
+
+
+def _phases(program: Program) -> list[int]:
+    found: list[int] = []
+    makers: dict[str, int] = {}
+    for index, step in enumerate(program.instructions):
+        own = int(step.op != CPU)
+        behind = [found[makers[name]] for name in step.inputs if name in makers]
+        found.append(max((phase + (phase % 2 != own) for phase in behind), default=own))
+        makers |= dict.fromkeys(step.outputs, index)
+    return found
+
+
+def _groups(program: Program) -> list[list[int]]:
+    """The instructions by index, in the order they are to run: alone, or a CPU subgraph."""
+    phases = _phases(program)
+    groups: dict[int, list[int]] = {}
+    for index, label in enumerate(_labels(program, phases)):
+        groups.setdefault(label, []).append(index)
+    return sorted(groups.values(), key=lambda group: phases[group[0]])  # stable
+
+
+def _labels(program: Program, phases: Sequence[int]) -> list[int]:
+    """By instruction the first of its group."""
+    labels: list[int] = []
+    makers: dict[str, int] = {}
+    for index, step in enumerate(program.instructions):
+        makers |= dict.fromkeys(step.outputs, index)
+        handed = {makers[name] for name in step.inputs if name in makers and step.op == CPU}
+        met = {labels[maker] for maker in handed if phases[maker] == phases[index]}
+        label = min(met, default=index)
+        labels = [label if old in met else old for old in labels] if len(met) > 1 else labels
+        labels.append(label)
+    return labels
+
+
+def _united(steps: Sequence[Instruction], readers: Counter[str]) -> Instruction:
+    """One model of the steps, which gives what is read more often than they read it."""
+    if len(steps) == 1:
+        return steps[0]
+    graphs = [model_of(step) for step in steps]
+    opsets = graphs[0].model.opset_imports
+    if any(graph.model.opset_imports != opsets for graph in graphs):
+        raise GraphError("its CPU models are of different opsets", steps[0].name)
+    nodes = [node for graph in graphs for node in graph.nodes()]
+    own = Counter(name for step in steps for name in step.inputs)
+    made = [v for node in nodes for v in node.outputs if readers[str(v.name)] > own[str(v.name)]]
+    return _instruction(part(graphs[0], nodes, made or nodes[-1].outputs), nodes)
+
+
+def _alone(graph: Graph, node: Node) -> Instruction:
+    return _instruction(part(graph, [node], node.outputs), [node])
+
+
+def _instruction(graph: Graph, nodes: Sequence[Node]) -> Instruction:
+    return Instruction(
+        CPU,
+        str(nodes[0].name),
+        tuple(str(value.name) for value in graph.inputs),
+        tuple(str(value.name) for value in graph.outputs),
+        {"model": np.frombuffer(graph.to_bytes(), np.uint8)},
+        origin=tuple(name for node in nodes for name in origin(node)),
+    )

@@ -1,0 +1,71 @@
+"""What the CPU subgraphs of a stranger's bundle may ask for: known sizes, and an end.
+
+interface   a model is fed and gives exactly the tensors that its instruction names, as the
+            program describes them
+sizes       every tensor has a shape that the file does not merely claim, and all of one model
+            are at most MOST numbers; a body's are not counted
+end         a Loop says how often it runs, as a constant of at most MOST_TURNS
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import prod
+
+from npumake.bundle.program import Instruction, Program
+from npumake.engine.subgraphs import CPU, model_of
+from npumake.errors import GraphError
+from npumake.graph import Graph, Node, Value, array, derived, dtype, open_dimensions, shape
+
+MOST = 1 << 30
+MOST_TURNS = 1 << 16
+
+
+def refuse_unbounded(program: Program) -> None:
+    """Raises GraphError for a CPU subgraph that breaks one of these rules."""
+    for step in program.instructions:
+        if step.op == CPU:
+            _refuse(step, program)
+
+
+def _refuse(step: Instruction, program: Program) -> None:
+    graph = model_of(step)
+    _refuse_large(step, known := derived(graph))
+    _refuse_other_ports("reads", step.inputs, known.inputs, step, program)
+    _refuse_other_ports("makes", step.outputs, known.outputs, step, program)
+    for node in graph.model.graph.all_nodes():
+        if node.op_type == "Loop" and not _ends(node):
+            raise GraphError("a loop does not say that it ends soon", str(node.name))
+
+
+def _refuse_other_ports(
+    role: str, names: Iterable[str], values: Iterable[Value], step: Instruction, program: Program
+) -> None:
+    said = {name: (program.tensors[name].dtype, program.tensors[name].shape) for name in names}
+    held = {
+        str(value.name): (str(dtype(value)), () if open_dimensions(value) else shape(value))
+        for value in values
+    }
+    if said != held:
+        what = f"the CPU model {role} {_told(held)}, the program says {_told(said)}"
+        raise GraphError(what, step.name)
+
+
+def _told(ports: dict[str, tuple[str, tuple[int, ...]]]) -> str:
+    return ", ".join(f"{name}: {kind}{list(size)}" for name, (kind, size) in ports.items())
+
+
+def _refuse_large(step: Instruction, graph: Graph) -> None:
+    total = 0
+    for node in graph.nodes():
+        for value in node.outputs:
+            if value.shape is None or open_dimensions(value):
+                raise GraphError(f"nothing says how large `{value.name}` is", step.name)
+            total += prod(shape(value))
+    if total > MOST:
+        raise GraphError(f"the CPU model makes {total:,} numbers, more than {MOST:,}", step.name)
+
+
+def _ends(node: Node) -> bool:
+    turns = array(node.inputs[0]) if node.inputs else None
+    return turns is not None and turns.size == 1 and int(turns.reshape(-1)[0]) <= MOST_TURNS

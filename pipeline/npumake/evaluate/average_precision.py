@@ -1,0 +1,197 @@
+"""COCO's average precision (area "all", at most 100 detections per image and class).
+
+Of one class, in falling order of score, each detection takes the free truth of its image that it
+overlaps most, if the overlap reaches a threshold t of .50, .55 … .95. One that finds none is false;
+one that finds only a crowd counts for nothing, and neither do crowds. After k detections of all
+images, of n truths, with T_k and F_k true and false among them,
+
+    precision p_k = T_k / (T_k + F_k)        recall r_k = T_k / n
+    AP = mean over r of 0, .01 … 1 of  max {p_k : r_k >= r}, 0 where there is none
+
+    IoU(a, b) = |a ∩ b| / (|a| + |b| - |a ∩ b|), of a crowd b   |a ∩ b| / |a|
+
+Ties are settled as pycocotools settles them: equal scores by the order they come in, equal overlaps
+by the last truth. The figures equal its own (`precision.mean()` over the classes that are there).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from npumake.errors import StageError
+from npumake.evaluate.outlines import Outline
+
+Array: TypeAlias = NDArray[np.floating]
+Flags: TypeAlias = NDArray[np.bool_]
+
+THRESHOLDS = np.linspace(0.5, 0.95, 10)
+RECALLS = np.linspace(0.0, 1.0, 101)
+MOST = 100  # detections of one class in one image
+
+
+class ImageDetections(NamedTuple):
+    """What a model said of one image."""
+
+    boxes: Array  # (D, 4): left, top, right, bottom, in any unit
+    scores: Array  # (D,)
+    labels: NDArray[np.integer]  # (D,)
+
+
+class Truths(NamedTuple):
+    """What is on one image."""
+
+    boxes: Array  # (G, 4), in the same unit
+    labels: NDArray[np.integer]  # (G,)
+    crowd: Flags  # (G,): a region that holds many
+    outlines: tuple[Outline, ...] = ()  # G, where they are known
+
+
+@dataclass(frozen=True)
+class AveragePrecision:
+    """AP per threshold and class (10, classes); NaN for a class of which there is no truth."""
+
+    by_class: Array
+
+    @property
+    def map50(self) -> float:
+        """At IoU .50, the mean over classes."""
+        return _mean(self.by_class[0])
+
+    @property
+    def map50_95(self) -> float:
+        """The mean over thresholds and classes; 0 where no class has a truth."""
+        return _mean(self.by_class)
+
+
+class Overlaps(NamedTuple):
+    """Of one image, what is left when boxes or masks have been laid over each other."""
+
+    scores: Array  # (D,)
+    labels: NDArray[np.integer]  # (D,)
+    true_labels: NDArray[np.integer]  # (G,)
+    crowd: Flags  # (G,)
+    overlap: Array  # (D, G)
+
+
+class Matches(NamedTuple):
+    """The D detections of one class of an image, best first, and how many truths they could have
+    found."""
+
+    scores: Array  # (D,)
+    true: Flags  # (10, D)
+    ignored: Flags  # (10, D)
+    truths: int
+
+
+ByClass: TypeAlias = Mapping[int, Matches]
+
+
+def average_precision(
+    detections: Sequence[ImageDetections], truths: Sequence[Truths], classes: int
+) -> AveragePrecision:
+    """AP of the images' `detections` against their `truths`, for labels 0 … classes - 1.
+
+    Raises StageError where the two are not as many, or the arrays of one image differ in length.
+    """
+    if len(detections) != len(truths):
+        raise StageError(f"{len(detections)} images of detections, {len(truths)} of truths")
+    for number, (said, true) in enumerate(zip(detections, truths, strict=True)):
+        if any(len({len(array) for array in each}) != 1 for each in (said, true[:3])):
+            raise StageError(f"image {number}: boxes, scores, labels and crowd differ in length")
+    images = [matches_of_boxes(*pair) for pair in zip(detections, truths, strict=True)]
+    return precision_of(images, classes)
+
+
+def matches_of_boxes(said: ImageDetections, true: Truths) -> ByClass:
+    """Of one image, its boxes laid over each other."""
+    overlap = box_iou(said.boxes, true.boxes, true.crowd)
+    return matches_of(Overlaps(said.scores, said.labels, true.labels, true.crowd, overlap))
+
+
+def matches_of(image: Overlaps) -> ByClass:
+    """Of one image; of a class only the best MOST detections need an overlap."""
+    labels = {*image.labels.tolist(), *image.true_labels.tolist()}
+    return {label: _matches(image, label) for label in sorted(labels)}
+
+
+def precision_of(images: Sequence[ByClass], classes: int) -> AveragePrecision:
+    """AP of what was found in all images, for labels 0 … classes - 1."""
+    by_class = [
+        _of_class([found[label] for found in images if label in found]) for label in range(classes)
+    ]
+    return AveragePrecision(np.stack(by_class, axis=1) if by_class else np.zeros((10, 0)))
+
+
+def box_iou(boxes: Array, truths: Array, crowd: Flags) -> Array:
+    """(D, 4), (G, 4), (G,) → (D, G); boxes without an area overlap nothing."""
+    boxes, truths = np.asarray(boxes, np.float64), np.asarray(truths, np.float64)
+    low = np.maximum(boxes[:, None, :2], truths[None, :, :2])
+    high = np.minimum(boxes[:, None, 2:], truths[None, :, 2:])
+    shared = np.prod(np.maximum(high - low, 0), axis=-1)
+    area, other = (np.prod(each[:, 2:] - each[:, :2], axis=-1) for each in (boxes, truths))
+    either = np.where(crowd, area[:, None], area[:, None] + other - shared)
+    return np.divide(shared, either, out=np.zeros_like(shared), where=shared > 0)
+
+
+def best_of(scores: Array, labels: NDArray[np.integer], label: int) -> NDArray[np.intp]:
+    """Indices of the detections of a class that count, best first."""
+    mine = np.flatnonzero(labels == label)
+    return mine[np.argsort(-scores[mine], kind="stable")][:MOST]
+
+
+def _matches(image: Overlaps, label: int) -> Matches:
+    """One class of one image."""
+    mine = best_of(image.scores, image.labels, label)
+    theirs = image.true_labels == label
+    crowd = image.crowd[theirs]
+    true, ignored = matched(image.overlap[np.ix_(mine, theirs)], crowd)
+    return Matches(image.scores[mine], true, ignored, int(np.sum(~crowd)))
+
+
+def matched(overlap: Array, crowd: Flags) -> tuple[Flags, Flags]:
+    """Which detections are true and which count for nothing, per threshold: (10, D) each.
+
+    `overlap` is (D, G), best detection first; `crowd` is (G,).
+    """
+    count, truths = overlap.shape
+    true, ignored = np.zeros((2, len(THRESHOLDS), count), bool)
+    if truths == 0:
+        return true, ignored
+    free = np.ones((len(THRESHOLDS), truths), bool)
+    for number, row in enumerate(overlap):
+        fits = free & (row >= THRESHOLDS[:, None])
+        real = fits & ~crowd
+        wanted = np.where(real.any(axis=1, keepdims=True), real, fits)
+        best = truths - 1 - np.argmax(np.where(wanted, row, -1.0)[:, ::-1], axis=1)
+        found = wanted.any(axis=1)
+        true[:, number], ignored[:, number] = found & ~crowd[best], found & crowd[best]
+        at = np.flatnonzero(true[:, number])
+        free[at, best[at]] = False
+    return true, ignored
+
+
+def _of_class(matches: Sequence[Matches]) -> Array:
+    """AP per threshold (10,)."""
+    truths = sum(match.truths for match in matches)
+    if truths == 0:
+        return np.full(len(THRESHOLDS), np.nan)
+    order = np.argsort(-np.concatenate([match.scores for match in matches]), kind="stable")
+    true = np.concatenate([match.true for match in matches], axis=1)[:, order]
+    ignored = np.concatenate([match.ignored for match in matches], axis=1)[:, order]
+    right, wrong = np.cumsum(true, axis=1), np.cumsum(~true & ~ignored, axis=1)
+    precision = right / np.maximum(right + wrong, 1)
+    highest = np.maximum.accumulate(precision[:, ::-1], axis=1)[:, ::-1]
+    padded = np.concatenate([highest, np.zeros((len(THRESHOLDS), 1))], axis=1)
+    recalls = right / truths
+    at = [np.searchsorted(recall, RECALLS, side="left") for recall in recalls]
+    return np.array([row[places].mean() for row, places in zip(padded, at, strict=True)])
+
+
+def _mean(values: Array) -> float:
+    there = values[~np.isnan(values)]
+    return float(there.mean()) if len(there) else 0.0

@@ -1,0 +1,72 @@
+"""Figures: what one artifact came to at its task, and all artifacts side by side."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from npumake import digest
+from npumake.errors import CacheError
+
+DIGITS = 9  # the last bits of a float engine are not a result
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Of one artifact over so many pictures; `by_name` holds every figure of the metric's kind,
+    percent (0..100) but for cosines and what Python of the project gives. Larger is better."""
+
+    artifact: str
+    pictures: int
+    metric: str  # the one that was asked for
+    by_name: Mapping[str, float]
+
+    suffix: ClassVar[str] = ".json"
+
+    @property
+    def value(self) -> float:
+        return self.by_name[self.metric]
+
+    def save(self, path: Path) -> None:
+        path.write_text(digest.text(self, indent=1) + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: Path) -> Figures:
+        """Raises CacheError for a file that `save` did not write."""
+        try:
+            return figures_in(json.loads(path.read_bytes()))
+        except (ValueError, KeyError, TypeError) as error:
+            raise CacheError(f"no figures: {error}", str(path)) from error
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """The figures of the artifacts, the float model's first."""
+
+    target: str
+    rows: tuple[Figures, ...]
+
+    suffix: ClassVar[str] = ".json"
+
+    def save(self, path: Path) -> None:
+        path.write_text(digest.text(self, indent=1) + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: Path) -> Evaluated:
+        """Raises CacheError for a file that `save` did not write."""
+        try:
+            document = json.loads(path.read_bytes())
+            return cls(document["target"], tuple(map(figures_in, document["rows"])))
+        except (ValueError, KeyError, TypeError) as error:
+            raise CacheError(f"not an evaluation: {error}", str(path)) from error
+
+
+def figures_in(document: Any) -> Figures:
+    names = {str(name): digest.number(value) for name, value in document["by_name"].items()}
+    found = Figures(document["artifact"], document["pictures"], document["metric"], names)
+    if found.metric not in names:
+        raise KeyError(found.metric)
+    return found

@@ -1,0 +1,126 @@
+"""Gates: what each asks of a build, and what was measured.
+
+{metric: top1, max_drop: 1.0}   float minus the last of the artifacts evaluated, in points
+{cosine: 0.99}                  of the worst output, over the calibration samples
+{max_cpu_nodes: 0}              nodes that the chip does not run
+{max_latency_ms: 10}            of one frame, estimated or a lower bound (npumake.perf)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from npumake.errors import ProjectError, Route, did_you_mean
+from npumake.evaluate.figures import Figures
+from npumake.project.sections import Gate
+
+
+class BuildFigures(NamedTuple):
+    """What was found about the build; cosine is None where no samples were compared, the latency
+    where the target's figures do not tell it."""
+
+    scores: Sequence[Figures]  # the float model's first
+    cosine: float | None
+    cpu_nodes: int
+    latency_ms: float | None = None
+    latency_is_bound: bool = False  # a frame takes at least that, computing alone
+    latency_between: tuple[float, float] | None = None  # of a fitted estimate
+
+
+class GateCondition(NamedTuple):
+    """A gate in figures of which the larger is the better; `what` says it to a person."""
+
+    number: int  # of the gate, counted from 0
+    kind: str
+    metric: str | None
+    what: str
+    wanted: float
+    measured: float
+
+    @property
+    def met(self) -> bool:
+        return self.measured >= self.wanted
+
+
+def asked(gate: Gate, index: int, found: BuildFigures) -> GateCondition:
+    """Raises ProjectError for a gate of no kind or of several, and where nothing was measured."""
+    kinds = [kind for kind, keys in KEYS.items() if any(_of(gate, key) is not None for key in keys)]
+    if len(kinds) != 1 or any(_of(gate, key) is None for key in KEYS[kinds[0]]):
+        hint = "one of  {metric: top1, max_drop: 1.0}  {cosine: 0.99}  {max_cpu_nodes: 0}"
+        hint += "  {max_latency_ms: 10}"
+        raise ProjectError("no gate", Route(f"gates.{index}"), hint)
+    return KINDS[kinds[0]](gate, index, found)
+
+
+def _drop(gate: Gate, index: int, found: BuildFigures) -> GateCondition:
+    where = Route(f"gates.{index}.metric")
+    if len(found.scores) < 2:
+        hint = "add  evaluation:  with a dataset, and `artifacts` besides float"
+        raise ProjectError("nothing is evaluated that could drop", where, hint)
+    first, last = found.scores[0], found.scores[-1]
+    name, most = str(gate.metric), float(gate.max_drop or 0.0)
+    if name not in first.by_name:
+        hint = did_you_mean(name, first.by_name)
+        raise ProjectError(f"the evaluation has no `{name}`", where, hint)
+    real, made = first.by_name[name], last.by_name[name]
+    what = (
+        f"{name} of the {last.artifact} model is {made:.6g}, {real - made:.6g} below the float "
+        f"model's {real:.6g}; at most {most:g} is allowed"
+    )
+    return GateCondition(index, "metric", name, what, real - most, made)
+
+
+def _cosine(gate: Gate, index: int, found: BuildFigures) -> GateCondition:
+    wanted = float(gate.cosine or 0.0)
+    if found.cosine is None:
+        hint = "add  data: {'*': {files: ...}}"
+        raise ProjectError("no samples to compare", Route(f"gates.{index}.cosine"), hint)
+    what = f"the worst output has a cosine of {found.cosine:.6f}; {wanted:g} is asked"
+    return GateCondition(index, "cosine", None, what, wanted, found.cosine)
+
+
+def _cpu_nodes(gate: Gate, index: int, found: BuildFigures) -> GateCondition:
+    most = gate.max_cpu_nodes or 0
+    what = f"{found.cpu_nodes} nodes run on the CPU; at most {most} may"
+    return GateCondition(index, "cpu_nodes", None, what, -float(most), -float(found.cpu_nodes))
+
+
+def _latency(gate: Gate, index: int, found: BuildFigures) -> GateCondition:
+    most = float(gate.max_latency_ms or 0.0)
+    if found.latency_ms is None:
+        hint = "neither a peak of the unit nor a bandwidth is published: `npumake perf` tells more"
+        where = Route(f"gates.{index}.max_latency_ms")
+        raise ProjectError("the latency on this target is not known", where, hint)
+    takes = "at least" if found.latency_is_bound else "an estimated"
+    time = f"{found.latency_ms:.4g} ms{_how_sure(found)}"
+    what = f"a frame takes {takes} {time}; at most {most:g} is allowed"
+    return GateCondition(index, "latency", None, what, -most, -found.latency_ms)
+
+
+def _how_sure(found: BuildFigures) -> str:
+    if found.latency_is_bound:
+        return " (computing alone)"
+    if found.latency_between is None:
+        return ""
+    low, high = found.latency_between
+    return f" ({low:.3g} to {high:.3g})"
+
+
+def _of(gate: Gate, key: str) -> float | str | None:
+    value: float | str | None = getattr(gate, key)
+    return value
+
+
+KEYS: Mapping[str, tuple[str, ...]] = {
+    "metric": ("metric", "max_drop"),
+    "cosine": ("cosine",),
+    "cpu_nodes": ("max_cpu_nodes",),
+    "latency": ("max_latency_ms",),
+}
+KINDS: Mapping[str, Callable[[Gate, int, BuildFigures], GateCondition]] = {
+    "metric": _drop,
+    "cosine": _cosine,
+    "cpu_nodes": _cpu_nodes,
+    "latency": _latency,
+}

@@ -1,0 +1,82 @@
+"""Masks of the prototypes' size → the pixels of the picture that was fed.
+
+    l = coefficients @ prototypes, one number per cell
+    pixel (y, x) is set where its middle lies in the box and l, read there linearly, is above 0,
+    which is where its sigmoid is above one half; beyond the last cell's middle l is that cell's
+
+A pixel's middle is followed through the steps that resized the picture (placed_boxes), then to
+the cells, of which the model's input has as many as the prototypes, whatever their stride.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from npumake.detection.decode import Detections
+from npumake.errors import ProjectError, Route
+from npumake.evaluate.average_precision import ByClass, Overlaps, Truths, best_of, matches_of
+from npumake.evaluate.boxes_in_picture import Moved, Size
+from npumake.evaluate.outlines import Region, cropped, region_iou
+
+
+class Frame(NamedTuple):
+    """How the picture became the model's input; sizes are (height, width)."""
+
+    moved: Moved
+    picture: Size
+    fed: Size
+
+
+def matches_of_masks(found: Detections, boxes: np.ndarray, true: Truths, frame: Frame) -> ByClass:
+    """Of one image; `boxes` (n, 4) are those of `found` in pixels of the picture. Raises
+    ProjectError for a model without masks and truths without outlines."""
+    if found.coefficients is None or found.protos is None:
+        hint = "map50 is the metric of boxes"
+        raise ProjectError("the model has no masks", Route("evaluation.metric"), hint)
+    kinds, cells = found.protos.shape[0], found.protos.shape[1:]
+    flat = found.protos.reshape(kinds, -1)
+    overlap = np.zeros((len(boxes), len(true.labels)))
+    for label in np.unique(true.labels):
+        mine = best_of(found.scores, found.classes, label)
+        theirs = np.flatnonzero(true.labels == label)
+        masks = [
+            mask_in_picture((found.coefficients[n] @ flat).reshape(cells), boxes[n], frame)
+            for n in mine
+        ]
+        regions = [true.outlines[n].region(frame.picture) for n in theirs]
+        overlap[np.ix_(mine, theirs)] = region_iou(masks, regions, true.crowd[theirs])
+    return matches_of(Overlaps(found.scores, found.classes, true.labels, true.crowd, overlap))
+
+
+def mask_in_picture(logits: np.ndarray, box: np.ndarray, frame: Frame) -> Region:
+    """`logits` (h, w) cover the model's input; `box` is x1, y1, x2, y2 in pixels of the picture."""
+    moved, picture, fed = frame
+    x1, y1, x2, y2 = box
+    top, low = _lines(y1, y2, picture[0])
+    left, right = _lines(x1, x2, picture[1])
+    if low <= top or right <= left:
+        return Region(0, 0, np.zeros((0, 0), bool))
+    found = logits
+    for axis, (first, last) in enumerate(((top, low), (left, right))):
+        middles = np.arange(first, last) + 0.5
+        on_input = (middles * moved.scale[axis] + moved.shift[axis]) / fed[axis]
+        found = _read(found, axis, on_input * logits.shape[axis] - 0.5)
+    inside = cropped(found > 0)
+    return Region(top + inside.top, left + inside.left, inside.mask)
+
+
+def _lines(low: float, high: float, size: int) -> tuple[int, int]:
+    """The first pixel whose middle is in [low, high), and the one behind the last."""
+    first, last = np.clip(np.ceil(np.array([low, high]) - 0.5), 0, size)
+    return int(first), int(last)
+
+
+def _read(values: np.ndarray, axis: int, places: np.ndarray) -> np.ndarray:
+    """`values` (h, w) along `axis`, linearly between the cells that `places` lie between."""
+    places = np.clip(places, 0, values.shape[axis] - 1)
+    below = np.floor(places).astype(np.int64)
+    above = np.minimum(below + 1, values.shape[axis] - 1)
+    share = (places - below).reshape((-1, 1) if axis == 0 else (1, -1))
+    return values.take(below, axis) * (1 - share) + values.take(above, axis) * share

@@ -1,0 +1,179 @@
+"""Metrics: what is looked at in one answer, and what all of them come to.
+
+    top1, top5          the share of pictures whose class has (one of) the largest numbers, percent;
+                        of equal numbers the first counts as the larger, as NumPy's argmax has it
+    map50, map50_95     COCO's average precision (npumake.evaluate.average_precision), in percent
+    mask_map50, …_95    the same of masks, by the pixels that they share
+    cosine              with the answers of the float model, over all pictures, of the worst output
+    file.py:function    of the project: function(answers) → a number, larger is better; answers come
+                        one by one as ({output: array}, class)
+
+An answer is looked at where it is made, and only what was seen in it is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from npumake.errors import ProjectError, Route, did_you_mean
+from npumake.evaluate.average_precision import (
+    ByClass,
+    ImageDetections,
+    Truths,
+    matches_of_boxes,
+    precision_of,
+)
+from npumake.evaluate.boxes_in_picture import Size, boxes_in_picture, moved_by, refuse_unfollowed
+from npumake.evaluate.finding import finder
+from npumake.evaluate.hook import hooked, is_hook
+from npumake.evaluate.masks_in_picture import Frame, matches_of_masks
+from npumake.evaluate.setting import Setting
+from npumake.evaluate.truths import LABELS, Truth
+from npumake.kernels.measure import Agreement, agreement, worst
+
+Arrays = Mapping[str, np.ndarray]
+ROUTE = Route("evaluation.metric")
+
+
+class Answer(NamedTuple):
+    """What a model said of one picture, what the float model did, where it is asked, and the
+    truth."""
+
+    arrays: Arrays
+    real: Arrays | None
+    truth: Truth
+    picture: Size
+
+
+@dataclass(frozen=True)
+class Metric:
+    """`look` sees one answer; `figures` sums up what was seen, by name."""
+
+    name: str
+    look: Callable[[Answer], Any]
+    figures: Callable[[Iterable[Any]], Mapping[str, float]]
+    needs_real: bool = False
+
+
+def metric_of(setting: Setting) -> Metric:
+    """Raises ProjectError for a metric that nobody knows or that misses something."""
+    name = str(setting.said.metric)
+    if is_hook(name):
+        function, summed = hooked(name, setting.sources)
+        soft = setting.said.postprocess == "softmax"
+        return Metric(function, lambda seen: (_processed(seen.arrays, soft), seen.truth), summed)
+    if name not in METRICS:
+        hint = did_you_mean(name, [*METRICS, "file.py:function"])
+        raise ProjectError(f"no metric `{name}`", ROUTE, hint)
+    return METRICS[name](name, setting)
+
+
+def _ranking(name: str, setting: Setting) -> Metric:
+    def summed(ranks: Iterable[int]) -> Mapping[str, float]:
+        found = np.fromiter(ranks, np.int64)
+        return {"top1": _percent(found < 1), "top5": _percent(found < 5)}
+
+    return Metric(name, _rank, summed)
+
+
+def _rank(seen: Answer) -> int:
+    """How many classes are ahead of the true one."""
+    if isinstance(seen.truth, Truths):
+        raise ProjectError("boxes have no top1", ROUTE, "map50 is the metric of COCO's instances")
+    scores = np.squeeze(next(iter(seen.arrays.values())))
+    if scores.ndim != 1:
+        what = f"a first output of shape {list(scores.shape)} is no row of classes"
+        raise ProjectError(what, ROUTE, "a `file.py:function` can read any output")
+    if seen.truth >= len(scores):
+        what = f"class {seen.truth} is true, the model knows {len(scores)}"
+        raise ProjectError(what, Route(LABELS), "classes count from 0")
+    mine = scores[seen.truth]
+    if np.isnan(scores).any():
+        return len(scores)
+    return int(np.sum(scores > mine) + np.sum(scores[: seen.truth] == mine))
+
+
+def _percent(right: np.ndarray) -> float:
+    return 100 * float(right.mean()) if len(right) else 0.0
+
+
+def _precision(name: str, setting: Setting) -> Metric:
+    find = finder(setting)
+    refuse_unfollowed(setting.transforms)
+
+    def look(seen: Answer) -> ByClass:
+        found = find(seen.arrays)
+        true = _boxes_of(seen.truth)
+        placed = boxes_in_picture(found.boxes, setting.transforms, seen.picture, setting.fed)
+        return matches_of_boxes(ImageDetections(placed, found.scores, found.classes), true)
+
+    return Metric(name, look, partial(_precisions, ("map50", "map50_95")))
+
+
+def _mask_precision(name: str, setting: Setting) -> Metric:
+    find = finder(setting)
+    refuse_unfollowed(setting.transforms)
+
+    def look(seen: Answer) -> ByClass:
+        moved = moved_by(setting.transforms, seen.picture, setting.fed)
+        found, true = find(seen.arrays), _boxes_of(seen.truth)
+        boxes = boxes_in_picture(found.boxes, setting.transforms, seen.picture, setting.fed)
+        return matches_of_masks(found, boxes, true, Frame(moved, seen.picture, setting.fed))
+
+    return Metric(name, look, partial(_precisions, ("mask_map50", "mask_map50_95")))
+
+
+def _boxes_of(truth: Truth) -> Truths:
+    if isinstance(truth, Truths):
+        return truth
+    hint = "give COCO's instances under `evaluation.dataset.labels`"
+    raise ProjectError("labels without boxes have no average precision", ROUTE, hint)
+
+
+def _precisions(names: tuple[str, str], images: Iterable[ByClass]) -> Mapping[str, float]:
+    found = list(images)
+    there = [label for image in found for label, matches in image.items() if matches.truths]
+    made = precision_of(found, 1 + max(there, default=-1))
+    return dict(zip(names, (100 * made.map50, 100 * made.map50_95), strict=True))
+
+
+def _closeness(name: str, setting: Setting) -> Metric:
+    soft = setting.said.postprocess == "softmax"
+
+    def look(seen: Answer) -> list[Agreement]:
+        real = _processed(seen.real or {}, soft)
+        made = _processed(seen.arrays, soft)
+        return [agreement(a, b) for a, b in zip(real.values(), made.values(), strict=True)]
+
+    def summed(found: Iterable[list[Agreement]]) -> Mapping[str, float]:
+        totals: list[Agreement] = []
+        for each in found:
+            totals = [a + b for a, b in zip(totals or [Agreement()] * len(each), each, strict=True)]
+        return {"cosine": worst(total.cosine for total in totals)}
+
+    return Metric(name, look, summed, needs_real=True)
+
+
+def _processed(arrays: Arrays, soft: bool) -> Arrays:
+    return {name: _softmax(values) for name, values in arrays.items()} if soft else arrays
+
+
+def _softmax(values: np.ndarray) -> np.ndarray:
+    weights = np.exp(values.astype(np.float64) - values.max(-1, keepdims=True))
+    return weights / weights.sum(-1, keepdims=True)
+
+
+METRICS: Mapping[str, Callable[[str, Setting], Metric]] = {
+    "top1": _ranking,
+    "top5": _ranking,
+    "map50": _precision,
+    "map50_95": _precision,
+    "mask_map50": _mask_precision,
+    "mask_map50_95": _mask_precision,
+    "cosine": _closeness,
+}

@@ -1,0 +1,27 @@
+"""What an evaluation is of: its section and its files, the model's input and metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from npumake.detection.metadata import Metadata
+from npumake.evaluate.boxes_in_picture import Size
+from npumake.project.files import SourceFiles
+from npumake.project.sections import Evaluation
+from npumake.project.transforms import Transform
+
+Arrays = Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """`transforms` and `fed`, height and width, are of the model's first input."""
+
+    said: Evaluation
+    sources: SourceFiles
+    transforms: Sequence[Transform]
+    fed: Size
+    metadata: Metadata | None

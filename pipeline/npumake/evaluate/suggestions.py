@@ -1,0 +1,80 @@
+"""Mending: what to write so that a gate is met, tried before it is told.
+
+    promotions   the first, the first two, the first three of the nodes to blame, to int16, then to
+                 the CPU; nodes on the CPU, to the chip
+
+The first trial that meets the gate is taken; else the best that is better than none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+import yaml
+
+from npumake.errors import GraphError, ProjectError
+from npumake.evaluate.verdict import MOST_BLAMED, Mending
+from npumake.graph import Graph
+from npumake.project.sections import Quantization
+from npumake.quant.precision.precision_candidates import Promoted, candidates, promoted, section
+from npumake.targets.target import Target
+
+KINDS: tuple[Promoted, ...] = ("int16", "cpu")
+Measure = Callable[[Quantization], float]  # the larger, the better
+
+
+def promotions(
+    graph: Graph, target: Target, quantization: Quantization, worst: Sequence[str]
+) -> Iterator[Quantization]:
+    """`worst` are names of nodes, the worst first."""
+    for kind in KINDS:
+        known = _candidates(graph, target, quantization, kind)
+        names = [name for name in worst if name in known][:MOST_BLAMED]
+        for count in range(1, len(names) + 1):
+            yield promoted(graph, target, quantization, names[:count], kind)
+
+
+def demands(quantization: Quantization, on_cpu: Sequence[str]) -> Iterator[Quantization]:
+    """The chip asked for nodes that run on the CPU."""
+    for count in range(1, min(len(on_cpu), MOST_BLAMED) + 1):
+        names = on_cpu[:count]
+        cpu = tuple(name for name in quantization.cpu if name not in names)
+        yield replace(quantization, npu=(*quantization.npu, *names), cpu=cpu)
+
+
+def mended(
+    measure: Measure, quantization: Quantization, tried: Iterator[Quantization], wanted: float
+) -> Mending | None:
+    """The YAML of the trial that `wanted` is reached by, or of the best; None where none helps."""
+    before = measure(quantization)
+    best, found = before, None
+    for asked in tried:
+        after = _tried(measure, asked)
+        if after > best:
+            best, found = after, asked
+        if found is not None and best >= wanted:
+            break
+    if found is None:
+        return None
+    text = yaml.safe_dump({"quantization": section(found)}, sort_keys=False, allow_unicode=True)
+    return Mending(text, before, best, best >= wanted)
+
+
+def _tried(measure: Measure, asked: Quantization) -> float:
+    """What the chip refuses is no remedy."""
+    try:
+        return measure(asked)
+    except (GraphError, ProjectError):
+        return -math.inf
+
+
+def _candidates(
+    graph: Graph, target: Target, quantization: Quantization, kind: Promoted
+) -> dict[str, int]:
+    """None where the chip has nothing to promote to."""
+    try:
+        return candidates(graph, target, quantization, kind)
+    except ProjectError:
+        return {}

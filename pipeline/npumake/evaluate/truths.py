@@ -1,0 +1,200 @@
+"""What is true of each file of a dataset: the number of its class, or the boxes on it.
+
+    no `labels`      the name of the folder is the label
+    .csv             a first line of names, `file` and `label` among them, then a line per file
+    .json            [{"file": ..., "label": ...}, ...] or {file: label}
+    .json of COCO    npumake.evaluate.coco
+
+A label is the class of that number where all are whole numbers; else the labels sorted by name are
+the classes, or `classes` says their order. Files come from strangers: every mistake is one error
+that names the file and the line or the entry.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import Any, NamedTuple
+
+from npumake.errors import Place, ProjectError, Route, did_you_mean
+from npumake.evaluate.average_precision import Truths
+from npumake.evaluate.coco import is_coco, truths_of_coco
+from npumake.project.files import SourceFile, SourceFiles
+from npumake.project.sections import Dataset
+
+FILES, LABELS, CLASSES = (f"evaluation.dataset.{key}" for key in ("files", "labels", "classes"))
+MOST_BYTES = 1 << 30  # of a file of labels
+LONGEST_NUMBER = 9  # digits
+
+Truth = int | Truths
+
+
+class LabelledFile(NamedTuple):
+    """The file of each input, the first input's first, and what is true of it."""
+
+    files: tuple[SourceFile, ...]
+    truth: Truth
+
+
+class WrittenLabel(NamedTuple):
+    """A label as it is written, and where."""
+
+    file: str
+    label: str
+    where: Place | str
+
+
+def items(
+    dataset: Dataset,
+    sources: SourceFiles,
+    limit: int | None = None,
+    routes: Sequence[str] = (FILES,),
+) -> tuple[LabelledFile, ...]:
+    """The files of the dataset in the order of their names, `limit` of them spread evenly; of
+    several inputs, whose files the `routes` name, the i-th of each together.
+
+    Raises ProjectError for labels that cannot be read, for a file that has none, and for inputs
+    that have not as many files.
+    """
+    files, labels = sources[routes[0]], sources.get(LABELS, ())
+    for route in routes[1:]:
+        if len(sources[route]) != len(files):
+            what = f"{len(sources[route])} files, but {len(files)} of the first input"
+            raise ProjectError(what, Route(route), "they are fed together, one of each")
+    truths = _by_folder(files, dataset) if not labels else _told(labels[0], files, dataset)
+    bare = _bare(truths)
+    together = zip(*(sources[route] for route in routes), strict=True)
+    found = [LabelledFile(fed, _of(fed[0], truths, bare, labels)) for fed in together]
+    count = min(limit or len(found), len(found))
+    return tuple(found[n * len(found) // count] for n in range(count))
+
+
+def _of(
+    file: SourceFile,
+    truths: Mapping[str, Truth],
+    bare: Mapping[str, str],
+    labels: Sequence[SourceFile],
+) -> Truth:
+    name = file.name if file.name in truths else bare.get(PurePosixPath(file.name).name)
+    if name is None:
+        what = f"nothing is said of `{file.name}`"
+        hint = "let `files` name only those with a label"
+        raise ProjectError(what, labels[0].name if labels else Route(FILES), hint)
+    return truths[name]
+
+
+def _bare(names: Iterable[str]) -> dict[str, str]:
+    """Names by what they are without folders, where that is one alone."""
+    found: dict[str, str] = {}
+    twice: set[str] = set()
+    for name in names:
+        last = PurePosixPath(name).name
+        twice |= {last} & found.keys()
+        found[last] = name
+    return {last: name for last, name in found.items() if last not in twice}
+
+
+def _by_folder(files: Sequence[SourceFile], dataset: Dataset) -> Mapping[str, Truth]:
+    told = []
+    for file in files:
+        folder = PurePosixPath(file.name).parent.name
+        if not folder:
+            hint = "one folder per label, files: val/*/*.jpg, or give `labels`"
+            raise ProjectError(f"`{file.name}` lies in no folder of a label", Route(FILES), hint)
+        told.append(WrittenLabel(file.name, folder, Route(FILES)))
+    return _numbered(told, dataset)
+
+
+def _told(labels: SourceFile, files: Sequence[SourceFile], dataset: Dataset) -> Mapping[str, Truth]:
+    suffix = PurePosixPath(labels.name).suffix.lower()
+    if suffix not in (".csv", ".json"):
+        raise ProjectError(f"`{labels.name}` is no .csv and no .json", Route(LABELS))
+    if labels.size > MOST_BYTES:
+        raise ProjectError(f"a file of more than {MOST_BYTES} bytes", labels.name)
+    try:
+        text = labels.read().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ProjectError(f"not UTF-8: {error.reason}", labels.name) from error
+    if suffix == ".csv":
+        return _numbered(_of_csv(text, labels.name, dataset.label_column), dataset)
+    document = _parsed(text, labels.name)
+    if is_coco(document):
+        wanted = {PurePosixPath(file.name).name for file in files}
+        return truths_of_coco(document, labels.name, dataset.classes, wanted)
+    return _numbered(_of_json(document, labels.name), dataset)
+
+
+def _of_csv(text: str, name: str, label_column: str) -> Iterator[WrittenLabel]:
+    rows = csv.reader(io.StringIO(text), strict=True)
+    try:
+        head = [cell.strip() for cell in next(rows, [])]
+        columns = [_column(head, column, name) for column in ("file", label_column)]
+        for row in rows:
+            place = Place(name, rows.line_num, 1)
+            if not row:
+                continue
+            if len(row) <= max(columns):
+                raise ProjectError(f"{len(row)} cells, the first line has {len(head)}", place)
+            file, label = (row[column].strip() for column in columns)
+            yield WrittenLabel(file, label, place)
+    except csv.Error as error:
+        raise ProjectError(f"not a CSV: {error}", Place(name, rows.line_num, 1)) from error
+
+
+def _column(head: Sequence[str], column: str, name: str) -> int:
+    if column not in head:
+        hint = did_you_mean(column, head) if head else "write  file,label  first"
+        raise ProjectError(f"no column `{column}`", Place(name, 1, 1), hint)
+    return head.index(column)
+
+
+def _parsed(text: str, name: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        place = Place(name, error.lineno, error.colno)
+        raise ProjectError(f"not JSON: {error.msg}", place) from error
+    except (ValueError, RecursionError) as error:
+        raise ProjectError(f"not JSON: {error}", name) from error
+
+
+def _of_json(document: Any, name: str) -> Iterator[WrittenLabel]:
+    if isinstance(document, dict):
+        entries = [{"file": file, "label": label} for file, label in document.items()]
+    elif isinstance(document, list):
+        entries = document
+    else:
+        raise ProjectError("neither a list nor an object of files and labels", name)
+    for number, entry in enumerate(entries):
+        where = f"{name}: {number}"
+        if not isinstance(entry, dict) or not {"file", "label"} <= entry.keys():
+            hint = 'write {"file": "a.jpg", "label": 3}'
+            raise ProjectError("an entry without `file` and `label`", where, hint)
+        file, label = entry["file"], entry["label"]
+        if not isinstance(file, str) or type(label) not in (str, int):
+            raise ProjectError("`file` must be text, `label` text or a whole number", where)
+        yield WrittenLabel(file, str(label), where)
+
+
+def _numbered(told: Iterable[WrittenLabel], dataset: Dataset) -> Mapping[str, Truth]:
+    """The class of every file. Raises ProjectError for a label that `classes` do not have."""
+    said = list(told)
+    names = {each.label for each in said}
+    are_numbers = all(_is_number(name) for name in names)
+    order = list(dataset.classes) or ([] if are_numbers else sorted(names))
+    numbers = {name: number for number, name in enumerate(order)}
+    found: dict[str, Truth] = {}
+    for file, label, where in said:
+        number = numbers.get(label, int(label) + dataset.label_offset if not order else None)
+        if number is None:
+            raise ProjectError(f"`{label}` is none of `classes`", where, did_you_mean(label, order))
+        if found.setdefault(file, number) != number:
+            raise ProjectError(f"`{file}` has two labels", where)
+    return found
+
+
+def _is_number(label: str) -> bool:
+    return label.isascii() and label.isdecimal() and len(label) <= LONGEST_NUMBER

@@ -1,0 +1,253 @@
+"""A Caffe network → Graph: layer by layer, in the order of the file.
+
+Nodes are called after their layers and tensors after their blobs. A blob that layers rewrite in
+place is several tensors: the last has the name of the blob, as it has for whoever reads it after
+a run; one before it is called `<blob>_before_<the layer that rewrites it>`. Where the blob is an
+input of the network, that keeps the name and the rewritten ones are `<blob>_after_<layer>`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from types import MappingProxyType
+from typing import NamedTuple
+
+from npumake.errors import GraphError, did_you_mean
+from npumake.frontends.caffe import (
+    arrangement,
+    elementwise,
+    recurrent,
+    regions,
+    windows,
+)
+from npumake.frontends.caffe.layer import CaffeLayer, layers_of
+from npumake.frontends.caffe.messages import Message, parse_net
+from npumake.frontends.caffe.site import MAX_AXES, MAX_COUNT, LayerSite
+from npumake.frontends.caffe.weights import TrainedBlobs
+from npumake.graph import Beside, Building, Graph, TensorSpec, Value
+
+Converter = Callable[[LayerSite], Value | tuple[Value, ...]]
+
+LAYERS: Mapping[str, Converter] = {
+    "AbsVal": elementwise.unary,
+    "ArgMax": arrangement.arg_max,
+    "BNLL": elementwise.unary,
+    "BatchNorm": elementwise.batch_norm,
+    "Bias": elementwise.bias,
+    "CReLU": elementwise.concatenated_relu,
+    "Concat": arrangement.concat,
+    "Convolution": windows.convolution,
+    "Crop": arrangement.crop,
+    "Deconvolution": windows.deconvolution,
+    "Dropout": elementwise.identity,
+    "ELU": elementwise.elu,
+    "Eltwise": elementwise.eltwise,
+    "Exp": elementwise.exponential,
+    "Flatten": arrangement.flatten,
+    "InnerProduct": arrangement.inner_product,
+    "LRN": windows.local_response,
+    "LSTM": recurrent.lstm,
+    "LeakyRelu": elementwise.relu,
+    "Log": elementwise.logarithm,
+    "MVN": elementwise.mean_variance,
+    "MatMul": arrangement.matrix_product,
+    "MaxUnpool": windows.upsampling,
+    "Normalize": elementwise.normalize,
+    "PReLU": elementwise.parametric_relu,
+    "PSROIPooling": regions.position_sensitive_pooling,
+    "PassThrough": arrangement.pass_through,
+    "Permute": arrangement.permute,
+    "Pooling": windows.pooling,
+    "Power": elementwise.power,
+    "RReLU": elementwise.random_relu,
+    "ROIPooling": regions.roi_pooling,
+    "ReLU": elementwise.relu,
+    "ReLU6": elementwise.relu6,
+    "Reduction": elementwise.reduction,
+    "Reshape": arrangement.reshape,
+    "SPP": windows.spatial_pyramid,
+    "Scale": elementwise.scale,
+    "Sigmoid": elementwise.unary,
+    "Silence": elementwise.silence,
+    "Slice": arrangement.slice_,
+    "Softmax": elementwise.softmax,
+    "Split": elementwise.identity,
+    "TanH": elementwise.unary,
+    "Threshold": elementwise.threshold,
+    "Upsample": windows.upsampling,
+}
+
+MAX_NAMED = 20  # unknown layers in one message
+
+
+Version = tuple[str, int]  # a blob, and how often it had been written before
+
+
+class LayerInNetwork(NamedTuple):
+    """A layer, with what it reads and makes; `names` are those of the tensors it makes."""
+
+    layer: CaffeLayer
+    reads: tuple[Version, ...]
+    makes: tuple[Version, ...]
+    names: tuple[str, ...]
+
+
+def read_caffe(
+    data: bytes,
+    name: str,
+    weights: Sequence[Beside],
+    shapes: Mapping[str, tuple[int, ...]] = MappingProxyType({}),
+) -> Graph:
+    """The graph of the .prototxt `name` with the weights of a .caffemodel. The inputs named in
+    `shapes` have these, and all behind them what follows, as when Caffe reshapes a network.
+
+    Raises GraphError: for a damaged file, layers of unknown types (all in one), a blob nobody
+    makes or two layers make, shapes that do not fit, and weights that are missing or of another
+    network.
+    """
+    net = parse_net(data, name)
+    layers = layers_of(net, name)
+    if not layers:
+        raise GraphError("not a Caffe network: it has no layers", name)
+    _refuse_unknown(layers, name)
+    trained = _trained(weights, name)
+    inputs = _reshaped(_inputs(net, layers, name), shapes, name)
+    rest = [layer for layer in layers if layer.type != "Input"]
+    steps, outputs = _versions(rest, [tensor.name for tensor in inputs], name)
+    if not outputs:
+        raise GraphError("the network computes nothing", name)
+    blobs = {top for layer in rest for top in layer.tops} - {tensor.name for tensor in inputs}
+    building = Building(inputs, net.name or "caffe", blobs)
+    tensors = {(str(value.name), 0): value for value in building.inputs}
+    for step in steps:
+        site = LayerSite(
+            building, step.layer, tuple(tensors[read] for read in step.reads), trained, name
+        )
+        for made, value, called in zip(step.makes, _made(site), step.names, strict=True):
+            node = step.layer.name or called
+            building.rename(value, called, node, reserved=called == made[0])
+            tensors[made] = value
+    given = (tensors[version] for version in outputs)
+    return building.finished({str(value.name): value for value in given})
+
+
+def _trained(weights: Sequence[Beside], name: str) -> TrainedBlobs:
+    if len(weights) != 1:
+        what = f"the weights of the network are in one other file, and {len(weights)} are named"
+        raise GraphError(what, name, "write  weights: net.caffemodel  under `model:`")
+    (file,) = weights
+    return TrainedBlobs(file.part(0, file.size), file.name)
+
+
+def _made(site: LayerSite) -> tuple[Value, ...]:
+    """What the layer makes, a tensor for each of its tops."""
+    given = LAYERS[site.layer.type](site)
+    values = given if isinstance(given, tuple) else (given,)
+    if len(values) != site.tops:
+        raise site.error(f"makes {len(values)} blobs, and {site.tops} are named")
+    return values
+
+
+def _refuse_unknown(layers: list[CaffeLayer], file: str) -> None:
+    unknown = [x for x in layers if x.type not in LAYERS and x.type != "Input"]
+    if not unknown:
+        return
+    shown = [f"name={layer.name} type={layer.type}" for layer in unknown[:MAX_NAMED]]
+    more = f" and {len(unknown) - MAX_NAMED} more" if len(unknown) > MAX_NAMED else ""
+    raise GraphError(
+        f"not supported: layer {', layer '.join(shown)}{more}",
+        file,
+        "remove layers that only training needs (data, loss, accuracy) and give the network an "
+        "Input; replace others by supported ones: " + ", ".join(sorted(LAYERS)),
+    )
+
+
+def _inputs(net: Message, layers: list[CaffeLayer], file: str) -> list[TensorSpec]:
+    """What the network is fed: `input:` of the net, then its Input layers."""
+    if net.input_shape:
+        shapes = [tuple(given.dim) for given in net.input_shape]
+    else:
+        shapes = [tuple(net.input_dim[i : i + 4]) for i in range(0, len(net.input_dim), 4)]
+    found = _paired(tuple(net.input), shapes, file)
+    for layer in layers:
+        if layer.type == "Input":
+            given = [tuple(one.dim) for one in layer.message.input_param.shape]
+            found += _paired(
+                layer.tops, given * len(layer.tops) if len(given) == 1 else given, file
+            )
+    counted = Counter(tensor.name for tensor in found)
+    for name, count in counted.items():
+        if count > 1:
+            raise GraphError(f"two inputs of the network are called `{name}`", file)
+    return found
+
+
+def _reshaped(
+    inputs: list[TensorSpec], shapes: Mapping[str, tuple[int, ...]], file: str
+) -> list[TensorSpec]:
+    names = tuple(tensor.name for tensor in inputs)
+    return _paired(names, [shapes.get(t.name, t.shape) for t in inputs], file)
+
+
+def _paired(names: tuple[str, ...], shapes: list[tuple[int, ...]], file: str) -> list[TensorSpec]:
+    if len(names) != len(shapes):
+        what = f"the network has {len(names)} inputs and {len(shapes)} shapes for them"
+        raise GraphError(what, file, "give each an `input_param { shape { dim: … } }`")
+    for name, dims in zip(names, shapes, strict=True):
+        fits = len(dims) <= MAX_AXES and min(dims, default=1) >= 1 and prod(dims) <= MAX_COUNT
+        if not fits:
+            raise GraphError(f"input `{name}` has shape {list(dims)}", file)
+    return [TensorSpec(name, dims) for name, dims in zip(names, shapes, strict=True)]
+
+
+def _versions(
+    layers: list[CaffeLayer], inputs: list[str], file: str
+) -> tuple[list[LayerInNetwork], tuple[Version, ...]]:
+    """The layers over blobs written once, and what nobody reads: the outputs."""
+    writers = _writers(layers, inputs, file)
+    latest = dict.fromkeys(inputs, 0)
+    unread: dict[str, None] = {}
+    steps = []
+    for layer in layers:
+        _refuse_unmade(layer, latest, file)
+        reads = tuple((blob, latest[blob]) for blob in layer.bottoms)
+        for blob in layer.bottoms:
+            unread.pop(blob, None)
+        for blob in layer.tops:
+            latest[blob] = latest.get(blob, -1) + 1
+            unread[blob] = None
+        makes = tuple((blob, latest[blob]) for blob in layer.tops)
+        names = tuple(_name(blob, version, writers[blob]) for blob, version in makes)
+        steps.append(LayerInNetwork(layer, reads, makes, names))
+    return steps, tuple((blob, latest[blob]) for blob in unread)
+
+
+def _writers(layers: list[CaffeLayer], inputs: list[str], file: str) -> dict[str, list[str | None]]:
+    """Who writes each blob, in order; an input is written first by nobody."""
+    writers: dict[str, list[str | None]] = {name: [None] for name in inputs}
+    for layer in layers:
+        for top in layer.tops:
+            if top in writers and top not in layer.bottoms:
+                raise GraphError(f"blob `{top}` is made twice, again by `{layer.name}`", file)
+            writers.setdefault(top, []).append(layer.name)
+        if len(set(layer.tops)) < len(layer.tops):
+            raise GraphError(f"layer `{layer.name}` makes one blob twice", file)
+    return writers
+
+
+def _refuse_unmade(layer: CaffeLayer, made: Mapping[str, int], file: str) -> None:
+    for bottom in layer.bottoms:
+        if bottom not in made:
+            what = f"layer `{layer.name}` reads blob `{bottom}`, which no layer before it makes"
+            raise GraphError(what, file, did_you_mean(bottom, made) if made else "")
+
+
+def _name(blob: str, version: int, writers: list[str | None]) -> str:
+    """What a version of a blob is called, after the layers that write it."""
+    if writers[0] is None:
+        return f"{blob}_after_{writers[version]}"
+    if version == len(writers) - 1:
+        return blob
+    return f"{blob}_before_{writers[version + 1]}"

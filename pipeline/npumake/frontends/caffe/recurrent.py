@@ -1,0 +1,95 @@
+"""LSTM: x is (T, N, I…), the result (T, N, H). (Caffe 1.0: lstm_layer, lstm_unit_layer.)
+
+    i, f, o = sigmoid, g = tanh of W_x x_t + b + W_h (k_t h_{t-1})
+    c_t = f (k_t c_{t-1}) + i g        h_t = o tanh(c_t)
+
+The second blob k (T, N) says where a sequence continues: 0 forgets. Since k scales the state
+before each step, the loop is T nodes of one step where k is given, and one node where it is not.
+ONNX has the gates in the order i, o, f, g.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from npumake.frontends.caffe.site import LayerSite, Shape
+from npumake.graph import TensorSpec, Value, shape
+
+MAX_STEPS = 1024  # of a loop written out
+
+
+def lstm(site: LayerSite) -> Value:
+    x, *continues = site.bottoms(1, 2)
+    given = site.parameters("recurrent_param")
+    if given.expose_hidden:
+        raise site.error("exposes its hidden state, which is not supported")
+    if len(shape(x)) < 3 or not given.num_output:
+        raise site.error(f"has an input of shape {list(shape(x))} and {given.num_output} outputs")
+    t, n, *rest = shape(x)
+    h, size = given.num_output, prod(rest)
+    weights = _weights(site, h, size)
+    steps = site.reshaped(x, (t, n, size))
+    if not continues:
+        whole = _step(site, steps, weights, (), h)[0]
+        return site.reshaped(whole, (t, n, h))
+    if shape(continues[0]) != (t, n):
+        raise site.error(f"has continuation marks {list(shape(continues[0]))} for {[t, n]}")
+    if t > MAX_STEPS:
+        raise site.error(f"has {t} steps; more than {MAX_STEPS} are not written out")
+    return _written_out(site, steps, continues[0], weights, h)
+
+
+def _weights(site: LayerSite, h: int, size: int) -> tuple[Value, ...]:
+    x, b, recurrent = site.blobs((4 * h, size), (4 * h,), (4 * h, h))
+    both = np.concatenate([_gates(b), np.zeros(4 * h, np.float32)])
+    return (
+        site.constant("weight", _gates(x)[None]),
+        site.constant("recurrent", _gates(recurrent)[None]),
+        site.constant("bias", both[None]),
+    )
+
+
+def _gates(values: np.ndarray) -> np.ndarray:
+    """i, f, o, g → i, o, f, g."""
+    i, f, o, g = np.split(values, 4)
+    return np.concatenate([i, o, f, g])
+
+
+def _written_out(
+    site: LayerSite, x: Value, continues: Value, weights: tuple[Value, ...], h: int
+) -> Value:
+    t, n, size = shape(x)
+    xs = _each(site, x, (1, n, size))
+    marks = _each(site, site.reshaped(continues, (t, n, 1)), (1, n, 1))
+    state: tuple[Value, ...] = ()  # zeros at first, whatever the first mark says
+    made = []
+    for step, mark in zip(xs, marks, strict=True):
+        kept = tuple(site.node("Mul", [value, mark], (1, n, h)) for value in state)
+        whole, *state_list = _step(site, step, weights, kept, h)
+        state = tuple(state_list)
+        made.append(site.reshaped(whole, (1, n, h)))
+    return site.node("Concat", made, (t, n, h), axis=0)
+
+
+def _each(site: LayerSite, x: Value, dims: Shape) -> tuple[Value, ...]:
+    steps = shape(x)[0]
+    split = site.numbers("split", [1] * steps)
+    return site.nodes("Split", [x, split], [TensorSpec("step", dims)] * steps, axis=0)
+
+
+def _step(
+    site: LayerSite, x: Value, weights: tuple[Value, ...], state: tuple[Value, ...], h: int
+) -> tuple[Value, ...]:
+    """(every output, the last, the cell's)."""
+    t, n, _ = shape(x)
+    last = (1, n, h)
+    outputs = [
+        TensorSpec("lstm", (t, 1, n, h)),
+        TensorSpec("hidden", last),
+        TensorSpec("cell", last),
+    ]
+    return site.nodes(
+        "LSTM", [x, *weights, *((None, *state) if state else ())], outputs, hidden_size=h
+    )

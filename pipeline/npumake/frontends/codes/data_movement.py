@@ -1,0 +1,118 @@
+"""Operators of ONNX that move codes as they would move real numbers: DQ in front, Q behind.
+
+In the form QOperator a MaxPool, a Transpose or a Gather reads the codes themselves. Both ends lie
+on one grid, so the pair around the operator rounds nothing. Places (ArgMax) need no Q: what is
+compared keeps its order.
+The grid is that of the Q in front, or of the DQ behind where the codes are
+constant or fed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from npumake.errors import GraphError
+from npumake.frontends.codes.pairs import DQ, Q, StoredCodes, quantize_result, real
+from npumake.graph import Graph, Node, Value, array
+
+MOVES = frozenset(
+    {
+        "Concat",
+        "DepthToSpace",
+        "Expand",
+        "Flatten",
+        "Gather",
+        "Identity",
+        "MaxPool",
+        "Pad",
+        "Reshape",
+        "Resize",
+        "Slice",
+        "SpaceToDepth",
+        "Split",
+        "Squeeze",
+        "Tile",
+        "Transpose",
+        "Unsqueeze",
+    }
+)
+PLACES = frozenset({"ArgMax", "ArgMin"})
+ALL_CODES = frozenset({"Concat"})  # every input is codes; of the others the first
+
+
+def move_reals(graph: Graph) -> None:
+    """Edit in place. Raises GraphError for an operator that computes with codes."""
+    grids = _known(graph)
+    for node in graph.nodes():
+        grid = grids.get(node.inputs[0]) if node.inputs and node.inputs[0] is not None else None
+        if grid is not None and not node.domain and node.op_type in MOVES | PLACES:
+            _rewrite(graph, node, grid, grids)
+        elif node.domain and any(value in grids for value in node.inputs):
+            what = f"`{node.name}` ({node.op_type}) computes with codes"
+            raise GraphError(what, hint="end the model before it, by `model.outputs`")
+
+
+def has_moved_codes(graph: Graph) -> bool:
+    """Whether some operator of ONNX moves codes themselves."""
+    made = {value for node in graph.nodes(Q) for value in node.outputs}
+    read = {node.inputs[0] for node in graph.nodes(DQ) if array(node.inputs[0]) is None}
+    return any(
+        not made.isdisjoint(node.inputs) or not read.isdisjoint(node.outputs)
+        for node in graph.nodes(*MOVES, *PLACES)
+    )
+
+
+def _known(graph: Graph) -> dict[Value | None, StoredCodes]:
+    """By tensor of codes its grid, forwards from every Q and back from every DQ."""
+    found: dict[Value | None, StoredCodes] = {}
+    for node in graph.nodes():
+        if node.op_type == Q:
+            _note(found, node.outputs[0], node)
+        elif node.op_type == DQ and array(node.inputs[0]) is None:
+            _note(found, node.inputs[0], node)
+        elif _moves(node) and node.inputs[0] in found:
+            found.update(dict.fromkeys(node.outputs, found[node.inputs[0]]))
+    for node in reversed(graph.nodes()):
+        if _moves(node) and node.outputs[0] in found and node.inputs[0] is not None:
+            found.setdefault(node.inputs[0], found[node.outputs[0]])
+    return found
+
+
+def _note(found: dict[Value | None, StoredCodes], codes: Value | None, pair: Node) -> None:
+    scale, zero_point = (*pair.inputs[1:3], None)[:2]
+    if codes is not None and scale is not None:
+        found.setdefault(codes, StoredCodes(codes, scale, zero_point))
+
+
+def _moves(node: Node) -> bool:
+    return not node.domain and node.op_type in MOVES and bool(node.inputs)
+
+
+def _rewrite(
+    graph: Graph, node: Node, grid: StoredCodes, grids: dict[Value | None, StoredCodes]
+) -> None:
+    count = len(node.inputs) if node.op_type in ALL_CODES else 1
+    for index, value in enumerate(node.inputs[:count]):
+        if value is not None:
+            graph.set_inputs(node, {index: real(graph, grid._replace(codes=value), node)})
+    if node.op_type == "Pad":
+        _fill_with_reals(graph, node, grid)
+    if node.op_type in PLACES:
+        return
+    for made in node.outputs:
+        if made.uses() or made.is_graph_output():
+            grids.pop(made, None)
+            codes = quantize_result(graph, node, grid.scale, grid.zero_point, made)
+            grids[codes] = grid._replace(codes=codes)
+
+
+def _fill_with_reals(graph: Graph, node: Node, grid: StoredCodes) -> None:
+    """Codes are filled with a code, 0 where none is said. Raises GraphError for one computed."""
+    given = node.inputs[2] if len(node.inputs) > 2 else None
+    code = np.zeros((), np.int32) if given is None else array(given)
+    scale, zero_point = array(grid.scale), array(grid.zero_point)
+    if code is None or scale is None:
+        raise GraphError(f"`{node.name}` (Pad) fills with a code that is computed")
+    steps = code.astype(np.int32) - (0 if zero_point is None else zero_point.astype(np.int32))
+    filled = (scale * steps).astype(np.float32).reshape(())
+    graph.set_inputs(node, {2: graph.constant(f"{node.name}_fill", filled)})

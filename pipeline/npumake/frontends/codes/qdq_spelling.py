@@ -1,0 +1,118 @@
+"""Q/DQ in one spelling: of ONNX's domain, with a zero point, of types that targets have.
+
+com.microsoft                    ONNX's own operator of that name
+no zero point                    0, of the type of the codes
+4 bits behind a DQ, constant     the same codes in 8 bits: the same numbers
+blocks, float8, 4 bits computed  refused
+16 bits                          opset 21, where they are ONNX's own
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from npumake.errors import GraphError
+from npumake.frontends.codes.pairs import DQ, Q
+from npumake.graph import (
+    Graph,
+    Node,
+    allow_int16,
+    array,
+    attribute,
+    dtype,
+    type_name,
+    upgraded,
+)
+
+NIBBLES = {"int4": "int8", "uint4": "uint8"}
+BYTES = frozenset({"int8", "uint8"})
+WORDS = frozenset({"int16", "uint16"})
+SUMS = frozenset({"int32"})  # of a bias
+SINCE = 20  # the opset from which on 21 changes nothing but types
+HINT = "quantize it again with int8 or int16, and one scale for each tensor or channel"
+
+
+def has_strange_pairs(graph: Graph) -> bool:
+    """Whether some Q or DQ is spelled in another way."""
+    return any(_is_strange(node) for node in pairs_of(graph))
+
+
+def pairs_of(graph: Graph) -> list[Node]:
+    return [node for node in graph.nodes() if node.op_type in (Q, DQ)]
+
+
+def spell(graph: Graph) -> Graph:
+    """Edit in place, or give a copy at a later opset. Raises GraphError for what no target has."""
+    for node in pairs_of(graph):
+        graph.become(node, node.op_type, node.inputs, **_attributes(node))
+        _complete(graph, node)
+        _widen(graph, node)
+    types = {kind for node in pairs_of(graph) if (kind := _type(node)) is not None}
+    if types & WORDS:
+        graph = graph if graph.opset >= SINCE else upgraded(graph)
+        allow_int16(graph)
+    return graph
+
+
+def _is_strange(node: Node) -> bool:
+    plain = not node.domain and len(node.inputs) == 3 and node.inputs[2] is not None
+    return (
+        not plain or _type(node) not in BYTES | SUMS | WORDS or bool(attribute(node, "block_size"))
+    )
+
+
+def _attributes(node: Node) -> dict[str, int]:
+    """Those that say something. Raises GraphError for blocks."""
+    if attribute(node, "block_size", 0):
+        raise GraphError(f"`{node.name}` has a scale for each block of a tensor", hint=HINT)
+    scale = array(node.inputs[1])
+    per_axis = scale is None or scale.size > 1
+    return {"axis": attribute(node, "axis", 1)} if per_axis else {}
+
+
+def _type(node: Node) -> str | None:
+    """Of the codes, as far as it is known before shapes are."""
+    zero_point = node.inputs[2] if len(node.inputs) > 2 else None
+    if zero_point is not None and zero_point.dtype is not None:
+        return dtype(zero_point)
+    if node.op_type == Q:
+        number = attribute(node, "output_dtype", 0)
+        return type_name(number) if number else "uint8"
+    codes = node.inputs[0]
+    if codes is None or codes.dtype is not None:
+        return None if codes is None else dtype(codes)
+    maker = codes.producer()
+    return _type(maker) if maker is not None and maker.op_type == Q else "uint8"
+
+
+def _complete(graph: Graph, node: Node) -> None:
+    """An explicit zero point, of the shape of the scale."""
+    kind = _type(node)
+    known = NIBBLES.keys() | BYTES | WORDS | SUMS
+    if kind not in known:
+        what = f"`{node.name}` makes codes of {kind or 'no known type'}"
+        raise GraphError(what, hint=HINT)
+    if len(node.inputs) > 2 and node.inputs[2] is not None:
+        return
+    scale = array(node.inputs[1])
+    if scale is None:
+        return  # computed: it is refused where its grid is asked for
+    zeros = np.zeros(scale.shape, NIBBLES.get(kind, kind))
+    graph.set_inputs(node, {2: graph.constant(f"{node.name}_zero_point", zeros)})
+
+
+def _widen(graph: Graph, node: Node) -> None:
+    """A constant of 4 bits is one of 8, with the same scale."""
+    value, codes, zero_point = node.inputs[0], array(node.inputs[0]), array(node.inputs[2])
+    stored = _type(node) if value is None or value.dtype is None else dtype(value)
+    kind = stored if stored in NIBBLES else _type(node)
+    if kind not in NIBBLES:
+        return
+    if node.op_type != DQ or codes is None or zero_point is None or value is None:
+        raise GraphError(f"`{node.name}` makes codes of 4 bits", hint=HINT)
+    wide = np.dtype(NIBBLES[kind])
+    inputs = {
+        0: graph.constant(f"{value.name}_of_8_bits", codes.astype(wide)),
+        2: graph.constant(f"{node.name}_zero_point", zero_point.astype(wide)),
+    }
+    graph.set_inputs(node, inputs)

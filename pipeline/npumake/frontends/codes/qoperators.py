@@ -1,0 +1,133 @@
+"""Operators that compute in codes become DQ, the float operator and Q.
+
+An operand is three inputs in a row: codes, scale, zero point. What is made has the last two. A bias
+of int32 lies on the grid of the products, scale_a * scale_b. Source: ONNX's operators and
+onnxruntime's docs/ContribOperators.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from npumake.errors import GraphError
+from npumake.frontends.codes.pairs import StoredCodes, codes_at, quantize_result, real
+from npumake.graph import Graph, Node, Value, array, attribute, flatten_around
+
+AXES_AS_INPUT = 18  # the opset since which ReduceMean reads its axes
+AXIS_ALONE = 13  # the opset since which a Softmax is of one axis
+
+
+class QOperator(NamedTuple):
+    """The positions of its operands, of the scale of what it makes, and of a bias."""
+
+    op_type: str
+    operands: tuple[int, ...]
+    made: int
+    bias: int | None = None
+    plain: tuple[int, ...] = ()  # inputs that are no codes, in front of the operands
+    weight_axis: Callable[[Node], int] = lambda node: 1  # of the second operand's channels
+
+
+def _columns(node: Node) -> int:
+    """The last axis of what a MatMul reads on its right."""
+    weight = array(node.inputs[3])
+    return 1 if weight is None else weight.ndim - 1
+
+
+QOPERATORS: Mapping[str, QOperator] = {
+    "QGemm": QOperator(
+        "Gemm", (0, 3), 7, bias=6, weight_axis=lambda n: 0 if attribute(n, "transB", 0) else 1
+    ),
+    "QLinearAdd": QOperator("Add", (0, 3), 6),
+    "QLinearAveragePool": QOperator("AveragePool", (0,), 3),
+    "QLinearConcat": QOperator("Concat", (), 0),
+    "QLinearConv": QOperator("Conv", (0, 3), 6, bias=8, weight_axis=lambda n: 0),
+    "QLinearGlobalAveragePool": QOperator("GlobalAveragePool", (0,), 3),
+    "QLinearLeakyRelu": QOperator("LeakyRelu", (0,), 3),
+    "QLinearMatMul": QOperator("MatMul", (0, 3), 6, weight_axis=_columns),
+    "QLinearMul": QOperator("Mul", (0, 3), 6),
+    "QLinearReduceMean": QOperator("ReduceMean", (0,), 3),
+    "QLinearSigmoid": QOperator("Sigmoid", (0,), 3),
+    "QLinearSoftmax": QOperator("Softmax", (0,), 3),
+    "QLinearWhere": QOperator("Where", (1, 4), 7, plain=(0,)),
+}
+
+
+def in_pairs(graph: Graph) -> None:
+    """Edit in place. Raises GraphError for an operator whose operands are laid out otherwise."""
+    for node in graph.nodes():
+        rule = QOPERATORS.get(node.op_type)
+        if rule is not None:
+            _rewrite(graph, node, rule)
+
+
+def _rewrite(graph: Graph, node: Node, rule: QOperator) -> None:
+    if attribute(node, "channels_last", 0):
+        what = f"`{node.name}` ({node.op_type}) has its channels last"
+        raise GraphError(what, hint="bring the file that onnxruntime has not optimized yet")
+    places = rule.operands or tuple(range(2, len(node.inputs), 3))
+    operands = [codes_at(node, index) for index in places]
+    scale, zero_point = (*node.inputs[rule.made : rule.made + 2], None, None)[:2]
+    bias = _bias(graph, node, rule, operands)
+    alpha = attribute(node, "alpha", 1.0) if rule.op_type == "Gemm" else 1.0
+    inputs: list[Value | None] = [node.inputs[index] for index in rule.plain]
+    for position, operand in enumerate(operands):
+        axis = rule.weight_axis(node) if position else 1
+        if position and alpha != 1.0:
+            operand = operand._replace(scale=_scaled(graph, node, operand.scale, alpha))
+        inputs.append(real(graph, operand, node, axis))
+    flat, attributes = _flat_axis(node, rule), _attributes(graph, node, rule, inputs)
+    graph.become(node, rule.op_type, [*inputs, *bias], **attributes)
+    if scale is not None:  # a QGemm may make real numbers
+        quantize_result(graph, node, scale, zero_point)
+    if flat is not None:
+        flatten_around(graph, node, flat)
+
+
+def _bias(graph: Graph, node: Node, rule: QOperator, operands: list[StoredCodes]) -> list[Value]:
+    """Dequantized, from the products' grid. Raises GraphError where their scales are computed."""
+    place = rule.bias
+    codes = node.inputs[place] if place is not None and place < len(node.inputs) else None
+    if codes is None:
+        return []
+    scales = [array(operand.scale) for operand in operands]
+    if any(scale is None for scale in scales):
+        raise GraphError(f"`{node.name}` ({node.op_type}) has a bias, and its scales are computed")
+    alpha = attribute(node, "alpha", 1.0) if rule.op_type == "Gemm" else 1.0
+    s_x, s_w = (np.asarray(scale, np.float64).reshape(-1) for scale in scales)
+    held = alpha * s_x * s_w
+    grid = (held if held.size > 1 else held.reshape(())).astype(np.float32)
+    zeros = np.zeros(grid.shape, np.int32)
+    name = str(codes.name)
+    step = graph.constant(f"{name}_scale", grid)
+    zero_point = graph.constant(f"{name}_zero_point", zeros)
+    return [real(graph, StoredCodes(codes, step, zero_point), node, axis=0)]
+
+
+def _scaled(graph: Graph, node: Node, scale: Value, alpha: float) -> Value:
+    values = array(scale)
+    if values is None:
+        raise GraphError(f"`{node.name}` ({node.op_type}) has a scale that is computed")
+    return graph.constant(f"{scale.name}_alpha", (values * alpha).astype(np.float32))
+
+
+def _attributes(graph: Graph, node: Node, rule: QOperator, inputs: list[Value | None]) -> Any:
+    """Those that the float operator has too."""
+    given = {name: attribute(node, name) for name in node.attributes}
+    for name in ("channels_last", "opset", *(["alpha"] if rule.op_type == "Gemm" else [])):
+        given.pop(name, None)
+    if rule.op_type == "ReduceMean" and "axes" in given and graph.opset >= AXES_AS_INPUT:
+        axes = np.array(given.pop("axes"), np.int64)
+        inputs.append(graph.constant(f"{node.name}_axes", axes))
+    return given
+
+
+def _flat_axis(node: Node, rule: QOperator) -> int | None:
+    """Before opset 13 a Softmax was of all axes from its own on."""
+    if rule.op_type != "Softmax" or attribute(node, "opset", AXIS_ALONE) >= AXIS_ALONE:
+        return None
+    axis: int = attribute(node, "axis", -1)
+    return None if axis == -1 else axis

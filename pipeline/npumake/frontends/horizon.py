@@ -1,0 +1,95 @@
+"""Calibrated models of hb_mapper and hb_compile: their `horizon` operators in ONNX's own.
+
+    HzCalibration   QuantizeLinear, DequantizeLinear: scale = threshold / 127, zero point 0
+    HzSwish         x * Sigmoid(x)
+
+`thresholds` has one number, or one for each channel of `axis` (0 where it is not said). Only the
+names of operators are published; an attribute that is none of these is told and has no effect.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from npumake.errors import GraphError
+from npumake.graph import Graph, Node, Value, array, attribute
+from npumake.progress import tell
+
+DOMAIN = "horizon"
+HIGHEST = 127.0  # code of int8 on the threshold
+GATE = 0.995926  # threshold behind a Sigmoid: two public logs of horizon_nn 0.19.3
+ATTRIBUTES = frozenset({"axis", "scale_type", "tensor_type", "thresholds"})
+
+
+def in_onnx(graph: Graph) -> None:
+    """Respells the `horizon` operators. Raises GraphError for one without a published meaning."""
+    found = [node for node in graph.nodes() if node.domain == DOMAIN]
+    strange = sorted({node.op_type for node in found} - RESPELLED.keys())
+    if strange:
+        what = f"no meaning of these operators is published: {', '.join(strange)}"
+        hint = "give the float model, or the calibrated one without preprocessing"
+        raise GraphError(what, hint=hint)
+    for node in found:
+        RESPELLED[node.op_type](graph, node)
+    _tell_strangers(found)
+    if found:
+        graph.drop_unused()
+
+
+def _tell_strangers(nodes: list[Node]) -> None:
+    names = {name for node in nodes for name in node.attributes}
+    if strangers := sorted(names - ATTRIBUTES):
+        tell(
+            f"no meaning of these attributes of HzCalibration is published: {', '.join(strangers)}"
+        )
+
+
+def _calibration(graph: Graph, node: Node) -> None:
+    value, made = node.inputs[0], node.outputs[0]
+    if value is None:
+        raise GraphError(f"HzCalibration `{node.name}` reads nothing")
+    real = _on_grid(graph, value, *_scale(node, value), node)
+    graph.replace_uses(made, real)
+    graph.remove(node)
+
+
+def _on_grid(
+    graph: Graph, value: Value, scale: np.ndarray, axis: int | None, before: Node
+) -> Value:
+    name, zero = str(value.name), np.zeros(np.shape(scale), np.int8)
+    grid = [graph.constant(f"{name}_scale", scale), graph.constant(f"{name}_zero", zero)]
+    codes = graph.insert("QuantizeLinear", [value, *grid], f"{name}_q", before=before, axis=axis)
+    return graph.insert("DequantizeLinear", [codes, *grid], f"{name}_dq", before=before, axis=axis)
+
+
+def _scale(node: Node, value: Value) -> tuple[np.ndarray, int | None]:
+    """One, or one per channel with their axis. Raises GraphError for thresholds that are none."""
+    thresholds = np.asarray(attribute(node, "thresholds", ()), np.float32)
+    where = f"HzCalibration `{node.name}`"
+    if not thresholds.size:
+        what = f"{where} holds no thresholds: the model is not calibrated"
+        raise GraphError(what, hint="give the calibrated model, or the float one")
+    if not np.isfinite(thresholds).all() or (thresholds < 0).any():
+        raise GraphError(f"{where}: a threshold is no positive number")
+    scale = np.where(thresholds > 0, thresholds, 1.0).astype(np.float32) / np.float32(HIGHEST)
+    if thresholds.size == 1:
+        return scale.reshape(()), None
+    axis = int(attribute(node, "axis", 0))
+    known = array(value)
+    if known is not None and not (axis < known.ndim and known.shape[axis] == thresholds.size):
+        what = f"{where} has {thresholds.size} thresholds for axis {axis} of {list(known.shape)}"
+        raise GraphError(what)
+    return scale, axis
+
+
+def _swish(graph: Graph, node: Node) -> None:
+    """The gate has the grid of every Sigmoid of the tool, where the product is on one."""
+    value, name = node.inputs[0], str(node.name)
+    gate = graph.insert("Sigmoid", [value], f"{name}_sigmoid", before=node)
+    readers = {use.node.op_type for use in node.outputs[0].uses()}
+    if readers == {"HzCalibration"}:
+        gate = _on_grid(graph, gate, np.asarray(GATE / HIGHEST, np.float32), None, node)
+    graph.become(node, "Mul", [value, gate])
+
+
+RESPELLED = {"HzCalibration": _calibration, "HzSwish": _swish}

@@ -1,0 +1,47 @@
+"""What a file computes from its constants alone: weights kept in half precision, in codes or
+without their zeros, and the shapes of tensors. It is constant before anything is drawn.
+
+    float16, codes → DEQUANTIZE → float32      sparse → DENSIFY → dense      any → SHAPE → integers
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from npumake.frontends.tflite.schema import TFLiteModel, TFLiteOperator, TFLiteTensor
+from npumake.frontends.tflite.tensors import real, values_of
+
+FOLDED = ("DEQUANTIZE", "DENSIFY", "SHAPE")
+
+
+def folded(network: TFLiteModel) -> TFLiteModel:
+    """The network whose operators read such tensors as constants; itself where there are none."""
+    found: dict[TFLiteTensor, TFLiteTensor] = {}
+    left = []
+    for operator in network.operators:
+        inputs = tuple(tensor and found.get(tensor, tensor) for tensor in operator.inputs)
+        operator = replace(operator, inputs=inputs)
+        values = _values(operator)
+        if values is None:
+            left.append(operator)
+        else:
+            made = operator.output
+            found[made] = replace(made, dtype=values.dtype.name, values=values, grid=None)
+    outputs = tuple(found.get(tensor, tensor) for tensor in network.outputs)
+    return replace(network, outputs=outputs, operators=tuple(left)) if found else network
+
+
+def _values(operator: TFLiteOperator) -> np.ndarray | None:
+    """What it makes, if that is known; of its output's own shape."""
+    if operator.type not in FOLDED:
+        return None
+    given, made = operator.input(0), operator.output
+    if operator.type == "SHAPE":
+        values = np.array(given.shape, made.dtype)
+    elif given.values is None:
+        return None
+    else:
+        values = values_of(given if operator.type == "DENSIFY" else real(given))
+    return values if values.shape == made.shape else None

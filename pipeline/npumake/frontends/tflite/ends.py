@@ -1,0 +1,51 @@
+"""A network that begins or ends at other tensors than its file says.
+
+A tensor of the file is what its operator gives, activated and with its channels last: neither need
+be a value of the graph, so that the ends are settled before it is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from npumake.frontends.tflite.schema import TFLiteModel, TFLiteOperator, TFLiteTensor
+
+
+def between(network: TFLiteModel, begin: Sequence[str], end: Sequence[str]) -> TFLiteModel:
+    """The operators that lead from the tensors `begin`, and from the network's own inputs, to
+    those of `end`, or to the network's own outputs. What no operator makes is left out of `begin`;
+    one such name in `end`, and the outputs stay."""
+    made = {
+        tensor.name: tensor
+        for operator in network.operators
+        for tensor in operator.outputs
+        if tensor.values is None
+    }
+    inputs = tuple(dict.fromkeys(made[name] for name in begin if name in made))
+    known = bool(end) and all(name in made for name in end)
+    outputs = tuple(dict.fromkeys(made[name] for name in end)) if known else network.outputs
+    if not inputs and outputs == network.outputs:
+        return network
+    kept = _needed(network.operators, inputs, outputs)
+    read = {tensor for operator in kept for tensor in operator.inputs}
+    fed = (*network.inputs, *inputs)
+    return replace(
+        network,
+        inputs=tuple(tensor for tensor in fed if tensor in read),
+        outputs=outputs,
+        operators=kept,
+    )
+
+
+def _needed(
+    operators: Sequence[TFLiteOperator],
+    inputs: Sequence[TFLiteTensor],
+    outputs: Sequence[TFLiteTensor],
+) -> tuple[TFLiteOperator, ...]:
+    wanted, kept = set(outputs) - set(inputs), list[TFLiteOperator]()
+    for operator in reversed(operators):
+        if not wanted.isdisjoint(operator.outputs):
+            kept.append(operator)
+            wanted |= {tensor for tensor in operator.inputs if tensor and tensor not in inputs}
+    return tuple(reversed(kept))

@@ -1,0 +1,166 @@
+"""Operators that only move values: shapes, slices, pieces put together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from npumake.frontends.tflite.draft import GraphDraft
+from npumake.frontends.tflite.flatbuffer import MalformedError
+from npumake.frontends.tflite.schema import TFLiteOperator, TFLiteTensor
+from npumake.frontends.tflite.tensors import integers
+from npumake.graph import Value
+
+END = 2**31 - 1  # beyond every axis
+
+
+def reshape(draft: GraphDraft, operator: TFLiteOperator) -> None:
+    """RESHAPE, SQUEEZE and EXPAND_DIMS: the output's shape says which."""
+    given, made = operator.input(0), operator.output
+    if given.shape and made.shape and math.prod(given.shape) != math.prod(made.shape):
+        raise MalformedError(f"{operator.type} makes {list(made.shape)} of {list(given.shape)}")
+    draft.give(made, draft.reshaped(draft.own(given), made.shape, made.name))
+
+
+def transpose(draft: GraphDraft, operator: TFLiteOperator) -> None:
+    order = integers(operator.input(1))
+    value = draft.node(
+        "Transpose", [draft.own(operator.input(0))], operator.output.name, perm=order
+    )
+    draft.give(operator.output, value)
+
+
+def concatenation(draft: GraphDraft, operator: TFLiteOperator) -> None:
+    made = operator.output
+    read = [draft.own(operator.input(n)) for n in range(len(operator.inputs))]
+    axis, fused = operator.options.scalar(0, "i", 0), operator.options.scalar(1, "b", 0)
+    draft.give(made, draft.node("Concat", read, made.name, axis=axis), fused)
+
+
+def pack(draft: GraphDraft, operator: TFLiteOperator) -> None:
+    made = operator.output
+    axis = operator.options.scalar(1, "i", 0) % max(len(made.shape), 1)
+    shape = [1 if index == axis else size for index, size in enumerate(made.shape)]
+    read = [
+        draft.reshaped(draft.own(operator.input(n)), shape, f"{made.name}_part")
+        for n in range(len(operator.inputs))
+    ]
+    draft.give(made, draft.node("Concat", read, made.name, axis=axis))
+
+
+def unpack(draft: GraphDraft, operator: TFLiteOperator) -> None:
+    fed = operator.input(0)
+    axis = operator.options.scalar(1, "i", 0) % max(len(fed.shape), 1)
+    for index, made in enumerate(operator.outputs):
+        part = sliced(draft, fed, [(axis, index, index + 1, 1)], f"{made.name}_part")
+        draft.give(made, draft.reshaped(part, made.shape, made.name))
+
+
+def split(draft: GraphDraft, operator: TFLiteOperator) -> None:
+    """SPLIT names the axis first, SPLIT_V last; the outputs' shapes say where to cut."""
+    axis_at, fed_at = (0, 1) if operator.type == "SPLIT" else (2, 0)
+    fed = operator.input(fed_at)
+    axis, begin = integers(operator.input(axis_at))[0] % max(len(fed.shape), 1), 0
+    for made in operator.outputs:
+        end = begin + (made.shape[axis] if axis < len(made.shape) else 0)
+        draft.give(made, sliced(draft, fed, [(axis, begin, end, 1)], made.name))
+        begin = end
+
+
+def slice_(draft: GraphDraft, operator: TFLiteOperator) -> None:
+    begins, sizes = integers(operator.input(1)), integers(operator.input(2))
+    spans = [
+        (axis, begin, END if size < 0 else begin + size, 1)
+        for axis, (begin, size) in enumerate(zip(begins, sizes, strict=False))
+    ]
+    draft.give(operator.output, sliced(draft, operator.input(0), spans, operator.output.name))
+
+
+def strided_slice(draft: GraphDraft, operator: TFLiteOperator) -> None:
+    """A bit of a mask stands for an axis: its bound is open, or the axis is taken out."""
+    fed, made = operator.input(0), operator.output
+    open_begin, open_end, ellipsis, new, shrunk = (
+        operator.options.scalar(field, "i", 0) for field in range(5)
+    )
+    if ellipsis or new:
+        raise MalformedError("STRIDED_SLICE with an ellipsis or a new axis is not supported yet")
+    given = [integers(operator.input(n)) for n in (1, 2, 3)]
+    spans = []
+    for axis, (begin, end, step) in enumerate(zip(*given, strict=False)):
+        bit = 1 << axis
+        if shrunk & bit:
+            begin, end, step = begin, (begin + 1) or END, 1
+        elif open_begin & bit:
+            begin = 0 if step > 0 else END
+        if open_end & bit and not shrunk & bit:
+            end = END if step > 0 else -END
+        spans.append((axis, begin, end, step))
+    value = sliced(draft, fed, spans, f"{made.name}_part" if shrunk else made.name)
+    draft.give(made, draft.reshaped(value, made.shape, made.name) if shrunk else value)
+
+
+def sliced(
+    draft: GraphDraft, fed: TFLiteTensor, spans: Sequence[tuple[int, int, int, int]], name: str
+) -> Value:
+    """Along each (axis, begin, end, step), as Python slices."""
+    columns = zip(*((begin, end, axis, step) for axis, begin, end, step in spans), strict=True)
+    roles = ("begins", "ends", "axes", "steps")
+    parameters = [
+        draft.parameter(f"{name}_{role}", column, "int64")
+        for role, column in zip(roles, columns, strict=True)
+    ]
+    return draft.node("Slice", [draft.own(fed), *parameters], name)
+
+
+def gather(draft: GraphDraft, operator: TFLiteOperator) -> None:
+    axis, batched = (operator.options.scalar(field, "i", 0) for field in (0, 1))
+    if batched:
+        raise MalformedError("GATHER with batch dimensions is not supported yet")
+    read = [draft.own(operator.input(n)) for n in (0, 1)]
+    draft.give(operator.output, draft.node("Gather", read, operator.output.name, axis=axis))
+
+
+def tile(draft: GraphDraft, operator: TFLiteOperator) -> None:
+    made = operator.output
+    times = draft.parameter(f"{made.name}_times", integers(operator.input(1)), "int64")
+    draft.give(made, draft.node("Tile", [draft.own(operator.input(0)), times], made.name))
+
+
+def broadcast(draft: GraphDraft, operator: TFLiteOperator) -> None:
+    made = operator.output
+    shape = draft.parameter(f"{made.name}_shape", made.shape, "int64")
+    draft.give(made, draft.node("Expand", [draft.own(operator.input(0)), shape], made.name))
+
+
+def space_to_batch(draft: GraphDraft, operator: TFLiteOperator) -> None:
+    """(N, H * a, W * b, C) -> (a * b * N, H, W, C), zeros around the image first."""
+    fed, made = operator.input(0), operator.output
+    (a, b), pads = _blocks(operator)
+    n, h, w, c = (*made.shape, 0, 0, 0, 0)[:4]
+    laid = [0, pads[0], pads[2], 0, 0, pads[1], pads[3], 0]
+    padded = [draft.own(fed), draft.parameter(f"{made.name}_pads", laid, "int64")]
+    value = draft.node("Pad", padded, f"{made.name}_padded")
+    value = draft.reshaped(value, (n // (a * b), h, a, w, b, c), f"{made.name}_blocks")
+    value = draft.node("Transpose", [value], f"{made.name}_sorted", perm=(2, 4, 0, 1, 3, 5))
+    draft.give(made, draft.reshaped(value, made.shape, made.name))
+
+
+def batch_to_space(draft: GraphDraft, operator: TFLiteOperator) -> None:
+    """(a * b * N, H, W, C) -> (N, H * a, W * b, C), a border of the image taken off."""
+    fed, made = operator.input(0), operator.output
+    (a, b), crops = _blocks(operator)
+    n, h, w, c = (*fed.shape, 0, 0, 0, 0)[:4]
+    n //= a * b
+    value = draft.reshaped(draft.own(fed), (a, b, n, h, w, c), f"{made.name}_blocks")
+    value = draft.node("Transpose", [value], f"{made.name}_sorted", perm=(2, 3, 0, 4, 1, 5))
+    value = draft.reshaped(value, (n, h * a, w * b, c), f"{made.name}_whole")
+    bounds = [[crops[0], crops[2]], [h * a - crops[1], w * b - crops[3]], [1, 2]]
+    spans = [draft.parameter(f"{made.name}_crop", bound, "int64") for bound in bounds]
+    draft.give(made, draft.node("Slice", [value, *spans], made.name))
+
+
+def _blocks(operator: TFLiteOperator) -> tuple[list[int], list[int]]:
+    blocks, borders = integers(operator.input(1)), integers(operator.input(2))
+    if len(blocks) != 2 or len(borders) != 4 or min(blocks) < 1:
+        raise MalformedError(f"{operator.type} is supported for images of rank 4")
+    return blocks, borders

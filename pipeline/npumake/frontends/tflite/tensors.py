@@ -1,0 +1,69 @@
+"""Constants laid out otherwise: pure functions from tensor to tensor, the grid moved along."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from npumake.frontends.tflite.flatbuffer import MalformedError
+from npumake.frontends.tflite.schema import TFLiteGrid, TFLiteTensor
+from npumake.kernels import affine
+
+
+def values_of(tensor: TFLiteTensor) -> np.ndarray:
+    """What a constant holds. Raises MalformedError for a tensor that is computed."""
+    if tensor.values is None:
+        raise MalformedError(f"tensor `{tensor.name}` must be constant")
+    return tensor.values
+
+
+def integers(tensor: TFLiteTensor) -> list[int]:
+    """A constant of shape or position numbers, flat."""
+    values = values_of(tensor)
+    if values.dtype.kind not in "iu":
+        raise MalformedError("an operator counts with numbers that are not whole")
+    return [int(value) for value in values.reshape(-1)]
+
+
+def turned(tensor: TFLiteTensor, order: Sequence[int]) -> TFLiteTensor:
+    """The constant with its axes in another order."""
+    if len(tensor.shape) != len(order):
+        raise MalformedError(
+            f"tensor `{tensor.name}` has rank {len(tensor.shape)}, not {len(order)}"
+        )
+    values, grid = values_of(tensor).transpose(order), tensor.grid
+    if grid is not None and grid.scale.ndim:
+        grid = replace(grid, axis=list(order).index(grid.axis))
+    return replace(tensor, shape=values.shape, values=values, grid=grid)
+
+
+def spread(tensor: TFLiteTensor, rank: int) -> TFLiteTensor:
+    """A constant of lower rank with axes of 1 in front, as broadcasting would see it."""
+    if tensor.values is None or not 0 < len(tensor.shape) < rank:
+        return tensor
+    more = rank - len(tensor.shape)
+    shape = (1,) * more + tensor.shape
+    grid = tensor.grid and replace(tensor.grid, axis=tensor.grid.axis + more)
+    return replace(tensor, shape=shape, values=tensor.values.reshape(shape), grid=grid)
+
+
+def real(tensor: TFLiteTensor) -> TFLiteTensor:
+    """A constant as float32: half precision widened, codes dequantized."""
+    values = values_of(tensor)
+    if tensor.grid is None:
+        return replace(tensor, dtype="float32", values=values.astype(np.float32))
+    rank, grid = len(tensor.shape), tensor.grid
+    laid = (affine.per_axis(part, rank, grid.axis) for part in (grid.scale, grid.zero_point))
+    scale, zero_point = laid
+    made = affine.dequantize(values, scale, zero_point)
+    return replace(tensor, dtype="float32", values=made, grid=None)
+
+
+def bias_on(bias: TFLiteTensor, fed: TFLiteGrid, weight: TFLiteGrid) -> TFLiteTensor:
+    """A bias that names no scale lies on the accumulator's grid: s_x * s_w."""
+    if bias.grid is not None:
+        return bias
+    scale = fed.scale * weight.scale
+    return replace(bias, grid=TFLiteGrid(scale, np.zeros(scale.shape, np.int32), 0))

@@ -1,0 +1,31 @@
+"""A graph that begins at a tensor inside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from npumake.graph.graph import Graph, Value
+
+
+def feed_at(
+    graph: Graph,
+    value: Value,
+    name: str,
+    shape: Sequence[int],
+    order: Sequence[int] | None = None,
+) -> None:
+    """A new input `name` of this shape is read where `value` was; with its axes in `order`."""
+    kind = value.type or ir.TensorType(ir.DataType.FLOAT)
+    readers = [use.node for use in tuple(value.uses())]
+    if value.name == name:
+        value.name = graph.free_name(f"{name}_before")
+    graph.free_name(name)  # reserves it
+    fed = ir.Value(name=name, type=kind, shape=ir.Shape(shape))
+    graph.model.graph.inputs.append(fed)
+    read = fed
+    if order is not None:
+        first = next(node for node in graph.model.graph if node in readers)
+        read = graph.insert("Transpose", [fed], f"{name}_nchw", before=first, perm=list(order))
+    graph.replace_readers(value, read, readers)

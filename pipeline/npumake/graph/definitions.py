@@ -1,0 +1,56 @@
+"""An operator as ONNX itself defines it: a function of simpler operators."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import onnx
+import onnx.inliner
+import onnx_ir as ir
+
+from npumake.errors import GraphError
+from npumake.graph.graph import Graph
+from npumake.graph.origin import origin, originate
+from npumake.graph.parse import first_line, normal
+
+
+def by_definition(graph: Graph, op_types: Collection[str]) -> Graph:
+    """The graph with the body of each such operator in its place, as far as ONNX defines one for
+    the opset of the graph; itself where it defines none. Bodies come from where the nodes do.
+
+    Raises GraphError for a body that onnx cannot put there."""
+    named = graph.nodes(*op_types) if op_types else []
+    defined = [node for node in named if _has_body(node.op_type, graph.opset)]
+    if not defined:
+        return graph
+    for node in defined:
+        _write_defaults(node, graph.opset)
+    names = sorted({("", node.op_type) for node in defined})
+    try:
+        inlined = onnx.inliner.inline_selected_functions(
+            ir.to_proto(graph.model), names, inline_schema_functions=True
+        )
+    except (RuntimeError, TypeError) as error:  # the latter of an older onnx, which inlines none
+        raise GraphError(f"onnx does not write out {names[0][1]}: {first_line(error)}") from error
+    made = normal(ir.from_proto(inlined))
+    sources = [name for node in defined for name in origin(node)]
+    known = {node.name for node in graph.nodes()}
+    for node in made.nodes():
+        if node.name not in known:
+            originate(node, sources)
+    return made
+
+
+def _write_defaults(node: ir.Node, opset: int) -> None:
+    """The bodies refer to attributes, and onnx gives them no defaults."""
+    for name, known in onnx.defs.get_schema(node.op_type, opset, "").attributes.items():
+        if name not in node.attributes and known.default_value.type:
+            node.attributes.add(ir.serde.deserialize_attribute(known.default_value))
+
+
+def _has_body(op_type: str, opset: int) -> bool:
+    if not onnx.defs.has(op_type, opset, ""):
+        return False
+    schema: Any = onnx.defs.get_schema(op_type, opset, "")  # onnx's stubs name neither
+    return bool(schema.has_function or schema.has_context_dependent_function)

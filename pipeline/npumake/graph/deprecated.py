@@ -1,0 +1,75 @@
+"""Operators that onnx calls deprecated and onnxruntime runs, written in others, in place.
+
+GroupNormalization of opset 18 to 20 has a scale and a bias for each group; since 21 one for each
+channel. Over (N, G, rest), the groups in the place of channels, it is an InstanceNormalization:
+
+    (N, C, *s) -> Reshape (N, G, -1) -> InstanceNormalization -> Reshape (N, C, *s)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, MutableSequence
+
+import numpy as np
+import onnx
+
+from npumake.graph.proto import bodies, nodes
+
+BY_GROUP = range(18, 21)  # the opsets
+EPSILON = 1e-5
+
+
+def replace_deprecated(proto: onnx.ModelProto) -> None:
+    """Edit in place, in branches and functions too."""
+    opsets = [opset.version for opset in proto.opset_import if opset.domain in ("", "ai.onnx")]
+    if not set(opsets) & set(BY_GROUP):
+        return
+    taken = {name for node in nodes(proto) for name in (node.name, *node.input, *node.output)}
+    for held in _holders(proto):
+        replaced = [new for node in held for new in _in_others(node, taken)]
+        if len(replaced) > len(held):
+            del held[:]
+            held.extend(replaced)
+
+
+def _holders(proto: onnx.ModelProto) -> Iterator[MutableSequence[onnx.NodeProto]]:
+    """Every list of nodes; those inside others first."""
+    for held in (proto.graph.node, *(function.node for function in proto.functions)):
+        yield from _within(held)
+        yield held
+
+
+def _within(held: Iterable[onnx.NodeProto]) -> Iterator[MutableSequence[onnx.NodeProto]]:
+    for node in held:
+        for body in bodies(node):
+            yield from _within(body.node)
+            yield body.node
+
+
+def _in_others(node: onnx.NodeProto, taken: set[str]) -> list[onnx.NodeProto]:
+    if node.op_type != "GroupNormalization" or node.domain not in ("", "ai.onnx"):
+        return [node]
+    given = {one.name: onnx.helper.get_attribute_value(one) for one in node.attribute}
+    x, scale, bias = node.input
+    (made,) = node.output
+    name = node.name or made
+    sizes, whole, groups, normal = (
+        _free(f"{name}_{what}", taken) for what in ("sizes", "shape", "groups", "normalized")
+    )
+    held = onnx.numpy_helper.from_array(np.array([0, given["num_groups"], -1], np.int64), sizes)
+    make = onnx.helper.make_node
+    epsilon = given.get("epsilon", EPSILON)
+    return [
+        make("Constant", [], [sizes], sizes, value=held),
+        make("Shape", [x], [whole], whole),
+        make("Reshape", [x, sizes], [groups], groups),
+        make("InstanceNormalization", [groups, scale, bias], [normal], name, epsilon=epsilon),
+        make("Reshape", [normal, whole], [made], _free(f"{name}_whole", taken)),
+    ]
+
+
+def _free(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name += "_"
+    taken.add(name)
+    return name

@@ -1,0 +1,183 @@
+"""Attributes and parameters outside what the ONNX operator specification lets them be.
+
+onnx's checker knows names and types alone, and engines differ in what else they forgive: here a
+flag is 0 or 1, a count is 1 or more, a list of sizes has one axis, and a window fits its weights.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from npumake.errors import GraphError
+from npumake.graph.match import attribute, open_dimensions, shape
+
+FLAGS = frozenset(
+    {
+        *("antialias", "ceil_mode", "center_point_box", "count_include_pad", "exclude_outside"),
+        *("exclusive", "input_forget", "keepdims", "largest", "layout", "linear_before_reset"),
+        *("noop_with_empty_axes", "reverse", "select_last_index", "sorted", "storage_order"),
+        *("transA", "transB"),
+    }
+)
+COUNTS = frozenset(
+    {
+        *("blocksize", "dilations", "group", "hidden_size", "kernel_shape", "num_outputs"),
+        *("size", "strides"),
+    }
+)
+FED = frozenset(
+    {
+        *(ir.DataType.BOOL, ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE),
+        *(ir.DataType.INT8, ir.DataType.INT16, ir.DataType.INT32, ir.DataType.INT64),
+        *(ir.DataType.UINT8, ir.DataType.UINT16, ir.DataType.UINT32, ir.DataType.UINT64),
+    }
+)
+ENDLESS = frozenset({"max", "min", "value"})  # float attributes that may be infinite
+WIDE = frozenset({"axes", "ends", "seed", "starts", "value_int", "value_ints"})  # beyond int32
+WORDS = {
+    "auto_pad": ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"),
+    "coordinate_transformation_mode": (
+        *("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners"),
+        *("asymmetric", "tf_crop_and_resize", "tf_half_pixel_for_nn", "output_half_pixel"),
+    ),
+    "direction": ("forward", "reverse", "bidirectional", "LEFT", "RIGHT"),
+    "keep_aspect_ratio_policy": ("stretch", "not_larger", "not_smaller"),
+    "nearest_mode": ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil"),
+}
+MODES = {
+    "DepthToSpace": ("DCR", "CRD"),
+    "Pad": ("constant", "edge", "reflect", "wrap"),
+    "Resize": ("nearest", "linear", "cubic"),
+    "Upsample": ("nearest", "linear"),
+}
+WINDOWS = ("Conv", "ConvTranspose", "AveragePool", "MaxPool", "LpPool")
+WEIGHED = ("Conv", "ConvTranspose")
+PER_AXIS = {"kernel_shape": 1, "strides": 1, "dilations": 1, "pads": 2, "output_padding": 1}
+# Inputs that are lists, by operator; by opset some are attributes, which are lists anyway.
+REDUCED = ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum")
+LISTS = {
+    **dict.fromkeys(REDUCED, (1,)),
+    **dict.fromkeys(("Expand", "Pad", "Reshape", "Split", "Squeeze", "Tile", "Unsqueeze"), (1,)),
+    "Resize": (1, 2, 3),
+    "Slice": (1, 2, 3, 4),
+    "Upsample": (1,),
+}
+# Inputs that are parameters: no number of them is NaN, and where they multiply, infinite.
+NUMBERS = {"Clip": (1, 2), "Pad": (2,)}
+FINITE = {"PRelu": (1,), "Resize": (2,), "Upsample": (1,)}
+
+
+def refuse_odd_attributes(nodes: Iterable[ir.Node]) -> None:
+    """Raises GraphError for the first node whose attributes no engine has to understand."""
+    for node in nodes:
+        if node.domain in ("", "ai.onnx"):
+            for name in node.attributes:
+                given = attribute(node, name)
+                numbers = given if isinstance(given, tuple) else (given,)
+                if odd := _odd_number(name, numbers) or _odd_word(node.op_type, name, given):
+                    raise _odd(node, f"`{name}` is {_text(given)}: {odd}")
+            _refuse_parameters(node)
+
+
+def _odd_number(name: str, numbers: Sequence[object]) -> str:
+    """Why one of them can be none; empty where all may be."""
+    if name in FLAGS and any(number not in (0, 1) for number in numbers):
+        return "neither 0 nor 1"
+    if any(isinstance(number, float) and not _is_allowed(number, name) for number in numbers):
+        return "not finite"
+    whole = [number for number in numbers if isinstance(number, int)]
+    if name in COUNTS and min(whole, default=1) < 1:
+        return "less than 1"
+    if name not in WIDE and max(map(abs, whole), default=0) >= 1 << 31:
+        return "beyond 32 bits"
+    return ""
+
+
+def _is_allowed(number: float, name: str) -> bool:
+    return math.isfinite(number) or (name in ENDLESS and not math.isnan(number))
+
+
+def _odd_word(op: str, name: str, given: object) -> str:
+    known = MODES.get(op) if name == "mode" else WORDS.get(name)
+    return "" if known is None or given in known else f"none of {', '.join(known)}"
+
+
+def _refuse_parameters(node: ir.Node) -> None:
+    for index, value in enumerate(node.inputs):
+        constant = None if value is None else value.const_value
+        if constant is None:
+            continue
+        what = f"input {index}, `{constant.name}`"
+        if index in LISTS.get(node.op_type, ()) and len(constant.shape) > 1:
+            raise _odd(node, f"{what}, has the shape {list(constant.shape)}; a list belongs there")
+        if index in (*NUMBERS.get(node.op_type, ()), *FINITE.get(node.op_type, ())):
+            numbers = constant.numpy()
+            wrong = np.isnan if index in NUMBERS.get(node.op_type, ()) else _is_endless
+            if numbers.dtype.kind == "f" and wrong(numbers).any():
+                raise _odd(node, f"{what}, is not finite")
+
+
+def _is_endless(numbers: np.ndarray) -> np.ndarray:
+    return ~np.isfinite(numbers)
+
+
+def refuse_strange_inputs(inputs: Iterable[ir.Value]) -> None:
+    """Raises GraphError for an input that no sample is of: text, complex numbers, a few bits, and
+    sizes below 1."""
+    for value in inputs:
+        sizes = [dim for dim in value.shape or () if isinstance(dim, int)]
+        if min(sizes, default=1) < 1:
+            what = f"input `{value.name}` has the shape {sizes}, which holds nothing"
+            raise GraphError(what, hint="export the model for inputs of a size of 1 or more")
+        if value.dtype is None or value.dtype not in FED:
+            held = "values of no type" if value.dtype is None else value.dtype.name
+            what = f"input `{value.name}` takes {held}; samples are numbers of 8 bits or more"
+            raise GraphError(what, hint="export the model with float32 inputs, and a Cast inside")
+
+
+def refuse_windows(nodes: Iterable[ir.Node]) -> None:
+    """Raises GraphError for the first window that does not fit what it slides over, as far as
+    shapes are known."""
+    for node in nodes:
+        x = node.inputs[0] if node.op_type in WINDOWS and not node.domain else None
+        if x is None or open_dimensions(x):
+            continue
+        sizes = shape(x)
+        if len(sizes) < 3:
+            raise _odd(node, f"it reads {list(sizes)}, which has no axis for a window")
+        _refuse_axes(node, len(sizes) - 2)
+        weight = node.inputs[1] if node.op_type in WEIGHED else None
+        if weight is not None and not open_dimensions(weight):
+            _refuse_weight(node, sizes, shape(weight))
+
+
+def _refuse_axes(node: ir.Node, rank: int) -> None:
+    for name, each in PER_AXIS.items():
+        given = attribute(node, name)
+        if given is not None and len(given) != each * rank:
+            raise _odd(node, f"`{name}` is {_text(given)}: {each * rank} belong to {rank} axes")
+
+
+def _refuse_weight(node: ir.Node, sizes: Sequence[int], weight: Sequence[int]) -> None:
+    group, kernel = attribute(node, "group", 1), attribute(node, "kernel_shape")
+    if len(weight) != len(sizes):
+        raise _odd(node, f"its weight is {list(weight)}, what it reads {list(sizes)}")
+    if kernel is not None and list(kernel) != list(weight[2:]):
+        raise _odd(node, f"`kernel_shape` is {_text(kernel)}, its weight {list(weight)}")
+    read = weight[1] * group if node.op_type == "Conv" else weight[0]
+    if read != sizes[1] or weight[0] % group:
+        raise _odd(
+            node, f"it reads {sizes[1]} channels in {group} groups, its weight is {list(weight)}"
+        )
+
+
+def _text(given: object) -> str:
+    return str(list(given)) if isinstance(given, tuple) else str(given)
+
+
+def _odd(node: ir.Node, what: str) -> GraphError:
+    return GraphError(f"{node.op_type} `{node.name}`: {what}")

@@ -1,0 +1,79 @@
+"""A model that hands out other tensors than it was made to: to be run, not to be kept.
+
+Written from the graph as it is. A copy of the graph, edited and then written, is the same model and
+takes twice as long, which for a small one is as long as a dozen runs. Half of what is left would go
+into the types of all tensors: onnxruntime finds them on its own, but for those of other domains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import onnx
+import onnx_ir as ir
+from onnx_ir import serde
+
+from npumake.graph.graph import Graph
+
+
+@dataclass(frozen=True)
+class ExtraOutput:
+    """A tensor `name` that one more node makes of the tensor `of`."""
+
+    name: str
+    op_type: str
+    of: str
+    attributes: Mapping[str, int | Sequence[int]] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def with_outputs(graph: Graph, handed: Iterable[str | ExtraOutput]) -> bytes:
+    """The model, whose outputs are these: tensors that it has, and new ones."""
+    model = _model(graph.model)
+    values = graph.values()
+    typed: list[str] = []
+    for one in handed:
+        if isinstance(one, ExtraOutput):
+            model.graph.node.append(_node(one))
+            model.graph.output.add(name=one.name)
+            typed.append(one.of)
+        else:
+            serde.serialize_value_into(model.graph.output.add(), values[one])
+    if any(node.domain for node in graph.nodes()):
+        typed = list(values)
+    written = {value.name for value in (*model.graph.input, *model.graph.output)}
+    for name in dict.fromkeys(typed):
+        if name not in written:
+            serde.serialize_value_into(model.graph.value_info.add(), values[name])
+    return model.SerializeToString(deterministic=True)
+
+
+def _model(model: ir.Model) -> onnx.ModelProto:
+    """Its nodes, inputs and initializers. Where a node comes from is nothing to who runs it."""
+    found = onnx.ModelProto(ir_version=model.ir_version, graph=onnx.GraphProto(name="watched"))
+    for domain, version in model.opset_imports.items():
+        found.opset_import.add(domain=domain, version=version)
+    for function in model.functions.values():
+        serde.serialize_function_into(found.functions.add(), function)
+    for value in model.graph.inputs:
+        serde.serialize_value_into(found.graph.input.add(), value)
+    for value in model.graph.initializers.values():
+        if value.const_value is not None:
+            tensor = found.graph.initializer.add()
+            serde.serialize_tensor_into(tensor, value.const_value)
+            tensor.name = str(value.name)
+    for node in model.graph:
+        written = found.graph.node.add()
+        serde.serialize_node_into(written, node)
+        written.ClearField("metadata_props")
+    return found
+
+
+def _node(made: ExtraOutput) -> onnx.NodeProto:
+    given = [onnx.helper.make_attribute(name, value) for name, value in made.attributes.items()]
+    return onnx.NodeProto(
+        op_type=made.op_type, input=[made.of], output=[made.name], name=made.name, attribute=given
+    )

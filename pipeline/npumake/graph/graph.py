@@ -1,0 +1,300 @@
+"""Graph: an onnx-ir model with the verbs to read and edit it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+
+from npumake.graph.origin import inherit, origin, originate
+from npumake.graph.shapes import inferred
+
+Node: TypeAlias = ir.Node
+Value: TypeAlias = ir.Value
+
+
+class Graph:
+    """A model. Edit it only through these verbs; `copy` first what you were given.
+
+    As an artifact it is a standard ONNX file, the same bytes for the same graph.
+    """
+
+    suffix: ClassVar[str] = ".onnx"
+
+    def __init__(self, model: ir.Model) -> None:
+        self.model = model
+        self._names = set(self.values())
+        for node in model.graph.all_nodes():  # of branches and loop bodies too
+            self._names.update((str(node.name), *(str(value.name) for value in node.outputs)))
+
+    # -- reading ---------------------------------------------------------------------------
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        return tuple(self.model.graph.inputs)
+
+    @property
+    def outputs(self) -> tuple[Value, ...]:
+        return tuple(self.model.graph.outputs)
+
+    @property
+    def opset(self) -> int:
+        return self.model.opset_imports[""]
+
+    def nodes(self, *op_types: str) -> list[Node]:
+        """The nodes in topological order: all, or ONNX's own operators of the given types."""
+        if not op_types:
+            return list(self.model.graph)
+        return [n for n in self.model.graph if n.op_type in op_types and not n.domain]
+
+    def values(self) -> dict[str, Value]:
+        """Every input, initializer and node output by name."""
+        found = {str(v.name): v for v in self.model.graph.inputs}
+        found.update(self.model.graph.initializers)
+        for node in self.model.graph:
+            found.update({str(v.name): v for v in node.outputs if v.name})
+        return found
+
+    def find(self, name: str) -> tuple[Node, ...]:
+        """The node of that name; else every node that computes the trained node of that name."""
+        own = tuple(node for node in self.nodes() if node.name == name)
+        return own or tuple(node for node in self.nodes() if name in origin(node))
+
+    # -- editing ---------------------------------------------------------------------------
+
+    def constant(self, name: str, array: np.ndarray) -> Value:
+        """A new initializer; `name` gets a number when it is taken."""
+        name = self.free_name(name)
+        # Not `ir.tensor`: it asks what it was given, which costs more than all else here.
+        tensor = ir.Tensor(np.asarray(array, order="C"), name=name)
+        value = ir.Value(
+            name=name,
+            type=ir.TensorType(tensor.dtype),
+            shape=ir.Shape(array.shape),
+            const_value=tensor,
+        )
+        self.model.graph.register_initializer(value)
+        return value
+
+    def insert(
+        self,
+        op_type: str,
+        inputs: Sequence[Value | None],
+        name: str,
+        after: Node | None = None,
+        *,
+        before: Node | None = None,
+        **attributes: Any,
+    ) -> Value:
+        """A new node behind `after`, or in front of `before`, or first of all when both are None;
+        its output is called `name`. An attribute that is None is left out.
+
+        It comes from where that neighbour does."""
+        name = self.free_name(name)
+        output = ir.Value(name=name)
+        given = {key: value for key, value in attributes.items() if value is not None}
+        node = ir.node(op_type, inputs, given, outputs=[output], name=name)
+        inherit(node, *(near for near in (after or before,) if near is not None))
+        nodes = self.model.graph
+        if after is not None:
+            nodes.insert_after(after, node)
+        elif before is not None or len(nodes):
+            nodes.insert_before(before or nodes[0], node)
+        else:
+            nodes.append(node)
+        return output
+
+    def expose(self, names: Iterable[str]) -> None:
+        """Make exactly these values the outputs, to watch them."""
+        values = self.values()
+        self.model.graph.outputs[:] = [values[name] for name in names]
+
+    def feed_as(self, value: Value, dtype: str, shape: Sequence[int]) -> None:
+        """Another type and shape for an input whose readers get what they got before."""
+        value.type = ir.TensorType(ir.DataType.from_numpy(np.dtype(dtype)))
+        value.shape = ir.Shape(shape)
+
+    def add_input(self, name: str, dtype: str, at: int, shape: Sequence[int] = ()) -> Value:
+        """A new input at position `at`; `name` gets a number when it is taken."""
+        kind = ir.TensorType(ir.DataType.from_numpy(np.dtype(dtype)))
+        value = ir.Value(name=self.free_name(name), type=kind, shape=ir.Shape(shape))
+        self.model.graph.inputs.insert(at, value)
+        return value
+
+    def drop_input(self, value: Value) -> None:
+        """Remove an input nobody reads."""
+        self.model.graph.inputs.remove(value)
+
+    def feed_past(self, node: Node, value: Value) -> None:
+        """The input `value` takes the place, type and shape of what `node` makes of it."""
+        made = node.outputs[0]
+        value.type, value.shape = made.type, made.shape
+        self.replace_readers(made, value, [use.node for use in tuple(made.uses())])
+        self.remove(node)
+
+    def replace_uses(self, old: Value, new: Value) -> None:
+        """Whoever reads `old` reads `new`, the world too: the graph output keeps its name."""
+        self.replace_readers(old, new, [use.node for use in tuple(old.uses())])
+        if old.is_graph_output():
+            self.replace_output(old, new)
+
+    def replace_readers(self, old: Value, new: Value, nodes: Iterable[Node]) -> None:
+        """These nodes read `new` where they read `old`."""
+        chosen = set(nodes)
+        for use in tuple(old.uses()):
+            if use.node in chosen:
+                use.node.replace_input_with(use.idx, new)
+
+    def replace_output(self, old: Value, new: Value) -> None:
+        """`new` becomes the graph output `old` was, and takes over its public name."""
+        outputs = self.model.graph.outputs
+        outputs[outputs.index(old)] = new
+        name, old.name = old.name, self.free_name(f"{old.name}_float")
+        new.name = name
+        new.type, new.shape = new.type or old.type, new.shape or old.shape
+
+    def rename(self, value: Value, name: str, holder: Value | None = None) -> None:
+        """Call a node's output `name`; `holder`, who had that name, gets another."""
+        if holder is not None:
+            holder.name = self.free_name(f"{name}_float")
+        value.name = name
+
+    def remove(self, node: Node) -> None:
+        """Remove a node nobody reads."""
+        self.model.graph.remove(node, safe=True)
+
+    def set_inputs(self, node: Node, inputs: Mapping[int, Value]) -> None:
+        """Give the node other inputs, by position; missing optional ones in between are empty."""
+        for index, value in inputs.items():
+            if index >= len(node.inputs):
+                node.resize_inputs(index + 1)
+            node.replace_input_with(index, value)
+
+    def set_attributes(self, node: Node, **attributes: Any) -> None:
+        """Write attributes; None removes one."""
+        for name, value in attributes.items():
+            node.attributes.pop(name, None)
+            if value is not None:
+                node.attributes.add(ir.convenience.convert_attribute(name, value))
+
+    def set_input_shape(self, value: Value, shape: Sequence[int]) -> None:
+        """Fix the shape of an input; what was inferred from the open one is forgotten."""
+        value.shape = ir.Shape(shape)
+        for node in self.model.graph:
+            for made in node.outputs:
+                made.shape = None
+
+    def set_layout(self, value: Value, order: Sequence[int], of: Value) -> None:
+        """`value` has the type of `of`, and its shape with the axes in this order."""
+        value.type = of.type
+        value.shape = None if of.shape is None else ir.Shape([of.shape[axis] for axis in order])
+
+    def set_type(self, value: Value, dtype: str) -> None:
+        value.type = ir.TensorType(ir.DataType.from_numpy(np.dtype(dtype)))
+
+    def forget_shape(self, value: Value, *, and_type: bool = False) -> None:
+        """The node that makes it now makes it in another shape; `with_shapes` finds which."""
+        value.shape, value.type = None, None if and_type else value.type
+
+    def become(
+        self, node: Node, op_type: str, inputs: Sequence[Value | None], **attributes: Any
+    ) -> None:
+        """The node computes by another operator of ONNX; its name and first output stay."""
+        node.domain, node.op_type = "", op_type
+        node.attributes.clear()
+        self.set_attributes(node, **attributes)
+        node.resize_inputs(len(inputs))
+        for index, value in enumerate(inputs):
+            node.replace_input_with(index, value)
+        if len(node.outputs) > 1:
+            node.resize_outputs(1)
+
+    def absorb(self, node: Node, *others: Node) -> None:
+        """`node` computes what the others did: it comes from where they do, and those whose
+        results nobody reads any more are removed."""
+        inherit(node, *others)
+        order = {other: index for index, other in enumerate(self.model.graph)}
+        for other in sorted(others, key=order.__getitem__, reverse=True):
+            if not any(value.uses() or value.is_graph_output() for value in other.outputs):
+                self.remove(other)
+
+    def bypass(self, node: Node) -> bool:
+        """Remove a node that gives what it is given. False where the interface forbids it:
+        a graph input cannot also be the graph output it feeds.
+
+        Who makes what it was given now makes what it gave; if nobody does, it leaves no trace."""
+        given, made = node.inputs[0], node.outputs[0]
+        if given is None:
+            return False
+        if made.is_graph_output() and (given.producer() is None or given.is_graph_output()):
+            return False
+        self.replace_uses(made, given)
+        if maker := given.producer():
+            inherit(maker, node)
+        self.remove(node)
+        return True
+
+    def drop_unused(self) -> int:
+        """Remove the nodes and constants that no output depends on; how many."""
+        dropped = 0
+        for node in reversed(self.nodes()):
+            if not any(value.uses() or value.is_graph_output() for value in node.outputs):
+                self.remove(node)
+                dropped += 1
+        constants = self.model.graph.initializers
+        for name, value in tuple(constants.items()):
+            if not value.uses() and not value.is_graph_output():
+                del constants[name]
+                dropped += 1
+        return dropped
+
+    def with_shapes(self) -> Graph:
+        """The same graph with every shape and type inferred. Raises GraphError."""
+        return Graph(inferred(self.model))
+
+    def copy(self) -> Graph:
+        """Nodes and values of its own; the arrays, which nobody writes into, are shared."""
+        return Graph(self.model.clone())
+
+    # -- as an artifact --------------------------------------------------------------------
+
+    def to_bytes(self) -> bytes:
+        return ir.to_proto(self.model).SerializeToString(deterministic=True)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Graph:
+        """Reads what `to_bytes` wrote; for a stranger's file see `parse`."""
+        return cls(ir.from_proto(onnx.load_from_string(data)))
+
+    def save(self, path: Path) -> None:
+        path.write_bytes(self.to_bytes())
+
+    @classmethod
+    def load(cls, path: Path) -> Graph:
+        return cls.from_bytes(path.read_bytes())
+
+    # -- names -----------------------------------------------------------------------------
+
+    def name_origins(self) -> None:
+        """A node that comes from nowhere yet comes from itself: this is the trained model."""
+        for node in self.model.graph:
+            originate(node, origin(node) or [str(node.name)])
+
+    def set_metadata(self, facts: Mapping[str, str]) -> None:
+        self.model.metadata_props.update(facts)
+
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        return self.model.metadata_props
+
+    def free_name(self, name: str) -> str:
+        """`name`, with a number behind it when a value or node has it already."""
+        free, number = name, 1
+        while free in self._names:
+            free, number = f"{name}_{number}", number + 1
+        self._names.add(free)
+        return free

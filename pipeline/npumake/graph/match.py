@@ -1,0 +1,106 @@
+"""Questions about nodes and values. Absence is a value: no answer is None or the default."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+
+from npumake.errors import GraphError
+
+KNOWN_DOMAINS = ("", "ai.onnx", "ai.onnx.ml", "com.microsoft")
+
+
+def attribute(node: ir.Node, name: str, default: Any = None) -> Any:
+    """The attribute as Python knows it: int, float, str, tuple or array."""
+    found = node.attributes.get(name)
+    if found is None or found.value is None:
+        return default
+    if found.type == ir.AttributeType.TENSOR:
+        return found.value.numpy()
+    return tuple(found.value) if isinstance(found.value, list | tuple) else found.value
+
+
+def array(value: ir.Value | None) -> np.ndarray | None:
+    """The array of a constant; None for whatever is computed or fed."""
+    if value is None or value.const_value is None or value.is_graph_input():
+        return None
+    return value.const_value.numpy()
+
+
+def is_given(value: ir.Value | None) -> bool:
+    """Whether the value is a constant; its array is not made for it."""
+    return value is not None and value.const_value is not None and not value.is_graph_input()
+
+
+def shape(value: ir.Value) -> tuple[int, ...]:
+    """The static shape. Raises GraphError when a dimension is not known."""
+    dims = None if value.shape is None else tuple(value.shape)
+    if dims is None or not all(isinstance(dim, int) for dim in dims):
+        known = [str(dim) if isinstance(dim, int) else "?" for dim in dims or ()]
+        said = "unknown" if dims is None else f"[{', '.join(known)}]"
+        raise GraphError(
+            f"the shape of `{value.name}` is not static: {said}", hint=_how_to_know(value)
+        )
+    return tuple(int(dim) for dim in dims if isinstance(dim, int))
+
+
+def _how_to_know(value: ir.Value) -> str:
+    maker = value.producer()
+    fed = () if maker is None or maker.graph is None else maker.graph.inputs
+    shapes = [x.shape for x in fed]
+    if fed and all(dims is not None and dims.is_static() for dims in shapes):
+        return "the numbers that are fed decide it: end the model before it, by `model.outputs`"
+    return "give every input a fixed shape under `inputs:`"
+
+
+def dtype(value: ir.Value) -> str:
+    """The element type as NumPy calls it. Raises GraphError when it is not known."""
+    if value.dtype is None:
+        raise GraphError(f"the type of `{value.name}` is not known")
+    return str(value.dtype.numpy())
+
+
+def type_number(dtype: str) -> int:
+    """ONNX's number of an element type that NumPy calls `dtype`: what Cast is told."""
+    return int(ir.DataType.from_numpy(np.dtype(dtype)))
+
+
+def type_name(number: int) -> str:
+    """What NumPy calls the element type of that number."""
+    return str(ir.DataType(number).numpy())
+
+
+def open_dimensions(value: ir.Value) -> str:
+    """The shape of a value that is not fixed, as text; empty when every dimension is."""
+    if value.shape is None:
+        return "unknown shape"
+    if all(isinstance(dim, int) for dim in value.shape):
+        return ""
+    dims = (dim if isinstance(dim, int) else (dim.value or "?") for dim in value.shape)
+    return f"[{', '.join(str(dim) for dim in dims)}]"
+
+
+def is_float(value: ir.Value | None) -> bool:
+    return value is not None and value.dtype == ir.DataType.FLOAT
+
+
+def is_foreign(node: ir.Node | onnx.NodeProto) -> bool:
+    """Whether the operator is none of those that ONNX or onnxruntime define."""
+    return node.domain not in KNOWN_DOMAINS
+
+
+def producer(value: ir.Value) -> ir.Node | None:
+    return value.producer()
+
+
+def only_consumer(value: ir.Value) -> ir.Node | None:
+    """The one node that reads `value`; None when there are more, when the world reads it too, or
+    when the reader is inside a branch or a loop body."""
+    uses = tuple(value.uses())
+    if len(uses) != 1 or value.is_graph_output():
+        return None
+    reader = uses[0].node
+    return reader if reader.graph is value.graph else None

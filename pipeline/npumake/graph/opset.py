@@ -1,0 +1,65 @@
+"""A later opset for types that came with it: Q/DQ of int16 is ONNX's own since opset 21.
+
+Between 20 and 21 operators were given more types and nothing else, but for GroupNormalization.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import onnx
+
+from npumake.errors import GraphError
+from npumake.graph.graph import Graph
+
+INT16_OPSET = 21
+INT16_IR_VERSION = 10
+SWISH_OPSET = 24
+CHANGED_MEANING = "GroupNormalization"
+SAME_MEANING_SINCE = 20
+
+
+def is_operator(op_type: str) -> bool:
+    """Whether ONNX has, or once had, an operator of that name."""
+    return bool(onnx.defs.has(op_type))
+
+
+def operator_called(name: str) -> str | None:
+    """ONNX's operator of that name, however its letters are written; None where there is none."""
+    return _operators().get(name.lower())
+
+
+@cache
+def _operators() -> dict[str, str]:
+    schemas = onnx.defs.get_all_schemas_with_history()
+    return {schema.name.lower(): schema.name for schema in schemas if not schema.domain}
+
+
+def allow_swish(graph: Graph) -> bool:
+    """Write the graph at the opset that has Swish; False where an operator would change its
+    meaning there."""
+    if not may_have_int16(graph):
+        return False
+    graph.model.graph.opset_imports[""] = max(graph.opset, SWISH_OPSET)
+    graph.model.ir_version = max(graph.model.ir_version, INT16_IR_VERSION)
+    return True
+
+
+def allow_int16(graph: Graph) -> None:
+    """Write the graph at an opset whose Q/DQ takes int16. Raises GraphError where that would
+    change what an operator means."""
+    if graph.opset >= INT16_OPSET:
+        return
+    if not may_have_int16(graph):
+        named = ", ".join(f"`{node.name}`" for node in graph.nodes(CHANGED_MEANING))
+        changed = f"{CHANGED_MEANING} ({named})" if named else f"opset {graph.opset}"
+        what = f"int16 needs opset {INT16_OPSET}, where {changed} means something else"
+        raise GraphError(what, hint="leave int16 out for this model")
+    graph.model.graph.opset_imports[""] = INT16_OPSET
+    graph.model.ir_version = max(graph.model.ir_version, INT16_IR_VERSION)
+
+
+def may_have_int16(graph: Graph) -> bool:
+    """Whether it means the same at an opset whose Q/DQ takes int16."""
+    is_old = graph.opset < SAME_MEANING_SINCE or graph.nodes(CHANGED_MEANING)
+    return graph.opset >= INT16_OPSET or not is_old

@@ -1,0 +1,188 @@
+"""ONNX from a stranger: checked before anything else looks at it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+import google.protobuf.message
+import onnx
+import onnx_ir as ir
+from onnx_ir.passes.common import (
+    InlinePass,
+    LiftConstantsToInitializersPass,
+    NameFixPass,
+    TopologicalSortPass,
+)
+
+from npumake.errors import GraphError
+from npumake.graph.deprecated import replace_deprecated
+from npumake.graph.domains import refuse_odd_attributes
+from npumake.graph.graph import Graph
+from npumake.graph.match import array
+from npumake.graph.origin import originate
+from npumake.graph.outside import Beside, bring_inside
+from npumake.graph.proto import (
+    at_one_opset,
+    densify,
+    nodes,
+    open_unknown_sizes,
+    refuse_endless_calls,
+)
+
+ONNX_DOMAINS = ("", "ai.onnx")  # two spellings of one
+
+
+def parse(data: bytes, name: str, beside: Sequence[Beside] = ()) -> Graph:
+    """The graph in an ONNX file called `name`, whose weights may lie in files `beside` it.
+
+    Raises GraphError for whatever is wrong with it.
+    """
+    try:
+        proto = onnx.load_from_string(data)
+    except (google.protobuf.message.DecodeError, ValueError) as error:
+        raise GraphError(
+            "not an ONNX model: the file is damaged or of another format", name
+        ) from error
+    if not proto.graph.node and not proto.graph.output:
+        raise GraphError("not an ONNX model: it holds no graph", name)
+    try:
+        _refuse_unsupported(proto)
+        return _checked(proto, beside)
+    except GraphError as error:
+        error.where = error.where or name
+        raise
+    except (
+        onnx.checker.ValidationError,
+        ir.passes.PassError,
+        ir.serde.SerdeError,
+        KeyError,
+        TypeError,
+        ValueError,
+    ) as error:
+        raise GraphError(f"not a valid ONNX model: {first_line(error)}", name) from error
+
+
+def _checked(proto: onnx.ModelProto, beside: Sequence[Beside]) -> Graph:
+    """Raises GraphError, and what onnx, onnx-ir and NumPy raise for what is none."""
+    bring_inside(proto, beside)
+    densify(proto)
+    open_unknown_sizes(proto)
+    refuse_endless_calls(proto)
+    at_one_opset(proto)
+    _import_domains(proto)
+    replace_deprecated(proto)
+    with _all_shaped(proto.graph.output):
+        onnx.checker.check_model(proto)
+    graph = _readable(normal(InlinePass()(ir.from_proto(proto)).model))
+    refuse_odd_attributes(graph.model.graph.all_nodes())
+    return graph
+
+
+@contextmanager
+def _all_shaped(outputs: Iterable[onnx.ValueInfoProto]) -> Iterator[None]:
+    """onnx's checker wants a type and a shape of every output. onnxruntime does not, and neither
+    does inference, which finds them: while it looks, they say something."""
+    typeless = [value for value in outputs if not value.type.WhichOneof("value")]
+    for value in typeless:
+        value.type.tensor_type.elem_type = onnx.TensorProto.FLOAT
+    bare = [value.type.tensor_type for value in outputs if value.type.HasField("tensor_type")]
+    bare = [tensor for tensor in bare if not tensor.HasField("shape")]
+    for tensor in bare:
+        tensor.shape.SetInParent()
+    yield
+    for tensor in bare:
+        tensor.ClearField("shape")
+    for value in typeless:
+        value.ClearField("type")
+
+
+def parse_text(text: str) -> Graph:
+    """A graph in ONNX text, for tests: `agraph (float[1,4] x) => (float[1,4] y) { y = Relu(x) }`.
+
+    The header may be left out; opset 17 is assumed.
+    """
+    if not text.lstrip().startswith("<"):
+        text = '<ir_version: 9, opset_import: ["" : 17]>\n' + text
+    return normal(ir.from_onnx_text(text)).with_shapes()
+
+
+def first_line(error: BaseException) -> str:
+    """ONNX explains itself in many lines; the first says what, the rest where in its own code."""
+    while error.__cause__:
+        error = error.__cause__
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__
+
+
+def _refuse_unsupported(proto: onnx.ModelProto) -> None:
+    opsets = [opset.version for opset in proto.opset_import if opset.domain in ONNX_DOMAINS]
+    if not opsets:
+        raise GraphError("the model does not say which ONNX opset it uses")
+    for version, newest, what in (
+        (max(opsets), onnx.defs.onnx_opset_version(), "opset"),
+        (proto.ir_version, onnx.IR_VERSION, "IR version"),
+    ):
+        if version > newest:
+            hint = f"export it again with {what} {newest} or older"
+            raise GraphError(f"the model uses {what} {version}; the newest is {newest}", hint=hint)
+    made = [value.name for value in proto.graph.output]
+    if len(set(made)) < len(made):
+        raise GraphError("two outputs of the model have the same name")
+
+
+def _import_domains(proto: onnx.ModelProto) -> None:
+    """Not every exporter says which version of a foreign domain its nodes are of: 1, then."""
+    imported = {opset.domain for opset in proto.opset_import} | set(ONNX_DOMAINS)
+    for domain in sorted({node.domain for node in nodes(proto)} - imported):
+        proto.opset_import.append(onnx.helper.make_opsetid(domain, 1))
+
+
+def _readable(graph: Graph) -> Graph:
+    """The graph, if its constants hold what their shapes say and it can be written again.
+    Raises what NumPy and onnx-ir raise."""
+    for value in graph.model.graph.initializers.values():
+        array(value)
+    graph.to_bytes()
+    return graph
+
+
+def _give_constants(graph: ir.Graph) -> None:
+    """An output that is a constant itself is what an Identity makes of it: a node makes every
+    output that is not fed."""
+    for index, value in enumerate(tuple(graph.outputs)):
+        name = str(value.name)
+        if name not in graph.initializers:
+            continue
+        given = ir.Value(name=name, type=value.type, shape=value.shape)
+        graph.append(ir.node("Identity", [value], outputs=[given], name=name))
+        graph.outputs[index] = given
+        del graph.initializers[name]
+        value.name = f"{name}_constant"
+        graph.register_initializer(value)
+
+
+def normal(model: ir.Model) -> Graph:
+    """Constants are initializers, nodes are sorted, names are unique and nothing is nameless;
+    every node comes from itself."""
+    imports = model.graph.opset_imports
+    if "ai.onnx" in imports:
+        imports[""] = imports.pop("ai.onnx")
+    LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(model)
+    TopologicalSortPass()(model)
+    # Before IR version 4 every initializer was listed as an input; since then it is a default
+    # that could be overridden. Here it is a constant.
+    fed = [value for value in model.graph.inputs if value.name not in model.graph.initializers]
+    model.graph.inputs[:] = fed
+    _give_constants(model.graph)
+    for node in model.graph:
+        made = [value.name for value in node.outputs if value.name]
+        node.name = node.name or next(iter(made), None)  # called after what it makes
+    NameFixPass()(model)
+    for node in model.graph.all_nodes():
+        if node.op_type == "MeanVarianceNormalization" and "axes" not in node.attributes:
+            # onnx infers its shape from a body that lacks the default.
+            node.attributes.add(ir.AttrInt64s("axes", (0, 2, 3)))
+    for node in model.graph:
+        originate(node, [str(node.name)])
+    return Graph(model)

@@ -1,0 +1,127 @@
+"""A part of a graph as a model of its own, what a node reads, and the shape of what it makes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import onnx_ir as ir
+
+from npumake.graph.graph import Graph, Node, Value
+
+SIZED_BY_NUMBERS = (
+    "CenterCropPad",
+    "ConstantOfShape",
+    "Expand",
+    "OneHot",
+    "Pad",
+    "Range",
+    "Resize",
+    "Tile",
+    "Upsample",
+)
+
+
+def reads(node: Node) -> tuple[Value, ...]:
+    """The values of the graph that a node reads, each once; by its branches and bodies too."""
+    read = (*node.inputs, *(value for body in _bodies(node) for value in _looked_up(body)))
+    own = (value for value in read if value is not None and value.graph is node.graph)
+    return tuple(dict.fromkeys(own))
+
+
+def part(graph: Graph, nodes: Sequence[Node], made: Iterable[Value]) -> Graph:
+    """A model of these nodes, in order, that gives `made`: what they read is fed or constant.
+
+    Nodes may be of other graphs at the same opsets, too: a value is known by its name."""
+    inside = {value.name: value for node in nodes for value in node.outputs}
+    read = {value.name: value for node in nodes for value in reads(node)}
+    outside = {name: value for name, value in read.items() if name not in inside}
+    twins = {name: _twin(value) for name, value in (outside | inside).items()}
+    copies = [
+        ir.Node(
+            node.domain,
+            node.op_type,
+            [None if value is None else twins[value.name] for value in node.inputs],
+            node.attributes.values(),
+            outputs=[twins[value.name] for value in node.outputs],
+            name=node.name,
+            metadata_props=node.metadata_props,
+        )
+        for node in nodes
+    ]
+    return Graph(
+        ir.Model(
+            ir.Graph(
+                [twins[name] for name, value in outside.items() if value.const_value is None],
+                [twins[value.name] for value in made],
+                nodes=copies,
+                initializers=[
+                    twins[name] for name, value in outside.items() if value.const_value is not None
+                ],
+                opset_imports=graph.model.opset_imports,
+                name=copies[0].name,
+            ),
+            ir_version=graph.model.ir_version,
+        )
+    )
+
+
+def declare(value: Value, shape: Sequence[int], like: Value | None) -> None:
+    """Say what a foreign node makes: a shape, and the element type of `like` where it has none."""
+    value.shape = ir.Shape(shape)
+    if value.dtype is None:
+        found = None if like is None else like.dtype
+        value.type = ir.TensorType(found or ir.DataType.FLOAT)
+
+
+def complete(graph: Graph) -> Graph:
+    """The graph, its shapes and types inferred where what a node makes lacks one: inferring what
+    is known takes as long as all else that is done to put a graph on grids."""
+    made = (value for node in graph.nodes() for value in node.outputs)
+    if all(value.shape is not None and value.type is not None for value in made):
+        return graph
+    return graph.with_shapes()
+
+
+def derived(graph: Graph) -> Graph:
+    """A copy with shapes inferred anew where numbers that are computed could make a tensor larger
+    than a file claims: such a shape is open now, unless constants tell it. Raises GraphError."""
+    copy = graph.copy()
+    for node in copy.nodes(*SIZED_BY_NUMBERS):
+        for value in node.outputs:
+            value.shape = None
+    return copy.with_shapes()
+
+
+def inside(node: Node, way: str = "") -> Iterator[tuple[str, Node]]:
+    """The nodes in the bodies of a node, and in those of these, each with its way: loop/branch/add.
+
+    Their names need not be unique in a model, nor be there."""
+    for body in _bodies(node):
+        for inner in body:
+            called = f"{way or node.name}/{inner.name or inner.outputs[0].name}"
+            yield called, inner
+            yield from inside(inner, called)
+
+
+def _looked_up(body: ir.Graph) -> Iterator[Value | None]:
+    """What the nodes of a body and of those inside it read, and what these give."""
+    for node in body:
+        yield from node.inputs
+        for inner in _bodies(node):
+            yield from _looked_up(inner)
+    yield from body.outputs
+
+
+def _bodies(node: Node) -> list[ir.Graph]:
+    """The graphs among its attributes: two of an If, one of a Loop."""
+    held = [given for given in node.attributes.values() if isinstance(given, ir.Attr)]
+    one = [given.as_graph() for given in held if given.type == ir.AttributeType.GRAPH]
+    many = [given.as_graphs() for given in held if given.type == ir.AttributeType.GRAPHS]
+    return [*one, *(body for bodies in many for body in bodies)]
+
+
+def _twin(value: Value) -> Value:
+    """A value of the same name, type and content in another graph."""
+    return ir.Value(
+        name=value.name, type=value.type, shape=value.shape, const_value=value.const_value
+    )

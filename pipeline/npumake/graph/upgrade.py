@@ -1,0 +1,113 @@
+"""A model at the working opset, computing what it did.
+
+onnx's own converter does it, and is wrong about two operators: what is set right here is in KEPT,
+by the opset in which they changed their meaning.
+"""
+
+from __future__ import annotations
+
+import onnx
+import onnx_ir as ir
+
+from npumake.errors import GraphError
+from npumake.graph.graph import Graph
+from npumake.graph.match import array, attribute
+from npumake.graph.origin import trace
+from npumake.graph.parse import first_line, normal
+
+INITIALIZERS_ALONE = 4  # the IR version since which an initializer need not be an input
+MIN_OPSET = 7  # the oldest onnx's converter upgrades
+WORKING_IR = 10  # the newest IR version that says more of a model than those before
+WORKING_OPSET = 20  # the first with Gelu; HardSwish, LayerNormalization and Mish came before
+
+
+def upgraded(graph: Graph, opset: int = WORKING_OPSET) -> Graph:
+    """The same model at `opset`, by onnx's own converter, or as much newer as its operators are.
+
+    Raises GraphError."""
+    if graph.opset >= opset:
+        return _without_claims(graph, opset)
+    if graph.opset < MIN_OPSET:
+        raise GraphError(
+            f"the model uses opset {graph.opset}; the oldest supported is {MIN_OPSET}",
+            hint=f"export it again with opset {opset} or newer",
+        )
+    proto = ir.to_proto(graph.model)
+    proto.ir_version = max(proto.ir_version, INITIALIZERS_ALONE)
+    try:
+        converted = onnx.version_converter.convert_version(proto, opset)
+    except (onnx.version_converter.ConvertError, RuntimeError, ValueError) as error:
+        raise GraphError(
+            f"the model cannot be upgraded from opset {graph.opset} to {opset}: "
+            f"{first_line(error)}",
+            hint=f"export it again with opset {opset} or newer",
+        ) from error
+    result = normal(ir.from_proto(converted))
+    trace(result.model.graph, graph.model.graph)
+    for before, keep in KEPT.items():
+        if graph.opset < before:
+            keep(result)
+    return result
+
+
+def _without_claims(graph: Graph, opset: int) -> Graph:
+    """A model names the opset and the format of its exporter, of which it may use nothing new.
+    What runs it may be older."""
+    used = [
+        onnx.defs.get_schema(node.op_type, graph.opset, "").since_version
+        for node in graph.model.graph.all_nodes()
+        if not node.domain
+    ]
+    graph.model.graph.opset_imports[""] = min(graph.opset, max((opset, *used)))
+    graph.model.ir_version = min(graph.model.ir_version, WORKING_IR)
+    return graph
+
+
+def _keep_old_resize(graph: Graph) -> None:
+    """Before opset 11 pixel i of a Resize or Upsample came from i / scale. The converter leaves
+    the new default, half_pixel, which computes something else."""
+    for node in graph.nodes("Resize"):
+        graph.set_attributes(
+            node,
+            coordinate_transformation_mode="asymmetric",
+            nearest_mode=_old_nearest_mode(node),
+        )
+
+
+def _old_nearest_mode(resize: ir.Node) -> str:
+    """onnxruntime rounded i / scale up along an axis that shrinks, else down. Raises GraphError
+    where no one mode says the same."""
+    scales = array(resize.inputs[2])
+    if scales is None or not (scales < 1).any():
+        return "floor"
+    if scales.max() > 1 and attribute(resize, "mode") == "nearest":
+        raise GraphError(f"`{resize.name}` shrinks one axis and enlarges another by `nearest`")
+    return "ceil"
+
+
+def _keep_old_hardmax(graph: Graph) -> None:
+    """Before opset 13 all axes from `axis` on were one, with one maximum. The converter leaves an
+    `axis` that now means itself alone."""
+    for node in graph.nodes("Hardmax"):
+        flatten_around(graph, node, attribute(node, "axis", 1))
+
+
+def flatten_around(graph: Graph, node: ir.Node, axis: int) -> None:
+    """The node, of one axis, computes over all axes from `axis` on: a Flatten in front of it, and
+    the shape restored behind."""
+    x, made, readers = node.inputs[0], node.outputs[0], _readers(node)
+    flat = graph.insert("Flatten", [x], f"{made.name}_flat", before=node, axis=axis)
+    dims = graph.insert("Shape", [x], f"{made.name}_shape", before=node)
+    graph.become(node, node.op_type, [flat], axis=-1)
+    graph.forget_shape(made)
+    whole = graph.insert("Reshape", [made, dims], f"{made.name}_whole", after=node)
+    graph.replace_readers(made, whole, readers)
+    if made.is_graph_output():
+        graph.replace_output(made, whole)
+
+
+def _readers(node: ir.Node) -> list[ir.Node]:
+    return [use.node for use in node.outputs[0].uses()]
+
+
+KEPT = {11: _keep_old_resize, 13: _keep_old_hardmax}

@@ -1,0 +1,81 @@
+"""Boxes of detectors: from distances to corners, overlaps, suppression, masks.
+
+    d = sum_i i * softmax(logits)_i                            (cells, DFL over bins)
+    xc = (gx + (r - l) / 2) s    w = (l + r) s                 (gx: centre of the cell, s: stride)
+    yc = (gy + (b - t) / 2) s    h = (t + b) s
+    iou = |a and b| / |a or b|
+
+Sides are in the order left, top, right, bottom. Source: the Ultralytics head as EdgeFirst's HAL
+decodes it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from npumake.kernels.arrays import Floats
+
+
+def sigmoid(x: Floats) -> Floats:
+    """1 / (1 + exp(-x)), without overflow."""
+    small = np.exp(-np.abs(x))
+    return np.where(x >= 0, 1, small) / (1 + small)
+
+
+def expected_bins(logits: Floats) -> Floats:
+    """(4 * bins, n) → (4, n) distances in cells: side by side the expected bin of a softmax."""
+    bins = logits.shape[0] // 4
+    sides = logits.reshape(4, bins, -1)
+    weights = np.exp(sides - sides.max(1, keepdims=True))
+    index = np.arange(bins, dtype=logits.dtype)
+    return np.einsum("sbn,b->sn", weights, index) / weights.sum(1)
+
+
+def cell_centres(height: int, width: int) -> Floats:
+    """(2, height * width): x and y of every cell, row by row, in cells."""
+    y, x = np.mgrid[:height, :width]
+    return np.stack([x.ravel(), y.ravel()]).astype(np.float32) + np.float32(0.5)
+
+
+def boxes_of(distances: Floats, centres: Floats, stride: Floats | float) -> Floats:
+    """(4, n) distances in cells → (4, n) centre and size in pixels."""
+    first, last = distances[:2], distances[2:]
+    return np.concatenate([centres + (last - first) / 2, first + last]) * stride
+
+
+def corners(boxes: Floats) -> Floats:
+    """(4, n) centre and size → (n, 4) x1, y1, x2, y2."""
+    centre, half = boxes[:2], boxes[2:] / 2
+    return np.concatenate([centre - half, centre + half]).T
+
+
+def suppressed(
+    boxes: Floats, scores: Floats, limit: float, most: int, classes: Floats | None = None
+) -> np.ndarray:
+    """The indices that stay, best first: a box goes where it overlaps a better one by more than
+    `limit` (of the same class, where `classes` are given). `boxes` (n, 4) are corners."""
+    order = np.argsort(-scores, kind="stable")
+    area = np.maximum(boxes[:, 2:] - boxes[:, :2], 0).prod(1)
+    kept: list[int] = []
+    while len(order) and len(kept) < most:
+        best, order = order[0], order[1:]
+        kept.append(int(best))
+        low = np.maximum(boxes[best, :2], boxes[order, :2])
+        high = np.minimum(boxes[best, 2:], boxes[order, 2:])
+        shared = np.maximum(high - low, 0).prod(1)
+        gone = shared > limit * (area[best] + area[order] - shared)
+        if classes is not None:
+            gone &= classes[order] == classes[best]
+        order = order[~gone]
+    return np.array(kept, np.int64)
+
+
+def masks(coefficients: Floats, protos: Floats, boxes: Floats) -> np.ndarray:
+    """(n, k), (k, h, w) and corners (n, 4) in 0..1 → (n, h, w) of bool, inside the box where
+    coefficients @ protos > 0, which is where its sigmoid is above one half."""
+    count, height, width = protos.shape
+    logits = (coefficients @ protos.reshape(count, -1)).reshape(-1, height, width)
+    x1, y1, x2, y2 = (boxes * np.array([width, height] * 2, boxes.dtype)).T[:, :, None]
+    columns, rows = np.arange(width), np.arange(height)
+    inside = ((columns >= x1) & (columns < x2))[:, None, :]
+    return (logits > 0) & inside & ((rows >= y1) & (rows < y2))[:, :, None]

@@ -1,0 +1,102 @@
+"""Histograms of magnitudes that merge exactly, in any order and any split.
+
+The bins are 2**e wide and start at zero, x falls into bin floor(|x| * 2**-e) of its sign's row,
+and e is the smallest with max|x| < 16384 * 2**e. Bins of all widths are aligned, since
+
+    floor(floor(|x| * 2**-e) * 2**-k) = floor(|x| * 2**-(e + k))
+
+so the histogram of a whole is made of those of its parts by adding 2**k neighbouring bins.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from npumake.kernels.arrays import Int64
+
+BIN_BITS = 14
+BINS = 1 << BIN_BITS
+FINEST = -126  # the exponent for all-zero data: that of float32's smallest normal number
+BLOCK = 1 << 15  # elements whose bins stay in the cache
+
+
+@dataclass(frozen=True, eq=False)
+class Histogram:
+    """How often each magnitude occurs. `counts` (2, 16384): row 0 is x < 0, row 1 is x >= 0.
+
+    Bin j of a row holds j * 2**exponent <= |x| < (j + 1) * 2**exponent. `low` and `high` are the
+    exact extremes, values of float32; of no data they are inf and -inf.
+    """
+
+    exponent: int
+    counts: Int64
+    low: float
+    high: float
+    count: int
+
+
+def histogram(x: npt.NDArray[np.float32]) -> Histogram:
+    """The histogram of all elements of `x`. Raises ValueError on NaN and infinity."""
+    flat = np.ravel(x)
+    if flat.size == 0:
+        return Histogram(FINEST, np.zeros((2, BINS), np.int64), math.inf, -math.inf, 0)
+    low, high = float(flat.min()) + 0.0, float(flat.max()) + 0.0  # + 0.0 makes -0.0 plain zero
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise ValueError(f"a histogram needs finite values, not {low} .. {high}")
+    exponent = int(exponents(np.float32(max(-low, high))))
+    return Histogram(exponent, _counts(flat, exponent), low, high, flat.size)
+
+
+def exponents(largest: npt.NDArray[np.float32] | np.float32) -> npt.NDArray[np.int32]:
+    """The exponent of the bins for each largest magnitude."""
+    found = np.maximum(np.frexp(largest)[1] - BIN_BITS, FINEST)
+    return np.where(largest > 0, found, FINEST).astype(np.int32)
+
+
+def merged(a: Histogram, b: Histogram) -> Histogram:
+    """The histogram of the data of both, to the byte."""
+    exponent = max(a.exponent, b.exponent)
+    counts = coarse(a.counts, exponent - a.exponent) + coarse(b.counts, exponent - b.exponent)
+    low, high = min(a.low, b.low), max(a.high, b.high)
+    return Histogram(exponent, counts, low, high, a.count + b.count)
+
+
+def coarse(counts: Int64, k: int) -> Int64:
+    """The same values in bins 2**k times as wide: (2, 16384) again."""
+    halves = counts
+    for _ in range(min(k, BIN_BITS)):  # at most all bins fall into bin 0
+        halves = halves[:, ::2] + halves[:, 1::2]
+    found = np.zeros_like(counts)
+    found[:, : halves.shape[1]] = halves
+    return found
+
+
+def scale_of(exponent: npt.ArrayLike) -> npt.NDArray[np.float32]:
+    """What a value is multiplied by to count bins: a power of two, exact or far below one."""
+    return np.ldexp(np.float32(1), -np.asarray(exponent, np.int32))
+
+
+def codes(x: npt.NDArray[np.float32], scale: npt.NDArray[np.float32] | np.float32) -> Int64:
+    """For each value the place of its bin in `counts`, laid out flat."""
+    rows = x + np.float32(0)  # -0, which is no negative number, becomes 0
+    y = rows * scale
+    np.abs(y, out=y)
+    found = y.astype(np.int32)
+    bits = rows.view(np.int32)
+    bits >>= 31 - BIN_BITS
+    bits &= BINS
+    bits ^= BINS  # BINS where x >= 0
+    found |= bits
+    return found.astype(np.int64)  # what counts takes places as they are
+
+
+def _counts(flat: npt.NDArray[np.float32], exponent: int) -> Int64:
+    table = np.zeros(2 * BINS, np.int64)
+    for start in range(0, flat.size, BLOCK):
+        block = flat[start : start + BLOCK]
+        table += np.bincount(codes(block, scale_of(exponent)), minlength=2 * BINS)
+    return table.reshape(2, BINS)

@@ -1,0 +1,149 @@
+"""Resizing by nearest and by linear interpolation, one axis at a time.
+
+An output index i stands at the input coordinate (ONNX Resize, coordinate_transformation_mode)
+
+    half_pixel            (i + 1/2) / scale - 1/2
+    pytorch_half_pixel    the same, but 0 where the output has one element
+    half_pixel_symmetric  the same, plus in / 2 * (1 - out / (scale * in))
+    align_corners         i * (in - 1) / (out - 1), and 0 where the output has one element
+    asymmetric            i / scale
+
+Where the model gives sizes, scale is out / in, and a nearest coordinate is that exact fraction: a
+tie is a tie. onnxruntime (in float32) and the reference of ONNX (in float64) each miss a few of
+those integers and ties, never both the same. Where the model gives scales, ONNX leaves open how
+their float32 is divided by; the coordinate is float32, in this order, as onnxruntime computes it,
+and within 1e-6 of a tie counts as one, as there.
+
+Linear weights are in units of 2**-22, fine enough for 16 bits. Of the sum over r axes, in units of
+2**-(22 * r), 14 * r bits are kept, the last one set where any that is dropped was: no tie is made
+or broken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from npumake.kernels.arrays import Int64, Ints
+
+Coordinates: TypeAlias = Literal[
+    "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric"
+]
+Nearest: TypeAlias = Literal["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"]
+
+WEIGHT_BITS = 22  # two axes of them and a 16-bit value stay within int64
+TIE_TOLERANCE = 1e-6  # in input elements; onnxruntime's, of coordinates in float32
+KEPT_BITS = 14  # two axes of them and a 16-bit value stay within what `rescale` takes
+
+
+class Taps(NamedTuple):
+    """Output i is x[low[i]] * (2**22 - weight[i]) + x[high[i]] * weight[i]; each is (out,)."""
+
+    low: Int64
+    high: Int64
+    weight: Int64
+
+
+class Interpolated(NamedTuple):
+    """values * 2**-bits, exact."""
+
+    values: Int64
+    bits: int
+
+
+def nearest(x: Ints, indices: Sequence[Int64]) -> Ints:
+    """x (..., *spatial) read at `indices`, one array of shape (out,) per last axis of x."""
+    for axis, index in enumerate(indices, x.ndim - len(indices)):
+        x = np.take(x, index, axis=axis)
+    return x
+
+
+def linear(x: Ints, taps: Sequence[Taps]) -> Interpolated:
+    """x (..., *spatial) interpolated along its last one or two axes, a `Taps` for each."""
+    total = x.astype(np.int64)
+    for axis, (low, high, weight) in enumerate(taps, x.ndim - len(taps)):
+        weights = weight.reshape(-1, *(1,) * (x.ndim - 1 - axis))
+        below, above = total.take(low, axis), total.take(high, axis)
+        total = (below << WEIGHT_BITS) + (above - below) * weights
+    dropped = (WEIGHT_BITS - KEPT_BITS) * len(taps)
+    sticky = (total & ((1 << dropped) - 1)) != 0
+    return Interpolated((total >> dropped) | sticky, KEPT_BITS * len(taps))
+
+
+def nearest_indices(
+    in_size: int, out_size: int, scale: float | None, coordinates: Coordinates, rule: Nearest
+) -> Int64:
+    """The input index of each output index along one axis, of shape (out_size,).
+
+    `scale` is None where the model gives sizes instead of scales.
+    """
+    if scale is None or coordinates == "align_corners":
+        index = _rounded_fraction(*_fraction(in_size, out_size, coordinates), rule)
+    else:
+        index = _rounded_float(_coordinates(in_size, out_size, scale, coordinates), rule)
+    return np.clip(index, 0, in_size - 1)
+
+
+def _fraction(in_size: int, out_size: int, coordinates: Coordinates) -> tuple[Int64, int]:
+    """The coordinates for scale = out_size / in_size: numerators (out_size,), denominator."""
+    i = np.arange(out_size, dtype=np.int64)
+    if coordinates == "align_corners":
+        return i * (in_size - 1), max(out_size - 1, 1)
+    if coordinates == "asymmetric":
+        return i * in_size, out_size
+    if coordinates == "pytorch_half_pixel" and out_size == 1:
+        return i, 1
+    return (2 * i + 1) * in_size - out_size, 2 * out_size
+
+
+def _rounded_fraction(above: Int64, below: int, rule: Nearest) -> Int64:
+    if rule == "floor":
+        return above // below
+    if rule == "ceil":
+        return -(-above // below)
+    if rule == "round_prefer_floor":  # ceil(x - 1/2)
+        return -((below - 2 * above) // (2 * below))
+    return (2 * above + below) // (2 * below)  # floor(x + 1/2)
+
+
+def _rounded_float(x: npt.NDArray[np.float32], rule: Nearest) -> Int64:
+    floor = np.floor(x)
+    fraction = (x - floor).astype(np.float64)
+    up = {
+        "floor": np.zeros(x.shape, np.bool_),
+        "ceil": fraction > 0,
+        "round_prefer_floor": fraction > 0.5 + TIE_TOLERANCE,
+        "round_prefer_ceil": fraction >= 0.5 - TIE_TOLERANCE,
+    }[rule]
+    return np.asarray(floor.astype(np.int64) + up)
+
+
+def linear_taps(in_size: int, out_size: int, scale: float, coordinates: Coordinates) -> Taps:
+    """The two neighbours of each output index along one axis, and the weight of the upper one."""
+    x = np.clip(_coordinates(in_size, out_size, scale, coordinates), 0, in_size - 1)
+    low = np.floor(x).astype(np.int64)
+    high = np.minimum(low + 1, in_size - 1)
+    weight = np.rint((x - low) * (1 << WEIGHT_BITS)).astype(np.int64)
+    return Taps(low, high, weight)
+
+
+def _coordinates(
+    in_size: int, out_size: int, scale: float, coordinates: Coordinates
+) -> npt.NDArray[np.float32]:
+    one, half, ratio = np.float32(1), np.float32(0.5), np.float32(scale)
+    i = np.arange(out_size, dtype=np.float32)
+    if coordinates == "asymmetric":
+        return i / ratio
+    if out_size == 1 and coordinates in ("pytorch_half_pixel", "align_corners"):
+        return np.zeros(1, np.float32)
+    if coordinates == "align_corners":
+        return i * (np.float32(in_size) - one) / (np.float32(out_size) - one)
+    if coordinates == "half_pixel_symmetric":
+        centre, width = np.float32(in_size) / np.float32(2), ratio * np.float32(in_size)
+        offset = centre * (one - np.float32(out_size) / width)
+        x = offset.astype(np.float64) + (i.astype(np.float64) + 0.5) / np.float64(ratio) - 0.5
+        return x.astype(np.float32)
+    return (i + half) / ratio - half

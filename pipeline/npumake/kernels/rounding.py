@@ -1,0 +1,185 @@
+"""Requantisation: an exact integer accumulator times a real factor, in integers, as hardware does.
+
+A factor m is held as m ~= M * 2**-s with |M| < 2**31 correctly rounded, so that
+
+    rescale(a, m) = round(a * M * 2**-s)
+
+needs one multiplication, one shift and a rule for the ties. With q = floor(p * 2**-s) and the
+remainder r = p - q * 2**s, the three rules differ only where r is exactly half of 2**s:
+
+    half_even  to the even neighbour      0.5 -> 0   1.5 -> 2   -0.5 ->  0
+    half_up    towards plus infinity      0.5 -> 1   1.5 -> 2   -0.5 ->  0
+    half_away  away from zero             0.5 -> 1   1.5 -> 2   -0.5 -> -1
+
+The fourth, `twice`, is that of TensorFlow Lite and of gemmlowp: a multiplication that keeps the
+high half, then a shift, each rounded. round(a * M * 2**-31) is half_up, round(it * 2**(31 - s))
+half_away; where s < 31, a is shifted left beforehand.
+
+A sum of rescaled terms is rounded once: give the factors one shift, add the products, shift.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from npumake.kernels.arrays import Int64, TooWideError
+
+Rounding: TypeAlias = Literal["half_even", "half_up", "half_away", "twice"]
+Whole: TypeAlias = npt.NDArray[Any]  # integers, in an integer type or a float that holds them
+Real: TypeAlias = npt.NDArray[np.float64]
+
+MANTISSA_BITS = 31
+LIMB_BITS = 16  # a wide accumulator is multiplied as high * 2**16 + low
+BLOCK = 1 << 15  # elements whose intermediate products stay in the cache
+EXACT_BITS = 52
+EXACT = 1 << EXACT_BITS  # float64 adds a half to any smaller product without rounding it
+_LARGEST = np.int64(np.iinfo(np.int64).max)
+
+
+@dataclass(frozen=True, eq=False)
+class FixedPoint:
+    """mantissa * 2**-shift, elementwise; |mantissa| < 2**31. The shapes broadcast."""
+
+    mantissa: Int64
+    shift: Int64
+
+
+def fixed_point(factor: npt.ArrayLike) -> FixedPoint:
+    """Each factor with a mantissa of 31 bits, rounded half to even; zero is 0 * 2**-31.
+
+    Raises ValueError if a factor is not finite.
+    """
+    values = np.asarray(factor, np.float64)
+    if not np.isfinite(values).all():
+        raise ValueError("a factor must be finite")
+    fraction, exponent = np.frexp(values)  # 1/2 <= |fraction| < 1, or 0
+    mantissa = np.rint(np.ldexp(fraction, MANTISSA_BITS)).astype(np.int64)
+    carry = np.abs(mantissa) >> MANTISSA_BITS  # 1 where rounding reached 2**31
+    return FixedPoint(mantissa >> carry, MANTISSA_BITS - exponent - carry)
+
+
+def fixed_point_common(factors: npt.ArrayLike) -> FixedPoint:
+    """All factors with the one shift that gives the largest a mantissa of 31 bits.
+
+    The shift is an array of shape (). The error is at most 2**-31 of the largest factor.
+    Raises ValueError if a factor is not finite.
+    """
+    largest = np.max(np.abs(np.asarray(factors, np.float64)), initial=0.0)
+    shift = fixed_point(largest).shift
+    mantissa = np.rint(np.ldexp(np.asarray(factors, np.float64), shift))
+    return FixedPoint(mantissa.astype(np.int64), shift)
+
+
+def rescale(accumulator: Whole, factor: FixedPoint, rule: Rounding) -> Whole:
+    """round(accumulator * mantissa * 2**-shift), exact for |accumulator| < 2**46.
+
+    The accumulator holds integers, in whatever type, and so does the result: in float64 where
+    that is exact, else in int64. A per-channel factor broadcasts. A result beyond int64 saturates.
+    Raises TooWideError for an accumulator of 2**46, or of 2**31 times a factor above 2**13.
+    """
+    if rule == "twice":
+        return rescale_twice(accumulator.astype(np.int64), factor)
+    largest = max(int(accumulator.max(initial=0)), -int(accumulator.min(initial=0)))
+    if largest < EXACT >> MANTISSA_BITS and _is_within(factor.shift, 0, EXACT_BITS):
+        real = np.ldexp(factor.mantissa.astype(np.float64), -factor.shift)
+        return ROUNDED[rule](np.asarray(np.multiply(accumulator, real, dtype=np.float64)))
+    a = accumulator.astype(np.int64, copy=False)
+    if largest < 1 << 31:
+        return shift_right(a * factor.mantissa, factor.shift, rule)
+    # Two bits of the shift stay behind the limb: the half, and one for all that lies below it.
+    if largest >= 1 << 46 or np.min(factor.shift) < LIMB_BITS + 1:
+        raise TooWideError(f"an accumulator of {largest} is too wide for this factor")
+    low = (a & ((1 << LIMB_BITS) - 1)) * factor.mantissa
+    top = (a >> LIMB_BITS) * factor.mantissa + (low >> LIMB_BITS)
+    sticky = (low & ((1 << LIMB_BITS) - 1)) != 0
+    return shift_right(2 * top + sticky, factor.shift - (LIMB_BITS - 1), rule)
+
+
+def shortened(factor: FixedPoint) -> FixedPoint:
+    """With mantissas of 15 bits: TensorFlow Lite's, where an accumulator has 64 bits."""
+    mantissa = np.minimum((factor.mantissa + (1 << (LIMB_BITS - 1))) >> LIMB_BITS, 0x7FFF)
+    return FixedPoint(mantissa, factor.shift - LIMB_BITS)
+
+
+def rescale_twice(accumulator: Int64, factor: FixedPoint) -> Int64:
+    """MultiplyByQuantizedMultiplier of TensorFlow Lite, for |accumulator| * 2**left < 2**31."""
+    left = np.maximum(MANTISSA_BITS - factor.shift, 0)
+    high = high_product(accumulator << left, factor.mantissa)
+    return shift_right(high, factor.shift - MANTISSA_BITS + left, "half_away")
+
+
+def high_product(a: Int64, b: Int64 | np.int64) -> Int64:
+    """round(a * b * 2**-31), ties up: gemmlowp's SaturatingRoundingDoublingHighMul."""
+    return (a * b + (1 << (MANTISSA_BITS - 1))) >> MANTISSA_BITS
+
+
+def _is_within(values: Int64, low: int, high: int) -> bool:
+    return bool(np.min(values, initial=low) >= low and np.max(values, initial=low) <= high)
+
+
+def _half_up(x: Real) -> Real:
+    return np.floor(np.add(x, 0.5, out=x), out=x)
+
+
+def _half_away(x: Real) -> Real:
+    return np.trunc(np.add(x, np.copysign(0.5, x), out=x), out=x)
+
+
+# The nearest whole number, in place, of p * 2**-s with |p| < 2**52 and s <= 52: so half is a
+# multiple of 2**-s too, and adding it takes no more than the 53 bits that float64 has.
+ROUNDED: dict[Rounding, Callable[[Real], Real]] = {
+    "half_even": lambda x: np.rint(x, out=x),
+    "half_up": _half_up,
+    "half_away": _half_away,
+}
+
+
+def blocks(shape: Sequence[int]) -> Iterator[tuple[slice, ...]]:
+    """Parts of an array along its first axis that has parts: each stays in the cache for all
+    that is done with it."""
+    if prod(shape) <= BLOCK:
+        yield ()
+        return
+    axis = next(axis for axis, size in enumerate(shape) if size > 1)
+    step = max(1, BLOCK * shape[axis] // prod(shape))
+    for start in range(0, shape[axis], step):
+        yield (*(slice(None),) * axis, slice(start, start + step))
+
+
+def part_of(values: Whole, part: Sequence[slice], rank: int) -> Whole:
+    """What of `values`, which broadcast to `rank` axes, belongs to a part of them."""
+    whole = values.reshape((1,) * (rank - values.ndim) + values.shape)
+    cut = (at if size > 1 else slice(None) for at, size in zip(part, whole.shape, strict=False))
+    return whole[tuple(cut)]
+
+
+def shift_right(product: Int64, shift: Int64, rule: Rounding) -> Int64:
+    """round(product * 2**-shift) for any shift; a negative one shifts left and saturates.
+
+    `product` is any int64 but -2**63. The shapes broadcast.
+    """
+    if np.min(shift, initial=0) < 0:
+        left = np.clip(-shift, 0, 62)
+        limit = _LARGEST >> left
+        product = np.clip(product, -limit, limit) << left
+    if np.max(shift, initial=0) > 63:
+        product = np.where(shift > 63, 0, product)  # less than half a unit
+    shift = np.clip(shift, 0, 63)
+    floor = product >> shift
+    remainder = product & ~(np.int64(-1) << shift)
+    half = np.int64(1) << np.maximum(shift - 1, 0)
+    return floor + (remainder > half - tie_goes_up(rule, product, floor))
+
+
+def tie_goes_up(rule: Rounding, product: Int64, floor: Int64) -> Int64 | int:
+    if rule == "half_up":
+        return 1
+    if rule == "half_away":
+        return (product >= 0).astype(np.int64)
+    return floor & 1

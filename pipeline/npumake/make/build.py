@@ -1,0 +1,290 @@
+"""Build: the nodes of a project with their keys, their stamps, and which are current.
+
+A node is current when the document of its key is the one in its stamp and its artifact still has
+the digest the stamp tells. Nothing else is asked: no clock, no database.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from npumake import digest
+from npumake.cache.publish import replacing
+from npumake.cache.signature import Signature, signature_of
+from npumake.cache.store import Record
+from npumake.digest import Json
+from npumake.errors import CacheError, PipelineError, Place, ProjectError, Route
+from npumake.late import when_used
+from npumake.lifetime.temporaries import sweep_below
+from npumake.make.memory import BuildMemory
+from npumake.make.missing import NO_PLAIN, file_named, no_file, shown
+from npumake.make.node import Node, NodeKey, ProjectPlan
+from npumake.make.programs import compilers, converters
+from npumake.make.stamp import Stamp, read_stamp, stamp_bytes
+from npumake.make.why import differences
+from npumake.project.files import FileSource, SourceFile, refuse_huge, source_files
+
+with when_used("npumake.targets.advice"):  # an error needs it, and a YAML writer with it
+    from npumake.targets import advice
+
+STAMPS = "out/.npumake"
+# Which artifacts there are scores of is seen by the nodes; how many pictures at a time, by nobody.
+NOT_KEYED = (("evaluation", "artifacts"), ("evaluation", "jobs"))
+
+
+class NodeState(NamedTuple):
+    """What a build would do with a node, and why.
+
+    `digest` is known unless it would run; a node `follows` when only its inputs give the reason.
+    """
+
+    status: Literal["current", "cached", "would run"]
+    reasons: tuple[str, ...]
+    digest: str | None
+    follows: bool = False
+
+
+@dataclass(frozen=True)
+class Build:
+    """`directory` is the project's, absolute."""
+
+    directory: Path
+    plan: ProjectPlan
+    memory: BuildMemory
+    _stamps: dict[str, tuple[Signature | None, Stamp | None]] = field(default_factory=dict)
+
+    # -- files -----------------------------------------------------------------------------
+
+    def artifact(self, node: Node) -> Path:
+        return self.directory / node.path
+
+    def stamp(self, node: Node) -> Stamp | None:
+        """None when there is none, or it is damaged: the artifact is then made or recalled.
+
+        Read once until it is replaced, which gives it another inode or time.
+        """
+        path = self._stamp_file(node)
+        signature = signature_of(path)
+        known = self._stamps.get(node.name)
+        if known is None or known[0] != signature:
+            known = self._stamps[node.name] = (signature, read_stamp(path, node))
+        return known[1]
+
+    def write_stamp(self, node: Node, document: NodeKey, made: str) -> None:
+        with replacing(Path(self._stamp_file(node))) as temporary:
+            temporary.write_bytes(stamp_bytes(node, Stamp(document, made)))
+        self.memory.keep_closure(self.memory.code.closure(node.module))
+
+    def sources(self, node: Node) -> Mapping[str, tuple[SourceFile, ...]]:
+        """The files a node reads, as they are now. Raises ProjectError for a key without any."""
+        found: dict[str, tuple[SourceFile, ...]] = {}
+        for source in node.sources:
+            named = source_files(self.directory, source)
+            if not named:
+                raise no_file(self.directory, source, self.vendor_dialect)
+            found[source.route] = tuple(self._source(source, *file) for file in named)
+        return found
+
+    def _source(self, source: FileSource, name: str, path: str) -> SourceFile:
+        if source.keys[0] == "model":
+            refuse_huge(path, Route(source.route))
+        try:
+            return SourceFile(name, path, self.memory.files.of(path))
+        except FileNotFoundError:  # gone meanwhile, or it cannot be reached
+            what = f"`{name}` is no plain file, or gone meanwhile"
+            raise ProjectError(what, Route(source.route), NO_PLAIN) from None
+
+    # -- keys ------------------------------------------------------------------------------
+
+    def document(self, node: Node, inputs: Mapping[str, str]) -> NodeKey:
+        """The key of `node`, with the digests of its `inputs` by stage. Raises ProjectError."""
+        code = self.memory.code.closure(node.module)
+        sources = self.sources(node)
+        names = (file.name for files in sources.values() for file in files)
+        return {
+            "stage": node.stage,
+            "code": code.digest,
+            "tools": {
+                **code.tools,
+                **converters(names),
+                **compilers(node),
+            },
+            "params": _without_paths(node),
+            "target": node.target_document,
+            "inputs": dict(inputs),
+            "sources": {
+                route: {file.name: file.digest for file in files}
+                for route, files in sources.items()
+            },
+            "traced": {
+                name: digest.of_document(made.document)
+                for name, made in self.provenance(node).items()
+            },
+        }
+
+    def provenance(self, node: Node) -> Mapping[str, Record]:
+        """What made each node that this one tells of, as it was last made. Raises CacheError."""
+        return {name: self._record(self.plan.node(name)) for name in node.traced}
+
+    def _record(self, node: Node) -> Record:
+        stamp, signature = self.stamp(node), signature_of(self.artifact(node))
+        if stamp is None or signature is None:
+            raise CacheError(f"`{node.name}` has not been made")
+        return Record(stamp.document, stamp.digest, signature.size)
+
+    def made_inputs(self, node: Node) -> Mapping[str, str]:
+        """The digests of the node's inputs as they were last made. Raises CacheError."""
+        found = {}
+        for stage, name in node.inputs.items():
+            stamp = self.stamp(self.plan.node(name))
+            if stamp is None:
+                raise CacheError(f"`{name}` has not been made")
+            found[stage] = stamp.digest
+        return found
+
+    def sweep(self) -> None:
+        """Remove what killed processes left in `out/`."""
+        sweep_below(f"{self.directory}/out")
+
+    # -- freshness -------------------------------------------------------------------------
+
+    def is_current(self, node: Node) -> bool:
+        """Asked by doit after the inputs ran. A node that cannot be made is not current either."""
+        try:
+            document = self.document(node, self.made_inputs(node))
+        except PipelineError:
+            return False
+        stamp = self.stamp(node)
+        if stamp is None or stamp.document != document or not self.intact(node, stamp):
+            return False
+        self.memory.keep_closure(self.memory.code.closure(node.module))
+        return True
+
+    def states(self, remote: bool = False) -> dict[str, NodeState]:
+        """What a build would do with each node, by name, in order; nothing is run, and no remote
+        is asked but with `remote`."""
+        states: dict[str, NodeState] = {}
+        for node in self.plan.nodes:
+            states[node.name] = self._state(node, states, remote)
+        return states
+
+    def _state(self, node: Node, states: Mapping[str, NodeState], remote: bool) -> NodeState:
+        waiting = [s for s, name in node.inputs.items() if states[name].digest is None]
+        if waiting:
+            reasons = tuple(f"{stage} would run" for stage in waiting)
+            return NodeState("would run", reasons, None, follows=True)
+        if anew := [name for name in node.traced if states[name].status != "current"]:
+            return NodeState("would run", (f"tells how {anew[0]} was made",), None, follows=True)
+        inputs = {stage: str(states[name].digest) for stage, name in node.inputs.items()}
+        try:
+            document = self.document(node, inputs)
+        except PipelineError as error:
+            return NodeState("would run", (self.placed(node, error).what,), None)
+        stamp = self.stamp(node)
+        if stamp and stamp.document == document and self.intact(node, stamp):
+            return NodeState("current", (), stamp.digest)
+        return self._state_of(node, stamp, document, remote)
+
+    def _state_of(
+        self, node: Node, stamp: Stamp | None, document: NodeKey, remote: bool
+    ) -> NodeState:
+        """Of a node that is not current, by what the stores have under its key."""
+        key = digest.of_document(document)
+        reasons = self._reasons(node, stamp, document)
+        follows = stamp is not None and _differs_by_inputs(stamp.document, document)
+        store = self.memory.near
+        record = store.recall(key)
+        if record and store.has(record.digest):
+            return NodeState("cached", reasons, record.digest, follows)
+        if store.was_damaged(key) or (record and store.was_damaged(record.digest)):
+            reasons = (*reasons, "what the cache had of it was damaged, and is set aside")
+        if remote and self.memory.layered:
+            sentence, found = self.memory.layered.opinion(key)
+            reasons = (*reasons, f"remote: {sentence}")
+            if found is not None:
+                return NodeState("cached", reasons, found.digest, follows)
+        return NodeState("would run", reasons, None, follows)
+
+    def _reasons(self, node: Node, stamp: Stamp | None, document: NodeKey) -> tuple[str, ...]:
+        if stamp is None:
+            is_there = os.path.exists(self._stamp_file(node))
+            return ("its stamp does not carry its seal" if is_there else "never built here",)
+        changed = differences(stamp.document, document, node.places, self.memory.closure)
+        if changed:
+            return changed
+        missing = not self.artifact(node).is_file()
+        return (f"{node.path} {'is gone' if missing else 'was changed since it was made'}",)
+
+    def intact(self, node: Node, stamp: Stamp) -> bool:
+        try:
+            return self.memory.files.of(f"{self.directory}/{node.path}") == stamp.digest
+        except FileNotFoundError:
+            return False
+
+    # -- errors ----------------------------------------------------------------------------
+
+    def placed(self, node: Node, error: PipelineError) -> PipelineError:
+        """The same error with the place of the YAML key it speaks of, where it names one, and in
+        the words of the file that the project is written in."""
+        words = advice.words_of(self.vendor_dialect)
+        error.what, error.hint = words.text(error.what), words.text(error.hint)
+        if not isinstance(error.where, Route):
+            if self.vendor_dialect and isinstance(error.where, str):
+                error.where = file_named(self.directory, node.sources, error.where)
+            return error
+        route = _written(str(error.where), node.places)
+        file, line, column = node.places.get(route, "project.yaml:0:0").rsplit(":", 2)
+        error.where = Place(shown(self.directory / file), int(line), int(column))
+        return error
+
+    @property
+    def vendor_dialect(self) -> str | None:
+        """What the project is written in, where that is a vendor's dialect."""
+        found = (node.params.get("vendor_dialect") for node in self.plan.nodes)
+        return next((str(name) for name in found if name), None)
+
+    def _stamp_file(self, node: Node) -> str:
+        folder = f"{STAMPS}/@{node.variant}" if node.variant else STAMPS
+        return f"{self.directory}/{folder}/{node.short.replace('/', '.')}.json"
+
+
+def _differs_by_inputs(old: NodeKey, new: NodeKey) -> bool:
+    """And by nothing else. One that is the same follows nobody: its artifact is what changed."""
+    return old["inputs"] != new["inputs"] and {**old, "inputs": new["inputs"]} == new
+
+
+def _written(route: str, places: Mapping[str, str]) -> str:
+    """The nearest key of the YAML: the route or the way to it, or that of every input (`*`)."""
+    every = [key for key in places if ".*" in key and fnmatchcase(route, key)]
+    way = route
+    while way and way not in places:
+        way = way.rpartition(".")[0]
+    return max(every, key=len) if every and "." not in way else way
+
+
+def _without_paths(node: Node) -> Json:
+    """The node's sections; a file counts by name and content (`sources`), not by where it lies."""
+    if not node.sources:
+        return node.params
+    params = json.loads(json.dumps(node.params))
+    for section, key in NOT_KEYED:
+        if params.get(section) is not None:
+            params[section].pop(key, None)
+    for source in node.sources:
+        *above, key = source.keys
+        inside = params
+        for part in above:
+            inside = inside[int(part) if isinstance(inside, list) else part]
+        if isinstance(inside, list):
+            inside[int(key)] = None  # its place counts
+        elif source.rest:
+            inside[key] = source.rest
+        else:
+            del inside[key]
+    return params

@@ -1,0 +1,241 @@
+"""Which source code a stage depends on, and the versions of the libraries that code uses.
+
+The closure of a module is itself and every `npumake.*` module it imports, transitively. A module
+counts as its syntax tree without docstrings: a comment, a docstring or formatting changes nothing.
+A package's `__init__` counts when it is imported by name; otherwise it only runs imports. A module
+called `assets` counts with every file beside and below it that is no module, byte by byte.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import platform
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from importlib.metadata import version
+from pathlib import Path
+
+import npumake
+from npumake import digest
+from npumake.cache.publish import replacing
+from npumake.cache.sealed import sealed, unsealed
+from npumake.cache.signature import FileDigests
+
+PACKAGE = Path(npumake.__file__).parent
+ASSETS = "assets"
+# The import name of a library where its distribution is called something else.
+DISTRIBUTIONS = {
+    "PIL": "pillow",
+    "google": "protobuf",
+    "onnx_ir": "onnx-ir",
+    "yaml": "pyyaml",
+}
+# Libraries that change no artifact: a build opens no secure file. Their updates are for security
+# and frequent; they make nothing anew.
+NOT_KEYED = frozenset({"cryptography"})
+
+
+@dataclass(frozen=True)
+class ModuleSource:
+    """A module: the digest of its normalised syntax tree, and the names it imports."""
+
+    digest: str
+    imports: tuple[str, ...]
+
+    @cached_property
+    def ours(self) -> tuple[str, ...]:
+        return tuple(name for name in self.imports if name.split(".")[0] == "npumake")
+
+    @cached_property
+    def libraries(self) -> frozenset[str]:
+        return frozenset(self.imports) - frozenset(self.ours)
+
+
+@dataclass(frozen=True)
+class CodeClosure:
+    """A closure: digests by module, and the version of each library the modules import."""
+
+    modules: Mapping[str, str]
+    tools: Mapping[str, str]
+
+    @cached_property
+    def digest(self) -> str:
+        return digest.of_document(self.modules)
+
+
+class SourceCode:
+    """The sources of the package, parsed once per content: `memo` remembers by SHA-256, as long as
+    this module, which says what of a source counts, is what it was."""
+
+    def __init__(self, files: FileDigests, memo: Path) -> None:
+        self._files = files
+        self._memo = memo
+        self._reader = files.of(Path(__file__))
+        self._known = _read_memo(memo, self._reader)
+        self._fresh = False
+        self._closures: dict[str, CodeClosure] = {}
+        self._modules: dict[str, ModuleSource | None] = {}  # stages share most of what they import
+
+    def closure(self, module: str) -> CodeClosure:
+        if module not in self._closures:
+            self._closures[module] = self._closure(module)
+        return self._closures[module]
+
+    def modules(self, closure: str) -> Mapping[str, str] | None:
+        """The modules of a closure of this code, by its digest; None of another's."""
+        known = (code.modules for code in self._closures.values() if code.digest == closure)
+        return next(known, None)
+
+    @cached_property
+    def everything(self) -> str:
+        """The digest of all files of the package: what a plan depends on."""
+        found = {_in_package(path): self._files.of(path) for path in _package_files(str(PACKAGE))}
+        return digest.of_document(found)
+
+    def save(self) -> None:
+        if self._fresh:
+            with replacing(self._memo) as temporary:
+                temporary.write_bytes(sealed(_memo_of(self._reader), self._known))
+            self._fresh = False
+
+    def _closure(self, module: str) -> CodeClosure:
+        modules: dict[str, str] = {}
+        libraries: set[str] = set()
+        waiting = [module]
+        while waiting:
+            name = waiting.pop()
+            if name in modules or (source := self._module(name)) is None:
+                continue
+            modules[name] = source.digest
+            modules |= self._assets(name)
+            waiting += source.ours
+            libraries |= source.libraries
+        named = sorted(DISTRIBUTIONS.get(library, library) for library in libraries - NOT_KEYED)
+        tools = {name: _version(name) for name in named}
+        python = ".".join(platform.python_version_tuple()[:2])  # its syntax trees differ
+        return CodeClosure(dict(sorted(modules.items())), {**tools, "python": python})
+
+    def _assets(self, module: str) -> dict[str, str]:
+        """Digests of the files that belong to a module, which it gives to whoever imports it."""
+        if module.rpartition(".")[2] != ASSETS:
+            return {}
+        room = PACKAGE.joinpath(*module.split(".")[1:-1])
+        files = [file for file in _files(str(room)) if not _is_module(file)]
+        return {_in_package(file): self._files.of(file) for file in files}
+
+    def _module(self, name: str) -> ModuleSource | None:
+        """None for a name that is no module."""
+        if name not in self._modules:
+            path = _module_file(name)
+            self._modules[name] = None if path is None else self._source(path)
+        return self._modules[name]
+
+    def _source(self, path: str) -> ModuleSource:
+        content = self._files.of(path)
+        if content not in self._known:
+            source = parsed(Path(path).read_text(encoding="utf-8"))
+            self._known[content] = [source.digest, *source.imports]
+            self._fresh = True
+        found, *imports = self._known[content]
+        return ModuleSource(found, tuple(imports))
+
+
+def parsed(text: str) -> ModuleSource:
+    said: list[str] = []
+    names: set[str] = set()
+    _read(ast.parse(text), said, names)
+    # Modules of ours in full; of other people, the library, unless it comes with Python.
+    ours = {name for name in names if name.split(".")[0] == "npumake"}
+    imports = ours | {name.split(".")[0] for name in names - ours} - sys.stdlib_module_names
+    return ModuleSource(digest.of_bytes("\n".join(said).encode()), tuple(sorted(imports)))
+
+
+def _read(node: ast.AST, said: list[str], names: set[str]) -> None:
+    """Adds what a node says, without docstrings, and the names that it imports. A first build reads
+    hundreds of modules: ast.dump and two walks would take twice as long."""
+    kind = type(node)
+    said.append(kind.__name__)
+    if isinstance(node, ast.Import):
+        names.update(alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom) and node.module:
+        # What is imported from a package may be a module of it.
+        names.update((node.module, *(f"{node.module}.{alias.name}" for alias in node.names)))
+    for field in kind._fields:
+        value = getattr(node, field, None)
+        if isinstance(value, list):
+            is_told = field == "body" and isinstance(node, TOLD) and _is_text(value)
+            said.append("[")
+            for each in value[is_told:]:
+                if isinstance(each, ast.AST):
+                    _read(each, said, names)
+                else:
+                    said.append(repr(each))
+            said.append("]")
+        elif isinstance(value, ast.AST):
+            _read(value, said, names)
+        else:
+            said.append(repr(value))
+
+
+TOLD = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def _is_text(body: list[ast.stmt]) -> bool:
+    """Whether it begins with a docstring, or another constant that does nothing."""
+    first = body[0] if body else None
+    return isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+
+
+def _module_file(name: str) -> str | None:
+    """The file of a module of ours; None for a name that is no module."""
+    path = os.path.join(PACKAGE, *name.split(".")[1:])
+    # Of a room that another version had, the folder may be left with what Python cached in it.
+    if os.path.isfile(room := os.path.join(path, "__init__.py")):
+        return room
+    return module if os.path.isfile(module := f"{path}.py") else None
+
+
+def _package_files(directory: str) -> list[str]:
+    """Every source and data file of the package, sorted."""
+    return [file for file in _files(directory) if file.endswith((".py", ".yaml"))]
+
+
+def _in_package(file: str) -> str:
+    return file.removeprefix(os.path.join(PACKAGE, ""))
+
+
+def _is_module(file: str) -> bool:
+    """Python that is imported. What lies in a folder that is no package is a script."""
+    is_script = not os.path.exists(os.path.join(os.path.dirname(file), "__init__.py"))
+    return file.endswith(".pyc") or (file.endswith(".py") and not is_script)
+
+
+def _files(directory: str) -> list[str]:
+    found = []
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            if entry.is_dir() and entry.name != "__pycache__":
+                found += _files(entry.path)
+            elif entry.is_file():
+                found.append(entry.path)
+    return sorted(found)
+
+
+@cache
+def _version(distribution: str) -> str:
+    return version(distribution)
+
+
+def _read_memo(memo: Path, reader: str) -> dict[str, list[str]]:
+    """A memo that is absent, damaged or another's is empty: the sources are simply parsed again."""
+    try:
+        return unsealed(_memo_of(reader), memo.read_bytes()) or {}
+    except OSError:
+        return {}
+
+
+def _memo_of(reader: str) -> str:
+    return f"sources read by {reader}"

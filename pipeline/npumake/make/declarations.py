@@ -1,0 +1,56 @@
+"""Declarations: what the signatures of the stages say, remembered, so that a plan loads no stage.
+
+Read anew when any file of the package changed. What is remembered is sealed with its digest and
+looked at besides: a suffix becomes a part of paths.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from npumake import digest
+from npumake.cache.sealed import sealed, unsealed
+from npumake.digest import Json
+from npumake.make.memory import BuildMemory
+from npumake.stages import STAGES
+from npumake.stages.stage import Stage, every_stage
+
+_SUFFIX = re.compile(r"(\.\w+)+")
+
+
+def stages(memory: BuildMemory) -> Mapping[str, Stage]:
+    """Every stage by name, in the order they can be made in."""
+    file, code = memory.root / "stages.json", memory.code.everything
+    found = _remembered(file, code)
+    if found is None:
+        found = every_stage()
+        told = [digest.plain(stage) for stage in found.values()]
+        memory.keep(file, sealed(_identity(code), told))
+    return found
+
+
+def _remembered(file: Path, code: str) -> Mapping[str, Stage] | None:
+    """None where there is none that this code wrote, or it is damaged."""
+    try:
+        told = unsealed(_identity(code), file.read_bytes())
+        if told is None:
+            return None
+        found = [_stage(stage) for stage in told]
+    except (OSError, ValueError, TypeError):
+        return None
+    is_whole = tuple(stage.name for stage in found) == STAGES
+    is_sound = all(_SUFFIX.fullmatch(stage.suffix) for stage in found)
+    return {stage.name: stage for stage in found} if is_whole and is_sound else None
+
+
+def _stage(told: Json) -> Stage:
+    """Raises TypeError or ValueError for what is no mapping, or has other keys."""
+    fields: Json = dict(told)
+    lists: Json = {name: tuple(item) for name, item in fields.items() if isinstance(item, list)}
+    return Stage(**{**fields, **lists})
+
+
+def _identity(code: str) -> str:
+    return f"stages of {code}"

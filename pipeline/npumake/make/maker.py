@@ -1,0 +1,131 @@
+"""Make one node: recall its artifact by key, or run its stage and remember what it made.
+
+The order of writing is what makes a crash harmless: blob, artifact, record, stamp. Each is
+published whole; a build that died anywhere between is completed by the next.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple, TypeVar
+
+from npumake import digest
+from npumake.cache.publish import replacing
+from npumake.cache.store import Record
+from npumake.errors import CacheError, PipelineError, StageError
+from npumake.late import when_used
+from npumake.lifetime.temporaries import sweep_folders
+from npumake.make.build import Build
+from npumake.make.node import Node, NodeKey
+from npumake.project.hints import hints_of
+from npumake.project.reader import built
+from npumake.project.sections import Sections
+from npumake.stages.stage import Artifact, function_of, input_types, stage_named
+from npumake.targets.target import Target
+
+with when_used("npumake.make.restore"):  # only behind a remote
+    from npumake.make import restore
+
+T = TypeVar("T", bound=Artifact)
+
+
+class Outcome(NamedTuple):
+    """`unstored` says what the cache could not keep, `note` why the remote one is not used."""
+
+    how: Literal["made", "recalled"]
+    seconds: float
+    unstored: str = ""
+    note: str = ""
+
+
+def make(build: Build, node: Node) -> Outcome:
+    """Bring the artifact of `node` up to date; its inputs are. Raises PipelineError."""
+    start = time.perf_counter()
+    try:
+        how = _make(build, node)
+    except PipelineError as error:
+        raise build.placed(node, error) from error.__cause__
+    except MemoryError as error:
+        hint = "fewer threads need less: NPUMAKE_THREADS=1"
+        raise StageError(f"`{node.name}` needs more memory than there is", None, hint) from error
+    seconds = time.perf_counter() - start
+    return Outcome(how, seconds, build.memory.unstored, build.memory.note)
+
+
+def _make(build: Build, node: Node) -> Literal["made", "recalled"]:
+    inputs = build.made_inputs(node)
+    document = build.document(node, inputs)
+    key = digest.of_document(document)
+    path, store = build.artifact(node), build.memory.store
+    _restore(build)
+    record = store.recall(key)
+    if record is not None and store.fetch(record.digest, path):
+        build.write_stamp(node, document, record.digest)
+        return "recalled"
+    sweep_folders()
+    start = time.perf_counter()
+    value = run_stage(build, node, inputs)
+    with replacing(path) as temporary:
+        value.save(temporary)
+        _refuse_changed_inputs(build, node, document)
+        made = store.put(temporary)
+        size = temporary.stat().st_size
+    store.remember(key, Record(document, made, size, round(time.perf_counter() - start, 3)))
+    build.write_stamp(node, document, made)
+    return "made"
+
+
+def _restore(build: Build) -> None:
+    """Once in a process, before the first node of a project is made in it."""
+    memory = build.memory
+    if memory.layered is not None and build.directory not in memory.restored:
+        memory.restored.add(build.directory)
+        restore.restore(build, memory.layered, memory.selected)
+
+
+def run_stage(build: Build, node: Node, inputs: Mapping[str, str]) -> Artifact:
+    stage, function = stage_named(node.stage), function_of(node.stage)
+    hints = hints_of(Sections)
+    arguments: dict[str, Any] = {
+        name: built(hints[name], node.params[name]) for name in stage.sections
+    }
+    types = input_types(function)
+    for name, made in node.inputs.items():
+        kind = types[stage.inputs[0] if stage.joins else name]
+        arguments[name] = loaded(build, made, inputs[name], kind)
+    if stage.joins:
+        arguments = {**{n: arguments.pop(n) for n in stage.sections}, stage.inputs[0]: arguments}
+    if stage.asks_provenance:
+        arguments["provenance"] = build.provenance(node)
+    if stage.asks_said:
+        arguments["said"] = node.params["said"]
+    if stage.asks_dialect:
+        arguments["vendor_dialect"] = node.params["vendor_dialect"]
+    if stage.reads_sources:
+        arguments["sources"] = build.sources(node)
+    if stage.asks_target:
+        arguments["target"] = built(Target, node.target_document)
+    return function(**arguments)
+
+
+def loaded(build: Build, name: str, expected: str, kind: type[T]) -> T:
+    """The artifact of an input, which must be the one that the key names."""
+    node = build.plan.node(name)
+    path = build.artifact(node)
+    if build.memory.files.of(path) != expected:
+        raise CacheError(f"{node.path} changed while it was being used", hint="run it again")
+    return kind.load(path)
+
+
+def _refuse_changed_inputs(build: Build, node: Node, document: NodeKey) -> None:
+    """What was read while the stage ran must still be what the key says it was made from."""
+    for role, name in node.inputs.items():
+        made = build.plan.node(name)
+        if build.memory.files.of(build.artifact(made)) != document["inputs"][role]:
+            raise CacheError(f"{made.path} changed while it was being used", hint="run it again")
+    if build.document(node, document["inputs"]) != document:
+        raise CacheError(
+            f"an input of `{node.name}` changed while it was being built",
+            hint="nothing was published; run it again",
+        )

@@ -1,0 +1,159 @@
+"""Memory: everything a build remembers, in one cache directory shared by a workspace.
+
+blobs/ records/   the store: artifacts by content, and what made them, by key
+files.json        digests of files, trusted by signature
+sources.json      what the package's sources import, by content
+stages.json       what the stages declare, sealed with the digest of the package
+closures/         the modules behind each `code` digest, so that `why` can name them; canonical
+                  JSON, so that the name of a file is its own digest
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from npumake.cache.local import LocalStore
+from npumake.cache.publish import replacing
+from npumake.cache.signature import FileDigests
+from npumake.cache.store import Store
+from npumake.digest import Json, canonical, of_document
+from npumake.errors import CacheError, PipelineError, UnwritableError
+from npumake.late import when_used
+from npumake.lifetime.temporaries import sweep
+from npumake.make.code import CodeClosure, SourceCode
+from npumake.make.remote_files import is_configured
+
+if TYPE_CHECKING:
+    from npumake.cache.remote.layered import LayeredStore
+    from npumake.cache.remote.outbox import Uploader
+with when_used("npumake.make.remote"):  # a build without a remote needs none of it
+    from npumake.make import remote
+
+
+class BuildMemory:
+    """`workspace` is where a remote may be named; none is looked for without."""
+
+    def __init__(
+        self, root: Path, paranoid: bool | None = None, workspace: Path | None = None
+    ) -> None:
+        self.root = root
+        self.workspace = workspace
+        self.selected: frozenset[str] | None = None  # the nodes of this build; all by default
+        self.restored: set[Path] = set()  # projects that the remote was asked for
+        if paranoid is None:
+            said = os.environ.get("NPUMAKE_PARANOID", os.environ.get("CI", ""))
+            paranoid = said.lower() not in ("", "0", "false")
+        self.near = LocalStore(root)
+        self.files = FileDigests(root / "files.json", paranoid)
+        self.code = SourceCode(self.files, root / "sources.json")
+        self._closures: set[str] = set()  # those that are known to be kept
+
+    @cached_property
+    def store(self) -> Store:
+        """The near store, behind it the remote where one is configured. Raises ProjectError.
+
+        Whoever only wants to know what is here asks `near`, and no file is read for it.
+        """
+        return self.layered or self.near
+
+    @cached_property
+    def layered(self) -> LayeredStore | None:
+        if self.workspace is None or not is_configured(self.workspace):
+            return None
+        return remote.layered(self.near, self.workspace)
+
+    @property
+    def note(self) -> str:
+        """Why the remote is not asked, where this process has tried."""
+        layered = self.__dict__.get("layered")
+        return layered.note if layered else ""
+
+    def upload(self) -> None:
+        """Have what was made go to the remote while the build goes on."""
+        if self._uploader is not None:
+            self._uploader.start()
+
+    def finish_uploads(self) -> list[str]:
+        """Wait for it, no longer than a build may: what a person should know of it."""
+        return [] if self._uploader is None else remote.finished(self._uploader)
+
+    @cached_property
+    def _uploader(self) -> Uploader | None:
+        try:
+            return self.layered.uploader() if self.layered else None
+        except PipelineError:  # whoever made a node has said so
+            return None
+
+    @property
+    def unstored(self) -> str:
+        """What could not be kept, for want of the right to write there; empty where all was."""
+        return next(iter(self.near.unstored), "")
+
+    def save(self) -> None:
+        with self.doing_without():
+            self.files.save()
+        with self.doing_without():
+            self.code.save()
+
+    def keep(self, path: Path, data: bytes) -> None:
+        """Write what only makes the next build faster."""
+        with self.doing_without(), replacing(path) as temporary:
+            temporary.write_bytes(data)
+
+    def sweep(self) -> None:
+        """Remove what killed processes left. Blobs and records are written in scratch/."""
+        for folder in ("", "scratch", "closures", "quarantine", "outbox", "remotes"):
+            sweep(self.root / folder)
+
+    def keep_closure(self, code: CodeClosure) -> None:
+        """Kept by every build that uses it: one that is gone or damaged is written again."""
+        if code.digest in self._closures:
+            return
+        self._closures.add(code.digest)
+        path = self.root / "closures" / f"{code.digest}.json"
+        try:
+            is_whole = self.files.of(path) == code.digest
+        except (FileNotFoundError, CacheError):
+            is_whole = False
+        if not is_whole:
+            self.keep(path, canonical(code.modules))
+
+    @contextmanager
+    def doing_without(self) -> Iterator[None]:
+        """What may not be written is not kept."""
+        try:
+            yield
+        except UnwritableError as error:
+            self.near.unstored.append(error.what)
+
+    def closure(self, digest: str) -> Json:
+        """The modules behind a `code` digest; None when it was made elsewhere, or is damaged."""
+        if (current := self.code.modules(digest)) is not None:  # perhaps nothing is built by it yet
+            return dict(current)
+        path = self.root / "closures" / f"{digest}.json"
+        try:
+            modules = json.loads(path.read_bytes())
+            return modules if of_document(modules) == digest else None
+        except (OSError, ValueError, TypeError):
+            return None
+
+
+def workspace(directory: Path) -> Path:
+    """The nearest folder at or above `directory` that holds `projects/`; else itself."""
+    absolute = Path(os.path.abspath(directory))
+    for folder in (absolute, *absolute.parents):
+        if (folder / "projects").is_dir() and (folder / "dodo.py").is_file():
+            return folder
+    return absolute
+
+
+def cache_directory(directory: Path) -> Path:
+    """NPUMAKE_CACHE, or `cache/` of the workspace around `directory`."""
+    given = os.environ.get("NPUMAKE_CACHE")
+    return Path(given) if given else workspace(directory) / "cache"

@@ -1,0 +1,123 @@
+"""Node: one stage of one project, for one variant and target of it; Plan: all of a project's.
+
+Plain data, to be read by list, why, doit and tests alike, and remembered as JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Any, TypedDict
+
+from npumake.digest import Json
+from npumake.project.doc import Doc
+from npumake.project.files import FileSource
+
+
+class NodeKey(TypedDict):
+    """The document that names an artifact: whatever can change it is here, and nothing else.
+
+    No path of this machine, no clock. Its SHA-256 is the name of the record in the store.
+    """
+
+    stage: str
+    code: Annotated[str, Doc("Digest of the stage's source closure, without comments.")]
+    tools: Annotated[Mapping[str, str], Doc("Versions of the libraries that code imports.")]
+    params: Annotated[Mapping[str, Any], Doc("The sections of YAML the stage reads.")]
+    target: Annotated[Any, Doc("The target's document, where the stage asks for it.")]
+    inputs: Annotated[Mapping[str, str], Doc("Digests of the stages it is made from.")]
+    sources: Annotated[
+        Mapping[str, Mapping[str, str]], Doc("Digests of files by YAML key and by name.")
+    ]
+    traced: Annotated[
+        Mapping[str, str], Doc("Keys of the nodes whose provenance it tells, by node.")
+    ]
+
+
+class KeptRecord(TypedDict):
+    """A record as the store keeps it: what was made, by the key that made it."""
+
+    document: NodeKey
+    digest: Annotated[str, Doc("SHA-256 of the artifact, the name of its blob.")]
+    size: Annotated[int, Doc("Of the artifact, in bytes.")]
+    seconds: Annotated[float | None, Doc("How long making it took, where that was measured.")]
+    seal: Annotated[str, Doc("SHA-256 that binds the digest, the size and the time to the key.")]
+
+
+@dataclass(frozen=True)
+class Node:
+    """`path` is the artifact's, relative to the project. `inputs` are node names by stage.
+
+    `params` are the sections of YAML the stage reads, `places` says where each key stands. The
+    `twin` is an earlier node that can only make the same: this one waits for it, and recalls.
+    `traced` are the nodes whose keys it tells, which so belong to its own.
+    """
+
+    name: str
+    stage: str
+    module: str
+    summary: str
+    variant: str | None
+    target: str | None
+    path: str
+    inputs: Mapping[str, str]
+    params: Json
+    target_document: Json
+    sources: tuple[FileSource, ...]
+    places: Mapping[str, str]
+    twin: str | None = None
+    traced: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for a path that leads out of the project's `out/`."""
+        parts = self.path.split("/")
+        if parts[0] != "out" or len(parts) < 2 or not all(parts) or {".", ".."} & set(parts):
+            raise ValueError(f"an artifact lies in out/, not at {self.path}")
+
+    @property
+    def group(self) -> str:
+        """The project, or a variant of it: `digits`, `digits@p999`."""
+        return self.name.partition(":")[0]
+
+    @property
+    def short(self) -> str:
+        """The name within its group: `statistics`, `rdk-x5/calibrated`."""
+        return f"{self.target}/{self.stage}" if self.target else self.stage
+
+
+@dataclass(frozen=True)
+class ProjectPlan:
+    """The nodes of one project, each behind its inputs."""
+
+    project: str
+    nodes: tuple[Node, ...]
+
+    def node(self, name: str) -> Node:
+        return self.by_name[name]
+
+    @cached_property
+    def by_name(self) -> Mapping[str, Node]:
+        return {node.name: node for node in self.nodes}
+
+
+def plan_from(document: Json) -> ProjectPlan:
+    """What `digest.plain(plan)` wrote. Raises KeyError or TypeError for anything else."""
+    nodes = []
+    for given in document["nodes"]:
+        sources = tuple(
+            FileSource(**{**source, "keys": tuple(source["keys"])}) for source in given["sources"]
+        )
+        nodes.append(Node(**{**given, "sources": sources, "traced": tuple(given["traced"])}))
+    return ProjectPlan(document["project"], tuple(nodes))
+
+
+def needed_by(names: Iterable[str], inputs: Mapping[str, Iterable[str]]) -> frozenset[str]:
+    """`names` and all that they are made from, by what each is made from."""
+    found: set[str] = set()
+    waiting = set(names)
+    while waiting:
+        name = waiting.pop()
+        found.add(name)
+        waiting |= {*inputs.get(name, ())} - found
+    return frozenset(found)

@@ -1,0 +1,228 @@
+"""Plan: stages x variants x targets → nodes.
+
+A stage fans out where it asks for a target, and so does every stage behind it. What comes before
+is made once for all targets, and once for all variants that agree on it. Behind it each variant
+has its own artifacts; where one can only be what an earlier node makes, that is its twin. A stage
+that joins is made once, last, from what it joins of every variant and target.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import PurePosixPath
+from typing import NamedTuple
+
+from npumake import digest
+from npumake.errors import Place, ProjectError
+from npumake.make.node import Node, ProjectPlan
+from npumake.project.files import FileSource, sources
+from npumake.project.reader import Project, ProjectReading
+from npumake.project.sections import Sections
+from npumake.stages.stage import Stage
+from npumake.targets.target import Target
+
+ReadTarget = Callable[[str], Target]
+SCORE = "_score"  # how the stages end that are made where `evaluation.artifacts` asks
+YARDSTICK = "float"  # the artifact that the others are held against: always scored
+# Stages of a target that are made only where this is so.
+WANTED: Mapping[str, Callable[[Sections, Target], bool]] = {
+    "handover": lambda sections, _: sections.compile.vendor_tool,
+    "listings": lambda sections, target: target.listings and not sections.compile.vendor_tool,
+}
+LONGEST = 100  # bytes of a prefix: a file name has 255, and a target and a suffix are in it too
+
+
+class _Branch(NamedTuple):
+    """One variant for one target, or, without one, for all: how names and paths are written."""
+
+    project: Project
+    target: str | None
+    reading: ProjectReading
+    document: Target | None
+
+    def name(self, short: str) -> str:
+        group = self.project.name
+        group += f"@{self.project.variant}" if self.project.variant else ""
+        return f"{group}:{self.target}/{short}" if self.target else f"{group}:{short}"
+
+    def path(self, stage: Stage) -> str:
+        """`out/[@<variant>/]<stage>[.<target>]<suffix>`; what leaves the house is called after
+        the project."""
+        stem, suffix = stage.name, stage.suffix
+        if stage.name == "compiled":
+            asked = self.reading.sections.compile
+            suffix = self.document.makes(asked.vendor_tool) if self.document else suffix
+            stem = asked.prefix or self.project.name
+            is_name = stem == PurePosixPath(stem).name and len(stem.encode()) <= LONGEST
+            if not is_name or stem.startswith("."):
+                place = self.reading.places.get("compile.prefix")
+                raise ProjectError(f"`{stem[:LONGEST]}` is no file name", place)
+        folder = f"out/@{self.project.variant}" if self.project.variant else "out"
+        fan = f".{self.target}" if self.target else ""
+        return f"{folder}/{stem}{fan}{suffix}"
+
+
+def planned(project: Project, stages: Mapping[str, Stage], read_target: ReadTarget) -> ProjectPlan:
+    """Every node of `project` and its variants, each behind its inputs and its twin.
+
+    Raises ProjectError for a target nobody knows, none at all, or one whose overlay speaks to a
+    stage that is shared with the other targets.
+    """
+    nodes: list[Node] = []
+    first: dict[str, Node] = {}
+    read = cache(read_target)
+    for variant in (project, *project.variants):
+        for node in _nodes(variant, stages, read, first):
+            nodes.append(node)
+    for stage in stages.values():
+        nodes += _joint(project, stage, nodes) if stage.joins else ()
+    return ProjectPlan(project.name, tuple(nodes))
+
+
+def _joint(project: Project, stage: Stage, nodes: Sequence[Node]) -> tuple[Node, ...]:
+    """The node that joins every artifact of a stage, by the name of its build; none of none."""
+    joined = [node for node in nodes if node.stage in stage.inputs]
+    if not joined:
+        return ()
+    branch = _Branch(project, None, ProjectReading(project.sections, project.places), None)
+    node = _node(branch, stage, {node.name.rpartition("/")[0]: node for node in joined})
+    return (replace(node, traced=_before(node, nodes)) if stage.asks_provenance else node,)
+
+
+def _before(node: Node, nodes: Sequence[Node]) -> tuple[str, ...]:
+    """The names of all that it is made from, and of what that was made from, in order."""
+    found = {*node.inputs.values()}
+    for other in reversed(nodes):
+        found |= {*other.inputs.values()} if other.name in found else set()
+    return tuple(other.name for other in nodes if other.name in found)
+
+
+def _nodes(
+    project: Project, stages: Mapping[str, Stage], read_target: ReadTarget, first: dict[str, Node]
+) -> Iterator[Node]:
+    """The nodes of one variant. `first` holds, by identity, the first node of each, and grows."""
+    shared = _shared(stages)
+    trunk = _Branch(project, None, ProjectReading(project.sections, project.places), None)
+    branches = [_branch(project, name, read_target, shared) for name in project.targets]
+    if not branches:
+        raise ProjectError("no target to build for", project.places.get("targets"))
+    made: dict[tuple[str | None, str], Node] = {}
+    for stage in (stage for stage in stages.values() if not stage.joins):
+        for branch in [trunk] if stage.name in shared else branches:
+            homes = {name: None if name in shared else branch.target for name in stage.inputs}
+            inputs = {n: made[home, n] for n, home in homes.items() if (home, n) in made}
+            if not _is_asked(stage, branch, inputs):
+                continue
+            node = _node(branch, stage, inputs)
+            twin = first.setdefault(_identity(node, inputs), node)
+            if branch is not trunk and twin is not node:
+                node = replace(node, twin=twin.name)
+            made[branch.target, stage.name] = twin if branch is trunk else node
+            if twin is node or branch is not trunk:
+                yield node
+
+
+def _is_asked(stage: Stage, branch: _Branch, inputs: Mapping[str, Node]) -> bool:
+    """Whether all is there that the stage cannot do without, and it is one to be had."""
+    sections, target = branch.reading.sections, branch.document
+    absent = {name for name in stage.inputs if name not in inputs}
+    absent |= {name for name in stage.sections if getattr(sections, name) is None}
+    if absent - {*stage.optional}:
+        return False
+    if target and stage.name in WANTED and not WANTED[stage.name](sections, target):
+        return False
+    artifact = stage.name.removesuffix(SCORE)
+    asked = () if sections.evaluation is None else sections.evaluation.artifacts
+    return artifact == stage.name or artifact in (YARDSTICK, *asked)
+
+
+def _shared(stages: Mapping[str, Stage]) -> Mapping[str, Stage]:
+    """The stages that are made once for all targets."""
+    found: dict[str, Stage] = {}
+    for stage in stages.values():
+        if not stage.asks_target and all(name in found for name in stage.inputs):
+            found[stage.name] = stage
+    return found
+
+
+def _branch(
+    project: Project, name: str, read_target: ReadTarget, shared: Mapping[str, Stage]
+) -> _Branch:
+    reading = project.targets[name]
+    for section in reading.own:
+        readers = [stage.name for stage in shared.values() if section in stage.sections]
+        if readers or section == "targets":
+            what = f"`{section}` cannot differ by target"
+            why = f": `{readers[0]}` is made once for all of them" if readers else ""
+            hint = "write a variant with one target, under `variants:`"
+            raise ProjectError(what + why, reading.places.get(section), hint)
+    try:
+        return _Branch(project, name, reading, read_target(name))
+    except ProjectError as error:
+        error.where = error.where or _place(project, name)
+        raise
+
+
+def _place(project: Project, target: str) -> Place | None:
+    index = list(project.targets).index(target)
+    return project.places.get(f"targets.{index}")
+
+
+def _node(branch: _Branch, stage: Stage, inputs: Mapping[str, Node]) -> Node:
+    sections = branch.reading.sections
+    return Node(
+        name=branch.name(stage.name),
+        stage=stage.name,
+        module=stage.module,
+        summary=stage.summary,
+        variant=branch.project.variant,
+        target=branch.target,
+        path=branch.path(stage),
+        inputs={name: node.name for name, node in inputs.items()},
+        params=_params(branch, stage),
+        target_document=digest.plain(branch.document) if stage.asks_target else None,
+        sources=_sources(sections, stage) if stage.reads_sources else (),
+        places=_places(branch, stage),
+    )
+
+
+def _params(branch: _Branch, stage: Stage) -> dict[str, digest.Json]:
+    """What the stage reads. The prefix of a compiled file is in its path, and in no file."""
+    sections = branch.reading.sections
+    found = {name: digest.plain(getattr(sections, name)) for name in stage.sections}
+    if stage.asks_said:
+        found["said"] = branch.project.said
+    if stage.asks_dialect:
+        said = branch.project.said
+        found["vendor_dialect"] = None if said is None else said["dialect"]
+    found.get("compile", {}).pop("prefix", None)
+    return found
+
+
+def _sources(sections: Sections, stage: Stage) -> tuple[FileSource, ...]:
+    return tuple(source for source in sources(sections) if source.keys[0] in stage.sections)
+
+
+def _identity(node: Node, inputs: Mapping[str, Node]) -> str:
+    """What a plan knows of a node's key: nodes of one identity have one key, whatever it is."""
+    return digest.of_document(
+        {
+            "stage": node.stage,
+            "params": node.params,
+            "target": node.target_document,
+            "inputs": {name: made.twin or made.name for name, made in inputs.items()},
+        }
+    )
+
+
+def _places(branch: _Branch, stage: Stage) -> dict[str, str]:
+    """`file:line:column` of every key of the stage's sections, the file seen from the project."""
+    found = {}
+    for route, place in branch.reading.places.items():
+        if route.split(".")[0] in stage.sections:
+            file = PurePosixPath(os.path.relpath(place.path, branch.project.directory))
+            found[route] = f"{file}:{place.line}:{place.column}"
+    return found

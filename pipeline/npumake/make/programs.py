@@ -1,0 +1,75 @@
+"""What a stage starts or loads that no import shows, and its version, for the key.
+
+Imports nothing that computes: it runs in every build, also when there is nothing to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import PurePath
+
+from npumake.compilers.adapters.adapter import ADAPTERS, versions
+from npumake.compilers.host import runs_here
+from npumake.compilers.versions import tool_version
+from npumake.make.node import Node
+
+# By suffix: what reads a model file in a process of its own.
+CONVERTERS = {".pb": ("tensorflow", "tensorflow-cpu", "tf2onnx")}
+
+# By Target.backend: what makes the compiled file in a process of its own.
+COMPILERS = {
+    "iree": ("iree-base-compiler", "iree-base-runtime", "tosa-converter-for-tflite"),
+    "torq": ("tosa-converter-for-tflite", *ADAPTERS["torq"].distributions),
+    "vela": ("ethos-u-vela",),
+    **{name: ADAPTERS[name].distributions for name in ADAPTERS if name != "torq"},
+}
+
+# By Target.backend: what runs the compiled file; it is loaded late, where no import shows.
+RUNTIMES = {
+    "iree": ("iree-base-runtime",),
+    "openvino": ADAPTERS["openvino"].distributions,
+    "tflite": ("ai-edge-litert",),
+    "vela": ("ai-edge-litert",),
+}
+
+# By stage: what it starts or loads that the imports of its modules do not say.
+STARTS = {"compiled": COMPILERS, "compiled_check": RUNTIMES, "compiled_score": RUNTIMES}
+
+
+def converters(files: Iterable[str]) -> dict[str, str]:
+    """The versions of the programs, where they are installed, that read files of these names."""
+    named = {name for file in files for name in CONVERTERS.get(PurePath(file).suffix.lower(), ())}
+    return {name: found for name in sorted(named) if (found := _version_if_any(name))}
+
+
+def compilers(node: Node) -> dict[str, str]:
+    """The versions of the programs, where they are installed, that compile for a node's target, or
+    run what was compiled. Raises StageError for a tool that does not tell its own."""
+    target = node.target_document
+    if node.stage not in STARTS:
+        return {}
+    if node.stage == "compiled" and "handover" in node.inputs:
+        tool = target["tool"]
+        found = {tool["command"]: tool_version(tool["command"], tool["version"])}
+    else:
+        found = _versions(target["backend"], STARTS[node.stage].get(target["backend"], ()))
+    if node.stage != "compiled" and (processor := target.get("iree")):
+        found["processor"] = "here" if runs_here(**processor) else "elsewhere"
+    return {name: version for name, version in found.items() if version}
+
+
+def _versions(backend: str, names: Iterable[str]) -> dict[str, str]:
+    """Of this interpreter, and of the one that an adapter has for itself."""
+    theirs = ADAPTERS[backend].distributions if backend in ADAPTERS else ()
+    found = {name: _version_if_any(name) for name in names if name not in theirs}
+    return found | (versions(ADAPTERS[backend]) if {*theirs} & {*names} else {})
+
+
+@cache
+def _version_if_any(distribution: str) -> str:
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return ""

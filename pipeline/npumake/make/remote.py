@@ -1,0 +1,206 @@
+"""The remote cache of a workspace: which one, what may be sent there, whose records are read.
+
+NPUMAKE_CACHE_REMOTE, npumake.yaml of the workspace, config.yaml of the user: the first that names a
+remote counts. Credentials go only where the user says so: to the address in NPUMAKE_CACHE_REMOTE or
+in config.yaml, and to the origins that config.yaml lists. A remote that only the project names is
+read without any, and nothing is uploaded to it.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal, cast
+
+from npumake.cache.local import LocalStore
+from npumake.cache.remote.address import ANONYMOUS, Address, Credentials, origin_of, parsed
+from npumake.cache.remote.far import Far
+from npumake.cache.remote.keys import SigningKey
+from npumake.cache.remote.layered import LayeredStore
+from npumake.cache.remote.outbox import WAIT_S, Outbox, Uploader
+from npumake.cache.remote.transport import PATIENCE, Patience, Transport, transport_to
+from npumake.cache.remote.trust import Policy
+from npumake.errors import ProjectError
+from npumake.make.remote_files import (
+    MODE,
+    MODES,
+    REMOTE,
+    USER_FILE,
+    WORKSPACE_FILE,
+    user_folder,
+)
+from npumake.make.trust import beside, policy_of, secret_of, signing_key
+from npumake.project.shared_cache import Host, SecretSource, UserFile, WorkspaceFile, read
+
+Mode = Literal["read", "write", "off"]
+WAIT, BOUND = "NPUMAKE_CACHE_WAIT", "NPUMAKE_CACHE_PATIENCE"
+# They go to the remote that NPUMAKE_CACHE_REMOTE names, and to no other.
+USER, PASSWORD, TOKEN = "NPUMAKE_CACHE_USER", "NPUMAKE_CACHE_PASSWORD", "NPUMAKE_CACHE_TOKEN"
+CERTIFICATES = {
+    "certificate": "NPUMAKE_CACHE_CERTIFICATE",
+    "certificate_key": "NPUMAKE_CACHE_CERTIFICATE_KEY",
+    "authority": "NPUMAKE_CACHE_AUTHORITY",
+}
+
+
+@dataclass(frozen=True)
+class Named:
+    """A remote, and who names it: only the user's own word lets credentials go there."""
+
+    address: Address
+    user: Credentials  # in the URL itself
+    by: Literal["environment", "user", "workspace"]
+
+
+@dataclass(frozen=True)
+class Setup:
+    """`allowed` is whether the user, and not only the project, wants this remote."""
+
+    named: Named
+    mode: Mode
+    host: Host | None
+    policy: Policy
+    signing: SigningKey | None
+
+    @property
+    def allowed(self) -> bool:
+        return self.host is not None or self.named.by != "workspace"
+
+    @property
+    def uploads(self) -> bool:
+        return self.allowed and self.mode == "write" and self.signing is not None
+
+
+def layered(near: LocalStore, workspace: Path) -> LayeredStore | None:
+    """None where no remote is configured. Raises ProjectError."""
+    setup = setup_of(workspace)
+    if setup is None:
+        return None
+    memo = near.root / "remotes"
+    far = None
+    if setup.mode != "off":
+        patience = _patience()
+        far = Far(setup.named.address, _connecting(setup, patience), memo, patience)
+    outbox = Outbox(near.root / "outbox") if setup.uploads and far else None
+    return LayeredStore(near, far, setup.policy, outbox, setup.signing)
+
+
+def finished(uploader: Uploader) -> list[str]:
+    """Wait for the uploads, WAIT_S or NPUMAKE_CACHE_WAIT seconds: notes on what became of them."""
+    left = uploader.finish(_seconds(WAIT, WAIT_S))
+    notes = [note for note in (uploader.far.note, uploader.note) if note]
+    if left and not notes:
+        notes.append(f"{left} to upload to {uploader.far.address}: npumake cache push, or later")
+    return notes
+
+
+def _patience() -> Patience:
+    """NPUMAKE_CACHE_PATIENCE is the bound, of which the others are shares."""
+    bound = _seconds(BOUND, PATIENCE.bound)
+    share = bound / PATIENCE.bound
+    return Patience(PATIENCE.connect * share, PATIENCE.stall * share, bound)
+
+
+def _seconds(name: str, usual: float) -> float:
+    said = os.environ.get(name, "")
+    try:
+        seconds = float(said) if said else usual
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        raise ProjectError(f"`{said}` is no number of seconds", name, f"{usual:g} is the default")
+    return seconds
+
+
+def setup_of(workspace: Path) -> Setup | None:
+    """What the environment and the files say; None without a remote. Raises ProjectError."""
+    user = read(user_folder() / USER_FILE, UserFile)
+    named = _named(workspace, user)
+    if named is None:
+        return None
+    signing = signing_key(user)
+    file = str(user_folder() / USER_FILE)
+    hosts = {origin_of(url, file): host for url, host in user.cache.hosts.items()}
+    host = hosts.get(named.address.origin)
+    _seconds(WAIT, WAIT_S)  # a mistake in it is told before anything is made
+    return Setup(named, _mode(), host, policy_of(workspace, signing), signing)
+
+
+# -- where -----------------------------------------------------------------------------------
+
+
+def _named(workspace: Path, user: UserFile) -> Named | None:
+    if url := os.environ.get(REMOTE):
+        return Named(*parsed(url, REMOTE), by="environment")
+    if REMOTE in os.environ:  # set to nothing: none
+        return None
+    file = workspace / WORKSPACE_FILE
+    if url := read(file, WorkspaceFile).cache.remote:
+        address, inside = parsed(url, str(file))
+        if inside != ANONYMOUS:
+            hint = f"write it in {user_folder() / USER_FILE}, which is yours alone"
+            raise ProjectError("a password in a project's file", str(file), hint)
+        return Named(address, inside, by="workspace")
+    if url := user.cache.remote:
+        return Named(*parsed(url, str(user_folder() / USER_FILE)), by="user")
+    return None
+
+
+def _mode() -> Mode:
+    mode = os.environ.get(MODE) or "write"
+    if mode not in MODES:
+        raise ProjectError(f"`{mode}` is no mode of the remote cache", MODE, ", ".join(MODES))
+    return cast(Mode, mode)
+
+
+# -- what is sent there ----------------------------------------------------------------------
+
+
+def _connecting(setup: Setup, patience: Patience) -> Callable[[], Transport]:
+    def connect() -> Transport:
+        return transport_to(setup.named.address, credentials(setup), patience)
+
+    return connect
+
+
+def credentials(setup: Setup) -> Credentials:
+    """What may be sent to the remote; nothing where only the project names it. Raises
+    ProjectError where a secret cannot be read."""
+    if not setup.allowed:
+        return ANONYMOUS
+    found = _of_host(setup.host) if setup.host else ANONYMOUS
+    if setup.named.by == "environment":
+        found = _of_environment(found)
+    inside = setup.named.user
+    if inside.user:
+        found = replace(found, user=inside.user, password=inside.password, token="")
+    return replace(found, cloud=True)
+
+
+def _of_host(host: Host) -> Credentials:
+    return Credentials(
+        host.user or "",
+        _secret(host.password, "password"),
+        _secret(host.token, "token"),
+        beside(host.certificate),
+        beside(host.certificate_key),
+        beside(host.authority),
+    )
+
+
+def _of_environment(found: Credentials) -> Credentials:
+    said = os.environ.get
+    files = {field: Path(path) for field, name in CERTIFICATES.items() if (path := said(name))}
+    found = replace(found, **files)  # type: ignore[arg-type]
+    if token := said(TOKEN):
+        return replace(found, token=token, user="", password="")
+    if user := said(USER):
+        return replace(found, user=user, password=said(PASSWORD, ""), token="")
+    return found
+
+
+def _secret(source: SecretSource | None, called: str) -> str:
+    return "" if source is None else secret_of(source, called).read(f"the {called} of the cache")

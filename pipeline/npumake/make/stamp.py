@@ -1,0 +1,34 @@
+"""Stamp: what made an artifact, written beside it and sealed."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from npumake.cache.sealed import sealed, unsealed
+from npumake.make.node import Node, NodeKey
+
+
+class Stamp(NamedTuple):
+    """The document of the key that made an artifact, and the digest the artifact had."""
+
+    document: NodeKey
+    digest: str
+
+
+def stamp_bytes(node: Node, stamp: Stamp) -> bytes:
+    """The stamp of `node` as a file, under a seal that names the node."""
+    return sealed(_identity(node), {"document": stamp.document, "digest": stamp.digest})
+
+
+def read_stamp(path: str, node: Node) -> Stamp | None:
+    """None where there is none, or its seal is wrong."""
+    try:
+        with open(path, "rb") as file:
+            found = unsealed(_identity(node), file.read())
+    except OSError:
+        return None
+    return None if found is None else Stamp(found["document"], found["digest"])
+
+
+def _identity(node: Node) -> str:
+    return f"stamp of {node.short} @{node.variant}"

@@ -1,0 +1,205 @@
+"""Nodes as doit tasks. doit orders, selects and parallelises; the store remembers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+from doit import cmd_run
+from doit.cmd_base import ModuleTaskLoader
+from doit.dependency import JSONCodec, JsonDB
+from doit.doit_cmd import DoitMain
+from doit.exceptions import TaskFailed
+from doit.runner import JobHold, JobTask, MRunner
+
+from npumake.errors import PipelineError, StageError
+from npumake.late import when_used
+from npumake.make.build import Build
+from npumake.make.node import Node
+
+with when_used("npumake.make.workers"):  # a build with nothing to do has none
+    from npumake.make import workers
+
+Make = Callable[[Build, Node], Any]  # gives an Outcome of npumake.make.maker
+
+
+# They take longest and make nothing: they wait until all there is to have is made.
+TELLS = ("compiled_check", "comparison", "listings", "findings", "report", "gates")
+STOPS, TOLD = "gates", "report"  # what may stop the build waits for the page that tells why
+
+
+class Unsent(dict[str, Any]):
+    """What stays in its process: sent to another with its task, it is empty there."""
+
+    def __reduce__(self) -> tuple[type[dict[str, Any]], tuple[()]]:
+        return dict, ()
+
+
+class Refused(TaskFailed):  # type: ignore[misc]  # doit is not typed
+    """A user's mistake: what failed is data for the reporter, not a traceback."""
+
+    def __init__(self, error: PipelineError) -> None:
+        super().__init__(str(error), report=True)
+        self.error = error
+
+
+def tasks(build: Build, make: Make) -> Iterator[dict[str, Any]]:
+    """One task per node, below a group task called like its variant; the project's has them all.
+    Those that only tell how close the others are come last."""
+    pages = [node.name for node in build.plan.nodes if node.stage == TOLD]
+    for node in build.plan.nodes:
+        told = pages if node.stage == STOPS else []
+        yield {
+            "basename": node.group,
+            "name": node.short,
+            "doc": node.summary,
+            "actions": [(_act, [build, node, make])],
+            "task_dep": [*node.inputs.values(), *([node.twin] if node.twin else []), *told],
+            "uptodate": [(_is_current, [build, node])],
+            "targets": [str(build.artifact(node))],
+            "clean": True,
+            "meta": Unsent(node=node, build=build),
+        }
+    ordered = sorted(
+        build.plan.nodes, key=lambda node: TELLS.index(node.stage) if node.stage in TELLS else -1
+    )
+    groups: dict[str, list[str]] = {}
+    for node in build.plan.nodes:
+        groups.setdefault(node.group, [])
+    for node in ordered:
+        groups[node.group].append(node.name)
+    project, *variants = groups
+    groups[project] = [*(node.name for node in ordered), *variants]
+    for group, members in groups.items():
+        yield {"basename": group, "name": None, "doc": f"build {group}", "task_dep": members}
+
+
+def failing_task(project: str, error: PipelineError) -> dict[str, Any]:
+    """A project that cannot be planned is a task that says why; the others can be built."""
+    return {"basename": project, "doc": str(error), "actions": [(_refuse, [error])]}
+
+
+def _act(build: Build, node: Node, make: Make) -> Any:
+    try:
+        how, seconds, unstored, note = make(build, node)
+    except PipelineError as error:
+        return Refused(error)
+    return {"how": how, "seconds": seconds, "unstored": unstored, "note": note}
+
+
+def _refuse(error: PipelineError) -> Refused:
+    return Refused(error)
+
+
+def _is_current(build: Build, node: Node) -> bool:
+    return build.is_current(node)
+
+
+class Disposable(JSONCodec):  # type: ignore[misc]  # doit is not typed
+    """doit's notes, which it writes in place: those of a killed build are no notes."""
+
+    def decode(self, data: str) -> dict[str, Any]:
+        try:
+            found = super().decode(data)
+        except ValueError:
+            return {}
+        return found if isinstance(found, dict) else {}
+
+
+class Workers(MRunner):  # type: ignore[misc]  # doit is not typed
+    """doit's runner of processes, with a pipe to each of them, which hears of its end.
+
+    doit's own has one queue for all: a killed process is not missed, and may have locked it.
+    """
+
+    def run_tasks(self, task_dispatcher: Any) -> None:
+        self._run_tasks_init(task_dispatcher)
+        self._workers: list[workers.Worker] = []
+        try:
+            self._hand_out(None)
+            while busy := [worker for worker in self._workers if worker.node]:
+                for worker in workers.ready(busy):
+                    if worker.node:  # and was not ended meanwhile, with another
+                        self._hand_out(self._finished(worker))
+        except BaseException:
+            self._kill()
+            raise
+        for worker in self._workers:
+            worker.close()
+
+    def _hand_out(self, completed: Any) -> None:
+        """A task to each process that has none, while there are tasks that can be executed."""
+        at_once = min(self.num_process, len(self.tasks))
+        while sum(worker.node is not None for worker in self._workers) < at_once:
+            job = self.get_next_job(completed)
+            completed = None
+            if job is None or job.type is JobHold.type:
+                return
+            if not self._workers:  # while this process has no other threads
+                for _ in range(at_once):
+                    self._workers.append(
+                        workers.Worker(self._execute, self.teardown, self._workers)
+                    )
+            idle = next(worker for worker in self._workers if worker.node is None)
+            idle.begin(self.task_dispatcher.nodes[job.name], job)
+            self.reporter.execute_task(idle.node.task)
+
+    def _finished(self, worker: workers.Worker) -> Any:
+        """The node that is done with. Where its process ended, all the others are ended too."""
+        node, worker.node = worker.node, None
+        try:
+            self._process_result(node, node.task, worker.result())
+        except workers.Ended as ended:
+            self._kill()
+            self._handle_task_error(node, Refused(_died(node.task.name, ended)))
+            self._stop_running = True
+        return node
+
+    def _execute(self, job: Any) -> dict[str, Any]:
+        """In a worker: the result of a task, as doit's processes send it."""
+        if job.type is JobTask.type:
+            task = workers.unpacked(job.task_pickle)
+        else:
+            task = self.tasks[job.name]
+            task.update_from_pickle(job.task_dict)
+        if task.teardown:
+            self.teardown_list.append(task)
+        failure = task.execute(self.stream)
+        return {
+            **({"failure": failure} if failure else {}),
+            "name": task.name,
+            "task": task.pickle_safe_dict(),
+            "out": [action.out for action in task.actions],
+            "err": [action.err for action in task.actions],
+        }
+
+    def _kill(self) -> None:
+        for worker in self._workers:
+            worker.kill()
+
+
+def _died(name: str, ended: workers.Ended) -> StageError:
+    what = f"the process that made `{name}` ended with {ended}"
+    hint = "what the others made is kept; run it again"
+    if ended.signal == "SIGKILL":
+        hint = "out of memory? fewer nodes and threads at a time need less: -n 1, NPUMAKE_THREADS=1"
+    return StageError(what, None, hint)
+
+
+def _keep_notes(notes: JsonDB, dump: Callable[[JsonDB], None] = JsonDB.dump) -> None:
+    """On a full disk doit goes without them: no build asks them whether a node is current."""
+    with suppress(OSError):
+        dump(notes)
+
+
+def use_workers() -> None:
+    """For every `doit run` in this process: doit has no setting for it."""
+    cmd_run.MRunner = Workers
+    JsonDB.dump = _keep_notes
+
+
+def run_doit(members: dict[str, Any], arguments: list[str]) -> int:
+    """`doit run` over the members of a dodo file, in this process; doit's exit code."""
+    use_workers()
+    return int(DoitMain(ModuleTaskLoader(members)).run(["run", *arguments]))

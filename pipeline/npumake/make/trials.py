@@ -1,0 +1,155 @@
+"""Trials: a model scored under other types, each score kept in the store by its key.
+
+The key is the document of a stage's: code, tools, target, the types, and the digests of the float
+model, the recipe and the samples. So a search that was interrupted asks the same questions again,
+and what was answered costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from functools import cached_property
+from typing import NamedTuple
+
+from npumake import digest
+from npumake.cache.publish import scratch
+from npumake.cache.store import Record
+from npumake.custom.operators import declared
+from npumake.data.samples import Samples, made_up
+from npumake.errors import ProjectError
+from npumake.evaluate import gate_trials
+from npumake.evaluate.artifact_scores import ground
+from npumake.evaluate.gate_trials import at_task
+from npumake.graph import Graph
+from npumake.make.build import Build
+from npumake.make.maker import T, loaded
+from npumake.make.node import Node, NodeKey
+from npumake.project.hints import hints_of
+from npumake.project.reader import built
+from npumake.project.sections import Quantization, Sections
+from npumake.quant.precision.form import in_form
+from npumake.quant.precision.precision_candidates import Promoted, all_but, candidates, promoted
+from npumake.quant.qdq.brought_grids import LOAD
+from npumake.quant.search import type_judge
+from npumake.quant.search.recipe import Recipe
+from npumake.quant.search.type_judge import Score
+from npumake.targets.target import Target
+
+
+class Task(NamedTuple):
+    """What the model is for: the float model's score, and the figure of it that counts."""
+
+    score: Node
+    figure: str
+
+
+class Trials:
+    """The model of one target. `made` counts the scores measured, `recalled` those that were kept.
+
+    The nodes that it is made from must be current. With a `task` a score has a metric: but for
+    those of a node left out, which go by the cosine.
+    """
+
+    def __init__(
+        self,
+        build: Build,
+        calibrated: Node,
+        comparison: Node,
+        to: Promoted,
+        task: Task | None = None,
+    ) -> None:
+        self.made = self.recalled = 0
+        self.to = to
+        self._build = build
+        self._task = task
+        self._node = replace(
+            comparison,
+            stage="trial",
+            module=type_judge.__name__,
+            inputs={
+                "optimized_float": calibrated.inputs["optimized_float"],
+                "recipe": calibrated.inputs["recipe"],
+                "samples": comparison.inputs["samples"],
+            },
+        )
+        self._inputs = build.made_inputs(self._node)
+        self.target: Target = built(Target, calibrated.target_document)
+        self.quantization: Quantization = built(Quantization, calibrated.params["quantization"])
+
+    @cached_property
+    def graph(self) -> Graph:
+        return in_form(self._loaded("optimized_float", Graph), self.target)
+
+    @cached_property
+    def candidates(self) -> dict[str, int]:
+        return candidates(self.graph, self.target, self.quantization, self.to)
+
+    def asked(self, names: Collection[str]) -> Quantization:
+        """What the project would say, with these nodes promoted."""
+        return promoted(self.graph, self.target, self.quantization, names, self.to)
+
+    def score(self, names: Collection[str]) -> Score:
+        """With these nodes promoted, measured unless it is known. Raises PipelineError."""
+        return self._score(self.asked(names), self._task)
+
+    def score_without(self, name: str) -> Score:
+        """With all promoted but this one."""
+        asked = all_but(self.graph, self.target, self.quantization, name, self.to)
+        return self._score(asked, None)
+
+    def _score(self, asked: Quantization, task: Task | None) -> Score:
+        document = self._document(asked, task)
+        key, store = digest.of_document(document), self._build.memory.store
+        record = store.recall(key)
+        folder = self._build.memory.root
+        with scratch(folder / f"trial{Score.suffix}", folder) as path:
+            if record is not None and store.fetch(record.digest, path):
+                self.recalled += 1
+                return Score.load(path)
+            found = (self._judge if task is None else self._judge_at_task)(asked)
+            found.save(path)
+            made = store.put(path)
+            store.remember(key, Record(document, made, path.stat().st_size))
+        self.made += 1
+        return found
+
+    def _document(self, asked: Quantization, task: Task | None) -> NodeKey:
+        node, inputs = self._node, self._inputs
+        params = {**node.params, "quantization": digest.plain(asked)}
+        if task is not None:
+            params = {**task.score.params, **params, "figure": task.figure}
+            sources = tuple(dict.fromkeys((*node.sources, *task.score.sources)))
+            node = replace(node, module=gate_trials.__name__, sources=sources)
+            inputs = {**inputs, **self._build.made_inputs(task.score)}
+        return self._build.document(replace(node, params=params), inputs)
+
+    @cached_property
+    def _judge_at_task(self) -> Callable[[Quantization], Score]:
+        assert self._task is not None
+        score = self._task.score
+        inputs = self._build.made_inputs(score)
+        sources = self._build.sources(score)
+        graph = loaded(self._build, score.inputs["original_float"], inputs["original_float"], Graph)
+        hints = hints_of(Sections)
+        said = {name: built(hints[name], value) for name, value in score.params.items()}
+        fed = said["inputs"], said["data"]
+        dataset = ground(graph, *fed, said["evaluation"], sources, said["custom_operators"])
+        return self._judging(at_task(dataset, self._task.figure))
+
+    @cached_property
+    def _judge(self) -> Callable[[Quantization], Score]:
+        return self._judging(None)
+
+    def _judging(self, measure: Callable[[Graph], float] | None) -> Callable[[Quantization], Score]:
+        recipe, samples = self._loaded("recipe", Recipe), self._loaded("samples", Samples)
+        if recipe.method == LOAD:
+            raise ProjectError("the model brings its own scales: there is nothing to promote")
+        if made_up(samples) or not samples:
+            hint = "add  data: {'*': {files: ...}}"
+            raise ProjectError("no samples to judge by", hint=hint)
+        operators = declared(self._node.params["custom_operators"], self._build.sources(self._node))
+        return type_judge.judge(self.graph, recipe, samples, self.target, operators, measure)
+
+    def _loaded(self, stage: str, kind: type[T]) -> T:
+        return loaded(self._build, self._node.inputs[stage], self._inputs[stage], kind)

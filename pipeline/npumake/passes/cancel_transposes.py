@@ -1,0 +1,252 @@
+"""Transposes that undo each other, and those that can be made to by moving over elementwise nodes.
+
+    T_q(T_p(x)) = T_r(x)     r[i] = p[q[i]]     and nothing at all where r is the identity
+    f(T_p(x), T_p(y)) = T_p(f(x, y))            for every elementwise f; Concat with its axis moved
+
+A region is a set of elementwise nodes that read one another. Turned by p it reads x where it read
+T_p(x), and whoever reads T_q of what it gives, q the inverse of p, reads it directly; any other
+border, in or out, needs a Transpose it did not have, except that constants are turned here and
+now. A region is turned where fewer Transposes are left, so this ends. A Q/DQ pair with one scale
+is elementwise; no code changes.
+
+A Transpose that moves only axes of size 1 is no work: in front of a Reshape it goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from npumake.graph import Graph, Node, Value, array, attribute, producer
+from npumake.passes.regions import ELEMENTWISE, operands, rank, region
+
+Order = tuple[int, ...]
+
+
+class _Turn(NamedTuple):
+    """A region, the order its readers see, and the Transposes on its border."""
+
+    nodes: list[Node]
+    order: Order
+    into: list[Value]  # computed values it reads from outside
+    out: list[Value]  # values it gives to the outside
+
+
+def cancel_transposes(graph: Graph) -> int:
+    changed = 0
+    while found := _merged(graph) + _unread_moves(graph) + _turned(graph):
+        changed += found
+    return changed
+
+
+# -- two in a row --------------------------------------------------------------------------
+
+
+def _merged(graph: Graph) -> int:
+    """Each Transpose of a Transpose reads what that one reads."""
+    count = 0
+    for node in graph.nodes("Transpose"):
+        before = _transpose(node.inputs[0])
+        if before is None or before.inputs[0] is None:
+            continue
+        first, second = _order(before), _order(node)
+        if first is None or second is None:
+            continue
+        order = tuple(first[axis] for axis in second)
+        whole = order == tuple(range(len(order)))
+        if whole and node.outputs[0].is_graph_output() and _is_border(before.inputs[0]):
+            continue
+        graph.set_inputs(node, {0: before.inputs[0]})
+        graph.set_attributes(node, perm=order)
+        if whole:
+            graph.bypass(node)
+        _drop(graph, before)
+        count += 1
+    return count
+
+
+def _unread_moves(graph: Graph) -> int:
+    """Transposes that keep the numbers in a row, read as a row by Reshapes alone."""
+    count = 0
+    for node in graph.nodes("Transpose"):
+        if _keeps_row(node) and _readers_reshape(node) and graph.bypass(node):
+            count += 1
+    return count
+
+
+def _keeps_row(node: Node) -> bool:
+    given, order = node.inputs[0], _order(node)
+    if given is None or given.shape is None or order is None:
+        return False
+    moved = [axis for axis in order if given.shape[axis] != 1]
+    return moved == sorted(moved)
+
+
+def _readers_reshape(node: Node) -> bool:
+    made = node.outputs[0]
+    readers = [use.node for use in made.uses()]
+    return bool(readers) and not made.is_graph_output() and all(map(_names_every_size, readers))
+
+
+def _names_every_size(node: Node) -> bool:
+    """A Reshape to constant sizes, none of them 0, which copies a size it reads."""
+    if node.op_type != "Reshape" or node.domain:
+        return False
+    sizes = array(node.inputs[1])
+    return sizes is not None and bool((sizes != 0).all())
+
+
+# -- regions -------------------------------------------------------------------------------
+
+
+def _turned(graph: Graph) -> int:
+    """Turn the first region that gets cheaper; Transposes in a row are merged before the next."""
+    seen: set[Node] = set()
+    for node in graph.nodes(*sorted(ELEMENTWISE)):
+        if node in seen:
+            continue
+        for turn in _turns(node, seen):
+            saved = _saved(turn)
+            if saved > 0:
+                _turn(graph, turn)
+                return saved
+    return 0
+
+
+def _turns(start: Node, seen: set[Node]) -> Iterator[_Turn]:
+    """The region around `start`, for each order in which it reads something."""
+    if rank(start) is None:
+        return
+    nodes = region(start)
+    seen |= set(nodes)
+    into = [value for node in nodes for value in operands(node) if producer(value) not in nodes]
+    computed = [value for value in dict.fromkeys(into) if array(value) is None]
+    out = [node.outputs[0] for node in nodes if _leaves(node.outputs[0], nodes)]
+    orders = (_order(maker) for value in computed if (maker := _transpose(value)) is not None)
+    for order in dict.fromkeys(order for order in orders if order is not None):
+        yield _Turn(list(nodes), order, computed, out)
+
+
+def _leaves(value: Value, nodes: dict[Node, None]) -> bool:
+    return value.is_graph_output() or any(use.node not in nodes for use in value.uses())
+
+
+def _saved(turn: _Turn) -> int:
+    """How many Transposes fewer there are once the region is turned."""
+    inside = set(turn.nodes)
+    saved = 0
+    for value in turn.into:
+        maker = _transpose(value)
+        if maker is None or _order(maker) != turn.order:
+            saved -= 1
+        elif not value.is_graph_output() and all(use.node in inside for use in value.uses()):
+            saved += 1
+    for value in turn.out:
+        undone, others = _readers(value, turn.order, inside)
+        saved += len(undone) - bool(others or value.is_graph_output())
+    return saved
+
+
+def _readers(value: Value, order: Order, inside: set[Node]) -> tuple[list[Node], list[Node]]:
+    """Outside the region, the Transposes that undo the order, and the others. A value has one
+    name: of two that are outputs of the model, one stays."""
+    undone: list[Node] = []
+    others: list[Node] = []
+    for node in dict.fromkeys(use.node for use in value.uses()):
+        second = any(n.outputs[0].is_graph_output() for n in undone)
+        if node in inside:
+            continue
+        if _undoes(node, order) and not (second and node.outputs[0].is_graph_output()):
+            undone.append(node)
+        else:
+            others.append(node)
+    return undone, others
+
+
+def _turn(graph: Graph, turn: _Turn) -> None:
+    back = _inverse(turn.order)
+    inside = set(turn.nodes)
+    for value in turn.into:
+        maker = _transpose(value)
+        if maker is not None and _order(maker) == turn.order and maker.inputs[0] is not None:
+            graph.replace_readers(value, maker.inputs[0], inside)
+            _drop(graph, maker)
+        else:
+            name = f"{value.name}_turned"
+            turned = graph.insert("Transpose", [value], name, producer(value), perm=back)
+            graph.set_layout(turned, back, value)
+            graph.replace_readers(value, turned, inside)
+    for node in turn.nodes:
+        _turn_constants(graph, node, back)
+        if node.op_type == "Concat":
+            graph.set_attributes(node, axis=turn.order[attribute(node, "axis") % len(back)])
+        graph.set_layout(node.outputs[0], back, node.outputs[0])
+    for value in turn.out:
+        _turn_back(graph, value, turn.order, inside)
+
+
+def _turn_constants(graph: Graph, node: Node, back: Order) -> None:
+    for index, value in enumerate(operands(node)):
+        values = array(value)
+        if values is None or values.ndim == 0:
+            continue
+        whole = values.reshape((1,) * (len(back) - values.ndim) + values.shape)
+        turned = graph.constant(f"{value.name}_turned", whole.transpose(back))
+        graph.set_inputs(node, {index: turned})
+
+
+def _turn_back(graph: Graph, value: Value, order: Order, inside: set[Node]) -> None:
+    """Who undid the order reads the value as it is now; the others read it put back."""
+    undone, others = _readers(value, order, inside)
+    if others or value.is_graph_output():
+        node = producer(value)
+        put_back = graph.insert("Transpose", [value], f"{value.name}_back", node, perm=order)
+        graph.set_layout(put_back, order, value)
+        graph.replace_readers(value, put_back, others)
+        if value.is_graph_output():
+            graph.replace_output(value, put_back)
+    for node in undone:
+        graph.replace_uses(node.outputs[0], value)
+        graph.remove(node)
+
+
+# -- questions -----------------------------------------------------------------------------
+
+
+def _transpose(value: Value | None) -> Node | None:
+    """The Transpose that makes the value."""
+    maker = None if value is None else producer(value)
+    return (
+        maker if maker is not None and maker.op_type == "Transpose" and not maker.domain else None
+    )
+
+
+def _order(node: Node) -> Order | None:
+    """Its axes' order; None where it is left out and the rank is not known."""
+    given = attribute(node, "perm")
+    if given is not None:
+        return tuple(given)
+    made = node.outputs[0].shape
+    return None if made is None else tuple(reversed(range(len(made))))
+
+
+def _undoes(node: Node, order: Order) -> bool:
+    return node.op_type == "Transpose" and not node.domain and _order(node) == _inverse(order)
+
+
+def _inverse(order: Sequence[int]) -> Order:
+    return tuple(int(axis) for axis in np.argsort(order))
+
+
+def _is_border(value: Value) -> bool:
+    """Whether the world has its own name for the value already."""
+    return producer(value) is None or value.is_graph_output()
+
+
+def _drop(graph: Graph, node: Node) -> None:
+    """Remove the node if nobody reads it."""
+    made = node.outputs[0]
+    if not made.uses() and not made.is_graph_output():
+        graph.remove(node)

@@ -1,0 +1,62 @@
+"""Operators written out in simpler ones, for a format that has none of their own.
+
+RECIPES has those that ONNX does not define as functions, or defines so that floats lose by it:
+a variance as the mean of squares less the square of the mean. Of the others, what ONNX says is
+taken (npumake.graph.definitions).
+
+Not in PASSES: a target asks for it, of what it leaves in float.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+
+from npumake.graph import Graph, Node
+from npumake.graph.definitions import by_definition
+from npumake.passes import spelled_functions, spelled_norms, spelled_resize, spelled_windows
+from npumake.passes.drop_identity import drop_identity
+from npumake.passes.drop_unused import drop_unused
+from npumake.passes.explicit_pads import explicit_pads
+from npumake.passes.fold_constants import fold_constants
+from npumake.passes.plain_gemm import as_product, plain_gemm
+from npumake.passes.plain_pads import plain_pads
+from npumake.passes.plain_sums import mean, plain_sums
+from npumake.passes.split_to_slices import split_to_slices
+from npumake.passes.writing import Writing
+
+# Writes what the node makes in front of it, and makes the node the last of it; False where it
+# leaves the node as it is.
+Recipe = Callable[[Writing], bool]
+RECIPES: Mapping[str, Recipe] = {
+    **spelled_functions.RECIPES,
+    **spelled_norms.RECIPES,
+    **spelled_windows.RECIPES,
+    "Gemm": as_product,
+    "Mean": mean,
+    "Resize": spelled_resize.resize,
+}
+# None of them puts together again what is written out.
+TIDYING = (
+    *(drop_identity, fold_constants, explicit_pads, plain_pads, split_to_slices, plain_gemm),
+    *(plain_sums, drop_unused),
+)
+MOST_ROUNDS = 8  # of what is written out in operators that are written out in turn
+
+
+def decomposed(graph: Graph, known: Collection[str]) -> Graph:
+    """The graph in operators of `known` as far as that can be. It may be changed itself."""
+    for _ in range(MOST_ROUNDS):
+        found = [node for node in graph.nodes() if _written_out(graph, node)]
+        strange = {node.op_type for node in graph.nodes() if not node.domain} - {*known, *RECIPES}
+        made = by_definition(graph, strange)
+        if not found and made is graph:
+            break
+        graph = made.with_shapes()
+        while sum(run_pass(graph) for run_pass in TIDYING):
+            graph = graph.with_shapes()
+    return graph
+
+
+def _written_out(graph: Graph, node: Node) -> bool:
+    recipe = None if node.domain else RECIPES.get(node.op_type)
+    return recipe is not None and recipe(Writing(graph, node))

@@ -1,0 +1,90 @@
+"""Nodes that read only constants, computed now.
+
+onnxruntime computes them, as it would at every run. Random and stateful operators are left alone,
+and so is what would grow: a folded tensor may be larger than all the constants it came from.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from npumake.engine.ort import OrtSession
+from npumake.graph import Graph, Node, Value, array, attribute, part, shape
+
+MAX_GROWTH = 1 << 20  # bytes a fold may add to the file
+UNFOLDABLE = frozenset(
+    {
+        "Bernoulli",
+        "DequantizeLinear",
+        "Dropout",
+        "If",
+        "Loop",
+        "Multinomial",
+        "QuantizeLinear",
+        "RandomNormal",
+        "RandomNormalLike",
+        "RandomUniform",
+        "RandomUniformLike",
+        "Scan",
+    }
+)
+
+
+def fold_constants(graph: Graph) -> int:
+    """Shape of a tensor whose shape is static counts as a constant too."""
+    inner = (node for node in graph.nodes() if not is_output(node))
+    return sum(fold(graph, node) for node in inner if is_constant(node))
+
+
+def is_output(node: Node) -> bool:
+    """Whether the node makes an output of the model."""
+    return any(value.is_graph_output() for value in node.outputs)
+
+
+def is_constant(node: Node) -> bool:
+    """Whether what it makes is known before anything is fed."""
+    if node.op_type in UNFOLDABLE or node.domain:
+        return False
+    if node.op_type == "Shape":
+        given = node.inputs[0]
+        return given is not None and given.shape is not None and given.shape.is_static()
+    return all(array(value) is not None for value in node.inputs if value is not None)
+
+
+def fold(graph: Graph, node: Node) -> bool:
+    """Constants in its place, an output of the model as an Identity of one; False where these
+    would be too large, or no arrays."""
+    before = sum(found.nbytes for v in node.inputs if (found := array(v)) is not None)
+    if not all(_may_be_small(value, before) for value in node.outputs):
+        return False
+    results = _shape_of(node) if node.op_type == "Shape" else _computed(graph, node)
+    if not all(isinstance(result, np.ndarray) and result.dtype != object for result in results):
+        return False  # text, or a sequence of tensors
+    if sum(result.nbytes for result in results) > before + MAX_GROWTH:
+        return False
+    for value, result in zip(node.outputs, results, strict=True):
+        folded = graph.constant(f"{value.name}_folded", result)
+        if value.is_graph_output():
+            folded = graph.insert("Identity", [folded], f"{value.name}_given", before=node)
+        graph.replace_uses(value, folded)
+    graph.remove(node)
+    return True
+
+
+def _may_be_small(value: Value, before: int) -> bool:
+    """Whether it is worth computing: a byte per number is the least it takes."""
+    is_static = value.shape is not None and value.shape.is_static()
+    return not is_static or prod(shape(value)) <= before + MAX_GROWTH
+
+
+def _computed(graph: Graph, node: Node) -> list[np.ndarray]:
+    return OrtSession(part(graph, [node], node.outputs).to_bytes()).run(None, {})
+
+
+def _shape_of(node: Node) -> list[np.ndarray]:
+    given = node.inputs[0]
+    assert given is not None
+    span = slice(attribute(node, "start", 0), attribute(node, "end"))
+    return [np.array(shape(given)[span], np.int64)]

@@ -1,0 +1,107 @@
+"""A Pad of zeros done by the window that alone reads it.
+
+A Conv pads with zeros itself. An AveragePool does too, when it counts its padding; its own pads
+must then count or be none. A MaxPool pads with what never wins: the Pad must add lowest numbers,
+or zeros to what is never negative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from npumake.graph import Graph, Node, array, attribute, only_consumer, producer
+
+LOWEST = float(np.finfo(np.float32).min)
+
+
+class _Pair(NamedTuple):
+    pad: Node
+    window: Node
+    pads: list[int]  # of the window, both counted
+
+
+def fuse_pad(graph: Graph) -> int:
+    found = [pair for pad in graph.nodes("Pad") if (pair := _pair(pad))]
+    for pad, window, pads in found:
+        counted = {"count_include_pad": 1} if window.op_type == "AveragePool" else {}
+        graph.set_attributes(window, pads=pads, auto_pad=None, **counted)
+        given = pad.inputs[0]
+        assert given is not None
+        graph.set_inputs(window, {0: given})
+        graph.absorb(window, pad)
+    return len(found)
+
+
+def _pair(pad: Node) -> _Pair | None:
+    window, added = only_consumer(pad.outputs[0]), _spatial(pad)
+    if window is None or window.op_type not in WINDOWS or window.domain or added is None:
+        return None
+    if window.inputs[0] is not pad.outputs[0] or not WINDOWS[window.op_type](pad, window):
+        return None
+    if attribute(window, "auto_pad", "NOTSET") not in ("NOTSET", "VALID"):
+        return None
+    own = attribute(window, "pads", (0,) * len(added))
+    pads = [one + other for one, other in zip(own, added, strict=True)]
+    kernel = attribute(window, "kernel_shape", ())
+    if window.op_type != "Conv" and any(p >= k for p, k in zip(pads, kernel * 2, strict=True)):
+        return None  # a window in the padding alone, which engines refuse
+    return _Pair(pad, window, pads)
+
+
+def _spatial(pad: Node) -> list[int] | None:
+    """What is added, every begin and then every end, if that is constant, not cut away, and only
+    behind batch and channel."""
+    given = array(pad.inputs[1])
+    made = pad.outputs[0].shape
+    if given is None or made is None or attribute(pad, "mode", "constant") != "constant":
+        return None
+    rank = len(made)
+    listed = array(pad.inputs[3]) if len(pad.inputs) > 3 else None
+    axes = range(rank) if listed is None else [int(axis) % rank for axis in listed]
+    ends = np.zeros((2, rank), np.int64)
+    ends[:, list(axes)] = given.reshape(2, -1)
+    if ends.min() < 0 or ends[:, :2].any():
+        return None
+    return [int(size) for size in ends[:, 2:].reshape(-1)]
+
+
+def _value(pad: Node) -> float | None:
+    """The number it adds; None when that is computed."""
+    given = pad.inputs[2] if len(pad.inputs) > 2 else None
+    if given is None:
+        return 0.0
+    found = array(given)
+    return None if found is None else float(found.reshape(-1)[0])
+
+
+def _counts_padding(pad: Node, window: Node) -> bool:
+    own = any(attribute(window, "pads", ())) and not attribute(window, "count_include_pad", 0)
+    return _value(pad) == 0.0 and not own and not attribute(window, "ceil_mode", 0)
+
+
+def _never_wins(pad: Node, window: Node) -> bool:
+    value, given = _value(pad), pad.inputs[0]
+    if value is None or given is None or attribute(window, "ceil_mode", 0):
+        return False
+    if len(window.outputs) > 1:  # places of the maxima, counted in what was padded
+        return False
+    return value <= LOWEST or (value == 0.0 and _is_positive(producer(given)))
+
+
+def _is_positive(maker: Node | None) -> bool:
+    if maker is None or maker.domain:
+        return False
+    if maker.op_type != "Clip":
+        return maker.op_type in ("Relu", "Sigmoid", "Softmax", "HardSigmoid")
+    low = array(maker.inputs[1]) if len(maker.inputs) > 1 else None
+    return low is not None and float(low.reshape(-1)[0]) >= 0.0
+
+
+WINDOWS: dict[str, Callable[[Node, Node], bool]] = {
+    "AveragePool": _counts_padding,
+    "Conv": lambda pad, _: _value(pad) == 0.0,
+    "MaxPool": _never_wins,
+}

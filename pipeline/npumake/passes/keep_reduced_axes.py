@@ -1,0 +1,38 @@
+"""A reduction that drops its axes as one that keeps them, for a target that has only that.
+
+Reduce(x, axes, keepdims=0) -> Reshape(Reduce(x, axes, keepdims=1), the shape it had)
+
+Not in PASSES: a target asks for it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from npumake.graph import Graph, Node, attribute, open_dimensions, shape
+
+REDUCTIONS = ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum")
+
+
+def keep_reduced_axes(graph: Graph) -> int:
+    found = [node for node in graph.nodes(*REDUCTIONS) if _drops(node)]
+    for node in found:
+        _rewrite(graph, node)
+    return len(found)
+
+
+def _drops(node: Node) -> bool:
+    made = node.outputs[0]
+    return not attribute(node, "keepdims", 1) and not open_dimensions(made)
+
+
+def _rewrite(graph: Graph, node: Node) -> None:
+    old, name = node.outputs[0], str(node.name)
+    readers = [use.node for use in old.uses()]
+    dims = graph.constant(f"{name}_dims", np.array(shape(old), np.int64))
+    graph.set_attributes(node, keepdims=1)
+    made = graph.insert("Reshape", [old, dims], f"{name}_dropped", after=node)
+    graph.replace_readers(old, made, readers)
+    if old.is_graph_output():
+        graph.replace_output(old, made)
+    graph.forget_shape(old)

@@ -1,0 +1,38 @@
+"""Negation and subtraction in the operators of chips that have neither.
+
+-x -> x * -1        x - c -> x + (-c)        a - b -> a + b * -1
+
+Exact: a float has a sign bit. Not in PASSES: a target asks for it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from npumake.graph import Graph, Node, Value, array, is_float
+
+
+def negate_by_mul(graph: Graph) -> int:
+    found = [node for node in graph.nodes("Neg", "Sub") if is_float(node.outputs[0])]
+    for node in found:
+        _rewrite(graph, node)
+    return len(found)
+
+
+def _rewrite(graph: Graph, node: Node) -> None:
+    name = str(node.name)
+    if node.op_type == "Neg":
+        graph.become(node, "Mul", [node.inputs[0], _minus_one(graph, name)])
+        return
+    left, right = node.inputs
+    constant = array(right)
+    if constant is not None:
+        negative = graph.constant(f"{name}_negative", -constant)
+    else:
+        given = [right, _minus_one(graph, name)]
+        negative = graph.insert("Mul", given, f"{name}_negative", before=node)
+    graph.become(node, "Add", [left, negative])
+
+
+def _minus_one(graph: Graph, name: str) -> Value:
+    return graph.constant(f"{name}_minus_one", np.array(-1.0, np.float32))

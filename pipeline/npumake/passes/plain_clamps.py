@@ -1,0 +1,62 @@
+"""Clamps in the one operator that is computed along with the node before it.
+
+max(x, c) -> Clip(x, c, )      min(x, c) -> Clip(x, , c)      of c one number
+Clip(Clip(x, a, b), c, d) -> Clip(x, max(a, c), min(b, d))    where what is left is no single number
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from npumake.graph import Graph, Node, Value, array, dtype, only_consumer
+
+
+def plain_clamps(graph: Graph) -> int:
+    found = sum(_one_sided(graph, node) for node in graph.nodes("Max", "Min"))
+    return found + sum(_merged(graph, node) for node in graph.nodes("Clip"))
+
+
+def _one_sided(graph: Graph, node: Node) -> bool:
+    fed = [value for value in node.inputs if value is not None and array(value) is None]
+    bounds = [c for value in node.inputs if (c := array(value)) is not None]
+    if len(fed) != 1 or len(bounds) != 1:
+        return False
+    (x,), (c,) = fed, bounds
+    fits = c.size == 1 and x.shape is not None and c.ndim <= len(x.shape)
+    if not fits or c.dtype.kind != "f" or np.isnan(c).any():
+        return False
+    limit = graph.constant(f"{node.name}_limit", c.reshape(()))
+    graph.become(node, "Clip", [x, limit] if node.op_type == "Max" else [x, None, limit])
+    return True
+
+
+def _merged(graph: Graph, outer: Node) -> bool:
+    x = outer.inputs[0]
+    inner = None if x is None or only_consumer(x) is None else x.producer()
+    if x is None or inner is None or inner.domain or inner.op_type != "Clip":
+        return False
+    first, second = _limits(inner), _limits(outer)
+    if first is None or second is None:
+        return False
+    low, high = max(first[0], second[0]), min(first[1], second[1])
+    if not low < high:
+        return False
+    inputs: list[Value | None] = [inner.inputs[0]]
+    for name, limit in ((f"{outer.name}_low", low), (f"{outer.name}_high", high)):
+        held = np.array(limit, dtype(x))
+        inputs.append(graph.constant(name, held) if np.isfinite(limit) else None)
+    graph.become(outer, "Clip", inputs)
+    graph.absorb(outer, inner)
+    return True
+
+
+def _limits(node: Node) -> tuple[float, float] | None:
+    """Of a Clip with constant bounds."""
+    found = []
+    for value, is_open in zip([*node.inputs[1:], None, None], (-np.inf, np.inf), strict=False):
+        c = array(value)
+        if value is not None and c is None:
+            return None
+        found.append(is_open if c is None else float(c.reshape(-1)[0]))
+    low, high = found
+    return low, high

@@ -1,0 +1,59 @@
+"""A Softmax between two reshapes, taken along the axis it means.
+
+Before opset 13 a Softmax flattened what it was given, and upgraded it reads
+
+    Flatten (N, C)  ->  Softmax along C  ->  Reshape to the shape before
+
+Where C is one axis of that shape, and only axes of one element follow it, that axis says the same.
+"""
+
+from __future__ import annotations
+
+import math
+
+from npumake.graph import (
+    Graph,
+    Node,
+    Value,
+    attribute,
+    only_consumer,
+    open_dimensions,
+    producer,
+    shape,
+)
+from npumake.passes.merge_moves import RESHAPES
+
+
+def plain_softmax(graph: Graph) -> int:
+    return sum(_rewritten(graph, node) for node in graph.nodes("Softmax", "LogSoftmax"))
+
+
+def _rewritten(graph: Graph, softmax: Node) -> bool:
+    given, last = softmax.inputs[0], only_consumer(softmax.outputs[0])
+    first = None if given is None else producer(given)
+    if given is None or first is None or last is None or first.inputs[0] is None:
+        return False
+    if any(near.op_type not in RESHAPES or near.domain for near in (first, last)):
+        return False
+    x = first.inputs[0]
+    axis = _axis(x, given, last.outputs[0], attribute(softmax, "axis", -1))
+    if axis is None:
+        return False
+    graph.become(last, softmax.op_type, [x], axis=axis)
+    graph.absorb(last, first, softmax)
+    return True
+
+
+def _axis(x: Value, flat: Value, made: Value, along: int) -> int | None:
+    """The axis of x that `along` is of `flat`, if x, reshaped, is `flat`, and again, is `made`."""
+    if any(open_dimensions(value) for value in (x, flat, made)) or shape(x) != shape(made):
+        return None
+    dims, whole = shape(x), shape(flat)
+    along %= len(whole)
+    behind = math.prod(whole[along + 1 :])
+    found = [
+        axis
+        for axis, size in enumerate(dims)
+        if size == whole[along] and math.prod(dims[axis + 1 :]) == behind
+    ]
+    return found[0] if found else None

@@ -1,0 +1,191 @@
+"""Several elementwise nodes that together are one function ONNX has a name for.
+
+A network writes x * clip(x + 3, 0, 6) / 6 in a dozen ways. All of them are a function of one
+number, so they are recognised by what they compute, not by how: f and g are taken for the same
+when on POINTS, dense around zero and up to 1e12 on both sides,
+
+    |f(x) - g(x)| <= 1e-6 |g(x)| + 1e-7      in float64
+
+A HardSigmoid has parameters, which two of its values give: beta = f(0), alpha = (f(h) - f(0)) / h.
+SiLU is not among the functions: below opset 24, Sigmoid and Mul are all its names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache, reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from npumake.engine import functions
+from npumake.graph import Graph, Node, Value, array, is_float, is_given, producer
+
+_FAR = np.logspace(-8, 12, 241)
+STEP = 2.0**-7  # h: small enough to stay on the slope, exact in binary
+POINTS = np.concatenate([[0.0, STEP], np.linspace(-12, 12, 2401), _FAR, -_FAR])
+# Points that tell most functions apart, looked at before the others; 0 and h are the first.
+ALL = np.arange(len(POINTS))
+AHEAD = np.array([0, 1, 602, 902, 1102, 1302, 1502, 1802, 2500])
+RTOL, ATOL = 1e-6, 1e-7
+MOST_AHEAD = 4096  # values that are remembered
+MAX_NODES = 16  # of one function; the longest known spelling of Gelu has 9
+
+
+Ahead = dict[Value, dict[Value, np.ndarray]]  # by x what is made of it at the points AHEAD
+
+
+class Known(NamedTuple):
+    op_type: str
+    opset: int  # the first that has it
+    function: Callable[[np.ndarray], np.ndarray]
+    attributes: dict[str, Any]
+
+
+KNOWN = (
+    Known("HardSwish", 14, functions.hard_swish, {}),
+    Known("Gelu", 20, functions.gelu, {}),
+    Known("Gelu", 20, functions.gelu_tanh, {"approximate": "tanh"}),
+    Known("Mish", 18, functions.mish, {}),
+)
+
+
+class _Cone(NamedTuple):
+    """Nodes, the last in the graph first, whose result is a function of `x` alone."""
+
+    nodes: tuple[Node, ...]
+    x: Value
+
+
+def recognize_functions(graph: Graph) -> int:
+    found = 0
+    taken: set[Node] = set()
+    ahead: Ahead = {}
+    for top in reversed(graph.nodes(*ELEMENTWISE)):
+        if top in taken:
+            continue
+        matches = [(cone, known) for cone in _cones(top) if (known := _known(graph, cone, ahead))]
+        if len(ahead) > MOST_AHEAD:
+            ahead.clear()
+        for cone, known in matches[-1:]:  # the largest
+            graph.become(top, known.op_type, [cone.x], **known.attributes)
+            graph.absorb(top, *cone.nodes[1:])
+            taken.update(cone.nodes)
+            found += 1
+    return found
+
+
+def _cones(top: Node) -> Iterator[_Cone]:
+    """Ever larger sets of nodes that end in `top`, whose inner results nobody else reads."""
+    nodes = [top] if _is_elementwise(top) else []
+    leaves: dict[Value, None] = {}  # what they read, in the order they do
+    while nodes and len(nodes) <= MAX_NODES:
+        leaves.pop(nodes[-1].outputs[0], None)
+        leaves |= dict.fromkeys(value for value in _given(nodes[-1]) if not is_given(value))
+        leaf = next(iter(leaves), None)
+        if leaf and len(nodes) > 1 and len(leaves) == 1 and _same_shape(leaf, top.outputs[0]):
+            yield _Cone(tuple(nodes), leaf)
+        makers = map(producer, leaves)
+        inner = next((maker for maker in makers if maker and _is_inner(maker, nodes)), None)
+        if inner is None:
+            return
+        nodes.append(inner)
+
+
+def _is_inner(maker: Node, nodes: list[Node]) -> bool:
+    made = maker.outputs[0]
+    inside = all(use.node in nodes for use in made.uses()) and not made.is_graph_output()
+    return inside and _is_elementwise(maker)
+
+
+def _is_elementwise(node: Node) -> bool:
+    """A known operator on floats, its constants numbers that hold for every element."""
+    if node.op_type not in ELEMENTWISE or node.domain or not is_float(node.outputs[0]):
+        return False
+    constants = [value.const_value for value in _given(node) if is_given(value)]
+    return all(found is not None and found.size == 1 for found in constants)
+
+
+def _same_shape(a: Value, b: Value) -> bool:
+    return a.shape is not None and b.shape is not None and tuple(a.shape) == tuple(b.shape)
+
+
+def _known(graph: Graph, cone: _Cone, ahead: Ahead) -> Known | None:
+    made = ahead.setdefault(cone.x, {cone.x: POINTS[AHEAD]})
+    if _known_at(AHEAD, graph, cone, made) is None:
+        return None
+    return _known_at(ALL, graph, cone, {cone.x: POINTS})
+
+
+def _known_at(
+    points: np.ndarray, graph: Graph, cone: _Cone, made: dict[Value, np.ndarray]
+) -> Known | None:
+    with np.errstate(all="ignore"):
+        values = _computed(cone, made)
+    if not np.isfinite(values).all():
+        return None
+    for index, known in enumerate(KNOWN):
+        if graph.opset >= known.opset and _agree(values, _expected(index)[points]):
+            return known
+    return _hard_sigmoid(values, POINTS[points])
+
+
+def _agree(values: np.ndarray, expected: np.ndarray) -> bool:
+    return bool((np.abs(values - expected) <= RTOL * np.abs(expected) + ATOL).all())
+
+
+@cache
+def _expected(index: int) -> np.ndarray:
+    return KNOWN[index].function(POINTS)
+
+
+def _hard_sigmoid(values: np.ndarray, points: np.ndarray) -> Known | None:
+    """The one that goes through f(0) and f(h), the first two points, if f is it."""
+    beta, at_step = map(float, values[:2])
+    alpha = (at_step - beta) / STEP
+    if not 0.0 < beta < 1.0 or alpha == 0.0:
+        return None
+    expected = functions.hard_sigmoid(points, alpha, beta)
+    attributes = {"alpha": alpha, "beta": beta}
+    known = Known("HardSigmoid", 6, lambda x: functions.hard_sigmoid(x, alpha, beta), attributes)
+    return known if _agree(values, expected) else None
+
+
+def _computed(cone: _Cone, made: dict[Value, np.ndarray]) -> np.ndarray:
+    """f in float64 at what is made of `x`, as all that is made on the way."""
+
+    def value_of(value: Value) -> np.ndarray:
+        if value not in made:
+            found, maker = array(value), producer(value)
+            if found is not None:
+                made[value] = np.asarray(found, np.float64).reshape(())
+            elif maker is not None:
+                made[value] = ELEMENTWISE[maker.op_type](maker, *map(value_of, _given(maker)))
+        return made[value]
+
+    return value_of(cone.nodes[0].outputs[0])
+
+
+def _given(node: Node) -> list[Value]:
+    return [value for value in node.inputs if value is not None]
+
+
+def _clip(node: Node, x: np.ndarray, *_: np.ndarray) -> np.ndarray:
+    low, high = ([*map(array, node.inputs[1:]), None, None])[:2]
+    x = x if low is None else np.maximum(x, low.reshape(()))
+    return x if high is None else np.minimum(x, high.reshape(()))
+
+
+ELEMENTWISE: dict[str, Callable[..., np.ndarray]] = {
+    **functions.FUNCTIONS,
+    "Add": lambda _, a, b: a + b,
+    "Clip": _clip,
+    "Div": lambda _, a, b: a / b,
+    "Max": lambda _, *given: reduce(np.maximum, given),
+    "Min": lambda _, *given: reduce(np.minimum, given),
+    "Mul": lambda _, a, b: a * b,
+    "Pow": lambda _, a, b: a**b,
+    "Relu": lambda _, a: np.maximum(a, 0.0),
+    "Sqrt": lambda _, a: np.sqrt(a),
+    "Sub": lambda _, a, b: a - b,
+}

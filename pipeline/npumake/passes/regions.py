@@ -1,0 +1,59 @@
+"""Regions: elementwise nodes that read one another, whose axes may be laid out in any one order."""
+
+from __future__ import annotations
+
+from npumake.engine.functions import FUNCTIONS
+from npumake.graph import Node, Value, array, producer
+
+ELEMENTWISE = frozenset(
+    {
+        *FUNCTIONS,
+        *("Add", "Cast", "Ceil", "Clip", "Concat", "Cos", "DequantizeLinear", "Div", "Floor"),
+        *("Identity", "Log", "Max", "Min", "Mul", "Pow", "PRelu", "QuantizeLinear", "Reciprocal"),
+        *("Relu", "Round", "Sin", "Sqrt", "Sub"),
+    }
+)
+PARAMETERS = {"Clip": 1, "DequantizeLinear": 1, "QuantizeLinear": 1}  # inputs from here on are not
+
+
+def region(start: Node) -> dict[Node, None]:
+    """The elementwise nodes of its rank connected with `start`, in the order they were met."""
+    found, waiting, same = {start: None}, [start], rank(start)
+    while waiting:
+        node = waiting.pop()
+        makers = [producer(value) for value in operands(node)]
+        readers = [use.node for use in node.outputs[0].uses()]
+        for near in (*makers, *readers):
+            if near is None or near in found or near.graph is not start.graph:
+                continue
+            if rank(near) == same:
+                found[near] = None
+                waiting.append(near)
+    return found
+
+
+def rank(node: Node) -> int | None:
+    """The rank of what an elementwise node computes and reads; None for any other node."""
+    if node.op_type not in ELEMENTWISE or node.domain or len(node.outputs) != 1:
+        return None
+    made = node.outputs[0].shape
+    if made is None:
+        return None
+    if node.op_type in PARAMETERS and not _is_scalar(node):
+        return None
+    for value in operands(node):
+        low = array(value) is not None and value.shape is not None and len(value.shape) < len(made)
+        if value.shape is None or (len(value.shape) != len(made) and not low):
+            return None
+    return len(made)
+
+
+def _is_scalar(node: Node) -> bool:
+    """Whether its parameters are one number for all elements."""
+    given = (array(value) for value in node.inputs[1:] if value is not None)
+    return all(values is not None and values.size == 1 for values in given)
+
+
+def operands(node: Node) -> list[Value]:
+    end = PARAMETERS.get(node.op_type, len(node.inputs))
+    return [value for value in node.inputs[:end] if value is not None]

@@ -1,0 +1,53 @@
+"""A Split as one Slice per part: the move that chips and the integer engine have.
+
+Part i of sizes n_0, n_1 … is  x[n_0 + … + n_{i-1} : n_0 + … + n_i]  along the axis.
+"""
+
+from __future__ import annotations
+
+from itertools import accumulate
+
+import numpy as np
+
+from npumake.graph import (
+    Graph,
+    Node,
+    Value,
+    attribute,
+    open_dimensions,
+    producer,
+    shape,
+    write_for,
+)
+
+
+def split_to_slices(graph: Graph) -> int:
+    found = [node for node in graph.nodes("Split") if not any(map(open_dimensions, node.outputs))]
+    for node in found:
+        _rewrite(graph, node)
+    return len(found)
+
+
+def _rewrite(graph: Graph, split: Node) -> None:
+    axis = attribute(split, "axis", 0)
+    ends = [*accumulate((shape(part)[axis] for part in split.outputs), initial=0)]
+    for index, part in enumerate(split.outputs):
+        if part.uses() or part.is_graph_output():
+            _slice(graph, split, part, (ends[index], ends[index + 1], axis))
+    graph.remove(split)
+
+
+def _slice(graph: Graph, split: Node, part: Value, where: tuple[int, int, int]) -> None:
+    """`part` is made by a Slice from the first of `where` to the second, along the third."""
+    name = f"{split.name}_{split.outputs.index(part)}"
+    bounds = [
+        graph.constant(f"{name}_{key}", np.array([number]))
+        for key, number in zip(("begin", "end", "axis"), where, strict=True)
+    ]
+    made = graph.insert("Slice", [split.inputs[0], *bounds], name, before=split)
+    if (maker := producer(made)) is not None:
+        write_for(maker, split.op_type)
+    tensor = str(part.name)
+    graph.replace_uses(part, made)
+    if not made.is_graph_output():  # which has taken over the name already
+        graph.rename(made, tensor, holder=part)

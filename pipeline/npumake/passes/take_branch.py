@@ -1,0 +1,19 @@
+"""An If whose condition is known beforehand is the branch that is taken."""
+
+from __future__ import annotations
+
+from npumake.graph import Graph, Node, array, attribute, inline
+
+
+def take_branch(graph: Graph) -> int:
+    found = [node for node in graph.nodes("If") if _is_decided(node)]
+    for node in found:
+        condition = array(node.inputs[0])
+        taken = condition is not None and bool(condition.reshape(-1)[0])
+        inline(graph, node, attribute(node, "then_branch" if taken else "else_branch"))
+    return len(found)
+
+
+def _is_decided(node: Node) -> bool:
+    condition = array(node.inputs[0])
+    return condition is not None and condition.size == 1

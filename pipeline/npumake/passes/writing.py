@@ -1,0 +1,50 @@
+"""What is written in front of a node that is spelled out, its names after the node's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from npumake.graph import Graph, Node, Value
+
+
+@dataclass(frozen=True)
+class Writing:
+    """What is written in front of a node, its names after the node's."""
+
+    graph: Graph
+    node: Node
+
+    def constant(self, values: np.ndarray, name: str) -> Value:
+        return self.graph.constant(f"{self.node.name}_{name}", values)
+
+    def made(
+        self, kind: str, read: Sequence[Value | None], name: str, **attributes: object
+    ) -> Value:
+        made = self.graph.insert(kind, read, f"{self.node.name}_{name}", before=self.node)
+        maker = made.producer()
+        assert maker is not None
+        self.graph.set_attributes(maker, **attributes)
+        return made
+
+    def shaped(self, value: Value, dims: Sequence[int], name: str) -> Value:
+        return self.made("Reshape", [value, self.constant(np.array(dims), "shape")], name)
+
+    def cut(self, value: Value, axis: int, begin: int, end: int, name: str) -> Value:
+        bounds = [self.constant(np.array([number]), "span") for number in (begin, end, axis)]
+        return self.made("Slice", [value, *bounds], name)
+
+    def number(self, value: float, name: str = "number") -> Value:
+        return self.constant(np.array(value, np.float32), name)
+
+    def reduced(self, kind: str, value: Value, axes: Sequence[int]) -> Value:
+        """Over these axes, which stay with one element each."""
+        at = self.constant(np.array(axes, np.int64), "axes")
+        return self.made(kind, [value, at], f"{kind.lower()}", keepdims=1)
+
+    def become(self, kind: str, read: Sequence[Value | None], **attributes: object) -> bool:
+        """The node itself is the last of what is written."""
+        self.graph.become(self.node, kind, read, **attributes)
+        return True

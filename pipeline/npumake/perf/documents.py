@@ -1,0 +1,78 @@
+"""An estimate as JSON: of the model, and of each subgraph in the words of hb_perf.
+
+Milliseconds, and bytes per frame; what is not known is null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from npumake.digest import Json
+from npumake.perf.estimate import Estimate, Subgraph
+
+
+def document(found: Estimate) -> Mapping[str, Json]:
+    """As JSON; milliseconds, bytes per frame."""
+    return {
+        "model name": found.name,
+        "target": found.target,
+        "march": found.march,
+        "core number": found.cores,
+        "latency (ms)": _ms(found.latency),
+        "latency interval (ms)": _both(found.interval, 1000.0),
+        "extrapolated": found.extrapolated,
+        "latency on the board (ms)": _ms(found.on_board),
+        "latency at least (ms)": _ms(found.at_least),
+        "FPS": found.fps,
+        "OPs per frame": found.ops,
+        "DDR bytes per frame": found.loaded + found.stored,
+        "DDR bytes interval": _both(found.moved_interval, 1),
+        "loaded bytes per frame": found.loaded,
+        "stored bytes per frame": found.stored,
+        "arena": {"peak bytes": found.memory.peak, "largest live set": found.memory.least},
+        "nodes on the CPU": list(found.on_cpu),
+        "subgraphs": [part.name for part in found.subgraphs],
+        "assumptions": list(found.assumptions),
+    }
+
+
+def subgraph_document(part: Subgraph, found: Estimate) -> Mapping[str, Json]:
+    """The summary of a subgraph in the words of hb_perf, and with `debug` its layers."""
+    latency, moved = part.latency, part.loaded + part.stored
+    summary = {
+        "BPU OPs per frame (effective)": part.ops,
+        "BPU core number": found.cores,
+        "BPU march": found.march,
+        "DDR bytes per frame": moved,
+        "DDR bytes per second": moved / latency if latency else None,
+        "DDR megabytes per frame": moved / 1e6,
+        "FPS": 1.0 / latency if latency else None,
+        "frame per run": 1,
+        "function calls": part.calls,
+        "latency (ms)": _ms(latency),
+        "latency at least (ms)": _ms(part.at_least),
+        "loaded bytes per frame": part.loaded,
+        "stored bytes per frame": part.stored,
+    }
+    rows = [
+        {
+            "layer name": layer.name,
+            "type": layer.op,
+            "OPs": layer.ops,
+            "multiply-accumulates": layer.macs,
+            "load cost": layer.loaded,
+            "store cost": layer.stored,
+            "latency (ms)": _ms(time),
+            "origin ops": list(layer.origin),
+        }
+        for layer, time in zip(part.layers, part.times, strict=True)
+    ]
+    return {"summary": summary, **({"layer details": rows} if found.debug else {})}
+
+
+def _both(interval: tuple[float, float] | None, unit: float) -> Json:
+    return None if interval is None else [bound * unit for bound in interval]
+
+
+def _ms(seconds: float | None) -> float | None:
+    return None if seconds is None else 1000.0 * seconds

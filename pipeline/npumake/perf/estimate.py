@@ -1,0 +1,272 @@
+"""The estimate: fitted where the target has a fitted model, else a roofline of what is published.
+
+    fitted      npumake.perf.fitted, with an interval
+    roofline    t_layer = max(macs / P, bytes / B)      t = sum of t_layer
+    at least    max(sum of macs / P, sum of bytes / B) of each subgraph
+
+P is the peak of the cores that the model runs on, B the bandwidth of the DDR. Where the vendor does
+not publish one, the roofline is None and `at_least` is what the other alone takes. The CPU is not
+in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from npumake.bundle.archive import Bundle
+from npumake.bundle.memory import MemoryPlan, planned, tensor_bytes
+from npumake.bundle.program import Program
+from npumake.engine.program_checks import validate
+from npumake.engine.subgraphs import cpu_nodes
+from npumake.errors import GraphError
+from npumake.graph import inside
+from npumake.perf.assumed import assumptions, latency_text
+from npumake.perf.fitted import seconds
+from npumake.perf.layers import LayerCost, layers_of
+from npumake.targets.cost import Cost, Fitted
+from npumake.targets.target import Target
+
+MOST_BYTES = 1 << 50
+
+
+@dataclass(frozen=True)
+class Roof:
+    """Per second: multiply-accumulates of the cores in use, and bytes. None: not published."""
+
+    macs: float | None
+    ddr: float | None
+
+    def time(self, layer: LayerCost) -> float | None:
+        """Seconds of a layer."""
+        if self.macs is None or self.ddr is None:
+            return None
+        return max(layer.macs / self.macs, layer.moved / self.ddr)
+
+    def at_least(self, layers: Sequence[LayerCost]) -> float:
+        """Seconds of a subgraph that what is published allows at best."""
+        computing = sum(layer.macs for layer in layers) / self.macs if self.macs else 0.0
+        moving = sum(layer.moved for layer in layers) / self.ddr if self.ddr else 0.0
+        return max(computing, moving)
+
+
+@dataclass(frozen=True)
+class Subgraph:
+    """Layers that run on the unit one after the other; seconds, bytes per frame."""
+
+    name: str
+    layers: tuple[LayerCost, ...]
+    times: tuple[float | None, ...]
+    at_least: float
+    calls: int | None  # function calls, where `max_time_per_fc` limits one
+
+    @property
+    def latency(self) -> float | None:
+        return summed(self.times)
+
+    @property
+    def ops(self) -> int:
+        return sum(layer.ops for layer in self.layers)
+
+    @property
+    def loaded(self) -> int:
+        return sum(layer.loaded for layer in self.layers)
+
+    @property
+    def stored(self) -> int:
+        return sum(layer.stored for layer in self.layers)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Of one frame."""
+
+    name: str
+    target: str
+    unit: str
+    march: str | None
+    cores: int
+    subgraphs: tuple[Subgraph, ...]
+    on_cpu: tuple[str, ...]  # the nodes, which are not in the estimate
+    memory: MemoryPlan
+    assumptions: tuple[str, ...]
+    debug: bool
+    fitted: Fitted | None = None
+
+    @property
+    def latency(self) -> float | None:
+        """Seconds; None where something is not published, or nothing runs on the unit."""
+        return summed(part.latency for part in self.subgraphs) if self.subgraphs else None
+
+    @property
+    def at_least(self) -> float:
+        return sum(part.at_least for part in self.subgraphs)
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Seconds that the latency is between; None where nothing was fitted."""
+        return None if self.latency is None else between(self.latency, self.fitted)
+
+    @property
+    def extrapolated(self) -> bool:
+        """Whether the latency is beyond those of the models that the estimate was fitted on."""
+        if self.fitted is None or self.latency is None:
+            return False
+        return self.fitted.extrapolates(self.latency)
+
+    @property
+    def on_board(self) -> float | None:
+        """Seconds of a run on the board, one thread; None where nothing was fitted."""
+        if self.fitted is None or self.latency is None:
+            return None
+        return self.latency + self.fitted.board
+
+    @property
+    def moved_interval(self) -> tuple[int, int] | None:
+        """DDR bytes of a frame; None where nothing was fitted."""
+        if self.fitted is None:
+            return None
+        low, high = ((self.loaded + self.stored) * factor for factor in self.fitted.bytes)
+        return round(low), round(high)
+
+    @property
+    def fps(self) -> float | None:
+        return 1.0 / self.latency if self.latency else None
+
+    @property
+    def loaded(self) -> int:
+        return sum(part.loaded for part in self.subgraphs)
+
+    @property
+    def stored(self) -> int:
+        return sum(part.stored for part in self.subgraphs)
+
+    @property
+    def ops(self) -> int:
+        return sum(part.ops for part in self.subgraphs)
+
+
+def latency_of(found: Estimate) -> str:
+    """For a person."""
+    return latency_text(found.latency, found.at_least, found.interval, found.extrapolated)
+
+
+def estimated(name: str, bundle: Bundle, target: Target, ddr: float | None = None) -> Estimate:
+    """Of a bundle called `name`. `ddr` is a bandwidth that is known otherwise, in bytes per
+    second. Raises GraphError for a stranger's program that no kernel would take."""
+    _refuse_unspeakable(name, bundle.program)
+    validate(bundle.program)
+    return _estimated(name, bundle, target, ddr)
+
+
+def _refuse_unspeakable(name: str, program: Program) -> None:
+    """Raises GraphError for names that no page can hold, and sizes that no chip has."""
+    names = (*program.tensors, *(step.name for step in program.instructions))
+    if any("\ud800" <= character <= "\udfff" for character in "".join(names)):
+        raise GraphError("a name in it is no text", name)
+    if sum(map(tensor_bytes, program.tensors.values())) > MOST_BYTES:
+        raise GraphError("tensors larger than any memory", name)
+
+
+def _setting(name: str, bundle: Bundle, key: str, usual: int) -> int:
+    """Of section `compile`. Raises GraphError for what is no whole number."""
+    given = bundle.settings.get(key, usual)
+    if type(given) is not int or not 0 <= given < MOST_BYTES:
+        raise GraphError(f"`{key}` in its manifest is {given!r}, not a whole number", name)
+    return given
+
+
+def _estimated(name: str, bundle: Bundle, target: Target, ddr: float | None) -> Estimate:
+    cost = target.cost if ddr is None else _with_ddr(target.cost, ddr)
+    settings, program = bundle.settings, bundle.program
+    cores = _setting(name, bundle, "core_num", 1)
+    limit = _setting(name, bundle, "max_time_per_fc", 0)
+    layers = layers_of(program, cost.kept, nv12_inputs(bundle))
+    return Estimate(
+        name,
+        target.name,
+        target.unit,
+        target.march,
+        cores,
+        tuple(_subgraph(name, part, cost, cores, limit) for part in parts_of(layers)),
+        tuple(_on_cpu(program)),
+        planned(program),
+        tuple(assumptions(program, cost, cores, given=ddr is not None)),
+        bool(settings.get("debug", False)),
+        cost.fitted,
+    )
+
+
+def _with_ddr(cost: Cost, ddr: float) -> Cost:
+    fitted = None if cost.fitted is None else replace(cost.fitted, ddr=ddr)
+    return replace(cost, ddr=ddr, fitted=fitted)
+
+
+def nv12_inputs(bundle: Bundle) -> frozenset[str]:
+    """What the camera gives in half the bytes of what the program reads."""
+    inputs = bundle.provenance.get("inputs")
+    known = inputs.items() if isinstance(inputs, Mapping) else ()
+    return frozenset(
+        name for name, said in known if isinstance(said, Mapping) and said.get("fed_type") == "nv12"
+    )
+
+
+def _on_cpu(program: Program) -> Iterator[str]:
+    """The nodes, each in front of those in its bodies."""
+    for node in cpu_nodes(program):
+        yield str(node.name)
+        yield from (name for name, _ in inside(node))
+
+
+def roof_of(cost: Cost, core_num: int) -> Roof:
+    share = min(core_num, cost.cores) / cost.cores
+    return Roof(None if cost.macs is None else cost.macs * share, cost.ddr)
+
+
+def parts_of(layers: Sequence[LayerCost]) -> list[tuple[LayerCost, ...]]:
+    """By subgraph."""
+    numbered = sorted(layers, key=lambda layer: layer.subgraph)
+    return [tuple(group) for _, group in groupby(numbered, lambda layer: layer.subgraph)]
+
+
+def times_of(layers: Sequence[LayerCost], cost: Cost, cores: int) -> tuple[float | None, ...]:
+    """Seconds of each layer of a subgraph."""
+    if cost.fitted is not None:
+        return seconds(layers, cost.fitted)
+    return tuple(map(roof_of(cost, cores).time, layers))
+
+
+def between(latency: float, fitted: Fitted | None) -> tuple[float, float] | None:
+    if fitted is None:
+        return None
+    low, high = fitted.latency
+    return latency * low, latency * high
+
+
+def _subgraph(
+    name: str, layers: tuple[LayerCost, ...], cost: Cost, cores: int, limit: int
+) -> Subgraph:
+    times = times_of(layers, cost, cores)
+    known = [time for time in times if time is not None]
+    calls = function_calls(known, limit * 1e-6) if limit and len(known) == len(times) else None
+    called = f"{name}_subgraph_{layers[0].subgraph}"
+    return Subgraph(called, layers, times, roof_of(cost, cores).at_least(layers), calls)
+
+
+def function_calls(times: Iterable[float], limit: float) -> int:
+    """So many, each of whole layers and, where a layer alone does not take longer, within `limit`
+    seconds."""
+    calls, taken = 0, limit
+    for time in times:
+        if calls == 0 or taken + time > limit:
+            calls, taken = calls + 1, 0.0
+        taken += time
+    return calls
+
+
+def summed(times: Iterable[float | None]) -> float | None:
+    """None where one is not known."""
+    found = list(times)
+    known = [time for time in found if time is not None]
+    return sum(known) if len(known) == len(found) else None

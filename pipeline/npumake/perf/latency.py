@@ -1,0 +1,86 @@
+"""The estimated latency of a compiled file: for a gate, a comparison, a report.
+
+Where the bandwidth of the DDR is not published, it is a lower bound: what computing alone takes.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from npumake.bundle.archive import Bundle
+from npumake.perf.assumed import assumptions, latency_text
+from npumake.perf.estimate import (
+    between,
+    nv12_inputs,
+    parts_of,
+    roof_of,
+    summed,
+    times_of,
+)
+from npumake.perf.layers import layers_of
+from npumake.perf.vela import has_estimate, vela_of
+from npumake.targets.target import Target
+
+
+class Latency(NamedTuple):
+    """Of one frame. A bound is the least it can take: something is not published. `interval` is
+    where a fitted estimate lies, in milliseconds."""
+
+    milliseconds: float
+    is_bound: bool
+    assumptions: tuple[str, ...]
+    interval: tuple[float, float] | None = None
+    extrapolated: bool = False
+
+    def __str__(self) -> str:
+        took = self.milliseconds / 1000
+        low_high = self.interval and (self.interval[0] / 1000, self.interval[1] / 1000)
+        return latency_text(None if self.is_bound else took, took, low_high, self.extrapolated)
+
+
+def file_latency(data: bytes, target: Target) -> Latency | None:
+    """Of a compiled file; None where nothing is published of the target, or nothing runs on it,
+    and for a backend that estimates nothing. Raises GraphError for a file that the backend did
+    not make."""
+    estimate = ESTIMATES.get(target.backend)
+    return None if estimate is None else estimate(data, target)
+
+
+def bundle_latency(bundle: Bundle, target: Target) -> Latency | None:
+    """Fitted, or by the roofline; a bound where one of its figures is missing."""
+    cores, cost = bundle.settings.get("core_num", 1), target.cost
+    layers = layers_of(bundle.program, cost.kept, nv12_inputs(bundle))
+    parts = parts_of(layers)
+    whole = summed(time for part in parts for time in times_of(part, cost, cores))
+    roof = roof_of(cost, cores)
+    found = sum(map(roof.at_least, parts)) if whole is None else whole
+    if not found:
+        return None
+    said = tuple(assumptions(bundle.program, cost, cores, given=False))
+    beyond = cost.fitted is not None and cost.fitted.extrapolates(found)
+    interval = between(1000.0 * found, cost.fitted)
+    return Latency(1000.0 * found, whole is None, said, interval, beyond)
+
+
+def vela_latency(data: bytes, name: str) -> Latency | None:
+    """None for a .tflite that Vela did not compile. Raises GraphError for a damaged estimate."""
+    if not has_estimate(data):
+        return None
+    found = vela_of(io.BytesIO(data), name)
+    return Latency(float(found["latency (ms)"]), False, tuple(found["assumptions"]))
+
+
+def _of_bundle(data: bytes, target: Target) -> Latency | None:
+    return bundle_latency(Bundle.from_bytes(data), target)
+
+
+def _of_vela(data: bytes, target: Target) -> Latency | None:
+    return vela_latency(data, target.name)
+
+
+ESTIMATES: Mapping[str, Callable[[bytes, Target], Latency | None]] = {
+    "hybrid": _of_bundle,
+    "vela": _of_vela,
+}

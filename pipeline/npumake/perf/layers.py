@@ -1,0 +1,143 @@
+"""The layers of a program: which subgraph each is in, what it computes and what it moves.
+
+OPs count a multiply-accumulate as two and any other number that is computed as one per number it
+is computed from; what only moves numbers has none. What goes through DDR is in npumake.perf.maps.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from npumake.bundle.program import Instruction, Program
+from npumake.perf.kinds import NOTHING, Around, Work, work_of
+from npumake.perf.maps import Maps, constant_bytes
+
+# What runs between subgraphs: the CPU's models, and from and to float at the border.
+ON_CPU = frozenset({"onnx", "quantize", "dequantize"})
+MOVES = frozenset(
+    {
+        "concat",
+        "depth_to_space",
+        "gather",
+        "pad",
+        "reshape",
+        "resize_nearest",
+        "slice",
+        "space_to_depth",
+        "take",
+        "tile",
+        "transpose",
+    }
+)
+WINDOWS = frozenset({"average_pool", "average_twice", "max_pool"})
+
+
+@dataclass(frozen=True)
+class LayerCost:
+    """One instruction that runs on the unit, once per frame. Sizes in bytes."""
+
+    name: str
+    op: str
+    subgraph: int
+    macs: int
+    ops: int
+    loaded: int
+    stored: int
+    origin: tuple[str, ...]
+    work: Work = NOTHING
+
+    @property
+    def moved(self) -> int:
+        return self.loaded + self.stored
+
+
+def layers_of(
+    program: Program, on_chip: int | None, nv12: frozenset[str] = frozenset()
+) -> tuple[LayerCost, ...]:
+    """In the order they run. `on_chip` are the bytes of a map that the chip keeps, None for not
+    known: then every map goes through DDR. Inputs in `nv12` are loaded in half their bytes."""
+    numbers = subgraphs_of(program)
+    maps = Maps(program, numbers, on_chip, nv12)
+    around = Around(
+        program,
+        {name: step for step in program.instructions for name in step.outputs},
+        frozenset(program.tensors).difference(
+            *(step.inputs for i, step in enumerate(program.instructions) if i in numbers)
+        ),
+    )
+    return tuple(
+        LayerCost(
+            step.name,
+            step.op,
+            numbers[index],
+            macs(step, program),
+            operations(step, program),
+            constant_bytes(step) + maps.loaded(index),
+            maps.stored(index),
+            step.origin,
+            work_of(step, around, macs(step, program)),
+        )
+        for index, step in enumerate(program.instructions)
+        if index in numbers
+    )
+
+
+def subgraphs_of(program: Program) -> dict[int, int]:
+    """By the index of an instruction that runs on the unit, its subgraph, counted from 0.
+
+    What reads from the CPU what that read from subgraph n is in subgraph n + 1 or later.
+    """
+    seen = dict.fromkeys(program.inputs, (-1, False))  # the last subgraph, and whether it made it
+    found: dict[int, int] = {}
+    for index, step in enumerate(program.instructions):
+        here = step.op not in ON_CPU and step.op != "constant"
+        number = max(
+            (done + (here and not there) for done, there in map(seen.__getitem__, step.inputs)),
+            default=-1,
+        )
+        if here:
+            found[index] = number = max(number, 0)
+        seen |= dict.fromkeys(step.outputs, (number, here))
+    return found
+
+
+def macs(step: Instruction, program: Program) -> int:
+    """Multiply-accumulates of an instruction; 0 of one that is no product."""
+    count = MACS.get(step.op)
+    return count(step, program) if count else 0
+
+
+def operations(step: Instruction, program: Program) -> int:
+    if step.op in MACS:
+        return 2 * macs(step, program)
+    if step.op in MOVES:
+        return 0
+    made = sum(_count(program, name) for name in step.outputs)
+    if step.op in WINDOWS:
+        return made * math.prod(step.attributes["kernel"])
+    return max([made, *(_count(program, name) for name in step.inputs)])
+
+
+def _conv(step: Instruction, program: Program) -> int:
+    return _count(program, step.outputs[0]) * math.prod(step.constants["weight"].shape[1:])
+
+
+def _conv_transpose(step: Instruction, program: Program) -> int:
+    return _count(program, step.inputs[0]) * math.prod(step.constants["weight"].shape[1:])
+
+
+def _matmul(step: Instruction, program: Program) -> int:
+    return _count(program, step.outputs[0]) * program.tensors[step.inputs[0]].shape[-1]
+
+
+MACS: Mapping[str, Callable[[Instruction, Program], int]] = {
+    "conv": _conv,
+    "conv_transpose": _conv_transpose,
+    "matmul": _matmul,
+}
+
+
+def _count(program: Program, name: str) -> int:
+    return math.prod(program.tensors[name].shape)

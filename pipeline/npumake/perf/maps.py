@@ -1,0 +1,121 @@
+"""Maps on the chip: what each instruction loads and stores through DDR.
+
+    what crosses the border of a subgraph    goes through DDR whole, once per reader
+    a map that is made and read inside       the part beyond the chip's memory goes out and back
+    a map that is passed on                  stays: its readers take it as it is computed
+    constants                                are loaded once per frame, as large as in the bundle
+
+Passed on is a result that only the pointwise steps right behind it read; what lies in another map
+(a part of a Split, an operand of a Concat, the same codes in another shape); what is transposed on
+its way out, and the sums of a Conv; and a picture, which the first Conv takes line by line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from npumake.bundle.memory import tensor_bytes
+from npumake.bundle.program import SUMS, Instruction, Program
+
+POINTWISE = frozenset(
+    {"add", "add_twice", "div", "lookup", "maximum", "minimum", "mul", "prelu", "prelu_twice"}
+    | {"rescale"}
+)
+BEHIND = 2  # steps: a table and what combines it with what it read
+PICTURE = 4  # channels at most
+
+
+@dataclass(frozen=True)
+class Maps:
+    """Of a program whose instructions are in the subgraphs `numbers`, by index. `on_chip` are the
+    bytes of a map that the chip keeps, None for not known: then all of it goes through DDR.
+    Inputs in `nv12` are fed in half the bytes of what the program reads."""
+
+    program: Program
+    numbers: Mapping[int, int]
+    on_chip: int | None
+    nv12: frozenset[str] = field(default_factory=frozenset)
+
+    def loaded(self, index: int) -> int:
+        """Bytes, less the constants."""
+        names = dict.fromkeys(self.program.instructions[index].inputs)
+        return sum(self._loads(name, index) for name in names)
+
+    def stored(self, index: int) -> int:
+        number = self.numbers[index]
+        return sum(
+            self._inner(name) if self._stays_inside(name, number) else self._size(name)
+            for name in self.program.instructions[index].outputs
+        )
+
+    def _loads(self, name: str, index: int) -> int:
+        maker = self._makers.get(name)
+        if maker is None or self.numbers.get(maker) != self.numbers[index]:
+            return self._size(name) // (2 if self._source(name) in self.nv12 else 1)
+        first = self.on_chip is None or self._readers.get(name, [index])[0] == index
+        return self._inner(name) if first else 0
+
+    def _source(self, name: str) -> str:
+        """What a quantizer of the border read."""
+        maker = self._makers.get(name)
+        step = None if maker is None else self.program.instructions[maker]
+        return step.inputs[0] if step is not None and step.op == "quantize" else name
+
+    def _stays_inside(self, name: str, number: int) -> bool:
+        readers = self._readers.get(name, ())
+        return name not in self.program.outputs and all(
+            self.numbers.get(index) == number for index in readers
+        )
+
+    def _inner(self, name: str) -> int:
+        """Bytes of a map that is made and read in one subgraph, each way."""
+        if self.on_chip is None:
+            return self._size(name)
+        return 0 if self._is_passed_on(name) else max(0, self._size(name) - self.on_chip)
+
+    def _is_passed_on(self, name: str) -> bool:
+        tensor, maker = self.program.tensors[name], self._makers[name]
+        readers = [
+            (index, self.program.instructions[index]) for index in self._readers.get(name, ())
+        ]
+        if tensor.dtype == SUMS or self.program.instructions[maker].op in ("slice", "reshape"):
+            return True
+        if len(tensor.shape) == 4 and tensor.shape[1] <= PICTURE:
+            return True
+        if all(step.op in ("reshape", "transpose") and self._goes_out(step) for _, step in readers):
+            return True
+        if len(readers) == 1 and readers[0][1].op == "concat":
+            return True
+        return all(step.op in POINTWISE and index - maker <= BEHIND for index, step in readers)
+
+    def _goes_out(self, step: Instruction) -> bool:
+        """Whether no layer of the unit reads what the step makes."""
+        readers = (index for name in step.outputs for index in self._readers.get(name, ()))
+        return all(index not in self.numbers for index in readers)
+
+    def _size(self, name: str) -> int:
+        return tensor_bytes(self.program.tensors[name])
+
+    @cached_property
+    def _makers(self) -> Mapping[str, int]:
+        steps = enumerate(self.program.instructions)
+        return {name: index for index, step in steps for name in step.outputs}
+
+    @cached_property
+    def _readers(self) -> Mapping[str, list[int]]:
+        """In order. A step whose results nobody reads reads nothing."""
+        found: dict[str, list[int]] = {}
+        wanted = set(self.program.outputs)
+        for index, step in reversed(list(enumerate(self.program.instructions))):
+            if wanted.isdisjoint(step.outputs):
+                continue
+            for name in dict.fromkeys(step.inputs):
+                found.setdefault(name, []).insert(0, index)
+                wanted.add(name)
+        return found
+
+
+def constant_bytes(step: Instruction) -> int:
+    return sum(values.nbytes for values in step.constants.values())

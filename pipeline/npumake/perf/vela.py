@@ -1,0 +1,163 @@
+"""What Vela estimated of the file that it compiled: read from the ZIP behind it.
+
+The figures are Vela's model of the chip and of the system that the target's file names.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import BinaryIO, TypeVar
+
+from npumake.bundle.archive import DAMAGE
+from npumake.compilers.vela import ESTIMATE
+from npumake.digest import Json
+from npumake.errors import GraphError
+from npumake.perf.page import page, table
+
+T = TypeVar("T")
+
+SUFFIX = ".tflite"
+MOST = 1e30  # of a figure: more than a chip counts
+MOST_BYTES = 1 << 24  # of an estimate: a layer is some hundred
+OFF_CHIP = ("dram", "off_chip_flash")
+WAYS = (("load", "read"), ("stor", "write"))
+ASSUMED = (
+    "estimated by Vela for the system configuration in the target's file; nothing was measured",
+    "operators on the CPU are not in it",
+)
+
+
+def read_vela(path: Path) -> dict[str, Json]:
+    """Milliseconds; memory in bytes. Raises GraphError for a file that holds no estimate."""
+    if not path.is_file():
+        raise GraphError("no such file", str(path))
+    with path.open("rb") as file:
+        return vela_of(file, path.name)
+
+
+def vela_of(file: BinaryIO, name: str) -> dict[str, Json]:
+    try:
+        with zipfile.ZipFile(file) as archive:
+            if archive.getinfo(ESTIMATE).file_size > MOST_BYTES:
+                raise ValueError("too large")
+            told = json.loads(archive.read(ESTIMATE))
+        return _document(_of(dict, told, "the estimate"))
+    except (*DAMAGE, zlib.error) as error:
+        hint = "perf is for a .hybrid and for what Vela compiled; `npumake bench` measures here"
+        what = "it holds no estimate of Vela that can be read"
+        raise GraphError(f"{what}: {error}", name, hint) from error
+
+
+def has_estimate(data: bytes) -> bool:
+    """Whether there is a ZIP with an estimate behind a file."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            return ESTIMATE in archive.namelist()
+    except zipfile.BadZipFile:
+        return False
+
+
+def _of(kind: type[T], value: Json, name: str) -> T:
+    """Raises ValueError for a value of another type."""
+    if not isinstance(value, kind):
+        raise ValueError(f"{name} is a {type(value).__name__}, not a {kind.__name__}")
+    return value
+
+
+def _figure(table: Mapping[str, Json], key: str) -> float:
+    """A number that a person may be shown. Raises ValueError for anything else."""
+    value: Json = table.get(key)
+    if type(value) not in (int, float) or not 0 <= value < MOST:
+        raise ValueError(f"`{key}` is {value!r}")
+    return float(value)
+
+
+def _word(table: Mapping[str, Json], key: str) -> str:
+    """A name, which is a number here where it looks like one. Raises ValueError for a table."""
+    value = table.get(key)
+    if not isinstance(value, (str, float)):
+        raise ValueError(f"`{key}` is {value!r}")
+    return str(value)
+
+
+def _document(told: Mapping[str, Json]) -> dict[str, Json]:
+    summary = _of(dict, told.get("summary"), "`summary`")
+    layers = [_of(dict, row, "a layer") for row in _of(list, told.get("layers"), "`layers`")]
+    operators = _of(dict, told.get("operators"), "`operators`")
+    seconds = _figure(summary, "inference_time")
+    if not seconds:
+        raise ValueError("a frame of 0 s")
+    return {
+        "latency (ms)": 1000.0 * seconds,
+        "FPS": 1.0 / seconds,
+        "cycles": _figure(summary, "cycles_total"),
+        **{f"{way}ed bytes per frame": _moved(summary, verb) for way, verb in WAYS},
+        "operators": {unit: int(_figure(operators, unit)) for unit in ("npu", "cpu")},
+        "layer details": [
+            {
+                "layer name": _word(layer, "Name"),
+                "type": _word(layer, "NNG Operator"),
+                "on": _word(layer, "Target"),
+                "multiply-accumulates": _figure(layer, "MAC Count"),
+                "cycles": _figure(layer, "Op Cycles"),
+            }
+            for layer in layers
+        ],
+        "memory (KiB)": {
+            key.removesuffix("_memory_used"): _figure(summary, key)
+            for key in summary
+            if key.endswith("_memory_used")
+        },
+        "assumptions": [f"{_word(told, 'tool')}: {ASSUMED[0]}", *ASSUMED[1:]],
+    }
+
+
+def _moved(summary: Mapping[str, Json], verb: str) -> float:
+    """Bytes to or from what is not on the chip."""
+    columns = [f"{m}_{what}_{verb}_bytes" for m in OFF_CHIP for what in ("feature_map", "weight")]
+    return sum(_figure(summary, column) for column in columns)
+
+
+def vela_lines(name: str, found: Mapping[str, Json]) -> Iterator[str]:
+    """For a person."""
+    yield f"{name}, per frame, estimated by Vela"
+    yield f"  latency        {found['latency (ms)']:.3f} ms, {found['FPS']:.1f} FPS"
+    yield f"  cycles         {found['cycles']:.0f}"
+    loaded, stored = (found[f"{way}ed bytes per frame"] for way, _ in WAYS)
+    yield f"  off the chip   {loaded:.0f} bytes loaded, {stored:.0f} stored"
+    for memory, size in found["memory (KiB)"].items():
+        yield f"  {memory:<14} {size:.1f} KiB"
+    counted = found["operators"]
+    yield f"  operators      {counted['npu']} on the NPU, {counted['cpu']} on the CPU"
+    yield from (f"  assumed: {said}" for said in found["assumptions"])
+
+
+def vela_page(name: str, found: Mapping[str, Json]) -> str:
+    summary = [
+        ("Model Name", name),
+        ("Model Latency(ms)", f"{found['latency (ms)']:.3f}"),
+        ("FPS", f"{found['FPS']:.2f}"),
+        ("Cycles", f"{found['cycles']:.0f}"),
+        ("Loaded Bytes per Frame", f"{found['loaded bytes per frame']:.0f}"),
+        ("Stored Bytes per Frame", f"{found['stored bytes per frame']:.0f}"),
+        *((f"{key}, KiB", f"{size:.1f}") for key, size in found["memory (KiB)"].items()),
+        *(("Assumed", said) for said in found["assumptions"]),
+    ]
+    rows = [
+        (
+            layer["layer name"],
+            layer["type"],
+            layer["on"],
+            f"{layer['multiply-accumulates']:.0f}",
+            f"{layer['cycles']:.0f}",
+        )
+        for layer in found["layer details"]
+    ]
+    head = ("Layer", "Type", "On", "MACs", "Cycles")
+    parts = ["<h2>Model Performance Summary</h2>", table(("", ""), summary)]
+    return page(name, [*parts, "<h2>Layer Details</h2>", table(head, rows)])

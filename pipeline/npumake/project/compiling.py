@@ -1,0 +1,79 @@
+"""The sections `compile:` and `comparison:` and, for each key of the first, what comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+from npumake.project.doc import Doc
+
+
+@dataclass(frozen=True)
+class Compile:
+    prefix: Annotated[
+        str | None, Doc("Name of the compiled file; the project's name by default.")
+    ] = None
+    compile_mode: Annotated[
+        Literal["latency", "bandwidth", "balance"], Doc("What the vendor's compiler saves.")
+    ] = "latency"
+    optimize_level: Annotated[
+        Literal["O0", "O1", "O2", "O3"], Doc("How hard the vendor's compiler tries.")
+    ] = "O3"
+    core_num: Annotated[int, Doc("Cores of the unit that one model runs on.", 1, 16)] = 1
+    max_time_per_fc: Annotated[
+        int, Doc("Microseconds after which another model may run: 0, never, or 1000 and more.", 0)
+    ] = 0
+    input_source: Annotated[
+        Mapping[str, Literal["ddr", "pyramid", "resizer"]],
+        Doc("Where the board feeds an input from, by its name."),
+    ] = field(default_factory=dict)
+    jobs: Annotated[int | None, Doc("Processes of the vendor's compiler.", 1, 4096)] = None
+    debug: Annotated[bool, Doc("Whether the performance report tells of each layer.")] = False
+    vendor_tool: Annotated[
+        bool, Doc("The compiled file is what the vendor's own tool makes, which must be on PATH.")
+    ] = False
+    profiling: Annotated[bool, Doc("Whether `npumake bench` tells of each layer.")] = False
+    task: Annotated[
+        str | None, Doc("The number of the converter's job, such as bt-449c, for its block.")
+    ] = None
+    remove_types: Annotated[
+        tuple[Literal["Quantize", "Dequantize", "Transpose", "Cast", "Reshape", "Softmax"], ...],
+        Doc("Removed from the border of the compiled program, until none of them is left there."),
+    ] = ()
+    remove_nodes: Annotated[
+        tuple[str, ...],
+        Doc("The same by name: a node that `npumake modify` lists, or what a Dequantize reads."),
+    ] = ()
+
+
+@dataclass(frozen=True)
+class ComparisonSettings:
+    """The compiled file is run and held to the integer engine."""
+
+    compiled: Annotated[
+        int | Literal["all", "off"],
+        Doc("How many samples each compiled file is run on; `all` of them; `off`: not run.", 1),
+    ] = 8
+
+
+REMOVED = ("remove_types", "remove_nodes")  # a bundle's provenance names what was removed
+OURS = ("prefix", "vendor_tool", "task", *REMOVED)  # no compiler is told these
+RECORDED = "recorded: for the vendor's compiler; our integers are the same whatever it says"
+
+# What comes of a key. A bundle's manifest holds them all, but for OURS.
+EFFECTS: Mapping[str, str] = {
+    "prefix": "names the compiled file",
+    "compile_mode": RECORDED,
+    "optimize_level": RECORDED,
+    "core_num": "the estimate takes so many cores; more than the chip runs a model on are refused",
+    "max_time_per_fc": "the estimate cuts a subgraph into function calls that take no longer",
+    "input_source": RECORDED,
+    "jobs": RECORDED,
+    "debug": "the performance report has a row for each layer",
+    "vendor_tool": "the compiled file is the vendor's, and no bundle",
+    "profiling": "npumake bench prints SyNAP's table of the layers; handed on to its converter",
+    "task": "the block that a converter adds to a detector's metadata names it",
+    "remove_types": "the bundle ends where they stood; its inputs and outputs may be codes",
+    "remove_nodes": "the bundle ends where they stood; its inputs and outputs may be codes",
+}

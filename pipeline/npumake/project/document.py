@@ -1,0 +1,170 @@
+"""YAML text → plain data, and the place of every key and value.
+
+A route is the tuple of keys and indices from the top: ("inputs", "image", "mean", 0).
+
+An alias is read by reading its anchor again, so the one bound on the number of places also
+stops alias bombs.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import yaml
+
+from npumake.digest import Json, is_stored
+from npumake.errors import Place, ProjectError
+from npumake.project.events import LARGEST, Event, Scan, refuse_depth, scan
+from npumake.project.scalar import Scalar, meaning
+
+Route = tuple[str | int, ...]
+Words = Callable[[str, Place], Scalar]  # what an unquoted word means
+
+MOST = 100_000  # values in one file, aliases written out
+# Words of a key that are a boolean to older readers: this key has none.
+OWN_WORDS = ((("compiled",), "off"),)
+
+
+@dataclass(frozen=True)
+class RoutePlace:
+    """Where a route is written: its key, and where its value starts.
+
+    A list item has no key and a mapping has no start of its own: both places are then the same.
+    """
+
+    key: Place
+    value: Place
+
+
+@dataclass(frozen=True)
+class Document:
+    """Plain data and the spot of every route in it, in the order of the text."""
+
+    path: str
+    data: Json
+    places: Mapping[Route, RoutePlace]
+    repeated: tuple[tuple[str, Place], ...] = ()  # keys written again, with the last one's place
+
+
+def read_document(file: Path, words: Words = meaning, again: bool = False) -> Document:
+    """The document in `file`; its places name it relative to the current directory.
+
+    Raises ProjectError as `parse_document` does, and when the file cannot be read.
+    """
+    return parse_document(read_source(file), shown(file), words, again)
+
+
+def read_source(file: Path) -> bytes:
+    """The bytes of a YAML file, one more than may be in it at most. Raises ProjectError."""
+    if os.path.lexists(file) and not is_stored(file):
+        raise ProjectError("no plain file", Place(shown(file)))
+    try:
+        with file.open("rb") as stream:
+            return stream.read(LARGEST + 1)
+    except OSError as error:
+        what = f"cannot read the file: {error.strerror}"
+        raise ProjectError(what, Place(shown(file))) from None
+
+
+def parse_document(
+    source: bytes, path: str, words: Words = meaning, again: bool = False
+) -> Document:
+    """The one YAML document in `source`, UTF-8; nothing in it is an empty mapping. With `again`
+    the last of several equal keys counts, as for most readers, and `repeated` lists them.
+
+    Raises ProjectError where the text is not YAML, not UTF-8, too large, too deep, or means
+    different things to different readers: a duplicate key, a tag, a merge key, a bare `yes`.
+    """
+    reading = _Reading(scan(source, path), words, again)
+    top = Place(path)
+    if not reading.scan.events:
+        return Document(path, {}, {(): RoutePlace(top, top)})
+    data, _ = _value(reading, 0, (), top)
+    repeated = tuple(reading.repeated)
+    return Document(path, {} if data is None else data, reading.places, repeated)
+
+
+def shown(file: Path) -> str:
+    """`file` as an error names it: relative to the current directory when below it."""
+    whole, here = file.absolute(), Path.cwd()
+    return whole.relative_to(here).as_posix() if whole.is_relative_to(here) else file.as_posix()
+
+
+@dataclass(frozen=True)
+class _Reading:
+    scan: Scan
+    words: Words
+    again: bool
+    places: dict[Route, RoutePlace] = field(default_factory=dict)
+    repeated: list[tuple[str, Place]] = field(default_factory=list)
+
+
+def _value(reading: _Reading, at: int, route: Route, key: Place | None) -> tuple[Json, int]:
+    """The value that starts at event `at`, and the number of the event after it."""
+    event, place = reading.scan.events[at], reading.scan.place(at)
+    if isinstance(event, yaml.AliasEvent):
+        value, _ = _value(reading, reading.scan.anchor(event), route, key)
+        return value, at + 1
+    if event.tag is not None:
+        tag = event.tag.replace("tag:yaml.org,2002:", "!!")
+        raise ProjectError(f"tag `{tag}` is not read", place, "write the plain value")
+    if len(reading.places) == MOST:
+        hint = "an alias counts as all it stands for"
+        raise ProjectError(f"more than {MOST} values in one file", place, hint)
+    key = key or place
+    if isinstance(event, yaml.ScalarEvent):
+        reading.places[route] = RoutePlace(key, place)
+        return _scalar(reading, event, place, route), at + 1
+    refuse_depth(len(route) + 1, place)
+    if isinstance(event, yaml.SequenceStartEvent):
+        reading.places[route] = RoutePlace(key, place)
+        return _list(reading, at + 1, route)
+    reading.places[route] = RoutePlace(key, key)
+    return _mapping(reading, at + 1, route)
+
+
+def _scalar(reading: _Reading, event: Event, place: Place, route: Route) -> Scalar:
+    is_bare = event.implicit[0] and (route[-1:], event.value) not in OWN_WORDS
+    return reading.words(event.value, place) if is_bare else event.value
+
+
+def _list(reading: _Reading, at: int, route: Route) -> tuple[Json, int]:
+    items: list[Json] = []
+    while not isinstance(reading.scan.events[at], yaml.SequenceEndEvent):
+        item, at = _value(reading, at, (*route, len(items)), None)
+        items.append(item)
+    return items, at + 1
+
+
+def _mapping(reading: _Reading, at: int, route: Route) -> tuple[Json, int]:
+    items: dict[str, Json] = {}
+    while not isinstance(reading.scan.events[at], yaml.MappingEndEvent):
+        name, place = _key(reading, at)
+        if name in items and reading.again:
+            _forget(reading, (*route, name), place)
+        elif name in items:
+            first = reading.places[*route, name].key.line
+            what = f"key `{name}` is written twice, on line {first} and line {place.line}"
+            raise ProjectError(what, place, "keep one of them")
+        items[name], at = _value(reading, at + 1, (*route, name), place)
+    return items, at + 1
+
+
+def _forget(reading: _Reading, route: Route, place: Place) -> None:
+    """An earlier value of the key and all inside it."""
+    reading.repeated.append((str(route[-1]), place))
+    for inside in [key for key in reading.places if key[: len(route)] == route]:
+        del reading.places[inside]
+
+
+def _key(reading: _Reading, at: int) -> tuple[str, Place]:
+    """A key is text as written: an input may be called `y` or `0`."""
+    event, place = reading.scan.events[at], reading.scan.place(at)
+    if not isinstance(event, yaml.ScalarEvent) or event.tag is not None or not event.value:
+        raise ProjectError("a key must be a name", place)
+    if event.value == "<<" and event.implicit[0]:
+        raise ProjectError("merge keys are not read", place, "write the keys out")
+    return event.value, place

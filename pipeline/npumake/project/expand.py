@@ -1,0 +1,162 @@
+"""One document → the project, its variants, and what each target's own stages see of them.
+
+    base ⊕ overlay: mappings merge key by key, all else replaces what stood there
+
+A merged document keeps the place of every key: a mistake in an overlay is shown where the overlay
+is written. `matrix:` is a list of overlays in short: one per combination of its values.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from functools import reduce
+from itertools import product
+from math import prod
+
+from npumake.digest import Json
+from npumake.errors import Place, ProjectError
+from npumake.project.document import MOST, Document, Route, RoutePlace
+from npumake.project.events import refuse_depth
+
+NAME = re.compile(r"[A-Za-z0-9_.-]+")
+
+MOST_VARIANTS = 256
+LONGEST_NAME = 100  # characters: it becomes a folder
+OVERLAYS = ("variants", "matrix")  # the sections that speak of the others
+ONCE = (*OVERLAYS, "dialect", "config")  # in no overlay: spoken before there is one
+
+
+def merged(base: Document, overlay: Document) -> Document:
+    """base ⊕ overlay, every route at the place where its value is written."""
+    data = _merged(base.data, overlay.data)
+    places = {
+        route: overlay.places[route] if route in overlay.places else base.places[route]
+        for route in routes(data)
+    }
+    return Document(base.path, data, places)
+
+
+def variants(document: Document) -> dict[str, Document]:
+    """Every variant by name, whole: those of `variants:`, then those of `matrix:`.
+
+    Raises ProjectError for a name that is no folder's or is taken, and for more than
+    MOST_VARIANTS of them.
+    """
+    base = without(document, OVERLAYS)
+    found: dict[str, Document] = {}
+    for name, overlay, place in (*_named(document), *_combined(document, base)):
+        if not NAME.fullmatch(name) or len(name) > LONGEST_NAME:
+            hint = f"at most {LONGEST_NAME} letters, digits, `_`, `.` and `-`"
+            raise ProjectError(f"`{name[:LONGEST_NAME]}` cannot name a variant", place, hint)
+        if name in found:
+            hint = "give one of them another name, under `variants:`"
+            raise ProjectError(f"two variants are called `{name}`", place, hint)
+        if len(found) == MOST_VARIANTS or len(found) * len(base.places) > MOST:
+            raise ProjectError(f"too many variants: at most {MOST_VARIANTS}", place)
+        found[name] = merged(base, overlay)
+    return found
+
+
+def targets(document: Document) -> dict[str, Document | None]:
+    """By target, in order: its overlay, or None where it is only named.
+
+    Raises ProjectError for a target that is listed twice.
+    """
+    found: dict[str, Document | None] = {}
+    for index, entry in enumerate(document.data["targets"]):
+        place = document.places["targets", index].value
+        name = entry if isinstance(entry, str) else next(iter(entry))
+        if name in found:
+            raise ProjectError(f"target `{name}` is listed twice", place)
+        found[name] = None if entry is name else _below(document, ("targets", index, name))
+    return found
+
+
+def _named(document: Document) -> Iterator[tuple[str, Document, Place]]:
+    for name in document.data.get("variants", {}):
+        route = ("variants", name)
+        yield name, _below(document, route), document.places[route].key
+
+
+def _combined(document: Document, base: Document) -> Iterator[tuple[str, Document, Place]]:
+    """One overlay per combination, the last key turning fastest, named for its values."""
+    matrix = document.data.get("matrix", {})
+    if not matrix:
+        return
+    place = document.places["matrix",].key
+    for key, values in matrix.items():
+        if not values:
+            raise ProjectError(f"`matrix.{key}` has no values", document.places["matrix", key].key)
+        if key in ("dialect", "config"):
+            raise ProjectError(f"`{key}` cannot vary", document.places["matrix", key].key)
+    if prod(len(values) for values in matrix.values()) > MOST_VARIANTS:
+        raise ProjectError(f"too many combinations: at most {MOST_VARIANTS}", place)
+    axes = [[_choice(document, base, key, n) for n in range(len(matrix[key]))] for key in matrix]
+    for chosen in product(*axes):
+        name = "-".join(spelling for spelling, _ in chosen)
+        yield name, reduce(merged, [overlay for _, overlay in chosen]), place
+
+
+def _choice(document: Document, base: Document, key: str, index: int) -> tuple[str, Document]:
+    """One value of one key of the matrix: how a name spells it, and its overlay."""
+    at: Route = ("matrix", key, index)
+    value, head = _below(document, at), document.places["matrix", key].key
+    if isinstance(value.data, dict):
+        hint = "write it under `variants:`, which gives it one"
+        raise ProjectError("a mapping has no short name", document.places[at].value, hint)
+    refuse_depth(key.count(".") + 1, head)
+    route = _route(key, base.data)
+    data = reduce(lambda inner, part: {part: inner}, reversed(route), value.data)
+    above = {route[:depth]: RoutePlace(head, head) for depth in range(len(route))}
+    below = {(*route, *inner): spot for inner, spot in value.places.items()}
+    below[route] = RoutePlace(head, below[route].value)
+    return _spelled(value.data), Document(document.path, data, above | below)
+
+
+def _route(key: str, data: Json) -> tuple[str, ...]:
+    """The route that a dotted key means: a name may hold dots itself where `data` knows it."""
+    known = data if isinstance(data, dict) else {}
+    starts = [name for name in known if key == name or key.startswith(f"{name}.")]
+    head = max(starts, key=len, default=key.partition(".")[0])
+    rest = key[len(head) + 1 :]
+    return (head, *_route(rest, known.get(head))) if rest else (head,)
+
+
+def _spelled(value: Json) -> str:
+    """A value as a part of a name: `max_percentile`, `0.999`, `1_3_224_224`."""
+    if isinstance(value, list):
+        return "_".join(map(_spelled, value))
+    text = value if isinstance(value, str) else json.dumps(value)
+    return re.sub(r"[^A-Za-z0-9_.-]+", "_", text)
+
+
+def _below(document: Document, top: Route) -> Document:
+    """What stands at `top`, as a document of its own."""
+    data = document.data
+    for part in top:
+        data = data[part]
+    places = {route: document.places[*top, *route] for route in routes(data)}
+    return Document(document.path, data, places)
+
+
+def without(document: Document, sections: tuple[str, ...]) -> Document:
+    """What else the document holds."""
+    data = {key: value for key, value in document.data.items() if key not in sections}
+    return Document(document.path, data, {r: document.places[r] for r in routes(data)})
+
+
+def _merged(base: Json, overlay: Json) -> Json:
+    if not isinstance(base, dict) or not isinstance(overlay, dict):
+        return overlay
+    kept = {key: _merged(base[key], overlay[key]) if key in overlay else base[key] for key in base}
+    return kept | {key: value for key, value in overlay.items() if key not in base}
+
+
+def routes(data: Json, route: Route = ()) -> Iterator[Route]:
+    """Every route in `data`, the way to it before itself."""
+    yield route
+    keys = range(len(data)) if isinstance(data, list) else data if isinstance(data, dict) else ()
+    for key in keys:
+        yield from routes(data[key], (*route, key))

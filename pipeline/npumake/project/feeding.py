@@ -1,0 +1,227 @@
+"""What an input is fed, given what its model was trained on: defaults filled in, rules checked.
+
+LEGAL and PICTURES are the whole truth about which fed types reach which trained types. A picture
+arrives as planes, each a graph input of its own; a plain `fed_type` is one plane that keeps the
+name of the model's input. nv12 is upsampled by the chip's video unit before the model sees it,
+so its one plane is yuv444; the planes of `preprocess` are the camera's own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from npumake.errors import ProjectError, Route
+from npumake.project.sections import CameraPreprocess, Input
+
+# trained on → may be fed
+LEGAL: dict[str, tuple[str, ...]] = {
+    "rgb": ("rgb", "bgr", "yuv444", "nv12"),
+    "bgr": ("rgb", "bgr", "yuv444", "nv12"),
+    "yuv444": ("yuv444", "nv12"),
+    "gray": ("gray",),
+    "featuremap": ("featuremap",),
+}
+CHANNELS = {
+    "rgb": "rgb",
+    "bgr": "bgr",
+    "gray": "y",
+    "yuv444": "yuv",
+    "nv12": "yuv",
+    "featuremap": "",
+}
+RECTANGLE = ("width", "height", "left", "top")  # of a crop, in pixels of the picture, in order
+
+
+@dataclass(frozen=True)
+class Plane:
+    """One graph input. `tag` is put behind the model input's name, empty where it is alone."""
+
+    tag: str
+    channels: str  # a letter each; empty for a feature map
+    layout: str = "NHWC"
+    halved: bool = False  # half the height and half the width
+    from_nv12: bool = False  # its chroma was upsampled by the chip
+
+
+# camera's type → (what the model may be trained on, the default first; planes)
+PICTURES: dict[str, tuple[tuple[str, ...], tuple[Plane, ...]]] = {
+    "yuv444": (("rgb", "bgr"), (Plane("y8", "y"), Plane("u8", "u"), Plane("v8", "v"))),
+    "yuv420": (
+        ("rgb", "bgr"),
+        (Plane("y8", "y"), Plane("u8", "u", halved=True), Plane("v8", "v", halved=True)),
+    ),
+    "nv12": (("rgb", "bgr"), (Plane("y8", "y"), Plane("uv8", "uv", halved=True))),
+    "nv21": (("rgb", "bgr"), (Plane("y8", "y"), Plane("vu8", "vu", halved=True))),
+    "gray": (("gray",), (Plane("", "y"),)),
+    "rgb": (("rgb", "bgr"), (Plane("", "rgb"),)),
+    "bgra": (("rgb", "bgr"), (Plane("", "bgra"),)),
+    "rgb888p": (("rgb", "bgr"), (Plane("", "rgb", "NCHW"),)),
+    "rgb888p3": (("rgb", "bgr"), (Plane("r8", "r"), Plane("g8", "g"), Plane("b8", "b"))),
+}
+
+
+@dataclass(frozen=True)
+class Feeding:
+    """One input of the model, no defaults left. Sizes are (height, width)."""
+
+    shape: tuple[int, ...]  # as trained
+    layout: str  # as trained
+    channels: str  # as trained, a letter each; empty for a feature map
+    planes: tuple[Plane, ...]
+    video: bool
+    offset: int  # a fed value is the code minus this
+    size: tuple[int, int] | None = None  # of the picture; None for the model's own
+    crop: bool = False
+
+    def inputs(self, name: str) -> tuple[str, ...]:
+        """The graph inputs that feed the model input `name`, in order."""
+        planes = (f"{name}_{plane.tag}" if plane.tag else name for plane in self.planes)
+        return (*planes, *(f"{name}_crop_{side}" for side in RECTANGLE if self.crop))
+
+    @property
+    def is_as_trained(self) -> bool:
+        """Whether what is fed differs from the trained form by the offset at most."""
+        plane = self.planes[0]
+        alike = plane == Plane("", self.channels, self.layout)
+        return alike and self.size is None and not self.crop
+
+    @property
+    def fed_channels(self) -> str:
+        """The letters of all planes, one plane behind the other."""
+        return "".join(plane.channels for plane in self.planes)
+
+    @property
+    def trained_size(self) -> tuple[int, int]:
+        """Height and width the model was trained on; only a picture has one."""
+        height = self.layout.index("H")
+        return self.shape[height], self.shape[height + 1]
+
+    @property
+    def fed_size(self) -> tuple[int, int]:
+        return self.size or self.trained_size
+
+
+def feeding(name: str, given: Input, shape: tuple[int, ...]) -> Feeding:
+    """What `inputs.<name>` says about the model input of this trained `shape`.
+
+    Raises ProjectError for a pair of types that nothing converts, and for a shape they do not fit.
+    """
+    camera = given.preprocess
+    if camera is not None and camera.type != "float32":
+        found = _picture(name, given, camera, shape)
+    else:
+        found = _plain(name, given, shape)
+    if found.channels:
+        _check_picture(name, given, found)
+    if given.color_range == "video" and not _converts(found):
+        raise ProjectError(
+            "`color_range: video` where no YUV is converted to RGB",
+            Route(f"inputs.{name}.color_range"),
+            "it is the range of a YUV picture fed to a model trained on rgb or bgr",
+        )
+    if given.batch > 1 and shape[:1] != (1,):
+        raise ProjectError(
+            f"a batch for an input whose first dimension is {shape[0] if shape else 'missing'}",
+            Route(f"inputs.{name}.batch"),
+            "the model must take one image for the compiled file to take several",
+        )
+    return found
+
+
+def _plain(name: str, given: Input, shape: tuple[int, ...]) -> Feeding:
+    """One plane of the model's own size, by `fed_type`."""
+    trained = given.type or "featuremap"
+    fed = given.fed_type or trained
+    if given.preprocess is not None:
+        _refuse_beside_preprocess(name, given)
+        if given.preprocess.size or given.preprocess.crop:
+            raise ProjectError(
+                "`float32` is no picture: it has neither `size` nor `crop`",
+                Route(f"inputs.{name}.preprocess"),
+            )
+    if fed not in LEGAL[trained]:
+        raise _illegal(name, "fed_type", trained, fed, LEGAL[trained])
+    layout = given.fed_layout or given.layout
+    plane = Plane("", CHANNELS[fed], layout, from_nv12=fed == "nv12")
+    default = 128 if CHANNELS[fed] and given.preprocess is None else 0
+    return Feeding(
+        shape,
+        given.layout,
+        CHANNELS[trained],
+        (plane,),
+        given.color_range == "video",
+        default if given.offset is None else given.offset,
+    )
+
+
+def _picture(name: str, given: Input, camera: CameraPreprocess, shape: tuple[int, ...]) -> Feeding:
+    """The planes of `preprocess`, of its size."""
+    _refuse_beside_preprocess(name, given)
+    allowed, planes = PICTURES[camera.type]
+    trained = given.type or allowed[0]
+    if trained not in allowed:
+        raise _illegal(name, "preprocess.type", trained, camera.type, _cameras(trained))
+    if camera.size is not None and len(camera.size) != 2:
+        raise ProjectError(
+            f"a size of {len(camera.size)} numbers",
+            Route(f"inputs.{name}.preprocess.size"),
+            "write [height, width]",
+        )
+    return Feeding(
+        shape,
+        given.layout,
+        CHANNELS[trained],
+        planes,
+        given.color_range == "video",
+        128 if given.offset is None else given.offset,
+        None if camera.size is None else (camera.size[0], camera.size[1]),
+        camera.crop,
+    )
+
+
+def _cameras(trained: str) -> tuple[str, ...]:
+    return (*(kind for kind, (allowed, _) in PICTURES.items() if trained in allowed), "float32")
+
+
+def _illegal(name: str, key: str, trained: str, fed: str, legal: tuple[str, ...]) -> ProjectError:
+    return ProjectError(
+        f"a model trained on {trained} cannot be fed {fed}",
+        Route(f"inputs.{name}.{key}"),
+        f"trained on {trained} it may be fed: {', '.join(legal)}",
+    )
+
+
+def _refuse_beside_preprocess(name: str, given: Input) -> None:
+    for key in ("fed_type", "fed_layout"):
+        if getattr(given, key) is not None:
+            raise ProjectError(
+                f"`{key}` beside `preprocess`, which says what is fed",
+                Route(f"inputs.{name}.{key}"),
+                "keep one of them",
+            )
+
+
+def _check_picture(name: str, given: Input, found: Feeding) -> None:
+    where = Route(f"inputs.{name}.{'type' if given.type else 'preprocess'}")
+    wanted = len(found.channels)
+    if len(found.shape) != 4 or found.shape[found.layout.index("C")] != wanted:
+        raise ProjectError(
+            f"a picture of {wanted} channel{'s' if wanted > 1 else ''} in {found.layout} does not "
+            f"fit the input's shape {list(found.shape)}",
+            where,
+            "see `layout` and `type` under `inputs:`",
+        )
+    # A chip reads even a plain yuv444 through its video unit.
+    blocks = any(plane.halved or plane.channels == "yuv" for plane in found.planes)
+    if blocks and any(side % 2 for side in found.fed_size):
+        key = "preprocess" if given.preprocess else "fed_type"
+        raise ProjectError(
+            f"a picture of {found.fed_size[0]} x {found.fed_size[1]} has odd sides",
+            Route(f"inputs.{name}.{key}"),
+            "its colour lies on blocks of 2 x 2 pixels: height and width must be even",
+        )
+
+
+def _converts(found: Feeding) -> bool:
+    """Whether colours are computed and not only reordered."""
+    return bool(set(found.channels) - set(found.fed_channels))

@@ -1,0 +1,240 @@
+"""The files a project names, in an order that no file system decides.
+
+`${ENV:NAME}` in a path is the variable's value, looked up together with the files: no key of an
+artifact holds it, only the names and the bytes of what it led to.
+
+Imports nothing that parses: it runs in every build, also when there is nothing to do.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from fnmatch import translate
+from pathlib import Path, PurePosixPath
+from types import UnionType
+from typing import Any, Union, get_args, get_origin
+
+from npumake.digest import is_made_up, is_stored, key_of, of_bytes
+from npumake.errors import CacheError, ProjectError, Route
+from npumake.project.hints import hints_of
+from npumake.project.paths import CodeGlob, FileGlob, FilePath, Metric, ModuleGlob
+
+MOST_BYTES = (1 << 31) - 1  # of a model: what a protobuf message and a flatbuffer may hold
+_WILD = re.compile(r"[*?\[]")
+_VARIABLE = re.compile(r"\$\{ENV:([A-Za-z_][A-Za-z0-9_]*)\}")
+
+# (name, path), sorted by name; a name never holds a root folder. A path is a string: there may be
+# thousands, in every build.
+NamedFiles = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """One file of a project as a stage may see it: a name without folders, and its content."""
+
+    name: str
+    path: str
+    digest: str
+
+    def read(self) -> bytes:
+        """Its bytes, exactly those that `digest` names. Raises CacheError when they changed."""
+        with open(self.path, "rb") as file:
+            data = file.read()
+        if of_bytes(data) != self.digest:
+            raise CacheError("the file changed while it was being used", self.name, "run it again")
+        return data
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        return os.path.getsize(self.path)
+
+    def part(self, offset: int, length: int) -> bytes:
+        """`length` of its bytes. Whoever publishes what is made of them sees to it that the file
+        did not change meanwhile. Raises CacheError where it ends before."""
+        with open(self.path, "rb") as file:
+            file.seek(offset)
+            data = file.read(length)
+        if len(data) < length:
+            raise CacheError("the file changed while it was being used", self.name, "run it again")
+        return data
+
+
+def refuse_huge(path: Path | str, where: str = "") -> None:
+    """Raises ProjectError for a file that no format of models can fill, before it is read. One
+    that is not there, or no plain file, is another's to refuse."""
+    if os.path.isfile(path) and (size := os.path.getsize(path)) > MOST_BYTES:
+        what = f"a model of {size:,} bytes; no format holds more than 2 GiB in one file"
+        hint = "is it the model? larger weights lie in several files beside it"
+        raise ProjectError(what, where or str(path), hint)
+
+
+def model_bytes(path: Path) -> bytes:
+    """All of a model, or of a file that was made of one. Raises ProjectError, OSError."""
+    refuse_huge(path)
+    return path.read_bytes()
+
+
+SourceFiles = Mapping[str, tuple[SourceFile, ...]]  # by the dotted route of the key that names them
+
+
+@dataclass(frozen=True)
+class FileSource:
+    """A key that names one file, or many by a pattern; `confined` ones lie in the project."""
+
+    keys: tuple[str, ...]  # a model's input may be called `input.1`: the route cannot be split
+    pattern: str
+    many: bool
+    confined: bool = False
+    rest: str = ""  # of the key's value, that is no path: what counts beside the file's bytes
+    is_module: bool = False  # it is named by its path in the project, as it is imported
+
+    @property
+    def route(self) -> str:
+        return ".".join(self.keys)
+
+
+def sources(sections: Any) -> tuple[FileSource, ...]:
+    """Every file or pattern named in `sections`, or in one of them, by its dotted route."""
+    return tuple(_sources(type(sections), sections, ()))
+
+
+def _sources(hint: Any, value: Any, route: tuple[str, ...]) -> Iterator[FileSource]:
+    """The files in `value`. Its type is not enough: a FilePath is a plain string once it runs."""
+    if hint in (FilePath, FileGlob, CodeGlob, ModuleGlob) and isinstance(value, str):
+        is_code = hint in (CodeGlob, ModuleGlob)
+        yield FileSource(route, value, hint is not FilePath, is_code, is_module=hint is ModuleGlob)
+    if hint is Metric and ".py:" in value:
+        path, _, function = value.rpartition(":")
+        yield FileSource(route, path, many=True, confined=True, rest=function)
+    for below, inner, item in _inside(hint, value):
+        yield from _sources(inner, item, (*route, *below))
+
+
+def _inside(hint: Any, value: Any) -> list[tuple[tuple[str, ...], Any, Any]]:
+    """What `value`, if it is a `hint`, is made of: (route below it, type, value)."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if is_dataclass(hint) and hint is type(value):
+        hints = hints_of(hint)
+        return [((key_of(k),), hints[k.name], getattr(value, k.name)) for k in fields(value)]
+    if origin in (Union, UnionType):
+        return [((), member, value) for member in arguments if member is not type(None)]
+    if origin is Mapping and isinstance(value, Mapping):
+        return [((name,), arguments[1], item) for name, item in value.items()]
+    if origin is tuple and isinstance(value, tuple):
+        return [((str(n),), arguments[0], item) for n, item in enumerate(value)]
+    return []
+
+
+def source_files(directory: Path, source: FileSource) -> NamedFiles:
+    """The files of `source` in the project `directory`; none when they do not exist.
+
+    Raises ProjectError for a variable that is not set, at the key that uses it, and for a
+    confined file that lies elsewhere, by whatever way.
+    """
+    _require_variables(source)
+    if not source.many:
+        return _single(directory / _expanded(source.pattern))
+    found = pattern_files(directory, source.pattern)
+    if source.confined:
+        _refuse_elsewhere(directory, source, found)
+    if source.is_module:
+        return tuple((Path(os.path.relpath(path, directory)).as_posix(), path) for _, path in found)
+    return found
+
+
+def _require_variables(source: FileSource) -> None:
+    for name in _VARIABLE.findall(source.pattern):
+        if not os.environ.get(name):
+            hint = f"`${{ENV:{name}}}` stands for its value"
+            what = f"the environment variable `{name}` is not set, or empty"
+            raise ProjectError(what, Route(source.route), hint)
+
+
+def _refuse_elsewhere(directory: Path, source: FileSource, found: NamedFiles) -> None:
+    home = directory.resolve()
+    for _, path in found:
+        if not Path(path).resolve().is_relative_to(home):
+            what = f"`{source.pattern}` names Python outside the project"
+            raise ProjectError(what, Route(source.route), "copy it into the project's directory")
+
+
+def pattern_files(directory: Path, pattern: str) -> NamedFiles:
+    """The plain files that match `pattern`, as (name, path) sorted by name.
+
+    `*`, `?` and `[…]` match within a folder, `**` any number of folders. The name is the POSIX
+    path below the last folder before the first wildcard. A folder stands for the files in it.
+    Hidden files, and folders behind links under `**`, are left out. No such folder: no files.
+    Raises ProjectError for one that cannot be listed.
+    """
+    parts = PurePosixPath(pattern).parts
+    literal = next((n for n, part in enumerate(parts) if _WILD.search(part)), len(parts))
+    root = directory.joinpath(*map(_expanded, parts[:literal]))
+    if is_made_up(root):
+        return ()
+    if parts and literal == len(parts) and os.path.isdir(root):
+        parts = (*parts, "*")
+    elif literal == len(parts):
+        return _single(root)
+    # A value is taken at its word: what is wild in it matches only itself.
+    *folders, last = (_expanded(part, wild=r"[\g<0>]") for part in parts[literal:])
+    wanted = (*folders, "**", "*") if last == "**" else (*folders, last)
+    names = sorted(set(_below(str(root), wanted, "")))
+    return tuple((name, f"{root}/{name}") for name in names)
+
+
+def _expanded(part: str, wild: str = r"\g<0>") -> str:
+    """`part` with the values of its variables, each wild character of them written as `wild`."""
+    return _VARIABLE.sub(lambda found: _WILD.sub(wild, os.environ.get(found[1], "")), part)
+
+
+def _single(path: Path) -> NamedFiles:
+    return ((path.name, str(path)),) if is_stored(path) else ()
+
+
+def _below(folder: str, parts: tuple[str, ...], prefix: str) -> Iterator[str]:
+    """Names of the files below `folder` that match `parts`, each with `prefix`."""
+    part, rest = parts[0], parts[1:]
+    if part == "**":
+        yield from _below(folder, rest, prefix)
+        for entry in _entries(folder):
+            if entry.is_dir(follow_symlinks=False):
+                yield from _below(entry.path, parts, f"{prefix}{entry.name}/")
+        return
+    matches = re.compile(translate(part)).match
+    entries = [entry for entry in _entries(folder) if matches(entry.name)]
+    if not rest:
+        yield from (prefix + entry.name for entry in entries if _is_file(entry))
+        return
+    for entry in entries:
+        if os.path.isdir(entry.path):  # of a link to itself `entry` would raise
+            yield from _below(entry.path, rest, f"{prefix}{entry.name}/")
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    """A folder is none, and a link to nothing. Raises ProjectError for what is there by mistake."""
+    if not entry.is_symlink() and entry.is_file():  # mostly so, and the system is not asked again
+        return True
+    if os.path.isfile(entry.path):
+        return True
+    is_dead = entry.is_symlink() and not os.path.lexists(os.path.realpath(entry.path))
+    if not is_dead and not os.path.isdir(entry.path):
+        what = "no plain file: a pipe, a device, or a link to itself"
+        raise ProjectError(what, entry.path, "remove it, or write a pattern that leaves it out")
+    return False
+
+
+def _entries(folder: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return [entry for entry in entries if not entry.name.startswith(".")]
+    except (FileNotFoundError, NotADirectoryError, UnicodeEncodeError):
+        return []
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:  # so long that there can be none
+            return []
+        raise ProjectError(f"cannot list the folder: {error.strerror}", folder) from None

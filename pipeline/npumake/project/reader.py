@@ -1,0 +1,196 @@
+"""A project directory → `Project`: typed sections, and the place of every key.
+
+`project.yaml` holds the sections; a section S may have a file S.yaml of its own instead, with
+the same keys and the same meaning.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from pathlib import Path
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin
+
+from npumake.digest import Json, key_of
+from npumake.errors import Place, ProjectError
+from npumake.project.check import check, dotted
+from npumake.project.document import Document, RoutePlace, read_document, shown
+from npumake.project.expand import NAME, merged, targets, variants
+from npumake.project.hints import hints_of
+from npumake.project.schema import is_choice, schema_of
+from npumake.project.sections import Sections
+from npumake.project.vendor import Dialects, Note, VendorDocument, spoken, vendor_of
+
+SCHEMA = schema_of(Sections)
+PROJECT = "project.yaml"
+ONCE_SAID = ("dialect", "config")  # one word each: they stand in project.yaml
+
+
+@dataclass(frozen=True)
+class ProjectReading:
+    """The sections as one target's own stages read them; `own` are those its overlay names."""
+
+    sections: Sections
+    places: Mapping[str, Place]
+    own: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Project:
+    """What the YAML of one directory says.
+
+    `places` goes from a dotted route ("calibration.method", "targets.0") to where its value is
+    written; of a mapping ("inputs.image"), to its key. A variant is a project of its own, called
+    `variant`; the project itself has none, and knows its variants.
+    """
+
+    name: str
+    directory: Path
+    sections: Sections
+    places: Mapping[str, Place]
+    files: tuple[Path, ...]
+    targets: Mapping[str, ProjectReading]
+    variant: str | None = None
+    variants: tuple[Project, ...] = ()
+    notes: tuple[Note, ...] = ()
+    variables: tuple[str, ...] = ()  # of the environment, that the YAML depends on
+    said: VendorDocument | None = None  # in a vendor's own words
+
+
+def read_project(directory: Path, dialects: Dialects | None = None) -> Project:
+    """The project in `directory`; its name is the directory's. `dialects` are those it may speak.
+
+    Raises ProjectError at the first mistake: a name that is no file name everywhere, no
+    project.yaml, a section written twice, or anything `parse_document` and `check` refuse.
+    """
+    name = os.path.basename(os.path.abspath(directory))
+    if not NAME.fullmatch(name):
+        hint = "use letters, digits, `_`, `.` and `-`"
+        raise ProjectError(f"`{name}` cannot name a project", shown(directory), hint)
+    top = read_document(_project_file(directory))
+    check(top, {"type": "object"})
+    vendor = vendor_of(top, directory, dialects or {})
+    files = _section_files(directory, vendor.config.files if vendor else ())
+    said = spoken(_joined([top, *map(read_document, files)]), vendor)
+    found = project_of(said.document, name, directory)
+    files = (directory / PROJECT, *files, *said.files)
+    told = [replace(variant, said=said.said) for variant in found.variants]
+    found = replace(found, said=said.said, variants=tuple(told))
+    return replace(found, files=files, notes=said.notes, variables=said.variables)
+
+
+def project_of(document: Document, name: str, directory: Path) -> Project:
+    """The project that one document describes, with its variants and its targets' overlays.
+
+    Raises the first ProjectError in it.
+    """
+    plain = _reading(document)
+    by_target = {
+        target: plain if overlay is None else _overlaid(document, overlay)
+        for target, overlay in targets(document).items()
+    }
+    found = tuple(
+        replace(project_of(whole, name, directory), variant=variant)
+        for variant, whole in variants(document).items()
+    )
+    return Project(name, directory, plain.sections, plain.places, (), by_target, variants=found)
+
+
+def _overlaid(document: Document, overlay: Document) -> ProjectReading:
+    return replace(_reading(merged(document, overlay)), own=tuple(overlay.data))
+
+
+def _reading(document: Document) -> ProjectReading:
+    places = {dotted(route): spot.value for route, spot in document.places.items()}
+    return ProjectReading(sections_of(document), places)
+
+
+def sections_of(document: Document) -> Sections:
+    """The typed sections of one document. Raises the first ProjectError in it."""
+    check(document, SCHEMA)
+    return built(Sections, document.data)
+
+
+def _project_file(directory: Path) -> Path:
+    file = directory / PROJECT
+    if os.path.lexists(file) and not file.is_file():
+        raise ProjectError("no plain file", shown(file))
+    if not file.is_file():
+        hint = "a project is a directory with a project.yaml"
+        raise ProjectError("no project.yaml", shown(directory), hint)
+    return file
+
+
+def _section_files(directory: Path, vendors: Sequence[Path]) -> tuple[Path, ...]:
+    """Those that exist, in the order of the sections. A vendor's file may be called like one."""
+    others = {os.path.realpath(file) for file in vendors}
+    found = []
+    for name in ("project", *(section.name for section in fields(Sections))):
+        for suffix in (".yml", ".yaml"):
+            file = directory / f"{name}{suffix}"
+            if name in ONCE_SAID or not os.path.lexists(file) or os.path.realpath(file) in others:
+                continue
+            if suffix == ".yml":
+                raise ProjectError("not read", shown(file), f"rename it to {name}.yaml")
+            if not file.is_file():
+                raise ProjectError("no plain file", shown(file))
+            found += [file] if name != "project" else []
+    return tuple(found)
+
+
+def _joined(documents: list[Document]) -> Document:
+    """The first document with each other one as the section that its file is named for."""
+    project, *sections = documents
+    data: dict[str, Json] = dict(project.data)
+    places: dict[tuple[str | int, ...], RoutePlace] = dict(project.places)
+    for section in sections:
+        name = Path(section.path).stem
+        if name in data:
+            what = f"section `{name}` is written twice, here and in {section.path}"
+            raise ProjectError(what, places[name,].key, "keep one of them")
+        data[name] = section.data
+        places |= {(name, *route): spot for route, spot in section.places.items()}
+    return Document(project.path, data, places)
+
+
+def built(hint: Any, value: Json) -> Any:
+    """Checked plain data as the type that `hint` names."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if is_dataclass(hint) and isinstance(hint, type):
+        hints = hints_of(hint)
+        keys = {key_of(field): field.name for field in fields(hint)}
+        return hint(**{keys[key]: built(hints[keys[key]], item) for key, item in value.items()})
+    if is_choice(hint):
+        hints = hints_of(hint)
+        chosen = {value: {}} if isinstance(value, str) else value
+        return {name: built(hints[name], item) for name, item in chosen.items()}
+    if origin in (Union, UnionType):
+        return built(_member(arguments, value), value)
+    if origin is tuple:
+        return tuple(built(arguments[0], item) for item in value)
+    if origin is Mapping:
+        return {key: built(arguments[1], item) for key, item in value.items()}
+    if origin is Literal:
+        return next(choice for choice in arguments if choice == value)
+    # YAML writes 1 for 1.0, and a JSON Schema takes 1.0 for 1.
+    return hint(value) if hint in (int, float) else value
+
+
+def _member(members: tuple[Any, ...], value: Json) -> Any:
+    """The member of a union that `value` belongs to."""
+    if value is None:
+        return type(None)
+    kind = type(value) if isinstance(value, list | dict) else None
+    alike = [m for m in members if m is not type(None) and _kind(m) is kind]
+    words = [m for m in alike if get_origin(m) is Literal]
+    return next((m for m in words if value in get_args(m)), alike[0])
+
+
+def _kind(hint: Any) -> type | None:
+    """What JSON has for a type: a list, a dict, or else one value."""
+    if is_dataclass(hint):
+        return dict
+    origin = get_origin(getattr(hint, "__supertype__", hint))
+    return {tuple: list, Mapping: dict, dict: dict}.get(origin)

@@ -1,0 +1,198 @@
+"""The steps of `data.<input>.transforms`: their names, their arguments and the defaults.
+
+They are the transformers of the D-Robotics guide under the names they have there, so that a list
+in Python reads across: `CenterCropTransformer(crop_size=224)` is `center_crop: {crop_size: 224}`.
+What each step computes is in pipeline/npumake/data/transforms.py.
+
+ShortLongResizeTransformer's `include_im`, which adds the image's size as a second input, has no
+counterpart: a sample of another input is a file of its own under `data:`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal, TypedDict
+
+from npumake.project.doc import Doc
+
+LARGEST = 8_192  # pixels on a side
+
+Size = int | tuple[int, ...]
+Axes = Literal["CHW", "HWC"]
+Pixels = Literal["float", "uint8"]
+
+_SIZE = Doc("[height, width], or one number; the input's by default.", 1, LARGEST)
+_SIDE = Doc("Length of the side, in pixels.", 1, LARGEST)
+_AXES = Doc("Where the channels are.")
+_PIXELS = Doc("Type of the result; uint8 cuts the fraction off.")
+_CUBIC = Doc("INTER_CUBIC, or linear when empty.")
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """A step without arguments."""
+
+
+@dataclass(frozen=True)
+class Add:
+    value: Annotated[float, Doc("Added to every value.")]
+
+
+@dataclass(frozen=True)
+class Mean:
+    means: Annotated[float | tuple[float, ...], Doc("Subtracted; one, or one per channel.")]
+    data_format: Annotated[Axes, _AXES] = "CHW"
+
+
+@dataclass(frozen=True)
+class Scale:
+    scale_value: Annotated[float, Doc("Multiplied with every value.")]
+
+
+@dataclass(frozen=True)
+class Normalize:
+    std: Annotated[float, Doc("Every value is divided by it.")]
+
+
+@dataclass(frozen=True)
+class Transpose:
+    order: Annotated[tuple[int, ...], Doc("The axes in their new order.", 0, 3)]
+
+
+@dataclass(frozen=True)
+class CenterCrop:
+    crop_size: Annotated[Size | None, _SIZE] = None
+    data_type: Annotated[Pixels, _PIXELS] = "float"
+
+
+@dataclass(frozen=True)
+class PilCenterCrop:
+    size: Annotated[Size | None, _SIZE] = None
+
+
+@dataclass(frozen=True)
+class PadResize:
+    target_size: Annotated[Size | None, _SIZE] = None
+    pad_value: Annotated[float, Doc("Value of the border.")] = 127.0
+    pad_position: Annotated[
+        Literal["boundary", "bottom_right"], Doc("Border all around, or after the image.")
+    ] = "boundary"
+
+
+@dataclass(frozen=True)
+class Resize:
+    target_size: Annotated[Size | None, _SIZE] = None
+    mode: Annotated[
+        Literal["skimage", "opencv"],
+        Doc("skimage: smooths before it shrinks, by splines. opencv: plain linear or cubic."),
+    ] = "skimage"
+    method: Annotated[int, Doc("Of skimage: order of the spline; 0 is nearest.", 0, 5)] = 1
+    data_type: Annotated[Pixels, _PIXELS] = "float"
+    interpolation: Annotated[Literal["", "INTER_CUBIC"], _CUBIC] = ""
+
+
+@dataclass(frozen=True)
+class PilResize:
+    size: Annotated[
+        Size | None, Doc("[height, width], or the short side; the input's by default.", 1, LARGEST)
+    ] = None
+    interpolation: Annotated[
+        Literal["NEAREST", "BILINEAR", "BICUBIC", "LANCZOS", "BOX", "HAMMING"], Doc("Its filter.")
+    ] = "BILINEAR"
+
+
+@dataclass(frozen=True)
+class ShortLongResize:
+    short_size: Annotated[int, _SIDE]
+    long_size: Annotated[int, Doc("The long side is at most this.", 1, LARGEST)]
+
+
+@dataclass(frozen=True)
+class ShortSideResize:
+    short_size: Annotated[int, _SIDE]
+    data_type: Annotated[Pixels, _PIXELS] = "float"
+    interpolation: Annotated[Literal["", "INTER_CUBIC"], _CUBIC] = ""
+
+
+@dataclass(frozen=True)
+class Pad:
+    size_divisor: Annotated[int, Doc("The size is rounded up to a multiple.", 1, LARGEST)] = 128
+    target_size: Annotated[Size, Doc("[height, width] or one number.", 1, LARGEST)] = 512
+
+
+@dataclass(frozen=True)
+class PaddedCenterCrop:
+    image_size: Annotated[int, Doc("Side of the model's image.", 1, LARGEST)] = 224
+    crop_pad: Annotated[int, Doc("Pixels left out around it.", 0, LARGEST)] = 32
+
+
+@dataclass(frozen=True)
+class Colors:
+    data_format: Annotated[Axes, _AXES] = "CHW"
+
+
+@dataclass(frozen=True)
+class Yuv:
+    color_sequence: Annotated[Literal["BGR", "RGB"], Doc("Order of the colours (H, W, C).")]
+
+
+@dataclass(frozen=True)
+class Nv12:
+    data_format: Annotated[Axes, _AXES] = "CHW"
+    cvt_mode: Annotated[
+        Literal["rgb_calc", "opencv"],
+        Doc("Full range with averaged colour, or OpenCV's video range."),
+    ] = "rgb_calc"
+
+
+@dataclass(frozen=True)
+class Nv12ToYuv444:
+    target_size: Annotated[Size | None, _SIZE] = None
+    yuv444_output_layout: Annotated[Axes, _AXES] = "HWC"
+
+
+@dataclass(frozen=True)
+class WarpAffine:
+    input_shape: Annotated[Size, Doc("[height, width] of the result.", 1, LARGEST)]
+    scale: Annotated[float, Doc("The image is resized by it first.", 0.01, 100)]
+
+
+class Transform(TypedDict, total=False):
+    """One step, by its name."""
+
+    add: Annotated[Add, Doc("x + value")]
+    mean: Annotated[Mean, Doc("x - means")]
+    scale: Annotated[Scale, Doc("x * scale_value")]
+    normalize: Annotated[Normalize, Doc("x / std")]
+    transpose: Annotated[Transpose, Doc("Axes in another order.")]
+    hwc2chw: Annotated[Nothing, Doc("Channels first.")]
+    chw2hwc: Annotated[Nothing, Doc("Channels last.")]
+    center_crop: Annotated[CenterCrop, Doc("The middle of an image (H, W, C).")]
+    pil_center_crop: Annotated[PilCenterCrop, Doc("The middle, rounded as Pillow users do.")]
+    long_side_crop: Annotated[Nothing, Doc("The middle square of an image (H, W, C).")]
+    pad_resize: Annotated[PadResize, Doc("Letterbox: proportions kept, the rest filled.")]
+    resize: Annotated[Resize, Doc("To a size, proportions or not.")]
+    pil_resize: Annotated[PilResize, Doc("Pillow's resize of an 8-bit image.")]
+    short_long_resize: Annotated[ShortLongResize, Doc("Short side, bounded by the long one.")]
+    pad: Annotated[Pad, Doc("Zeros below and to the right.")]
+    short_side_resize: Annotated[ShortSideResize, Doc("Short side, proportions kept.")]
+    padded_center_crop: Annotated[PaddedCenterCrop, Doc("EfficientNet's middle square.")]
+    bgr2rgb: Annotated[Colors, Doc("Channels reversed.")]
+    rgb2bgr: Annotated[Colors, Doc("Channels reversed.")]
+    rgb2gray: Annotated[Colors, Doc("BT.601 luma, 0..255.")]
+    bgr2gray: Annotated[Colors, Doc("BT.601 luma, 0..255.")]
+    rgb2gray_128: Annotated[Colors, Doc("BT.601 luma, -128..127.")]
+    rgb2yuv444: Annotated[Colors, Doc("Full range, 0..255.")]
+    bgr2yuv444: Annotated[Colors, Doc("Full range, 0..255.")]
+    bgr2yuv444_128: Annotated[Colors, Doc("Full range, -128..127.")]
+    rgb2yuv444_128: Annotated[Colors, Doc("Full range, -128..127.")]
+    bgr2yuvbt601video: Annotated[Colors, Doc("BT.601 video range, 16..235.")]
+    rgb2yuvbt601video: Annotated[Colors, Doc("BT.601 video range, 16..235.")]
+    yuv: Annotated[Yuv, Doc("Full range, 0..255, of an image (H, W, C).")]
+    reduce_channel: Annotated[Colors, Doc("The first channel alone.")]
+    bgr2nv12: Annotated[Nv12, Doc("Y plane, then U and V by turns: (height * 3 / 2, width).")]
+    rgb2nv12: Annotated[Nv12, Doc("Y plane, then U and V by turns: (height * 3 / 2, width).")]
+    nv12_to_yuv444: Annotated[Nv12ToYuv444, Doc("Every U and V for four pixels.")]
+    warp_affine: Annotated[WarpAffine, Doc("CenterNet's square around the centre.")]
+    f32_to_s8: Annotated[Nothing, Doc("As int8.")]
+    f32_to_u8: Annotated[Nothing, Doc("As uint8.")]

@@ -1,0 +1,139 @@
+"""The part of a range that matters, where all that reads a tensor saturates.
+
+    SiLU      x * sigmoid(x) is 0 for all x below -8 or so, HardSwish for all below -3
+    Sigmoid   is 0 and 1 outside -9 .. 9
+
+A convolution in front of one may well reach -170 for what becomes 0, and then most codes tell zeros
+from zeros. Let g_1, g_2 … be what is made of the values of x, x itself not among them, and s_i the
+8-bit step of g_i. The range of x becomes the smallest [l, h] with
+
+    |g_i(v) - g_i(min(max(v, l), h))| <= s_i / PART      for all i and all values v that occur
+
+which no 8-bit grid of g_i shows. Values are known by the bins of their histogram.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from npumake.engine.functions import FUNCTIONS
+from npumake.engine.fusion import absorbed, result
+from npumake.graph import Graph, Node, Value, producer
+from npumake.kernels.arrays import Floats
+from npumake.kernels.histogram import Histogram
+from npumake.quant.calibration.derived_statistics import centres
+from npumake.quant.precision.placement import activations, moves, root
+
+PART = 16.0
+STEPS = 255.0
+POINTS = 256
+
+Function = Callable[[Floats], Floats]
+Interval = tuple[float, float]
+Moved = dict[str, float]
+
+
+class FunctionImage(NamedTuple):
+    """g of every value of a tensor; `name` is the observed tensor that holds them."""
+
+    g: Function
+    name: str
+
+
+def narrowed(
+    graph: Graph, tensors: Mapping[str, Histogram], ranges: Mapping[str, Interval]
+) -> dict[str, Interval]:
+    """Those of `ranges`, by observed tensor of the float `graph`, that need not be as wide."""
+    found: dict[str, Interval] = {}
+    for name, images in _images(graph).items():
+        spans = [np.subtract(*ranges[image.name][::-1]) for image in images]
+        if min(spans) > 0:
+            limits = [float(span) / STEPS / PART for span in spans]
+            kept = _kept(tensors[name], [image.g for image in images], limits)
+            (low, high), (least, most) = ranges[name], kept
+            found[name] = (min(max(low, least), high), max(min(high, most), low))
+    return found
+
+
+def saturated(graph: Graph) -> frozenset[str]:
+    """The tensors of the float `graph` that may lose what does not matter."""
+    return frozenset(_images(graph))
+
+
+def moved(graph: Graph, cuts: Mapping[str, tuple[Interval, Interval]]) -> dict[str, Moved]:
+    """Of those of these tensors that are saturated, whose numbers reach so far and are cut off so:
+    max |g_i(v) - g_i(min(max(v, l), h))| by the observed tensor g_i makes."""
+    found = {}
+    for name, images in _images(graph).items():
+        if name in cuts:
+            reached, kept = cuts[name]
+            ends = zip(reached, kept, strict=True)
+            cut = np.concatenate([np.linspace(*end, POINTS) for end in ends])
+            each = {image.name: image.g(cut) - image.g(np.clip(cut, *kept)) for image in images}
+            found[name] = {made: float(np.max(np.abs(by))) for made, by in each.items()}
+    return found
+
+
+def _images(graph: Graph) -> dict[str, list[FunctionImage]]:
+    """By observed tensor what is made of it, where that is a function of each of its values."""
+    readers: dict[Value, list[Node]] = {}
+    for node in graph.nodes():
+        for value in dict.fromkeys(root(v) for v in activations(node) if not moves(node)):
+            readers.setdefault(value, []).append(node)
+    answers = {root(value) for value in graph.outputs}
+    found: dict[str, list[FunctionImage]] = {}
+    for x, nodes in readers.items():
+        products = [node for node in nodes if _factor(node, x) is not None]
+        images: list[FunctionImage] = []
+        for node in nodes:
+            y = root(node.outputs[0])
+            only_factor = set(readers.get(y, ())) <= set(products) and y not in answers
+            function = _function(node, x)
+            if function is None:
+                break
+            if node in products or not only_factor:
+                images.append(FunctionImage(function, str(result(node).name)))
+        else:
+            if x not in answers:
+                found[str(x.name)] = images
+    return found
+
+
+def _function(node: Node, x: Value) -> Function | None:
+    """What `node` makes of each value of x: f(x), or x * f(x)."""
+    maker = _factor(node, x) or node
+    if maker.op_type not in FUNCTIONS or maker.domain:
+        return None
+    f = FUNCTIONS[maker.op_type]
+    return (lambda v: f(maker, v)) if maker is node else (lambda v: v * f(maker, v))
+
+
+def _factor(node: Node, x: Value) -> Node | None:
+    """The function f of a product x * f(x)."""
+    read = [root(value) for value in activations(node)]
+    if node.op_type != "Mul" or len(read) != 2 or x not in read or absorbed(node) is not None:
+        return None
+    maker = producer(read[1] if read[0] is x else read[0])
+    if maker is None or maker.op_type not in FUNCTIONS or maker.domain:
+        return None
+    return maker if root(activations(maker)[0]) is x else None
+
+
+def _kept(measured: Histogram, functions: list[Function], limits: list[float]) -> Interval:
+    """The smallest interval outside of which no g moves by more than its limit."""
+    x = np.concatenate([[measured.low], centres(measured), [measured.high]])
+    images = [g(x) for g in functions]
+    return (
+        float(x[min(_flat(y, limit) for y, limit in zip(images, limits, strict=True))]),
+        float(x[-1 - min(_flat(y[::-1], limit) for y, limit in zip(images, limits, strict=True))]),
+    )
+
+
+def _flat(y: Floats, limit: float) -> int:
+    """The last index i for which all of y[:i] are within `limit` of y[i]."""
+    least, most = np.minimum.accumulate(y), np.maximum.accumulate(y)
+    near = (y - least <= limit) & (most - y <= limit)
+    return int(np.flatnonzero(near)[-1])

@@ -1,0 +1,138 @@
+"""Reach: the extremes of the tensors of the samples that one thread has seen.
+
+Extremes of extremes are extremes, so it decides nothing which thread has seen which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from npumake.kernels.arrays import Int64
+from npumake.quant.calibration.buffer_layout import Buffer, BufferBlock, Layout
+from npumake.quant.calibration.statistics import Extremes
+from npumake.quant.calibration.subsampling import SIDES, Side
+
+ZERO = np.float32(0)  # added to -0 it makes plain zero
+FURTHER: Mapping[Side, np.ufunc] = {"low": np.minimum, "high": np.maximum}
+
+Found = npt.NDArray[np.float32]  # extremes of one side
+
+
+class BlockExtremes(NamedTuple):
+    """What the blocks tell of one side, in a row: the extremes of a stretch each. Sorted by tensor
+    they are runs, which begin at `starts`."""
+
+    blocks: dict[int, slice]  # which are those of a block, by its number
+    order: Int64
+    starts: Int64
+    rows: Int64  # of which tensor each run is
+    before: Found  # of each tensor, before it is looked at
+
+
+class MinMaxObserver:
+    """Filled sample by sample, by one thread."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._blocks = layout.blocks
+        self._told = {side: _told(layout, side) for side in SIDES}
+        self._own = {side: np.empty(len(t.order), np.float32) for side, t in self._told.items()}
+        self._seen: dict[tuple[int, Side], Found] = {}  # by block, of what is kept
+
+    @property
+    def used(self) -> bool:
+        return bool(self._seen)
+
+    def add(self, buffer: Buffer) -> Extremes:
+        """The extremes of each tensor of a sample, (tensors,); zero may be -0."""
+        for index, block in enumerate(self._blocks):
+            values = buffer[block.span]
+            for side in block.way.tells:
+                each = _each(block, values, FURTHER[side])
+                own = self._own[side][self._told[side].blocks[index]]
+                FURTHER[side].reduceat(each, block.tensors, out=own)
+                self._see((index, side), each)
+        return Extremes(*map(self._of_tensors, SIDES))
+
+    def _of_tensors(self, side: Side) -> Found:
+        told = self._told[side]
+        found = told.before.copy()
+        if len(told.rows):
+            found[told.rows] = FURTHER[side].reduceat(self._own[side][told.order], told.starts)
+        return found
+
+    def _see(self, place: tuple[int, Side], each: Found) -> None:
+        seen = self._seen.get(place)
+        if seen is None:
+            self._seen[place] = each.copy()
+        else:
+            FURTHER[place[1]](seen, each, out=seen)
+
+    def of_parts(self) -> Extremes:
+        """The extremes of every part of the layout that tells them, over all samples."""
+        return plain(Extremes(*map(self._of_parts, SIDES)))
+
+    def _of_parts(self, side: Side) -> Found:
+        places = self._told[side].blocks
+        found = [_of_parts(self._blocks[i], self._seen[i, side], FURTHER[side]) for i in places]
+        return np.concatenate([np.empty(0, np.float32), *found])
+
+
+def _told(layout: Layout, side: Side) -> BlockExtremes:
+    telling = {at: block for at, block in enumerate(layout.blocks) if side in block.way.tells}
+    rows = np.array([row for block in telling.values() for row in block.rows], np.int64)
+    ends = np.cumsum([0, *(len(block.rows) for block in telling.values())]).tolist()
+    places = [slice(*ends[index : index + 2]) for index in range(len(telling))]
+    order = np.argsort(rows, kind="stable")
+    tensors, starts = np.unique(rows[order], return_index=True)
+    floors = np.array([view.floor for view in layout.views.values()], np.float32)
+    return BlockExtremes(dict(zip(telling, places, strict=True)), order, starts, tensors, floors)
+
+
+def _each(block: BufferBlock, values: Buffer, further: np.ufunc) -> Found:
+    """Of the values of a block, what is kept."""
+    if block.way.kind == "small":
+        return values
+    if block.way.kind == "large":
+        return further.reduceat(values, block.parts)
+    found = np.empty(sum(kept.size for kept in block.kept), np.float32)
+    start = end = 0
+    for groups, depth, width in block.folds:
+        whole, own = groups * depth * width, slice(end, end + groups * width)
+        rows = values[start : start + whole].reshape(groups, depth, width)
+        further.reduce(rows, 1, out=found[own].reshape(groups, width))
+        start, end = start + whole, own.stop
+    return found
+
+
+def _of_parts(block: BufferBlock, seen: Found, further: np.ufunc) -> Found:
+    """The extremes of every part of a block, of what is kept of it."""
+    if block.way.kind == "large":
+        return seen
+    found = []
+    for kept, start in zip(block.kept, block.tensors.tolist(), strict=True):
+        whole = seen[start : start + kept.size].reshape(kept[:3])
+        found.append(further.reduce(whole, 1).ravel())
+    return np.concatenate(found)
+
+
+def by_channel(layout: Layout, parts: Extremes) -> dict[str, Extremes]:
+    """The extremes of the channels of each tensor that has some, (channels,)."""
+    own = {side: layout.parts_of(side) for side in SIDES}
+    found = {}
+    for row, (name, view) in enumerate(layout.views.items()):
+        if len(view.shape) == 4:
+            sides = [np.full(view.shape[1], view.floor, np.float32)] * 2
+            for index, side in enumerate(SIDES):
+                if row in own[side]:
+                    each = np.concatenate([parts[index][place] for place in own[side][row]])
+                    sides[index] = FURTHER[side].reduce(each.reshape(-1, view.shape[1]), 0)
+            found[name] = plain(Extremes(*sides))
+    return found
+
+
+def plain(x: Extremes) -> Extremes:
+    return Extremes(x.low + ZERO, x.high + ZERO)

@@ -1,0 +1,167 @@
+"""Observe: what each tensor does over all samples, in one pass and bounded memory.
+
+onnxruntime runs the float graph and writes every watched tensor into a buffer, segment by segment
+where there is much to write (engine.watching): what one segment made is read, and its values
+counted (calibration.tally), before the next is written over it. What follows from a watched tensor
+is not watched (calibration.derived). Memory is O(tensors * bins) and a buffer per thread, and
+neither the order of the samples nor the number of threads changes a byte.
+
+A model whose watched tensors take more than CEILING is watched group by group, in as many passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from npumake.custom.operators import NO_OPERATORS, Operators
+from npumake.engine.observed_session import watching
+from npumake.engine.ort import Feeds
+from npumake.engine.parallel import shared_out, threads
+from npumake.errors import StageError
+from npumake.graph import ExtraOutput, Graph
+from npumake.progress import track
+from npumake.quant.calibration.buffer_layout import Layout, room_for
+from npumake.quant.calibration.derived_statistics import derivations, with_derived
+from npumake.quant.calibration.histogram_observer import Tally
+from npumake.quant.calibration.softmax_inputs import BOUND, Probed, probed
+from npumake.quant.calibration.statistics import Statistics
+from npumake.quant.calibration.subsampling import TensorSlices, handed_out, view_of
+from npumake.quant.precision.placement import observed
+
+Names = Mapping[str, Sequence[str]]  # those of the pieces of a tensor, by its own
+
+CEILING = 1 << 28  # bytes of watched tensors: of one run, and so of all threads at once
+
+
+class Series(Protocol):
+    """Samples that can be gone through again."""
+
+    def __iter__(self) -> Iterator[Feeds]: ...
+
+    def __len__(self) -> int: ...
+
+
+def observe(
+    graph: Graph,
+    feeds: Series,
+    operators: Operators = NO_OPERATORS,
+    *,
+    first: int = 0,
+    ceiling: int = CEILING,
+) -> Statistics:
+    """The statistics of every observed tensor of `graph` over `feeds`, samples from number
+    `first` on.
+
+    Raises StageError when the model makes NaN or infinity, which no range can hold, or a tensor
+    without a value, which has none.
+    """
+    names = observed(graph)
+    derived = derivations(graph, names)
+    probes = probed(graph)
+    values = probes.graph.values()
+    watched = (*(name for name in names if name not in derived), *probes.peaks.values())
+    views = {name: view_of(values[name]) for name in watched}
+    for name, view in views.items():
+        if not view.elements:
+            shape = list(view.shape)
+            hint = "cut it out of the model: nothing is computed with it"
+            raise StageError(f"`{name}` holds no value, its shape is {shape}", hint=hint)
+    found = Statistics({})
+    for group in _groups(views, ceiling):
+        for part in _observed(probes, group, feeds, operators, first, ceiling):
+            found = Statistics(
+                {**found.tensors, **part.tensors},
+                {**found.channels, **part.channels},
+                {**found.samples, **part.samples},
+                part.numbers,
+            )
+    if not found.numbers:
+        return found
+    return with_derived(_with_peaks(found, probes.peaks), derived, names)
+
+
+def _with_peaks(found: Statistics, probes: Mapping[str, str]) -> Statistics:
+    """Those of the probes become the peaks of their tensors."""
+    lows = {name: found.tensors[probe].low for name, probe in probes.items()}
+    kept = [name for name in found.tensors if name not in set(probes.values())]
+    return Statistics(
+        {name: found.tensors[name] for name in kept},
+        {name: found.channels[name] for name in kept if name in found.channels},
+        {name: found.samples[name] for name in kept},
+        found.numbers,
+        {name: low for name, low in lows.items() if low < BOUND},
+    )
+
+
+def _groups(views: Mapping[str, TensorSlices], ceiling: int) -> Iterator[dict[str, TensorSlices]]:
+    """The tensors in order, as many at once as the ceiling allows, at least one."""
+    group: dict[str, TensorSlices] = {}
+    held = 0
+    for name, view in views.items():
+        size = 4 * view.elements
+        if group and held + size > ceiling:
+            yield group
+            group, held = {}, 0
+        group[name] = view
+        held += size
+    if group:
+        yield group
+
+
+def _observed(
+    probes: Probed,
+    views: Mapping[str, TensorSlices],
+    feeds: Series,
+    operators: Operators,
+    first: int,
+    ceiling: int,
+) -> Iterator[Statistics]:
+    elements = sum(view.elements for view in views.values())
+    at_once = max(1, min(threads(), ceiling // (4 * elements)))
+    graph = probes.graph
+    pieces = {name: _handed_out(probes, name, view) for name, view in views.items()}
+    watched = watching(graph, [*pieces.values()], operators, elements * len(feeds))
+    names = {name: [str(piece) for piece in some] for name, some in pieces.items()}
+    layouts = [_layout(views, names, made, watched.blocks) for made in watched.segments]
+    starts = {name: at for layout in layouts for name, at in _starts(layout, names)}
+    most = max(layout.elements for layout in layouts)
+    tallies = [Tally(layout, at_once) for layout in layouts]
+
+    def counting() -> Callable[[tuple[int, Feeds]], None]:
+        write, shares = watched.writer(starts, room_for(most)), [tally.share() for tally in tallies]
+
+        def count(numbered: tuple[int, Feeds]) -> None:
+            number, feeds = numbered
+            for tally, share, written in zip(tallies, shares, write(feeds), strict=True):
+                tally.add(number, written, share)
+
+        return count
+
+    numbered = enumerate(track(feeds, "statistics", len(feeds)), first)
+    shared_out([counting() for _ in range(at_once)], numbered)
+    return (tally.statistics() for tally in tallies)
+
+
+def _handed_out(probes: Probed, name: str, view: TensorSlices) -> list[str | ExtraOutput]:
+    if len(view.pieces) == 1 and name in probes.bounded:
+        return [probes.bounded[name]]
+    return handed_out(probes.graph, name, view)
+
+
+def _layout(
+    views: Mapping[str, TensorSlices],
+    names: Names,
+    made: Collection[str],
+    blocks: Mapping[str, int],
+) -> Layout:
+    """Of the tensors whose pieces one segment makes."""
+    own = {name: view for name, view in views.items() if names[name][-1] in made}
+    return Layout({n: replace(view, block=blocks.get(names[n][-1], 1)) for n, view in own.items()})
+
+
+def _starts(layout: Layout, names: Names) -> Iterator[tuple[str, int]]:
+    """Where each piece starts, by its name."""
+    pieces = (piece for name in layout.views for piece in names[name])
+    return zip(pieces, layout.starts, strict=True)

@@ -1,0 +1,23 @@
+"""A tensor that is padded holds the constant too: the Pad gives codes of the grid it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from npumake.engine.moving import fill_of
+from npumake.engine.rules import has_kernel
+from npumake.graph import Graph
+from npumake.quant.precision.placement import root
+
+Interval = tuple[float, float]
+
+
+def reached(graph: Graph, ranges: Mapping[str, Interval]) -> dict[str, Interval]:
+    """Those of `ranges`, by observed tensor of the float `graph`, that a constant widens."""
+    found: dict[str, Interval] = {}
+    for node in graph.nodes("Pad"):
+        name, fill = str(root(node.outputs[0]).name), fill_of(node)
+        if has_kernel(node) and fill and name in ranges:
+            low, high = found.get(name, ranges[name])
+            found[name] = (min(low, fill), max(high, fill))
+    return found

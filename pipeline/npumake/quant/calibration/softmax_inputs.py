@@ -1,0 +1,123 @@
+"""What a Softmax reads: a mask may reach as far below zero as float32 does, or be -infinity.
+
+    scores + mask -> Softmax        Where(mask, scores, -1e9) -> Softmax
+
+Only the distance to the largest value of a row counts, so each row's is watched:
+
+    peak = the least, over all rows, of the largest value of a row
+
+A row whose largest is below -FAR shows nothing and says nothing. Of all that leads to such a
+Softmax and nowhere else, values beyond BOUND are watched as BOUND: what is -infinity has no bin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from npumake.graph import Graph, Node, Value, attribute, declare, dtype, is_float, producer
+from npumake.graph import shape as shape_of
+from npumake.quant.precision.placement import activations, moves, observed, root
+
+FAR = 1000.0
+BOUND = 2.0**40
+SCORING = ("LogSoftmax", "Softmax")
+JOINING = ("Add", "Concat", "Sub", "Where")
+SCALING = ("Clip", "Div", "Max", "Min", "Mul")
+REDUCE_AXES = 18  # the opset that has the axes of a ReduceMax as an input
+
+
+class Probed(NamedTuple):
+    """A copy of a graph, and in it by tensor of the graph what is watched instead, and what gives
+    its peaks."""
+
+    graph: Graph
+    bounded: Mapping[str, str]
+    peaks: Mapping[str, str]
+
+
+def probed(graph: Graph) -> Probed:
+    """The graph itself where no Softmax reads what is put together."""
+    nodes = masked_softmaxes(graph)
+    if not nodes:
+        return Probed(graph, {}, {})
+    graph = graph.copy()
+    known = set(observed(graph))
+    inner = leading_to(graph, SCORING)
+    bounded = {}
+    for value in graph.values().values():
+        name = str(value.name)
+        if value in inner and name in known and dtype(value) == "float32":
+            bounded[name] = _bounded(graph, value)
+    found = {}
+    for node in masked_softmaxes(graph):
+        x = node.inputs[0]
+        if x is not None and str(root(x).name) in known and dtype(x) == "float32":
+            found[str(root(x).name)] = _peak(graph, node, x)
+    return Probed(graph, bounded, found)
+
+
+def masked_softmaxes(graph: Graph) -> list[Node]:
+    """Those that may read a mask."""
+    return [node for node in graph.nodes("Softmax") if _is_joined(node.inputs[0])]
+
+
+def _is_joined(value: Value | None) -> bool:
+    """Whether it is fed, or put together of several tensors."""
+    seen: set[Value] = set()
+    read = [] if value is None else [root(value)]
+    while read:
+        value = root(read.pop())
+        maker = producer(value)
+        if maker is None or maker.op_type in JOINING:
+            return True
+        if maker.op_type in SCALING and value not in seen:
+            seen.add(value)
+            read += activations(maker)
+    return False
+
+
+def leading_to(graph: Graph, ends: tuple[str, ...]) -> set[Value]:
+    """The float tensors all readers of which are such nodes, or lead to them alone."""
+    found: set[Value] = set()
+    for node in reversed(graph.nodes()):
+        for value in node.outputs:
+            if _leads(value, ends, found):
+                found.add(value)
+    return found | {value for value in graph.inputs if _leads(value, ends, found)}
+
+
+def _leads(value: Value, ends: tuple[str, ...], inner: set[Value]) -> bool:
+    uses = [use.node for use in value.uses()]
+    if not uses or value.is_graph_output() or not is_float(value):
+        return False
+    return all(
+        node.op_type in ends
+        or ((node.op_type in JOINING + SCALING or moves(node)) and node.outputs[0] in inner)
+        for node in uses
+    )
+
+
+def _bounded(graph: Graph, value: Value) -> str:
+    limits = [graph.constant("bound", np.array(sign * BOUND, np.float32)) for sign in (-1, 1)]
+    clipped = graph.insert("Clip", [value, *limits], f"{value.name}.bounded", producer(value))
+    declare(clipped, shape_of(value), limits[0])
+    return str(clipped.name)
+
+
+def _peak(graph: Graph, node: Node, x: Value) -> str:
+    axis = attribute(node, "axis", -1) % len(shape_of(x))
+    sizes = [1 if at == axis else size for at, size in enumerate(shape_of(x))]
+    is_input = graph.opset >= REDUCE_AXES
+    axes = [graph.constant("axes", np.array([axis]))] if is_input else []
+    far = graph.constant("far", np.array(-FAR, np.float32))
+    none = graph.constant("none", np.array(BOUND, np.float32))
+    largest = graph.insert(
+        "ReduceMax", [x, *axes], f"{x.name}.largest", producer(x), axes=None if is_input else [axis]
+    )
+    dark = graph.insert("Less", [largest, far], f"{x.name}.dark", producer(largest))
+    peak = graph.insert("Where", [dark, none, largest], f"{x.name}.peak", producer(dark))
+    declare(peak, sizes, none)
+    return str(peak.name)

@@ -1,0 +1,102 @@
+"""Recovery: accuracy brought back, switch by switch, in this order.
+
+equalize, migrate    the float model rescaled: another of the same function, with other ranges
+per_channel          likewise: every channel has the range of its tensor (key of `calibration`)
+widen                int16 where channels are still of very different sizes
+widen_answers        int16 for the last layers and what is computed behind them
+widen_sensitive      int16 for the few tensors that make most of the noise of activations
+clip_weights         other scales of the weights
+round_weights        other weights on these scales
+bias_correction      other biases, for what all of this does to the means
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+
+from npumake.custom.operators import Operators
+from npumake.graph import Graph
+from npumake.project.sections import Calibration, Quantization
+from npumake.quant.calibration.observe import Series
+from npumake.quant.calibration.statistics import Statistics
+from npumake.quant.correction.adaptive_rounding import adaptively_rounded
+from npumake.quant.correction.bias_correction import bias_corrected
+from npumake.quant.correction.cross_layer_equalization import equalizing
+from npumake.quant.correction.rescale_groups import Factors, rescaled
+from npumake.quant.correction.smoothquant import NOTHING_KNOWN, STRENGTH, migrating
+from npumake.quant.correction.weight_clipping import clipped
+from npumake.targets.target import WeightGrid
+
+RESCALING = ("equalize", "migrate")
+PER_CHANNEL = "per_channel"
+RESCALES = (*RESCALING, PER_CHANNEL)
+MIGRATING = {"migrate": STRENGTH, PER_CHANNEL: 1.0}  # how much the weights take up
+WIDENING = "widen"
+WIDENING_ANSWERS = "widen_answers"
+WIDENING_SENSITIVE = "widen_sensitive"
+BIAS = "bias_correction"
+SWITCHES = (
+    *(*RESCALES, WIDENING, WIDENING_ANSWERS, WIDENING_SENSITIVE),
+    *("clip_weights", "round_weights", BIAS),
+)
+
+
+def switched_on(quantization: Quantization, calibration: Calibration) -> tuple[str, ...]:
+    """The switches that the project asks for, in their order."""
+    said = {name: getattr(quantization, name) for name in SWITCHES if name != PER_CHANNEL}
+    said[PER_CHANNEL] = calibration.per_channel
+    return tuple(name for name in SWITCHES if said[name] in (True, "adaptive"))
+
+
+def is_searched(quantization: Quantization, calibration: Calibration) -> bool:
+    """Whether a recipe decides more than the project says: a method, or nodes for int16."""
+    widens = {WIDENING, WIDENING_ANSWERS, WIDENING_SENSITIVE}
+    is_search = calibration.recipe == "best" or calibration.method == "default"
+    return is_search or not widens.isdisjoint(switched_on(quantization, calibration))
+
+
+def left_open(quantization: Quantization) -> tuple[str, ...]:
+    """The switches of which the project says neither that they are on nor that they are off."""
+    names = (name for name in SWITCHES if name != PER_CHANNEL)
+    return tuple(name for name in names if getattr(quantization, name) is None)
+
+
+def rescaling(
+    graph: Graph,
+    switches: Collection[str],
+    feeds: Series,
+    weights: WeightGrid,
+    operators: Operators,
+    statistics: Statistics,
+) -> Factors:
+    """What equalize, migrate and per_channel, as far as they are on, divide the channels by.
+    `statistics` are those of `graph` over the feeds."""
+    total = equalizing(graph) if "equalize" in switches else {}
+    for switch, strength in MIGRATING.items():
+        if switch in switches:
+            known = NOTHING_KNOWN if total else statistics.channels
+            real = rescaled(graph, total)
+            moved = migrating(real, feeds, weights, operators, strength, known)
+            total = {n: np.multiply(s, total.get(n, 1.0)).tolist() for n, s in moved.items()}
+    return total
+
+
+def recovered(
+    real: Graph,
+    calibrated: Graph,
+    switches: Sequence[str],
+    feeds: Series,
+    weights: WeightGrid,
+    operators: Operators,
+) -> Graph:
+    """`calibrated`, which is the float graph `real` with Q/DQ, with the other switches applied."""
+    made = calibrated
+    if "clip_weights" in switches:
+        made = clipped(made, weights)
+    if "round_weights" in switches:
+        made = adaptively_rounded(real, made, feeds, operators)
+    if BIAS in switches:
+        made = bias_corrected(real, made, feeds, operators)
+    return made

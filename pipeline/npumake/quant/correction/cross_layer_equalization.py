@@ -1,0 +1,73 @@
+"""Cross-layer equalization: channels that share a grid brought to one size.
+
+(M. Nagel, M. van Baalen, T. Blankevoort, M. Welling: Data-Free Quantization through Weight
+Equalization and Bias Correction, ICCV 2019, arXiv 1906.04721, section 4.1.)
+
+For a bundle (recovery.rescale), with r_out[c] the largest weight of channel c among its
+makers and r_in[c] that among its readers,
+
+    s[c] = sqrt(r_out[c] / r_in[c])      makes both sqrt(r_out[c] * r_in[c])
+
+A layer is the reader of one bundle and the maker of the next, so this is repeated until no factor
+moves. The bias counts as one more weight of its channel: one that gives little but its bias (a
+dead filter behind a BatchNormalization) would else be blown up beyond all others, and its tensor's
+grid with it. That takes the place of the paper's absorption of high biases.
+
+ReLU6 is left as it is, and so are the tensors around it: the paper trains or replaces it, here the
+function of the network does not change.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from npumake.graph import Graph, Node
+from npumake.quant.correction.rescale_groups import RescaleGroup, bundles, rescaled
+
+SWEEPS = 40
+STILL = 1e-3  # converged: no factor differs from 1 by more
+
+
+def equalized(graph: Graph) -> Graph:
+    """A copy of a float graph that computes the same, its channels equalized."""
+    return rescaled(graph, equalizing(graph))
+
+
+def equalizing(graph: Graph) -> dict[str, list[float]]:
+    """What to divide the channels of each bundle by, by its name."""
+    found = [bundle for bundle in bundles(graph) if not bundle.norms]
+    return {b.name: s.tolist() for b, s in zip(found, factors(found), strict=True)}
+
+
+def factors(found: list[RescaleGroup]) -> list[np.ndarray]:
+    """What to divide the channels of each bundle by, shape (channels,) each."""
+    layers = {n: w for bundle in found for n, w in (bundle.makers | bundle.readers).items()}
+    largest = {node: np.abs(made.kernel()).max(axis=3) for node, made in layers.items()}
+    biases = {node: np.abs(made.bias()) for node, made in layers.items()}
+    total = [np.ones(bundle.channels) for bundle in found]
+    for _ in range(SWEEPS):
+        moved = 0.0
+        for bundle, whole in zip(found, total, strict=True):
+            s = _factor(bundle, largest, biases)
+            for node in bundle.makers:
+                largest[node] /= s.reshape(*largest[node].shape[:2], 1)
+                biases[node] /= s
+            for node in bundle.readers:
+                largest[node] *= s.reshape(len(largest[node]), 1, -1)
+            whole *= s
+            moved = max(moved, float(np.abs(np.log(s)).max(initial=0.0)))
+        if moved < STILL:
+            break
+    return total
+
+
+def _factor(
+    bundle: RescaleGroup, largest: dict[Node, np.ndarray], biases: dict[Node, np.ndarray]
+) -> np.ndarray:
+    """sqrt(r_out / r_in); 1 for a channel that nobody makes or nobody reads."""
+    made = [largest[node].max(axis=2).reshape(-1) for node in bundle.makers]
+    shifts = [biases[node] for node in bundle.makers]
+    r_out = np.max([*made, *shifts], axis=0)
+    r_in = np.max([largest[node].max(axis=1).reshape(-1) for node in bundle.readers], axis=0)
+    alive = (r_out > 0) & (r_in > 0)
+    return np.sqrt(np.divide(r_out, r_in, where=alive, out=np.ones(bundle.channels)))

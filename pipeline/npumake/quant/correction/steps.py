@@ -1,0 +1,117 @@
+"""Steps: a graph cut at its layers, so that each can be changed before what it makes is read.
+
+Step k is all nodes with k layers before them. What one step makes and a later one reads is carried,
+sample by sample, so that every node runs once per sample, however deep the model. Q/DQ of constants
+are run wherever they are read, and never carried.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from npumake.custom.operators import Operators
+from npumake.engine.float_session import float_session
+from npumake.engine.parallel import side_by_side
+from npumake.graph import Graph, Node, Value, is_given, part, producer, reads, shape
+from npumake.quant.precision.linear_layers import DQ, Q
+
+BUDGET = 64 << 20  # bytes that are carried
+MOST = 128  # samples, however many there are: time does not grow with them
+
+Held = dict[str, np.ndarray]  # what is carried of a sample, by name
+
+
+class LayerStep(NamedTuple):
+    """Nodes with equally many layers before them, and what of all made so far is read later."""
+
+    nodes: list[Node]
+    carried: list[Value]
+
+    @property
+    def bytes(self) -> int:
+        """What a sample carries on."""
+        return sum(4 * math.prod(shape(value)) for value in self.carried)
+
+
+def steps(graph: Graph, layers: Collection[Node], *, first: bool = False) -> list[LayerStep]:
+    """Up to the step of the last layer. A layer is the last of its step, or with `first` it begins
+    one, which all that reads it belongs to."""
+    constant = _of_constants(graph)
+    depth: dict[Node, int] = {}
+    last: dict[Value, int] = {}  # the step that reads it last; a layer's own is none that reads it
+    for node in graph.nodes():
+        if node in constant:
+            continue
+        read = [value for value in reads(node) if producer(value) not in constant]
+        makers = [maker for value in read if (maker := producer(value)) is not None]
+        before = max((depth[m] + (not first and m in layers) for m in makers), default=0)
+        depth[node] = before + (first and node in layers)
+        last |= {value: max(last.get(value, 0), depth[node]) for value in read}
+    found = [
+        LayerStep([], []) for _ in range(1 + max((depth[node] for node in layers), default=-1))
+    ]
+    for node, at in depth.items():
+        for step in found[at : at + 1]:
+            step.nodes.extend(n for n in _needed(node, constant) if n not in step.nodes)
+            step.nodes.append(node)
+    alive = [value for value in last if not is_given(value)]
+    for at, step in enumerate(found):
+        step.carried.extend(v for v in alive if _made_at(v, depth) <= at < last[v])
+    return found
+
+
+def _of_constants(graph: Graph) -> set[Node]:
+    """Q/DQ whose results are known before anything is run."""
+    found: set[Node] = set()
+    for node in graph.nodes():
+        known = (is_given(value) or producer(value) in found for value in reads(node))
+        if node.op_type in (Q, DQ) and all(known):
+            found.add(node)
+    return found
+
+
+def _needed(node: Node, constant: Collection[Node]) -> list[Node]:
+    """Q/DQ of constants that it reads, in order."""
+    found: list[Node] = []
+    waiting = [node]
+    while waiting:
+        made = [m for value in reads(waiting.pop()) if (m := producer(value)) is not None]
+        known = [maker for maker in made if maker in constant]
+        found += reversed(known)
+        waiting += known
+    return found[::-1]
+
+
+def _made_at(value: Value, depth: Mapping[Node, int]) -> int:
+    """The step that makes it; what is fed is there before the first."""
+    maker = producer(value)
+    return -1 if maker is None else depth[maker]
+
+
+def run(
+    graph: Graph,
+    nodes: Sequence[Node],
+    asked: Sequence[Value],
+    held: Iterable[Held],
+    operators: Operators,
+) -> Iterator[Held]:
+    """Of each sample what is asked, made by these nodes of `graph` or held before; one by one, so
+    that each may take the place of what it was made from."""
+    inside = {value for node in nodes for value in node.outputs}
+    made = [value for value in asked if value in inside]
+    passed = [str(value.name) for value in asked if value not in inside]
+    if not made:  # onnxruntime takes no model that makes nothing
+        yield from ({name: values[name] for name in passed} for values in held)
+        return
+    session = float_session(part(graph, nodes, made), operators)
+    names = [str(value.name) for value in made]
+
+    def ran(values: Held) -> Held:
+        new = session.run(names, {name: values[name] for name in session.input_names})
+        return {name: values[name] for name in passed} | dict(zip(names, new, strict=True))
+
+    yield from side_by_side(ran, held)

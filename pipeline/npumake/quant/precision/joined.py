@@ -1,0 +1,54 @@
+"""What a Concat alone reads, made on the grid of the Concat.
+
+A unit joins codes: each part is on the grid of the whole, or is requantized on the way. Where
+nothing else computes with a part, whoever makes it writes it on that grid at once, and codes are
+rounded once. Pools and other moves of it follow. Of several Concats that read one tensor the last
+that reads it itself, and not what is moved, gives the grid. What is made in one subgraph and
+joined in another keeps its own.
+
+Source: tables of hb_mapper 1.24.3, which list the parts that are requantized.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from npumake.engine.fusion import absorbed
+from npumake.graph import Graph, Node, Value, producer
+from npumake.quant.precision.grids import Grids
+from npumake.quant.precision.placement import activations, moves, root, subgraphs
+
+
+def on_joined_grids(
+    graph: Graph, chip: Collection[Node], grids: Mapping[str, Grids]
+) -> dict[str, Grids]:
+    """`grids`, by observed tensor of the float `graph`, whose `chip` nodes run on the unit."""
+    found, numbers = dict(grids), subgraphs(graph, set(chip))
+    joins = [node for node in graph.nodes("Concat") if node in chip and absorbed(node) is None]
+    for join in reversed(joins):
+        whole = str(join.outputs[0].name)
+        for part in map(root, activations(join)):
+            maker, name = producer(part), str(part.name)
+            in_place = maker is not None and numbers.get(maker) == numbers[join]
+            if in_place and {whole, name} <= found.keys() and _owner(part, joins) is join:
+                found[name] = found[whole]
+    return found
+
+
+def _owner(part: Value, joins: Collection[Node]) -> Node | None:
+    """The Concat that gives the grid of a tensor; None where something else computes with it."""
+    itself, moved = list[Node](), list[Node]()
+    waiting = [(part, itself)]
+    while waiting:
+        value, found = waiting.pop()
+        if value.is_graph_output():
+            return None
+        for node in (use.node for use in value.uses()):
+            if node in joins:
+                found.append(node)
+            elif moves(node):
+                waiting.append((node.outputs[0], moved))
+            else:
+                return None
+    last = [node for node in joins if node in itself] or [n for n in joins if n in moved]
+    return last[-1] if last else None

@@ -1,0 +1,160 @@
+"""Linear layers seen alike: Conv, ConvTranspose, Gemm, and MatMul by a constant matrix.
+
+A weight is shown as its kernel w[g, o, i, t]: group, output and input channel within the group,
+tap of the window. So what one output channel sums over is one row of two axes, for each of them:
+
+    Conv (O, I / G, *k)    ConvTranspose (I, O / G, *k)    Gemm (O, I) or (I, O)    MatMul (I, O)
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from npumake.graph import Graph, Node, Value, array, attribute, producer
+from npumake.quant.precision.grids import Grid
+
+LINEAR = ("Conv", "ConvTranspose", "Gemm", "MatMul")
+PLAIN = {"alpha": 1.0, "beta": 1.0, "transA": 0}  # attributes a Gemm may have otherwise
+Q, DQ = "QuantizeLinear", "DequantizeLinear"
+
+
+class LinearLayer(NamedTuple):
+    """A linear node whose weight is constant."""
+
+    node: Node
+    x: Value
+    weight: Value  # the float constant; behind Q/DQ in a calibrated graph
+    pair: tuple[Node, Node] | None  # that Q and DQ
+
+    @property
+    def y(self) -> Value:
+        return self.node.outputs[0]
+
+    @property
+    def values(self) -> np.ndarray:
+        found = array(self.weight)
+        assert found is not None
+        return found
+
+    def axis(self, value: Value) -> int:
+        """Where the channels of what it reads or makes are."""
+        rank = 0 if value.shape is None else len(value.shape)
+        return 1 if self.node.op_type in ("Conv", "ConvTranspose") else rank - 1
+
+    def kernel(self) -> np.ndarray:
+        """float64 of shape (groups, outputs, inputs, taps), channels counted per group."""
+        return as_kernel(self.node, self.values.astype(np.float64))
+
+    def bias(self) -> np.ndarray:
+        """float64 of shape (channels,), zeros for none."""
+        given = array(self.node.inputs[2]) if len(self.node.inputs) > 2 else None
+        wide = np.zeros(1) if given is None else given.reshape(-1).astype(np.float64)
+        return np.broadcast_to(wide, self.channels).copy()
+
+    @property
+    def channels(self) -> int:
+        """How many it makes."""
+        groups, outputs, *_ = self.kernel().shape
+        return groups * outputs
+
+    @property
+    def has_bias(self) -> bool:
+        return len(self.node.inputs) > 2 and self.node.inputs[2] is not None
+
+
+def layer(node: Node) -> LinearLayer | None:
+    """The node as a layer; None when it is none, has a bias that is computed or not per channel,
+    scales its product, or transposes what it reads."""
+    if node.op_type not in LINEAR or node.domain or node.inputs[0] is None:
+        return None
+    if any(attribute(node, name, plain) != plain for name, plain in PLAIN.items()):
+        return None
+    x, weight = node.inputs[:2]
+    found = _behind_pair(weight)
+    constant = weight if found is None else found[0].inputs[0]
+    values = array(constant)
+    if x is None or array(x) is not None or constant is None or values is None:
+        return None
+    if node.op_type == "MatMul" and values.ndim != 2:
+        return None
+    made = LinearLayer(node, x, constant, found)
+    bias = node.inputs[2] if len(node.inputs) > 2 else None
+    given = array(bias)
+    if bias is not None and (given is None or given.size not in (1, made.channels)):
+        return None
+    return made
+
+
+def grid_of(value: Value | None) -> Grid | None:
+    """The grid of a value that a DequantizeLinear makes; None of any other."""
+    maker = None if value is None else producer(value)
+    if maker is None or maker.op_type != DQ:
+        return None
+    scale, zero_point = (array(given) for given in maker.inputs[1:3])
+    if scale is None or zero_point is None:
+        return None
+    return Grid(scale.reshape(-1), zero_point.reshape(-1))
+
+
+def quantized_layers(graph: Graph) -> list[LinearLayer]:
+    """The layers that run in integers: one scale for what they read, a symmetric weight."""
+    found = [made for node in graph.nodes() if (made := layer(node)) is not None]
+    grids = [(grid_of(made.x), grid_of(made.node.inputs[1])) for made in found]
+    return [
+        made
+        for made, (x, w) in zip(found, grids, strict=True)
+        if x is not None and w is not None and x.scale.size == 1 and not w.zero_point.any()
+    ]
+
+
+def as_kernel(node: Node, weight: np.ndarray) -> np.ndarray:
+    """A weight of the node, of shape (groups, outputs, inputs, taps)."""
+    group = attribute(node, "group", 1)
+    if node.op_type == "Conv":
+        return weight.reshape(group, weight.shape[0] // group, weight.shape[1], -1)
+    if node.op_type == "ConvTranspose":
+        parts = weight.reshape(group, weight.shape[0] // group, weight.shape[1], -1)
+        return parts.swapaxes(1, 2)
+    return (weight if attribute(node, "transB", 0) else weight.T)[None, :, :, None]
+
+
+def set_weight(graph: Graph, layer: LinearLayer, kernel: np.ndarray) -> None:
+    """Another kernel, of the shape of `Layer.kernel`; Q/DQ around it stays."""
+    weight = graph.constant(str(layer.weight.name), as_weight(layer.node, kernel, layer.values))
+    reader, index = (layer.node, 1) if layer.pair is None else (layer.pair[0], 0)
+    graph.set_inputs(reader, {index: weight})
+
+
+def set_bias(graph: Graph, layer: LinearLayer, bias: np.ndarray) -> None:
+    """Another bias, of shape (channels,)."""
+    given = layer.node.inputs[2] if len(layer.node.inputs) > 2 else None
+    name = f"{layer.node.name}_bias" if given is None else str(given.name)
+    graph.set_inputs(layer.node, {2: graph.constant(name, bias.astype(layer.values.dtype))})
+
+
+def set_scale(graph: Graph, layer: LinearLayer, scale: np.ndarray) -> None:
+    """Other scales of the weight of a calibrated layer, of the shape they have."""
+    assert layer.pair is not None
+    name = str(layer.pair[0].inputs[1].name)  # type: ignore[union-attr]
+    value = graph.constant(name, scale.astype(np.float32))
+    for node in layer.pair:
+        graph.set_inputs(node, {1: value})
+
+
+def as_weight(node: Node, kernel: np.ndarray, like: np.ndarray) -> np.ndarray:
+    """The inverse of `as_kernel`: the shape and type of `like`."""
+    if node.op_type == "ConvTranspose":
+        kernel = kernel.swapaxes(1, 2)
+    elif node.op_type != "Conv":
+        kernel = kernel[0, :, :, 0] if attribute(node, "transB", 0) else kernel[0, :, :, 0].T
+    return kernel.reshape(like.shape).astype(like.dtype)
+
+
+def _behind_pair(weight: Value | None) -> tuple[Node, Node] | None:
+    real = None if weight is None else producer(weight)
+    if real is None or real.op_type != DQ or real.inputs[0] is None:
+        return None
+    codes = producer(real.inputs[0])
+    return (codes, real) if codes is not None and codes.op_type == Q else None

@@ -1,0 +1,188 @@
+"""Scales that fit each other: what no fixed point holds, a tiny scale is widened to.
+
+With R the largest real number that an accumulator may reach,
+
+    Conv, Gemm, MatMul  R = max|x| * sum|w| + |b|
+    Mul                 R = max|a| * max|b|
+    one that passes on  R = max|x|
+
+the scale s of what is made is at least
+
+    Add, Sub    s >= max(s_a, s_b) / 2**18, and of int16 / 2**13
+    HardSwish   s >= s_x / 2**6
+    else        s >= R / 2**30
+
+and that of a tensor that is only ever added, at least 2**-20 of every sum's: less of it is nothing.
+Each bound is inside of what LiteRT holds (2 * s_a < 2**20 * s for ADD, 2**15 of int16;
+s_x <= 2**7 * s for HARD_SWISH; an accumulator shifted left is an int32) and of TOSA, whose shifts
+are 2 .. 62. Ordinary scales are far from them. Constants are cut before (precision.constants).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from npumake.engine.fusion import result
+from npumake.engine.rules import RULES
+from npumake.graph import Node, Value, array, attribute, shape
+from npumake.quant.precision.grids import Grid, Grids, power_of_two
+from npumake.quant.precision.placement import activations, moves, root
+
+SUM_BITS, WIDE_SUM_BITS = 18, 13
+HARD_SWISH_BITS = 6
+REACH_BITS = 30
+ADDED_BITS = 20
+CODES = 256.0
+SUMS = ("Add", "Sub")
+LAYERS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
+PASSING = frozenset(
+    {
+        *("AveragePool", "Clip", "GlobalAveragePool", "LeakyRelu", "PRelu", "ReduceMean"),
+        *("ReduceSum", "Relu"),
+    }
+)
+
+Interval = tuple[float, float]
+
+
+class _Bound(NamedTuple):
+    """The least scales of what a node makes."""
+
+    narrow: float
+    wide: float
+
+
+def fitting(
+    nodes: Sequence[Node],
+    grids: Mapping[str, Grids],
+    power: tuple[bool, bool],
+) -> dict[str, Grids]:
+    """`grids`, by observed tensor of a float graph, with scales that its integer `nodes`, in
+    their order, can hold; `power` says whether those of 8 bits and of int16 are powers of two."""
+    found = dict(grids)
+    for node in nodes:
+        name = str(root(result(node)).name)
+        if name in found and not moves(node) and node.op_type in RULES:
+            found[name] = _widened(found[name], _least(node, found), power)
+    for name, least in _least_added(nodes, found).items():
+        found[name] = _widened(found[name], _Bound(least, least), power)
+    return found
+
+
+def _widened(given: Grids, least: _Bound, power: tuple[bool, bool]) -> Grids:
+    return Grids(*(at_least(*each) for each in zip(given, least, power, strict=True)))
+
+
+def at_least(grid: Grid, least: float, power: bool = False) -> Grid:
+    """`grid`, with `least` for a scale where its own is smaller; zero stays where it is."""
+    if not grid.scale < least or not math.isfinite(least):
+        return grid
+    return Grid(np.array(power_of_two(least) if power else least, np.float32), grid.zero_point)
+
+
+def largest(grid: Grid) -> float:
+    """The largest magnitude of `reach_of`."""
+    low, high = reach_of(grid)
+    return max(-low, high)
+
+
+def reach_of(grid: Grid) -> Interval:
+    """What the codes of a grid stand for, a step more on either side."""
+    limits = np.iinfo(grid.zero_point.dtype)
+    zero, scale = int(grid.zero_point), float(grid.scale)
+    return scale * (limits.min - zero - 1), scale * (limits.max - zero + 1)
+
+
+def _least(node: Node, grids: Mapping[str, Grids]) -> _Bound:
+    if node.op_type in SUMS:
+        read = max(_scale(value, grids) for value in activations(node))
+        return _Bound(read * 2.0**-SUM_BITS, read * 2.0**-WIDE_SUM_BITS)
+    if node.op_type == "HardSwish":
+        least = _scale(node.inputs[0], grids) * 2.0**-HARD_SWISH_BITS
+    else:
+        least = _reach(node, grids) * 2.0**-REACH_BITS
+    return _Bound(least, least)
+
+
+def _held(node: Node, grids: Mapping[str, Grids]) -> float:
+    """What a product by a constant may reach: the constant is cut so that one code of the other
+    factor saturates."""
+    grid = _grid(result(node), grids)
+    return math.inf if grid is None or len(activations(node)) > 1 else largest(grid)
+
+
+def _reach(node: Node, grids: Mapping[str, Grids]) -> float:
+    """R; 0 where what is made comes from a table."""
+    first, second = ([*node.inputs, None])[:2]
+    top = _largest(first, grids)
+    if node.op_type in PASSING:
+        return top
+    if node.op_type == "Mul":
+        return min(top * _largest(second, grids), CODES * _held(node, grids))
+    if node.op_type == "Div":
+        return top / scale if (scale := _scale(second, grids)) else 0.0
+    if node.op_type not in LAYERS or first is None:
+        return 0.0
+    weight = array(second)
+    if weight is None:
+        return top * _largest(second, grids) * shape(first)[-1]
+    bias = array(node.inputs[2]) if len(node.inputs) > 2 else None
+    return top * _summed(node, weight) + float(np.abs(bias).max() if bias is not None else 0.0)
+
+
+def _summed(node: Node, weight: np.ndarray) -> float:
+    """The largest sum |w| of an output channel."""
+    sizes = np.abs(weight.astype(np.float64))
+    if node.op_type == "Conv" or attribute(node, "transB", 0):
+        return float(sizes.reshape(len(sizes), -1).sum(axis=1).max(initial=0.0))
+    return float(sizes.reshape(len(sizes), -1).sum(axis=0).max(initial=0.0) * _taps(node, weight))
+
+
+def _taps(node: Node, weight: np.ndarray) -> int:
+    return math.prod(weight.shape[2:]) if node.op_type == "ConvTranspose" else 1
+
+
+def _largest(value: Value | None, grids: Mapping[str, Grids]) -> float:
+    """The largest magnitude."""
+    constant = array(value)
+    if constant is not None:
+        return float(np.abs(constant).max(initial=0.0))
+    grid = _grid(value, grids)
+    if grid is None:
+        return 0.0
+    limits, zero = np.iinfo(grid.zero_point.dtype), int(grid.zero_point)
+    return float(grid.scale) * max(limits.max - zero, zero - limits.min)
+
+
+def _scale(value: Value | None, grids: Mapping[str, Grids]) -> float:
+    """Of a constant that of a grid of its own."""
+    constant = array(value)
+    if constant is not None:
+        return float(np.abs(constant).max(initial=0.0)) / 127.0
+    grid = _grid(value, grids)
+    return 0.0 if grid is None else float(grid.scale)
+
+
+def _grid(value: Value | None, grids: Mapping[str, Grids]) -> Grid | None:
+    found = None if value is None else grids.get(str(root(value).name))
+    return None if found is None else found.narrow
+
+
+def _least_added(nodes: Sequence[Node], grids: Mapping[str, Grids]) -> dict[str, float]:
+    """Of what is only ever added, the least scale that shows in a sum."""
+    found: dict[str, float] = {}
+    for node in nodes:
+        if moves(node):
+            continue
+        made = grids.get(str(root(result(node)).name))
+        is_sum = node.op_type in (*SUMS, "Concat") and made is not None
+        least = float(made.narrow.scale) * 2.0**-ADDED_BITS if made is not None and is_sum else 0.0
+        for value in activations(node):
+            name = str(root(value).name)
+            if name in grids:
+                found[name] = min(found.get(name, math.inf), least)
+    return {name: least for name, least in found.items() if least > 0}

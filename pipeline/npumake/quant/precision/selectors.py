@@ -1,0 +1,227 @@
+"""The names a person has for parts of a model, found in the optimized graph.
+
+name      the nodes of that name, or that compute the trained node of that name; else the input
+          of the model or the node that makes the tensor of that name
+number    the nodes that compute the operator of that number in a TensorFlow Lite file
+layer id  the nodes of a fused layer of SyNAP's: Conv_a_200_Conv_b_185
+a, b -> c, d   every node on a way from a or b to c or d; the nodes named so belong to it, and so
+          does what makes the tensor c, but not what makes the tensor a
+name...   every node behind it on the way to an output, itself excluded
+Add(*)    every node of that operator; none where the model has no such node
+INPUTS    the inputs of the model
+BOXES     the nodes that make a detector's boxes of distances; none in a model without
+MASKS     what gives the mask coefficients that a detector hands out, its result alone
+*         everything
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from npumake.detection.notes import box_nodes, coefficient_outputs
+from npumake.errors import ProjectError, Route, did_you_mean
+from npumake.graph import (
+    Graph,
+    Node,
+    Value,
+    inside,
+    is_operator,
+    operator_count,
+    operator_nodes,
+    origin,
+    producer,
+    reads,
+)
+from npumake.project.precision import Type, Types
+from npumake.quant.precision.placement import pieces
+from npumake.targets.spelled_functions import SPELLED_OUT
+
+EVERYTHING, INPUTS, BOXES, MASKS = "*", "INPUTS", "BOXES", "MASKS"
+DIGITS = 9  # of an operator's number
+SILU = "Swish"
+BEHIND, OF_OPERATOR, WAY = "...", "(*)", " -> "
+
+WIDEST = (EVERYTHING, INPUTS, BOXES, MASKS)  # the weakest first
+
+
+class SelectedNodes(NamedTuple):
+    nodes: tuple[Node, ...] = ()
+    inputs: tuple[Value, ...] = ()
+    results: tuple[Node, ...] = ()  # what they make, and nothing they read
+
+
+class TypeRule(NamedTuple):
+    """One rule: a name with its type, and the key it stands at."""
+
+    name: str
+    type: Type
+    route: Route
+
+
+def named(graph: Graph, name: str, route: Route) -> SelectedNodes:
+    """What `name` means in `graph`. Raises ProjectError at `route` when it means nothing."""
+    if name == EVERYTHING:
+        return SelectedNodes(tuple(graph.nodes()), graph.inputs)
+    if name == INPUTS:
+        return SelectedNodes((), graph.inputs)
+    if name == BOXES:
+        nodes = (node for trained in box_nodes(graph) for node in graph.find(trained))
+        return SelectedNodes(tuple(dict.fromkeys(nodes)))
+    if name == MASKS:
+        return SelectedNodes((), (), _mask_makers(graph))
+    if name.endswith(OF_OPERATOR):
+        return SelectedNodes(_of_operator(graph, name.removesuffix(OF_OPERATOR), route))
+    if name.endswith(BEHIND):
+        start = _exactly(graph, name.removesuffix(BEHIND), route)
+        return SelectedNodes(
+            tuple(node for node in _behind(graph, start) if node not in start.nodes)
+        )
+    if WAY in name:
+        first, _, last = name.partition(WAY)
+        return SelectedNodes(_between(graph, first, last, route))
+    return _exactly(graph, name, route)
+
+
+def is_of_nodes(name: str) -> bool:
+    """Whether it names one node, or all of an operator, and no stretch of the model."""
+    return name not in WIDEST and not name.endswith(BEHIND) and WAY not in name
+
+
+def in_order(graph: Graph, types: Types | tuple[Types, ...]) -> list[TypeRule]:
+    """The rules, the weakest first. A mapping has no order of its own: there the one that names
+    less is the stronger, and of two `name...` the one that begins further behind."""
+    if isinstance(types, Mapping):
+        return _by_strength(graph, types, "quantization.types")
+    return [
+        said
+        for index, rules in enumerate(types)
+        for said in _by_strength(graph, rules, f"quantization.types.{index}")
+    ]
+
+
+def _by_strength(graph: Graph, rules: Types, route: str) -> list[TypeRule]:
+    said = (TypeRule(name, rules[name], Route(f"{route}.{name}")) for name in sorted(rules))
+    return sorted(said, key=lambda rule: strength(graph, rule.name, rule.route))
+
+
+def strength(graph: Graph, name: str, route: Route) -> tuple[int, int]:
+    """What orders names from the weakest, which say least, to the strongest."""
+    if name in WIDEST:
+        return (WIDEST.index(name), 0)
+    if name.endswith(OF_OPERATOR):
+        return (3, 0)
+    if name.endswith(BEHIND) or WAY in name:
+        return (4, -len(named(graph, name, route).nodes))
+    return (5, 0)
+
+
+def _mask_makers(graph: Graph) -> tuple[Node, ...]:
+    """The nodes whose results, joined and moved, are the mask coefficients."""
+    names = coefficient_outputs(graph)
+    values = [value for value in graph.outputs if str(value.name) in names]
+    made = {producer(piece) for value in values for piece in pieces(value)}
+    return tuple(node for node in graph.nodes() if node in made)
+
+
+def _exactly(graph: Graph, name: str, route: Route) -> SelectedNodes:
+    if nodes := graph.find(name) or _numbered(graph, name) or _of_layer_id(graph, name):
+        return SelectedNodes(nodes)
+    value = graph.values().get(name)
+    if value is not None and value.is_graph_input():
+        return SelectedNodes((), (value,))
+    maker = None if value is None else producer(value)
+    if maker is None:
+        _refuse_inner(graph, name, route)
+        raise ProjectError(f"the optimized model has no node `{name}`", route, _hint(graph, name))
+    return SelectedNodes((maker,))
+
+
+def _hint(graph: Graph, name: str) -> str:
+    count = operator_count(graph)
+    if name.isdecimal() and count:
+        return f"operators of the file have the numbers 0 to {count - 1}"
+    return did_you_mean(name, _all_names(graph))
+
+
+def _numbered(graph: Graph, name: str) -> tuple[Node, ...]:
+    """What computes the operator of that number in the trained file."""
+    is_number = name.isdecimal() and name.isascii() and len(name) <= DIGITS
+    trained = operator_nodes(graph, int(name)) if is_number else ()
+    return tuple(dict.fromkeys(node for each in trained for node in graph.find(each)))
+
+
+def _of_layer_id(graph: Graph, name: str) -> tuple[Node, ...]:
+    """The nodes of an id as SyNAP's quantizer gives one to a layer: type_name_number of each node
+    that was fused, one behind the other."""
+    known = {
+        f"{node.op_type}_{each}_": node
+        for node in graph.nodes()
+        for each in (*origin(node), str(node.name))
+    }
+    found, rest = list[Node](), name
+    while rest:
+        start = max((text for text in known if rest.startswith(text)), key=len, default="")
+        number, _, after = rest[len(start) :].partition("_")
+        if not start or not number.isdecimal():
+            return ()
+        found.append(known[start])
+        rest = after
+    return tuple(found)
+
+
+def _refuse_inner(graph: Graph, name: str, route: Route) -> None:
+    """Raises ProjectError for a node in a body of a Loop, If or Scan."""
+    for node in graph.nodes():
+        for way, inner in inside(node):
+            if name in (way, inner.name):
+                what = f"`{name}` is in a body of `{node.name}`, which runs as a whole"
+                raise ProjectError(what, route, f"name the {node.op_type} itself, `{node.name}`")
+
+
+def _all_names(graph: Graph) -> Iterable[str]:
+    nodes = graph.nodes()
+    trained = {name for node in nodes for name in origin(node)}
+    return trained | {str(node.name) for node in nodes} | {str(v.name) for v in graph.inputs}
+
+
+def _behind(graph: Graph, start: SelectedNodes) -> tuple[Node, ...]:
+    reached = {*start.inputs, *(value for node in start.nodes for value in node.outputs)}
+    found = []
+    for node in graph.nodes():
+        if not reached.isdisjoint(reads(node)):
+            found.append(node)
+            reached.update(node.outputs)
+    return tuple(found)
+
+
+def _of_operator(graph: Graph, op_type: str, route: Route) -> tuple[Node, ...]:
+    found = [node for node in graph.nodes() if op_type in (node.op_type, *_parts(node))]
+    if not found and not is_operator(op_type):
+        hint = did_you_mean(op_type, {node.op_type for node in graph.nodes()})
+        raise ProjectError(f"there is no operator `{op_type}`", route, hint)
+    return tuple(found)
+
+
+def _parts(node: Node) -> tuple[str, ...]:
+    """The operators of the trained model that a target's form has in one node."""
+    return SPELLED_OUT[SILU] if node.op_type == SILU else ()
+
+
+def _between(graph: Graph, start: str, end: str, route: Route) -> tuple[Node, ...]:
+    first = [_start(graph, name, route) for name in start.split(", ")]
+    last = [_exactly(graph, name, route) for name in end.split(", ")]
+    nodes = tuple(node for found in first for node in found.nodes)
+    values = tuple(value for found in first for value in found.inputs)
+    reached = {*nodes, *_behind(graph, SelectedNodes(nodes, values))}
+    needed = {node for found in last for node in found.nodes}
+    for node in reversed(graph.nodes()):
+        if any(use.node in needed for value in node.outputs for use in value.uses()):
+            needed.add(node)
+    return tuple(node for node in graph.nodes() if node in reached and node in needed)
+
+
+def _start(graph: Graph, name: str, route: Route) -> SelectedNodes:
+    """As `_exactly`, but a tensor is itself and not what makes it."""
+    found, value = _exactly(graph, name, route), graph.values().get(name)
+    return found if value is None or graph.find(name) else SelectedNodes((), (value,))

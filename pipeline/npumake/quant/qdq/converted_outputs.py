@@ -1,0 +1,138 @@
+"""A detector's outputs as the converter of its chip hands them out.
+
+    scores behind a Sigmoid   uint8, 1/256, 0
+    [1, channels, boxes]      a part of the head: [1, channels, boxes, 1], the last one `padding`
+
+The codes are the same numbers in the same order. Source: what the Ara2 Converter 1.2.4 made, as
+its authors published it (EdgeFirst's HAL, testdata/ara2_*_edgefirst.json).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from npumake.detection.metadata import with_outputs
+from npumake.detection.notes import mark_metadata, metadata_of
+from npumake.detection.outputs import DetectorOutput
+from npumake.graph import (
+    Graph,
+    Node,
+    Value,
+    array,
+    declare,
+    dtype,
+    only_consumer,
+    producer,
+    shape,
+)
+from npumake.quant.precision.grids import Grid, grid
+from npumake.quant.qdq.pairs import DQ, Q, pair
+from npumake.targets.target import Target
+
+SCORE_SCALE = 1 / 256  # of a probability in 8 bits
+PADDED_RANK = 4  # of every tensor of the chip's
+PADDING = ("padding", 1)
+WHOLE = ("detection", "detections", None)
+NONE = (None, None)
+
+
+def as_converted(graph: Graph, target: Target) -> None:
+    """Edit a quantized graph in place; nothing where no converter or no metadata is."""
+    metadata = metadata_of(graph)
+    if target.converter is None or metadata is None or not metadata.outputs:
+        return
+    values = {str(value.name): value for value in graph.outputs}
+    for output in (tensor for each in metadata.outputs for tensor in each.tensors):
+        if output.type == "scores" and output.name in values:
+            _as_probabilities(graph, values[output.name])
+    _keep_one_kind(graph, [t for each in metadata.outputs if each.type for t in each.tensors])
+    for value in graph.outputs:
+        if str(value.name) in _padded_names(metadata.outputs):
+            _pad(graph, value)
+    mark_metadata(graph, with_outputs(metadata, _padded(metadata.outputs), keep_hints=True))
+
+
+def _as_probabilities(graph: Graph, value: Value) -> None:
+    """Lay the output of a Sigmoid on the grid of a probability, where nothing else reads it."""
+    dequantizer = producer(value)
+    quantizer = None if dequantizer is None else _maker(dequantizer.inputs[0])
+    if dequantizer is None or quantizer is None or dequantizer.op_type != DQ:
+        return
+    sigmoid = _maker(quantizer.inputs[0])
+    alone = only_consumer(quantizer.outputs[0]) is dequantizer and not value.uses()
+    if sigmoid is None or sigmoid.op_type != "Sigmoid" or not alone:
+        return
+    if dtype(quantizer.outputs[0]) not in ("int8", "uint8"):
+        return
+    name = str(quantizer.outputs[0].name)
+    scale = graph.constant(f"{name}_scale", np.array(SCORE_SCALE, np.float32))
+    zero_point = graph.constant(f"{name}_zero_point", np.array(0, np.uint8))
+    for node in (quantizer, dequantizer):
+        graph.set_inputs(node, {1: scale, 2: zero_point})
+    graph.set_type(quantizer.outputs[0], "uint8")
+
+
+def _keep_one_kind(graph: Graph, tensors: Sequence[DetectorOutput]) -> None:
+    """Where the CPU makes one of the tensors to decode, it hands out all of them: a decoder takes
+    codes or real numbers, not both."""
+    names = {tensor.name for tensor in tensors}
+    values = [value for value in graph.outputs if str(value.name) in names]
+    kinds = [None if (maker := producer(value)) is None else maker.op_type for value in values]
+    if all(kind in (Q, DQ) for kind in kinds) or Q in kinds:
+        return
+    for value, kind in zip(values, kinds, strict=True):
+        if kind == DQ:
+            copy = graph.insert("Identity", [value], f"{value.name}_copy", producer(value))
+            declare(copy, shape(value), value)
+            graph.replace_output(value, copy)
+
+
+def _pad(graph: Graph, value: Value) -> None:
+    """Reshape it on the chip, or on the CPU where that makes it; codes stay as they are."""
+    maker = producer(value)
+    if maker is None or maker.op_type == Q:
+        return  # the model is asked for codes
+    name, dims = f"{value.name}_padded", (*shape(value), PADDING[1])
+    to = graph.constant(f"{name}_shape", np.array(dims, np.int64))
+    made = graph.insert("Reshape", [value, to], name, maker)
+    declare(made, dims, value)
+    if (own := _grid(maker)) is not None:
+        made = pair(graph, made, own, name).real
+    graph.replace_output(value, made)
+
+
+def _grid(maker: Node) -> Grid | None:
+    scale, zero_point = (array(each) for each in maker.inputs[1:]) if maker.op_type == DQ else NONE
+    if scale is None or zero_point is None or scale.size != 1:
+        return None
+    return grid(float(scale.item()), int(zero_point.item()), zero_point.dtype)
+
+
+def _padded(outputs: Sequence[DetectorOutput]) -> list[DetectorOutput]:
+    return [
+        replace(
+            output,
+            shape=(*output.shape, PADDING[1]),
+            dshape=(*output.dshape, PADDING) if output.dshape else (),
+            outputs=tuple(_padded(output.outputs)),
+        )
+        if _is_padded(output)
+        else output
+        for output in outputs
+    ]
+
+
+def _padded_names(outputs: Sequence[DetectorOutput]) -> set[str]:
+    return {tensor.name for each in outputs for tensor in each.tensors if _is_padded(tensor)}
+
+
+def _is_padded(output: DetectorOutput) -> bool:
+    """Whether it is a part of a head: a decoder looks for a whole one as it was trained."""
+    return len(output.shape) == PADDED_RANK - 1 and output.type not in WHOLE
+
+
+def _maker(value: Value | None) -> Node | None:
+    return None if value is None else producer(value)

@@ -1,0 +1,63 @@
+"""A node in float16: all it reads and makes is rounded to float16, and computed in float.
+
+The rounding is a Cast to float16 and one back, what Q/DQ is to an integer grid; a constant is
+rounded where it stands. What is beyond float16 becomes infinite, in a constant its largest number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+
+from npumake.engine.fusion import absorbed, result
+from npumake.graph import (
+    Graph,
+    Node,
+    Value,
+    array,
+    declare,
+    is_float,
+    mark_float16,
+    producer,
+    shape,
+    type_number,
+)
+
+LARGEST = float(np.finfo(np.float16).max)
+
+
+def compute_in_half(graph: Graph, nodes: Collection[Node]) -> None:
+    """Round what these nodes read, and what they and the clamps they absorb make, each once."""
+    rounded: dict[Value, Value] = {}
+    for node in [node for node in graph.nodes() if node in nodes]:
+        mark_float16(node)
+        if (clamp := absorbed(node)) is not None:
+            mark_float16(clamp)
+        for index, value in enumerate(tuple(node.inputs)):
+            if value is None or value in rounded.values() or not is_float(value):
+                continue
+            if value not in rounded:
+                rounded[value] = _rounded(graph, value, node)
+            graph.set_inputs(node, {index: rounded[value]})
+        made = result(node)
+        uses = [(use.node, use.idx) for use in tuple(made.uses())]
+        rounded[made] = _rounded(graph, made)
+        if made.is_graph_output():
+            graph.replace_output(made, rounded[made])
+        for reader, index in uses:
+            graph.set_inputs(reader, {index: rounded[made]})
+
+
+def _rounded(graph: Graph, value: Value, before: Node | None = None) -> Value:
+    name, values, maker = str(value.name), array(value), producer(value)
+    if values is not None:
+        held = np.clip(values, -LARGEST, LARGEST).astype(np.float16).astype(np.float32)
+        return graph.constant(f"{name}_rounded", held)
+    first = {"to": type_number("float16")}
+    half = graph.insert("Cast", [value], f"{name}_half", maker, before=before, **first)
+    back = type_number("float32")
+    real = graph.insert("Cast", [half], f"{name}_rounded", producer(half), to=back)
+    if value.shape is not None:
+        declare(real, shape(value), value)  # a layer that reads it is asked what it reads
+    return real

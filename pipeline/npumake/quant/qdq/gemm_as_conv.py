@@ -1,0 +1,127 @@
+"""A Gemm on the chip as a 1x1 Conv over an image of one pixel, for a chip that has only the Conv.
+
+    (N, C) -> Reshape (N, C, 1, 1) -> Conv with weight (O, C, 1, 1) -> Reshape (N, O)
+
+Both Reshapes keep the grid of what they read, so every code stays what it was. The Conv keeps the
+name of the Gemm, and the codes behind the second Reshape that of the Gemm's. Of sums that are
+handed out, that Reshape is the CPU's. A Gemm on the CPU stays one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from npumake.engine.fusion import result
+from npumake.graph import (
+    Graph,
+    Node,
+    Value,
+    array,
+    declare,
+    hands_out_sums,
+    keep_float,
+    open_dimensions,
+    producer,
+    run_on_unit,
+    shape,
+)
+from npumake.quant.precision.grids import Grid
+from npumake.quant.precision.linear_layers import LinearLayer, Q, quantized_layers
+from npumake.quant.qdq.pairs import pair
+
+
+def gemm_as_conv(graph: Graph) -> int:
+    """Edit a calibrated graph in place, whose weights are floats behind Q/DQ."""
+    layers = [layer for layer in quantized_layers(graph) if layer.node.op_type == "Gemm"]
+    found = [(layer, q) for layer in layers if (q := _quantizer(layer.node)) is not None]
+    sums = [layer for layer in layers if hands_out_sums(layer.node)]
+    for gemm in sums:
+        _rewrite_sums(graph, gemm)
+    for gemm, quantizer in found:
+        _rewrite(graph, gemm, quantizer)
+    if found or sums:
+        graph.drop_unused()
+    return len(found) + len(sums)
+
+
+def _quantizer(gemm: Node) -> Node | None:
+    """The Q behind the Gemm and its clamp, when nothing else reads them."""
+    made = result(gemm)
+    readers = [use.node for use in made.uses()]
+    alone = [node.op_type for node in readers] == [Q] and not made.is_graph_output()
+    return readers[0] if alone and not open_dimensions(made) else None
+
+
+def _rewrite(graph: Graph, gemm: LinearLayer, quantizer: Node) -> None:
+    made = _as_conv(graph, gemm)
+    pixel = pair(graph, made, _grid(quantizer), f"{gemm.node.name}_pixel").real
+    graph.set_inputs(quantizer, {0: _matrix(graph, gemm, pixel)})
+
+
+def _rewrite_sums(graph: Graph, gemm: LinearLayer) -> None:
+    readers = [use.node for use in tuple(gemm.y.uses())]
+    made = _as_conv(graph, gemm)
+    matrix = _matrix(graph, gemm, made)
+    reshape = producer(matrix)
+    assert reshape is not None
+    keep_float(reshape)
+    graph.replace_readers(made, matrix, readers)
+    if made.is_graph_output():
+        graph.replace_output(made, matrix)
+    else:
+        graph.rename(matrix, str(made.name), holder=made)
+
+
+def _as_conv(graph: Graph, gemm: LinearLayer) -> Value:
+    """What it makes then, with the clamp it absorbs: (N, O, 1, 1)."""
+    node, made = gemm.node, result(gemm.node)
+    dims = (*shape(made), 1, 1)
+    graph.become(node, "Conv", [_image(graph, gemm), _kernel(graph, gemm), *node.inputs[2:3]])
+    for value in (node.outputs[0], made):
+        declare(value, dims, made)
+    return made
+
+
+def _matrix(graph: Graph, gemm: LinearLayer, pixel: Value) -> Value:
+    """(N, O) of (N, O, 1, 1)."""
+    name, dims = f"{gemm.node.name}_matrix", shape(pixel)[:2]
+    flat = graph.constant(f"{name}_shape", np.array(dims, np.int64))
+    matrix = graph.insert("Reshape", [pixel, flat], name, producer(pixel))
+    _on_the_unit(matrix)
+    declare(matrix, dims, pixel)
+    return matrix
+
+
+def _image(graph: Graph, gemm: LinearLayer) -> Value:
+    """What the Gemm reads, as (N, C, 1, 1)."""
+    dims, dequantizer = (*shape(gemm.x), 1, 1), producer(gemm.x)
+    assert dequantizer is not None
+    name = f"{gemm.node.name}_image"
+    sizes = graph.constant(f"{name}_shape", np.array(dims, np.int64))
+    image = graph.insert("Reshape", [gemm.x, sizes], name, before=gemm.node)
+    _on_the_unit(image)
+    return pair(graph, image, _grid(dequantizer), name).real
+
+
+def _on_the_unit(view: Value) -> None:
+    """A matrix and an image of one pixel are the same codes in the same order."""
+    maker = producer(view)
+    assert maker is not None
+    run_on_unit(maker)
+
+
+def _kernel(graph: Graph, gemm: LinearLayer) -> Value:
+    """The weight as (O, C, 1, 1) behind Q/DQ, on the grid it has."""
+    assert gemm.pair is not None
+    name = f"{gemm.node.name}_kernel"
+    weight = gemm.kernel()[0].astype(gemm.values.dtype)  # (outputs, inputs, 1)
+    value = graph.constant(name, weight[..., None])
+    return pair(graph, value, _grid(gemm.pair[0]), name, axis=0, before=gemm.node).real
+
+
+def _grid(node: Node) -> Grid:
+    """Of a Q or a DQ."""
+    scale, zero_point = (array(given) for given in node.inputs[1:3])
+    assert scale is not None
+    assert zero_point is not None
+    return Grid(scale, zero_point)

@@ -1,0 +1,114 @@
+"""From Q/DQ on float weights to integer weights and biases.
+
+A bias is added to the accumulator of x * w, so it lies on the accumulator's grid:
+
+    scale_b = scale_x * scale_w (per channel)      b_q = rint(b / scale_b)      int32, zero point 0
+
+Beside weights of int16 b_q has up to 45 bits, and DequantizeLinear takes 32: what is stored there
+is b_q * 2**-k, rounded, on the scale scale_b * 2**k of its channel, which is far below one code of
+what the layer makes. onnxruntime must not be left to round a real bias: it wraps at 32 bits.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from npumake.engine.grids import has_wide_weight
+from npumake.engine.rules import RULES
+from npumake.errors import StageError
+from npumake.graph import Graph, Node, Value, array, attribute, complete, declare, producer
+from npumake.kernels import affine
+from npumake.quant.qdq.insert import groups_of_scales
+from npumake.quant.qdq.pairs import DQ
+
+BIAS_BITS = 30  # of magnitude: rounding takes no code to 2**31
+
+
+def with_integer_weights(graph: Graph) -> Graph:
+    """A copy with every quantized constant stored as integers behind one DequantizeLinear."""
+    graph = graph.copy()
+    for node in graph.nodes("QuantizeLinear"):
+        if array(node.inputs[0]) is not None:
+            _store_codes(graph, node)
+    for node in _with_bias(graph):
+        _store_bias(graph, node)
+    graph.drop_unused()
+    return complete(graph)
+
+
+def _store_codes(graph: Graph, quantizer: Node) -> None:
+    value, scale, zero_point = (array(given) for given in quantizer.inputs)
+    assert value is not None
+    assert scale is not None
+    assert zero_point is not None
+    axis, limits = attribute(quantizer, "axis", 1), np.iinfo(zero_point.dtype)
+    codes = affine.quantize(
+        value,
+        affine.per_axis(scale, value.ndim, axis),
+        affine.per_axis(zero_point, value.ndim, axis),
+        limits.min,
+        limits.max,
+    )
+    stored = graph.constant(f"{_name(quantizer.inputs[0])}_codes", codes.astype(zero_point.dtype))
+    graph.replace_uses(quantizer.outputs[0], stored)
+    graph.remove(quantizer)
+
+
+def _store_bias(graph: Graph, node: Node) -> None:
+    bias = array(node.inputs[2]) if len(node.inputs) > 2 else None
+    if bias is None:
+        return
+    s_x, s_w = (_scale(node.inputs[index]) for index in (0, 1))
+    if s_x is None or s_w is None:
+        return
+    scale = s_x.reshape(-1) * s_w.reshape(-1)
+    scale = np.tile(scale, groups_of_scales(node))
+    if has_wide_weight(node):
+        scale = _coarsened(scale, bias.reshape(-1))
+    codes = np.rint(bias.reshape(-1).astype(np.float64) / scale)  # one bias may serve all channels
+    if np.abs(codes).max(initial=0) > np.iinfo(np.int32).max:
+        raise StageError("a bias does not fit int32 on the grid of its weights", str(node.name))
+    name = _name(node.inputs[2])
+    stored = graph.constant(f"{name}_codes", codes.astype(np.int32))
+    step = graph.constant(f"{name}_scale", scale)
+    zero_point = graph.constant(f"{name}_zero_point", np.zeros(scale.size, np.int32))
+    inputs = [stored, step, zero_point]
+    real = graph.insert(DQ, inputs, f"{name}_dequantized", before=node, axis=0)
+    declare(real, codes.shape, step)
+    graph.set_inputs(node, {2: real})
+
+
+def store_wide_biases(graph: Graph) -> Graph:
+    """A copy in which every bias beside weights of int16 is stored."""
+    graph = graph.copy()
+    for node in _with_bias(graph):
+        if has_wide_weight(node):
+            _store_bias(graph, node)
+    return complete(graph)
+
+
+def _with_bias(graph: Graph) -> list[Node]:
+    """The layers that may have one."""
+    known = (node for node in graph.nodes() if not node.domain and node.op_type in RULES)
+    return [node for node in known if 2 in RULES[node.op_type].weights]
+
+
+def _coarsened(scale: np.ndarray, bias: np.ndarray) -> np.ndarray:
+    """Each scale times the power of two with which its bias fits 32 bits."""
+    codes = np.abs(np.broadcast_to(bias, scale.shape).astype(np.float64) / scale)
+    bits = np.frexp(codes)[1]
+    return np.ldexp(scale, np.maximum(bits - BIAS_BITS, 0)).astype(scale.dtype)
+
+
+def _scale(value: Value | None) -> np.ndarray | None:
+    """The scale of the DQ that makes `value`."""
+    maker = None if value is None else producer(value)
+    return (
+        array(maker.inputs[1])
+        if maker is not None and maker.op_type == "DequantizeLinear"
+        else None
+    )
+
+
+def _name(value: Value | None) -> str:
+    return "" if value is None else str(value.name)

@@ -1,0 +1,52 @@
+"""Pairs that say the same of one tensor are one; and 16 bits are for targets that have them.
+
+onnxruntime writes a Q/DQ for each reader (DedicatedQDQPair). A node runs in integers where one Q
+alone reads what it makes.
+"""
+
+from __future__ import annotations
+
+from npumake.errors import StageError
+from npumake.graph import Graph, Node, array, attribute
+from npumake.quant.qdq.pairs import DQ, Q
+from npumake.targets.target import Target
+
+Key = tuple[object, ...]
+
+
+def merge_pairs(graph: Graph) -> None:
+    """Edit in place: of nodes that compute the same codes, or their real numbers, the first stays,
+    unless it is an output of the model."""
+    known: dict[Key, Node] = {}
+    for node in graph.nodes(Q, DQ):
+        key = _key(node)
+        if key is None:
+            continue
+        first = known.setdefault(key, node)
+        if first is not node and not node.outputs[0].is_graph_output():
+            graph.replace_uses(node.outputs[0], first.outputs[0])
+            graph.remove(node)
+
+
+def _key(node: Node) -> Key | None:
+    """What the node computes of what; None where its scale is computed."""
+    parameters = [array(value) for value in node.inputs[1:]]
+    if any(values is None for values in parameters):
+        return None
+    said = [(str(v.dtype), v.tobytes()) for v in parameters if v is not None]
+    return (node.op_type, node.inputs[0], attribute(node, "axis", 1), *said)
+
+
+def refuse_wide(graph: Graph, target: Target) -> None:
+    """Raises StageError for codes of 16 bits where the target has none."""
+    if target.int16 != ():
+        return
+    for node in graph.nodes(Q):
+        zero_point = array(node.inputs[2]) if len(node.inputs) > 2 else None
+        if zero_point is not None and zero_point.dtype.itemsize > 1:
+            raise StageError(
+                f"the model has `{node.inputs[0].name if node.inputs[0] else ''}` in "
+                f"{zero_point.dtype}, and {target.name} has no 16 bits",
+                str(node.name),
+                "quantize it again with activations of 8 bits",
+            )

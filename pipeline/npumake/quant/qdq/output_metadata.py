@@ -1,0 +1,53 @@
+"""`outputs[]` of a detector once it is quantized: the grid that each physical tensor lies on.
+
+An output is dequantized, `scale * (q - zero_point)`, or the codes q themselves; what the CPU makes
+has no grid. From here on the head can be cut no more: `outputs` stand in place of `split_hints`.
+Source: EdgeFirst's metadata schema v2, the physical layer of `outputs[]`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from npumake.detection.metadata import with_outputs
+from npumake.detection.notes import mark_metadata, metadata_of
+from npumake.detection.outputs import DetectorOutput, OutputGrid
+from npumake.graph import Graph, Value, array, dtype, producer
+from npumake.quant.precision.placement import root
+from npumake.quant.qdq.pairs import DQ, Q
+
+
+def describe_outputs(graph: Graph) -> None:
+    """Put the grids into the metadata that `graph` carries; nothing where it describes none."""
+    metadata = metadata_of(graph)
+    if metadata is None or not metadata.outputs:
+        return
+    values = {str(value.name): value for value in graph.outputs}
+    mark_metadata(
+        graph, with_outputs(metadata, [_described(output, values) for output in metadata.outputs])
+    )
+
+
+def _described(output: DetectorOutput, values: Mapping[str, Value]) -> DetectorOutput:
+    if output.outputs:
+        children = (_described(child, values) for child in output.outputs)
+        return replace(output, outputs=tuple(children))
+    if output.name not in values:
+        return output
+    value = values[output.name]
+    grid = _grid(value)
+    stored = dtype(value) if grid is None else grid.dtype
+    return replace(output, dtype=stored, quantization=grid)
+
+
+def _grid(value: Value) -> OutputGrid | None:
+    maker = producer(root(value))
+    if maker is None or maker.op_type not in (Q, DQ):
+        return None
+    scale, zero_point = (array(given) for given in maker.inputs[1:])
+    if scale is None or zero_point is None or scale.size != 1:
+        return None
+    return OutputGrid(
+        (float(scale.item()),), (int(zero_point.item()),), dtype=zero_point.dtype.name
+    )

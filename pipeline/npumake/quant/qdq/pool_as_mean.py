@@ -1,0 +1,38 @@
+"""A GlobalAveragePool on int16 as a ReduceMean, for a chip that documents only that on int16.
+
+    (N, C, H, W) -> ReduceMean over H and W, which are kept
+
+The engine computes both in one way, so every code stays what it was. A graph with int16 is of opset
+21 (graph.opset), where the axes are an input.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from npumake.graph import Graph, Node, Value, array, producer, shape
+from npumake.quant.qdq.pairs import DQ
+from npumake.targets.target import INT16_AS, Target
+
+
+def pool_as_mean(graph: Graph, target: Target) -> int:
+    """Edit a calibrated graph in place."""
+    pools = [node for node in graph.nodes(*INT16_AS) if target.int16_as(node.op_type)]
+    found = [node for node in pools if _is_int16(node.inputs[0])]
+    for node in found:
+        _rewrite(graph, node)
+    return len(found)
+
+
+def _is_int16(value: Value | None) -> bool:
+    maker = None if value is None else producer(value)
+    zero_point = array(maker.inputs[2]) if maker is not None and maker.op_type == DQ else None
+    return zero_point is not None and zero_point.dtype.itemsize > 1
+
+
+def _rewrite(graph: Graph, pool: Node) -> None:
+    x = pool.inputs[0]
+    assert x is not None
+    axes = np.arange(2, len(shape(x)), dtype=np.int64)
+    read = graph.constant(f"{pool.name}_axes", axes)
+    graph.become(pool, INT16_AS[pool.op_type], [x, read], keepdims=1)

@@ -1,0 +1,44 @@
+"""A model that answers in codes: its outputs are what QuantizeLinear gives, on one type's grid.
+
+What the CPU makes stays float.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from npumake.graph import Graph, Node, Value, array, producer
+from npumake.quant.precision.grids import Grid, Grids
+from npumake.quant.qdq.grid_assignment import GridAssignment, retyped, type_of
+from npumake.quant.qdq.pairs import DQ, pair
+
+
+def answer_grids(
+    graph: Graph, type: str | None, lies: GridAssignment, grids: Mapping[str, Grids]
+) -> dict[str, Grid]:
+    """By output, the grid of its codes; empty for a model that answers in real numbers."""
+    if type is None or type == "float32":
+        return {}
+    made = (value for value in graph.outputs if value in lies.made and producer(value))
+    return {str(value.name): retyped(value, lies.made[value], type, grids) for value in made}
+
+
+def answer_in_codes(graph: Graph, answers: Mapping[str, Grid]) -> None:
+    """Make each of these outputs, dequantized until now, the codes behind it."""
+    for value in graph.outputs:
+        grid, maker = answers.get(str(value.name)), producer(value)
+        if grid is not None and maker is not None:
+            codes = _codes(graph, value, maker, grid)
+            graph.set_type(codes, str(grid.zero_point.dtype))
+            graph.replace_output(value, codes)
+            for reader in dict.fromkeys([maker, *(use.node for use in tuple(codes.uses()))]):
+                if reader.op_type == DQ and not reader.outputs[0].uses():
+                    graph.remove(reader)
+
+
+def _codes(graph: Graph, value: Value, maker: Node, grid: Grid) -> Value:
+    """Those that `maker` dequantizes, or else on `grid`, where that is another."""
+    codes, zero_point = maker.inputs[0], array(maker.inputs[2])
+    if codes is not None and zero_point is not None and zero_point.dtype == grid.zero_point.dtype:
+        return codes
+    return pair(graph, value, grid, f"{value.name}_{type_of(grid)}").codes

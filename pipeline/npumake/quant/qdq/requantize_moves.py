@@ -1,0 +1,53 @@
+"""Behind what the CPU moves off a grid, the same grid again, where onnxruntime would trip without.
+
+It lays Q/DQ behind a Reshape of dequantized codes by itself, of opset 21 and later with the type of
+the codes written twice. On x86 it then makes the codes uint8 in one of the two places, and refuses
+the model that it has written (seen in 1.32). Where the pair is there already it lays none. The
+values are on the grid before and behind, so nothing is rounded.
+"""
+
+from __future__ import annotations
+
+from npumake.graph import Graph, Node, Value, array, producer
+from npumake.quant.precision.grids import Grid
+from npumake.quant.qdq.pairs import DQ, Q, pair
+
+SINCE = 21
+MOVES = ("MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze")
+
+
+def keep_moved_on_grids(graph: Graph) -> None:
+    """For every reader that is no QuantizeLinear, and for the world."""
+    if graph.opset < SINCE:
+        return
+    for node in graph.nodes(*MOVES):
+        grid, moved = _grid(node.inputs[0]), node.outputs[0]
+        if grid is not None and not _goes_into_a_grid(moved):
+            _lay(graph, moved, grid)
+
+
+def _grid(value: Value | None) -> Grid | None:
+    """That of int8 which `value` is dequantized from."""
+    maker = None if value is None else producer(value)
+    if maker is None or maker.op_type != DQ:
+        return None
+    scale, zero_point = (array(given) for given in maker.inputs[1:])
+    if scale is None or zero_point is None or scale.size > 1 or zero_point.dtype != "int8":
+        return None
+    return Grid(scale.reshape(()), zero_point.reshape(()))
+
+
+def _readers(value: Value) -> list[Node]:
+    return [use.node for use in value.uses()]
+
+
+def _goes_into_a_grid(value: Value) -> bool:
+    return not value.is_graph_output() and all(node.op_type == Q for node in _readers(value))
+
+
+def _lay(graph: Graph, moved: Value, grid: Grid) -> None:
+    readers = [node for node in _readers(moved) if node.op_type != Q]
+    real = pair(graph, moved, grid, str(moved.name)).real
+    graph.replace_readers(moved, real, readers)
+    if moved.is_graph_output():
+        graph.replace_output(moved, real)

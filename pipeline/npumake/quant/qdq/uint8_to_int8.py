@@ -1,0 +1,125 @@
+"""Activations of a model that brings its grids, as TensorFlow Lite's kernels take them.
+
+uint8           code - 128, zero point - 128: the same values in int8
+uint16, int16   int16 with zero point 0, which is all that its kernels of 16 bits know: the scale
+                grows until both ends fit, to twice at most, and a clamp keeps the nearer end where
+                it was; a quantizer leaves out the Relu in front of a grid that begins at 0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from npumake.engine.quantized_node import is_constant
+from npumake.graph import Graph, Node, Value, array, producer
+from npumake.quant.precision.grids import Grid
+from npumake.quant.qdq.pairs import DQ, Q, pair
+
+SHIFTED: Mapping[str, np.dtype[Any]] = {
+    "uint8": np.dtype(np.int8),
+    "uint16": np.dtype(np.int16),
+}
+
+
+def signed(graph: Graph) -> list[str]:
+    """Edit in place. The names of the tensors of 16 bits whose scale is another now."""
+    rescaled: dict[str, None] = {}
+    for node in graph.nodes(Q, DQ):
+        own = _grid(node)
+        if own is None or is_constant(node.inputs[0]):
+            continue
+        made = symmetric(_shifted(own))
+        if made.zero_point.dtype == own.zero_point.dtype and np.array_equal(made.scale, own.scale):
+            continue
+        if not np.array_equal(made.scale, own.scale) and node.op_type == Q:
+            rescaled[str(node.name)] = None
+            _clamp(graph, node, own, made)
+        if node.inputs[0] is not None and node.inputs[0].is_graph_input() and node.op_type == DQ:
+            _regrid_fed(graph, node, made)
+        else:
+            _set(graph, node, made, own)
+    return list(rescaled)
+
+
+def _regrid_fed(graph: Graph, dequantizer: Node, made: Grid) -> None:
+    """Codes that the model is fed keep their type; behind them stand those of the other grid."""
+    real = dequantizer.outputs[0]
+    readers = [use.node for use in tuple(real.uses())]
+    graph.replace_readers(real, pair(graph, real, made, f"{real.name}_signed").real, readers)
+
+
+def _clamp(graph: Graph, quantizer: Node, own: Grid, made: Grid) -> None:
+    """A wider grid saturates at one end only; the other is a clamp in front of the quantizer, or
+    of what is fed, behind it."""
+    x, limits = quantizer.inputs[0], np.iinfo(own.zero_point.dtype)
+    zero_point = int(own.zero_point)
+    low, high = (float(own.scale) * (end - zero_point) for end in (limits.min, limits.max))
+    assert x is not None
+    if producer(x) is None:
+        x = pair(graph, x, made, f"{x.name}_wide", before=quantizer).real
+    graph.set_inputs(quantizer, {0: _clamped(graph, x, low, high, quantizer)})
+
+
+def _clamped(graph: Graph, x: Value, low: float, high: float, before: Node) -> Value:
+    name = f"{x.name}_clamped"
+    if low == 0:
+        return graph.insert("Relu", [x], name, before=before)
+    ends = [
+        graph.constant(f"{name}_{end}", np.array(real, np.float32)) if is_near else None
+        for end, real, is_near in (("low", low, -low < high), ("high", high, high < -low))
+    ]
+    return graph.insert("Clip", [x, *ends], name, before=before)
+
+
+def symmetric(grid: Grid) -> Grid:
+    """One of 16 bits whose zero point is 0 and that reaches as far; any other as it is."""
+    limits = np.iinfo(grid.zero_point.dtype)
+    if limits.bits < 16 or not grid.zero_point.any():
+        return grid
+    zero_point = grid.zero_point.astype(np.int64)
+    reach = np.maximum(zero_point - limits.min, limits.max - zero_point)
+    scale = (grid.scale.astype(np.float64) * reach / limits.max).astype(np.float32)
+    return Grid(scale, np.zeros_like(grid.zero_point))
+
+
+def _shifted(grid: Grid) -> Grid:
+    """The same values, of the signed type."""
+    kind = SHIFTED.get(str(grid.zero_point.dtype))
+    if kind is None:
+        return grid
+    return Grid(grid.scale, (grid.zero_point.astype(np.int64) + np.iinfo(kind).min).astype(kind))
+
+
+def _grid(node: Node) -> Grid | None:
+    scale, zero_point = (*(array(value) for value in node.inputs[1:]), None, None)[:2]
+    if scale is None or zero_point is None or zero_point.dtype.itemsize > 2:
+        return None
+    return Grid(scale, zero_point)
+
+
+def _set(graph: Graph, node: Node, made: Grid, own: Grid) -> None:
+    name = str(node.outputs[0].name)
+    parameters = {
+        1: graph.constant(f"{name}_scale", made.scale),
+        2: graph.constant(f"{name}_zero_point", made.zero_point),
+    }
+    graph.set_inputs(node, parameters)
+    if node.op_type == Q:
+        codes = node.outputs[0]
+        graph.set_type(codes, str(made.zero_point.dtype))
+        if codes.is_graph_output():
+            _give_as_before(graph, codes, made, own)
+
+
+def _give_as_before(graph: Graph, codes: Value, made: Grid, own: Grid) -> None:
+    """Codes that are an output of the model keep their type."""
+    name = str(codes.name)
+    scale, zero_point = (graph.constant(f"{name}_inner", values) for values in made)
+    maker = codes.producer()
+    real = graph.insert(DQ, [codes, scale, zero_point], f"{name}_real", maker)
+    given = pair(graph, real, own, name).codes
+    graph.set_type(given, str(own.zero_point.dtype))
+    graph.replace_output(codes, given)

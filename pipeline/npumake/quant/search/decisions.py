@@ -1,0 +1,95 @@
+"""What a build decides, node by node, for a tool that is handed the float model.
+
+what `quantization` asks for, its patterns resolved + the nodes and tensors that a recipe widens
+a search → the method, percentile, grids and channels that it has found
+
+Nodes are called as in the trained model, which is what a vendor's tool reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from npumake.graph import Graph, Node, origin
+from npumake.project.sections import Calibration, Quantization
+from npumake.quant.calibration.channel_imbalance import with_wide
+from npumake.quant.correction.corrections import PER_CHANNEL, switched_on
+from npumake.quant.precision.precision_candidates import with_tensors
+from npumake.quant.precision.type_propagation import OUT, WIDE, operands
+from npumake.quant.precision.type_requests import RequestedTypes, asked
+from npumake.quant.search.methods import as_found
+from npumake.quant.search.recipe import Recipe
+from npumake.targets.handover import Decisions, NodeDecision, Unit
+
+NARROW = "int8"
+PREPROCESS = "preprocess_"
+WIDENING = ("widen", "widen_answers", "widen_sensitive")
+
+
+def decisions(
+    graph: Graph,
+    trained: Collection[str],
+    calibration: Calibration,
+    quantization: Quantization,
+    recipe: Recipe | None,
+) -> Decisions:
+    """Of the optimized `graph` of a model with the nodes `trained`. Raises ProjectError for a name
+    that means nothing."""
+    wanted = replace(quantization, outputs=None)
+    if recipe is not None:
+        wanted = with_tensors(graph, with_wide(wanted, recipe.wide), recipe.sensitive)
+    wishes = asked(graph, wanted)
+    nodes: dict[str, NodeDecision] = {}
+    nameless = []
+    for node in graph.nodes():
+        decision = _decision(node, wishes)
+        name = trained_name(node, trained)
+        if decision is None:
+            continue
+        if name is None:
+            nameless.append(str(node.name))
+        else:
+            nodes[name] = decision
+    said = calibration if recipe is None else _calibration(calibration, recipe)
+    found = () if recipe is None else _found(calibration, quantization, recipe)
+    return Decisions(nodes, tuple(nameless), said, found, recipe is not None)
+
+
+def trained_name(node: Node, trained: Collection[str]) -> str | None:
+    """A node of the trained model that it computes, or what the vendor's tool calls ours."""
+    name = str(node.name)
+    if name.startswith(PREPROCESS):
+        return f"HZ_PREPROCESS_FOR_{name.removeprefix(PREPROCESS)}"
+    return next((each for each in (name, *origin(node)) if each in trained), None)
+
+
+def _decision(node: Node, wishes: RequestedTypes) -> NodeDecision | None:
+    unit: Unit | None = "cpu" if node in wishes.cpu else "npu" if node in wishes.npu else None
+    inputs = {index: kind for index in operands(node) if (kind := _type(node, index, wishes))}
+    output, whole = _type(node, OUT, wishes), wishes.types.get(node)
+    if not (unit or inputs or output or whole):
+        return None
+    return NodeDecision(unit, whole, inputs, len(operands(node)), output)
+
+
+def _type(node: Node, place: int, wishes: RequestedTypes) -> str | None:
+    if node in wishes.types:
+        return None
+    if (node, place) in wishes.wishes.wide:
+        return WIDE
+    return NARROW if (node, place) in wishes.wishes.narrow else None
+
+
+def _calibration(calibration: Calibration, recipe: Recipe) -> Calibration:
+    """With what a search has found; what is none stays."""
+    if not recipe.trials or recipe.selected:
+        return calibration  # the search is the vendor's own
+    found = replace(as_found(calibration, recipe), recipe="plain")
+    channels = PER_CHANNEL in recipe.switches
+    return replace(found, symmetric=recipe.symmetric, per_channel=channels)
+
+
+def _found(calibration: Calibration, quantization: Quantization, recipe: Recipe) -> tuple[str, ...]:
+    said = (*switched_on(quantization, calibration), *WIDENING, PER_CHANNEL)
+    return tuple(name for name in recipe.switches if name not in said)

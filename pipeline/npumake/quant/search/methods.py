@@ -1,0 +1,111 @@
+"""Search: the ranges that a method gives, of the whole model or of every tensor.
+
+default   CANDIDATES, max_percentile of PERCENTILES and of the calibration's own, and the best of
+          them symmetric, where the chip has the choice; it is found by trial (search.trials)
+mix       for every tensor the method with the least noise, sum (x - q(x))**2 over the bins of its
+          statistics: no inference
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import cast
+
+import numpy as np
+
+from npumake.borders.images import images
+from npumake.graph import Graph, annotate, annotations_of
+from npumake.project.sections import Calibration, Method, Quantization
+from npumake.quant.calibration.channel_imbalance import with_wide
+from npumake.quant.calibration.ranges import int16_ranges, ranges
+from npumake.quant.calibration.statistics import Statistics
+from npumake.quant.calibration.thresholds import noise
+from npumake.quant.precision.precision_candidates import with_tensors
+from npumake.quant.precision.precision_plan import NAMES
+from npumake.quant.precision.schemes import with_scheme
+from npumake.quant.qdq.grid_assignment import grids_of, grids_of_image
+from npumake.quant.qdq.insert import with_qdq
+from npumake.quant.search.recipe import Recipe
+from npumake.targets.target import Target
+
+PERCENTILE: Method = "max_percentile"
+PERCENTILES = (0.99995, 0.99999)
+CANDIDATES: tuple[Method, ...] = ("kl", "max", PERCENTILE, "mse")
+
+
+def calibrated_with(
+    graph: Graph, recipe: Recipe, target: Target, quantization: Quantization
+) -> Graph:
+    """`graph` with the Q/DQ that the recipe says, on the chip's grids."""
+    target = with_scheme(target, quantization)
+    target = replace(target, activations=replace(target.activations, symmetric=recipe.symmetric))
+    grids = {
+        name: grids_of(*found, target, recipe.int16_ranges.get(name))
+        for name, found in recipe.ranges.items()
+    }
+    grids |= {name: grids_of_image(target) for name in images(graph)}
+    asked = with_tensors(graph, with_wide(quantization, recipe.wide), recipe.sensitive)
+    made = with_qdq(graph, grids, target, asked)
+    notes = (
+        *_wide_note("where 8 bits are too few", recipe.wide, "nodes"),
+        *_wide_note("where 8 bits make most of the noise", recipe.sensitive, "tensors"),
+    )
+    if notes:
+        annotate(made, (*annotations_of(made), *notes))
+    return made
+
+
+def _wide_note(why: str, names: Sequence[str], kind: str) -> tuple[str, ...]:
+    more = f" and {len(names) - NAMES} more" if len(names) > NAMES else ""
+    some = ", ".join(names[:NAMES])
+    return (f"int16, {why}, {len(names)} {kind}: {some}{more}",) if names else ()
+
+
+def plain(
+    graph: Graph, statistics: Statistics, calibration: Calibration, symmetric: bool
+) -> Recipe:
+    """What one method says; nothing is run."""
+    found = ranges(graph, statistics, calibration, symmetric)
+    method, share = calibration.method, calibration.percentile
+    return Recipe(
+        method,
+        symmetric,
+        found,
+        int16_ranges=int16_ranges(graph, statistics),
+        percentile=share if method == PERCENTILE else None,
+    )
+
+
+def candidates(
+    graph: Graph, statistics: Statistics, calibration: Calibration, symmetric: bool
+) -> Iterator[Recipe]:
+    """The methods that `default` tries."""
+    own = calibration.percentile
+    for method in CANDIDATES:
+        for share in sorted({own, *PERCENTILES}) if method == PERCENTILE else [own]:
+            said = replace(calibration, method=method, percentile=share)
+            yield plain(graph, statistics, said, symmetric)
+
+
+def as_found(calibration: Calibration, found: Recipe) -> Calibration:
+    """`calibration` with the method that a search has found."""
+    share = calibration.percentile if found.percentile is None else found.percentile
+    return replace(calibration, method=cast(Method, found.method), percentile=share)
+
+
+def mixed(
+    graph: Graph, statistics: Statistics, calibration: Calibration, symmetric: bool
+) -> Recipe:
+    """Every tensor by the method that leaves the least noise, the first of equals."""
+    by_method = {
+        method: ranges(graph, statistics, replace(calibration, method=method), symmetric)
+        for method in CANDIDATES
+    }
+    methods: dict[str, Method] = {}
+    for name, measured in statistics.tensors.items():
+        pairs = [by_method[method][name] for method in CANDIDATES]
+        low, high = np.array(pairs, np.float64).T
+        methods[name] = CANDIDATES[int(np.argmin(noise(measured, low, high, symmetric)))]
+    found = {name: by_method[method][name] for name, method in methods.items()}
+    return Recipe("mix", symmetric, found, methods, int16_ranges=int16_ranges(graph, statistics))

@@ -1,0 +1,116 @@
+"""Mixed precision: which nodes to promote, so that the answer is good enough at the least cost.
+
+A trial is a set of promoted names, with the score measured for it and the cost of the set. What is
+known beforehand is the sensitivity of each name (the score lost by that one alone) and its cost:
+
+    1  order     names by sensitivity / cost, the largest first, as far as the budget goes; and as
+                 they come in the graph, where neighbours share what lies between them
+    2  walking   the shortest beginning of each order whose score suffices; the cheaper is taken.
+                 Scores do not always rise with the names, so that halving would miss it
+    3  thinning  each name of it, the least useful first, is given back where the rest suffices
+
+That is at most 1 + 3 k measurements, where a beginning of k names suffices, and never dearer than
+promoting from the front. Measuring is the caller's: the same questions come in the same order, so
+an answer kept from an interrupted search is as good.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+
+class PromotionTrial(NamedTuple):
+    """Some promoted names: how good the model is with them, and what they cost."""
+
+    names: frozenset[str]
+    score: float  # larger is better, such as the cosine of the outputs
+    cost: float
+
+
+class Search(NamedTuple):
+    chosen: PromotionTrial
+    trials: tuple[PromotionTrial, ...]  # all that were measured, in order
+
+
+def pareto_front(trials: Iterable[PromotionTrial]) -> tuple[PromotionTrial, ...]:
+    """The trials that no other beats: cheapest first, each better than all cheaper ones."""
+    front: list[PromotionTrial] = []
+    for trial in sorted(trials, key=lambda t: (t.cost, -t.score, sorted(t.names))):
+        if not front or trial.score > front[-1].score:
+            front.append(trial)
+    return tuple(front)
+
+
+def search(
+    sensitivities: Mapping[str, float],
+    costs: Mapping[str, float],
+    measure: Callable[[frozenset[str]], float],
+    wanted: float,
+    budget: float,
+) -> Search:
+    """The cheapest set found that scores `wanted` and costs no more than `budget`; where even all
+    the budget buys does not, the best set tried. Every name has a cost, none below zero; they come
+    in the order of the graph."""
+    asked: dict[frozenset[str], PromotionTrial] = {}
+
+    def trial(names: Iterable[str]) -> PromotionTrial:
+        chosen = frozenset(names)
+        if chosen not in asked:
+            cost = math.fsum(costs[name] for name in chosen)
+            asked[chosen] = PromotionTrial(chosen, measure(chosen), cost)
+        return asked[chosen]
+
+    if trial(()).score >= wanted:
+        return Search(trial(()), tuple(asked.values()))
+    orders = _orders(sensitivities, costs)
+    enough: list[PromotionTrial] = []
+    for order in orders:
+        most = enough[0].cost if enough else math.inf
+        found = _shortest(_affordable(order, costs, budget), trial, wanted, most)
+        enough += [found] if found.score >= wanted else []
+    if not enough:
+        best = max(asked.values(), key=lambda t: (t.score, -t.cost))
+        return Search(best, tuple(asked.values()))
+    chosen = min(enough, key=lambda t: t.cost)
+    for name in reversed(orders[0]):
+        without = trial(chosen.names - {name})
+        chosen = without if without.score >= wanted else chosen
+    return Search(chosen, tuple(asked.values()))
+
+
+def _orders(
+    sensitivities: Mapping[str, float], costs: Mapping[str, float]
+) -> tuple[list[str], list[str]]:
+    """By sensitivity for their cost, and as they come."""
+
+    def use(name: str) -> float:
+        return sensitivities[name] / costs[name] if costs[name] else math.inf
+
+    return sorted(sensitivities, key=lambda name: (-use(name), name)), list(sensitivities)
+
+
+def _affordable(order: Sequence[str], costs: Mapping[str, float], budget: float) -> list[str]:
+    """The names in this order, without those that exceed what is left to spend."""
+    chosen: list[str] = []
+    for name in order:
+        if math.fsum(costs[one] for one in (*chosen, name)) <= budget:
+            chosen.append(name)
+    return chosen
+
+
+def _shortest(
+    order: Sequence[str],
+    trial: Callable[[Iterable[str]], PromotionTrial],
+    wanted: float,
+    most: float,
+) -> PromotionTrial:
+    """The shortest beginning of `order` that suffices, or the first that costs `most` or more;
+    all of it where neither is met."""
+    found = trial(())
+    for length in range(1, len(order) + 1):
+        found = trial(order[:length])
+        if found.score >= wanted or found.cost >= most:
+            break
+    return found

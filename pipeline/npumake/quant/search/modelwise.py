@@ -1,0 +1,144 @@
+"""Modelwise: the search that hb_mapper and hb_compile call `default`.
+
+    per_channel x asymmetric x (max with each percentile, then kl), the plainest first
+    figure   the mean over the outputs of cosine(float, calibrated), for the first sample
+    stop     at the first candidate whose figure reaches `similarity`, else the best of them
+
+The ranges are those of all samples. No switch is tried that the project does not ask for.
+
+Sources: the D-Robotics PTQ guide ("the cosine similarity of the first calibration data output
+node") and the logs of hb_mapper 1.24.3, which print the lists and .995. The logs do not say how
+several outputs make one figure. The mean fits them: YOLO11n (mean .996, least .992) ends after one
+pass over the samples, YOLOv8n (mean .994, first output .9996) does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+
+from npumake.engine.float_session import float_session
+from npumake.errors import ProjectError, Route
+from npumake.kernels.measure import Agreement, agreement
+from npumake.progress import track
+from npumake.project.sections import Calibration, Method
+from npumake.quant.correction.corrections import PER_CHANNEL
+from npumake.quant.search.evaluator import Evaluator, RescaledModel, ground
+from npumake.quant.search.methods import PERCENTILE, plain
+from npumake.quant.search.recipe import Recipe, RecipeTrial
+from npumake.quant.search.trials import standing
+from npumake.targets.target import Target
+
+MODELWISE: Method = "modelwise"
+COSINE = "cosine-similarity"
+DIGITS = 6  # no last bit of a float engine decides
+
+# metric → its figure of one output, and 1 where more is better, -1 where less is
+METRICS: dict[str, tuple[Callable[[Agreement], float], int]] = {
+    COSINE: (lambda sums: sums.cosine, 1),
+    "mse": (lambda sums: sums.mse, -1),
+    "mae": (lambda sums: sums.absolute / sums.count, -1),
+    "mre": (lambda sums: sums.mre, -1),
+    "sqnr": (lambda sums: sums.sqnr_db, 1),
+    "chebyshev": (lambda sums: sums.chebyshev, -1),
+}
+# method → its name in the logs of hb_mapper 1.24.3
+LOGGED = {PERCENTILE: "max-percentile:percentile={}", "kl": "kl:num_bin=1024,max_num_bin=16384"}
+
+
+class Candidate(NamedTuple):
+    """One combination; `percentile` is that of max_percentile."""
+
+    method: Method
+    percentile: float | None
+    symmetric: bool
+    per_channel: bool
+
+    @property
+    def logged(self) -> str:
+        """Its name in the vendor's log."""
+        name = LOGGED.get(self.method, self.method).format(self.percentile)
+        return name + ",per_channel" * self.per_channel + ",asymmetric" * (not self.symmetric)
+
+
+def modelwise(bench: Evaluator, as_it_is: RescaledModel, switches: Sequence[str]) -> Recipe:
+    """The candidate that the vendor's search keeps. Raises ProjectError for what the chip lacks."""
+    search = bench.calibration.modelwise
+    figure, sign = METRICS[search.metric]
+    every = candidates(bench.calibration, bench.target)
+    first = bench.samples.read(0)
+    expected = float_session(bench.graph, bench.operators).run(None, first)
+    found: list[tuple[Recipe, RecipeTrial]] = []
+    for candidate in track(every, "recipe", len(every)):
+        recipe = _standing(candidate, bench, as_it_is, switches)
+        answers = float_session(bench.model(recipe), bench.operators).run(None, first)
+        sums = [agreement(a, b) for a, b in zip(expected, answers, strict=True)]
+        cosine = _mean([one.cosine for one in sums])
+        trial = RecipeTrial(candidate.logged, _mean([figure(one) for one in sums]), cosine, False)
+        found.append((recipe, trial))
+        if cosine >= search.similarity:
+            break
+    best = max(range(len(found)), key=lambda index: _order(sign * found[index][1].closeness))
+    if found[-1][1].cosine >= search.similarity:
+        best = len(found) - 1
+    trials = tuple(replace(trial, kept=index == best) for index, (_, trial) in enumerate(found))
+    return replace(found[best][0], trials=trials, selected=trials[best].what)
+
+
+def candidates(calibration: Calibration, target: Target) -> list[Candidate]:
+    """In the order they are tried, as far as the chip has them. Raises ProjectError where it has
+    none."""
+    search, chip = calibration.modelwise, target.activations
+    channels = (True,) if calibration.per_channel else search.per_channel
+    both = search.asymmetric or (not chip.symmetric,)
+    asymmetric = both if calibration.symmetric is None else (not calibration.symmetric,)
+    if not chip.per_channel and channels and all(channels):
+        what = f"{target.name} has one scale for all channels of a feature map"
+        raise ProjectError(what, Route("calibration.modelwise.per_channel"))
+    if not chip.may_be_asymmetric and all(asymmetric):
+        what = f"{target.name} has no zero points: its grids are symmetric"
+        raise ProjectError(what, Route("calibration.modelwise.asymmetric"))
+    found = [
+        Candidate(method, share, not zero, channel)
+        for channel, zero in product(sorted(channels), sorted(asymmetric))
+        for method, share in _methods(calibration)
+        if chip.per_channel >= channel and chip.may_be_asymmetric >= zero
+    ]
+    if not found:
+        what = "nothing to try: one of the lists is empty"
+        raise ProjectError(what, Route("calibration.modelwise"), "leave it out for the usual one")
+    return found
+
+
+def _methods(calibration: Calibration) -> Iterator[tuple[Method, float | None]]:
+    for method in calibration.modelwise.methods:
+        for share in calibration.modelwise.percentiles if method == "max" else ():
+            yield ("max", None) if share == 1.0 else (PERCENTILE, share)
+        if method != "max":
+            yield method, None
+
+
+def _standing(
+    candidate: Candidate, bench: Evaluator, as_it_is: RescaledModel, switches: Sequence[str]
+) -> Recipe:
+    """The recipe of a candidate, of all samples."""
+    others = tuple(name for name in switches if name != PER_CHANNEL)
+    own = (PER_CHANNEL, *others) if candidate.per_channel else others
+    stood = ground(bench, bench.samples, as_it_is, own)
+    share = bench.calibration.percentile if candidate.percentile is None else candidate.percentile
+    said = replace(bench.calibration, method=candidate.method, percentile=share)
+    made = plain(stood.graph, stood.statistics, said, candidate.symmetric)
+    return standing(made, own, stood, bench)
+
+
+def _mean(figures: Sequence[float]) -> float:
+    return round(float(np.mean(figures)), DIGITS) if figures else 1.0
+
+
+def _order(figure: float) -> float:
+    """What is no number comes last."""
+    return -np.inf if np.isnan(figure) else figure

@@ -1,0 +1,128 @@
+"""Choice: which nodes to promote, for what is wanted of the model as a whole.
+
+    sensitivity   what is lost where all are promoted but this one, which stays in 8 bits
+
+Rounding errors are nearly independent: in a model that is otherwise exact the loss of one node is
+its own, and such losses add up. What one node gains in a model full of other errors is lost among
+them. The cosine tells it, being finer than the agreement. The search
+(search.mixed_precision) takes the nodes by sensitivity for their cost.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, Protocol
+
+from npumake.progress import track
+from npumake.quant.search.mixed_precision import PromotionTrial, pareto_front, search
+from npumake.quant.search.type_judge import Score
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What is to be reached, and at most at what cost: so many nodes, or such a share of the
+    operations, which is then what is saved on."""
+
+    wanted: float
+    metric: Literal["cosine", "agreement", "metric"] = "cosine"
+    most_nodes: int | None = None
+    most_operations: float | None = None
+
+
+class Choice(NamedTuple):
+    """Some promoted nodes: how good the model is with them, and their share of the operations."""
+
+    names: tuple[str, ...]
+    score: Score
+    operations: float
+
+
+class Found(NamedTuple):
+    chosen: Choice
+    front: tuple[Choice, ...]  # cheapest first, each better than all before
+    suffices: bool
+
+
+class Measures(Protocol):
+    """Scores of one model; the same questions come in the same order every time."""
+
+    @property
+    def candidates(self) -> Mapping[str, int]:
+        """Operations by name, in graph order."""
+        ...
+
+    def score(self, names: frozenset[str]) -> Score:
+        """With these promoted."""
+        ...
+
+    def score_without(self, name: str) -> Score:
+        """With all promoted but this one."""
+        ...
+
+
+def chosen(measures: Measures, wish: Objective) -> Found:
+    """The cheapest promotions found that reach what is wished within the limits, or else the best.
+
+    A few may do better than all of them, by the chance of rounding: so where all together do not
+    reach it, the search goes for what all together reach, and what is met on the way counts.
+    """
+    tried = _Tried(measures, wish)
+    everything = frozenset(measures.candidates)
+    if tried.measure(frozenset()) >= wish.wanted:
+        return tried.found()
+    goal = min(wish.wanted, tried.measure(everything))
+    best = _ordered(tried.scores[everything].cosine)
+    names = track(measures.candidates, "nodes", len(everything))
+    lost = {name: best - _ordered(measures.score_without(name).cosine) for name in names}
+    search(lost, tried.costs, tried.measure, goal, tried.budget)
+    return tried.found()
+
+
+class _Tried:
+    """What was measured, in order."""
+
+    def __init__(self, measures: Measures, wish: Objective) -> None:
+        self.scores: dict[frozenset[str], Score] = {}
+        self.costs, self.budget = _costs(measures.candidates, wish)
+        self._measures = measures
+        self._wish = wish
+
+    def measure(self, names: frozenset[str]) -> float:
+        if names not in self.scores:
+            self.scores[names] = self._measures.score(names)
+        return _ordered(float(getattr(self.scores[names], self._wish.metric)))
+
+    def found(self) -> Found:
+        tried = [
+            PromotionTrial(
+                names, self.measure(names), math.fsum(self.costs[name] for name in names)
+            )
+            for names in self.scores
+        ]
+        within = pareto_front(trial for trial in tried if trial.cost <= self.budget)
+        enough = [trial for trial in within if trial.score >= self._wish.wanted]
+        best = enough[0] if enough else within[-1]
+        front = tuple(self._choice(trial.names) for trial in pareto_front(tried))
+        return Found(self._choice(best.names), front, bool(enough))
+
+    def _choice(self, names: frozenset[str]) -> Choice:
+        operations = self._measures.candidates
+        share = sum(operations[name] for name in names) / sum(operations.values())
+        in_order = tuple(name for name in operations if name in names)
+        return Choice(in_order, self.scores[names], round(share, 6))
+
+
+def _ordered(score: float) -> float:
+    """Below all others where it is no number."""
+    return -1.0 if math.isnan(score) else score
+
+
+def _costs(operations: Mapping[str, int], wish: Objective) -> tuple[dict[str, float], float]:
+    """What each promotion costs, and what may be spent."""
+    if wish.most_operations is not None:
+        total = math.fsum(operations.values())
+        return {name: count / total for name, count in operations.items()}, wish.most_operations
+    most = math.inf if wish.most_nodes is None else float(wish.most_nodes)
+    return dict.fromkeys(operations, 1.0), most

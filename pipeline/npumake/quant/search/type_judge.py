@@ -1,0 +1,84 @@
+"""Judge: how good a model is with other types, by the samples held out.
+
+    cosine      of the output that comes off worst, over all samples
+    agreement   the share of samples whose largest number stands where the float model has it,
+                top-1; of the worst output
+
+The model runs in float with Q/DQ, which is within one step of the integers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar
+
+from npumake import digest
+from npumake.custom.operators import NO_OPERATORS, Operators
+from npumake.data.samples import Samples
+from npumake.errors import CacheError
+from npumake.graph import Graph
+from npumake.kernels.measure import Agreement, agreement, worst
+from npumake.project.sections import Quantization
+from npumake.quant.precision.schemes import with_scheme
+from npumake.quant.qdq.insert import DEFAULT
+from npumake.quant.search.evaluator import Evaluator
+from npumake.quant.search.fidelity import Answers
+from npumake.quant.search.recipe import Recipe
+from npumake.targets.target import Target
+
+DIGITS = 9  # the last bits of a float engine are not a result
+
+
+@dataclass(frozen=True)
+class Score:
+    cosine: float
+    agreement: float
+    metric: float | None = None  # at its task, where that was asked
+
+    suffix: ClassVar[str] = ".json"
+
+    def save(self, path: Path) -> None:
+        path.write_text(digest.text(self) + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: Path) -> Score:
+        """Raises CacheError for a file that `save` did not write."""
+        try:
+            document = json.loads(path.read_bytes())
+            return cls(**document | {"cosine": digest.number(document["cosine"])})
+        except (ValueError, KeyError, TypeError) as error:
+            raise CacheError(f"not a score: {error}", str(path)) from error
+
+
+def judge(
+    graph: Graph,
+    recipe: Recipe,
+    samples: Samples,
+    target: Target,
+    operators: Operators = NO_OPERATORS,
+    at_task: Callable[[Graph], float] | None = None,
+) -> Callable[[Quantization], Score]:
+    """What scores the float `graph` under a quantization; the metric is what `at_task` says of
+    the calibrated graph. The float model is run once, here."""
+    real = Evaluator(graph, samples, operators, target, DEFAULT).meant
+
+    def score(quantization: Quantization) -> Score:
+        grids = with_scheme(target, quantization)
+        bench = Evaluator(graph, samples, operators, grids, quantization)
+        made = bench.model(recipe)
+        found = scored(real, bench.answers(made))
+        return found if at_task is None else replace(found, metric=at_task(made))
+
+    return score
+
+
+def scored(real: Answers, made: Answers) -> Score:
+    outputs = range(len(real[0]))
+    pairs = list(zip(real, made, strict=True))
+    totals = [sum((agreement(a[i], b[i]) for a, b in pairs), Agreement()) for i in outputs]
+    alike = [sum(int(a[i].argmax() == b[i].argmax()) for a, b in pairs) for i in outputs]
+    cosine = worst(total.cosine for total in totals)
+    return Score(round(cosine, DIGITS), round(min(alike) / len(pairs), DIGITS))

@@ -1,0 +1,127 @@
+"""Two artifacts, or two builds, compared by what they say (npumake.report.facts).
+
+A build is a folder; its files are paired by their names. A scale, range, size or latency drifts by
+after / before - 1; any other number by after - before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from npumake.digest import Json
+from npumake.errors import ProjectError
+from npumake.report.facts import CONTENT, Facts, Section, facts
+
+MOST_FILES = 10_000
+RATIOS = ("scales", "ranges", "size", "latency")
+DERIVED = ("report.html", "findings.")  # they say nothing that the others do not
+
+
+@dataclass(frozen=True)
+class FactChange:
+    """One name of one section: `before` is None where it was added, `after` where removed."""
+
+    name: str
+    before: Json
+    after: Json
+
+    @property
+    def is_number(self) -> bool:
+        pair = (self.before, self.after)
+        return all(isinstance(x, int | float) and not isinstance(x, bool) for x in pair)
+
+    @property
+    def difference(self) -> float | None:
+        """after - before, of a number."""
+        return float(self.after - self.before) if self.is_number else None
+
+    @property
+    def drift(self) -> float | None:
+        """after / before - 1, of a number; None of what was 0."""
+        return self.after / self.before - 1 if self.is_number and self.before else None
+
+    @property
+    def kind(self) -> str:
+        if self.before is None:
+            return "added"
+        return "removed" if self.after is None else "changed"
+
+
+@dataclass(frozen=True)
+class FileDifference:
+    """Of one pair of files: what changed by section, empty where nothing did. A file that only
+    one side has is `only` in "before" or "after"."""
+
+    file: str
+    sections: Mapping[str, tuple[FactChange, ...]]
+    only: str | None = None
+
+    def document(self) -> Json:
+        sections = {
+            name: [
+                {"name": each.name, "kind": each.kind, "before": each.before, "after": each.after}
+                | ({"drift": each.drift} if name in RATIOS else {"difference": each.difference})
+                for each in changes
+            ]
+            for name, changes in self.sections.items()
+        }
+        return {"file": self.file, "only": self.only, "sections": sections}
+
+
+def differences(before: Path, after: Path) -> tuple[FileDifference, ...]:
+    """Of two files, or of the files of two folders by name; those without any are left out.
+    Raises PipelineError."""
+    for path in (before, after):
+        if not path.exists():
+            raise ProjectError("no such file or folder", str(path))
+    if before.is_dir() != after.is_dir():
+        raise ProjectError("a folder and a file", f"{before} {after}", "give two of a kind")
+    if not before.is_dir():
+        found = of_facts(facts(before), facts(after))
+        return (FileDifference(after.name, found),) if found else ()
+    return tuple(_of_folders(before, after))
+
+
+def _of_folders(before: Path, after: Path) -> Iterator[FileDifference]:
+    old, new = _files(before), _files(after)
+    for name in sorted({*old, *new}):
+        if name not in old or name not in new:
+            yield FileDifference(name, {}, "after" if name not in old else "before")
+        elif found := of_facts(facts(old[name]), facts(new[name])):
+            yield FileDifference(name, found)
+
+
+def _files(folder: Path) -> dict[str, Path]:
+    """The artifacts by their path in the folder. Raises ProjectError where there are too many for
+    a build."""
+    found: dict[str, Path] = {}
+    for path in folder.rglob("*"):
+        name = path.relative_to(folder).as_posix()
+        hidden = any(part.startswith(".") for part in name.split("/"))
+        if hidden or path.name.startswith(DERIVED) or path.is_symlink() or not path.is_file():
+            continue
+        found[name] = path
+        if len(found) > MOST_FILES:
+            raise ProjectError(f"more than {MOST_FILES} files", str(folder), "give an out/ folder")
+    return found
+
+
+def of_facts(before: Facts, after: Facts) -> dict[str, tuple[FactChange, ...]]:
+    """The sections that differ; numbers that move furthest come first. The content is told of
+    where nothing else is."""
+    names = dict.fromkeys((*before, *after))
+    found = {name: _changes(name, before.get(name, {}), after.get(name, {})) for name in names}
+    differing = {name: changes for name, changes in found.items() if changes}
+    told = {name: changes for name, changes in differing.items() if name != CONTENT}
+    return told or differing
+
+
+def _changes(section: str, before: Section, after: Section) -> tuple[FactChange, ...]:
+    def moved(change: FactChange) -> float:
+        return -abs((change.drift if section in RATIOS else change.difference) or 0.0)
+
+    names = dict.fromkeys((*before, *after))
+    found = [FactChange(name, before.get(name), after.get(name)) for name in names]
+    return tuple(sorted((each for each in found if each.before != each.after), key=moved))

@@ -1,0 +1,228 @@
+"""Facts: what an artifact says, by section and name, so that two can be compared line by line.
+
+nodes     what each computes, its shape and type      scales    of each tensor, and zero points
+weights   a digest of the constants of each node      cosines   of each node, to the float model
+units     where each node runs                        ranges    of each tensor, chosen
+scores    figures of each artifact, larger is better  gates     met or not
+size      bytes                                       latency   estimated or at least, in ms
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from npumake import digest
+from npumake.bundle.archive import Bundle
+from npumake.debug.compared import Comparison
+from npumake.debug.compiled_check import CompiledCheck
+from npumake.debug.describe import describe
+from npumake.digest import Json
+from npumake.errors import GraphError
+from npumake.evaluate.figures import Evaluated, Figures, figures_in
+from npumake.evaluate.verdict import Verdict
+from npumake.graph import Graph, Node, Value, array, parse, producer
+from npumake.perf.latency import Latency, bundle_latency, vela_latency
+from npumake.quant.search.recipe import Recipe
+from npumake.targets.reader import read_target, target_names
+
+Section = Mapping[str, Json]
+Facts = Mapping[str, Section]
+SHOWN = 12  # digits of a digest
+CONTENT = "content"  # differs wherever anything does
+BIAS = "INT32"  # its grid is that of what it is added to
+QUANTIZES = ("QuantizeLinear", "DequantizeLinear")
+
+
+def facts(path: Path) -> Facts:
+    """Of the artifact at `path`; of what is none, its size and digest. Raises PipelineError for
+    one that is damaged."""
+    data = path.read_bytes()
+    return {
+        "size": {"bytes": len(data)},
+        **READERS.get(path.suffix, _other)(path),
+        CONTENT: {"sha256": digest.of_bytes(data)[:SHOWN]},
+    }
+
+
+def _graph(path: Path) -> Facts:
+    graph = parse(path.read_bytes(), path.name)
+    real = [node for node in graph.nodes() if node.op_type not in QUANTIZES]
+    grids = [
+        (_tensor(node.inputs[0]), *map(array, node.inputs[1:3]))
+        for node in graph.nodes("DequantizeLinear")
+        if node.inputs[0] is not None and str(node.inputs[0].dtype) != BIAS
+    ]
+    return {
+        "nodes": {str(node.name): _computed(node) for node in real},
+        **_grids(grids),
+        "weights": _weights((str(node.name), map(_constant, node.inputs)) for node in real),
+    }
+
+
+def _tensor(codes: Value) -> str:
+    """The tensor that the codes are of."""
+    maker = producer(codes)
+    given = None if maker is None or maker.op_type not in QUANTIZES else maker.inputs[0]
+    return str((given or codes).name)
+
+
+def _constant(value: Value | None) -> np.ndarray | None:
+    """The array, or that of the codes it is made from; None where it is computed."""
+    found, maker = array(value), None if value is None else producer(value)
+    if found is None and maker is not None and maker.op_type in QUANTIZES:
+        return _constant(maker.inputs[0])
+    return found
+
+
+def _computed(node: Node) -> str:
+    made = node.outputs[0]
+    shape = "x".join(map(str, made.shape or ()))
+    kind = "" if made.dtype is None else str(made.dtype.numpy())
+    return " ".join(filter(None, (node.op_type, shape, kind)))
+
+
+def _grids(grids: Iterable[Sequence[Any]]) -> Facts:
+    """Of (tensor, scale, zero point); of a scale per channel its extremes."""
+    scales: dict[str, Json] = {}
+    zeros: dict[str, Json] = {}
+    for name, scale, *zero_point in grids:
+        if scale is None:
+            continue
+        ends = {"least": scale.min(), "largest": scale.max()}
+        many = {f"{name} ({end} of {scale.size})": _short(x) for end, x in ends.items()}
+        scales |= many if scale.size > 1 else {name: _short(scale.item())}
+        if zero_point and zero_point[0] is not None and zero_point[0].size == 1:
+            zeros[name] = zero_point[0].item()
+    return {"scales": scales, "zero points": zeros}
+
+
+def _weights(constants: Iterable[tuple[str, Iterable[np.ndarray | None]]]) -> Section:
+    found = {}
+    for name, arrays in constants:
+        known = [values for values in arrays if values is not None]
+        if known:
+            data = b"".join(np.ascontiguousarray(values).tobytes() for values in known)
+            found[name] = digest.of_bytes(data)[:SHOWN]
+    return found
+
+
+def _bundle(path: Path) -> Facts:
+    bundle = Bundle.load(path)
+    program = bundle.program
+    made = {step.name: (step, program.tensors[step.outputs[0]]) for step in program.instructions}
+    grids = [
+        (name, np.array(tensor.scale), np.array(tensor.zero_point))
+        for name, tensor in program.tensors.items()
+        if tensor.scale is not None
+    ]
+    return {
+        "nodes": {
+            name: f"{step.op} {'x'.join(map(str, tensor.shape))} {tensor.dtype}"
+            for name, (step, tensor) in made.items()
+        },
+        **_grids(grids),
+        "weights": _weights((name, step.constants.values()) for name, (step, _) in made.items()),
+        **_told(_latency_of(bundle)),
+    }
+
+
+def _latency_of(bundle: Bundle) -> Latency | None:
+    """None too where the bundle is for a chip that nobody here knows."""
+    if bundle.target not in target_names():
+        return None
+    return bundle_latency(bundle, read_target(bundle.target))
+
+
+def _told(latency: Latency | None) -> Facts:
+    """A bound has a name of its own: it is not compared with what is none."""
+    if latency is None:
+        return {}
+    named = "milliseconds, at least" if latency.is_bound else "milliseconds"
+    return {"latency": {named: float(f"{latency.milliseconds:.6g}")}}
+
+
+def _flat(path: Path) -> Facts:
+    rows = describe(path).rows
+    latency = vela_latency(path.read_bytes(), path.name)
+    nodes = {str(row[0]): " ".join(map(str, row[1:])) for row in rows}
+    return {"nodes": nodes, **_told(latency)}
+
+
+def _json(path: Path) -> Facts:
+    """Which artifact it is, is told by its keys."""
+    try:
+        document = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise GraphError(f"not JSON: {error}", path.name) from None
+    keys = set(document) if isinstance(document, dict) else set()
+    return next((read(path) for key, read in DOCUMENTS.items() if key in keys), {})
+
+
+def _comparison(path: Path) -> Facts:
+    found = Comparison.load(path)
+    return {
+        "cosines": {
+            **{row.node: row.cosine for row in found.rows},
+            **{f"output {output.name}": output.cosine for output in found.outputs},
+        },
+        "units": {row.node: row.on for row in found.rows},
+    }
+
+
+def _recipe(path: Path) -> Facts:
+    found = Recipe.load(path)
+    ends = {name: zip(("low", "high"), pair, strict=True) for name, pair in found.ranges.items()}
+    return {
+        "recipe": {
+            "method": found.method,
+            "symmetric": found.symmetric,
+            "keeps": [*found.switches],
+        },
+        "ranges": {f"{name} {end}": _short(x) for name, pair in ends.items() for end, x in pair},
+    }
+
+
+def _scores(rows: Iterable[Figures]) -> Facts:
+    lines = [(f"{row.artifact} {name}", x) for row in rows for name, x in row.by_name.items()]
+    return {"scores": dict(lines)}
+
+
+def _gates(path: Path) -> Facts:
+    gates = Verdict.load(path).gates
+    return {"gates": {f"gate {gate.index}": "met" if gate.met else gate.what for gate in gates}}
+
+
+def _check(path: Path) -> Facts:
+    found = CompiledCheck.load(path)
+    return {"cosines": {f"{output.name}, compiled": output.cosine for output in found.outputs}}
+
+
+def _other(path: Path) -> Facts:
+    return {}
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.6g}")
+
+
+READERS: Mapping[str, Callable[[Path], Facts]] = {
+    Graph.suffix: _graph,
+    Bundle.suffix: _bundle,
+    ".tflite": _flat,
+    Comparison.suffix: _json,
+}
+# By a key that no other document has, in this order.
+DOCUMENTS: Mapping[str, Callable[[Path], Facts]] = {
+    "graph": _other,  # findings, which say nothing that the others do not
+    "ranges": _recipe,
+    "check": _check,
+    "outputs": _comparison,
+    "by_name": lambda path: _scores([figures_in(json.loads(path.read_bytes()))]),
+    "rows": lambda path: _scores(Evaluated.load(path).rows),
+    "gates": _gates,
+}

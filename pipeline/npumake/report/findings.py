@@ -1,0 +1,158 @@
+"""Findings: all that a page tells of one target, as the JSON that page.js reads.
+
+graph          nodes with their places, where they run, how close they stay, and the edges
+tensors        distributions with the ranges that were chosen, and channels
+losses         what each node loses itself (npumake.debug.diagnosis.local_error), the largest first
+outputs        how close each is: calibrated, quantized, and of the file that was compiled
+scores, gates, samples, recipe, notes
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from npumake import digest
+from npumake.debug.compared import Comparison, NodeRow
+from npumake.debug.compiled_check import CompiledCheck
+from npumake.debug.diagnosis.local_error import Loss
+from npumake.digest import Json
+from npumake.engine.fusion import absorbed, result
+from npumake.errors import CacheError
+from npumake.evaluate.figures import Evaluated
+from npumake.evaluate.verdict import Verdict
+from npumake.graph import Graph, Node
+from npumake.quant.search.recipe import Recipe
+from npumake.report.layout import drawing
+from npumake.report.sample_views import Shown
+from npumake.report.tensors import Channels, Distribution
+
+
+@dataclass(frozen=True)
+class Findings:
+    document: Mapping[str, Json]
+
+    suffix: ClassVar[str] = ".json"
+
+    def save(self, path: Path) -> None:
+        path.write_bytes(digest.canonical(self.document))
+
+    @classmethod
+    def load(cls, path: Path) -> Findings:
+        """Raises CacheError for a file that `save` did not write."""
+        try:
+            document = json.loads(path.read_bytes())
+        except ValueError as error:
+            raise CacheError(f"no findings: {error}", str(path)) from error
+        if not isinstance(document, dict) or document.keys() != KEYS:
+            raise CacheError("no findings", str(path))
+        return cls(document)
+
+
+@dataclass(frozen=True)
+class TargetFindings:
+    """What was found about one target, from the artifacts of its build."""
+
+    comparison: Comparison
+    recipe: Recipe
+    losses: tuple[Loss, ...]
+    distributions: Mapping[str, Distribution]
+    channels: Mapping[str, Channels]
+    weights: Mapping[str, Channels]
+    samples: tuple[Shown, ...]
+    evaluation: Evaluated | None
+    verdict: Verdict | None
+    estimate: Json = None  # of the latency (npumake.report.estimate), where there is one
+    check: CompiledCheck | None = None  # of the compiled file
+
+
+def findings(real: Graph, found: TargetFindings) -> Findings:
+    """`real` is the float graph whose tensors have the grids."""
+    comparison, recipe, check = found.comparison, found.recipe, found.check
+    document: dict[str, Json] = {
+        "target": comparison.target,
+        "compared": comparison.samples,
+        "graph": graph_of(real, comparison.of_graph, found.losses),
+        "outputs": _outputs(comparison, check),
+        "notes": (*comparison.notes, *(check.lines if check else ())),
+        "recipe": {
+            "method": recipe.method,
+            "switches": recipe.switches,
+            "wide": (*recipe.wide, *recipe.sensitive),
+            "trials": [{"what": t.what, "kept": t.kept, "told": t.told} for t in recipe.trials],
+        },
+        "losses": [loss._asdict() for loss in found.losses],
+        "distributions": found.distributions,
+        "channels": found.channels,
+        "weights": found.weights,
+        "samples": found.samples,
+        "scores": found.evaluation.rows if found.evaluation else (),
+        "gates": found.verdict.gates if found.verdict else (),
+        "estimate": found.estimate,
+    }
+    return Findings(digest.plain(document))
+
+
+def _outputs(comparison: Comparison, check: CompiledCheck | None) -> list[Json]:
+    """Each with what the compiled file makes of it, None where it did not run."""
+    made = {output.name: output for output in check.outputs} if check else {}
+    return [
+        {**digest.plain(output), "compiled": digest.plain(made.get(output.name))}
+        for output in comparison.outputs
+    ]
+
+
+KEYS = {
+    *("target", "compared", "graph", "outputs", "notes", "recipe", "losses", "distributions"),
+    *("channels", "weights", "samples", "scores", "gates", "estimate"),
+}
+
+
+def graph_of(graph: Graph, rows: Iterable[NodeRow], losses: Iterable[Loss]) -> Json:
+    """Every node with what is known of it. A clamp that goes with its node runs where it does; a
+    node that was not compared, because it makes no floats, has no figures."""
+    nodes = graph.nodes()
+    known = {row.node: row for row in rows}
+    lost = {loss.node: loss.lost for loss in losses}
+    owner = {clamp: node for node in nodes if (clamp := absorbed(node)) is not None}
+    drawn = drawing(graph)
+    return {
+        "nodes": [
+            _node(node, place, known.get(str(owner.get(node, node).name)), lost, node in owner)
+            for node, place in zip(nodes, drawn.places, strict=True)
+        ],
+        "edges": drawn.edges,
+    }
+
+
+def _node(
+    node: Node,
+    place: tuple[float, int],
+    row: NodeRow | None,
+    lost: Mapping[str, float],
+    is_absorbed: bool,
+) -> dict[str, Json]:
+    made = result(node)
+    shape = [] if made.shape is None else [str(dim) for dim in made.shape]
+    facts: dict[str, Json] = {
+        "name": str(node.name),
+        "type": node.op_type,
+        "place": place,
+        "tensor": str(made.name),
+        "shape": "x".join(shape),
+        "on": None if row is None else row.on,
+    }
+    if row is None or is_absorbed:
+        return facts
+    return facts | {
+        "subgraph": row.subgraph,
+        "calibrated": row.calibrated_cosine,
+        "quantized": row.cosine,
+        "lost": lost.get(row.node),
+        "threshold": row.threshold,
+        "dtype": row.dtype,
+        "origin": row.origin,
+    }

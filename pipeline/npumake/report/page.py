@@ -1,0 +1,85 @@
+"""Page: the findings of every build of a project in one HTML file that needs nothing else.
+
+The data lies in the page as JSON that no character of can end its element: `<` is spelled
+\\u003c. A policy in the page forbids whatever is not in it, so that nothing is ever fetched.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from npumake import digest
+from npumake.cache.store import Record
+from npumake.digest import Json
+from npumake.report.assets import asset, charts
+from npumake.report.findings import Findings
+
+
+@dataclass(frozen=True)
+class Page:
+    text: str
+
+    suffix: ClassVar[str] = ".html"
+
+    def save(self, path: Path) -> None:
+        path.write_text(self.text, encoding="utf-8", newline="\n")
+
+    @classmethod
+    def load(cls, path: Path) -> Page:
+        return cls(path.read_bytes().decode("utf-8"))
+
+
+def page(findings: Mapping[str, Findings], provenance: Mapping[str, Record]) -> Page:
+    """`findings` by the name of the build, `provenance` by the name of the node; both are told of
+    in the order of the names, for a key knows of no other."""
+    project = min(findings).partition(":")[0].partition("@")[0]
+    builds = [{"name": name, **found.document} for name, found in sorted(findings.items())]
+    pictures = dict.fromkeys(sample["picture"] for each in builds for sample in each["samples"])
+    places = {picture: place for place, picture in enumerate(pictures)}
+    data = {
+        "project": project,
+        "pictures": list(pictures),
+        "builds": [_build(each, places) for each in builds],
+        "provenance": [_made(name, record) for name, record in sorted(provenance.items())],
+    }
+    parts = {
+        "TITLE": html.escape(f"{project}: report"),
+        "STYLE": asset("page.css"),
+        "DATA": as_json(data),
+        "CHARTS": charts(),
+        "SCRIPT": asset("page.js"),
+    }
+    head, *rest = asset("page.html").split("<!--")
+    pieces = [head]
+    for piece in rest:
+        name, _, text = piece.partition("-->")
+        pieces += [parts[name], text]
+    return Page("".join(pieces))
+
+
+def as_json(data: Json) -> str:
+    """JSON that may stand in a script element."""
+    text = digest.text(data, ensure_ascii=True, separators=(",", ":"), sort_keys=True)
+    return text.replace("<", "\\u003c").replace("&", "\\u0026")
+
+
+def _build(found: Mapping[str, Json], places: Mapping[str, int]) -> Json:
+    """A picture is in the page once, whatever number of builds it was shown to."""
+    samples = [each | {"picture": places[each["picture"]]} for each in found["samples"]]
+    return {**found, "samples": samples}
+
+
+def _made(name: str, record: Record) -> dict[str, Json]:
+    return {
+        "node": name,
+        "stage": record.document["stage"],
+        "digest": record.digest,
+        "key": digest.of_document(record.document),
+        "bytes": record.size,
+        "tools": dict(record.document["tools"]),
+        "params": record.document["params"],
+    }

@@ -1,0 +1,106 @@
+"""What tensors and weights did, thinned to what a chart can show.
+
+distribution   the counts of BARS bars of equal width from the least value to the largest
+threshold      the range the recipe chose: what is beyond it saturates
+channels       of each: the least and largest value; of weights also the quartiles
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from npumake.graph import Graph
+from npumake.kernels.histogram import BINS, Histogram
+from npumake.quant.calibration.statistics import Extremes, Statistics
+from npumake.quant.precision.linear_layers import layer
+from npumake.quant.search.recipe import Recipe
+
+BARS = 64
+MOST = 64  # channels shown, those of the widest range
+FIGURES = 4  # significant digits
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """`counts` are of bars from `low` to `high`; the range that was chosen is None for none."""
+
+    low: float
+    high: float
+    counts: tuple[int, ...]
+    range: tuple[float, float] | None
+
+
+@dataclass(frozen=True)
+class Channels:
+    """`boxes` holds for each of `numbers` its extremes (low, high), or (low, quartiles, high);
+    of `count` channels those of the widest range."""
+
+    count: int
+    numbers: tuple[int, ...]
+    boxes: tuple[tuple[float, ...], ...]
+
+
+def distributions(statistics: Statistics, recipe: Recipe) -> dict[str, Distribution]:
+    """By tensor of the graph that `statistics` and the ranges of `recipe` are of."""
+    return {
+        name: Distribution(
+            rounded(found.low),
+            rounded(found.high),
+            bars(found),
+            _pair(recipe.ranges[name]) if name in recipe.ranges else None,
+        )
+        for name, found in statistics.tensors.items()
+    }
+
+
+def bars(found: Histogram) -> tuple[int, ...]:
+    """The counts of bars between the extremes; every bin goes to the bar of its middle."""
+    rows, bins = np.nonzero(found.counts)
+    middle = np.where(rows == 0, -1.0, 1.0) * (bins % BINS + 0.5) * 2.0**found.exponent
+    width = (found.high - found.low) / BARS
+    if not width > 0:
+        return (int(found.counts.sum()), *[0] * (BARS - 1))
+    places = np.clip((middle - found.low) / width, 0, BARS - 1).astype(np.int64)
+    counts = np.zeros(BARS, np.int64)
+    np.add.at(counts, places, found.counts[rows, bins])
+    return tuple(int(count) for count in counts)
+
+
+def activation_channels(statistics: Statistics) -> dict[str, Channels]:
+    """By tensor; of those that have channels."""
+    return {name: _of_extremes(found) for name, found in statistics.channels.items()}
+
+
+def weight_channels(graph: Graph) -> dict[str, Channels]:
+    """The weight of each linear layer by the node's name: one box per output channel."""
+    layers = [made for node in graph.nodes() if (made := layer(node)) is not None]
+    return {str(made.node.name): _of_weight(made.kernel()) for made in layers}
+
+
+def _of_weight(kernel: np.ndarray) -> Channels:
+    """`kernel` is (groups, outputs, inputs, taps)."""
+    rows = kernel.reshape(kernel.shape[0] * kernel.shape[1], -1)
+    return _widest(np.percentile(rows, (0, 25, 50, 75, 100), axis=1).T)
+
+
+def _of_extremes(found: Extremes) -> Channels:
+    return _widest(np.stack([found.low, found.high], axis=1).astype(np.float64))
+
+
+def _widest(boxes: np.ndarray) -> Channels:
+    spread = boxes[:, -1] - boxes[:, 0]
+    chosen = np.sort(np.argsort(-spread, kind="stable")[:MOST])
+    shown = tuple(tuple(map(rounded, row)) for row in boxes[chosen])
+    return Channels(len(boxes), tuple(int(number) for number in chosen), shown)
+
+
+def _pair(values: Iterable[float]) -> tuple[float, float]:
+    low, high = map(rounded, values)
+    return low, high
+
+
+def rounded(value: float) -> float:
+    return float(f"{value:.{FIGURES}g}")

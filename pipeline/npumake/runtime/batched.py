@@ -1,0 +1,39 @@
+"""Batched: several images per run of a program that takes one, along the first axis."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from npumake.engine.exact import ExactSession
+from npumake.errors import GraphError
+
+
+class Batched:
+    def __init__(self, session: ExactSession, batch: int) -> None:
+        self._session = session
+        self._batch = batch
+        self.inputs, self.outputs = (
+            tuple(one._replace(shape=[batch, *one.shape[1:]]) for one in ports)
+            for ports in (session.inputs, session.outputs)
+        )
+        self.input_names = session.input_names
+        self.output_names = session.output_names
+
+    def run(self, names: Sequence[str] | None, feeds: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+        """Every output of (batch, …), for feeds of (batch, …).
+
+        Raises GraphError for another number of images, and for whatever one image may raise.
+        """
+        for name, given in feeds.items():
+            if given.shape[:1] != (self._batch,):
+                what = f"`{name}` takes {self._batch} images per run, not {list(given.shape)}"
+                raise GraphError(what)
+        runs = [
+            self._session.run(names, {name: given[at : at + 1] for name, given in feeds.items()})
+            for at in range(self._batch)
+        ]
+        return [
+            np.concatenate([np.atleast_1d(one) for one in made]) for made in zip(*runs, strict=True)
+        ]

@@ -1,0 +1,51 @@
+"""What a file of codes is fed and gives: real = scale * (code - zero point), or codes as they are.
+
+Each tensor is as it lies in the file, images NHWC.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from npumake.engine.port import Port, port
+from npumake.errors import GraphError
+from npumake.kernels import affine
+
+
+@dataclass(frozen=True)
+class CodePort:
+    """An input or output. `scale` is None for real numbers."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    scale: float | None
+    zero_point: int
+
+    @property
+    def port(self) -> Port:
+        return port(self.name, self.shape, self.dtype)
+
+    def codes(self, given: np.ndarray | None) -> np.ndarray:
+        """What is fed, on the grid. Raises GraphError where it is missing or does not fit."""
+        if given is None:
+            raise GraphError(f"the input `{self.name}` is not fed")
+        known = (self.dtype,) if self.scale is None else (self.dtype, "float32")
+        if given.shape != self.shape or str(given.dtype) not in known:
+            raise GraphError(
+                f"`{self.name}` is fed {given.dtype}{list(given.shape)}, "
+                f"the file takes {' or '.join(known)}{list(self.shape)}"
+            )
+        if self.scale is None or str(given.dtype) == self.dtype:
+            return given
+        limits = np.iinfo(self.dtype)
+        scale = np.float32(self.scale)
+        codes = affine.quantize(given, scale, self.zero_point, limits.min, limits.max)
+        return codes.astype(self.dtype)
+
+    def real(self, codes: np.ndarray) -> np.ndarray:
+        if self.scale is None:
+            return codes
+        return affine.dequantize(codes, np.float32(self.scale), self.zero_point)

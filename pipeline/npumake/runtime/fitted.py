@@ -1,0 +1,27 @@
+"""One image for several sessions of a pipeline, whose files take it in other layouts and types."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from npumake.engine.ort import Feeds
+from npumake.engine.port import Port
+
+TURNS = ((0, 2, 3, 1), (0, 3, 1, 2))  # NCHW to NHWC, and back
+
+
+def as_taken(feeds: Feeds, ports: Sequence[Port]) -> dict[str, np.ndarray]:
+    """The feeds in the layout and the type that the ports take; what does not fit stays."""
+    taken = {port.name: port for port in ports}
+    return {name: _taken(x, taken[name]) if name in taken else x for name, x in feeds.items()}
+
+
+def _taken(x: np.ndarray, port: Port) -> np.ndarray:
+    size = tuple(port.shape)
+    if x.ndim == 4 and x.shape != size:
+        turned = (x.transpose(turn) for turn in TURNS)
+        x = next((each for each in turned if each.shape == size), x)
+    whole = port.dtype.kind not in "iu" or np.array_equal(x, x.astype(port.dtype))
+    return np.ascontiguousarray(x).astype(port.dtype) if whole else x

@@ -1,0 +1,153 @@
+"""A compiled file, run in a process of its own: what aborts there is an error here, and no more.
+
+The two processes share a folder: request.json and one `.npz` per run go in, one per run comes out.
+Nothing in it is pickled. The process has a time and a memory limit, and ends with this one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NamedTuple, Self
+
+import numpy as np
+
+import npumake
+from npumake.engine.ort import Feeds
+from npumake.lifetime.temporaries import temporary_folder
+from npumake.runtime.isolated_child import ERROR, MISTAKE, OPENED, REQUEST, fed_file, made_file
+
+# Our package is found by its place, not by sys.path, where `npumake` may be another's folder; the
+# doors of the two rooms stay shut, for they load more than one file needs.
+BOOT = """
+import sys, types
+for name in ("npumake", "npumake.runtime"):
+    sys.modules[name] = types.ModuleType(name)
+    sys.modules[name].__path__ = [sys.argv[1] + name.removeprefix("npumake").replace(".", "/")]
+from npumake.runtime.isolated_child import main
+sys.exit(main(sys.argv[2]))
+"""
+OURS = (sys.executable, "-P", "-c", BOOT, str(Path(npumake.__file__).parent))
+TO_OPEN, PER_RUN = 120, 120  # seconds
+MEMORY, PER_BYTE = 8 << 30, 16  # bytes, and so many more for each of the file
+LAST = 6  # lines of what the process wrote last
+LONGEST = 300  # characters of such a line
+OUT_OF_MEMORY = ("bad_alloc", "MemoryError", "cannot allocate", "failed to allocate")
+
+
+class Job(NamedTuple):
+    """A file and what it is fed, run by run. `command` is given the folder as its last argument;
+    `every` asks for the tensors inside, too."""
+
+    data: bytes
+    suffix: str
+    feeds: Sequence[Feeds]
+    every: bool = False
+    command: tuple[str, ...] = OURS
+
+
+class RunError(Exception):
+    """The file was not run to its end: `run` is the number of the run, None while it was opened;
+    `lines` are the last that the process wrote."""
+
+    def __init__(self, what: str, run: int | None, lines: Sequence[str] = ()) -> None:
+        super().__init__(what)
+        self.what = what
+        self.run = run
+        self.lines = tuple(lines)
+
+
+class Isolated:
+    """The running process, from `with` on. It runs beside this one until `outputs` is asked."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._seconds = TO_OPEN + PER_RUN * len(job.feeds)
+        self._ends = ExitStack()
+
+    def __enter__(self) -> Self:
+        with ExitStack() as ends:
+            self._folder = ends.enter_context(temporary_folder())
+            self._write()
+            with (self._folder / "said").open("wb") as said:
+                self._process = subprocess.Popen(
+                    [*self._job.command, str(self._folder)],
+                    cwd=self._folder,
+                    stdin=subprocess.DEVNULL,
+                    stdout=said,
+                    stderr=said,
+                )
+            self._ends = ends.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._ends:
+            self._process.kill()
+            self._process.wait()
+
+    def outputs(self) -> Iterator[Mapping[str, np.ndarray]]:
+        """Per run, the arrays by name: outputs, or every tensor. Raises RunError."""
+        try:
+            status = self._process.wait(self._seconds)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            raise self._failure(f"runs longer than {self._seconds} s") from None
+        if status == MISTAKE:
+            raise self._failure(
+                json.loads((self._folder / ERROR).read_text(encoding="utf-8"))["what"]
+            )
+        if status:
+            raise self._failure(_ended(status))
+        for run in range(len(self._job.feeds)):
+            yield self._read(made_file(self._folder, run))
+
+    def _write(self) -> None:
+        self._folder.joinpath(f"model{self._job.suffix}").write_bytes(self._job.data)
+        names = list(self._job.feeds[0]) if self._job.feeds else []
+        request = {
+            "suffix": self._job.suffix,
+            "runs": len(self._job.feeds),
+            "every": self._job.every,
+            "inputs": names,
+            "memory": MEMORY + PER_BYTE * len(self._job.data),
+            "parent": os.getpid(),
+            "seconds": self._seconds + 10,  # should this process end without a word
+        }
+        self._folder.joinpath(REQUEST).write_text(json.dumps(request), encoding="utf-8")
+        for run, feed in enumerate(self._job.feeds):
+            arrays = {str(at): feed[name] for at, name in enumerate(names)}
+            np.savez(fed_file(self._folder, run), **arrays)  # type: ignore[arg-type]  # of its own keyword
+
+    def _read(self, file: Path) -> Mapping[str, np.ndarray]:
+        """Raises RunError for what is no file of arrays."""
+        try:
+            with np.load(file, allow_pickle=False) as arrays:
+                names = json.loads(file.with_suffix(".json").read_text(encoding="utf-8"))
+                return {name: arrays[str(at)] for at, name in enumerate(names)}
+        except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+            raise self._failure(f"leaves no outputs: {error}") from error
+
+    def _failure(self, what: str) -> RunError:
+        said = (self._folder / "said").read_bytes()[-(1 << 16) :].decode("utf-8", "replace")
+        lines = [line.rstrip()[:LONGEST] for line in said.splitlines() if line.strip()]
+        if any(word in line for line in lines for word in OUT_OF_MEMORY):
+            what += ": it needs more memory than it may have"
+        done = sum(made_file(self._folder, run).exists() for run in range(len(self._job.feeds)))
+        return RunError(what, done if (self._folder / OPENED).exists() else None, lines[-LAST:])
+
+
+def _ended(status: int) -> str:
+    """In the words of a person: the signal that ended the process."""
+    if status > 0:
+        return f"ends with exit status {status}"
+    try:
+        return f"ends with {signal.Signals(-status).name}"
+    except ValueError:
+        return f"ends with signal {-status}"

@@ -1,0 +1,129 @@
+"""The other process of npumake.runtime.isolated: opens a file, runs it, writes what it gives.
+
+It loads only what opens a file of that suffix.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import signal
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from npumake.errors import PipelineError
+from npumake.late import when_used
+from npumake.lifetime.parent import end_with_parent
+
+with when_used(
+    "npumake.bundle.archive",
+    "npumake.custom.operators",
+    "npumake.engine.untrusted_limits",
+    "npumake.engine.exact",
+    "npumake.engine.ort",
+    "npumake.runtime.batched",
+    "npumake.runtime.iree",
+    "npumake.runtime.litert",
+):
+    from npumake.bundle import archive
+    from npumake.custom import operators
+    from npumake.engine import exact, ort, untrusted_limits
+    from npumake.runtime import batched, iree, litert
+
+Arrays = Mapping[str, np.ndarray]
+Run = Callable[[Arrays], Arrays]
+
+REQUEST, OPENED, ERROR = "request.json", "opened", "error.json"
+MISTAKE = 3  # the exit status where ERROR says what is wrong with the file
+
+
+def fed_file(folder: Path, run: int) -> Path:
+    return folder / f"fed_{run}.npz"
+
+
+def made_file(folder: Path, run: int) -> Path:
+    return folder / f"made_{run}.npz"
+
+
+def main(name: str) -> int:
+    folder = Path(name)
+    request = json.loads((folder / REQUEST).read_text(encoding="utf-8"))
+    _limit(request)
+    try:
+        run = OPENERS[request["suffix"]](folder / f"model{request['suffix']}", request["every"])
+        (folder / OPENED).touch()
+        for number in range(request["runs"]):
+            with np.load(fed_file(folder, number), allow_pickle=False) as arrays:
+                feed = {name: arrays[str(at)] for at, name in enumerate(request["inputs"])}
+            _write(made_file(folder, number), run(feed))
+    except PipelineError as error:
+        (folder / ERROR).write_text(json.dumps({"what": error.what}), encoding="utf-8")
+        return MISTAKE
+    return 0
+
+
+def _limit(request: Mapping[str, Any]) -> None:
+    """Time and memory, no core on the disk; and the end of the parent is its own."""
+    end_with_parent(request["parent"])
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _, most = resource.getrlimit(resource.RLIMIT_DATA)
+    asked = request["memory"]
+    limit = asked if most == resource.RLIM_INFINITY else min(asked, most)
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, most))
+    signal.alarm(request["seconds"])
+
+
+def _write(file: Path, made: Arrays) -> None:
+    """Whole or not at all: the file counts as the run that is done."""
+    file.with_suffix(".json").write_text(json.dumps(list(made)), encoding="utf-8")
+    partial = file.with_suffix(".part.npz")
+    arrays = {str(at): array for at, array in enumerate(made.values())}
+    np.savez(partial, **arrays)  # type: ignore[arg-type]  # of its own keyword
+    partial.rename(file)
+
+
+def _litert(path: Path, every: bool) -> Run:
+    opened = litert.LiteRtSession(path.read_bytes(), path.name, every)
+
+    def run(feed: Arrays) -> Arrays:
+        made = dict(zip(opened.output_names, opened.run(None, feed), strict=True))
+        return opened.every_tensor() if every else made
+
+    return run
+
+
+def _named(path: Path, every: bool) -> Run:
+    """Of a file whose tensors inside are not to be had."""
+    opened = iree.IreeSession(path) if path.suffix == ".vmfb" else ort.OrtSession(path.read_bytes())
+
+    def run(feed: Arrays) -> Arrays:
+        return dict(zip(opened.output_names, opened.run(None, feed), strict=True))
+
+    return run
+
+
+def _bundle(path: Path, every: bool) -> Run:
+    """As a Session opens it that may run the file's own Python, without what opens secure ones."""
+    bundle = archive.Bundle.load(path)
+    untrusted_limits.refuse_unbounded(bundle.program)
+    inside = tuple(name for step in bundle.program.instructions for name in step.outputs)
+    own = operators.operators_in(bundle.code)
+    one = exact.ExactSession(bundle.program, own, watched=inside if every else ())
+    opened = one if bundle.batch == 1 or every else batched.Batched(one, bundle.batch)
+    names = inside if every else one.output_names
+
+    def run(feed: Arrays) -> Arrays:
+        return dict(zip(names, opened.run(names, feed), strict=True))
+
+    return run
+
+
+OPENERS: Mapping[str, Callable[[Path, bool], Run]] = {
+    ".hybrid": _bundle,
+    ".onnx": _named,
+    ".tflite": _litert,
+    ".vmfb": _named,
+}

@@ -1,0 +1,38 @@
+"""A session of a file that takes and gives images NHWC, fed and read as the model is: NCHW."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from npumake.engine.ort import Feeds
+from npumake.engine.port import Port
+
+Shapes = Mapping[str, tuple[int, ...]]
+
+
+class PlanarSession(Protocol):
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+
+    def run(self, names: Sequence[str] | None, feeds: Feeds) -> list[np.ndarray]: ...
+
+
+class Planar:
+    """`inputs` and `outputs` are the shapes of the model's, by name. One that the file has in
+    another order of axes is transposed, one that it has as the model is passed on."""
+
+    def __init__(self, session: PlanarSession, inputs: Shapes, outputs: Shapes) -> None:
+        self._session = session
+        self._fed = {p.name for p in session.inputs if tuple(p.shape) != inputs[p.name]}
+        self._given = {p.name for p in session.outputs if tuple(p.shape) != outputs[p.name]}
+        self.output_names = tuple(outputs)
+
+    def run(self, names: Sequence[str] | None, feeds: Feeds) -> list[np.ndarray]:
+        """The named outputs, all of them when None, in the order of the model's."""
+        fed = {n: np.moveaxis(x, 1, -1) if n in self._fed else x for n, x in feeds.items()}
+        names = names or self.output_names
+        given = zip(names, self._session.run(names, fed), strict=True)
+        return [np.moveaxis(y, -1, 1) if name in self._given else y for name, y in given]

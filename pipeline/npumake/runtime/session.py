@@ -1,0 +1,211 @@
+"""Session: one interface over onnxruntime and the integer engine, chosen by the file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from npumake.bundle.archive import Bundle
+from npumake.bundle.opening import opened_one
+from npumake.custom.operators import Operators, operators_in, require
+from npumake.engine.exact import ExactSession
+from npumake.engine.float_session import FloatSession, float_session
+from npumake.engine.ort import Feeds, OrtSession
+from npumake.engine.port import Port
+from npumake.engine.untrusted_limits import refuse_unbounded
+from npumake.errors import GraphError, did_you_mean
+from npumake.graph import parse
+from npumake.late import when_used
+from npumake.project.files import model_bytes
+from npumake.runtime.batched import Batched
+from npumake.runtime.iree import IreeSession
+from npumake.runtime.litert import LiteRtSession
+
+with when_used("npumake.bundle.secure"):  # it brings the cryptography along
+    from npumake.bundle import secure
+
+
+TRUSTING = "if you trust who made it: --allow-code, Session(path, allow_code=True)"
+Engine = FloatSession | ExactSession | Batched | LiteRtSession | IreeSession
+
+
+class Trust(NamedTuple):
+    """What the caller says: which Python may run, the operators of his own or what the file brings;
+    how many threads, None where it is left to the engine; which model of a packed file; what opens
+    a secure one, and then nothing but secure ones."""
+
+    operators: Operators
+    allow_code: bool
+    threads: int | None = None
+    model: str | None = None
+    keys: secure.Keys | None = None
+
+
+def _onnx(path: Path, trust: Trust) -> Engine:
+    data = model_bytes(path)
+    if trust.operators.by_type:
+        return float_session(parse(data, path.name), trust.operators)
+    try:
+        return OrtSession(data, trust.threads or 1)
+    except GraphError:
+        require(parse(data, path.name), trust.operators)  # the likely reason, in our words
+        raise
+
+
+def _bundle(path: Path, trust: Trust) -> Engine:
+    bundle = opened_one(path, trust.model, trust.keys)
+    operators = _trusted(bundle, path.name, trust.operators, trust.allow_code)
+    refuse_unbounded(bundle.program)
+    session = ExactSession(bundle.program, operators, trust.threads)
+    return session if bundle.batch == 1 else Batched(session, bundle.batch)
+
+
+def operators_of(
+    bundle: Bundle, name: str, files: Iterable[str | Path] = (), allow_code: bool = False
+) -> Operators:
+    """Those that a session of the bundle called `name` runs. Raises GraphError."""
+    return _trusted(bundle, name, _read(files), allow_code)
+
+
+def _trusted(bundle: Bundle, name: str, own: Operators, allow_code: bool) -> Operators:
+    """The caller's own operators; else the bundle's. Raises GraphError for these unasked."""
+    if own.by_type or not bundle.code:
+        return own
+    if not allow_code:
+        what = f"the bundle brings Python to run: {', '.join(bundle.code)}"
+        raise GraphError(what, name, TRUSTING)
+    return operators_in(bundle.code)
+
+
+def _tflite(path: Path, trust: Trust) -> Engine:
+    return LiteRtSession(model_bytes(path), path.name)
+
+
+def _vmfb(path: Path, trust: Trust) -> Engine:
+    if not trust.allow_code:
+        raise GraphError("a .vmfb is native code to run", path.name, TRUSTING)
+    return IreeSession(path)
+
+
+ENGINES: dict[str, Callable[[Path, Trust], Engine]] = {
+    ".onnx": _onnx,
+    ".tflite": _tflite,
+    ".vmfb": _vmfb,
+    Bundle.suffix: _bundle,
+}
+
+
+class Session:
+    """`Session(path).run(None, {"image": pixels})`: every output for one set of feeds.
+
+    `.onnx` runs in onnxruntime, `.hybrid` in exact integers, `.tflite` in the reference kernels of
+    LiteRT, `.vmfb` in IREE; these two take and give images NHWC. Raises GraphError for a file that
+    cannot be run, and for feeds that do not fit. `threads` is 1 for `.onnx`, where it may change
+    the last bit of a sum, and one per core for `.hybrid`, where it changes nothing. `model` chooses
+    one of a packed file. With `keys` only a model that the vendor lets sign is run: a secure
+    `.hybrid`, checked and deciphered in memory.
+
+    A model with custom operators runs the user's Python, and only when told to: `operators` are
+    files of the caller's own, `allow_code` takes those that a bundle brings.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        operators: Iterable[str | Path] = (),
+        allow_code: bool = False,
+        threads: int | None = None,
+        model: str | None = None,
+        keys: secure.Keys | None = None,
+    ) -> None:
+        path = Path(path)
+        if keys and path.suffix != Bundle.suffix:
+            raise GraphError(f"no `{path.suffix}` file is signed", str(path))
+        if path.is_dir():
+            raise GraphError("a directory, no model", str(path), "a project's are in its out/")
+        if path.suffix not in ENGINES:
+            known = ", ".join(sorted(ENGINES))
+            raise GraphError(f"no engine runs a `{path.suffix}` file", str(path), f"known: {known}")
+        if not path.is_file():
+            raise GraphError("no such file", str(path))
+        self._engine = ENGINES[path.suffix](
+            path, Trust(_read(operators), allow_code, threads, model, keys)
+        )
+        self.input_names: tuple[str, ...] = self._engine.input_names
+        self.output_names: tuple[str, ...] = self._engine.output_names
+
+    def get_inputs(self) -> tuple[Port, ...]:
+        """Name, shape and type of each input, in order."""
+        return self._engine.inputs
+
+    def get_outputs(self) -> tuple[Port, ...]:
+        return self._engine.outputs
+
+    def run(
+        self, names: Sequence[str] | None, feeds: Feeds, input_offset: int = 128
+    ) -> list[np.ndarray]:
+        """The named outputs, all of them when None, in order.
+
+        An image may be fed as its pixels, uint8: pixel - `input_offset` is what an input takes
+        that is of another type. Arrays of any other type are fed as they are.
+        """
+        _refuse_unknown("output", names or (), self.output_names)
+        _refuse_unknown("input", feeds, self.input_names)
+        return self._engine.run(names, self.offset(feeds, input_offset))
+
+    def run_feature(
+        self, names: Sequence[str] | None, feeds: Feeds, input_offset: int = 0
+    ) -> list[np.ndarray]:
+        """As `run`, for feature maps, which have no offset."""
+        return self.run(names, feeds, input_offset)
+
+    def run_batch(
+        self, names: Sequence[str] | None, feeds: Feeds, input_offset: int = 128
+    ) -> list[np.ndarray]:
+        """As `run`, for feeds of many runs behind each other along the first axis of every input;
+        the outputs are laid behind each other likewise. Raises GraphError where they do not fit."""
+        sizes = {p.name: p.shape[0] for p in self.get_inputs() if p.shape}
+        counts = {
+            divmod(len(x), size)
+            for name, x in feeds.items()
+            if x.ndim and isinstance(size := sizes.get(name), int) and size
+        }
+        count, rest = min(counts, default=(0, 0))
+        if len(counts) != 1 or count == 0 or rest:
+            raise GraphError("the feeds are no whole number of runs, the same for every input")
+        cut = {name: np.split(x, count) for name, x in feeds.items()}
+        each = [
+            self.run(names, {name: parts[at] for name, parts in cut.items()}, input_offset)
+            for at in range(count)
+        ]
+        return [np.concatenate(made) for made in zip(*each, strict=True)]
+
+    def offset(self, feeds: Feeds, offset: int) -> dict[str, np.ndarray]:
+        """The feeds with pixels as codes; what is no uint8 as it is."""
+        takes = {given.name: given.dtype for given in self.get_inputs()}
+        return {
+            name: (x.astype(np.int32) - offset).astype(takes[name])
+            if x.dtype == np.uint8 != takes[name]
+            else x
+            for name, x in feeds.items()
+        }
+
+
+def _read(files: Iterable[str | Path]) -> Operators:
+    """The operators in the caller's own files."""
+    sources = {}
+    for file in map(Path, files):
+        if not file.is_file():
+            raise GraphError("no such file", str(file))
+        sources[file.name] = file.read_bytes()
+    return operators_in(sources)
+
+
+def _refuse_unknown(kind: str, names: Iterable[str], known: Sequence[str]) -> None:
+    for name in names:
+        if name not in known:
+            raise GraphError(f"no {kind} `{name}`", hint=did_you_mean(name, known))

@@ -1,0 +1,171 @@
+"""The border that `compile.remove_types` and `compile.remove_nodes` take off a compiled program.
+
+As the vendors' tools do it: after quantization, over and over until nothing wished is left at the
+border. What cannot go stays, and a note names it. Only what converts, lays out or normalizes ever
+goes (npumake.runtime.border): no node that carries weights.
+
+A node has several names: its own, as `npumake modify` lists it, and that of what it converts.
+
+    conv_dequantized                 the Dequantize of that name
+    conv, X, X_HzCalibration         the Dequantize behind that node or tensor
+    X_HzQuantize, X_HzDequantize     the Quantize or Dequantize of that tensor
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from npumake.bundle.archive import Bundle
+from npumake.bundle.program import Instruction, Program, Tensor
+from npumake.engine.subgraphs import joined, parted
+from npumake.errors import GraphError
+from npumake.runtime.border import (
+    AT_INPUTS,
+    AT_OUTPUTS,
+    KINDS,
+    Removable,
+    deleted_nodes,
+    kind_of,
+    removable,
+    without,
+)
+
+SUFFIXES = ("_HzCalibration", "_HzDequantize", "_HzQuantize", "_dequantized", "_quantized")
+CONVERTERS = ("Quantize", "Dequantize")
+KEPT = "kept_nodes"  # key of the provenance: a note for each wish in vain
+
+
+def stripped(bundle: Bundle, types: Sequence[str], nodes: Sequence[str]) -> Bundle:
+    """The bundle less what is wished, as far as it can go; its provenance tells what stays."""
+    whole, served = parted(bundle.program), set[str]()
+    while pair := next(_wished(bundle.program, types, nodes), None):
+        found, wish = pair
+        served.add(wish)
+        bundle = without(bundle, found)
+    gone = {str(node["name"]) for node in deleted_nodes(bundle)}
+    vain = [name for name in nodes if name not in served and not gone & _steps_called(whole, name)]
+    notes = [
+        *(_no_type(bundle.program, kind) for kind in types if kind not in served),
+        *(_no_node(bundle.program, name) for name in vain),
+    ]
+    kept = {KEPT: notes} if notes else {}
+    return replace(bundle, provenance={**bundle.provenance, **kept})
+
+
+def kept_notes(bundle: Bundle) -> Sequence[str]:
+    found: Sequence[str] = bundle.provenance.get(KEPT, ())
+    return found
+
+
+def restored(bundle: Bundle, program: Program) -> Bundle:
+    """A bundle that computes all of `program`: what was stripped of it is put back around it.
+    Raises GraphError where the program has no such node."""
+    full, less, deleted = parted(program), parted(bundle.program), deleted_nodes(bundle)
+    if not deleted:
+        return bundle
+    steps = {step.name: step for step in full.instructions}
+    sides: dict[str, list[Instruction]] = {"input": [], "output": []}
+    for node in deleted:
+        name = str(node.get("name"))
+        if name not in steps:
+            raise _no_such(name)
+        sides["input" if node.get("side") == "input" else "output"].append(steps[name])
+    whole = replace(
+        less,
+        inputs=full.inputs,
+        outputs=full.outputs,
+        tensors={**full.tensors, **_inner(less)},
+        instructions=(*sides["input"], *less.instructions, *reversed(sides["output"])),
+    )
+    return replace(bundle, program=joined(whole))
+
+
+def alike(program: Program, bundle: Bundle) -> Program:
+    """`program` less the nodes that were deleted from `bundle`. Raises GraphError where one of
+    them is none of its border."""
+    less = replace(bundle, program=program, provenance={})
+    for node in deleted_nodes(bundle):
+        name = str(node.get("name"))
+        found = next((one for one in removable(less.program) if one.step.name == name), None)
+        if found is None:
+            raise _no_such(name)
+        less = without(less, found)
+    return less.program
+
+
+def _no_such(name: str) -> GraphError:
+    what = f"the graph has no `{name}` at its border, which was deleted from the bundle"
+    return GraphError(what, hint="is this the graph that the bundle was made of?")
+
+
+def _wished(
+    program: Program, types: Sequence[str], nodes: Sequence[str]
+) -> Iterator[tuple[Removable, str]]:
+    """What can go next, and the wish it is gone for."""
+    candidates, whole = removable(program), parted(program)
+
+    def _hides(one: Removable, kind: str) -> bool:
+        """Pixels are codes: a picture's Quantize is no border to what only it stands before."""
+        if one.kind != "Quantize" or kind not in AT_INPUTS or not _is_of_pixels(program, one.step):
+            return False
+        readers = [step for step in whole.instructions if one.step.outputs[0] in step.inputs]
+        return len(readers) == 1 and kind_of(readers[0]) == kind
+
+    for kind in types:
+        yield from ((one, kind) for one in candidates if one.kind == kind or _hides(one, kind))
+    for name in nodes:
+        called = _steps_called(whole, name)
+        yield from ((one, name) for one in candidates if one.step.name in called)
+
+
+def _is_of_pixels(program: Program, step: Instruction) -> bool:
+    codes = program.tensors[step.outputs[0]]
+    return (codes.scale, codes.zero_point) == (1.0, 0)
+
+
+def _steps_called(program: Program, name: str) -> set[str]:
+    """The steps that the name means: of that very name, else those that convert what it names."""
+    steps = {step.name: step for step in program.instructions}
+    if name in steps and kind_of(steps[name]) in AT_INPUTS | AT_OUTPUTS:
+        return {name}
+    bases = {name, *(name.removesuffix(suffix) for suffix in SUFFIXES)}
+    makers = {made: step for step in program.instructions for made in step.outputs}
+    return {
+        step.name
+        for step in program.instructions
+        if KINDS.get(step.op) in CONVERTERS and not bases.isdisjoint(_names_of(step, makers))
+    }
+
+
+def _names_of(step: Instruction, makers: Mapping[str, Instruction]) -> set[str]:
+    """What a converting step is known by: its tensors and, of a Dequantize, who makes its codes,
+    back through what only moves them."""
+    names = {*step.inputs, *step.outputs}
+    maker = makers.get(step.inputs[0]) if KINDS.get(step.op) == "Dequantize" else None
+    while maker is not None:
+        names |= {maker.name, *maker.origin, *maker.outputs}
+        moves = KINDS.get(maker.op) in ("Reshape", "Transpose")
+        maker = makers.get(maker.inputs[0]) if moves else None
+    return names
+
+
+def _inner(program: Program) -> Mapping[str, Tensor]:
+    names = (name for step in program.instructions for name in step.outputs)
+    return {name: program.tensors[name] for name in names}
+
+
+def _no_type(program: Program, kind: str) -> str:
+    inside = [step.name for step in parted(program).instructions if kind_of(step) == kind]
+    what = f"no {kind} can be removed from the border of the compiled model"
+    return f"{what}: `{inside[0]}` is inside it" if inside else f"{what}: there is none"
+
+
+def _no_node(program: Program, name: str) -> str:
+    whole = parted(program)
+    here = [s for s in whole.instructions if name in {s.name, *s.origin}]
+    listed = ", ".join(f"`{one.step.name}`" for one in removable(program)) or "none"
+    why = "it computes" if here else "the compiled model has no node of that name"
+    if here and kind_of(here[0]) in AT_INPUTS | AT_OUTPUTS:
+        why = "it is not at the border, or not on a single path"
+    return f"`{name}` is not removed: {why}; what can be removed now: {listed}"

@@ -1,0 +1,105 @@
+"""How long runs take, as `hrt_model_exec perf` counts, and where the time goes.
+
+average latency = sum of the frames' own times / frames       frame rate = frames / wall time
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from npumake.bundle.program import Instruction, Program, Tensor
+from npumake.custom.operators import NO_OPERATORS, Operators
+from npumake.engine.ort import Feeds
+from npumake.engine.port import Port
+from npumake.engine.reference import ReferenceSession
+from npumake.runtime.session import Session
+
+
+@dataclass(frozen=True)
+class Perf:
+    """Seconds: of each frame, and of all on the wall."""
+
+    latencies: tuple[float, ...]
+    wall: float
+
+    @property
+    def average(self) -> float:
+        return sum(self.latencies) / len(self.latencies)
+
+    @property
+    def rate(self) -> float:
+        return len(self.latencies) / self.wall
+
+
+class LayerTiming(NamedTuple):
+    """An instruction run by itself: seconds of each run, bytes moved."""
+
+    step: Instruction
+    seconds: tuple[float, ...]
+    bytes_read: int
+    bytes_written: int
+
+
+def noise(ports: Sequence[Port], seed: int = 0) -> dict[str, np.ndarray]:
+    """Feeds of -128..127 for every input, the same for the same seed; an open dimension is 1."""
+    rng = np.random.default_rng(seed)
+    return {
+        port.name: rng.integers(
+            *(0 if port.dtype.kind in "ub" else -128, 128),
+            [size if isinstance(size, int) else 1 for size in port.shape],
+        ).astype(port.dtype)
+        for port in ports
+    }
+
+
+def perf(session: Session, feeds: Feeds, frames: int, seconds: float, threads: int) -> Perf:
+    """So many frames, or for so many seconds where these are not 0, on so many threads."""
+    session.run(None, feeds)  # what is only done once
+    start = time.perf_counter()
+    shares = [frames // threads + (index < frames % threads) for index in range(threads)]
+
+    def worker(share: int) -> list[float]:
+        taken: list[float] = []
+        while time.perf_counter() - start < seconds if seconds else len(taken) < share:
+            begun = time.perf_counter()
+            session.run(None, feeds)
+            taken.append(time.perf_counter() - begun)
+        return taken
+
+    with ThreadPoolExecutor(threads) as pool:
+        found = [one for taken in pool.map(worker, shares) for one in taken]
+    return Perf(tuple(found), time.perf_counter() - start)
+
+
+def layers(
+    program: Program, feeds: Feeds, runs: int, operators: Operators = NO_OPERATORS
+) -> Iterator[LayerTiming]:
+    """Every instruction of a program, run step by step so that each can be timed."""
+    session, tensors = ReferenceSession(program, operators), program.tensors
+    values = dict(session.checked(feeds))
+    for step in program.instructions:
+        read, taken = [values[name] for name in step.inputs], []
+        for _ in range(runs):
+            begun = time.perf_counter()
+            made = list(session.execute(step, read))
+            taken.append(time.perf_counter() - begun)
+        values.update(zip(step.outputs, made, strict=True))
+        held = sum(constant.nbytes for constant in step.constants.values())
+        moved = {name: _bytes(tensors, name) for name in (*step.inputs, *step.outputs)}
+        yield LayerTiming(
+            step,
+            tuple(taken),
+            held + sum(moved[name] for name in step.inputs),
+            sum(moved[name] for name in step.outputs),
+        )
+
+
+def _bytes(tensors: Mapping[str, Tensor], name: str) -> int:
+    tensor = tensors[name]
+    return int(np.prod(tensor.shape)) * np.dtype(tensor.dtype).itemsize

@@ -1,0 +1,48 @@
+"""calibrated: the float graph with the range of every tensor in its Q/DQ nodes.
+
+recipe → channels rescaled → range → grid of its type → Q/DQ → weights and biases recovered
+method `load`: the Q/DQ that the model carries, completed
+
+Weights stay float. Samples are read only where they are to be rounded or biases to be corrected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from npumake.custom.operators import declared
+from npumake.data.samples import Samples
+from npumake.detection.notes import mark_origin
+from npumake.graph import Graph
+from npumake.project.files import SourceFiles
+from npumake.project.sections import CodeFiles, Quantization
+from npumake.quant.correction.corrections import recovered
+from npumake.quant.correction.rescale_groups import rescaled
+from npumake.quant.precision.form import in_form
+from npumake.quant.precision.schemes import with_scheme
+from npumake.quant.qdq.brought_grids import LOAD, with_own_grids
+from npumake.quant.qdq.insert import DEFAULT
+from npumake.quant.qdq.integers import store_wide_biases
+from npumake.quant.search.methods import calibrated_with
+from npumake.quant.search.recipe import Recipe
+from npumake.targets.target import Target
+
+
+def calibrated(
+    optimized_float: Graph,
+    recipe: Recipe,
+    samples: Samples,
+    target: Target,
+    sources: SourceFiles,
+    custom_operators: Sequence[CodeFiles] = (),
+    quantization: Quantization = DEFAULT,
+) -> Graph:
+    if recipe.method == LOAD:
+        return with_own_grids(optimized_float, target, quantization)
+    real = rescaled(in_form(optimized_float, target), recipe.factors)
+    made = calibrated_with(real, recipe, target, quantization)
+    operators = declared(custom_operators, sources)
+    weights = with_scheme(target, quantization).weights
+    made = recovered(real, made, recipe.switches, samples, weights, operators)
+    mark_origin(made, samples.origin)
+    return store_wide_biases(made)

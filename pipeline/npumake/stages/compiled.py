@@ -1,0 +1,129 @@
+"""compiled: one file per target: our own exact integers, or what the target's compiler makes.
+
+hybrid   Q/DQ graph → integer program (npumake.engine.lower), its CPU nodes as subgraphs → bundle
+         with its provenance, the Python of the custom operators and the metadata of a detector
+         → less what is to go from its border (npumake.runtime.stripping)
+others   the same program → .tflite → Vela's, or IREE's (npumake.compilers); or the Q/DQ graph →
+         OpenVINO's, Qualcomm's or Rockchip's, each in an interpreter of its own
+
+Where `compile: {vendor_tool: true}` asks for it, the file is what the vendor's own tool makes of
+the hand-over; its version is in the key, and what it says is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Self
+
+from npumake import digest
+from npumake.borders.images import batch
+from npumake.borders.policies import policies
+from npumake.bundle.archive import CALIBRATED, FED, Bundle
+from npumake.compilers.handover import Handover
+from npumake.compilers.widths import hold_widths
+from npumake.custom.operators import declared
+from npumake.engine.lower import lowered
+from npumake.engine.subgraphs import joined
+from npumake.errors import GraphError, ProjectError, Route
+from npumake.graph import Graph
+from npumake.late import when_used
+from npumake.project.compiling import OURS, Compile
+from npumake.project.files import SourceFiles
+from npumake.project.sections import Calibration, CodeFiles, Input, Security
+from npumake.quant.qdq.converter_metadata import members_beside
+from npumake.targets.settings import check_border_kept, check_settings
+from npumake.targets.target import Target
+
+with when_used(
+    "npumake.compilers.backends",
+    "npumake.compilers.read_back",
+    "npumake.compilers.vendor_tool",
+    "npumake.targets.tools",
+):  # who compiles with none of them loads none
+    from npumake.compilers import backends, read_back, vendor_tool
+    from npumake.targets import tools
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """The file, whatever it is; its suffix is the target's (Target.makes)."""
+
+    data: bytes
+
+    suffix: ClassVar[str] = Bundle.suffix
+
+    def save(self, path: Path) -> None:
+        path.write_bytes(self.data)
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        return cls(path.read_bytes())
+
+
+def compiled(
+    quantized: Graph,
+    target: Target,
+    sources: SourceFiles,
+    compile: Compile,
+    security: Security,
+    custom_operators: Sequence[CodeFiles] = (),
+    inputs: Mapping[str, Input] | None = None,
+    calibration: Calibration | None = None,
+    handover: Handover | None = None,
+) -> Compiled:
+    check_settings(compile, quantized, target)
+    if handover is not None:
+        tool = tools.TOOLS[target.vendor]
+        return Compiled(vendor_tool.vendor_made(handover, tool, target.name, compile.profiling))
+    program = lowered(quantized, target.rounding, target.runnable)
+    beside = members_beside(quantized, target, compile.task)
+    said = policies(security, quantized, program)
+    if target.backend != "hybrid":
+        check_border_kept(compile, target)
+        _refuse_bundle_features(quantized, target, bool(said))
+        data = backends.built(program, quantized, target, beside)
+        hold_widths(read_back.types_of(data, quantized, target.backend), program)
+        return Compiled(data)
+    provenance = {
+        "quantized": digest.of_bytes(quantized.to_bytes()),
+        "target": digest.of_document(target),
+        **_sections(inputs, calibration),
+    }
+    code = declared(custom_operators, sources).used_by(quantized).sources
+    settings = {key: value for key, value in digest.plain(compile).items() if key not in OURS}
+    made = (target.name, joined(program), provenance, batch(quantized), code, beside)
+    bundle = Bundle(*made, settings=settings, security=said)
+    data = _stripped(bundle, compile).to_bytes()
+    tensors = Bundle.from_bytes(data).program.tensors
+    hold_widths({name: tensor.dtype for name, tensor in tensors.items()}, program)
+    return Compiled(data)
+
+
+def _stripped(bundle: Bundle, compile: Compile) -> Bundle:
+    """Without what `compile` takes from the border."""
+    if not compile.remove_types and not compile.remove_nodes:
+        return bundle
+    # Its package loads what opens a signed bundle, which few builds need.
+    from npumake.runtime.stripping import stripped  # noqa: PLC0415
+
+    return stripped(bundle, compile.remove_types, compile.remove_nodes)
+
+
+def _refuse_bundle_features(quantized: Graph, target: Target, has_policies: bool) -> None:
+    """Raises PipelineError for what only a .hybrid can hold."""
+    if batch(quantized) > 1:
+        what = f"a file for `{target.name}` takes one image per run"
+        raise GraphError(what, hint="leave `batch` out, or choose a target with a .hybrid")
+    if has_policies:
+        what = f"a file for `{target.name}` carries no security policies"
+        raise ProjectError(what, Route("security"))
+
+
+def _sections(
+    inputs: Mapping[str, Input] | None, calibration: Calibration | None
+) -> dict[str, digest.Json]:
+    """What `npumake info` tells of the project."""
+    said = {FED: inputs, CALIBRATED: calibration}
+    return {key: digest.plain(section) for key, section in said.items() if section}

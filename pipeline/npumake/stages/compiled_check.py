@@ -1,0 +1,100 @@
+"""compiled_check: the compiled file is run on samples, and held to the integer engine.
+
+compiled in the runtime of its own · quantized in exact integers · optimized_float in float
+
+A file that this machine cannot run is told of, and passes. Where there are no samples it is fed
+noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from npumake.bundle.archive import Bundle
+from npumake.bundle.program import Program
+from npumake.compilers.handover import Handover
+from npumake.custom.operators import declared
+from npumake.data.samples import Samples, made_up
+from npumake.debug.compiled_check import CompiledCheck
+from npumake.debug.file_check import NamedSample, check_file
+from npumake.debug.file_runs import CompiledPart, why_not_run
+from npumake.engine.lower import lowered
+from npumake.engine.ort import Feeds
+from npumake.errors import GraphError
+from npumake.graph import Graph, dtype, shape
+from npumake.project.files import SourceFiles
+from npumake.project.sections import CodeFiles, ComparisonSettings
+from npumake.runtime.stripping import kept_notes, restored
+from npumake.stages.compiled import Compiled
+from npumake.targets.target import Target
+
+NOISE = "without samples the compiled file was run on noise"
+
+
+def compiled_check(
+    optimized_float: Graph,
+    samples: Samples,
+    quantized: Graph,
+    compiled: Compiled,
+    target: Target,
+    comparison: ComparisonSettings,
+    sources: SourceFiles,
+    custom_operators: Sequence[CodeFiles] = (),
+    handover: Handover | None = None,
+) -> CompiledCheck:
+    if reason := _reason(comparison, target, handover):
+        return CompiledCheck(target.name, "", 0, (), skipped=reason)
+    operators = declared(custom_operators, sources)
+    program = lowered(quantized, target.rounding, target.runnable)
+    data, kept = _whole(compiled, target, program)
+    part = CompiledPart(quantized, program, target, data)
+    fed = list(_fed(samples, comparison, optimized_float))
+    found = check_file(optimized_float, part, fed, operators)
+    is_noise = made_up(samples) or not samples.names
+    return replace(found, notes=(*found.notes, *kept, *([NOISE] if is_noise else ())))
+
+
+def _whole(compiled: Compiled, target: Target, program: Program) -> tuple[bytes, Sequence[str]]:
+    """The file with the border that was taken off it, and what was to be taken off and stays."""
+    if target.backend != "hybrid":
+        return compiled.data, ()
+    try:
+        bundle = Bundle.from_bytes(compiled.data)
+    except GraphError:  # whoever runs it tells of that
+        return compiled.data, ()
+    whole = restored(bundle, program)
+    return compiled.data if whole is bundle else whole.to_bytes(), kept_notes(bundle)
+
+
+def _reason(comparison: ComparisonSettings, target: Target, handover: Handover | None) -> str:
+    """Why the file is not run; empty where it is."""
+    if comparison.compiled == "off":
+        return "`comparison.compiled` is off"
+    if handover is not None:
+        return "the vendor's tool made it, for its chip alone"
+    return why_not_run(target)
+
+
+def _fed(samples: Samples, comparison: ComparisonSettings, graph: Graph) -> Iterator[NamedSample]:
+    """Samples from the whole set; noise where there are none."""
+    asked = len(samples) if comparison.compiled == "all" else int(comparison.compiled)
+    count = min(asked, len(samples))
+    for index in (at * len(samples) // count for at in range(count)):
+        yield NamedSample(samples.names[index], samples.read(index))
+    if not samples.names:
+        for seed in range(8 if comparison.compiled == "all" else asked):
+            yield NamedSample(f"noise {seed}", _noise(graph, seed))
+
+
+def _noise(graph: Graph, seed: int) -> Feeds:
+    """Standard normal numbers; of integers, which may be indices, zeros."""
+    draw = np.random.default_rng(seed)
+    return {
+        str(value.name): draw.normal(size=shape(value)).astype(dtype(value))
+        if np.dtype(dtype(value)).kind == "f"
+        else np.zeros(shape(value), dtype(value))
+        for value in graph.inputs
+    }

@@ -1,0 +1,20 @@
+"""evaluation: how good the artifacts are at their task, side by side.
+
+Each artifact's score is a stage of its own: what changes for one of them is run for it alone.
+"""
+
+from __future__ import annotations
+
+from npumake.evaluate.figures import Evaluated, Figures
+from npumake.targets.target import Target
+
+
+def evaluation(
+    float_score: Figures,
+    target: Target,
+    calibrated_score: Figures | None = None,
+    quantized_score: Figures | None = None,
+    compiled_score: Figures | None = None,
+) -> Evaluated:
+    scores = (float_score, calibrated_score, quantized_score, compiled_score)
+    return Evaluated(target.name, tuple(score for score in scores if score is not None))

@@ -1,0 +1,26 @@
+"""float_score: the trained model at its task, the yardstick of all others.
+
+The model as it was given, before anything was optimized, in onnxruntime.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from npumake.evaluate.artifact_scores import ground
+from npumake.evaluate.figures import Figures
+from npumake.graph import Graph
+from npumake.project.files import SourceFiles
+from npumake.project.sections import CodeFiles, Evaluation, Files, Input
+
+
+def float_score(
+    original_float: Graph,
+    inputs: Mapping[str, Input],
+    data: Mapping[str, Files],
+    evaluation: Evaluation,
+    sources: SourceFiles,
+    custom_operators: Sequence[CodeFiles] = (),
+) -> Figures:
+    where = ground(original_float, inputs, data, evaluation, sources, custom_operators)
+    return where.of_graph("float", original_float)

@@ -1,0 +1,111 @@
+"""handover: what the vendor's own tool is given: its YAML, the model, samples, the exact command.
+
+Made where `compile: {vendor_tool: true}` has the tool run on it: the same directory as
+`npumake handover` writes, in a ZIP. What of the project its YAML has no word for is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
+
+from npumake.borders.inputs import model_inputs
+from npumake.compilers.handover import Handover
+from npumake.compilers.handover_package import NO_SAMPLES, files, model_names, sample_folders
+from npumake.compilers.vendor_tool import PREFIX
+from npumake.data.input_samples import InputSamples, given
+from npumake.detection.notes import tiling
+from npumake.errors import ProjectError, Route
+from npumake.graph import Graph
+from npumake.progress import tell
+from npumake.project.files import SourceFiles
+from npumake.project.sections import (
+    Calibration,
+    CodeFiles,
+    Compile,
+    Files,
+    Input,
+    ModelSection,
+    Quantization,
+    Sections,
+    Security,
+)
+from npumake.project.vendor import VendorDocument
+from npumake.quant.search.decisions import decisions
+from npumake.quant.search.recipe import Recipe
+from npumake.targets.handover import HandoverRequest, Tool
+from npumake.targets.target import Target
+from npumake.targets.tools import TOOLS, handed
+
+
+def handover(
+    original_float: Graph,
+    optimized_float: Graph,
+    model: ModelSection,
+    inputs: Mapping[str, Input],
+    data: Mapping[str, Files],
+    calibration: Calibration,
+    quantization: Quantization,
+    compile: Compile,
+    security: Security,
+    target: Target,
+    sources: SourceFiles,
+    said: VendorDocument | None,
+    recipe: Recipe | None = None,
+    custom_operators: Sequence[CodeFiles] = (),
+) -> Handover:
+    if target.tool is None:
+        what = f"there is no vendor's tool to call for `{target.name}`"
+        hint = "say it of other targets only: `targets: [{rdk-x5: {compile: ...}}]`"
+        raise ProjectError(what, Route("compile.vendor_tool"), hint)
+    sections = Sections(
+        model=model,
+        targets=(target.name,),
+        inputs=inputs,
+        data=data,
+        calibration=calibration,
+        quantization=quantization,
+        compile=compile,
+        security=security,
+        custom_operators=tuple(custom_operators),
+    )
+    tool = TOOLS[target.vendor]
+    graphs = Graphs(original_float, optimized_float)
+    asked, sets = question(tool, sections, target, graphs, sources, PREFIX, said, recipe)
+    for what in handed(tool, asked).left_out:
+        tell(f"{tool.config} does not say `{what}`")
+    return Handover(partial(files, tool, asked, sources, sets))
+
+
+class Graphs(NamedTuple):
+    """The model as it was trained, and optimized."""
+
+    trained: Graph
+    optimized: Graph
+
+
+def question(
+    tool: Tool,
+    sections: Sections,
+    target: Target,
+    graphs: Graphs,
+    sources: SourceFiles,
+    prefix: str,
+    said: VendorDocument | None,
+    recipe: Recipe | None = None,
+) -> tuple[HandoverRequest, Sequence[InputSamples]]:
+    """What the tool is asked, and the samples it is handed; `said` counts where it speaks the
+    tool's dialect, `recipe` where something was searched. Raises ProjectError."""
+    inputs = model_inputs(graphs.trained, sections.inputs)
+    has_samples = bool(sections.data) and sections.calibration.method not in NO_SAMPLES
+    tiles = tiling(graphs.trained)
+    sets = given(inputs, sections.data, sources, tiles) if has_samples else []
+    model, weights = model_names(tool, sources)
+    folders = sample_folders(inputs) if has_samples else None
+    own = said["document"] if said is not None and said["dialect"] == tool.dialect else None
+    trained = {str(node.name) for node in graphs.trained.nodes()}
+    asked = HandoverRequest(sections, target, inputs, prefix, model, weights, folders, own)
+    wanted = (sections.calibration, sections.quantization)
+    return replace(asked, decisions=decisions(graphs.optimized, trained, *wanted, recipe)), sets

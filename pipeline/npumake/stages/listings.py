@@ -1,0 +1,97 @@
+"""listings: what SyNAP's converter tells beside a model: its layers, grids, and what they lose.
+
+model_info.txt             always
+quantization_info.yaml     where the model was quantized here, not by whoever trained it
+quantization_entropy.txt   the same by `kl`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import ClassVar, Self
+from zipfile import BadZipFile, ZipFile
+
+from npumake import digest
+from npumake.bundle.archive import FORMAT, VERSION, Bundle, zipped
+from npumake.compilers.handover_package import NO_SAMPLES
+from npumake.debug import synap_files, synap_grids
+from npumake.debug.compared import Comparison
+from npumake.errors import CacheError
+from npumake.frontends.tflite.detections import anchors
+from npumake.graph import Graph
+from npumake.project.document import parse_document
+from npumake.project.files import SourceFiles
+from npumake.project.sections import Calibration, Files, ModelSection, Quantization
+from npumake.project.vendor import VendorDocument
+from npumake.quant.calibration.statistics import Statistics
+from npumake.quant.precision.schemes import with_scheme
+from npumake.quant.qdq.insert import DEFAULT
+from npumake.stages.compiled import Compiled
+from npumake.targets.synaptics.formats import formats
+from npumake.targets.synaptics.rules import layer_delegates
+from npumake.targets.target import Target
+
+DIALECT = "synap"
+MADE_BY = f"npumake ({FORMAT} {VERSION})"
+
+
+@dataclass(frozen=True)
+class Listings:
+    """By the name of its file, each text; a ZIP of them."""
+
+    texts: Mapping[str, str]
+
+    suffix: ClassVar[str] = ".zip"
+
+    def save(self, path: Path) -> None:
+        path.write_bytes(zipped({name: text.encode() for name, text in self.texts.items()}))
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Raises CacheError for a file that `save` did not write."""
+        try:
+            with ZipFile(path) as archive:
+                return cls({name: archive.read(name).decode() for name in archive.namelist()})
+        except (BadZipFile, UnicodeDecodeError) as error:
+            raise CacheError(f"these are no listings: {error}", str(path)) from error
+
+
+def listings(
+    optimized_float: Graph,
+    statistics: Statistics,
+    calibrated: Graph,
+    compiled: Compiled,
+    comparison: Comparison,
+    model: ModelSection,
+    data: Mapping[str, Files],
+    calibration: Calibration,
+    target: Target,
+    sources: SourceFiles,
+    said: VendorDocument | None,
+    quantization: Quantization = DEFAULT,
+) -> Listings:
+    bundle, target = Bundle.from_bytes(compiled.data), with_scheme(target, quantization)
+    program = bundle.program
+    own = said["document"] if said is not None and said["dialect"] == DIALECT else {}
+    metafile = parse_document(digest.canonical(own), "metafile")
+    texts = formats(metafile, program.inputs, program.outputs, _anchors(sources))
+    on = synap_files.delegates(optimized_float, comparison, layer_delegates(metafile))
+    told = (MADE_BY, bundle, comparison, texts, target, on)
+    found = {"model_info.txt": synap_files.model_info(*told)}
+    if data and calibration.method not in NO_SAMPLES:
+        found["quantization_info.yaml"] = synap_grids.quantization_info(calibrated, target)
+        if calibration.method == "kl":
+            entropy = synap_grids.quantization_entropy(calibrated, target, statistics)
+            found["quantization_entropy.txt"] = entropy
+    return Listings({name: text for name, text in found.items() if text})
+
+
+def _anchors(sources: SourceFiles) -> str:
+    """What ${ANCHORS} stands for: those of a detector's postprocessor, else none."""
+    (file,) = sources["model.path"]
+    is_tflite = PurePosixPath(file.name).suffix.lower() == ".tflite"
+    found = anchors(file.read()) if is_tflite else None
+    rows = [] if found is None else found.tolist()
+    return "[" + ",".join(f"[{','.join(f'{side:.6f}' for side in row)}]" for row in rows) + "]"

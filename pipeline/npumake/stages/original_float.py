@@ -1,0 +1,212 @@
+"""original_float: the model as it was trained, with its preprocessing in front.
+
+    model file → cut at `outputs` → static shapes, working opset → a detector's head cut by its
+               hints → border nodes removed
+               → per input the nodes from what is fed to what it was trained on
+
+The chip is fed x (of a picture: code - 128); the model was trained on (code - mean) * scale, in
+colours and a layout of its own. `npumake.borders.preprocess` has the mathematics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from npumake.borders.begin import begin_at
+from npumake.borders.cut import end_at, remove_node, remove_types
+from npumake.borders.images import mark_batch, mark_images, mark_trained
+from npumake.borders.preprocess import put_in_front
+from npumake.custom.operators import Operators, declared, require
+from npumake.custom.shapes import with_shapes
+from npumake.detection.head import with_head
+from npumake.detection.metadata import Metadata, read_metadata
+from npumake.detection.notes import carried, metadata_of
+from npumake.errors import GraphError, ProjectError, Route, did_you_mean
+from npumake.frontends import CHANNELS_LAST, RESHAPED, WITH_WEIGHTS, read_model, suffix_of
+from npumake.frontends.model_file import Ends
+from npumake.graph import Graph, Value, open_dimensions, shape, upgraded
+from npumake.graph.domains import refuse_strange_inputs
+from npumake.passes.fold_constants import fold_constants
+from npumake.project.feeding import feeding
+from npumake.project.files import SourceFile, SourceFiles
+from npumake.project.names import entries, strangers
+from npumake.project.sections import CodeFiles, Input, ModelSection
+from npumake.targets.onnx_limits import mark_format
+
+
+def original_float(
+    model: ModelSection,
+    inputs: Mapping[str, Input],
+    sources: SourceFiles,
+    custom_operators: Sequence[CodeFiles] = (),
+) -> Graph:
+    (file,) = sources["model.path"]
+    try:
+        return _made(file, model, inputs, sources, custom_operators)
+    except GraphError as error:
+        error.where = error.where or file.name
+        raise
+
+
+def _made(
+    file: SourceFile,
+    model: ModelSection,
+    inputs: Mapping[str, Input],
+    sources: SourceFiles,
+    custom_operators: Sequence[CodeFiles],
+) -> Graph:
+    graph = _read(file, sources, model, inputs)
+    fed = {str(value.name): value for value in graph.inputs}
+    for name in strangers(inputs, fed):
+        hint = did_you_mean(name, fed)
+        raise ProjectError(f"the model has no input `{name}`", Route(f"inputs.{name}"), hint)
+    inputs = {name: inputs[key] for name, key in entries(inputs, fed).items()}
+    if suffix_of(file.name) in RESHAPED:
+        graph = _reshaped(file, sources, graph, model, inputs)
+    said = (graph.opset, graph.model.ir_version)
+    if model.outputs:
+        end_at(graph, model.outputs)
+    _refuse_missing_outputs(graph, model)
+    operators = declared(custom_operators, sources)
+    require(graph, operators)
+    facts, metadata = carried(graph), _metadata(graph, sources)
+    graph = with_shapes(upgraded(_with_fixed_shapes(graph, inputs)), operators)
+    graph.set_metadata(facts)
+    if metadata is not None:
+        graph = _with_known_anchors(graph, operators)
+    graph = with_head(graph, model, metadata)
+    if remove_types(graph, model.remove_types):
+        graph = graph.with_shapes()
+    for index, node in enumerate(model.remove_nodes):
+        remove_node(graph, node, Route(f"model.remove_nodes.{index}"))
+    if suffix_of(file.name) == ".onnx":
+        mark_format(graph, *said)
+    mark_batch(graph, _batch(graph, inputs))
+    _put_preprocessing_in_front(graph, inputs)
+    return graph.with_shapes()
+
+
+def _with_known_anchors(graph: Graph, operators: Operators) -> Graph:
+    """A head exported for pictures of any size computes its anchors from the shapes of its maps:
+    now that they are fixed, these are constants."""
+    while any(open_dimensions(value) for value in graph.values().values()):
+        if not fold_constants(graph):
+            break
+        graph = with_shapes(graph, operators)
+    return graph
+
+
+def _put_preprocessing_in_front(graph: Graph, inputs: Mapping[str, Input]) -> None:
+    pictures: list[str] = []
+    trained: dict[str, tuple[int, ...] | None] = {}
+    for value in graph.inputs:
+        name = str(value.name)
+        given = inputs.get(name, Input())
+        fed = feeding(name, given, shape(value))
+        planes = put_in_front(graph, value, fed, given.mean, given.scale)
+        if fed.offset:
+            pictures += [str(plane.name) for plane in planes]
+        trained[name] = None if fed.is_as_trained else fed.shape
+    mark_images(graph, pictures)
+    mark_trained(graph, trained)
+
+
+def _refuse_missing_outputs(graph: Graph, model: ModelSection) -> None:
+    if (model.output_count or 0) > len(graph.outputs):
+        names = ", ".join(str(value.name) for value in graph.outputs)
+        what = f"{model.output_count} outputs for a model of {len(graph.outputs)}: {names}"
+        raise ProjectError(what, Route("model.output_count"), "one entry for each output")
+
+
+def _read(
+    file: SourceFile,
+    sources: SourceFiles,
+    model: ModelSection,
+    inputs: Mapping[str, Input],
+    shapes: Mapping[str, tuple[int, ...]] | None = None,
+) -> Graph:
+    """The model of `model.path`, with `model.weights` where its format has them apart, from
+    `model.inputs` on."""
+    held = sources.get("model.weights", ())
+    if held and suffix_of(file.name) not in WITH_WEIGHTS:
+        hint = f"remove the key; weights stand apart for {', '.join(sorted(WITH_WEIGHTS))}"
+        raise ProjectError(f"`{file.name}` holds its own weights", Route("model.weights"), hint)
+    ends = Ends(model.inputs, model.outputs)
+    graph = read_model(file.read(), file.name, held, shapes, ends)
+    given = {name: one.shape for name, one in inputs.items() if one.shape is not None}
+    begin_at(graph, model.inputs, given, suffix_of(file.name) in CHANNELS_LAST)
+    return graph
+
+
+def _reshaped(
+    file: SourceFile,
+    sources: SourceFiles,
+    graph: Graph,
+    model: ModelSection,
+    inputs: Mapping[str, Input],
+) -> Graph:
+    """The network for the shapes that its inputs are given, where they are others than its own.
+    Raises GraphError at the first of them when the network or its weights do not fit."""
+    own = {str(value.name): shape(value) for value in graph.inputs}
+    given = {
+        name: said.shape for name, said in inputs.items() if said.shape not in (None, own[name])
+    }
+    if not given:
+        return graph
+    try:
+        dims = {name: dims for name, dims in given.items() if dims}
+        return _read(file, sources, model, inputs, dims)
+    except GraphError as error:
+        name, wanted = next(iter(given.items()))
+        what = f"shape {list(wanted or ())} does not fit the network: {error.what}"
+        hint = f"`{file.name}` itself says {list(own[name])}"
+        raise GraphError(what, Route(f"inputs.{name}.shape"), hint) from error
+
+
+def _metadata(graph: Graph, sources: SourceFiles) -> Metadata | None:
+    """Of the file under `model.metadata`; else what the model carries."""
+    for file in sources.get("model.metadata", ()):
+        return read_metadata(file.read(), file.name)
+    return metadata_of(graph)
+
+
+def _with_fixed_shapes(graph: Graph, inputs: Mapping[str, Input]) -> Graph:
+    refuse_strange_inputs(graph.inputs)
+    for value in graph.inputs:
+        name = str(value.name)
+        given = inputs.get(name, Input()).shape
+        if given is not None:
+            _check_shape(value, given)
+            graph.set_input_shape(value, given)
+        elif opened := open_dimensions(value):
+            raise GraphError(
+                f"input `{name}` leaves a dimension open: {opened}",
+                Route(f"inputs.{name}"),
+                f"fix it under `inputs:`, for example  {name}: {{shape: [1, 3, 224, 224]}}",
+            )
+    return graph
+
+
+def _check_shape(value: Value, given: tuple[int, ...]) -> None:
+    declared = () if value.shape is None else tuple(value.shape)
+    fits = len(declared) == len(given) and all(
+        not isinstance(dim, int) or dim == size for dim, size in zip(declared, given, strict=True)
+    )
+    if value.shape is not None and not fits:
+        raise ProjectError(
+            f"shape {list(given)} does not fit input `{value.name}`, which the model declares as "
+            f"[{', '.join(str(dim) for dim in declared)}]",
+            Route(f"inputs.{value.name}.shape"),
+        )
+
+
+def _batch(graph: Graph, inputs: Mapping[str, Input]) -> int:
+    """Images per run of the compiled file. Raises ProjectError when the model has more inputs."""
+    for name, given in inputs.items():
+        if given.batch > 1 and len(graph.inputs) > 1:
+            raise ProjectError(
+                f"a batch of {given.batch} for a model of {len(graph.inputs)} inputs",
+                Route(f"inputs.{name}.batch"),
+                "only a model with one input takes several images per run",
+            )
+    return max((given.batch for given in inputs.values()), default=1)

@@ -1,0 +1,154 @@
+"""recipe: the range of every tensor, by the calibration's method, and what was tried to find it.
+
+a method      statistics → ranges, nothing is run
+default       the best of several methods, by the outputs of the samples held out, and weights
+              rounded adaptively and biases corrected where that helps; the answers in int16 where 8
+              bits leave to chance which of them is first
+modelwise     the search that hb_mapper and hb_compile call `default` (search.modelwise)
+mix           for every tensor the method that leaves the least noise
+load          nothing to decide: the model carries its scales, or runs in floats alone
+recipe: best  the best method, and of the switches of `quantization` those that help
+
+Switches that rescale the float model make its ranges anew; then, and where something has to be
+tried, samples are run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from npumake.custom.operators import declared
+from npumake.data.samples import Samples, made_up
+from npumake.errors import ProjectError, Route
+from npumake.graph import Graph, may_have_int16
+from npumake.project.files import SourceFiles
+from npumake.project.sections import Calibration, CodeFiles, Quantization
+from npumake.quant.calibration.statistics import Statistics
+from npumake.quant.correction.corrections import (
+    WIDENING,
+    WIDENING_ANSWERS,
+    WIDENING_SENSITIVE,
+    left_open,
+    switched_on,
+)
+from npumake.quant.precision.form import in_form
+from npumake.quant.precision.placement import observed
+from npumake.quant.precision.schemes import with_scheme
+from npumake.quant.qdq.brought_grids import (
+    LOAD,
+    carries_grids,
+    check_float,
+    check_method,
+    check_nothing_asked,
+)
+from npumake.quant.qdq.insert import DEFAULT
+from npumake.quant.search.evaluator import Evaluator, RescaledModel, ground, remade
+from npumake.quant.search.methods import candidates, mixed, plain
+from npumake.quant.search.modelwise import MODELWISE, modelwise
+from npumake.quant.search.recipe import Recipe
+from npumake.quant.search.trials import SYMMETRIC, also_wide, best_method, best_switches, standing
+from npumake.targets.target import Target
+
+# Of the switches, those that `default` tries; the answers in int16 for their ties alone.
+ADJUSTING = (WIDENING_ANSWERS, "round_weights", "bias_correction")
+# With the finalists among the methods, for it gives most and costs least; and, where it did not
+# help, once more in the end: what is left of other errors may be a shift.
+FIRST = "bias_correction"
+# Before the others: where the answers themselves are too coarse, nothing else is seen to help.
+# And what is sensitive in 8 bits, before channels are evened out at the cost of the weights.
+# The answers once more, where they did not help: the noise of what is sensitive may have hidden it.
+EARLY = (WIDENING_ANSWERS, WIDENING_SENSITIVE, WIDENING_ANSWERS)
+
+
+def recipe(
+    optimized_float: Graph,
+    statistics: Statistics,
+    samples: Samples,
+    calibration: Calibration,
+    target: Target,
+    sources: SourceFiles,
+    custom_operators: Sequence[CodeFiles] = (),
+    quantization: Quantization = DEFAULT,
+) -> Recipe:
+    check_method(optimized_float, calibration)
+    if carries_grids(optimized_float):
+        check_nothing_asked(quantization)
+        _refuse_search(calibration)
+        return Recipe(LOAD, target.activations.symmetric, {})
+    _check_per_channel(calibration, target)
+    if calibration.method == LOAD:
+        check_float(optimized_float, quantization, target)
+        calibration = replace(calibration, method="skip")
+    if made_up(samples) and (calibration.method != "skip" or calibration.recipe == "best"):
+        hint = "add  data: {'*': {files: ...}}, or  method: skip  for timing alone"
+        raise ProjectError("no samples to calibrate with", Route("calibration.method"), hint)
+    target = with_scheme(target, quantization)
+    operators = declared(custom_operators, sources)
+    real = in_form(optimized_float, target)
+    bench = Evaluator(real, samples, operators, target, quantization, calibration)
+    return _found(bench, statistics.of(observed(real)), _schemes(calibration, target))
+
+
+def _found(bench: Evaluator, statistics: Statistics, schemes: Sequence[bool]) -> Recipe:
+    calibration, as_it_is = bench.calibration, RescaledModel(bench.graph, statistics, {})
+    switches = switched_on(bench.quantization, calibration)
+    if calibration.method == MODELWISE and calibration.recipe == "plain":
+        return modelwise(bench, as_it_is, switches)
+    if not _is_search(calibration):
+        stood = ground(bench, bench.samples, as_it_is, switches)
+        by_method = mixed if calibration.method == "mix" else plain
+        made = by_method(stood.graph, stood.statistics, calibration, schemes[0])
+        return standing(made, switches, stood, bench)
+    best = _searched(bench, switches, schemes)
+    stood = ground(bench, bench.samples, as_it_is, best.switches)
+    return remade(best, stood, calibration)
+
+
+def _searched(bench: Evaluator, switches: tuple[str, ...], schemes: Sequence[bool]) -> Recipe:
+    """The best, of the samples it is shown."""
+    calibration, stood = bench.calibration, bench.ground(switches)
+    every = candidates(stood.graph, stood.statistics, calibration, schemes[0])
+    tried = [standing(found, switches, stood, bench) for found in every]
+    names = left_open(bench.quantization)
+    if calibration.recipe == "plain":
+        names = tuple(name for name in names if name in ADJUSTING)
+    if not may_have_int16(stood.graph):
+        names = tuple(name for name in names if name not in (WIDENING, *EARLY))
+    if WIDENING in names:
+        tried = also_wide(tried, stood, bench)
+    first = tuple(name for name in names if name == FIRST)
+    early = [name for name in EARLY if name in names]
+    late = [name for name in names if name not in (WIDENING, *EARLY)]
+    rest = [*(SYMMETRIC for _ in schemes[1:]), *early, *late]
+    return best_switches(best_method(tried, bench, first), rest, bench)
+
+
+def _is_search(calibration: Calibration) -> bool:
+    return calibration.recipe == "best" or calibration.method == "default"
+
+
+def _schemes(calibration: Calibration, target: Target) -> tuple[bool, ...]:
+    """Whether grids are symmetric: the chip's own way, of a search what it chooses from, first what
+    has more codes for the output of a ReLU."""
+    chip = target.activations
+    if calibration.symmetric is None:
+        both = chip.may_be_asymmetric and _is_search(calibration)
+        return (False, True) if both else (chip.symmetric,)
+    if not calibration.symmetric and not chip.may_be_asymmetric:
+        what = f"{target.name} has no zero points: its grids are symmetric"
+        raise ProjectError(what, Route("calibration.symmetric"))
+    return (calibration.symmetric,)
+
+
+def _check_per_channel(calibration: Calibration, target: Target) -> None:
+    if calibration.per_channel and not target.activations.per_channel:
+        what = f"{target.name} has one scale for all channels of a feature map"
+        hint = "quantization: {migrate: true}  evens channels out where that helps"
+        raise ProjectError(what, Route("calibration.per_channel"), hint)
+
+
+def _refuse_search(calibration: Calibration) -> None:
+    if calibration.recipe == "best":
+        what = "the model carries its own scales, there is no best recipe to find"
+        raise ProjectError(what, Route("calibration.recipe"))

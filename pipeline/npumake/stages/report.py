@@ -1,0 +1,13 @@
+"""report: one HTML page of the project, on every target and variant."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from npumake.cache.store import Record
+from npumake.report.findings import Findings
+from npumake.report.page import Page, page
+
+
+def report(findings: Mapping[str, Findings], provenance: Mapping[str, Record]) -> Page:
+    return page(findings, provenance)

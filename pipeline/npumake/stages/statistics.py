@@ -1,0 +1,36 @@
+"""statistics: what every tensor did over all samples, for any calibration method to read.
+
+Its own stage, so that another method or percentile costs no inference. Where a number is not finite
+the node that makes it so is looked for, of all nodes, not of those alone that are observed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from npumake.custom.operators import declared
+from npumake.data.samples import Samples
+from npumake.debug.finite import source_of_infinite
+from npumake.errors import StageError
+from npumake.graph import Graph
+from npumake.project.files import SourceFiles
+from npumake.project.sections import CodeFiles
+from npumake.quant.calibration.histogram_observer import NotFiniteError
+from npumake.quant.calibration.observe import observe
+from npumake.quant.calibration.statistics import Statistics
+
+
+def statistics(
+    optimized_float: Graph,
+    samples: Samples,
+    sources: SourceFiles,
+    custom_operators: Sequence[CodeFiles] = (),
+) -> Statistics:
+    operators = declared(custom_operators, sources)
+    try:
+        return observe(optimized_float, samples, operators)
+    except NotFiniteError as error:
+        source = source_of_infinite(optimized_float, samples, operators)
+        if source is None:  # not twice
+            raise
+        raise StageError(str(source), error.where, source.hint) from error

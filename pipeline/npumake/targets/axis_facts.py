@@ -1,0 +1,95 @@
+"""Facts about the axes that a node works along, and those it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+
+import numpy as np
+
+from npumake.graph import Node, array, attribute
+from npumake.targets.expression import Fact
+from npumake.targets.shape_facts import data, dims_of, operand
+
+DEFAULT_AXIS = {"ArgMax": 0, "ArgMin": 0, "Flatten": 1, "Gather": 0, "Softmax": -1, "TopK": -1}
+
+
+def axis_of(node: Node) -> Fact:
+    dims = dims_of(data(node))
+    axis = attribute(node, "axis", DEFAULT_AXIS.get(node.op_type))
+    return None if dims is None or axis is None or not dims else int(axis) % len(dims)
+
+
+def axes_of(node: Node) -> Fact:
+    """Of a reduction; all of them where none is named."""
+    dims, value = dims_of(data(node)), operand(node, 1)
+    given = attribute(node, "axes") if value is None else array(value)
+    if dims is None or not dims or (given is None and value is not None):
+        return None
+    axes = (
+        range(len(dims)) if given is None else (int(axis) % len(dims) for axis in np.ravel(given))
+    )
+    return tuple(sorted(axes))
+
+
+def reduced(node: Node) -> Fact:
+    """How many numbers one result is made of."""
+    dims, axes = dims_of(data(node)), axes_of(node)
+    if node.op_type in ("ArgMax", "ArgMin"):
+        axis = axis_of(node)
+        axes = (axis,) if isinstance(axis, int) else None
+    if dims is None or not isinstance(axes, tuple):
+        return None
+    return prod(dims[axis] for axis in axes if isinstance(axis, int))
+
+
+def changed_axes(node: Node) -> Fact:
+    given, made = dims_of(data(node)), dims_of(node.outputs[0])
+    if given is None or made is None or len(given) > len(made):
+        return None
+    given = (1,) * (len(made) - len(given)) + given
+    return sum(a != b for a, b in zip(given, made, strict=True))
+
+
+def pad_axes(node: Node) -> Fact:
+    """The axes that a Pad makes longer."""
+    given, made = dims_of(data(node)), dims_of(node.outputs[0])
+    if given is None or made is None or len(given) != len(made):
+        return None
+    return tuple(n for n, (a, b) in enumerate(zip(given, made, strict=True)) if a != b)
+
+
+def scale(from_end: int) -> Callable[[Node], Fact]:
+    """How many times longer a side becomes."""
+
+    def fact(node: Node) -> Fact:
+        given, made = dims_of(data(node)), dims_of(node.outputs[0])
+        if given is None or made is None or min(len(given), len(made)) < from_end:
+            return None
+        return made[-from_end] / given[-from_end] if given[-from_end] else None
+
+    return fact
+
+
+def changes_only_hw(node: Node) -> Fact:
+    given, made = dims_of(data(node)), dims_of(node.outputs[0])
+    return None if given is None or made is None else given[:-2] == made[:-2]
+
+
+def indices_fit(node: Node) -> Fact:
+    """Of GatherElements: beside the gathered axis the indices are no longer than the data."""
+    data, indices, axis = dims_of(operand(node, 0)), dims_of(operand(node, 1)), _axis_or_first(node)
+    if data is None or indices is None or len(data) != len(indices):
+        return None
+    return all(i <= d for n, (i, d) in enumerate(zip(indices, data, strict=True)) if n != axis)
+
+
+def _axis_or_first(node: Node) -> Fact:
+    dims = dims_of(data(node))
+    axis = int(attribute(node, "axis", 0))
+    return None if not dims else axis % len(dims)
+
+
+def equal_parts(node: Node) -> Fact:
+    parts = {dims_of(value) for value in node.outputs}
+    return None if None in parts else len(parts) == 1

@@ -1,0 +1,73 @@
+"""Cost: the figures of a chip that an estimate is made from, published or fitted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from npumake.project.doc import Doc
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A model of the unit's time and traffic, fitted on figures of the vendor's tools and boards.
+
+    The formula is that of npumake.perf.fitted. An interval is two factors of the estimate, from
+    the errors on models that were left out of the fit.
+    """
+
+    conv: Annotated[float, Doc("Multiply-accumulates per second, all lanes busy.", 1.0)]
+    lanes: Annotated[int, Doc("Input channels of a group that are multiplied at once.", minimum=1)]
+    table: Annotated[float, Doc("Bytes per second that go through a table.", 1.0)]
+    arithmetic: Annotated[
+        float, Doc("Bytes per second that are added, pooled, resized or divided.", 1.0)
+    ]
+    concat: Annotated[float, Doc("Bytes per second that are joined.", 1.0)]
+    mixed: Annotated[
+        float,
+        Doc(
+            "Bytes per second, read and made, of transposes, products of two maps, reductions.", 1.0
+        ),
+    ]
+    ddr: Annotated[float, Doc("Bytes per second between the unit and its DDR.", 1.0)]
+    on_chip: Annotated[
+        int, Doc("Bytes of a map that stay on the chip; what is beyond goes through DDR.", 0)
+    ]
+    board: Annotated[float, Doc("Seconds that a run on the board takes beside the unit.", 0.0)]
+    seconds: Annotated[
+        tuple[float, ...], Doc("The least and the most that a model it was fitted on takes.", 0.0)
+    ]
+    latency: Annotated[tuple[float, ...], Doc("The interval of the latency: two factors.", 0.0)]
+    bytes: Annotated[tuple[float, ...], Doc("The interval of the DDR bytes: two factors.", 0.0)]
+    on: Annotated[tuple[str, ...], Doc("What it was fitted on, and its errors: for a person.")]
+
+    def extrapolates(self, latency: float) -> bool:
+        """Whether no model that it was fitted on takes so little or so much."""
+        low, high = self.seconds
+        return not low <= latency <= high
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Published figures of the unit. One that is absent is not published, and is not guessed."""
+
+    macs: Annotated[
+        float | None,
+        Doc("int8 multiply-accumulates per second, at most, of `cores`; TOPS count each as two."),
+    ] = None
+    ddr: Annotated[float | None, Doc("Bytes per second between the unit and its DDR.")] = None
+    on_chip: Annotated[
+        int | None, Doc("Bytes of a map that stay on the chip; the rest goes through DDR.", 0)
+    ] = None
+    cores: Annotated[int, Doc("Cores that `macs` counts.", minimum=1)] = 1
+    core_num: Annotated[
+        int | None, Doc("The most cores that one model runs on. None: not documented.", minimum=1)
+    ] = None
+    fitted: Annotated[
+        Fitted | None, Doc("Where figures of whole models are published: benchmarks/fit_cost.py.")
+    ] = None
+
+    @property
+    def kept(self) -> int | None:
+        """Bytes of a map that stay on the chip. None: not known, all of it goes through DDR."""
+        return self.on_chip if self.fitted is None else self.fitted.on_chip

@@ -1,9 +1,0 @@
-"""Nodes and constants that no output depends on."""
-
-from __future__ import annotations
-
-from pipeline.graph import Graph
-
-
-def drop_unused(graph: Graph) -> int:
-    return graph.drop_unused()
