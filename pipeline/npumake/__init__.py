@@ -20,7 +20,7 @@ FLOORS = (
     ("custom", "detection"),  # operators in the user's own Python; heads of detectors
     ("graph", "project", "cache", "bundle"),  # the nouns: a model, its YAML, its artifacts
     ("kernels",),  # numbers only
-    ("errors", "digest", "late", "lifetime", "progress"),  # standard library only
+    ("errors", "digest", "extras", "late", "lifetime", "progress"),  # standard library only
 )
 
 # The public face: name → the module that has it, loaded when the name is first used.
