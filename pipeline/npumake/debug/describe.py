@@ -22,7 +22,7 @@ from npumake.frontends.tflite.flatbuffer import MalformedError
 from npumake.frontends.tflite.schema import TFLiteTensor, read_network
 from npumake.graph import Graph, Node, Value, annotations_of, array, is_float, parse
 from npumake.late import when_used
-from npumake.project.files import model_bytes
+from npumake.project.files import model_bytes, refuse_long
 from npumake.quant.calibration.statistics import Statistics
 
 with when_used("npumake.bundle.certificates", "npumake.bundle.secure"):  # for secure files alone
@@ -33,6 +33,7 @@ def describe(path: Path) -> ArtifactDescription:
     """The description of the artifact at `path`. Raises PipelineError when it is not one."""
     if path.is_dir():
         return _handover(path)
+    refuse_long(path)
     for of_suffix in DESCRIBERS.get(path.suffix, ()):
         found = of_suffix(path)
         if found is not None:
