@@ -127,7 +127,8 @@ def test_each_subgraph_has_a_line_of_speed_and_a_page(here: Path):
     assert float(latency) >= 0
     assert int(ddr) > 0
     assert (here / "model_output" / page).is_file()
-    assert "estimated, a lower bound: `npumake perf`" in log
+    assert "estimated" in log
+    assert "`npumake perf`" in log
 
 
 def test_the_screen_has_the_tables_of_the_log(here: Path, capsys: Output):
@@ -180,7 +181,8 @@ def test_the_checker_leaves_its_models_and_lines(here: Path):
     log = Path("hb_mapper_checker.log").read_text(encoding="utf-8")
     found = texts(log)
     _, nodes = read_ruled(found[place(found, "The main quantized node information:")])
-    assert {row["ON"] for row in nodes} == {"BPU"}
+    on_cpu = [row["Node"] for row in nodes if row["ON"] == "CPU"]
+    assert on_cpu == ["logits_transpose_output_reshape"], "a Gemm's view of its output"
     assert {row["Cosine Similarity"] for row in nodes} == {"--"}
     assert FPS.search(log)
     assert found[-1] == "End model checking...."

@@ -74,6 +74,7 @@ SAMPLE = "samples/0\x1b[31m.npy"
 COMMANDS = {
     "bench": (("bench", BUNDLE, "--frame_count", "1", "--profiling"),),
     "build": (("build", "--paranoid"), ("build", "n:\x1b[31mx"), ("build", "--json")),
+    "cache": (("cache", "push", "\x1b[31m"), ("cache", "keygen", "\x1b[31m/key")),
     "check": (("check", "model.onnx", "--target", "rdk-x5"), ("check", "."), ("check", "\x1b[31m")),
     "compare": (("compare", "n:ara240", "--dump", "\x1b[31m"), ("compare", "\x1b[31m")),
     "debug": (("debug", "get_sensitivity_of_nodes", "n:ara240")),
