@@ -11,6 +11,7 @@ FLOORS = (
     ("report",),  # what was found, as one page
     ("debug", "evaluate", "perf"),  # how close: artifacts compared; how good; how fast
     ("quant", "compilers"),  # ranges, grids and Q/DQ; files of other runtimes
+    ("dialects",),  # vendors' words: their YAML in, the hand-over out
     ("passes", "frontends", "borders", "targets"),  # fewer nodes; files in; what is fed; chips
     ("runtime",),  # run any artifact
     ("engine", "data"),  # run a graph; read what it is fed

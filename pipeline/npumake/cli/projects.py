@@ -120,10 +120,10 @@ def plan_of(directory: Path, memory: BuildMemory) -> ProjectPlan:
     except (OSError, ValueError, KeyError, TypeError):
         beside, variables = [], []  # absent or of another version: planning is right
     # Loads the YAML parser and its schema; a build with nothing to do never gets here.
+    from npumake.dialects.table import DIALECTS
     from npumake.make.declarations import stages
     from npumake.make.plan import planned
     from npumake.project.reader import read_project
-    from npumake.targets.dialects import DIALECTS
     from npumake.targets.reader import read_target
 
     while True:

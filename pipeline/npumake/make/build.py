@@ -30,8 +30,8 @@ from npumake.make.stamp import Stamp, read_stamp, stamp_bytes
 from npumake.make.why import differences
 from npumake.project.files import FileSource, SourceFile, refuse_huge, source_files
 
-with when_used("npumake.targets.advice"):  # an error needs it, and a YAML writer with it
-    from npumake.targets import advice
+with when_used("npumake.dialects.advice"):  # an error needs it, and a YAML writer with it
+    from npumake.dialects import advice
 
 STAMPS = "out/.npumake"
 # Which artifacts there are scores of is seen by the nodes; how many pictures at a time, by nobody.
