@@ -96,8 +96,8 @@ def test_what_the_file_cannot_say_is_not_advised(tool: str, section: str, asked:
 @both
 def test_a_search_is_a_calibration_type(tool: str):
     line = yaml.safe_load(words_of(tool).search(Calibration("max")))
-    assert native(tool, line)["calibration"]["method"] == "default"
-    assert words_of(tool).search(Calibration("default")) == ""
+    assert native(tool, line)["calibration"]["method"] == "modelwise"
+    assert words_of(tool).search(Calibration("modelwise")) == ""
 
 
 @both
