@@ -17,6 +17,6 @@ FLOORS = (
     ("engine", "data"),  # run a graph; read what it is fed
     ("custom", "detection"),  # operators in the user's own Python; heads of detectors
     ("graph", "project", "cache", "bundle"),  # the nouns: a model, its YAML, its artifacts
-    ("kernels",),  # numbers only
+    ("kernels", "plugins"),  # numbers only; what installed packages add
     ("errors", "digest", "late", "lifetime", "progress"),  # standard library only
 )

@@ -117,10 +117,10 @@ def _of_file(given: argparse.Namespace) -> Iterator[Found]:
     from npumake.cli.model_file import held_files
     from npumake.cli.vendors.project import shapes
     from npumake.debug.model_check import fixed, prepared
-    from npumake.targets.reader import read_target, target_names
+    from npumake.targets.reader import known_targets, read_target
 
     if not given.target:
-        raise ProjectError("which target?", "--target", did_you_mean("", target_names()))
+        raise ProjectError("which target?", "--target", did_you_mean("", known_targets()))
     targets = [read_target(name) for name in given.target]
     fed = {name: tuple(said["shape"]) for name, said in shapes(given.input_shape).items()}
     held = held_files(given.model, None)

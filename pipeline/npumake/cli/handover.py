@@ -107,12 +107,12 @@ def _is_wanted(node: Node, stages: Collection[str], target: str) -> bool:
 def _project(directory: Path, target: str) -> tuple[ProjectReading, VendorDocument | None, Tool]:
     """What the project says for the target, the vendor's own document of a project that speaks a
     dialect, and the tool. Raises ProjectError."""
-    from npumake.dialects.table import DIALECTS
+    from npumake.dialects.table import ALL_DIALECTS
     from npumake.dialects.tools import TOOLS
     from npumake.project.reader import read_project
     from npumake.targets.reader import read_target
 
-    project = read_project(directory, DIALECTS)
+    project = read_project(directory, ALL_DIALECTS)
     if target not in project.targets:
         hint = did_you_mean(target, project.targets)
         raise ProjectError(f"the project has no target `{target}`", "--target", hint)

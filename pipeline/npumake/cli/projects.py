@@ -120,18 +120,22 @@ def plan_of(directory: Path, memory: BuildMemory) -> ProjectPlan:
     except (OSError, ValueError, KeyError, TypeError):
         beside, variables = [], []  # absent or of another version: planning is right
     # Loads the YAML parser and its schema; a build with nothing to do never gets here.
-    from npumake.dialects.table import DIALECTS
+    from npumake import plugins
+    from npumake.dialects.table import ALL_DIALECTS, DIALECTS
     from npumake.make.declarations import stages
     from npumake.make.plan import planned
+    from npumake.make.plugin_code import plugin_files
     from npumake.project.reader import read_project
-    from npumake.targets.reader import read_target
+    from npumake.targets.reader import read_target, target_names
 
+    own = {plugins.TARGETS: target_names(), plugins.DIALECTS: tuple(DIALECTS)}
     while True:
         # First the digests, then the text. What it turns out to depend on besides has to be among
         # them; mostly it is what it was the last time, or nothing, and the text is read once.
         made_from = _made_from(directory, memory, beside, variables)
-        project = read_project(directory, DIALECTS)
-        files = {os.path.relpath(path, directory) for path in project.files}
+        project = read_project(directory, ALL_DIALECTS)
+        added = plugin_files(project, own)
+        files = {os.path.relpath(path, directory) for path in (*project.files, *added)}
         if files <= {*_yaml_in(directory), *beside} and {*project.variables} <= {*variables}:
             break
         beside, variables = sorted(files), list(project.variables)

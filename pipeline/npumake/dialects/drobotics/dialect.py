@@ -12,6 +12,7 @@ from __future__ import annotations
 from npumake.dialects.drobotics.keys import GROUPS, KEYS, LEGAL, MARCHES, NORMS
 from npumake.dialects.drobotics.notes import notes
 from npumake.dialects.drobotics.rules import check_rules
+from npumake.dialects.native import RANDOM, Native
 from npumake.dialects.openexplorer.node_requests import (
     NodeRequests,
     node_types,
@@ -23,9 +24,7 @@ from npumake.dialects.openexplorer.translation import (
     CALIBRATION,
     INPUT,
     MODEL,
-    RANDOM,
     InputSite,
-    Native,
     Ways,
     dimensions,
     folder_files,

@@ -14,7 +14,7 @@ what to write. Relative paths start at the form. Source: the Ara2 Converter's pa
 from __future__ import annotations
 
 from npumake.dialects.edgefirst.keys import CHIP, FORM, IGNORED, KEYS, PREFIX
-from npumake.dialects.openexplorer.translation import Native
+from npumake.dialects.native import Native
 from npumake.dialects.vendor_yaml import VendorYaml, check_keys, notes_of
 from npumake.digest import Json
 from npumake.project.document import Document, Route, RoutePlace

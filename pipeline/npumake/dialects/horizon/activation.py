@@ -16,7 +16,7 @@ calibration_type it is that of `default`:
 from __future__ import annotations
 
 from npumake.dialects.horizon.entry import ConfigEntry, quant_config
-from npumake.dialects.openexplorer.translation import Native
+from npumake.dialects.native import Native
 from npumake.dialects.vendor_yaml import VendorYaml
 from npumake.digest import Json
 from npumake.project.document import RoutePlace

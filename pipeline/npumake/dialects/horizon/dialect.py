@@ -14,6 +14,7 @@ from npumake.dialects.horizon.keys import FED_LAYOUTS, KEYS, LEGAL, MARCHES, OPE
 from npumake.dialects.horizon.notes import notes
 from npumake.dialects.horizon.precision import put_precision
 from npumake.dialects.horizon.rules import check_rules, check_shape
+from npumake.dialects.native import RANDOM, Native
 from npumake.dialects.openexplorer.node_requests import (
     NodeRequests,
     wish_node_info,
@@ -23,9 +24,7 @@ from npumake.dialects.openexplorer.node_requests import (
 from npumake.dialects.openexplorer.translation import (
     CALIBRATION,
     INPUT,
-    RANDOM,
     InputSite,
-    Native,
     Ways,
     dimensions,
     folder_files,

@@ -18,6 +18,7 @@ from collections.abc import Callable
 
 from npumake.dialects.horizon.activation import put_activation
 from npumake.dialects.horizon.entry import ConfigEntry, quant_config
+from npumake.dialects.native import Native
 from npumake.dialects.openexplorer.node_requests import (
     EVERY,
     INTEGERS,
@@ -26,7 +27,6 @@ from npumake.dialects.openexplorer.node_requests import (
     node_name,
     operator_name,
 )
-from npumake.dialects.openexplorer.translation import Native
 from npumake.dialects.vendor_yaml import VendorYaml
 from npumake.project.vendor import Note
 

@@ -15,7 +15,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from npumake.dialects.openexplorer.translation import CALIBRATION, MODEL, Native
+from npumake.dialects.native import Native
+from npumake.dialects.openexplorer.translation import CALIBRATION, MODEL
 from npumake.dialects.vendor_yaml import VendorYaml
 from npumake.digest import Json
 from npumake.errors import ProjectError

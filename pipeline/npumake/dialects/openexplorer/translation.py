@@ -1,7 +1,6 @@
-"""A native document in the making, and the steps that all dialects of one input list share.
+"""hb_mapper's and hb_compile's YAML → the native document: the steps that both share.
 
-Whatever is put is placed where the vendor wrote it. A `;` list has one item per input of the
-model, in the order of `input_name`.
+A `;` list has one item per input of the model, in the order of `input_name`.
 """
 
 from __future__ import annotations
@@ -10,46 +9,23 @@ import glob
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
+from npumake.dialects.native import Native
 from npumake.dialects.vendor_yaml import VendorYaml, refuse_missing
 from npumake.digest import Json, plain
 from npumake.project.compiling import Compile
-from npumake.project.document import Document, Route, RoutePlace, parse_document
-from npumake.project.expand import routes
+from npumake.project.document import Document, parse_document
 from npumake.project.scalar import older_meaning
 
 MODEL, INPUT = "model_parameters", "input_parameters"
 CALIBRATION = "calibration_parameters"
 SOURCES = ("ddr", "pyramid", "resizer")
-RANDOM = 8  # samples of noise: timing asks for no more
 
 METHODS = {"default": "modelwise"}  # calibration_type → our method, where the name is another
 
 ONE_METHOD = "`register` is the only one there is"
-
-
-@dataclass(frozen=True)
-class Native:
-    """A native document in the making. Whatever is put is placed where the vendor wrote it."""
-
-    top: Document
-    data: dict[str, Json] = field(default_factory=dict)
-    places: dict[Route, RoutePlace] = field(default_factory=dict)
-
-    def put(self, route: tuple[str, ...], value: Json, spot: RoutePlace) -> None:
-        """`value` at `route`, a way of mappings that is made where it is not there yet."""
-        inside = self.data
-        for depth, name in enumerate(route[:-1]):
-            inside = inside.setdefault(name, {})
-            self.places.setdefault(route[: depth + 1], RoutePlace(spot.key, spot.key))
-        inside[route[-1]] = value
-        self.places.update({(*route, *below): spot for below in routes(value)})
-
-    def document(self) -> Document:
-        places = {(): self.top.places[()], **self.places}
-        return Document(self.top.path, self.data, {r: places[r] for r in routes(self.data)})
 
 
 def input_names(vendor: VendorYaml, lists: tuple[str, ...]) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import get_args
 
-from npumake.dialects.openexplorer.translation import RANDOM, Native
+from npumake.dialects.native import RANDOM, Native
 from npumake.dialects.synaptics.keys import (
     AUTO,
     IGNORED,
