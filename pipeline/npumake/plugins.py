@@ -7,7 +7,7 @@
     [project.entry-points."npumake.frontends"]
     toy = "toy_npu.reader:read_toy"            # reads `.toy`: ModelFile → Graph
     [project.entry-points."npumake.passes"]
-    relu_as_clip = "toy_npu.passes:relu_as_clip"    # Graph → number of changed places
+    toy-npu = "toy_npu.passes:PASSES"          # for the chip: a tuple of Graph → changed places
 
 Only a name that is not one of our own is looked up here, so a build without plugins reads no
 metadata. A chip's file runs no code. What a plugin computes with is in the keys: the distribution,

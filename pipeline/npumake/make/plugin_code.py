@@ -15,6 +15,7 @@ from npumake.cache.signature import FileDigests
 from npumake.digest import Json
 from npumake.make.node import Node
 from npumake.plugins import DIALECTS, FRONTENDS, PASSES, TARGETS, Plugin, plugin
+from npumake.targets import OWN_TARGETS
 
 if TYPE_CHECKING:  # it parses YAML, which a build with nothing to do never loads
     from npumake.project.reader import Project
@@ -48,12 +49,12 @@ def plugin_files(project: Project, own: Mapping[str, Iterable[str]]) -> tuple[Pa
 
 
 def _plugins_of(node: Node, models: Iterable[str]) -> Iterator[Plugin]:
-    """In the order of their names; each distribution and group once."""
-    form = (node.target_document or {}).get("form") or {}
+    """The readers of its model files, and the passes of its chip where that is not ours."""
     suffixes = {PurePath(name).suffix.lower() for name in models} - OWN_SUFFIXES
     readers = suffixes if node.stage == "original_float" else ()
     wanted = [(FRONTENDS, suffix.removeprefix(".")) for suffix in sorted(readers)]
-    wanted += [(PASSES, name) for name in form.get("passes", ())]
+    if node.target is not None and node.target not in OWN_TARGETS:
+        wanted.append((PASSES, node.target))
     for group, name in wanted:
         if added := plugin(group, name):
             yield added

@@ -53,3 +53,4 @@ TARGETS = (
     "tflite/tflite",
     "torq/sl2610",
 )
+OWN_TARGETS = frozenset(entry.rpartition("/")[2] for entry in TARGETS)  # their names

@@ -15,10 +15,6 @@ class Form:
 
     log: Annotated[str, Doc("The versions of the tool whose logs show it.")]
     silu: Annotated[bool, Doc("Whether x * Sigmoid(x) is one table, named after the Mul.")] = False
-    passes: Annotated[
-        tuple[str, ...],
-        Doc("Passes of installed packages (entry points npumake.passes) that make this form."),
-    ] = ()
     joined: Annotated[
         bool, Doc("Whether what only a Concat reads is written on the grid of the Concat.")
     ] = False

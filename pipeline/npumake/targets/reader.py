@@ -11,13 +11,13 @@ from npumake.project.check import check
 from npumake.project.document import read_document
 from npumake.project.reader import built
 from npumake.project.schema import schema_of
-from npumake.targets import TARGETS
+from npumake.targets import OWN_TARGETS, TARGETS
 from npumake.targets.target import Target
 
 
 def target_names() -> tuple[str, ...]:
     """Of our own chips, sorted."""
-    return tuple(sorted(entry.rpartition("/")[2] for entry in TARGETS))
+    return tuple(sorted(OWN_TARGETS))
 
 
 def known_targets() -> tuple[str, ...]:

@@ -21,3 +21,6 @@ def relu_as_leaky(graph: Graph) -> int:
     for node in relus:
         graph.become(node, "LeakyRelu", [node.inputs[0]], alpha=0.0)
     return len(relus)
+
+
+PASSES = (relu_as_clip,)

@@ -6,32 +6,37 @@ together here. Its tensors are tensors of that graph, so that what was measured 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from npumake.errors import ProjectError
 from npumake.graph import Graph
-from npumake.passes.added_pass import added_pass
+from npumake.passes.added_passes import added_passes
 from npumake.passes.fuse_silu import fuse_silu
 from npumake.quant.precision.placement import observed
+from npumake.targets import OWN_TARGETS
 from npumake.targets.target import Target
 
 
 def in_form(graph: Graph, target: Target) -> Graph:
     """A copy of the optimized float `graph`, or the same where there is nothing to change.
 
-    Raises ProjectError for a pass of `target` that no installed package adds, or that brings
-    tensors without statistics.
+    Raises ProjectError for an added pass that brings tensors without statistics.
     """
-    if target.form is None or not (target.form.silu or target.form.passes):
+    passes: list[Callable[[Graph], int]] = []
+    if target.form is not None and target.form.silu:
+        passes.append(fuse_silu)
+    if target.name not in OWN_TARGETS:
+        passes += added_passes(target.name)
+    if not passes:
         return graph
     own = graph.copy()
-    changes = [fuse_silu(own)] if target.form.silu else []
-    changes += [_with_added_pass(graph, own, name) for name in target.form.passes]
-    return own if any(changes) else graph
+    changes = sum(run_pass(own) for run_pass in passes)
+    if target.name not in OWN_TARGETS:
+        _refuse_unmeasured(graph, own, target)
+    return own if changes else graph
 
 
-def _with_added_pass(graph: Graph, own: Graph, name: str) -> int:
-    """The places of `own` that the pass changes."""
-    changes = added_pass(name)(own)
+def _refuse_unmeasured(graph: Graph, own: Graph, target: Target) -> None:
     if unmeasured := sorted({*observed(own)} - {*observed(graph)}):
-        what = f"the pass `{name}` brings `{unmeasured[0]}`, a tensor without statistics"
+        what = f"a pass of `{target.name}` brings `{unmeasured[0]}`, a tensor without statistics"
         raise ProjectError(what, hint="it may join nodes, and keeps the names of their outputs")
-    return changes
