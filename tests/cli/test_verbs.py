@@ -208,7 +208,9 @@ def test_build_prints_a_table_per_target(here: Workspace) -> None:
     cosines = "Calibrated Cosine Quantized Cosine Compiled Cosine"
     header = f"Node ON Subgraph Type {cosines} Threshold DataType"
     assert [" ".join(row) for row in rows].count(header) == 2
-    assert ["preprocess_image", "BPU", "id(0)", "Conv"] in [row[:4] for row in rows]
+    assert ["HZ_PREPROCESS_FOR_image", "BPU", "id(0)", "HzSQuantizedPreprocess"] in [
+        row[:4] for row in rows
+    ]
     last = [row for row in rows if row[:1] == ["logits"]][-1]
     assert last[3] == "Output"
     assert [float(cosine) > 0.99 for cosine in last[4:7]] == [True] * 3

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from contextlib import suppress
+from dataclasses import fields
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,8 @@ from npumake.dialects.table import DIALECTS
 from npumake.errors import ProjectError
 from npumake.project.document import Document, Route
 from npumake.project.expand import merged, routes
-from npumake.project.reader import project_of
+from npumake.project.reader import Project, project_of, read_project
+from npumake.project.sections import Sections
 
 EXAMPLES = {"hb_mapper": HB_MAPPER, "hb_compile": HB_COMPILE, "ara2": ARA2, "synap": SYNAP}
 GROUPED = ("hb_mapper", "hb_compile")  # keys in groups, and lists divided by `;`
@@ -96,3 +98,24 @@ def test_the_full_example_is_a_valid_project(name: str):
     beside = document(json.dumps(BESIDE[name]))
     found = project_of(merged(translated(name, EXAMPLES[name]), beside), "net", Path())
     assert found.sections.targets
+
+
+@every_dialect
+def test_its_file_is_never_read_as_a_section(name: str, tmp_path: Path):
+    """Whatever it is called: what `config` names is the vendor's."""
+    plain = spoken(tmp_path / "plain" / "p", name, "vendor.yaml")
+    for section in fields(Sections):
+        called = f"{section.name}.yaml"
+        found = spoken(tmp_path / section.name / "p", name, called)
+        assert found.sections == plain.sections, called
+        assert [note.what for note in found.notes] == [note.what for note in plain.notes], called
+        assert [file.name for file in found.files][:2] == ["project.yaml", called]
+
+
+def spoken(folder: Path, name: str, config: str) -> Project:
+    """The project that a vendor's full example makes under this name."""
+    folder.mkdir(parents=True)
+    said = {"dialect": name, "config": config, **BESIDE[name]}
+    (folder / "project.yaml").write_text(json.dumps(said))
+    (folder / config).write_text(EXAMPLES[name])
+    return read_project(folder, DIALECTS)

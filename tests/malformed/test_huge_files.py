@@ -61,6 +61,18 @@ def test_what_cannot_be_mapped_is_no_bundle(server: Server, tmp_path: Path) -> N
     check(Case("a bundle", holes, command, 3, (said,)), server, tmp_path / "w")
 
 
+@pytest.mark.parametrize("command", [("show", "m.json"), ("diff", "m.json", "m.json")])
+def test_a_document_is_refused_too(
+    command: tuple[str, ...], server: Server, tmp_path: Path
+) -> None:
+    said = "a document of 6,442,450,944 bytes; it may have 268,435,456"
+
+    def damage(folder: Path) -> None:
+        hole(folder, "m.json")
+
+    check(Case("a document", damage, command, 2, (said,)), server, tmp_path / "w")
+
+
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_refuses_it(verb: str, server: Server, tmp_path: Path) -> None:
     check(Case(verb, holes, VERBS[verb], 2, SAID), server, tmp_path / "w")

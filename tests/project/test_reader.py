@@ -102,6 +102,14 @@ FULL = {
         "recipe": "best",
         "symmetric": True,
         "per_channel": True,
+        "modelwise": {
+            "methods": ["kl", "max"],
+            "percentiles": [0.9],
+            "per_channel": [True],
+            "asymmetric": [True],
+            "similarity": 0.9,
+            "metric": "mse",
+        },
     },
     "quantization": {
         "types": [{"conv...": "int16"}, {"image": "int8"}],
@@ -329,6 +337,8 @@ OTHER = {
 def changed(value, key):
     if isinstance(value, list):
         return value[:-1]
+    if value == "mse":
+        return "mae"
     if key in OTHER:
         return OTHER[key]
     return value + 0.05 if isinstance(value, float) else value + "x"

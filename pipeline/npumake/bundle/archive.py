@@ -158,6 +158,16 @@ class Bundle:
             return cls._read(file, mapped, path.name)
 
 
+def whole(path: Path, most: int) -> bytes:
+    """The bytes of a file of bundles. Raises GraphError for no file, and for one of more than
+    `most` bytes before it is read."""
+    if not path.is_file():
+        raise GraphError("no such file", str(path))
+    if (size := path.stat().st_size) > most:
+        raise GraphError(f"a file of {size:,} bytes; it may have {most:,}", str(path))
+    return path.read_bytes()
+
+
 def _batch(given: Json) -> int:
     if type(given) is not int or not 1 <= given <= MAX_BATCH:
         raise ValueError(f"a batch of {given}")
@@ -215,6 +225,15 @@ def zipped(members: Mapping[str, bytes]) -> bytes:
             entry.create_system = 3  # the same on every system
             archive.writestr(entry, data)
     return file.getvalue()
+
+
+def is_secure(file: BinaryIO) -> bool:
+    """Whether a file holds a sealed bundle; what the seal is worth is another question."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            return SEAL in archive.namelist()
+    except DAMAGE:
+        return False
 
 
 def _members(file: BinaryIO, data: memoryview) -> dict[str, Any]:

@@ -14,16 +14,17 @@ from pathlib import Path
 from typing import BinaryIO
 
 from npumake import digest
-from npumake.bundle.archive import DAMAGE, PACK, Bundle, zipped
+from npumake.bundle.archive import DAMAGE, PACK, Bundle, whole, zipped
 from npumake.errors import GraphError, did_you_mean
 
 FORMAT = "npumake-pack"
 VERSION = 1
+LARGEST = (1 << 32) - 1  # bytes of a pack: those of a ZIP without 64-bit sizes
 
 
 def pack(models: Mapping[str, bytes]) -> bytes:
     """The file that holds these bundles by name. Raises GraphError for one that is none, or that
-    is a pack itself."""
+    is a pack itself, and for more bytes than a pack may have."""
     for name, data in models.items():
         if is_packed(io.BytesIO(data)):
             raise GraphError(f"model: {name} is a packed model, it can not be packed again!")
@@ -35,7 +36,10 @@ def pack(models: Mapping[str, bytes]) -> bytes:
         "models": list(models),
         "sha256": {name: digest.of_bytes(data) for name, data in models.items()},
     }
-    return zipped({PACK: digest.canonical(document), **members})
+    made = zipped({PACK: digest.canonical(document), **members})
+    if len(made) > LARGEST:
+        raise GraphError(f"a pack of {len(made):,} bytes; it may have {LARGEST:,}")
+    return made
 
 
 def is_packed(file: BinaryIO) -> bool:
@@ -73,7 +77,7 @@ def bundles(path: Path) -> dict[str, Bundle]:
     with path.open("rb") as file:
         packed = is_packed(file)
     try:
-        return unpack(path.read_bytes(), path.name) if packed else {path.stem: Bundle.load(path)}
+        return unpack(whole(path, LARGEST), path.name) if packed else {path.stem: Bundle.load(path)}
     except GraphError as error:
         if path.suffix != Bundle.suffix:
             error.hint = error.hint or f"a bundle is a {Bundle.suffix}, this is a {path.suffix}"

@@ -26,7 +26,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import BinaryIO
 
 from cryptography import x509
 from cryptography.exceptions import InvalidTag
@@ -34,7 +33,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCMSIV
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from npumake import digest
-from npumake.bundle.archive import DAMAGE, SEAL, Bundle, zipped
+from npumake.bundle.archive import DAMAGE, SEAL, Bundle, is_secure, whole, zipped
 from npumake.bundle.certificates import (
     PrivateKey,
     certificate_from,
@@ -54,6 +53,7 @@ CIPHER = "AES-256-GCM-SIV"
 SIGNER, MODEL, SIGNATURE = "signer.der", "model", "signature"
 NONCE = bytes(12)
 KEY_BYTES = 32
+MOST_BESIDE = 1 << 20  # bytes of a secure file beside its model
 LARGEST = (1 << 31) - 1 - 16  # bytes of a model, what the cipher takes at once
 
 
@@ -141,14 +141,6 @@ def secured(bundle: bytes, name: str, signer: Signer, keys: Keys) -> bytes:
     return made
 
 
-def is_secure(file: BinaryIO) -> bool:
-    try:
-        with zipfile.ZipFile(file) as archive:
-            return SEAL in archive.namelist()
-    except DAMAGE:
-        return False
-
-
 def seal_of(data: bytes, name: str) -> Seal:
     """What the secure file says of itself, unchecked. Raises GraphError where it is none."""
     try:
@@ -202,11 +194,10 @@ def opened(data: bytes, keys: Keys, name: str) -> Bundle:
 
 def load_secure(path: Path, keys: Keys) -> Bundle:
     """As `opened`. Whoever has keys takes nothing else: raises GraphError for a plain bundle."""
-    with path.open("rb") as file:
-        if not is_secure(file):
-            raise GraphError("nobody signed this model, and only signed ones run", path.name)
-        file.seek(0)
-        return opened(file.read(), keys, path.name)
+    data = whole(path, LARGEST + MOST_BESIDE)
+    if not is_secure(io.BytesIO(data)):
+        raise GraphError("nobody signed this model, and only signed ones run", path.name)
+    return opened(data, keys, path.name)
 
 
 def _deciphered(seal: Seal, keys: Keys, name: str) -> bytes:

@@ -25,6 +25,7 @@ from npumake import digest
 from npumake.cli.projects import NOWHERE, Found, builds, places, project_directories
 from npumake.cli.reporter import NodeOutcome, Reporter
 from npumake.cli.scheduling import configuration, dep_file, tasks_of
+from npumake.cli.screen import wide_argument
 from npumake.errors import PipelineError, ProjectError, did_you_mean
 from npumake.make.build import Build
 from npumake.make.remote_files import MODE, MODES
@@ -46,6 +47,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json", action="store_true", help="what became of each node, for machines"
     )
+    wide_argument(parser)
 
 
 def run(given: argparse.Namespace) -> int:

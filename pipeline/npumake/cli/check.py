@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from npumake import digest
+from npumake.cli.screen import SCREEN, wide_argument
 from npumake.errors import GraphError, PipelineError, ProjectError, did_you_mean
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target", metavar="CHIP", action="append", help="may be given again")
     shape_argument(parser, "--input-shape")
     parser.add_argument("--json", action="store_true", help="for machines")
+    wide_argument(parser)
     parser.add_argument("--fix", metavar="OUT.onnx", type=Path, help="write a rewritten model")
 
 
@@ -85,7 +87,6 @@ def _found(
 
 def _of_project(given: argparse.Namespace) -> Iterator[Found]:
     """As its build places the nodes. Raises PipelineError."""
-    from npumake.cli.screen import SCREEN
     from npumake.cli.vendors.project import build
     from npumake.dialects.advice import words_of
     from npumake.graph import Graph
@@ -180,10 +181,9 @@ def _write(better: Fixed, before: Checked, out: Path, quiet: bool) -> None:
 
 
 def _print(found: Found) -> None:
-    from npumake.cli.screen import SCREEN
     from npumake.cli.tables import placement_lines, placement_table
 
-    SCREEN.console.print(placement_table(found.checked.rows))
+    SCREEN.table(placement_table(found.checked.rows, SCREEN.width))
     for line in placement_lines(found.checked):
         SCREEN.line(line)
     for line in _estimate_lines(found.estimate):

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from npumake import digest
-from npumake.cli.screen import SCREEN
+from npumake.cli.screen import SCREEN, wide_argument
 from npumake.cli.terminal import printable
 from npumake.errors import GateError, ProjectError
 
@@ -55,6 +55,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--input", action="append", metavar="[NAME=]FILE.npy", help="what the board was fed"
     )
     parser.add_argument("--json", action="store_true", help="for machines")
+    wide_argument(parser)
 
 
 def run(given: argparse.Namespace) -> int:
@@ -121,30 +122,24 @@ def _feeding(given: argparse.Namespace, program: Program, samples: Samples) -> D
 
 
 def _show(given: argparse.Namespace, found: Compared, dump: Dump) -> None:
-    SCREEN.console.print(_table(given.model, found, dump))
+    SCREEN.table(_table(given.model, found, dump, SCREEN.width))
     for line in _lines(found, dump):
         print(printable(line))
 
 
-def _table(title: str, found: Compared, dump: Dump) -> Table:
-    from rich import box
-    from rich.table import Table
+def _table(title: str, found: Compared, dump: Dump, width: int | None) -> Table:
+    from npumake.cli.columns import Column, Line, drawn
 
-    from npumake.cli.tables import shortened
-
-    table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", padding=(0, 1, 0, 0))
-    for name in ("Node", "File", "Type", "Status"):
-        table.add_column(name, no_wrap=True)
-    for name in ("Max diff", "Differ", "Cosine"):
-        table.add_column(name, justify="right", no_wrap=True)
+    names = [Column(head, "name") for head in ("Node", "File", "Type")]
+    figures = [Column(head, "figure") for head in ("Max diff", "Differ", "Cosine")]
+    lines = []
     for row in found.rows:
         is_first = found.first is not None and row.tensor == found.first.tensor
-        figures = (f"{row.found.worst:.4g}", f"{row.found.share:.2%}", f"{row.found.cosine:.6f}")
-        names = (row.node, dump.files[row.tensor])
-        node, file = (printable(shortened(name)) for name in names)
+        said = (f"{row.found.worst:.4g}", f"{row.found.share:.2%}", f"{row.found.cosine:.6f}")
         style = "bold red" if is_first else "yellow" if row.status == "differs" else None
-        table.add_row("> " * is_first + node, file, row.op, row.status, *figures, style=style)
-    return table
+        node = "> " * is_first + row.node
+        lines.append(Line((node, dump.files[row.tensor], row.op, row.status, *said), style))
+    return drawn([*names, Column("Status"), *figures], lines, width, title)
 
 
 def _lines(found: Compared, dump: Dump) -> Iterator[str]:

@@ -16,6 +16,10 @@ class PrintedConsole(Console):
     def __init__(self, **options: Any) -> None:
         super().__init__(highlight=False, markup=False, emoji=False, **options)
 
+    def on_broken_pipe(self) -> None:
+        """Its caller knows what it means that nobody reads on."""
+        raise BrokenPipeError
+
     def render_str(self, text: str, **options: Any) -> Text:
         """Of a cell or a line, spelled out before it is measured."""
         return super().render_str(printable(text), **options)

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from npumake import digest
-from npumake.cli.screen import SCREEN
+from npumake.cli.screen import SCREEN, wide_argument
 from npumake.errors import ProjectError
 from npumake.progress import listening
 
@@ -124,6 +124,8 @@ FLAGS: dict[str, tuple[Flag, ...]] = {
     ),
 }
 
+WITH_TABLES = ("blame", "get-sensitivity-of-nodes", "runall")
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     functions = parser.add_subparsers(dest="function", required=True, metavar="FUNCTION")
@@ -135,6 +137,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         function.add_argument("-j", "--jobs", type=int, metavar="N", help="probes at a time")
         for flag in flags:
             function.add_argument(*flag.names, **flag.how)
+        if name in WITH_TABLES:
+            wide_argument(function)
 
 
 def run(given: argparse.Namespace) -> int:
@@ -166,7 +170,7 @@ def _blame(patient: ModelUnderTest, _said: Mapping[str, Any], given: argparse.Na
     if given.json:
         return digest.text([one._asdict() for one in found], indent=1)
     SCREEN.end()
-    SCREEN.console.print(suspects_table(found))
+    SCREEN.table(suspects_table(found, SCREEN.width))
     return f"{len(found)} nodes"
 
 

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from npumake import digest
+from npumake.cli.screen import SCREEN, wide_argument
 from npumake.cli.show_artifact import found as artifact
-from npumake.cli.terminal import printable
+from npumake.cli.terminal import printable, shortened
 
 if TYPE_CHECKING:
     from npumake.report.diff import FactChange, FileDifference
@@ -31,6 +32,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("before", metavar="A", help="a file, a folder, or a node")
     parser.add_argument("after", metavar="B", help="the same of the other build")
     parser.add_argument("--json", action="store_true", help="for machines: everything")
+    wide_argument(parser)
 
 
 def run(given: argparse.Namespace) -> int:
@@ -59,9 +61,12 @@ def _lines(difference: FileDifference) -> Iterator[str]:
     yield f"~ {printable(difference.file)}"
     for name, changes in difference.sections.items():
         yield f"  {name}{_counted(changes)}"
-        width = max(len(each.name) for each in changes[:MOST])
-        for each in changes[:MOST]:
-            yield printable(f"    {SIGNS[each.kind]} {each.name:<{width}}  {_told(each, name)}")
+        told = [printable(_told(each, name)) for each in changes[:MOST]]
+        room = SCREEN.room(len("    ~   ") + max(map(len, told)))
+        names = [shortened(printable(each.name), room) for each in changes[:MOST]]
+        width = max(map(len, names))
+        for each, shown, text in zip(changes, names, told, strict=False):
+            yield f"    {SIGNS[each.kind]} {shown:<{width}}  {text}"
         if len(changes) > MOST:
             yield f"      and {len(changes) - MOST} more"
 

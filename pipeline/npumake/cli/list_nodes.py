@@ -19,8 +19,11 @@ from typing import Any
 
 from npumake import digest
 from npumake.cli.projects import places, selected
+from npumake.cli.screen import SCREEN, wide_argument
+from npumake.cli.terminal import shortened
 from npumake.errors import ProjectError, did_you_mean
 
+REASON = 24  # characters that a terminal keeps for the reason, and spaces
 STYLES = {"current": "green", "cached": "cyan", "would run": "yellow"}
 
 
@@ -29,6 +32,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "projects", nargs="*", metavar="PROJECT", help="or its folder; all when none is named"
     )
     parser.add_argument("--json", action="store_true", help="for machines")
+    wide_argument(parser)
     parser.add_argument("--targets", action="store_true", help="list the chips instead")
 
 
@@ -66,15 +70,15 @@ def _rows(here: Path, named: list[str]) -> Iterator[dict[str, Any]]:
 
 
 def _print_rows(rows: list[dict[str, Any]]) -> None:
-    from npumake.cli.screen import SCREEN
-
-    width = max((len(row["node"]) for row in rows), default=0)
-    for row in rows:
+    room = SCREEN.room(len("would run") + REASON)
+    names = [shortened(row["node"], room) for row in rows]
+    width = max(map(len, names), default=0)
+    for row, name in zip(rows, names, strict=True):
         reasons = row["reasons"]
         status = row["status"]
         more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
         reason = f"{reasons[0]}{more}" if reasons else ""
-        SCREEN.line(f"{status:<9}  {row['node']:<{width}}  {reason}".rstrip(), STYLES[status])
+        SCREEN.line(f"{status:<9}  {name:<{width}}  {reason}".rstrip(), STYLES[status])
 
 
 def _list_targets(as_json: bool) -> int:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from npumake import digest
 from npumake.cache.publish import replacing
 from npumake.cli.precision_target import PrecisionTarget, bring_up, place_of, wish_of
-from npumake.cli.screen import SCREEN
+from npumake.cli.screen import SCREEN, wide_argument
 from npumake.digest import Json
 from npumake.errors import GateError
 from npumake.make.node import Node
@@ -54,6 +54,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--to", choices=choices, default="int16", help="int16 unless said")
     parser.add_argument("--dry-run", action="store_true", help="print the YAML, write nothing")
     parser.add_argument("--json", action="store_true", help="for machines; writes nothing either")
+    wide_argument(parser)
 
 
 def _share(text: str) -> float:
@@ -140,27 +141,24 @@ def _needed(place: PrecisionTarget) -> set[str]:
 
 
 def _print_front(title: str, found: Found) -> None:
-    from rich import box
-    from rich.table import Table
+    from npumake.cli.columns import Column, Line, drawn
 
-    table = Table(
-        title=title, box=box.SIMPLE_HEAD, title_justify="left", padding=(0, 1, 0, 0), pad_edge=False
-    )
     at_task = found.chosen.score.metric is not None
-    for column in ("Nodes", "Operations", "Cosine", "Agreement", *(["Metric"] * at_task)):
-        table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("Promoted", overflow="fold")
+    heads = ("Nodes", "Operations", "Cosine", "Agreement", *(["Metric"] * at_task))
+    columns = [*(Column(head, "figure") for head in heads), Column("Promoted", "prose")]
+    lines = []
     for choice in found.front:
-        table.add_row(
+        cells = (
             str(len(choice.names)),
             f"{choice.operations:.1%}",
             f"{choice.score.cosine:.6f}",
             f"{choice.score.agreement:.2%}",
             *(() if choice.score.metric is None else (f"{choice.score.metric:.6g}",)),
             _listed(choice.names),
-            style="bold green" if choice == found.chosen and found.suffices else None,
         )
-    SCREEN.console.print(table)
+        is_best = choice == found.chosen and found.suffices
+        lines.append(Line(cells, "bold green" if is_best else None))
+    SCREEN.table(drawn(columns, lines, SCREEN.width, title))
 
 
 def _listed(names: tuple[str, ...]) -> str:

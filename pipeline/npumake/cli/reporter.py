@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TextIO
 
 from npumake.cli.screen import SCREEN
 from npumake.cli.show import bug_text, error_text
-from npumake.cli.terminal import printable
+from npumake.cli.terminal import printable, shortened
 from npumake.errors import CacheError, PipelineError
 from npumake.make.build import Build
 from npumake.make.node import Node, needed_by
@@ -81,7 +81,8 @@ class Reporter:
         self._remote = self._remote or task.values["note"]
         self._succeeded(task.name, how, seconds)
         style = "green" if how == "made" else "cyan"
-        SCREEN.line(f"{how:<8}  {task.name:<44}  {seconds:6.2f} s", style)
+        name = shortened(task.name, SCREEN.room(len("recalled    999.99 s  ")))
+        SCREEN.line(f"{how:<8}  {name:<44}  {seconds:6.2f} s", style)
         node, build = self._about[task.name]["node"], self._about[task.name]["build"]
         if how == "made":
             build.memory.upload()
@@ -209,13 +210,13 @@ class Reporter:
             for build, node in shown
         ]
         if len(found) > MAX_TABLES:
-            SCREEN.console.print(summary_table(found))
+            SCREEN.table(summary_table(found, SCREEN.width))
             for line in skipped_lines(found):
                 SCREEN.line(f"note: {line}")
             return
         for (project, comparison, check), (build, node) in zip(found, shown, strict=True):
             if Reporter.draws_nodes:
-                SCREEN.console.print(comparison_table(project, comparison, check, SCREEN.width))
+                SCREEN.table(comparison_table(project, comparison, check, SCREEN.width))
             for line in guilty_lines(comparison, project):
                 SCREEN.line(line, "red")
             notes = (*comparison.notes, *(check.lines if check else ()))
@@ -254,4 +255,4 @@ class Reporter:
         found = [
             (node.group, Evaluated.load(build.artifact(node))) for build, node in self._evaluated
         ]
-        SCREEN.console.print(evaluation_table(found))
+        SCREEN.table(evaluation_table(found, SCREEN.width))

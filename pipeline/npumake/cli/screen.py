@@ -5,16 +5,37 @@ Not a terminal: finished lines only, plain. In a worker process: nothing, the pa
 
 from __future__ import annotations
 
+import argparse
 import io
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from npumake.cli.terminal import printable, raw
 
-WIDTH = 160  # of tables that go into a file or a pipe
+if TYPE_CHECKING:
+    from rich.table import Table
+
+WIDTH = 160  # of texts that go into a file or a pipe
+SHORTEST = 12  # characters of a name on the narrowest terminal
+UNBOUNDED = 1 << 16  # of a console that crops and folds nothing
+
+
+def wide_argument(parser: argparse.ArgumentParser) -> None:
+    """--wide, of a verb that shows tables."""
+    what = "show names whole, however narrow the terminal is"
+    parser.add_argument("--wide", action="store_true", help=what)
+
+
+@contextmanager
+def _for_any_reader() -> Iterator[None]:
+    """One who has read enough, `npumake build | head`, does not end what is being made."""
+    try:
+        yield
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class Screen:
@@ -26,6 +47,7 @@ class Screen:
         self._bar: Any = None
         self._given: TextIO | None = None
         self._hushed: TextIO | None = None
+        self.is_wide = False  # nothing gives way to the terminal's width
 
     def use(self, stream: TextIO | None) -> None:
         """None: whatever is standard output by then."""
@@ -53,16 +75,33 @@ class Screen:
 
     @property
     def width(self) -> int | None:
-        """Of a terminal, in characters; a file has room for any line."""
+        """Of a terminal, or what COLUMNS says, in characters. A file has room for any line."""
+        if self.is_wide:
+            return None
+        columns = os.environ.get("COLUMNS", "")
+        if columns.isdecimal() and int(columns):
+            return int(columns)
         return int(self.console.width) if self._stream.isatty() else None
+
+    def room(self, taken: int) -> int | None:
+        """For a name in a line whose other words take so many characters; None: for any name."""
+        return None if self.width is None else max(self.width - taken, SHORTEST)
+
+    def table(self, table: Table) -> None:
+        """Drawn as wide as it is: it was fitted to `width` by whoever made it."""
+        from npumake.cli.console import PrintedConsole
+
+        with _for_any_reader():
+            PrintedConsole(file=raw(self._stream), width=UNBOUNDED).print(table)
 
     def line(self, text: str, style: str = "") -> None:
         """A line that stays; above the live one while that is shown."""
         if self._stream.isatty():
             self.console.print(text, style=style or None)
         else:
-            self._stream.write(printable(text) + "\n")
-            self._stream.flush()
+            with _for_any_reader():
+                self._stream.write(printable(text) + "\n")
+                self._stream.flush()
 
     def text(self, text: str) -> None:
         """Lines of a width of their own, which no terminal's changes."""

@@ -11,12 +11,12 @@ example:
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
-from typing import Any
 
 from npumake import digest
 from npumake.cli.projects import builds, place
+from npumake.cli.screen import SCREEN, wide_argument
+from npumake.cli.terminal import value_text
 from npumake.digest import Json
 from npumake.errors import ProjectError, did_you_mean
 from npumake.make.build import Build
@@ -28,6 +28,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("artifact", metavar="ARTIFACT", help="a file, or the name of a node")
     parser.add_argument("-m", dest="name", metavar="NAME", help="one of a packed model")
     parser.add_argument("--json", action="store_true", help="for machines")
+    wide_argument(parser)
     for flag in ("--vendor-certificate", "--revocation-list"):
         what = "a secure model is checked against it"
         parser.add_argument(flag, type=Path, metavar="FILE", help=what)
@@ -102,27 +103,18 @@ def _document(build: Build, node: Node) -> Json:
 
 
 def _print(document: Json) -> None:
-    from rich import box
-    from rich.table import Table
-
-    from npumake.cli.screen import SCREEN
-    from npumake.cli.tables import shortened
+    from npumake.cli.tables import artifact_table
 
     size = f", {document['bytes']:,} bytes" if "bytes" in document else ""
     print(f"{document['artifact']}: {document['kind']}{size}")
     if size:
         print(f"sha256 {document['sha256']}")
     for name, value in document["facts"].items():
-        print(f"{name}: {_text(value)}")
+        print(f"{name}: {value_text(value)}")
     for role in ("inputs", "outputs"):
         for line in document[role]:
             print(f"{role[:-1]} {line}")
-    table = Table(box=box.SIMPLE_HEAD)
-    for column in document["columns"]:
-        table.add_column(column, no_wrap=True)
-    for row in document["rows"]:
-        table.add_row(*(shortened(_text(cell)) for cell in row))
-    SCREEN.console.print(table)
+    SCREEN.table(artifact_table(document["columns"], document["rows"], SCREEN.width))
     if size:
         _print_origin(document["made from"])
 
@@ -134,14 +126,6 @@ def _print_origin(made: Json) -> None:
     print(f"made by {made['stage']}, key {made['key']}")
     for kind in ("inputs", "params", "tools"):
         for name, value in made[kind].items():
-            print(f"  {kind[:-1]:<6} {name}: {_text(value)}")
+            print(f"  {kind[:-1]:<6} {name}: {value_text(value)}")
     for route, files in made["sources"].items():
         print(f"  source {route}: {len(files)} file(s)")
-
-
-def _text(value: Any) -> str:
-    if value is None:
-        return "--"
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    return json.dumps(value) if isinstance(value, dict | list) else str(value)

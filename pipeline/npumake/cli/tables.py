@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from rich import box
 from rich.table import Table
 
+from npumake.cli.columns import Column, Kind, Line, drawn
+from npumake.cli.terminal import value_text
 from npumake.debug.compared import Comparison, NodeRow, OutputRow
 from npumake.debug.compiled_check import CompiledCheck
 from npumake.debug.diagnosis.rank_causes import RankedCause
@@ -16,9 +17,12 @@ from npumake.debug.placement_report import NodePlacement
 from npumake.evaluate.figures import Evaluated
 
 COMPILED = "Compiled Cosine"
-WIDE, TIGHT = 156, 100  # characters of a terminal that has room for every column
-LEAST = 10  # characters of a node's name on the narrowest
-NAME = 40  # characters of a node's name; a longer one keeps its end, which tells nodes apart
+WIDE = 156  # characters of a terminal that has room for every digit of a threshold
+NODE = Column("Node", "name")
+ON = Column("ON")
+SUBGRAPH = Column("Subgraph", is_optional=True)
+TYPE = Column("Type", "name", is_optional=True)
+STAYING = ("ON", "DataType", "State")  # columns of words that an artifact's table keeps whole
 
 
 def comparison_table(
@@ -33,83 +37,55 @@ def comparison_table(
     The threshold is that of what the node reads, the cosine that of what it makes.
     """
     compiled = {o.name: f"{o.cosine:.6f}" for o in check.outputs} if check else {}
-    table = _node_table(project, comparison)
-    narrow = width if width is not None and width < WIDE else None
-    longest = max((len(row.dtype) for row in comparison.rows), default=0)
-    shown, room = _columns(table, bool(compiled), longest, narrow)
-    for row in comparison.rows:
-        cells = {
-            "Node": shortened(_mark(row, comparison) + row.node, room),
-            "ON": row.on,
-            "Subgraph": "--" if row.subgraph is None else f"id({row.subgraph})",
-            "Type": row.type,
-            "Calibrated Cosine": _cosine(row.calibrated_cosine, comparison),
-            "Quantized Cosine": _cosine(row.cosine, comparison),
-            "Threshold": _threshold(row, narrow is not None),
-            "DataType": row.dtype,
-        }
-        table.add_row(*(cells.get(name, "") for name in shown), style=_style(row, comparison))
-    table.add_section()
-    for output in comparison.outputs:
-        cells = {
-            "Node": shortened(output.name, room),
-            "Type": "Output",
-            "Calibrated Cosine": _cosine(output.calibrated_cosine, comparison),
-            "Quantized Cosine": _cosine(output.cosine, comparison),
-            COMPILED: compiled.get(output.name, "--"),
-            "DataType": "float",
-        }
-        table.add_row(*(cells.get(name, "--") for name in shown), style="bold")
-    return table
-
-
-def _columns(
-    table: Table, has_compiled: bool, longest: int, narrow: int | None
-) -> tuple[list[str], int]:
-    """Adds the columns; which, and the characters that a node's name may have. A terminal that is
-    `narrow`, of so many characters, has no room for long heads, and a tight one none for the
-    subgraph's number; `longest` is the length of the longest DataType."""
-    cosines = ["Calibrated Cosine", "Quantized Cosine", *([COMPILED] if has_compiled else [])]
-    texts = {"ON": 3, "Subgraph": 8, "Type": 18}
-    if narrow and narrow < TIGHT:
-        texts = {"ON": 3, "Type": 10}
-    heads = {name: max(map(len, name.split())) if narrow else len(name) for name in cosines}
-    last = {"Threshold": 9 if narrow else 10, "DataType": max(8, longest) if narrow else 11}
-    if narrow:
-        table.padding = 0
-    table.add_column("Node", no_wrap=True)
-    for name, least in texts.items():
-        low, high = (least, least) if narrow else (len(name), None)
-        table.add_column(name, no_wrap=True, min_width=low, max_width=high)
-    for name, least in heads.items():
-        table.add_column(name, justify="right", no_wrap=not narrow, min_width=least)
-    table.add_column("Threshold", justify="right", no_wrap=True, min_width=last["Threshold"])
-    table.add_column("DataType", no_wrap=True, min_width=last["DataType"])
-    shown = ["Node", *texts, *cosines, *last]
-    taken = sum((*texts.values(), *heads.values(), *last.values())) + len(shown) + 1  # and lines
-    return shown, NAME if narrow is None else max(narrow - taken, LEAST)
-
-
-def _threshold(row: NodeRow, is_narrow: bool) -> str:
-    if row.threshold is None:
-        return "--"
-    return f"{row.threshold:.4g}" if is_narrow else f"{row.threshold:.6f}"
-
-
-def _node_table(project: str, comparison: Comparison) -> Table:
-    """Where the terminal is narrow the name gives way, not the numbers."""
+    cosines = ("Calibrated Cosine", "Quantized Cosine", *([COMPILED] if compiled else []))
+    figures = [Column(head, "figure") for head in (*cosines, "Threshold")]
+    columns = [NODE, ON, SUBGRAPH, TYPE, *figures, Column("DataType")]
+    lines = [_node_line(row, comparison, bool(compiled), width) for row in comparison.rows]
+    results = [_output_line(output, comparison, compiled) for output in comparison.outputs]
     title = (
         f"{project} on {comparison.target}: float against integers, {comparison.samples} samples"
     )
-    return Table(
-        title=title,
-        box=box.SIMPLE_HEAD,
-        title_justify="left",
-        title_style="bold",
-        caption_justify="left",
-        padding=(0, 1, 0, 0),
-        pad_edge=False,
+    return drawn(columns, lines, width, title, results)
+
+
+def _node_line(row: NodeRow, comparison: Comparison, has_compiled: bool, width: int | None) -> Line:
+    cells = (
+        _mark(row, comparison) + row.node,
+        row.on,
+        _subgraph(row.subgraph),
+        row.type,
+        _cosine(row.calibrated_cosine, comparison),
+        _cosine(row.cosine, comparison),
+        *([""] if has_compiled else []),
+        _threshold(row, width),
+        row.dtype,
     )
+    return Line(cells, _style(row, comparison))
+
+
+def _output_line(output: OutputRow, comparison: Comparison, compiled: Mapping[str, str]) -> Line:
+    cells = (
+        output.name,
+        "--",
+        "--",
+        "Output",
+        _cosine(output.calibrated_cosine, comparison),
+        _cosine(output.cosine, comparison),
+        *([compiled.get(output.name, "--")] if compiled else []),
+        "--",
+        "float",
+    )
+    return Line(cells)
+
+
+def _subgraph(number: int | None) -> str:
+    return "--" if number is None else f"id({number})"
+
+
+def _threshold(row: NodeRow, width: int | None) -> str:
+    if row.threshold is None:
+        return "--"
+    return f"{row.threshold:.6f}" if width is None or width >= WIDE else f"{row.threshold:.4g}"
 
 
 def _mark(row: NodeRow, comparison: Comparison) -> str:
@@ -150,23 +126,20 @@ def guilty_lines(comparison: Comparison, project: str = "") -> list[str]:
 
 def summary_table(
     comparisons: Sequence[tuple[str, Comparison, CompiledCheck | None]],
+    width: int | None = None,
 ) -> Table:
     """One line per project and target: the worst output, and what did not fit on the chip."""
-    table = Table(box=box.SIMPLE_HEAD)
-    for name in ("Project", "Target", "Worst output"):
-        table.add_column(name, no_wrap=True)
-    table.add_column("Cosine Similarity", justify="right")
-    table.add_column(COMPILED, justify="right")
-    table.add_column("CPU nodes", justify="right")
+    names = [Column(head, "name") for head in ("Project", "Target", "Worst output")]
+    heads = ("Cosine Similarity", COMPILED, "CPU nodes")
+    lines = []
     for project, comparison, check in comparisons:
         worst = min(comparison.outputs, key=_closest_to_none)
         on_cpu = sum(row.subgraph is None for row in comparison.of_graph)
         cosine = _cosine(worst.cosine, comparison)
         ran = min((output.cosine for output in check.outputs), default=None) if check else None
         compiled = "--" if ran is None else f"{ran:.6f}"
-        name = shortened(worst.name)
-        table.add_row(project, comparison.target, name, cosine, compiled, str(on_cpu))
-    return table
+        lines.append(Line((project, comparison.target, worst.name, cosine, compiled, str(on_cpu))))
+    return drawn([*names, *(Column(head, "figure") for head in heads)], lines, width)
 
 
 def skipped_lines(
@@ -180,45 +153,57 @@ def skipped_lines(
     return [f"not run: {', '.join(names)}: {reason}" for reason, names in targets.items()]
 
 
-def evaluation_table(found: Sequence[tuple[str, Evaluated]]) -> Table:
+def evaluation_table(found: Sequence[tuple[str, Evaluated]], width: int | None = None) -> Table:
     """A line per artifact: the figure asked for, how far below the float model, and the others."""
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-    for name in ("Project", "Target", "Artifact", "Metric"):
-        table.add_column(name, no_wrap=True)
-    for name in ("Figure", "Drop", "Pictures"):
-        table.add_column(name, justify="right", no_wrap=True)
+    names = [Column(head, "name") for head in ("Project", "Target", "Artifact", "Metric")]
+    lines = []
     for project, evaluated in found:
         for row in evaluated.rows:
             drop = evaluated.rows[0].value - row.value
             figures = (f"{row.value:.6g}", f"{drop:.4g}", str(row.pictures))
-            table.add_row(project, evaluated.target, row.artifact, row.metric, *figures)
-    return table
+            lines.append(Line((project, evaluated.target, row.artifact, row.metric, *figures)))
+    heads = ("Figure", "Drop", "Pictures")
+    return drawn([*names, *(Column(head, "figure") for head in heads)], lines, width)
 
 
-def suspects_table(found: Sequence[RankedCause]) -> Table:
+def suspects_table(found: Sequence[RankedCause], width: int | None = None) -> Table:
     """What each node loses itself, of the energy of the worst answer, the guiltiest first."""
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-    table.add_column("Node", no_wrap=True)
-    for name in ("Loses", "With fitting grids"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("Because", overflow="fold")
-    for one in found:
-        figures = (f"{one.lost:.3e}", f"{one.lost - one.saved:.3e}")
-        style = "bold red" if one.is_fault else None
-        table.add_row(shortened(one.node), *figures, one.cause, style=style)
-    return table
+    figures = [Column(head, "figure") for head in ("Loses", "With fitting grids")]
+    lines = [
+        Line(
+            (one.node, f"{one.lost:.3e}", f"{one.lost - one.saved:.3e}", one.cause),
+            "bold red" if one.is_fault else None,
+        )
+        for one in found
+    ]
+    return drawn([NODE, *figures, Column("Because", "prose")], lines, width)
 
 
-def placement_table(rows: Sequence[NodePlacement]) -> Table:
+def placement_table(rows: Sequence[NodePlacement], width: int | None = None) -> Table:
     """The node table of the vendors' checkers."""
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-    for name in ("Node", "ON", "Subgraph", "Type"):
-        table.add_column(name, no_wrap=True, min_width=len(name))
-    for row in rows:
-        subgraph = "--" if row.subgraph is None else f"id({row.subgraph})"
-        style = "yellow" if row.subgraph is None else None
-        table.add_row(shortened(row.node), row.on, subgraph, row.type, style=style)
-    return table
+    lines = [
+        Line(
+            (row.node, row.on, _subgraph(row.subgraph), row.type),
+            "yellow" if row.subgraph is None else None,
+        )
+        for row in rows
+    ]
+    return drawn([NODE, ON, SUBGRAPH, TYPE], lines, width)
+
+
+def artifact_table(
+    heads: Sequence[str], rows: Sequence[Sequence[object]], width: int | None = None
+) -> Table:
+    """Whatever an artifact lists. Numbers, verdicts and types stay, all else gives way."""
+    lines = [Line([value_text(cell) for cell in row]) for row in rows]
+    cells = zip(heads, zip(*rows, strict=True) if rows else [()] * len(heads), strict=True)
+    return drawn([Column(head, _kind(head, column)) for head, column in cells], lines, width)
+
+
+def _kind(head: str, cells: Sequence[object]) -> Kind:
+    if all(cell is None or isinstance(cell, int | float) for cell in cells) and cells:
+        return "figure"
+    return "word" if head in STAYING else "name"
 
 
 def placement_lines(found: Checked) -> list[str]:
@@ -242,7 +227,3 @@ def _cosine(cosine: float | None, comparison: Comparison) -> str:
 def _closest_to_none(output: OutputRow) -> tuple[bool, float]:
     """What is no number is worst."""
     return not math.isnan(output.cosine), output.cosine
-
-
-def shortened(name: str, most: int = NAME) -> str:
-    return name if len(name) <= most else "..." + name[3 - most :]

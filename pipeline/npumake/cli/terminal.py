@@ -8,9 +8,12 @@ spelled out by the console itself, for its colours are commands.
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterable
 from typing import Any, TextIO, cast
+
+DOTS = "..."  # what a shortened name lacks
 
 
 def printable(text: str, kept: str = "\n\t") -> str:
@@ -25,6 +28,29 @@ def _spelled(character: str) -> str:
     if code < 1 << 8:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code < 1 << 16 else f"\\U{code:08x}"
+
+
+def value_text(value: object) -> str:
+    """A value of a document as a line or a cell shows it."""
+    if value is None:
+        return "--"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return json.dumps(value) if isinstance(value, dict | list) else str(value)
+
+
+def shortened(name: str, most: int | None) -> str:
+    """At most so many characters of a terminal: the head of a name, and more of its tail, which
+    tells nodes apart. None: all of it."""
+    if most is None or 2 * len(name) <= most:  # no character is wider than two
+        return name
+    from rich.cells import cell_len, set_cell_size
+
+    if cell_len(name) <= most:
+        return name
+    room = max(most - len(DOTS), 2)
+    head = room // 3 or 1
+    return set_cell_size(name, head) + DOTS + set_cell_size(name[::-1], room - head)[::-1]
 
 
 class Printed:

@@ -10,6 +10,7 @@ from importlib import import_module
 from types import ModuleType
 
 from npumake.cli.process import set_up
+from npumake.cli.screen import SCREEN
 from npumake.cli.show import print_error
 from npumake.errors import PipelineError
 
@@ -22,6 +23,7 @@ def run_verb(typed: Sequence[str], verbs: Mapping[str, str], aliases: Mapping[st
     names = typed[:1] if typed and typed[0] in known else [*verbs]
     modules = {name: import_module(f"{__package__}.{known[name]}") for name in names}
     given = _parser(modules).parse_args(typed)
+    SCREEN.is_wide = getattr(given, "wide", False)
     try:
         return int(modules[given.verb].run(given))
     except PipelineError as error:
@@ -30,6 +32,8 @@ def run_verb(typed: Sequence[str], verbs: Mapping[str, str], aliases: Mapping[st
     except BrokenPipeError:  # the reader of our output had enough: `npumake list | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+    finally:
+        SCREEN.use(None)  # a build that ended early has left its stream
 
 
 class _Version(argparse.Action):

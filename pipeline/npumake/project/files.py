@@ -24,6 +24,7 @@ from npumake.project.hints import hints_of
 from npumake.project.paths import CodeGlob, FileGlob, FilePath, Metric, ModuleGlob
 
 MOST_BYTES = (1 << 31) - 1  # of a model: what a protobuf message and a flatbuffer may hold
+MOST_DOCUMENT = 1 << 28  # bytes of JSON about a model
 _WILD = re.compile(r"[*?\[]")
 _VARIABLE = re.compile(r"\$\{ENV:([A-Za-z_][A-Za-z0-9_]*)\}")
 
@@ -71,6 +72,15 @@ def refuse_huge(path: Path | str, where: str = "") -> None:
         what = f"a model of {size:,} bytes; no format holds more than 2 GiB in one file"
         hint = "is it the model? larger weights lie in several files beside it"
         raise ProjectError(what, where or str(path), hint)
+
+
+def refuse_long(path: Path) -> None:
+    """Raises ProjectError for a document, .json, longer than a build writes, before it is read."""
+    size = os.path.getsize(path) if path.suffix == ".json" and path.is_file() else 0
+    if size > MOST_DOCUMENT:
+        raise ProjectError(
+            f"a document of {size:,} bytes; it may have {MOST_DOCUMENT:,}", str(path)
+        )
 
 
 def model_bytes(path: Path) -> bytes:

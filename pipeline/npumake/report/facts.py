@@ -27,6 +27,7 @@ from npumake.evaluate.figures import Evaluated, Figures, figures_in
 from npumake.evaluate.verdict import Verdict
 from npumake.graph import Graph, Node, Value, array, parse, producer
 from npumake.perf.latency import Latency, bundle_latency, vela_latency
+from npumake.project.files import model_bytes, refuse_long
 from npumake.quant.search.recipe import Recipe
 from npumake.targets.reader import known_targets, read_target
 
@@ -41,16 +42,16 @@ QUANTIZES = ("QuantizeLinear", "DequantizeLinear")
 def facts(path: Path) -> Facts:
     """Of the artifact at `path`; of what is none, its size and digest. Raises PipelineError for
     one that is damaged."""
-    data = path.read_bytes()
+    refuse_long(path)
     return {
-        "size": {"bytes": len(data)},
+        "size": {"bytes": path.stat().st_size},
         **READERS.get(path.suffix, _other)(path),
-        CONTENT: {"sha256": digest.of_bytes(data)[:SHOWN]},
+        CONTENT: {"sha256": digest.of_file(path)[:SHOWN]},
     }
 
 
 def _graph(path: Path) -> Facts:
-    graph = parse(path.read_bytes(), path.name)
+    graph = parse(model_bytes(path), path.name)
     real = [node for node in graph.nodes() if node.op_type not in QUANTIZES]
     grids = [
         (_tensor(node.inputs[0]), *map(array, node.inputs[1:3]))
@@ -148,7 +149,7 @@ def _told(latency: Latency | None) -> Facts:
 
 def _flat(path: Path) -> Facts:
     rows = describe(path).rows
-    latency = vela_latency(path.read_bytes(), path.name)
+    latency = vela_latency(model_bytes(path), path.name)
     nodes = {str(row[0]): " ".join(map(str, row[1:])) for row in rows}
     return {"nodes": nodes, **_told(latency)}
 

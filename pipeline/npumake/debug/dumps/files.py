@@ -121,7 +121,8 @@ def _opened(path: Path, folder: Path) -> Iterator[DumpFile]:
         raise ProjectError(f"not a .npz file: {error}", str(path)) from error
     for entry in entries[: MOST_FILES + 1]:
         member = entry.filename.removesuffix(".npy")
-        yield DumpFile(path, member, ".npy", entry.file_size, member)
+        name = member.lstrip("/")  # as exporters of PyTorch begin the names of tensors
+        yield DumpFile(path, name, ".npy", entry.file_size, member)
 
 
 def _member(file: DumpFile) -> bytes:

@@ -96,7 +96,7 @@ def line(section: str, said: Json, own: Json) -> str:
 
 def search(calibration: Calibration) -> str:
     """Of methods."""
-    return "" if calibration.method == "modelwise" else "calibration_type: default"
+    return "" if calibration.method in ("default", "modelwise") else "calibration_type: default"
 
 
 def _method(name: str) -> str:

@@ -1,0 +1,125 @@
+"""Tables that fit a terminal: names give way, figures and verdicts never do.
+
+Where the columns need more characters than there are, heads wrap, then names are shortened in their
+middle, then optional columns are left out. What still does not fit is left to the terminal, which
+wraps lines and loses nothing. Without a width everything is shown whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from rich import box
+from rich.cells import cell_len
+from rich.table import Table
+
+from npumake.cli.terminal import printable, shortened
+
+Kind = Literal["name", "word", "figure", "prose"]
+LEAST = {"name": 12, "prose": 20}  # characters that a column of the kind keeps at least
+MOST_PROSE = 80  # characters of a line of prose, however wide the terminal is
+
+
+class Column(NamedTuple):
+    """A name is shortened, prose is folded; a word and a figure stay whole."""
+
+    head: str
+    kind: Kind = "word"
+    is_optional: bool = False  # left out where nothing else is left to give way
+
+
+class Line(NamedTuple):
+    """One cell per column."""
+
+    cells: Sequence[str]
+    style: str | None = None
+
+
+class _Layout(NamedTuple):
+    """Widths in characters, by the index of each column that is shown."""
+
+    widths: dict[int, int]
+    is_tight: bool = False
+
+
+def drawn(
+    columns: Sequence[Column],
+    lines: Sequence[Line],
+    width: int | None = None,
+    title: str | None = None,
+    results: Sequence[Line] = (),
+) -> Table:
+    """The table at most `width` characters wide where figures leave that much; `results` stand
+    below a gap, bold."""
+    bold = [line._replace(style="bold") for line in results]
+    texts = [Line([printable(c, kept="") for c in cells], s) for cells, s in (*lines, *bold)]
+    layout = _layout(columns, [line.cells for line in texts], width)
+    table = _empty(columns, layout, title)
+    for number, (cells, style) in enumerate(texts):
+        fitted = (_fitted(columns[i], cells[i], room) for i, room in layout.widths.items())
+        table.add_row(*fitted, style=style, end_section=number + 1 == len(lines) < len(texts))
+    return table
+
+
+def _fitted(column: Column, text: str, room: int) -> str:
+    return shortened(text, room) if column.kind == "name" else text
+
+
+def _layout(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int | None) -> _Layout:
+    wanted = {
+        index: _wanted(column, column.head, [row[index] for row in rows])
+        for index, column in enumerate(columns)
+    }
+    if width is None or sum(wanted.values()) + 2 * len(wanted) <= width:
+        return _Layout(wanted)
+    for index, column in enumerate(columns):
+        head = max(column.head.split(), key=len, default="")
+        wanted[index] = _wanted(column, head, [row[index] for row in rows])
+    least = {i: min(wanted[i], LEAST.get(columns[i].kind, wanted[i])) for i in wanted}
+    for index in [i for i, column in enumerate(columns) if column.is_optional]:
+        if _spare(least, width) < 0:
+            del wanted[index], least[index]
+    return _Layout(_shared(least, wanted, _spare(least, width)), is_tight=True)
+
+
+def _wanted(column: Column, head: str, cells: Sequence[str]) -> int:
+    """Characters that show the whole column."""
+    found = max(map(cell_len, (head, *cells)))
+    return min(found, MOST_PROSE) if column.kind == "prose" else found
+
+
+def _spare(widths: dict[int, int], width: int) -> int:
+    """Characters that are left beside columns of these widths, and a space around each."""
+    return width - sum(widths.values()) - len(widths) - 1
+
+
+def _shared(least: dict[int, int], wanted: dict[int, int], spare: int) -> dict[int, int]:
+    """The spare characters in equal parts to those that want more; who wants little leaves rest."""
+    found, hungry = dict(least), sorted(least, key=lambda i: wanted[i] - least[i])
+    for number, index in enumerate(hungry):
+        more = min(wanted[index] - least[index], max(spare, 0) // (len(hungry) - number))
+        found[index] += more
+        spare -= more
+    return found
+
+
+def _empty(columns: Sequence[Column], layout: _Layout, title: str | None) -> Table:
+    table = Table(
+        title=title,
+        box=box.SIMPLE_HEAD,
+        title_justify="left",
+        title_style="bold",
+        padding=0 if layout.is_tight else (0, 1, 0, 0),
+        pad_edge=False,
+    )
+    for index, room in layout.widths.items():
+        head, kind, _ = columns[index]
+        table.add_column(
+            head,
+            width=room,
+            justify="right" if kind == "figure" else "left",
+            no_wrap=kind == "name",
+            overflow="fold",
+        )
+    return table
