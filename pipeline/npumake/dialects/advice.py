@@ -32,8 +32,8 @@ class Words(NamedTuple):
     text: Callable[[str], str] = str
 
 
-def _native(section: str, said: Json, _: Json) -> str:
-    text = yaml.safe_dump({section: said}, default_flow_style=True, width=10**6)
+def _native(section: str, advised: Json, _: Json) -> str:
+    text = yaml.safe_dump({section: advised}, default_flow_style=True, width=10**6)
     return str(text).strip()[1:-1]
 
 

@@ -111,9 +111,9 @@ class Tool:
     snapshot: bool = False  # whether it takes all samples as one file of EdgeFirst's contract
 
 
-def renamed(said: Json, changes: Mapping[str, Mapping[str, Json]]) -> Handed:
+def renamed(vendor_document: Json, changes: Mapping[str, Mapping[str, Json]]) -> Handed:
     """The vendor's own document with other values by group and key; None takes a key away."""
-    document = copy.deepcopy(said)
+    document = copy.deepcopy(vendor_document)
     for group, keys in changes.items():
         inside = document.setdefault(group, {})
         for key, value in keys.items():

@@ -20,23 +20,23 @@ SECTIONS = ("inputs", "calibration", "quantization", "compile", "security")
 NO_MODEL = {"model": {"path": "model.onnx"}}
 
 
-def stated_beside(tool: Tool, asked: HandoverRequest) -> Iterator[str]:
+def stated_beside(tool: Tool, request: HandoverRequest) -> Iterator[str]:
     """A line for each key; none of a project in our own words."""
-    if asked.said is None:
+    if request.said is None:
         return
-    translated = _sections(tool, asked)
+    translated = _sections(tool, request)
     for name in SECTIONS:
-        ours, theirs = getattr(asked.sections, name), getattr(translated, name)
+        ours, theirs = getattr(request.sections, name), getattr(translated, name)
         for key in _different(ours, theirs):
             yield f"{name}.{key}, which the project says beside {tool.config}"
 
 
-def _sections(tool: Tool, asked: HandoverRequest) -> Sections:
+def _sections(tool: Tool, request: HandoverRequest) -> Sections:
     """What the vendor's document says alone."""
-    document = parse_document(digest.canonical(asked.said), tool.config)
-    beside = {**NO_MODEL, "targets": [asked.target.name]}
+    document = parse_document(digest.canonical(request.said), tool.config)
+    beside = {**NO_MODEL, "targets": [request.target.name]}
     native = DIALECTS[tool.dialect]().translate(document, "", beside).data
-    compile = native.get("compile", {}) | {"prefix": asked.sections.compile.prefix}
+    compile = native.get("compile", {}) | {"prefix": request.sections.compile.prefix}
     whole = {**native, **beside, "compile": compile}
     return sections_of(parse_document(digest.canonical(whole), tool.config))
 

@@ -17,7 +17,7 @@ TOOLS: dict[str, Tool] = {
 }
 
 
-def handed(tool: Tool, asked: HandoverRequest) -> Handed:
+def handed(tool: Tool, request: HandoverRequest) -> Handed:
     """The tool's document, and all that it does not say. Raises ProjectError."""
-    found = tool.written(asked)
-    return replace(found, left_out=(*found.left_out, *stated_beside(tool, asked)))
+    document = tool.written(request)
+    return replace(document, left_out=(*document.left_out, *stated_beside(tool, request)))

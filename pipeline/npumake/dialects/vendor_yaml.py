@@ -57,29 +57,29 @@ class VendorYaml:
     def given(self, key: str) -> Json:
         """The value as written; None when it is not there or empty."""
         group, _, name = key.partition(".")
-        found = (self.document.data.get(group) or {}).get(name)
-        return None if _is_blank(found, self.keys.get(key)) else found
+        value = (self.document.data.get(group) or {}).get(name)
+        return None if _is_blank(value, self.keys.get(key)) else value
 
     def value(self, key: str) -> Json:
         """The value, else the default. A flag in quotes is a flag."""
-        found = self.given(key)
-        if found is None:
+        written = self.given(key)
+        if written is None:
             return self.keys[key].default
         if self.keys[key].holds is bool:
-            return FLAGS.get(str(found).strip().lower(), found)
-        return found
+            return FLAGS.get(str(written).strip().lower(), written)
+        return written
 
     def text(self, key: str) -> str:
-        found = self.value(key)
-        if isinstance(found, list) and self.keys[key].many:
+        value = self.value(key)
+        if isinstance(value, list) and self.keys[key].many:
             return ";".join(self.items(key))
-        return "" if found is None else str(found).strip()
+        return "" if value is None else str(value).strip()
 
     def items(self, key: str) -> tuple[str, ...]:
         """The items of a `;` list or of one in YAML: none where there is no value."""
-        found = self.value(key)
-        if isinstance(found, list):
-            return _listed(found, self.keys[key].divider)
+        value = self.value(key)
+        if isinstance(value, list):
+            return _listed(value, self.keys[key].divider)
         parts = [part.strip() for part in self.text(key).removesuffix(";").split(";")]
         return tuple(parts) if parts != [""] else ()
 
@@ -127,14 +127,14 @@ def check_keys(
 
     `groups` must be there; in `open_groups` the vendor lets unknown keys pass.
     """
-    known = {key.partition(".")[0] for key in vendor.keys}
+    known_groups = {key.partition(".")[0] for key in vendor.keys}
     top = vendor.document
     if not isinstance(top.data, dict):
         raise ProjectError("the file must be groups of keys", top.places[()].key)
     for group, inside in top.data.items():
         place = top.places[group,].key
-        if group not in known:
-            raise ProjectError(f"unknown group `{group}`", place, did_you_mean(group, known))
+        if group not in known_groups:
+            raise ProjectError(f"unknown group `{group}`", place, did_you_mean(group, known_groups))
         if not isinstance(inside, dict | None):
             raise ProjectError(f"`{group}` must be a mapping of keys", top.places[group,].value)
         for name in inside or {}:
@@ -145,7 +145,11 @@ def check_keys(
 def _check_key(vendor: VendorYaml, key: str, strict: bool) -> None:
     group, _, name = key.partition(".")
     if key not in vendor.keys:
-        names = [known.partition(".")[2] for known in vendor.keys if known.startswith(f"{group}.")]
+        names = [
+            name_of_key.partition(".")[2]
+            for name_of_key in vendor.keys
+            if name_of_key.startswith(f"{group}.")
+        ]
         if strict:
             place = vendor.spot(key).key
             raise ProjectError(f"unknown key `{name}`", place, did_you_mean(name, names))
@@ -155,18 +159,18 @@ def _check_key(vendor: VendorYaml, key: str, strict: bool) -> None:
 
 
 def _check_value(vendor: VendorYaml, key: str, name: str, value: Json) -> None:
-    asked = vendor.keys[key]
-    if asked.holds is bool and not _is_flag(value, asked):
+    rule = vendor.keys[key]
+    if rule.holds is bool and not _is_flag(value, rule):
         raise vendor.error(key, f"`{name}` must be True or False, not {value}")
-    if isinstance(value, list) and asked.many:
+    if isinstance(value, list) and rule.many:
         _check_list(vendor, key, name, value)
-    elif asked.holds in (str, int, float) and isinstance(value, dict | list | bool):
+    elif rule.holds in (str, int, float) and isinstance(value, dict | list | bool):
         raise vendor.error(key, f"`{name}` must be a text", "divide several values by `;`")
-    elif asked.holds in (int, float) and not _is_number(value, asked):
+    elif rule.holds in (int, float) and not _is_number(value, rule):
         raise vendor.error(key, f"`{name}` must be a number, not {value}")
-    for item in vendor.items(key) if asked.many else (vendor.text(key),):
-        if asked.allowed and item not in asked.allowed:
-            hint = "allowed: " + ", ".join(asked.allowed)
+    for item in vendor.items(key) if rule.many else (vendor.text(key),):
+        if rule.allowed and item not in rule.allowed:
+            hint = "allowed: " + ", ".join(rule.allowed)
             raise vendor.error(key, f"`{name}` cannot be `{item}`", hint)
 
 
@@ -178,16 +182,16 @@ def _check_list(vendor: VendorYaml, key: str, name: str, values: list[Json]) -> 
             raise vendor.error(key, f"`{name}` must be a list of texts", "or divide them by `;`")
 
 
-def _is_flag(value: Json, asked: VendorKey) -> bool:
+def _is_flag(value: Json, rule: VendorKey) -> bool:
     if isinstance(value, bool):
         return True
-    return "string" in asked.types and str(value).strip().lower() in FLAGS
+    return "string" in rule.types and str(value).strip().lower() in FLAGS
 
 
-def _is_number(value: Json, asked: VendorKey) -> bool:
+def _is_number(value: Json, rule: VendorKey) -> bool:
     if isinstance(value, str):
-        return "string" in asked.types or NUMBER.fullmatch(value.strip()) is not None
-    return isinstance(value, int) or asked.holds is float
+        return "string" in rule.types or NUMBER.fullmatch(value.strip()) is not None
+    return isinstance(value, int) or rule.holds is float
 
 
 def _check_missing(vendor: VendorYaml, groups: tuple[str, ...]) -> None:
@@ -200,8 +204,8 @@ def _check_missing(vendor: VendorYaml, groups: tuple[str, ...]) -> None:
             group,
             [
                 key.partition(".")[2]
-                for key, asked in vendor.keys.items()
-                if asked.needed and key.startswith(f"{group}.") and vendor.given(key) is None
+                for key, rule in vendor.keys.items()
+                if rule.needed and key.startswith(f"{group}.") and vendor.given(key) is None
             ],
         )
 
@@ -225,15 +229,15 @@ def notes_of(vendor: VendorYaml, ignored: Mapping[str, str]) -> tuple[Note, ...]
 
 def type_notes(vendor: VendorYaml) -> tuple[Note, ...]:
     """A note for every value that means what it says, and is of no type of the vendor's schema."""
-    found = []
+    notes = []
     for key in vendor.written():
-        asked = vendor.keys.get(key)
+        rule = vendor.keys.get(key)
         kind = _kind(vendor.given(key))
-        if asked is None or kind in _taken(asked):
+        if rule is None or kind in _taken(rule):
             continue
         what = f"`{key.partition('.')[2]}` is of type {kind}, the vendor's schema takes "
-        found.append(Note(what + ", ".join(asked.types), vendor.spot(key).value))
-    return tuple(found)
+        notes.append(Note(what + ", ".join(rule.types), vendor.spot(key).value))
+    return tuple(notes)
 
 
 def _kind(value: Json) -> str:
@@ -244,12 +248,12 @@ def _kind(value: Json) -> str:
     return kinds.get(type(value), "null")
 
 
-def _taken(asked: VendorKey) -> tuple[str, ...]:
+def _taken(rule: VendorKey) -> tuple[str, ...]:
     """The types of a key, with those that YAML has for them: a number is a text there."""
-    numbers = ("integer", "number") if "string" in asked.types else ()
-    wider = ("integer",) if "number" in asked.types else ()
-    arrays = ("array",) if asked.many or asked.holds is list else ()
-    return (*asked.types, *numbers, *wider, *arrays)
+    numbers = ("integer", "number") if "string" in rule.types else ()
+    wider = ("integer",) if "number" in rule.types else ()
+    arrays = ("array",) if rule.many or rule.holds is list else ()
+    return (*rule.types, *numbers, *wider, *arrays)
 
 
 def unknown_notes(vendor: VendorYaml, groups: tuple[str, ...]) -> tuple[Note, ...]:

@@ -34,25 +34,25 @@ COMPILED = (
 )
 
 
-def written(asked: HandoverRequest) -> Handed:
+def written(request: HandoverRequest) -> Handed:
     """Raises ProjectError for what hb_mapper has no word for and cannot do without."""
-    samples = {**folders(asked), **(SAMPLES if asked.folders else {})}
-    if asked.said is not None:
-        changed = {"model_parameters": named(asked), "calibration_parameters": samples}
-        return renamed(asked.said, changed)
+    samples = {**folders(request), **(SAMPLES if request.folders else {})}
+    if request.said is not None:
+        changed = {"model_parameters": named(request), "calibration_parameters": samples}
+        return renamed(request.said, changed)
     document = {
-        "model_parameters": {**model_group(asked), **node_info(asked, on_cpu=FLOATS)},
-        "input_parameters": {**input_group(asked), **_norms(asked), **_layouts(asked)},
-        "calibration_parameters": calibration_group(asked) | samples,
-        "compiler_parameters": compiler_group(asked, *COMPILED, hardest="O3"),
+        "model_parameters": {**model_group(request), **node_info(request, on_cpu=FLOATS)},
+        "input_parameters": {**input_group(request), **_norms(request), **_layouts(request)},
+        "calibration_parameters": calibration_group(request) | samples,
+        "compiler_parameters": compiler_group(request, *COMPILED, hardest="O3"),
     }
-    quantization = unsaid(asked.sections.quantization, *handled(asked))
-    return Handed(_without_none(document), (*left_out(asked), *_grids(asked), *quantization))
+    quantization = unsaid(request.sections.quantization, *handled(request))
+    return Handed(_without_none(document), (*left_out(request), *_grids(request), *quantization))
 
 
-def _grids(asked: HandoverRequest) -> list[str]:
+def _grids(request: HandoverRequest) -> list[str]:
     """What of `calibration` hb_mapper has no key for."""
-    said, usual = asked.calibration, Calibration()
+    said, usual = request.calibration, Calibration()
     found = ["calibration.symmetric: false"] if said.symmetric is False else []
     if said.method == "kl" and said.bins != usual.bins:
         found.append(f"calibration.bins: {said.bins}")
@@ -61,9 +61,9 @@ def _grids(asked: HandoverRequest) -> list[str]:
     return found
 
 
-def _norms(asked: HandoverRequest) -> dict[str, Json]:
+def _norms(request: HandoverRequest) -> dict[str, Json]:
     """One item per input; `None` where it has no such step."""
-    said = [one.said for one in asked.inputs.values()]
+    said = [one.said for one in request.inputs.values()]
     steps = [(np.any(one.mean), np.any(np.not_equal(one.scale, 1))) for one in said]
     found = {"norm_type": ";".join(NORM_TYPES[bool(mean), bool(scale)] for mean, scale in steps)}
     if any(mean for mean, _ in steps):
@@ -75,8 +75,8 @@ def _norms(asked: HandoverRequest) -> dict[str, Json]:
     return found
 
 
-def _layouts(asked: HandoverRequest) -> dict[str, Json]:
-    said = [one.said for one in asked.inputs.values()]
+def _layouts(request: HandoverRequest) -> dict[str, Json]:
+    said = [one.said for one in request.inputs.values()]
     if all(one.fed_layout is None for one in said):
         return {}
     return {"input_layout_rt": ";".join(one.fed_layout or one.layout for one in said)}

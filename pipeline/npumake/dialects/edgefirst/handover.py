@@ -19,16 +19,16 @@ from npumake.project.precision import Types
 METADATA = "edgefirst.json"
 
 
-def written(asked: HandoverRequest) -> Handed:
-    model, types = asked.sections.model, asked.sections.quantization.types
-    compile = asked.sections.compile
+def written(request: HandoverRequest) -> Handed:
+    model, types = request.sections.model, request.sections.quantization.types
+    compile = request.sections.compile
     rules = types if isinstance(types, tuple) else (types,)
     smart = any(one.get("BOXES") == "int16" for one in rules)
-    own = [one.snapshot for one in asked.sections.data.values() if one.snapshot]
-    snapshot = own[0] if own else asked.snapshot
+    own = [one.snapshot for one in request.sections.data.values() if one.snapshot]
+    snapshot = own[0] if own else request.snapshot
     document: dict[str, Json] = {
-        **(asked.said or {}),
-        "model": asked.model,
+        **(request.said or {}),
+        "model": request.model,
         "int16_mode": SMART if smart else "int8",
         **({"calibration": PurePosixPath(snapshot).name} if snapshot else {}),
         **({"metadata": METADATA} if model.metadata else {}),
@@ -36,18 +36,18 @@ def written(asked: HandoverRequest) -> Handed:
     }
     scales = [
         f"inputs.{one.name}: Studio's models are fed 0..255 times 1/255"
-        for one in asked.inputs.values()
+        for one in request.inputs.values()
         if np.any(one.said.mean) or not np.allclose(one.said.scale, UNSIGNED, 1e-5, 0)
     ]
     missing = "data: no pixels of 0..255 that a snapshot could hold; Studio takes one of its own"
     samples = [] if snapshot else [missing]
-    left_out = (*scales, *samples, *_decided_there(asked, rules, smart))
-    return Handed(document, (*left_out, *unsaid(asked.sections.quantization, "types")))
+    left_out = (*scales, *samples, *_decided_there(request, rules, smart))
+    return Handed(document, (*left_out, *unsaid(request.sections.quantization, "types")))
 
 
-def _decided_there(asked: HandoverRequest, rules: Sequence[Types], smart: bool) -> Iterator[str]:
+def _decided_there(request: HandoverRequest, rules: Sequence[Types], smart: bool) -> Iterator[str]:
     """What the converter does by itself, where the project does otherwise."""
-    method = asked.sections.calibration.method
+    method = request.sections.calibration.method
     if method != METHOD:
         yield f"calibration.method: {method}; the converter finds the ranges by itself"
     if smart and not any(one.get("MASKS") == "int16" for one in rules):

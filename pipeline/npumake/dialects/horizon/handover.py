@@ -32,30 +32,30 @@ CONFIG = "hb_compile.yaml"
 COMPILED = ("compile_mode", "optimize_level", "core_num", "max_time_per_fc", "jobs", "debug")
 
 
-def written(asked: HandoverRequest) -> Handed:
+def written(request: HandoverRequest) -> Handed:
     """Raises ProjectError for what hb_compile has no word for and cannot do without."""
-    if asked.said is not None:
-        changed = {"model_parameters": named(asked), "calibration_parameters": folders(asked)}
-        return renamed(asked.said, changed)
-    calibration = {key: x for key, x in calibration_group(asked).items() if x is not None}
-    if config := quant_config(asked):
+    if request.said is not None:
+        changed = {"model_parameters": named(request), "calibration_parameters": folders(request)}
+        return renamed(request.said, changed)
+    calibration = {key: x for key, x in calibration_group(request).items() if x is not None}
+    if config := quant_config(request):
         calibration["quant_config"] = config
     document = {
-        "model_parameters": {**model_group(asked), **node_info(asked)},
-        "input_parameters": {**input_group(asked), **_norms(asked)},
+        "model_parameters": {**model_group(request), **node_info(request)},
+        "input_parameters": {**input_group(request), **_norms(request)},
         "calibration_parameters": calibration,
-        "compiler_parameters": compiler_group(asked, *COMPILED, hardest="O2"),
+        "compiler_parameters": compiler_group(request, *COMPILED, hardest="O2"),
     }
-    carried = (*handled(asked), "bias_correction")
-    quantization = unsaid(asked.sections.quantization, *carried)
-    missing = [what for what in left_out(asked) if not what.startswith(CORRECTED)]
-    return Handed(document, (*missing, *_layouts(asked), *quantization))
+    carried = (*handled(request), "bias_correction")
+    quantization = unsaid(request.sections.quantization, *carried)
+    missing = [what for what in left_out(request) if not what.startswith(CORRECTED)]
+    return Handed(document, (*missing, *_layouts(request), *quantization))
 
 
-def _norms(asked: HandoverRequest) -> dict[str, Json]:
+def _norms(request: HandoverRequest) -> dict[str, Json]:
     found = {}
     for key, usual in (("mean", 0), ("scale", 1)):
-        values = [_norm(one, key, usual) for one in asked.inputs.values()]
+        values = [_norm(one, key, usual) for one in request.inputs.values()]
         if set(values) != {"None"}:
             found[f"{key}_value"] = ";".join(values)
     return found
@@ -72,10 +72,10 @@ def _norm(given: ModelInput, key: str, usual: float) -> str:
     return numbers(value)
 
 
-def _layouts(asked: HandoverRequest) -> list[str]:
+def _layouts(request: HandoverRequest) -> list[str]:
     """Of pictures: hb_compile knows one layout for each type."""
     found = []
-    for one in asked.inputs.values():
+    for one in request.inputs.values():
         fed = types(one)[1]
         layout = one.said.fed_layout or one.said.layout
         if fed in FED_LAYOUTS and FED_LAYOUTS[fed] != layout:

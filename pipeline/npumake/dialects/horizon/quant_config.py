@@ -12,10 +12,10 @@ from npumake.digest import Json
 from npumake.project.sections import Calibration, Modelwise
 
 
-def quant_config(asked: HandoverRequest) -> dict[str, Json]:
+def quant_config(request: HandoverRequest) -> dict[str, Json]:
     """Empty where the other keys say it all."""
-    calibration = asked.calibration
-    activation = {**_grids(calibration, asked.target.activations.symmetric), **_bins(calibration)}
+    calibration = request.calibration
+    activation = {**_grids(calibration, request.target.activations.symmetric), **_bins(calibration)}
     model: dict[str, Json] = {}
     if calibration.method == "modelwise" and calibration.modelwise != Modelwise():
         activation |= _lists(calibration.modelwise)
@@ -23,9 +23,9 @@ def quant_config(asked: HandoverRequest) -> dict[str, Json]:
         model["modelwise_search"] = {"similarity": stops.similarity, "metric": stops.metric}
     if activation:
         model["activation"] = activation
-    if _is_corrected(asked):
+    if _is_corrected(request):
         model["weight"] = {"bias_correction": {}}
-    nodes = _floats(asked)
+    nodes = _floats(request)
     return {
         **({"model_config": model} if model else {}),
         **({"node_config": nodes} if nodes else {}),
@@ -54,12 +54,12 @@ def _lists(search: Modelwise) -> dict[str, Json]:
     }
 
 
-def _is_corrected(asked: HandoverRequest) -> bool:
-    found = asked.decisions.found if asked.decisions else ()
-    return bool(asked.sections.quantization.bias_correction) or "bias_correction" in found
+def _is_corrected(request: HandoverRequest) -> bool:
+    found = request.decisions.found if request.decisions else ()
+    return bool(request.sections.quantization.bias_correction) or "bias_correction" in found
 
 
-def _floats(asked: HandoverRequest) -> dict[str, Json]:
+def _floats(request: HandoverRequest) -> dict[str, Json]:
     """Nodes that are wholly of a float type."""
-    decided = asked.decisions.nodes if asked.decisions else {}
+    decided = request.decisions.nodes if request.decisions else {}
     return {name: {"qtype": node.whole} for name, node in decided.items() if node.whole}

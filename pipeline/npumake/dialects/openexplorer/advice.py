@@ -76,22 +76,22 @@ PHRASES: Phrases = (
 )
 
 
-def line(section: str, said: Json, own: Json) -> str:
+def line(section: str, advised: Json, own: Json) -> str:
     """The keys of the file that change; nothing where it has no words for a change."""
-    changed = {key for key in {*said, *own} if said.get(key) != own.get(key)}
+    changed = {key for key in {*advised, *own} if advised.get(key) != own.get(key)}
     if section == "calibration":
-        return _method(said["method"]) if changed == {"method"} else ""
+        return _method(advised["method"]) if changed == {"method"} else ""
     if not changed or not changed <= SAID:
         return ""
-    found: dict[str, Json] = {}
+    keys: dict[str, Json] = {}
     if "cpu" in changed:
-        found["run_on_cpu"] = ";".join(map(inserted_name, said["cpu"]))
+        keys["run_on_cpu"] = ";".join(map(inserted_name, advised["cpu"]))
     if changed & {"types", "layers"}:
-        nodes = _nodes(said, own)
+        nodes = _nodes(advised, own)
         if nodes is None:
             return ""
-        found["node_info"] = nodes
-    return "" if any(_is_pattern(name) for name in said.get("cpu", ())) else _flow(found)
+        keys["node_info"] = nodes
+    return "" if any(_is_pattern(name) for name in advised.get("cpu", ())) else _flow(keys)
 
 
 def search(calibration: Calibration) -> str:
@@ -105,27 +105,27 @@ def _method(name: str) -> str:
     return _flow({"calibration_type": name, **whole}) if name in METHODS else ""
 
 
-def _nodes(said: Json, own: Json) -> dict[str, Json] | None:
+def _nodes(advised: Json, own: Json) -> dict[str, Json] | None:
     """node_info; None for what it cannot say. A later rule beats an earlier one."""
-    rules, before = _rules(said.get("types")), _rules(own.get("types"))
+    rules, before = _rules(advised.get("types")), _rules(own.get("types"))
     if rules[: len(before)] != before:
         return None
-    found: dict[str, dict[str, str]] = {}
-    for name, layer in said.get("layers", {}).items():
+    nodes: dict[str, dict[str, str]] = {}
+    for name, layer in advised.get("layers", {}).items():
         if layer != own.get("layers", {}).get(name) or not _is_pattern(name):
-            found.setdefault(name, {}).update(_fields(layer))
+            nodes.setdefault(name, {}).update(_fields(layer))
     for rule in rules[len(before) :]:
         for name, kind in rule.items():
-            found.setdefault(name, {}).update(InputType=kind, OutputType=kind)
-    kinds = {kind for fields in found.values() for kind in fields.values()}
-    if any(map(_is_pattern, found)) or not kinds <= {*INTEGERS}:
+            nodes.setdefault(name, {}).update(InputType=kind, OutputType=kind)
+    kinds = {kind for fields in nodes.values() for kind in fields.values()}
+    if any(map(_is_pattern, nodes)) or not kinds <= {*INTEGERS}:
         return None
-    return {inserted_name(name): fields for name, fields in found.items()}
+    return {inserted_name(name): fields for name, fields in nodes.items()}
 
 
 def _rules(types: Json) -> list[Mapping[str, str]]:
-    found = types if isinstance(types, list | tuple) else [types or {}]
-    return [dict(rule) for rule in found if rule]
+    listed = types if isinstance(types, list | tuple) else [types or {}]
+    return [dict(rule) for rule in listed if rule]
 
 
 def _fields(layer: Json) -> dict[str, str]:

@@ -29,17 +29,17 @@ SEARCHES = "the tool searches on its own"
 PLAIN = {1: "gray", 3: "rgb"}  # channels of an 8-bit input of which no more is said
 
 
-def named(asked: HandoverRequest) -> dict[str, Json]:
+def named(request: HandoverRequest) -> dict[str, Json]:
     """The files and folders that a document names, in `model_parameters`."""
-    if asked.weights is None:
-        model: dict[str, Json] = {"onnx_model": asked.model}
+    if request.weights is None:
+        model: dict[str, Json] = {"onnx_model": request.model}
     else:
-        model = {"prototxt": asked.model, "caffe_model": asked.weights}
-    return {**model, "working_dir": PRODUCTS, "output_model_file_prefix": asked.prefix}
+        model = {"prototxt": request.model, "caffe_model": request.weights}
+    return {**model, "working_dir": PRODUCTS, "output_model_file_prefix": request.prefix}
 
 
-def model_group(asked: HandoverRequest) -> dict[str, Json]:
-    model, compile = asked.sections.model, asked.sections.compile
+def model_group(request: HandoverRequest) -> dict[str, Json]:
+    model, compile = request.sections.model, request.sections.compile
     types, nodes = ((*model.remove_types, *compile.remove_types), model.remove_nodes)
     lists = {
         "output_nodes": model.outputs,
@@ -47,92 +47,92 @@ def model_group(asked: HandoverRequest) -> dict[str, Json]:
         "remove_node_name": tuple(dict.fromkeys((*nodes, *compile.remove_nodes))),
     }
     return {
-        **named(asked),
-        "march": asked.target.march,
+        **named(request),
+        "march": request.target.march,
         **{key: ";".join(names) for key, names in lists.items() if names},
     }
 
 
-def input_group(asked: HandoverRequest) -> dict[str, Json]:
+def input_group(request: HandoverRequest) -> dict[str, Json]:
     """All but mean and scale. Raises ProjectError for what such a tool cannot be told."""
-    inputs = asked.inputs.values()
-    trained = [types(one) for one in inputs]
-    ranges = ["bt601_video" if one.form.video else "regular" for one in inputs]
+    inputs = request.inputs.values()
+    trained = [types(each) for each in inputs]
+    ranges = ["bt601_video" if each.form.video else "regular" for each in inputs]
     group = {
-        "input_name": _list(one.name for one in inputs),
+        "input_name": _list(each.name for each in inputs),
         "input_type_train": _list(kind for kind, _ in trained),
-        "input_layout_train": _list(one.said.layout for one in inputs),
-        "input_type_rt": _list(fed for _, fed in trained),
-        "input_shape": _list("x".join(map(str, one.form.shape)) for one in inputs),
+        "input_layout_train": _list(each.said.layout for each in inputs),
+        "input_type_rt": _list(runtime_type for _, runtime_type in trained),
+        "input_shape": _list("x".join(map(str, each.form.shape)) for each in inputs),
         **({"input_space_and_range": _list(ranges)} if set(ranges) != {"regular"} else {}),
     }
-    batch = max(one.said.batch for one in inputs)
+    batch = max(each.said.batch for each in inputs)
     return group | ({"input_batch": batch} if batch > 1 else {})
 
 
-def types(given: ModelInput) -> tuple[str, str]:
+def types(model_input: ModelInput) -> tuple[str, str]:
     """What the input was trained on and is fed, in the vendors' words. Raises ProjectError."""
-    said, route = given.said, f"inputs.{given.name}"
-    if said.preprocess is not None:
+    section, route = model_input.said, f"inputs.{model_input.name}"
+    if section.preprocess is not None:
         what = "a picture in planes: this vendor's tool has no word for it"
         raise ProjectError(what, Route(f"{route}.preprocess"), "say `fed_type: nv12`")
-    trained: str = said.type or "featuremap"
-    if trained == "featuremap" and given.form.offset:
-        sizes = dict(zip(said.layout, given.form.shape, strict=False))
-        if len(given.form.shape) != 4 or sizes["C"] not in PLAIN:
+    trained: str = section.type or "featuremap"
+    if trained == "featuremap" and model_input.form.offset:
+        sizes = dict(zip(section.layout, model_input.form.shape, strict=False))
+        if len(model_input.form.shape) != 4 or sizes["C"] not in PLAIN:
             what = "8-bit numbers that are no picture: this vendor's tool feeds those as floats"
             raise ProjectError(what, Route(f"{route}.offset"), "say `offset: 0`")
         trained = PLAIN[sizes["C"]]
-    elif trained != "featuremap" and not given.form.offset:
+    elif trained != "featuremap" and not model_input.form.offset:
         what = "a picture without an offset: this vendor's tool feeds every picture as pixel - 128"
         raise ProjectError(what, Route(f"{route}.offset"), "leave `offset` out")
-    return trained, said.fed_type or trained
+    return trained, section.fed_type or trained
 
 
-def calibration_group(asked: HandoverRequest) -> dict[str, Json]:
-    calibration, quantization = asked.calibration, asked.sections.quantization
+def calibration_group(request: HandoverRequest) -> dict[str, Json]:
+    calibration, quantization = request.calibration, request.sections.quantization
     group: dict[str, Json] = {"calibration_type": METHODS.get(calibration.method, "default")}
     if calibration.method == "max_percentile":
         group["max_percentile"] = calibration.percentile
     if calibration.per_channel:
         group["per_channel"] = True
-    if asked.decisions is None or not takes_node_info(asked):
-        group |= _units(asked)
+    if request.decisions is None or not takes_node_info(request):
+        group |= _units(request)
     if quantization.outputs in ("int8", "int16"):
         group["optimization"] = f"set_model_output_{quantization.outputs}"
-    return {**group, **folders(asked)}
+    return {**group, **folders(request)}
 
 
-def takes_node_info(asked: HandoverRequest) -> bool:
+def takes_node_info(request: HandoverRequest) -> bool:
     """RDK X3 knows run_on_cpu and run_on_bpu alone."""
-    return asked.target.march != "bernoulli2"
+    return request.target.march != "bernoulli2"
 
 
-def _units(asked: HandoverRequest) -> dict[str, Json]:
+def _units(request: HandoverRequest) -> dict[str, Json]:
     """run_on_cpu and run_on_bpu: the nodes by name, without decisions those that are no pattern."""
-    quantization, decided = asked.sections.quantization, asked.decisions
-    found: dict[str, tuple[str, ...]] = {"cpu": quantization.cpu, "npu": quantization.npu}
+    quantization, decided = request.sections.quantization, request.decisions
+    units: dict[str, tuple[str, ...]] = {"cpu": quantization.cpu, "npu": quantization.npu}
     if decided is not None:
-        found = {
+        units = {
             unit: tuple(name for name, node in decided.nodes.items() if node.unit == unit)
-            for unit in found
+            for unit in units
         }
-    keys = (("run_on_cpu", found["cpu"]), ("run_on_bpu", found["npu"]))
+    keys = (("run_on_cpu", units["cpu"]), ("run_on_bpu", units["npu"]))
     lists = {key: [name for name in names if not is_pattern(name)] for key, names in keys}
     return {key: ";".join(names) for key, names in lists.items() if names}
 
 
-def node_info(asked: HandoverRequest, on_cpu: Sequence[str] = ()) -> dict[str, Json]:
+def node_info(request: HandoverRequest, on_cpu: Sequence[str] = ()) -> dict[str, Json]:
     """`node_info`: unit and types of each node that something is decided of. A node that is wholly
     of one of the types `on_cpu` is the CPU's."""
-    decided = asked.decisions
-    if decided is None or not takes_node_info(asked):
+    decided = request.decisions
+    if decided is None or not takes_node_info(request):
         return {}
-    found = {
+    entries = {
         name: {"ON": "CPU"} if node.whole in on_cpu else _fields(node)
         for name, node in decided.nodes.items()
     }
-    fields = {name: each for name, each in found.items() if each}
+    fields = {name: each for name, each in entries.items() if each}
     return {"node_info": fields} if fields else {}
 
 
@@ -147,21 +147,21 @@ def _fields(node: NodeDecision) -> dict[str, Json]:
     return {**unit, **inputs, **({"OutputType": node.output} if node.output else {})}
 
 
-def folders(asked: HandoverRequest) -> dict[str, Json]:
-    found = asked.folders or {}
-    return {"cal_data_dir": _list(f"./{CALIBRATION}/{found[name]}" for name in found) or None}
+def folders(request: HandoverRequest) -> dict[str, Json]:
+    names = request.folders or {}
+    return {"cal_data_dir": _list(f"./{CALIBRATION}/{names[name]}" for name in names) or None}
 
 
-def left_out(asked: HandoverRequest) -> list[str]:
+def left_out(request: HandoverRequest) -> list[str]:
     """What no group says, by its key in our YAML, and what the tool does instead."""
-    calibration, quantization = asked.calibration, asked.sections.quantization
-    decided = asked.decisions
+    calibration, quantization = request.calibration, request.sections.quantization
+    decided = request.decisions
     is_known = calibration.method in METHODS and calibration.method != "default"
     unknown = [] if is_known else [f"calibration.method: {calibration.method}; {SEARCHES}"]
     if calibration.recipe == "best":
         unknown.append(f"calibration.recipe: best; {SEARCHES}")
-    model = [f"model.{key}" for key in ("split",) if asked.sections.model.split != "none"]
-    if asked.sections.custom_operators:
+    model = [f"model.{key}" for key in ("split",) if request.sections.model.split != "none"]
+    if request.sections.custom_operators:
         model.append("custom_operators: register them there, by `custom_op`")
     if decided is None:
         names = (*quantization.cpu, *quantization.npu)
@@ -172,13 +172,13 @@ def left_out(asked: HandoverRequest) -> list[str]:
     return [*unknown, *switches, *nameless, *model]
 
 
-def handled(asked: HandoverRequest) -> tuple[str, ...]:
+def handled(request: HandoverRequest) -> tuple[str, ...]:
     """The keys of `quantization:` that the groups carry."""
     usual = ("cpu", "npu", "outputs")
-    if asked.decisions is None:
+    if request.decisions is None:
         return usual
-    widened = ("widen", "widen_answers", "widen_sensitive") if asked.decisions.has_recipe else ()
-    return (*usual, *(("types", "layers", *widened) if takes_node_info(asked) else ()))
+    widened = ("widen", "widen_answers", "widen_sensitive") if request.decisions.has_recipe else ()
+    return (*usual, *(("types", "layers", *widened) if takes_node_info(request) else ()))
 
 
 def numbers(values: PerChannel) -> str:
@@ -190,9 +190,9 @@ def _list(items: Iterable[str]) -> str:
     return ";".join(items)
 
 
-def compiler_group(asked: HandoverRequest, *keys: str, hardest: str) -> dict[str, Json]:
+def compiler_group(request: HandoverRequest, *keys: str, hardest: str) -> dict[str, Json]:
     """What the project says under `compile`, of the keys that the tool has; `hardest` is the
     highest level it knows."""
-    said = digest.plain(asked.sections.compile)
-    said["optimize_level"] = min(said["optimize_level"], hardest)
-    return {key: said[key] for key in keys if said[key]}
+    options = digest.plain(request.sections.compile)
+    options["optimize_level"] = min(options["optimize_level"], hardest)
+    return {key: options[key] for key in keys if options[key]}

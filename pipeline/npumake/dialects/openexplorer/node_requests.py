@@ -38,9 +38,9 @@ _WORDS = "set_model_output_int8, set_model_output_int16, set_<Operator>_input_in
 
 def node_name(name: str) -> str:
     """Our name of a node that the vendor's tool inserts and names; any other as it is."""
-    if found := _PREPROCESS.fullmatch(name):
-        return f"preprocess_{found[1]}"
-    return found[1] if (found := _OF_SOFTMAX.fullmatch(name)) else name
+    if match := _PREPROCESS.fullmatch(name):
+        return f"preprocess_{match[1]}"
+    return match[1] if (match := _OF_SOFTMAX.fullmatch(name)) else name
 
 
 def inserted_name(name: str) -> str:
@@ -116,17 +116,17 @@ def wish_units(vendor: VendorYaml, wishes: NodeRequests) -> None:
 
 def wish_node_info(vendor: VendorYaml, wishes: NodeRequests) -> None:
     """node_info as a mapping, or as the text `conv1:int16;conv2:int16`. Raises ProjectError."""
-    found = vendor.given(NODE_INFO)
-    if found is None:
+    nodes = vendor.given(NODE_INFO)
+    if nodes is None:
         return
-    if isinstance(found, str):
+    if isinstance(nodes, str):
         for node, type in node_types(vendor, NODE_INFO):
             wishes.type(node, type, vendor.spot(NODE_INFO))
         return
     hint = "write  {node_name: {ON: BPU, InputType: int16, OutputType: int16}}"
-    if not isinstance(found, dict) or not all(isinstance(item, dict) for item in found.values()):
+    if not isinstance(nodes, dict) or not all(isinstance(item, dict) for item in nodes.values()):
         raise vendor.error(NODE_INFO, "`node_info` must be a mapping of nodes to mappings", hint)
-    for node, fields in found.items():
+    for node, fields in nodes.items():
         for name, value in fields.items():
             spot = vendor.document.places["model_parameters", "node_info", node, name]
             _wish_field(wishes, node_name(node), name, value, spot)
@@ -178,8 +178,8 @@ def wish_optimization(vendor: VendorYaml, native: Native, wishes: NodeRequests) 
 
 
 def _words(vendor: VendorYaml) -> list[str]:
-    found = vendor.given(OPTIMIZATION)
-    listed = found if isinstance(found, list) else [found or ""]
+    value = vendor.given(OPTIMIZATION)
+    listed = value if isinstance(value, list) else [value or ""]
     if not all(isinstance(text, str) for text in listed):
         raise vendor.error(OPTIMIZATION, "`optimization` must be words", f"there are: {_WORDS}")
     return [word for text in listed for word in re.split(r"[,;\s]+", text) if word]

@@ -122,13 +122,13 @@ def dimensions(vendor: VendorYaml, key: str, text: str) -> list[int]:
 def numbers(vendor: VendorYaml, key: str, text: str) -> Json:
     """`103.94 116.78 123.68` → one number, or a list of them. Raises ProjectError."""
     try:
-        found = [float(word) for word in re.split(r"[,\s]+", text.strip(", \t"))]
+        values = [float(word) for word in re.split(r"[,\s]+", text.strip(", \t"))]
     except ValueError:
-        found = [math.nan]
-    if not all(map(math.isfinite, found)):
+        values = [math.nan]
+    if not all(map(math.isfinite, values)):
         hint = "one number, or one per channel, divided by spaces"
         raise vendor.error(key, f"`{text}` is no list of numbers", hint)
-    return found[0] if len(found) == 1 else found
+    return values[0] if len(values) == 1 else values
 
 
 def whole(
@@ -164,8 +164,8 @@ def put_model(vendor: VendorYaml, native: Native) -> None:
     files = {"path": path} | ({} if onnx in kinds else {"weights": caffe})
     for name, key in files.items():
         file = vendor.path(vendor.text(key))
-        taken = glob.escape(file) if name == "weights" else file  # a pattern, at its word
-        native.put(("model", name), taken, vendor.spot(key))
+        pattern = glob.escape(file) if name == "weights" else file  # a pattern, at its word
+        native.put(("model", name), pattern, vendor.spot(key))
     lists = {
         "output_nodes": ("model", "outputs"),
         "remove_node_type": ("compile", "remove_types"),
@@ -184,33 +184,33 @@ def put_compile(vendor: VendorYaml, native: Native) -> None:
         key = f"compiler_parameters.{name}"
         if key not in vendor.keys or vendor.value(key) is None:
             continue
-        kind, said = vendor.keys[key].holds, vendor.value(key)
+        kind, value = vendor.keys[key].holds, vendor.value(key)
         if kind is int:
-            said = int(vendor.text(key))
+            value = int(vendor.text(key))
         elif kind is dict:
-            said = input_sources(vendor)
-        if said != default:
-            native.put(("compile", name), said, vendor.spot(key))
+            value = input_sources(vendor)
+        if value != default:
+            native.put(("compile", name), value, vendor.spot(key))
 
 
 def input_sources(vendor: VendorYaml) -> Json:
     """input_source, by input; a mapping that is written as a text counts. Raises ProjectError."""
     key = "compiler_parameters.input_source"
-    found = vendor.given(key)
-    if isinstance(found, str):
-        found = parse_document(found.encode(), vendor.document.path, older_meaning).data
-    if found is None:
+    sources = vendor.given(key)
+    if isinstance(sources, str):
+        sources = parse_document(sources.encode(), vendor.document.path, older_meaning).data
+    if sources is None:
         return {}
-    if not isinstance(found, dict) or not all(item in SOURCES for item in found.values()):
+    if not isinstance(sources, dict) or not all(item in SOURCES for item in sources.values()):
         hint = "write  {data: ddr}; allowed: " + ", ".join(SOURCES)
         raise vendor.error(key, "`input_source` must name a source per input", hint)
-    return found
+    return sources
 
 
 def refuse_missing_model(vendor: VendorYaml, kind: str) -> None:
     """Raises ProjectError, in the vendor's words, where the files of a `kind` are not named."""
-    wanted = {"onnx": ("onnx_model",), "caffe": ("caffe_model", "prototxt")}
-    keys = wanted.get(kind, ("onnx_model",))
+    needed = {"onnx": ("onnx_model",), "caffe": ("caffe_model", "prototxt")}
+    keys = needed.get(kind, ("onnx_model",))
     refuse_missing(vendor, MODEL, [key for key in keys if not vendor.given(f"{MODEL}.{key}")])
 
 
@@ -225,16 +225,18 @@ def put_types(site: InputSite, legal: Mapping[str, tuple[str, ...]]) -> tuple[st
     Raises ProjectError.
     """
     trained_key, fed_key = f"{INPUT}.input_type_train", f"{INPUT}.input_type_rt"
-    trained, fed = site.item(trained_key), site.item(fed_key)
-    if fed not in legal[trained]:
-        what = f"a model trained on {trained} cannot be fed {fed}"
-        hint = f"trained on {trained}, input_type_rt may be: {', '.join(legal[trained])}"
+    training_type, runtime_type = site.item(trained_key), site.item(fed_key)
+    if runtime_type not in legal[training_type]:
+        what = f"a model trained on {training_type} cannot be fed {runtime_type}"
+        hint = (
+            f"trained on {training_type}, input_type_rt may be: {', '.join(legal[training_type])}"
+        )
         raise site.vendor.error(fed_key, what, hint)
-    site.put("inputs", "type", trained, trained_key)
-    site.put("inputs", "fed_type", fed, fed_key)
-    if fed != "featuremap":
+    site.put("inputs", "type", training_type, trained_key)
+    site.put("inputs", "fed_type", runtime_type, fed_key)
+    if runtime_type != "featuremap":
         site.put("inputs", "offset", 128, fed_key)
-    return trained, fed
+    return training_type, runtime_type
 
 
 def put_batch(site: InputSite) -> None:

@@ -58,19 +58,19 @@ PHRASES: Phrases = (
 SAID = ("types", "cpu", "npu")  # keys of `quantization` that a metafile has words for
 
 
-def line(section: str, said: Json, own: Json) -> str:
+def line(section: str, advised: Json, own: Json) -> str:
     """The keys of the metafile that change; nothing where it has no words for a change."""
-    changed = {key for key in {*said, *own} if said.get(key) != own.get(key)}
+    changed = {key for key in {*advised, *own} if advised.get(key) != own.get(key)}
     if section == "calibration":
-        return _algorithm(said) if changed == {"method"} else ""
+        return _algorithm(advised) if changed == {"method"} else ""
     if not changed or not changed.issubset(SAID):
         return ""
-    found: dict[str, Json] = {}
+    keys: dict[str, Json] = {}
     if changed & {"cpu", "npu"}:
-        found["delegate"] = _delegates(said)
+        keys["delegate"] = _delegates(advised)
     if "types" in changed:
-        found["quantization"] = {"data_type": _data_type(said["types"])}
-    return _flow(found)
+        keys["quantization"] = {"data_type": _data_type(advised["types"])}
+    return _flow(keys)
 
 
 def search(calibration: Calibration) -> str:

@@ -35,14 +35,14 @@ HANDLED = ("types", "scheme", "mode", "cpu", "npu")
 SECRETS = "security: the keys are yours to name; give the metafile your security file"
 
 
-def written(asked: HandoverRequest) -> Handed:
+def written(request: HandoverRequest) -> Handed:
     """Raises ProjectError for what a metafile has no word for and cannot do without."""
-    if asked.said is not None:
-        return _renamed(asked)
-    sections, quantization = asked.sections, _quantization(asked)
+    if request.said is not None:
+        return _renamed(request)
+    sections, quantization = request.sections, _quantization(request)
     document = {
-        **_delegates(asked),
-        "inputs": [_input(asked, one) for one in asked.inputs.values()],
+        **_delegates(request),
+        "inputs": [_input(request, one) for one in request.inputs.values()],
         **({"outputs": [{"name": name} for name in sections.model.outputs]}
            if sections.model.outputs else {}),
         **({"quantization": quantization} if quantization else {}),
@@ -51,16 +51,16 @@ def written(asked: HandoverRequest) -> Handed:
     patterns = [f"the pattern `{x}`" for x in names if is_pattern(x) and not x.endswith("...")]
     offsets = [
         f"inputs.{one.name}.offset: SyNAP feeds 0..255"
-        for one in asked.inputs.values()
+        for one in request.inputs.values()
         if one.form.offset
     ]
-    whole = quantization and not sections.quantization.scheme and asked.target.weights.per_channel
+    whole = quantization and not sections.quantization.scheme and request.target.weights.per_channel
     grids = ["the scale per channel of weights: its default scheme has one per tensor"]
     policies = ["security.outputs"] if sections.security.outputs else []
     return Handed(
         document,
         (
-            *_calibration(asked),
+            *_calibration(request),
             *patterns,
             *offsets,
             *(grids if whole else ()),
@@ -70,9 +70,9 @@ def written(asked: HandoverRequest) -> Handed:
     )
 
 
-def _calibration(asked: HandoverRequest) -> list[str]:
+def _calibration(request: HandoverRequest) -> list[str]:
     """What of `calibration` a metafile has no key for."""
-    said, usual = asked.calibration, Calibration()
+    said, usual = request.calibration, Calibration()
     method = said.method
     searches = method not in (*ALGORITHMS, "load", "skip")
     if method == "modelwise" and plain(said.modelwise) != plain(Modelwise(**AUTO)):
@@ -82,22 +82,22 @@ def _calibration(asked: HandoverRequest) -> list[str]:
     for key in ("symmetric", "per_channel", *of_method):
         if getattr(said, key) != getattr(usual, key):
             found.append(f"calibration.{key}: {plain(getattr(said, key))}")
-    switches = asked.decisions.found if asked.decisions else ()
+    switches = request.decisions.found if request.decisions else ()
     return [*found, *(f"quantization.{name}: the search has found it to help" for name in switches)]
 
 
-def _renamed(asked: HandoverRequest) -> Handed:
-    document = copy.deepcopy(asked.said)
-    if asked.folders and document.get("quantization"):
-        document["quantization"]["dataset"] = _datasets(asked)
+def _renamed(request: HandoverRequest) -> Handed:
+    document = copy.deepcopy(request.said)
+    if request.folders and document.get("quantization"):
+        document["quantization"]["dataset"] = _datasets(request)
     secrets = document.pop("security", None)
     return Handed(document, (SECRETS,) if secrets else ())
 
 
-def _input(asked: HandoverRequest, given: ModelInput) -> Json:
+def _input(request: HandoverRequest, given: ModelInput) -> Json:
     said, kinds = given.said, ("rgb", "bgr")
-    policies = asked.sections.security.inputs
-    key = entries(policies, asked.inputs).get(given.name)
+    policies = request.sections.security.inputs
+    key = entries(policies, request.inputs).get(given.name)
     steps = said.preprocess
     return {
         "name": given.name,
@@ -123,31 +123,31 @@ def _one(scale: PerChannel, name: str) -> float:
     return float(found.pop())
 
 
-def _quantization(asked: HandoverRequest) -> dict[str, Json]:
+def _quantization(request: HandoverRequest) -> dict[str, Json]:
     """Nothing for a model that brings its scales, or stays float."""
-    said, method = asked.sections.quantization, asked.calibration.method
+    said, method = request.sections.quantization, request.calibration.method
     if method == "load":
         return {}
     rules = [dict(one) for one in said.types] if isinstance(said.types, tuple) else [said.types]
     types = {name: kind for one in rules for name, kind in one.items()}
-    usual = asked.target.activations.dtype
+    usual = request.target.activations.dtype
     data_type: Json = types.get("*", usual) if set(types) <= {"*"} else {"*": usual, **types}
     return {
         "data_type": data_type,
         **({"scheme": said.scheme} if said.scheme else {}),
         **({"mode": said.mode} if said.mode != "standard" else {}),
         "algorithm": ALGORITHMS.get(method, "auto"),
-        "dataset": _datasets(asked) if asked.folders else ["random"] * len(asked.inputs),
+        "dataset": _datasets(request) if request.folders else ["random"] * len(request.inputs),
     }
 
 
-def _datasets(asked: HandoverRequest) -> list[str]:
-    folders = asked.folders or {}
+def _datasets(request: HandoverRequest) -> list[str]:
+    folders = request.folders or {}
     return [f"{CALIBRATION}/{folders[name]}/*.npy" for name in folders]
 
 
-def _delegates(asked: HandoverRequest) -> dict[str, Json]:
-    said = asked.sections.quantization
+def _delegates(request: HandoverRequest) -> dict[str, Json]:
+    said = request.sections.quantization
     units = [(name, unit) for unit in ("cpu", "npu") for name in getattr(said, unit)]
     found = {name: unit for name, unit in units if not is_pattern(name.removesuffix("..."))}
     if not found:
