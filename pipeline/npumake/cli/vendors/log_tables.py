@@ -70,7 +70,7 @@ def mapper_nodes(comparison: Comparison, is_check: bool = False) -> str:
             row.on,
             UNKNOWN if row.subgraph is None else f"id({row.subgraph})",
             row.type,
-            UNKNOWN if is_check else f"{row.cosine:.6f}",
+            UNKNOWN if is_check else _cosine(row.cosine),
             UNKNOWN if is_check else _threshold(row),
             row.dtype.partition("/")[0],
         )
@@ -94,7 +94,7 @@ def compile_rows(comparison: Comparison, is_check: bool = False) -> list[Cells]:
     found: list[Cells] = [CHECK_HEADS if is_check else COMPILE_HEADS]
     for row in comparison.rows:
         made = row.dtype.rpartition("/")[2]
-        figures = (_threshold(row), f"{row.calibrated_cosine:.6f}", f"{row.cosine:.6f}")
+        figures = (_threshold(row), _cosine(row.calibrated_cosine), _cosine(row.cosine))
         more = () if is_check else figures
         found.append((row.node, row.type, row.on, *more, SHORT_TYPES.get(made, made)))
     return found
@@ -118,6 +118,11 @@ def means(found: Distance, samples: int) -> tuple[float, float]:
         return 0.0, 0.0
     count = found.l2**2 / found.mse
     return found.l1 / count, math.sqrt(found.mse * samples / count)
+
+
+def _cosine(value: float | None) -> str:
+    """A row of the vendor's table may be a step inside a node of ours, which has none."""
+    return UNKNOWN if value is None else f"{value:.6f}"
 
 
 def _threshold(row: NodeRow) -> str:
