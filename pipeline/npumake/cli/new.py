@@ -46,11 +46,11 @@ def run(given: argparse.Namespace) -> int:
     from npumake.cli.template import DODO, Facts, project_text, with_folders
     from npumake.project.schema import editor_schema
     from npumake.quant.qdq.brought_grids import carries_grids
-    from npumake.targets.reader import target_names
+    from npumake.targets.reader import known_targets
 
     directory, targets = given.directory, tuple(dict.fromkeys(given.target or [TARGET]))
     _refuse_directory(directory)
-    known = target_names()
+    known = known_targets()
     for target in targets:
         if target not in known:
             raise ProjectError(f"unknown target `{target}`", hint=did_you_mean(target, known))

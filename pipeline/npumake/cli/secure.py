@@ -54,7 +54,7 @@ def run(given: argparse.Namespace) -> int:
 
 def _files(given: argparse.Namespace) -> dict[str, Path]:
     """By the keys of a security file. Raises ProjectError."""
-    from npumake.targets.synaptics.metafile import secrets
+    from npumake.dialects.synaptics.metafile import secrets
 
     said = {name: getattr(given, name) for name in SAID if getattr(given, name)}
     if given.security and said:
