@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from debug.test_guilt import scaled
 
+from debug.test_rank_causes import scaled
 from npumake.data.samples import Samples
 from npumake.debug.diagnosis.rank_causes import suspects
 from npumake.debug.sensitivity import ModelUnderTest

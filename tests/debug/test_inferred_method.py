@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from debug.test_guilt import scaled
 
 import trained
+from debug.test_rank_causes import scaled
 from debug.test_sensitivity import patient
 from npumake.data.samples import Samples
 from npumake.debug.diagnosis.inferred_method import Chosen, chosen, odd_weights
