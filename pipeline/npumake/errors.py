@@ -17,8 +17,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-MOST_KNOWN = 48  # names in a hint
-MOST_LETTERS = 1200  # of these names, unless the first alone is longer
+MAX_NAMES = 48  # names in a hint
+MAX_LETTERS = 1200  # of these names, unless the first alone is longer
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class GateError(PipelineError):
     exit_code = 6
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: str, names: Iterable[str]) -> str:
     """A hint for a name nobody knows: the nearest known one, else all of them, or of many those
     that are most like it.
 
@@ -86,22 +86,22 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     >>> did_you_mean("zzz", ["b", "a"])
     'known: a, b'
     """
-    names = sorted(known)
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    ordered = sorted(names)
+    near = difflib.get_close_matches(name, ordered, n=1, cutoff=0.6)
     if near:
         return f"did you mean `{near[0]}`?"
-    shown = list(_short(names))
-    if len(shown) == len(names):
-        return "known: " + ", ".join(names)
-    some = sorted(_short(difflib.get_close_matches(name, names, n=MOST_KNOWN, cutoff=0.0)))
-    return f"known: {', '.join(some)} and {len(names) - len(some)} more"
+    short = list(_short(ordered))
+    if len(short) == len(ordered):
+        return "known: " + ", ".join(ordered)
+    some = sorted(_short(difflib.get_close_matches(name, ordered, n=MAX_NAMES, cutoff=0.0)))
+    return f"known: {', '.join(some)} and {len(ordered) - len(some)} more"
 
 
 def _short(names: Sequence[str]) -> Iterator[str]:
     """The first of them that a hint has room for."""
-    room = MOST_LETTERS
-    for index, name in enumerate(names[:MOST_KNOWN]):
+    room = MAX_LETTERS
+    for index, name in enumerate(names[:MAX_NAMES]):
         room -= len(name)
         if room < 0 and index:
             return
-        yield name if len(name) <= MOST_LETTERS else f"{name[:MOST_LETTERS]}..."
+        yield name if len(name) <= MAX_LETTERS else f"{name[:MAX_LETTERS]}..."

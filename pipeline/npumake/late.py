@@ -21,24 +21,29 @@ from threading import RLock
 from types import ModuleType
 from typing import Any
 
-_TOLD = ("__class__", "__loader__", "__name__", "__spec__")  # what another import of it asks
+_IMPORT_ATTRIBUTES = (
+    "__class__",
+    "__loader__",
+    "__name__",
+    "__spec__",
+)  # what another import of it asks
 _LOCK = RLock()  # the thread that executes a module looks things up in it meanwhile
 
 
-class _Late(ModuleType):
+class _LateModule(ModuleType):
     """A module that waits; once executed it is an ordinary one."""
 
     def __getattribute__(self, name: str) -> Any:
         look_up = ModuleType.__getattribute__
-        if name not in _TOLD:
+        if name not in _IMPORT_ATTRIBUTES:
             with _LOCK:
                 loader = look_up(self, "__loader__")
-                if isinstance(loader, _Waiting):
+                if isinstance(loader, _WaitingLoader):
                     loader.execute(self)
         return look_up(self, name)
 
 
-class _Waiting(Loader):
+class _WaitingLoader(Loader):
     """In front of a module's own loader, which it calls at the first use."""
 
     def __init__(self, loader: Loader) -> None:
@@ -49,7 +54,7 @@ class _Waiting(Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         module.__loader__ = self
-        module.__class__ = _Late
+        module.__class__ = _LateModule
 
     def execute(self, module: ModuleType) -> None:
         module.__loader__ = self._loader
@@ -63,7 +68,7 @@ class _Waiting(Loader):
         module.__class__ = ModuleType
 
 
-class _WhenUsed(MetaPathFinder):
+class _WhenUsedFinder(MetaPathFinder):
     """Finds some modules as ever, to be executed at their first use."""
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -76,14 +81,14 @@ class _WhenUsed(MetaPathFinder):
             return None
         spec = PathFinder.find_spec(fullname, path, target)
         if spec is not None and spec.loader is not None:
-            spec.loader = _Waiting(spec.loader)
+            spec.loader = _WaitingLoader(spec.loader)
         return spec
 
 
 @contextmanager
 def when_used(*names: str) -> Iterator[None]:
     """Of the modules imported inside, those of these names wait for their first use."""
-    finder = _WhenUsed(names)
+    finder = _WhenUsedFinder(names)
     sys.meta_path.insert(0, finder)
     try:
         yield

@@ -14,9 +14,9 @@ from typing import TypeVar
 T = TypeVar("T")
 Listener = Callable[[str, int, int], None]  # (what is done, how many are done, of how many)
 
-Told = Callable[[str], None]
+MessageHandler = Callable[[str], None]
 
-_told: ContextVar[Told | None] = ContextVar("told", default=None)
+_message_handler: ContextVar[MessageHandler | None] = ContextVar("message_handler", default=None)
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 
@@ -47,16 +47,16 @@ def report(what: str, done: int, total: int) -> None:
 
 
 @contextmanager
-def hearing(told: Told) -> Iterator[None]:
-    """Every `tell` inside the block reports to `told`."""
-    token = _told.set(told)
+def hearing(handler: MessageHandler) -> Iterator[None]:
+    """Every `tell` inside the block reports to `handler`."""
+    token = _message_handler.set(handler)
     try:
         yield
     finally:
-        _told.reset(token)
+        _message_handler.reset(token)
 
 
 def tell(sentence: str) -> None:
     """What a person should know though nothing fails for it."""
-    if told := _told.get():
-        told(sentence)
+    if handler := _message_handler.get():
+        handler(sentence)

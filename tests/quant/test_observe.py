@@ -16,7 +16,7 @@ from npumake.kernels.histogram import histogram
 from npumake.quant.calibration import observer_buffer
 from npumake.quant.calibration.observe import observe
 from npumake.quant.calibration.statistics import Statistics, merged_statistics
-from npumake.quant.precision.placement import observed
+from npumake.quant.precision.placement import observed_tensors
 
 BODY = """<float[2,2,1,1] w = {1.0,-2.0,0.5,3.0}>
 { c = Conv(x, w)  r = Relu(c)  m = MaxPool<kernel_shape=[2,2]>(r)  e = Exp(m)  y = Neg(e) }"""
@@ -37,7 +37,7 @@ def saved(statistics, path):
 
 
 def test_they_are_those_of_all_activations_held_at_once(feeds):
-    names = observed(GRAPH)
+    names = observed_tensors(GRAPH)
     assert names == ("x", "r", "e", "y")  # a pool moves values; a conv is seen behind its ReLU
     watched = GRAPH.copy()
     watched.expose(names)

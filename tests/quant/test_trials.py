@@ -9,7 +9,7 @@ from npumake.errors import ProjectError
 from npumake.graph import parse_text
 from npumake.project.sections import Calibration, Quantization
 from npumake.quant.calibration.observe import observe
-from npumake.quant.search.evaluator import before_softmax, held_out
+from npumake.quant.search.evaluator import before_softmax, holdout_samples
 from npumake.quant.search.recipe import Recipe
 from npumake.quant.search.trials import FINALISTS, GAIN
 from npumake.stages.calibrated import calibrated
@@ -143,4 +143,4 @@ def test_no_best_recipe_for_noise(hard):
     [(3, [0, 1, 2]), (8, [1, 3, 5, 7]), (100, [*range(2, 98, 3)]), (1000, [*range(30, 992, 31)])],
 )
 def test_every_second_sample_is_held_out_of_many_32_evenly_spaced(count, numbers):
-    assert list(held_out(count)) == numbers
+    assert list(holdout_samples(count)) == numbers

@@ -44,8 +44,8 @@ class LocalStore:
         except (FileNotFoundError, CacheError):  # absent, or another user's
             return False
         with source, scratch(path, path.parent) as temporary:
-            found, _ = copied(source, temporary)
-            if found == digest:
+            actual, _ = copied(source, temporary)
+            if actual == digest:
                 settle(temporary, path)
                 return True
         self._quarantine(blob, digest)
@@ -63,8 +63,10 @@ class LocalStore:
         with opened(path) as source, scratch(blobs, self.root / "scratch") as temporary:
             digest, size = copied(source, temporary)
             blob = self.blob(digest)
-            kept = signature_of(blob)
-            if kept is None or kept.size != size:  # same size, other bytes: `fetch` finds out
+            existing = signature_of(blob)
+            if (
+                existing is None or existing.size != size
+            ):  # same size, other bytes: `fetch` finds out
                 temporary.chmod(READ_ONLY)
                 settle(temporary, blob)
         return digest

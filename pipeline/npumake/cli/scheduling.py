@@ -16,7 +16,7 @@ from npumake.errors import PipelineError
 from npumake.lifetime.temporaries import FOLDER, temporary_name
 from npumake.make.build import Build
 from npumake.make.node import Node
-from npumake.make.tasks import Disposable, failing_task, tasks, use_workers
+from npumake.make.tasks import DisposableNotes, failing_task, tasks, use_workers
 from npumake.progress import hearing, listening
 
 
@@ -30,7 +30,7 @@ def configuration(but: Collection[str] = ()) -> dict[str, Any]:
         "dep_file": dep_file(Path.cwd()),
         # doit's default is whichever dbm there is; a JSON file may be deleted at any time.
         "backend": "json",
-        "codec_cls": Disposable,
+        "codec_cls": DisposableNotes,
         # Without default tasks `doit forget` crashes.
         "default_tasks": [name for name in names if name not in but],
     }

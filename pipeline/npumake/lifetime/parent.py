@@ -62,12 +62,12 @@ def run_supervised(
         stderr=subprocess.PIPE,
     ) as running:
         try:
-            said, complaints = running.communicate(timeout=timeout)
+            output, errors = running.communicate(timeout=timeout)
         except BaseException:
             running.terminate()
             running.communicate()
             raise
-    return subprocess.CompletedProcess(command, running.returncode, said, complaints)
+    return subprocess.CompletedProcess(command, running.returncode, output, errors)
 
 
 def _look_for(parent: int) -> None:

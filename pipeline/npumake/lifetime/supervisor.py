@@ -83,20 +83,20 @@ def _has_children() -> bool:
 
 def _descendants() -> list[int]:
     parents = _parents()
-    found = [os.getpid()]
-    for ancestor in found:  # it grows meanwhile
-        found += [process for process, parent in parents.items() if parent == ancestor]
-    return found[1:]
+    processes = [os.getpid()]
+    for ancestor in processes:  # it grows meanwhile
+        processes += [process for process, parent in parents.items() if parent == ancestor]
+    return processes[1:]
 
 
 def _parents() -> dict[int, int]:
-    found = {}
+    parents = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
             with suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:
                 # PID (COMMAND) STATE PARENT ..., and the command may hold anything
-                found[int(name)] = int(file.read().rpartition(b")")[2].split()[1])
-    return found
+                parents[int(name)] = int(file.read().rpartition(b")")[2].split()[1])
+    return parents
 
 
 if __name__ == "__main__":

@@ -104,10 +104,10 @@ def _entries(directory: str | Path) -> list[os.DirEntry[str]]:
 def _is_leftover(entry: os.DirEntry[str]) -> bool:
     if not entry.name.lstrip(".").startswith(("tmp-", FOLDER)):  # nearly all of them
         return False
-    found = re.fullmatch(_NAME, entry.name)
-    if not found:
+    match = re.fullmatch(_NAME, entry.name)
+    if not match:
         return False
-    owner = re.fullmatch(_OWNER, found["owner"])
+    owner = re.fullmatch(_OWNER, match["owner"])
     if owner and owner["place"] == _place():
         return _is_dead(int(owner["pid"]), owner["start"])
     if not owner and entry.name.startswith(FOLDER):  # a name that anybody may choose
@@ -125,8 +125,8 @@ def _is_dead(pid: int, start: str) -> bool:
         return True
     except PermissionError:  # somebody else's
         pass
-    known = _started(pid)
-    return known not in (None, start)
+    began = _started(pid)
+    return began not in (None, start)
 
 
 def _remove(path: str) -> None:
@@ -148,12 +148,12 @@ def _owner(pid: int) -> str:
 @cache
 def _place() -> str:
     """One boot of one machine, and a namespace of pids in it."""
-    found = [os.uname().nodename]
+    parts = [os.uname().nodename]
     with suppress(OSError), open(BOOT) as file:
-        found.append(file.read())
+        parts.append(file.read())
     with suppress(OSError):
-        found.append(os.readlink(NAMESPACE))
-    return hashlib.sha256("\n".join(found).encode()).hexdigest()[:12]
+        parts.append(os.readlink(NAMESPACE))
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
 
 
 def _started(pid: int) -> str | None:

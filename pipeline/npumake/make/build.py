@@ -23,7 +23,7 @@ from npumake.errors import CacheError, PipelineError, Place, ProjectError, Route
 from npumake.late import when_used
 from npumake.lifetime.temporaries import sweep_below
 from npumake.make.memory import BuildMemory
-from npumake.make.missing import NO_PLAIN, file_named, no_file, shown
+from npumake.make.missing import NO_PLAIN, display_path, file_named, no_file
 from npumake.make.node import Node, NodeKey, ProjectPlan
 from npumake.make.programs import compilers, converters
 from npumake.make.stamp import Stamp, read_stamp, stamp_bytes
@@ -71,25 +71,25 @@ class Build:
         """
         path = self._stamp_file(node)
         signature = signature_of(path)
-        known = self._stamps.get(node.name)
-        if known is None or known[0] != signature:
-            known = self._stamps[node.name] = (signature, read_stamp(path, node))
-        return known[1]
+        entry = self._stamps.get(node.name)
+        if entry is None or entry[0] != signature:
+            entry = self._stamps[node.name] = (signature, read_stamp(path, node))
+        return entry[1]
 
-    def write_stamp(self, node: Node, document: NodeKey, made: str) -> None:
+    def write_stamp(self, node: Node, document: NodeKey, artifact: str) -> None:
         with replacing(Path(self._stamp_file(node))) as temporary:
-            temporary.write_bytes(stamp_bytes(node, Stamp(document, made)))
+            temporary.write_bytes(stamp_bytes(node, Stamp(document, artifact)))
         self.memory.keep_closure(self.memory.code.closure(node.module))
 
     def sources(self, node: Node) -> Mapping[str, tuple[SourceFile, ...]]:
         """The files a node reads, as they are now. Raises ProjectError for a key without any."""
-        found: dict[str, tuple[SourceFile, ...]] = {}
+        by_route: dict[str, tuple[SourceFile, ...]] = {}
         for source in node.sources:
             named = source_files(self.directory, source)
             if not named:
                 raise no_file(self.directory, source, self.vendor_dialect)
-            found[source.route] = tuple(self._source(source, *file) for file in named)
-        return found
+            by_route[source.route] = tuple(self._source(source, *file) for file in named)
+        return by_route
 
     def _source(self, source: FileSource, name: str, path: str) -> SourceFile:
         if source.keys[0] == "model":
@@ -123,8 +123,8 @@ class Build:
                 for route, files in sources.items()
             },
             "traced": {
-                name: digest.of_document(made.document)
-                for name, made in self.provenance(node).items()
+                name: digest.of_document(record.document)
+                for name, record in self.provenance(node).items()
             },
         }
 
@@ -140,13 +140,13 @@ class Build:
 
     def made_inputs(self, node: Node) -> Mapping[str, str]:
         """The digests of the node's inputs as they were last made. Raises CacheError."""
-        found = {}
+        digests = {}
         for stage, name in node.inputs.items():
             stamp = self.stamp(self.plan.node(name))
             if stamp is None:
                 raise CacheError(f"`{name}` has not been made")
-            found[stage] = stamp.digest
-        return found
+            digests[stage] = stamp.digest
+        return digests
 
     def sweep(self) -> None:
         """Remove what killed processes left in `out/`."""
@@ -185,7 +185,7 @@ class Build:
         try:
             document = self.document(node, inputs)
         except PipelineError as error:
-            return NodeState("would run", (self.placed(node, error).what,), None)
+            return NodeState("would run", (self.with_place(node, error).what,), None)
         stamp = self.stamp(node)
         if stamp and stamp.document == document and self.intact(node, stamp):
             return NodeState("current", (), stamp.digest)
@@ -205,10 +205,10 @@ class Build:
         if store.was_damaged(key) or (record and store.was_damaged(record.digest)):
             reasons = (*reasons, "what the cache had of it was damaged, and is set aside")
         if remote and self.memory.layered:
-            sentence, found = self.memory.layered.opinion(key)
+            sentence, remote_record = self.memory.layered.opinion(key)
             reasons = (*reasons, f"remote: {sentence}")
-            if found is not None:
-                return NodeState("cached", reasons, found.digest, follows)
+            if remote_record is not None:
+                return NodeState("cached", reasons, remote_record.digest, follows)
         return NodeState("would run", reasons, None, follows)
 
     def _reasons(self, node: Node, stamp: Stamp | None, document: NodeKey) -> tuple[str, ...]:
@@ -229,7 +229,7 @@ class Build:
 
     # -- errors ----------------------------------------------------------------------------
 
-    def placed(self, node: Node, error: PipelineError) -> PipelineError:
+    def with_place(self, node: Node, error: PipelineError) -> PipelineError:
         """The same error with the place of the YAML key it speaks of, where it names one, and in
         the words of the file that the project is written in."""
         words = advice.words_of(self.vendor_dialect)
@@ -240,14 +240,14 @@ class Build:
             return error
         route = _written(str(error.where), node.places)
         file, line, column = node.places.get(route, "project.yaml:0:0").rsplit(":", 2)
-        error.where = Place(shown(self.directory / file), int(line), int(column))
+        error.where = Place(display_path(self.directory / file), int(line), int(column))
         return error
 
     @property
     def vendor_dialect(self) -> str | None:
         """What the project is written in, where that is a vendor's dialect."""
-        found = (node.params.get("vendor_dialect") for node in self.plan.nodes)
-        return next((str(name) for name in found if name), None)
+        dialects = (node.params.get("vendor_dialect") for node in self.plan.nodes)
+        return next((str(name) for name in dialects if name), None)
 
     def _stamp_file(self, node: Node) -> str:
         folder = f"{STAMPS}/@{node.variant}" if node.variant else STAMPS

@@ -83,14 +83,14 @@ class SourceCode:
 
     def modules(self, closure: str) -> Mapping[str, str] | None:
         """The modules of a closure of this code, by its digest; None of another's."""
-        known = (code.modules for code in self._closures.values() if code.digest == closure)
-        return next(known, None)
+        closures = (code.modules for code in self._closures.values() if code.digest == closure)
+        return next(closures, None)
 
     @cached_property
     def everything(self) -> str:
         """The digest of all files of the package: what a plan depends on."""
-        found = {_in_package(path): self._files.of(path) for path in _package_files(str(PACKAGE))}
-        return digest.of_document(found)
+        digests = {_in_package(path): self._files.of(path) for path in _package_files(str(PACKAGE))}
+        return digest.of_document(digests)
 
     def save(self) -> None:
         if self._fresh:
@@ -136,25 +136,25 @@ class SourceCode:
             source = parsed(Path(path).read_text(encoding="utf-8"))
             self._known[content] = [source.digest, *source.imports]
             self._fresh = True
-        found, *imports = self._known[content]
-        return ModuleSource(found, tuple(imports))
+        own, *imports = self._known[content]
+        return ModuleSource(own, tuple(imports))
 
 
 def parsed(text: str) -> ModuleSource:
-    said: list[str] = []
+    tokens: list[str] = []
     names: set[str] = set()
-    _read(ast.parse(text), said, names)
+    _read(ast.parse(text), tokens, names)
     # Modules of ours in full; of other people, the library, unless it comes with Python.
     ours = {name for name in names if name.split(".")[0] == "npumake"}
     imports = ours | {name.split(".")[0] for name in names - ours} - sys.stdlib_module_names
-    return ModuleSource(digest.of_bytes("\n".join(said).encode()), tuple(sorted(imports)))
+    return ModuleSource(digest.of_bytes("\n".join(tokens).encode()), tuple(sorted(imports)))
 
 
-def _read(node: ast.AST, said: list[str], names: set[str]) -> None:
+def _read(node: ast.AST, tokens: list[str], names: set[str]) -> None:
     """Adds what a node says, without docstrings, and the names that it imports. A first build reads
     hundreds of modules: ast.dump and two walks would take twice as long."""
     kind = type(node)
-    said.append(kind.__name__)
+    tokens.append(kind.__name__)
     if isinstance(node, ast.Import):
         names.update(alias.name for alias in node.names)
     elif isinstance(node, ast.ImportFrom) and node.module:
@@ -163,21 +163,21 @@ def _read(node: ast.AST, said: list[str], names: set[str]) -> None:
     for field in kind._fields:
         value = getattr(node, field, None)
         if isinstance(value, list):
-            is_told = field == "body" and isinstance(node, TOLD) and _is_text(value)
-            said.append("[")
-            for each in value[is_told:]:
+            has_docstring = field == "body" and isinstance(node, WITH_DOCSTRING) and _is_text(value)
+            tokens.append("[")
+            for each in value[has_docstring:]:
                 if isinstance(each, ast.AST):
-                    _read(each, said, names)
+                    _read(each, tokens, names)
                 else:
-                    said.append(repr(each))
-            said.append("]")
+                    tokens.append(repr(each))
+            tokens.append("]")
         elif isinstance(value, ast.AST):
-            _read(value, said, names)
+            _read(value, tokens, names)
         else:
-            said.append(repr(value))
+            tokens.append(repr(value))
 
 
-TOLD = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def _is_text(body: list[ast.stmt]) -> bool:
@@ -211,14 +211,14 @@ def _is_module(file: str) -> bool:
 
 
 def _files(directory: str) -> list[str]:
-    found = []
+    paths = []
     with os.scandir(directory) as entries:
         for entry in entries:
             if entry.is_dir() and entry.name != "__pycache__":
-                found += _files(entry.path)
+                paths += _files(entry.path)
             elif entry.is_file():
-                found.append(entry.path)
-    return sorted(found)
+                paths.append(entry.path)
+    return sorted(paths)
 
 
 @cache

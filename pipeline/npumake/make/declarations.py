@@ -23,31 +23,31 @@ _SUFFIX = re.compile(r"(\.\w+)+")
 def stages(memory: BuildMemory) -> Mapping[str, Stage]:
     """Every stage by name, in the order they can be made in."""
     file, code = memory.root / "stages.json", memory.code.everything
-    found = _remembered(file, code)
-    if found is None:
-        found = every_stage()
-        told = [digest.plain(stage) for stage in found.values()]
-        memory.keep(file, sealed(_identity(code), told))
-    return found
+    declared = _remembered(file, code)
+    if declared is None:
+        declared = every_stage()
+        documents = [digest.plain(stage) for stage in declared.values()]
+        memory.keep(file, sealed(_identity(code), documents))
+    return declared
 
 
 def _remembered(file: Path, code: str) -> Mapping[str, Stage] | None:
     """None where there is none that this code wrote, or it is damaged."""
     try:
-        told = unsealed(_identity(code), file.read_bytes())
-        if told is None:
+        documents = unsealed(_identity(code), file.read_bytes())
+        if documents is None:
             return None
-        found = [_stage(stage) for stage in told]
+        declared = [_stage(stage) for stage in documents]
     except (OSError, ValueError, TypeError):
         return None
-    is_whole = tuple(stage.name for stage in found) == STAGES
-    is_sound = all(_SUFFIX.fullmatch(stage.suffix) for stage in found)
-    return {stage.name: stage for stage in found} if is_whole and is_sound else None
+    is_whole = tuple(stage.name for stage in declared) == STAGES
+    is_sound = all(_SUFFIX.fullmatch(stage.suffix) for stage in declared)
+    return {stage.name: stage for stage in declared} if is_whole and is_sound else None
 
 
-def _stage(told: Json) -> Stage:
+def _stage(document: Json) -> Stage:
     """Raises TypeError or ValueError for what is no mapping, or has other keys."""
-    fields: Json = dict(told)
+    fields: Json = dict(document)
     lists: Json = {name: tuple(item) for name, item in fields.items() if isinstance(item, list)}
     return Stage(**{**fields, **lists})
 

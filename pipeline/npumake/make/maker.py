@@ -45,7 +45,7 @@ def make(build: Build, node: Node) -> Outcome:
     try:
         how = _make(build, node)
     except PipelineError as error:
-        raise build.placed(node, error) from error.__cause__
+        raise build.with_place(node, error) from error.__cause__
     except MemoryError as error:
         hint = "fewer threads need less: NPUMAKE_THREADS=1"
         raise StageError(f"`{node.name}` needs more memory than there is", None, hint) from error
@@ -69,10 +69,10 @@ def _make(build: Build, node: Node) -> Literal["made", "recalled"]:
     with replacing(path) as temporary:
         value.save(temporary)
         _refuse_changed_inputs(build, node, document)
-        made = store.put(temporary)
+        artifact = store.put(temporary)
         size = temporary.stat().st_size
-    store.remember(key, Record(document, made, size, round(time.perf_counter() - start, 3)))
-    build.write_stamp(node, document, made)
+    store.remember(key, Record(document, artifact, size, round(time.perf_counter() - start, 3)))
+    build.write_stamp(node, document, artifact)
     return "made"
 
 
@@ -91,9 +91,9 @@ def run_stage(build: Build, node: Node, inputs: Mapping[str, str]) -> Artifact:
         name: built(hints[name], node.params[name]) for name in stage.sections
     }
     types = input_types(function)
-    for name, made in node.inputs.items():
+    for name, source in node.inputs.items():
         kind = types[stage.inputs[0] if stage.joins else name]
-        arguments[name] = loaded(build, made, inputs[name], kind)
+        arguments[name] = loaded(build, source, inputs[name], kind)
     if stage.joins:
         arguments = {**{n: arguments.pop(n) for n in stage.sections}, stage.inputs[0]: arguments}
     if stage.asks_provenance:
@@ -121,9 +121,9 @@ def loaded(build: Build, name: str, expected: str, kind: type[T]) -> T:
 def _refuse_changed_inputs(build: Build, node: Node, document: NodeKey) -> None:
     """What was read while the stage ran must still be what the key says it was made from."""
     for role, name in node.inputs.items():
-        made = build.plan.node(name)
-        if build.memory.files.of(build.artifact(made)) != document["inputs"][role]:
-            raise CacheError(f"{made.path} changed while it was being used", hint="run it again")
+        source = build.plan.node(name)
+        if build.memory.files.of(build.artifact(source)) != document["inputs"][role]:
+            raise CacheError(f"{source.path} changed while it was being used", hint="run it again")
     if build.document(node, document["inputs"]) != document:
         raise CacheError(
             f"an input of `{node.name}` changed while it was being built",

@@ -47,8 +47,8 @@ class BuildMemory:
         self.selected: frozenset[str] | None = None  # the nodes of this build; all by default
         self.restored: set[Path] = set()  # projects that the remote was asked for
         if paranoid is None:
-            said = os.environ.get("NPUMAKE_PARANOID", os.environ.get("CI", ""))
-            paranoid = said.lower() not in ("", "0", "false")
+            setting = os.environ.get("NPUMAKE_PARANOID", os.environ.get("CI", ""))
+            paranoid = setting.lower() not in ("", "0", "false")
         self.near = LocalStore(root)
         self.files = FileDigests(root / "files.json", paranoid)
         self.code = SourceCode(self.files, root / "sources.json")
@@ -155,5 +155,5 @@ def workspace(directory: Path) -> Path:
 
 def cache_directory(directory: Path) -> Path:
     """NPUMAKE_CACHE, or `cache/` of the workspace around `directory`."""
-    given = os.environ.get("NPUMAKE_CACHE")
-    return Path(given) if given else workspace(directory) / "cache"
+    setting = os.environ.get("NPUMAKE_CACHE")
+    return Path(setting) if setting else workspace(directory) / "cache"

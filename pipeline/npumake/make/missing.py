@@ -17,7 +17,7 @@ NO_PLAIN = (
 def no_file(directory: Path, source: FileSource, vendor_dialect: str | None) -> ProjectError:
     """A vendor's file says other paths than the project in the tool's output folder has."""
     own = vendor_dialect is None
-    name = source.pattern if own else shown(directory / source.pattern)
+    name = source.pattern if own else display_path(directory / source.pattern)
     what = f"no file matches `{name}`" if source.many else f"no file `{name}`"
     hint = "paths start at the project's directory"
     try:
@@ -38,10 +38,10 @@ def file_named(directory: Path, sources: Iterable[FileSource], name: str) -> str
         for named, path in source_files(directory, source)
         if named == name
     }
-    return shown(Path(paths.pop())) if len(paths) == 1 else name
+    return display_path(Path(paths.pop())) if len(paths) == 1 else name
 
 
-def shown(path: Path) -> str:
+def display_path(path: Path) -> str:
     """A path as the user would type it: from here when it is below, else in full."""
     try:
         return str(path.resolve().relative_to(Path.cwd()))

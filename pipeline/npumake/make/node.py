@@ -104,20 +104,20 @@ class ProjectPlan:
 def plan_from(document: Json) -> ProjectPlan:
     """What `digest.plain(plan)` wrote. Raises KeyError or TypeError for anything else."""
     nodes = []
-    for given in document["nodes"]:
+    for entry in document["nodes"]:
         sources = tuple(
-            FileSource(**{**source, "keys": tuple(source["keys"])}) for source in given["sources"]
+            FileSource(**{**source, "keys": tuple(source["keys"])}) for source in entry["sources"]
         )
-        nodes.append(Node(**{**given, "sources": sources, "traced": tuple(given["traced"])}))
+        nodes.append(Node(**{**entry, "sources": sources, "traced": tuple(entry["traced"])}))
     return ProjectPlan(document["project"], tuple(nodes))
 
 
 def needed_by(names: Iterable[str], inputs: Mapping[str, Iterable[str]]) -> frozenset[str]:
     """`names` and all that they are made from, by what each is made from."""
-    found: set[str] = set()
+    needed: set[str] = set()
     waiting = set(names)
     while waiting:
         name = waiting.pop()
-        found.add(name)
-        waiting |= {*inputs.get(name, ())} - found
-    return frozenset(found)
+        needed.add(name)
+        waiting |= {*inputs.get(name, ())} - needed
+    return frozenset(needed)

@@ -53,9 +53,9 @@ class _Branch(NamedTuple):
         the project."""
         stem, suffix = stage.name, stage.suffix
         if stage.name == "compiled":
-            asked = self.reading.sections.compile
-            suffix = self.document.makes(asked.vendor_tool) if self.document else suffix
-            stem = asked.prefix or self.project.name
+            options = self.reading.sections.compile
+            suffix = self.document.makes(options.vendor_tool) if self.document else suffix
+            stem = options.prefix or self.project.name
             is_name = stem == PurePosixPath(stem).name and len(stem.encode()) <= LONGEST
             if not is_name or stem.startswith("."):
                 place = self.reading.places.get("compile.prefix")
@@ -94,10 +94,10 @@ def _joint(project: Project, stage: Stage, nodes: Sequence[Node]) -> tuple[Node,
 
 def _before(node: Node, nodes: Sequence[Node]) -> tuple[str, ...]:
     """The names of all that it is made from, and of what that was made from, in order."""
-    found = {*node.inputs.values()}
+    sources = {*node.inputs.values()}
     for other in reversed(nodes):
-        found |= {*other.inputs.values()} if other.name in found else set()
-    return tuple(other.name for other in nodes if other.name in found)
+        sources |= {*other.inputs.values()} if other.name in sources else set()
+    return tuple(other.name for other in nodes if other.name in sources)
 
 
 def _nodes(
@@ -109,18 +109,18 @@ def _nodes(
     branches = [_branch(project, name, read_target, shared) for name in project.targets]
     if not branches:
         raise ProjectError("no target to build for", project.places.get("targets"))
-    made: dict[tuple[str | None, str], Node] = {}
+    by_stage: dict[tuple[str | None, str], Node] = {}
     for stage in (stage for stage in stages.values() if not stage.joins):
         for branch in [trunk] if stage.name in shared else branches:
             homes = {name: None if name in shared else branch.target for name in stage.inputs}
-            inputs = {n: made[home, n] for n, home in homes.items() if (home, n) in made}
+            inputs = {n: by_stage[home, n] for n, home in homes.items() if (home, n) in by_stage}
             if not _is_asked(stage, branch, inputs):
                 continue
             node = _node(branch, stage, inputs)
             twin = first.setdefault(_identity(node, inputs), node)
             if branch is not trunk and twin is not node:
                 node = replace(node, twin=twin.name)
-            made[branch.target, stage.name] = twin if branch is trunk else node
+            by_stage[branch.target, stage.name] = twin if branch is trunk else node
             if twin is node or branch is not trunk:
                 yield node
 
@@ -135,17 +135,17 @@ def _is_asked(stage: Stage, branch: _Branch, inputs: Mapping[str, Node]) -> bool
     if target and stage.name in WANTED and not WANTED[stage.name](sections, target):
         return False
     artifact = stage.name.removesuffix(SCORE)
-    asked = () if sections.evaluation is None else sections.evaluation.artifacts
-    return artifact == stage.name or artifact in (YARDSTICK, *asked)
+    artifacts = () if sections.evaluation is None else sections.evaluation.artifacts
+    return artifact == stage.name or artifact in (YARDSTICK, *artifacts)
 
 
 def _shared(stages: Mapping[str, Stage]) -> Mapping[str, Stage]:
     """The stages that are made once for all targets."""
-    found: dict[str, Stage] = {}
+    shared: dict[str, Stage] = {}
     for stage in stages.values():
-        if not stage.asks_target and all(name in found for name in stage.inputs):
-            found[stage.name] = stage
-    return found
+        if not stage.asks_target and all(name in shared for name in stage.inputs):
+            shared[stage.name] = stage
+    return shared
 
 
 def _branch(
@@ -192,14 +192,14 @@ def _node(branch: _Branch, stage: Stage, inputs: Mapping[str, Node]) -> Node:
 def _params(branch: _Branch, stage: Stage) -> dict[str, digest.Json]:
     """What the stage reads. The prefix of a compiled file is in its path, and in no file."""
     sections = branch.reading.sections
-    found = {name: digest.plain(getattr(sections, name)) for name in stage.sections}
+    params = {name: digest.plain(getattr(sections, name)) for name in stage.sections}
     if stage.asks_said:
-        found["said"] = branch.project.said
+        params["said"] = branch.project.said
     if stage.asks_dialect:
-        said = branch.project.said
-        found["vendor_dialect"] = None if said is None else said["dialect"]
-    found.get("compile", {}).pop("prefix", None)
-    return found
+        vendor = branch.project.said
+        params["vendor_dialect"] = None if vendor is None else vendor["dialect"]
+    params.get("compile", {}).pop("prefix", None)
+    return params
 
 
 def _sources(sections: Sections, stage: Stage) -> tuple[FileSource, ...]:
@@ -213,16 +213,16 @@ def _identity(node: Node, inputs: Mapping[str, Node]) -> str:
             "stage": node.stage,
             "params": node.params,
             "target": node.target_document,
-            "inputs": {name: made.twin or made.name for name, made in inputs.items()},
+            "inputs": {name: source.twin or source.name for name, source in inputs.items()},
         }
     )
 
 
 def _places(branch: _Branch, stage: Stage) -> dict[str, str]:
     """`file:line:column` of every key of the stage's sections, the file seen from the project."""
-    found = {}
+    places = {}
     for route, place in branch.reading.places.items():
         if route.split(".")[0] in stage.sections:
             file = PurePosixPath(os.path.relpath(place.path, branch.project.directory))
-            found[route] = f"{file}:{place.line}:{place.column}"
-    return found
+            places[route] = f"{file}:{place.line}:{place.column}"
+    return places

@@ -46,9 +46,11 @@ class Probes:
     def __setitem__(self, question: Question, sums: Sums) -> None:
         document = self._key(question)
         with self._scratch() as path:
-            path.write_text(json.dumps([asdict(one) for one in sums]) + "\n", encoding="utf-8")
-            made = self._memory.store.put(path)
-            record = Record(document, made, path.stat().st_size)
+            path.write_text(
+                json.dumps([asdict(measure) for measure in sums]) + "\n", encoding="utf-8"
+            )
+            blob = self._memory.store.put(path)
+            record = Record(document, blob, path.stat().st_size)
             self._memory.store.remember(digest.of_document(document), record)
 
     def _scratch(self) -> AbstractContextManager[Path]:
@@ -69,6 +71,6 @@ class Probes:
 
 def _read(path: Path) -> Sums:
     try:
-        return tuple(Agreement(**one) for one in json.loads(path.read_bytes()))
+        return tuple(Agreement(**measure) for measure in json.loads(path.read_bytes()))
     except (ValueError, TypeError) as error:
         raise CacheError(f"not a probe: {error}", str(path)) from error

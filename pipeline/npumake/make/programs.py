@@ -41,7 +41,7 @@ STARTS = {"compiled": COMPILERS, "compiled_check": RUNTIMES, "compiled_score": R
 def converters(files: Iterable[str]) -> dict[str, str]:
     """The versions of the programs, where they are installed, that read files of these names."""
     named = {name for file in files for name in CONVERTERS.get(PurePath(file).suffix.lower(), ())}
-    return {name: found for name in sorted(named) if (found := _version_if_any(name))}
+    return {name: release for name in sorted(named) if (release := _version_if_any(name))}
 
 
 def compilers(node: Node) -> dict[str, str]:
@@ -52,19 +52,19 @@ def compilers(node: Node) -> dict[str, str]:
         return {}
     if node.stage == "compiled" and "handover" in node.inputs:
         tool = target["tool"]
-        found = {tool["command"]: tool_version(tool["command"], tool["version"])}
+        releases = {tool["command"]: tool_version(tool["command"], tool["version"])}
     else:
-        found = _versions(target["backend"], STARTS[node.stage].get(target["backend"], ()))
+        releases = _versions(target["backend"], STARTS[node.stage].get(target["backend"], ()))
     if node.stage != "compiled" and (processor := target.get("iree")):
-        found["processor"] = "here" if runs_here(**processor) else "elsewhere"
-    return {name: version for name, version in found.items() if version}
+        releases["processor"] = "here" if runs_here(**processor) else "elsewhere"
+    return {name: version for name, version in releases.items() if version}
 
 
 def _versions(backend: str, names: Iterable[str]) -> dict[str, str]:
     """Of this interpreter, and of the one that an adapter has for itself."""
     theirs = ADAPTERS[backend].distributions if backend in ADAPTERS else ()
-    found = {name: _version_if_any(name) for name in names if name not in theirs}
-    return found | (versions(ADAPTERS[backend]) if {*theirs} & {*names} else {})
+    releases = {name: _version_if_any(name) for name in names if name not in theirs}
+    return releases | (versions(ADAPTERS[backend]) if {*theirs} & {*names} else {})
 
 
 @cache

@@ -47,7 +47,7 @@ CERTIFICATES = {
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedRemote:
     """A remote, and who names it: only the user's own word lets credentials go there."""
 
     address: Address
@@ -59,7 +59,7 @@ class Named:
 class Setup:
     """`allowed` is whether the user, and not only the project, wants this remote."""
 
-    named: Named
+    named: NamedRemote
     mode: Mode
     host: Host | None
     policy: Policy
@@ -105,13 +105,13 @@ def _patience() -> Patience:
 
 
 def _seconds(name: str, usual: float) -> float:
-    said = os.environ.get(name, "")
+    text = os.environ.get(name, "")
     try:
-        seconds = float(said) if said else usual
+        seconds = float(text) if text else usual
     except ValueError:
         seconds = math.nan
     if not 0 < seconds < math.inf:
-        raise ProjectError(f"`{said}` is no number of seconds", name, f"{usual:g} is the default")
+        raise ProjectError(f"`{text}` is no number of seconds", name, f"{usual:g} is the default")
     return seconds
 
 
@@ -132,9 +132,9 @@ def setup_of(workspace: Path) -> Setup | None:
 # -- where -----------------------------------------------------------------------------------
 
 
-def _named(workspace: Path, user: UserFile) -> Named | None:
+def _named(workspace: Path, user: UserFile) -> NamedRemote | None:
     if url := os.environ.get(REMOTE):
-        return Named(*parsed(url, REMOTE), by="environment")
+        return NamedRemote(*parsed(url, REMOTE), by="environment")
     if REMOTE in os.environ:  # set to nothing: none
         return None
     file = workspace / WORKSPACE_FILE
@@ -143,9 +143,9 @@ def _named(workspace: Path, user: UserFile) -> Named | None:
         if inside != ANONYMOUS:
             hint = f"write it in {user_folder() / USER_FILE}, which is yours alone"
             raise ProjectError("a password in a project's file", str(file), hint)
-        return Named(address, inside, by="workspace")
+        return NamedRemote(address, inside, by="workspace")
     if url := user.cache.remote:
-        return Named(*parsed(url, str(user_folder() / USER_FILE)), by="user")
+        return NamedRemote(*parsed(url, str(user_folder() / USER_FILE)), by="user")
     return None
 
 
@@ -171,13 +171,13 @@ def credentials(setup: Setup) -> Credentials:
     ProjectError where a secret cannot be read."""
     if not setup.allowed:
         return ANONYMOUS
-    found = _of_host(setup.host) if setup.host else ANONYMOUS
+    resolved = _of_host(setup.host) if setup.host else ANONYMOUS
     if setup.named.by == "environment":
-        found = _of_environment(found)
+        resolved = _of_environment(resolved)
     inside = setup.named.user
     if inside.user:
-        found = replace(found, user=inside.user, password=inside.password, token="")
-    return replace(found, cloud=True)
+        resolved = replace(resolved, user=inside.user, password=inside.password, token="")
+    return replace(resolved, cloud=True)
 
 
 def _of_host(host: Host) -> Credentials:
@@ -191,15 +191,15 @@ def _of_host(host: Host) -> Credentials:
     )
 
 
-def _of_environment(found: Credentials) -> Credentials:
-    said = os.environ.get
-    files = {field: Path(path) for field, name in CERTIFICATES.items() if (path := said(name))}
-    found = replace(found, **files)  # type: ignore[arg-type]
-    if token := said(TOKEN):
-        return replace(found, token=token, user="", password="")
-    if user := said(USER):
-        return replace(found, user=user, password=said(PASSWORD, ""), token="")
-    return found
+def _of_environment(base: Credentials) -> Credentials:
+    variable = os.environ.get
+    files = {field: Path(path) for field, name in CERTIFICATES.items() if (path := variable(name))}
+    base = replace(base, **files)  # type: ignore[arg-type]
+    if token := variable(TOKEN):
+        return replace(base, token=token, user="", password="")
+    if user := variable(USER):
+        return replace(base, user=user, password=variable(PASSWORD, ""), token="")
+    return base
 
 
 def _secret(source: SecretSource | None, called: str) -> str:

@@ -55,8 +55,8 @@ def _keys(build: Build, wave: list[Node], digests: dict[str, str]) -> Iterator[t
             document = build.document(node, inputs)
         except PipelineError:  # it tells of nodes that are not made yet, or cannot be made
             continue
-        if made := _made(build, node, document):
-            digests[node.name] = made
+        if artifact := _made(build, node, document):
+            digests[node.name] = artifact
         else:
             yield node.name, of_document(document)
 

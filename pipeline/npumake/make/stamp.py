@@ -24,10 +24,10 @@ def read_stamp(path: str, node: Node) -> Stamp | None:
     """None where there is none, or its seal is wrong."""
     try:
         with open(path, "rb") as file:
-            found = unsealed(_identity(node), file.read())
+            content = unsealed(_identity(node), file.read())
     except OSError:
         return None
-    return None if found is None else Stamp(found["document"], found["digest"])
+    return None if content is None else Stamp(content["document"], content["digest"])
 
 
 def _identity(node: Node) -> str:

@@ -25,18 +25,18 @@ Make = Callable[[Build, Node], Any]  # gives an Outcome of npumake.make.maker
 
 
 # They take longest and make nothing: they wait until all there is to have is made.
-TELLS = ("compiled_check", "comparison", "listings", "findings", "report", "gates")
-STOPS, TOLD = "gates", "report"  # what may stop the build waits for the page that tells why
+REPORTING = ("compiled_check", "comparison", "listings", "findings", "report", "gates")
+GATES, REPORT = "gates", "report"  # what may stop the build waits for the page that tells why
 
 
-class Unsent(dict[str, Any]):
+class LocalMeta(dict[str, Any]):
     """What stays in its process: sent to another with its task, it is empty there."""
 
     def __reduce__(self) -> tuple[type[dict[str, Any]], tuple[()]]:
         return dict, ()
 
 
-class Refused(TaskFailed):  # type: ignore[misc]  # doit is not typed
+class FailedStage(TaskFailed):  # type: ignore[misc]  # doit is not typed
     """A user's mistake: what failed is data for the reporter, not a traceback."""
 
     def __init__(self, error: PipelineError) -> None:
@@ -47,22 +47,23 @@ class Refused(TaskFailed):  # type: ignore[misc]  # doit is not typed
 def tasks(build: Build, make: Make) -> Iterator[dict[str, Any]]:
     """One task per node, below a group task called like its variant; the project's has them all.
     Those that only tell how close the others are come last."""
-    pages = [node.name for node in build.plan.nodes if node.stage == TOLD]
+    pages = [node.name for node in build.plan.nodes if node.stage == REPORT]
     for node in build.plan.nodes:
-        told = pages if node.stage == STOPS else []
+        reports = pages if node.stage == GATES else []
         yield {
             "basename": node.group,
             "name": node.short,
             "doc": node.summary,
             "actions": [(_act, [build, node, make])],
-            "task_dep": [*node.inputs.values(), *([node.twin] if node.twin else []), *told],
+            "task_dep": [*node.inputs.values(), *([node.twin] if node.twin else []), *reports],
             "uptodate": [(_is_current, [build, node])],
             "targets": [str(build.artifact(node))],
             "clean": True,
-            "meta": Unsent(node=node, build=build),
+            "meta": LocalMeta(node=node, build=build),
         }
     ordered = sorted(
-        build.plan.nodes, key=lambda node: TELLS.index(node.stage) if node.stage in TELLS else -1
+        build.plan.nodes,
+        key=lambda node: REPORTING.index(node.stage) if node.stage in REPORTING else -1,
     )
     groups: dict[str, list[str]] = {}
     for node in build.plan.nodes:
@@ -84,27 +85,27 @@ def _act(build: Build, node: Node, make: Make) -> Any:
     try:
         how, seconds, unstored, note = make(build, node)
     except PipelineError as error:
-        return Refused(error)
+        return FailedStage(error)
     return {"how": how, "seconds": seconds, "unstored": unstored, "note": note}
 
 
-def _refuse(error: PipelineError) -> Refused:
-    return Refused(error)
+def _refuse(error: PipelineError) -> FailedStage:
+    return FailedStage(error)
 
 
 def _is_current(build: Build, node: Node) -> bool:
     return build.is_current(node)
 
 
-class Disposable(JSONCodec):  # type: ignore[misc]  # doit is not typed
+class DisposableNotes(JSONCodec):  # type: ignore[misc]  # doit is not typed
     """doit's notes, which it writes in place: those of a killed build are no notes."""
 
     def decode(self, data: str) -> dict[str, Any]:
         try:
-            found = super().decode(data)
+            notes = super().decode(data)
         except ValueError:
             return {}
-        return found if isinstance(found, dict) else {}
+        return notes if isinstance(notes, dict) else {}
 
 
 class Workers(MRunner):  # type: ignore[misc]  # doit is not typed
@@ -150,9 +151,9 @@ class Workers(MRunner):  # type: ignore[misc]  # doit is not typed
         node, worker.node = worker.node, None
         try:
             self._process_result(node, node.task, worker.result())
-        except workers.Ended as ended:
+        except workers.WorkerEnded as ended:
             self._kill()
-            self._handle_task_error(node, Refused(_died(node.task.name, ended)))
+            self._handle_task_error(node, FailedStage(_died(node.task.name, ended)))
             self._stop_running = True
         return node
 
@@ -179,7 +180,7 @@ class Workers(MRunner):  # type: ignore[misc]  # doit is not typed
             worker.kill()
 
 
-def _died(name: str, ended: workers.Ended) -> StageError:
+def _died(name: str, ended: workers.WorkerEnded) -> StageError:
     what = f"the process that made `{name}` ended with {ended}"
     hint = "what the others made is kept; run it again"
     if ended.signal == "SIGKILL":

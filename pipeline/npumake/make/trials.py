@@ -85,21 +85,21 @@ class Trials:
     def candidates(self) -> dict[str, int]:
         return candidates(self.graph, self.target, self.quantization, self.to)
 
-    def asked(self, names: Collection[str]) -> Quantization:
+    def quantization_with(self, names: Collection[str]) -> Quantization:
         """What the project would say, with these nodes promoted."""
         return promoted(self.graph, self.target, self.quantization, names, self.to)
 
     def score(self, names: Collection[str]) -> Score:
         """With these nodes promoted, measured unless it is known. Raises PipelineError."""
-        return self._score(self.asked(names), self._task)
+        return self._score(self.quantization_with(names), self._task)
 
     def score_without(self, name: str) -> Score:
         """With all promoted but this one."""
-        asked = all_but(self.graph, self.target, self.quantization, name, self.to)
-        return self._score(asked, None)
+        types = all_but(self.graph, self.target, self.quantization, name, self.to)
+        return self._score(types, None)
 
-    def _score(self, asked: Quantization, task: Task | None) -> Score:
-        document = self._document(asked, task)
+    def _score(self, types: Quantization, task: Task | None) -> Score:
+        document = self._document(types, task)
         key, store = digest.of_document(document), self._build.memory.store
         record = store.recall(key)
         folder = self._build.memory.root
@@ -107,16 +107,16 @@ class Trials:
             if record is not None and store.fetch(record.digest, path):
                 self.recalled += 1
                 return Score.load(path)
-            found = (self._judge if task is None else self._judge_at_task)(asked)
-            found.save(path)
-            made = store.put(path)
-            store.remember(key, Record(document, made, path.stat().st_size))
+            score = (self._judge if task is None else self._judge_at_task)(types)
+            score.save(path)
+            blob = store.put(path)
+            store.remember(key, Record(document, blob, path.stat().st_size))
         self.made += 1
-        return found
+        return score
 
-    def _document(self, asked: Quantization, task: Task | None) -> NodeKey:
+    def _document(self, types: Quantization, task: Task | None) -> NodeKey:
         node, inputs = self._node, self._inputs
-        params = {**node.params, "quantization": digest.plain(asked)}
+        params = {**node.params, "quantization": digest.plain(types)}
         if task is not None:
             params = {**task.score.params, **params, "figure": task.figure}
             sources = tuple(dict.fromkeys((*node.sources, *task.score.sources)))
@@ -132,9 +132,11 @@ class Trials:
         sources = self._build.sources(score)
         graph = loaded(self._build, score.inputs["original_float"], inputs["original_float"], Graph)
         hints = hints_of(Sections)
-        said = {name: built(hints[name], value) for name, value in score.params.items()}
-        fed = said["inputs"], said["data"]
-        dataset = ground(graph, *fed, said["evaluation"], sources, said["custom_operators"])
+        sections = {name: built(hints[name], value) for name, value in score.params.items()}
+        feeding = sections["inputs"], sections["data"]
+        dataset = ground(
+            graph, *feeding, sections["evaluation"], sources, sections["custom_operators"]
+        )
         return self._judging(at_task(dataset, self._task.figure))
 
     @cached_property

@@ -23,15 +23,15 @@ SIGNING = {
 
 
 def signing_key(user: UserFile) -> SigningKey | None:
-    said = {way: os.environ[name] for way, name in SIGNING.items() if os.environ.get(name)}
-    if "env" in said:
+    settings = {way: os.environ[name] for way, name in SIGNING.items() if os.environ.get(name)}
+    if "env" in settings:
         return SigningKey(Secret(env=SIGNING["env"]))
-    if "file" in said:
-        return SigningKey(Secret(file=Path(said["file"])))
-    if "command" in said:
+    if "file" in settings:
+        return SigningKey(Secret(file=Path(settings["file"])))
+    if "command" in settings:
         import shlex  # noqa: PLC0415  # seldom so
 
-        return SigningKey(Secret(command=tuple(shlex.split(said["command"]))))
+        return SigningKey(Secret(command=tuple(shlex.split(settings["command"]))))
     if user.cache.signing_key is not None:
         return SigningKey(secret_of(user.cache.signing_key, "signing_key"))
     usual = user_folder() / KEY_FILE
@@ -41,10 +41,10 @@ def signing_key(user: UserFile) -> SigningKey | None:
 def policy_of(workspace: Path, signing: SigningKey | None) -> Policy:
     """Of NPUMAKE_CACHE_TRUST alone where it is set, else of the user's and the workspace's file.
     Where there is none of them, our own records are read."""
-    if said := os.environ.get(TRUST):
-        if not os.path.lexists(said):
-            raise ProjectError("no such file", TRUST, f"{said} is to hold public keys")
-        return _read_policy([Path(said)])
+    if setting := os.environ.get(TRUST):
+        if not os.path.lexists(setting):
+            raise ProjectError("no such file", TRUST, f"{setting} is to hold public keys")
+        return _read_policy([Path(setting)])
     files = [user_folder() / TRUST_FILE, workspace / TRUST_FILE]
     there = [file for file in files if os.path.lexists(file)]
     if there or signing is None:

@@ -23,7 +23,7 @@ ENDS = (signal.SIGINT, signal.SIGTERM)
 GRACE = 0.5  # seconds
 
 
-class Ended(Exception):  # noqa: N818  # what happened, and the runner says what it means
+class WorkerEnded(Exception):  # noqa: N818  # what happened, and the runner says what it means
     """A worker ended before its task: `signal` is the name of what ended it, if one did."""
 
     def __init__(self, status: int) -> None:
@@ -72,7 +72,7 @@ class Worker:
         status = self._process.exitcode or 0
         if -status in ENDS:
             time.sleep(GRACE)  # where the whole group is to end, this process is told so itself
-        raise Ended(status)
+        raise WorkerEnded(status)
 
     def close(self) -> None:
         """Let it finish, and wait for it."""

@@ -16,7 +16,7 @@ from npumake.detection.notes import mark_origin
 from npumake.graph import Graph
 from npumake.project.files import SourceFiles
 from npumake.project.sections import CodeFiles, Quantization
-from npumake.quant.correction.corrections import recovered
+from npumake.quant.correction.corrections import apply_corrections
 from npumake.quant.correction.rescale_groups import rescaled
 from npumake.quant.precision.form import in_form
 from npumake.quant.precision.schemes import with_scheme
@@ -40,9 +40,9 @@ def calibrated(
     if recipe.method == LOAD:
         return with_own_grids(optimized_float, target, quantization)
     real = rescaled(in_form(optimized_float, target), recipe.factors)
-    made = calibrated_with(real, recipe, target, quantization)
+    graph = calibrated_with(real, recipe, target, quantization)
     operators = declared(custom_operators, sources)
     weights = with_scheme(target, quantization).weights
-    made = recovered(real, made, recipe.switches, samples, weights, operators)
-    mark_origin(made, samples.origin)
-    return store_wide_biases(made)
+    graph = apply_corrections(real, graph, recipe.switches, samples, weights, operators)
+    mark_origin(graph, samples.origin)
+    return store_wide_biases(graph)

@@ -26,7 +26,7 @@ from npumake.project.sections import Calibration, CodeFiles, Quantization
 from npumake.quant.calibration.statistics import Statistics
 from npumake.quant.correction.rescale_groups import rescaled
 from npumake.quant.precision.form import in_form
-from npumake.quant.precision.placement import observed
+from npumake.quant.precision.placement import observed_tensors
 from npumake.quant.qdq.insert import DEFAULT
 from npumake.quant.search.recipe import Recipe
 from npumake.targets.advice import words_of
@@ -52,14 +52,14 @@ def comparison(
     operators = declared(custom_operators, sources)
     feeds = track(samples, "comparison", len(samples))
     own = in_form(optimized_float, target)
-    statistics = statistics.of(observed(own))
+    statistics = statistics.of(observed_tensors(own))
     real = rescaled(own, recipe.factors)  # its tensors are those that have the grids
-    found = compare(real, calibrated, quantized, feeds, target, operators)
+    result = compare(real, calibrated, quantized, feeds, target, operators)
     patient = ModelUnderTest(calibrated, samples, operators, data_num=WITNESSES)
     made_of = (own, statistics, recipe, samples, target, operators)
     words = words_of(vendor_dialect)
     making = CalibrationInputs(*made_of, calibration, quantization, words)
     notes = calibration_notes(quantized, statistics, samples, calibration)
-    guilty_node = guilty(found, patient, making)
-    told = tuple(map(words.text, (*found.notes, *notes)))
-    return replace(found, guilty=guilty_node, notes=told)
+    guilty_node = guilty(result, patient, making)
+    texts = tuple(map(words.text, (*result.notes, *notes)))
+    return replace(result, guilty=guilty_node, notes=texts)

@@ -79,10 +79,10 @@ def compiled(
         return Compiled(vendor_tool.vendor_made(handover, tool, target.name, compile.profiling))
     program = lowered(quantized, target.rounding, target.runnable)
     beside = members_beside(quantized, target, compile.task)
-    said = policies(security, quantized, program)
+    rules = policies(security, quantized, program)
     if target.backend != "hybrid":
         check_border_kept(compile, target)
-        _refuse_bundle_features(quantized, target, bool(said))
+        _refuse_bundle_features(quantized, target, bool(rules))
         data = backends.built(program, quantized, target, beside)
         hold_widths(read_back.types_of(data, quantized, target.backend), program)
         return Compiled(data)
@@ -93,8 +93,8 @@ def compiled(
     }
     code = declared(custom_operators, sources).used_by(quantized).sources
     settings = {key: value for key, value in digest.plain(compile).items() if key not in OURS}
-    made = (target.name, joined(program), provenance, batch(quantized), code, beside)
-    bundle = Bundle(*made, settings=settings, security=said)
+    contents = (target.name, joined(program), provenance, batch(quantized), code, beside)
+    bundle = Bundle(*contents, settings=settings, security=rules)
     data = _stripped(bundle, compile).to_bytes()
     tensors = Bundle.from_bytes(data).program.tensors
     hold_widths({name: tensor.dtype for name, tensor in tensors.items()}, program)
@@ -125,5 +125,5 @@ def _sections(
     inputs: Mapping[str, Input] | None, calibration: Calibration | None
 ) -> dict[str, digest.Json]:
     """What `npumake info` tells of the project."""
-    said = {FED: inputs, CALIBRATED: calibration}
-    return {key: digest.plain(section) for key, section in said.items() if section}
+    sections = {FED: inputs, CALIBRATED: calibration}
+    return {key: digest.plain(section) for key, section in sections.items() if section}

@@ -49,12 +49,12 @@ def compiled_check(
         return CompiledCheck(target.name, "", 0, (), skipped=reason)
     operators = declared(custom_operators, sources)
     program = lowered(quantized, target.rounding, target.runnable)
-    data, kept = _whole(compiled, target, program)
+    data, remaining = _whole(compiled, target, program)
     part = CompiledPart(quantized, program, target, data)
-    fed = list(_fed(samples, comparison, optimized_float))
-    found = check_file(optimized_float, part, fed, operators)
+    feeds = list(_fed(samples, comparison, optimized_float))
+    check = check_file(optimized_float, part, feeds, operators)
     is_noise = made_up(samples) or not samples.names
-    return replace(found, notes=(*found.notes, *kept, *([NOISE] if is_noise else ())))
+    return replace(check, notes=(*check.notes, *remaining, *([NOISE] if is_noise else ())))
 
 
 def _whole(compiled: Compiled, target: Target, program: Program) -> tuple[bytes, Sequence[str]]:
@@ -80,12 +80,12 @@ def _reason(comparison: ComparisonSettings, target: Target, handover: Handover |
 
 def _fed(samples: Samples, comparison: ComparisonSettings, graph: Graph) -> Iterator[NamedSample]:
     """Samples from the whole set; noise where there are none."""
-    asked = len(samples) if comparison.compiled == "all" else int(comparison.compiled)
-    count = min(asked, len(samples))
+    requested = len(samples) if comparison.compiled == "all" else int(comparison.compiled)
+    count = min(requested, len(samples))
     for index in (at * len(samples) // count for at in range(count)):
         yield NamedSample(samples.names[index], samples.read(index))
     if not samples.names:
-        for seed in range(8 if comparison.compiled == "all" else asked):
+        for seed in range(8 if comparison.compiled == "all" else requested):
             yield NamedSample(f"noise {seed}", _noise(graph, seed))
 
 

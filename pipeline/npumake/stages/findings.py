@@ -21,7 +21,7 @@ from npumake.quant.calibration.observe import observe
 from npumake.quant.calibration.statistics import Statistics
 from npumake.quant.correction.rescale_groups import rescaled
 from npumake.quant.precision.form import in_form
-from npumake.quant.precision.placement import observed
+from npumake.quant.precision.placement import observed_tensors
 from npumake.quant.search.recipe import Recipe
 from npumake.report.estimate import estimate_of
 from npumake.report.findings import Findings, TargetFindings
@@ -54,7 +54,7 @@ def findings(
 ) -> Findings:
     operators = declared(custom_operators, sources)
     own = in_form(optimized_float, target)
-    real, statistics = rescaled(own, recipe.factors), statistics.of(observed(own))
+    real, statistics = rescaled(own, recipe.factors), statistics.of(observed_tensors(own))
     if recipe.factors:  # other tensors than those that were measured
         statistics = observe(real, samples, operators)
     kind = next(iter(inputs.values())).type if len(inputs) == 1 else None

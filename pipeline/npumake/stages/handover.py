@@ -73,10 +73,10 @@ def handover(
     )
     tool = TOOLS[target.vendor]
     graphs = Graphs(original_float, optimized_float)
-    asked, sets = question(tool, sections, target, graphs, sources, PREFIX, said, recipe)
-    for what in handed(tool, asked).left_out:
+    request, sets = question(tool, sections, target, graphs, sources, PREFIX, said, recipe)
+    for what in handed(tool, request).left_out:
         tell(f"{tool.config} does not say `{what}`")
-    return Handover(partial(files, tool, asked, sources, sets))
+    return Handover(partial(files, tool, request, sources, sets))
 
 
 class Graphs(NamedTuple):
@@ -106,6 +106,6 @@ def question(
     folders = sample_folders(inputs) if has_samples else None
     own = said["document"] if said is not None and said["dialect"] == tool.dialect else None
     trained = {str(node.name) for node in graphs.trained.nodes()}
-    asked = HandoverRequest(sections, target, inputs, prefix, model, weights, folders, own)
-    wanted = (sections.calibration, sections.quantization)
-    return replace(asked, decisions=decisions(graphs.optimized, trained, *wanted, recipe)), sets
+    request = HandoverRequest(sections, target, inputs, prefix, model, weights, folders, own)
+    options = (sections.calibration, sections.quantization)
+    return replace(request, decisions=decisions(graphs.optimized, trained, *options, recipe)), sets

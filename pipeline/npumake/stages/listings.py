@@ -78,20 +78,20 @@ def listings(
     metafile = parse_document(digest.canonical(own), "metafile")
     texts = formats(metafile, program.inputs, program.outputs, _anchors(sources))
     on = synap_files.delegates(optimized_float, comparison, layer_delegates(metafile))
-    told = (MADE_BY, bundle, comparison, texts, target, on)
-    found = {"model_info.txt": synap_files.model_info(*told)}
+    details = (MADE_BY, bundle, comparison, texts, target, on)
+    files = {"model_info.txt": synap_files.model_info(*details)}
     if data and calibration.method not in NO_SAMPLES:
-        found["quantization_info.yaml"] = synap_grids.quantization_info(calibrated, target)
+        files["quantization_info.yaml"] = synap_grids.quantization_info(calibrated, target)
         if calibration.method == "kl":
             entropy = synap_grids.quantization_entropy(calibrated, target, statistics)
-            found["quantization_entropy.txt"] = entropy
-    return Listings({name: text for name, text in found.items() if text})
+            files["quantization_entropy.txt"] = entropy
+    return Listings({name: text for name, text in files.items() if text})
 
 
 def _anchors(sources: SourceFiles) -> str:
     """What ${ANCHORS} stands for: those of a detector's postprocessor, else none."""
     (file,) = sources["model.path"]
     is_tflite = PurePosixPath(file.name).suffix.lower() == ".tflite"
-    found = anchors(file.read()) if is_tflite else None
-    rows = [] if found is None else found.tolist()
+    sides = anchors(file.read()) if is_tflite else None
+    rows = [] if sides is None else sides.tolist()
     return "[" + ",".join(f"[{','.join(f'{side:.6f}' for side in row)}]" for row in rows) + "]"

@@ -15,7 +15,7 @@ from __future__ import annotations
 from npumake.engine.tflite_rules import TWICE
 from npumake.graph import Graph, round_border
 from npumake.quant.qdq.converted_outputs import as_converted
-from npumake.quant.qdq.fixed_output_params import seated
+from npumake.quant.qdq.fixed_output_params import with_fixed_outputs
 from npumake.quant.qdq.gemm_as_conv import gemm_as_conv
 from npumake.quant.qdq.integers import with_integer_weights
 from npumake.quant.qdq.output_metadata import describe_outputs
@@ -24,7 +24,7 @@ from npumake.targets.target import Target
 
 
 def quantized(calibrated: Graph, target: Target) -> Graph:
-    graph = seated(calibrated) if target.rounding == TWICE else calibrated
+    graph = with_fixed_outputs(calibrated) if target.rounding == TWICE else calibrated
     if target.gemm_as_conv:
         graph = graph.copy()
         gemm_as_conv(graph)

@@ -33,7 +33,7 @@ from npumake.quant.correction.corrections import (
     switched_on,
 )
 from npumake.quant.precision.form import in_form
-from npumake.quant.precision.placement import observed
+from npumake.quant.precision.placement import observed_tensors
 from npumake.quant.precision.schemes import with_scheme
 from npumake.quant.qdq.brought_grids import (
     LOAD,
@@ -43,11 +43,17 @@ from npumake.quant.qdq.brought_grids import (
     check_nothing_asked,
 )
 from npumake.quant.qdq.insert import DEFAULT
-from npumake.quant.search.evaluator import Evaluator, RescaledModel, ground, remade
-from npumake.quant.search.methods import candidates, mixed, plain
+from npumake.quant.search.evaluator import Evaluator, RescaledModel, refit_recipe, rescale_model
+from npumake.quant.search.methods import candidates, ranges_by_method, ranges_by_tensor
 from npumake.quant.search.modelwise import MODELWISE, modelwise
 from npumake.quant.search.recipe import Recipe
-from npumake.quant.search.trials import SYMMETRIC, also_wide, best_method, best_switches, standing
+from npumake.quant.search.trials import (
+    SYMMETRIC,
+    best_method,
+    best_switches,
+    complete_recipe,
+    with_int16_candidates,
+)
 from npumake.targets.target import Target
 
 # Of the switches, those that `default` tries; the answers in int16 for their ties alone.
@@ -86,42 +92,42 @@ def recipe(
     target = with_scheme(target, quantization)
     operators = declared(custom_operators, sources)
     real = in_form(optimized_float, target)
-    bench = Evaluator(real, samples, operators, target, quantization, calibration)
-    return _found(bench, statistics.of(observed(real)), _schemes(calibration, target))
+    evaluator = Evaluator(real, samples, operators, target, quantization, calibration)
+    return _found(evaluator, statistics.of(observed_tensors(real)), _schemes(calibration, target))
 
 
-def _found(bench: Evaluator, statistics: Statistics, schemes: Sequence[bool]) -> Recipe:
-    calibration, as_it_is = bench.calibration, RescaledModel(bench.graph, statistics, {})
-    switches = switched_on(bench.quantization, calibration)
+def _found(evaluator: Evaluator, statistics: Statistics, schemes: Sequence[bool]) -> Recipe:
+    calibration, as_it_is = evaluator.calibration, RescaledModel(evaluator.graph, statistics, {})
+    switches = switched_on(evaluator.quantization, calibration)
     if calibration.method == MODELWISE and calibration.recipe == "plain":
-        return modelwise(bench, as_it_is, switches)
+        return modelwise(evaluator, as_it_is, switches)
     if not _is_search(calibration):
-        stood = ground(bench, bench.samples, as_it_is, switches)
-        by_method = mixed if calibration.method == "mix" else plain
-        made = by_method(stood.graph, stood.statistics, calibration, schemes[0])
-        return standing(made, switches, stood, bench)
-    best = _searched(bench, switches, schemes)
-    stood = ground(bench, bench.samples, as_it_is, best.switches)
-    return remade(best, stood, calibration)
+        base = rescale_model(evaluator, evaluator.samples, as_it_is, switches)
+        by_method = ranges_by_tensor if calibration.method == "mix" else ranges_by_method
+        initial = by_method(base.graph, base.statistics, calibration, schemes[0])
+        return complete_recipe(initial, switches, base, evaluator)
+    best = _searched(evaluator, switches, schemes)
+    base = rescale_model(evaluator, evaluator.samples, as_it_is, best.switches)
+    return refit_recipe(best, base, calibration)
 
 
-def _searched(bench: Evaluator, switches: tuple[str, ...], schemes: Sequence[bool]) -> Recipe:
+def _searched(evaluator: Evaluator, switches: tuple[str, ...], schemes: Sequence[bool]) -> Recipe:
     """The best, of the samples it is shown."""
-    calibration, stood = bench.calibration, bench.ground(switches)
-    every = candidates(stood.graph, stood.statistics, calibration, schemes[0])
-    tried = [standing(found, switches, stood, bench) for found in every]
-    names = left_open(bench.quantization)
+    calibration, base = evaluator.calibration, evaluator.rescaled_model(switches)
+    every = candidates(base.graph, base.statistics, calibration, schemes[0])
+    tried = [complete_recipe(candidate, switches, base, evaluator) for candidate in every]
+    names = left_open(evaluator.quantization)
     if calibration.recipe == "plain":
         names = tuple(name for name in names if name in ADJUSTING)
-    if not may_have_int16(stood.graph):
+    if not may_have_int16(base.graph):
         names = tuple(name for name in names if name not in (WIDENING, *EARLY))
     if WIDENING in names:
-        tried = also_wide(tried, stood, bench)
+        tried = with_int16_candidates(tried, base, evaluator)
     first = tuple(name for name in names if name == FIRST)
     early = [name for name in EARLY if name in names]
     late = [name for name in names if name not in (WIDENING, *EARLY)]
     rest = [*(SYMMETRIC for _ in schemes[1:]), *early, *late]
-    return best_switches(best_method(tried, bench, first), rest, bench)
+    return best_switches(best_method(tried, evaluator, first), rest, evaluator)
 
 
 def _is_search(calibration: Calibration) -> bool:

@@ -92,7 +92,9 @@ def stage_of(function: Function, earlier: Collection[str]) -> Stage:
         sections=tuple(name for name in names if name in SECTIONS.difference(earlier)),
         reads_sources="sources" in names,
         asks_target="target" in names,
-        optional=tuple(n for n, given in parameters.items() if given.default is not given.empty),
+        optional=tuple(
+            n for n, parameter in parameters.items() if parameter.default is not parameter.empty
+        ),
         joins=any(get_origin(hints[name]) is Mapping for name in inputs),
         asks_provenance="provenance" in names,
         asks_said="said" in names,

@@ -60,8 +60,8 @@ def verdict(
     handover: Handover | None = None,
 ) -> Verdict:
     scores = (float_score, calibrated_score, quantized_score, compiled_score)
-    found = _measured(scores, comparison, None if handover else _latency(compiled, target, gates))
-    wishes = [asked(gate, index, found) for index, gate in enumerate(gates)]
+    figures = _measured(scores, comparison, None if handover else _latency(compiled, target, gates))
+    wishes = [asked(gate, index, figures) for index, gate in enumerate(gates)]
     if all(wish.met for wish in wishes):
         return Verdict(target.name, tuple(Judged(wish.number, wish.what, True) for wish in wishes))
     operators, dataset = declared(custom_operators, sources), None
@@ -82,12 +82,13 @@ def _unlike(graph: Graph, samples: Samples, dataset: EvaluationSet, operators: O
     """What is cut off of what is evaluated and not of the data to calibrate with; empty where
     nothing is."""
     calibrated = ModelUnderTest(graph, samples, operators, data_num=LOOKS)
-    known = {one.node for one in suspects(calibrated) if one.is_fault}
+    faulty = {suspect.node for suspect in suspects(calibrated) if suspect.is_fault}
     first = suspects(ModelUnderTest(graph, dataset.samples(LOOKS), operators))[:1]
     return "".join(
-        f"{one.node}: of what is evaluated {one.cause}, of the calibration data they are not"
-        for one in first
-        if one.is_fault and one.is_clipped and one.node not in known
+        f"{suspect.node}: of what is evaluated {suspect.cause}, "
+        "of the calibration data they are not"
+        for suspect in first
+        if suspect.is_fault and suspect.is_clipped and suspect.node not in faulty
     )
 
 
@@ -101,14 +102,14 @@ def _latency(compiled: Compiled, target: Target, gates: Sequence[Gate]) -> Laten
 def _measured(
     scores: Sequence[Figures | None], comparison: Comparison, latency: Latency | None
 ) -> BuildFigures:
-    known = [score for score in scores if score is not None]
+    measured = [score for score in scores if score is not None]
     least = worst(output.cosine for output in comparison.outputs)
     cosine = least if comparison.samples else None
     on_cpu = len(_on_cpu(comparison))
     if latency is None:
-        return BuildFigures(known, cosine, on_cpu)
+        return BuildFigures(measured, cosine, on_cpu)
     takes = (latency.milliseconds, latency.is_bound, latency.interval)
-    return BuildFigures(known, cosine, on_cpu, *takes)
+    return BuildFigures(measured, cosine, on_cpu, *takes)
 
 
 def _on_cpu(comparison: Comparison) -> list[NodeRow]:

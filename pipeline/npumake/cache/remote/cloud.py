@@ -66,14 +66,14 @@ class CloudTransport:
 
     def get(self, name: str, deadline: Deadline, start: int = 0) -> Body | None:
         options = {"range": {"offset": start}} if start else {}
-        found = self._do(lambda: self._calls.get(self._reader, name, options=options), deadline)
-        if found is None:
+        response = self._do(lambda: self._calls.get(self._reader, name, options=options), deadline)
+        if response is None:
             return None
-        return Body(start, int(found.meta["size"]), self._chunks(found, deadline))
+        return Body(start, int(response.meta["size"]), self._chunks(response, deadline))
 
     def size(self, name: str, deadline: Deadline) -> int | None:
-        found = self._do(lambda: self._calls.head(self._reader, name), deadline)
-        return None if found is None else int(found["size"])
+        metadata = self._do(lambda: self._calls.head(self._reader, name), deadline)
+        return None if metadata is None else int(metadata["size"])
 
     def put(self, name: str, file: Readable, size: int, deadline: Deadline) -> None:
         part = max(PART, -(-size // 10_000))
@@ -103,8 +103,8 @@ class CloudTransport:
         except (self._errors.BaseError, OSError, ValueError) as error:
             raise RemoteError(_first_line(error)) from None
 
-    def _chunks(self, found: Any, deadline: Deadline) -> Iterator[bytes]:
-        chunks = iter(found.stream(min_chunk_size=CHUNK))
+    def _chunks(self, response: Any, deadline: Deadline) -> Iterator[bytes]:
+        chunks = iter(response.stream(min_chunk_size=CHUNK))
         while True:
             chunk = self._do(lambda: next(chunks, b""), deadline)
             if not chunk:

@@ -61,7 +61,7 @@ class Connections:
             within(most, connection.connect)
         except BROKEN as error:
             connection.close()
-            raise RemoteError(said(error), lasting=True, is_outage=True) from None
+            raise RemoteError(plain_reason(error), lasting=True, is_outage=True) from None
         return connection
 
 
@@ -100,15 +100,17 @@ def _context(credentials: Credentials) -> ssl.SSLContext:
         if credentials.certificate:
             context.load_cert_chain(credentials.certificate, credentials.certificate_key)
     except OSError as error:  # ssl.SSLError is one
-        raise RemoteError(f"a certificate cannot be read: {said(error)}", lasting=True) from None
+        raise RemoteError(
+            f"a certificate cannot be read: {plain_reason(error)}", lasting=True
+        ) from None
     return context
 
 
 def broken(error: BaseException) -> RemoteError:
-    return RemoteError(said(error), is_outage=isinstance(error, TimeoutError))
+    return RemoteError(plain_reason(error), is_outage=isinstance(error, TimeoutError))
 
 
-def said(error: BaseException) -> str:
+def plain_reason(error: BaseException) -> str:
     """What a person can act on, without our own paths and numbers."""
     if isinstance(error, TimeoutError):
         return "no answer"

@@ -119,7 +119,7 @@ def _text(field: int, data: bytes) -> bytes:
 
 def _stdout(data: bytes) -> bytes:
     """The field `stdout_raw`. Raises ValueError, IndexError for what is no message with one."""
-    at, found = 0, None
+    at, content = 0, None
     while at < len(data):
         tag, at = _read(data, at)
         kind = tag & 7
@@ -133,11 +133,11 @@ def _stdout(data: bytes) -> bytes:
         if length < 0 or at + length > len(data):
             raise ValueError("no protobuf message")
         if tag >> 3 == STDOUT_RAW and kind == BYTES:
-            found = data[at : at + length]
+            content = data[at : at + length]
         at += length
-    if found is None:
+    if content is None:
         raise ValueError("no record inside")
-    return found
+    return content
 
 
 def _read(data: bytes, at: int) -> tuple[int, int]:

@@ -90,12 +90,12 @@ class Far:
                 return _short(body.chunks)
 
         began = time.monotonic()
-        found = self.attempt(call, self.ledger, self.ledger.left)
-        if found is not None:
+        data = self.attempt(call, self.ledger, self.ledger.left)
+        if data is not None:
             self.rates.answered(time.monotonic() - began)
         elif not self.ledger.is_open and not self.ledger.failures:
             self.ledger.waste(time.monotonic() - began, "it lacks records, and says so slowly")
-        return found
+        return data
 
     def bring(self, record: Record, near: LocalStore) -> bool:
         """Have the near store hold the blob of `record`, verified."""
@@ -110,14 +110,14 @@ class Far:
                 self.wrong.add(record.digest)
                 raise
 
-        found = self.attempt(call, self.ledger, seconds)
+        is_here = self.attempt(call, self.ledger, seconds)
         spent = time.monotonic() - began
-        if found:
+        if is_here:
             self.ledger.settle(spent, making)
             self._remember()
-        elif found is not None:
+        elif is_here is not None:
             self.ledger.waste(spent, "it lacks the artifact of a record")
-        return bool(found)
+        return bool(is_here)
 
     # -- one operation ---------------------------------------------------------------------
 
@@ -128,12 +128,12 @@ class Far:
         began, deadline = time.monotonic(), Deadline(seconds)
         for number in range(ATTEMPTS):
             try:
-                found = call(deadline)
+                result = call(deadline)
             except RemoteError as error:
                 failure = error
             else:
                 ledger.succeed()
-                return found
+                return result
             pause = max(failure.wait, BACKOFF_S * 4**number)
             if (
                 failure.is_final
@@ -158,14 +158,14 @@ class Far:
 
     def _remember_outage(self) -> None:
         """What another process has found out about this address."""
-        found = None
+        memo = None
         with suppress(OSError, ValueError):
-            found = unsealed(str(self.address), self._file.read_bytes())
-        if found is None:
+            memo = unsealed(str(self.address), self._file.read_bytes())
+        if memo is None:
             return
-        self.rates = Rates(found["bandwidth"], found["latency"])
-        if 0 < found["until"] - time.time() <= COOL_S:
-            self.ledger.reason = found["reason"]
+        self.rates = Rates(memo["bandwidth"], memo["latency"])
+        if 0 < memo["until"] - time.time() <= COOL_S:
+            self.ledger.reason = memo["reason"]
 
     def _remember(self, until: float = 0.0, reason: str = "") -> None:
         rates = self.rates

@@ -43,8 +43,8 @@ class Secret:
             try:
                 return self.file.read_text(encoding="utf-8").strip()
             except (OSError, UnicodeDecodeError) as error:
-                said = getattr(error, "strerror", None) or "it is not text"
-                raise ProjectError(f"{called}: cannot read {self.file}: {said.lower()}") from None
+                reason = getattr(error, "strerror", None) or "it is not text"
+                raise ProjectError(f"{called}: cannot read {self.file}: {reason.lower()}") from None
         return _printed(self.command, called)
 
 
@@ -54,8 +54,8 @@ def _printed(command: Sequence[str], called: str) -> str:
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
         raise ProjectError(f"{called}: `{command[0]}` did not run: {error}") from None
     if run.returncode:
-        said = run.stderr.strip().rpartition("\n")[2][:200]
-        raise ProjectError(f"{called}: `{command[0]}` ended with {run.returncode}", hint=said)
+        last_line = run.stderr.strip().rpartition("\n")[2][:200]
+        raise ProjectError(f"{called}: `{command[0]}` ended with {run.returncode}", hint=last_line)
     return run.stdout.strip()
 
 
@@ -94,12 +94,12 @@ def _private(text: str, called: str) -> Any:
     try:
         if not text.startswith("-----BEGIN"):
             return Ed25519PrivateKey.from_private_bytes(base64.b64decode(text, validate=True))
-        found = load_pem_private_key(text.encode(), None)
+        private = load_pem_private_key(text.encode(), None)
     except (ValueError, TypeError, binascii.Error):
         raise ProjectError(f"{called} is no private key without a password", hint=hint) from None
-    if not isinstance(found, Ed25519PrivateKey):
+    if not isinstance(private, Ed25519PrivateKey):
         raise ProjectError(f"{called} is not an Ed25519 key", hint=hint)
-    return found
+    return private
 
 
 def generate(file: Path) -> bytes:

@@ -114,9 +114,9 @@ class LayeredStore:
     def verdict(self, key: str) -> Verdict:
         """On the envelope of a key: the one that was kept, where it is trusted, else the far one.
         Nothing of the near store's own records is asked."""
-        kept = self.policy.judge(key, self._kept(key))
-        if kept.record is not None or self.far is None:
-            return kept
+        saved = self.policy.judge(key, self._kept(key))
+        if saved.record is not None or self.far is None:
+            return saved
         began = time.monotonic()
         data = self.far.envelope(key)
         verdict = self.policy.judge(key, data)

@@ -118,8 +118,8 @@ class Uploader:
     def _work(self) -> None:
         while not self._stop.is_set() and not self.ledger.is_open:
             with self._lock:
-                taken = self._busy | self._given_up
-                key = next((k for k in self.outbox.keys() if k not in taken), None)  # noqa: SIM118
+                excluded = self._busy | self._given_up
+                key = next((k for k in self.outbox.keys() if k not in excluded), None)  # noqa: SIM118
                 if key is None:
                     return
                 self._busy.add(key)

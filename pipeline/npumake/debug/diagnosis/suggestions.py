@@ -23,8 +23,8 @@ from npumake.quant.calibration.statistics import Statistics
 from npumake.quant.correction.rescale_groups import rescaled
 from npumake.quant.precision.precision_candidates import Promoted, candidates, promoted, section
 from npumake.quant.qdq.brought_grids import LOAD
-from npumake.quant.search.evaluator import FEW, held_out
-from npumake.quant.search.methods import plain
+from npumake.quant.search.evaluator import FEW, holdout_samples
+from npumake.quant.search.methods import ranges_by_method
 from npumake.quant.search.recipe import Recipe
 from npumake.quant.search.trials import GAIN
 from npumake.quant.search.type_judge import judge
@@ -124,7 +124,7 @@ def _methods(making: CalibrationInputs) -> Iterator[_Trial]:
     said = {"method": making.calibration.method}
     for method in making.words.methods:
         asked = replace(making.calibration, method=method)
-        made = plain(real, statistics, asked, recipe.symmetric)
+        made = ranges_by_method(real, statistics, asked, recipe.symmetric)
         kept = replace(made, factors=recipe.factors, wide=recipe.wide)
         line = making.words.line("calibration", {"method": method, **grids}, said)
         yield from [_Trial(line, kept, making.quantization)] if line else []
@@ -132,7 +132,7 @@ def _methods(making: CalibrationInputs) -> Iterator[_Trial]:
 
 def _cosine(making: CalibrationInputs, recipe: Recipe, quantization: Quantization) -> float:
     """What the chip refuses is no remedy."""
-    numbers = held_out(len(making.samples))[: FEW - 1]
+    numbers = holdout_samples(len(making.samples))[: FEW - 1]
     names = tuple(making.samples.names[number] for number in numbers)
     few = Samples(names, lambda index: making.samples.read(numbers[index]))
     plainly = replace(recipe, switches=())

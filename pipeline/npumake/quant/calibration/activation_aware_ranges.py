@@ -25,7 +25,7 @@ from npumake.graph import Graph, Node, Value, producer
 from npumake.kernels.arrays import Floats
 from npumake.kernels.histogram import Histogram
 from npumake.quant.calibration.derived_statistics import centres
-from npumake.quant.precision.placement import activations, moves, root
+from npumake.quant.precision.placement import activations, is_data_movement, source_tensor
 
 PART = 16.0
 STEPS = 255.0
@@ -33,7 +33,7 @@ POINTS = 256
 
 Function = Callable[[Floats], Floats]
 Interval = tuple[float, float]
-Moved = dict[str, float]
+ClippingErrors = dict[str, float]
 
 
 class FunctionImage(NamedTuple):
@@ -43,53 +43,57 @@ class FunctionImage(NamedTuple):
     name: str
 
 
-def narrowed(
+def activation_aware_ranges(
     graph: Graph, tensors: Mapping[str, Histogram], ranges: Mapping[str, Interval]
 ) -> dict[str, Interval]:
     """Those of `ranges`, by observed tensor of the float `graph`, that need not be as wide."""
-    found: dict[str, Interval] = {}
+    intervals: dict[str, Interval] = {}
     for name, images in _images(graph).items():
         spans = [np.subtract(*ranges[image.name][::-1]) for image in images]
         if min(spans) > 0:
             limits = [float(span) / STEPS / PART for span in spans]
-            kept = _kept(tensors[name], [image.g for image in images], limits)
-            (low, high), (least, most) = ranges[name], kept
-            found[name] = (min(max(low, least), high), max(min(high, most), low))
-    return found
+            interval = _kept(tensors[name], [image.g for image in images], limits)
+            (low, high), (least, most) = ranges[name], interval
+            intervals[name] = (min(max(low, least), high), max(min(high, most), low))
+    return intervals
 
 
-def saturated(graph: Graph) -> frozenset[str]:
+def saturating_tensors(graph: Graph) -> frozenset[str]:
     """The tensors of the float `graph` that may lose what does not matter."""
     return frozenset(_images(graph))
 
 
-def moved(graph: Graph, cuts: Mapping[str, tuple[Interval, Interval]]) -> dict[str, Moved]:
+def clipping_errors(
+    graph: Graph, cuts: Mapping[str, tuple[Interval, Interval]]
+) -> dict[str, ClippingErrors]:
     """Of those of these tensors that are saturated, whose numbers reach so far and are cut off so:
     max |g_i(v) - g_i(min(max(v, l), h))| by the observed tensor g_i makes."""
-    found = {}
+    deviations = {}
     for name, images in _images(graph).items():
         if name in cuts:
-            reached, kept = cuts[name]
-            ends = zip(reached, kept, strict=True)
+            reached, limits = cuts[name]
+            ends = zip(reached, limits, strict=True)
             cut = np.concatenate([np.linspace(*end, POINTS) for end in ends])
-            each = {image.name: image.g(cut) - image.g(np.clip(cut, *kept)) for image in images}
-            found[name] = {made: float(np.max(np.abs(by))) for made, by in each.items()}
-    return found
+            each = {image.name: image.g(cut) - image.g(np.clip(cut, *limits)) for image in images}
+            deviations[name] = {output: float(np.max(np.abs(by))) for output, by in each.items()}
+    return deviations
 
 
 def _images(graph: Graph) -> dict[str, list[FunctionImage]]:
     """By observed tensor what is made of it, where that is a function of each of its values."""
     readers: dict[Value, list[Node]] = {}
     for node in graph.nodes():
-        for value in dict.fromkeys(root(v) for v in activations(node) if not moves(node)):
+        for value in dict.fromkeys(
+            source_tensor(v) for v in activations(node) if not is_data_movement(node)
+        ):
             readers.setdefault(value, []).append(node)
-    answers = {root(value) for value in graph.outputs}
-    found: dict[str, list[FunctionImage]] = {}
+    answers = {source_tensor(value) for value in graph.outputs}
+    by_tensor: dict[str, list[FunctionImage]] = {}
     for x, nodes in readers.items():
         products = [node for node in nodes if _factor(node, x) is not None]
         images: list[FunctionImage] = []
         for node in nodes:
-            y = root(node.outputs[0])
+            y = source_tensor(node.outputs[0])
             only_factor = set(readers.get(y, ())) <= set(products) and y not in answers
             function = _function(node, x)
             if function is None:
@@ -98,8 +102,8 @@ def _images(graph: Graph) -> dict[str, list[FunctionImage]]:
                 images.append(FunctionImage(function, str(result(node).name)))
         else:
             if x not in answers:
-                found[str(x.name)] = images
-    return found
+                by_tensor[str(x.name)] = images
+    return by_tensor
 
 
 def _function(node: Node, x: Value) -> Function | None:
@@ -113,13 +117,13 @@ def _function(node: Node, x: Value) -> Function | None:
 
 def _factor(node: Node, x: Value) -> Node | None:
     """The function f of a product x * f(x)."""
-    read = [root(value) for value in activations(node)]
+    read = [source_tensor(value) for value in activations(node)]
     if node.op_type != "Mul" or len(read) != 2 or x not in read or absorbed(node) is not None:
         return None
     maker = producer(read[1] if read[0] is x else read[0])
     if maker is None or maker.op_type not in FUNCTIONS or maker.domain:
         return None
-    return maker if root(activations(maker)[0]) is x else None
+    return maker if source_tensor(activations(maker)[0]) is x else None
 
 
 def _kept(measured: Histogram, functions: list[Function], limits: list[float]) -> Interval:

@@ -33,7 +33,7 @@ from npumake.quant.calibration.subsampling import (
     Side,
     TensorSlice,
     TensorSlices,
-    counted,
+    counted_elements,
 )
 
 CACHED = 32 * BLOCK  # elements of a block: 4 MB. Of fewer, calls cost more than they save
@@ -84,7 +84,7 @@ class BufferSpan(NamedTuple):
     size: int
     row: int
     way: ReadOrder
-    kept: SampledElements
+    sampled: SampledElements
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class BufferBlock:
     way: ReadOrder
     parts: Int64  # where each starts among the elements, if they are large
     folds: tuple[FoldedRows, ...]  # how they are folded, if they lie side by side
-    kept: tuple[SampledElements, ...]
+    sampled: tuple[SampledElements, ...]
     tensors: Int64  # where each starts in what is kept
     rows: tuple[int, ...]  # which tensors these are
 
@@ -116,20 +116,20 @@ class Layout:
     views: Mapping[str, TensorSlices]
 
     @cached_property
-    def placed(self) -> list[SlicePosition]:
+    def positions(self) -> list[SlicePosition]:
         """The pieces, in the order of the tensors; in the buffer those lie together that are read
         in one way."""
         views = self.views.values()
-        found = [(row, p, _way(p, v.block)) for row, v in enumerate(views) for p in v.pieces]
-        order = sorted(range(len(found)), key=lambda index: found[index][2])
-        ends = accumulate(found[index][1].elements for index in order)
+        slices = [(row, p, _way(p, v.block)) for row, v in enumerate(views) for p in v.pieces]
+        order = sorted(range(len(slices)), key=lambda index: slices[index][2])
+        ends = accumulate(slices[index][1].elements for index in order)
         starts = dict(zip(order, [0, *ends], strict=False))
-        return [SlicePosition(starts[index], *each) for index, each in enumerate(found)]
+        return [SlicePosition(starts[index], *each) for index, each in enumerate(slices)]
 
     @property
     def starts(self) -> list[int]:
         """Where each piece starts."""
-        return [each.start for each in self.placed]
+        return [each.start for each in self.positions]
 
     @property
     def elements(self) -> int:
@@ -137,46 +137,46 @@ class Layout:
 
     @cached_property
     def blocks(self) -> list[BufferBlock]:
-        found: list[list[BufferSpan]] = []
-        held = 0  # elements of the last block
+        runs: list[list[BufferSpan]] = []
+        size = 0  # elements of the last block
         for stretch in self._stretches():
-            held += stretch.size
-            if found and found[-1][0].way == stretch.way and held <= CACHED:
-                found[-1].append(stretch)
+            size += stretch.size
+            if runs and runs[-1][0].way == stretch.way and size <= CACHED:
+                runs[-1].append(stretch)
             else:
-                found.append([stretch])
-                held = stretch.size
-        return [_block(run) for run in found]
+                runs.append([stretch])
+                size = stretch.size
+        return [_block(run) for run in runs]
 
     def _stretches(self) -> Iterator[BufferSpan]:
         views = list(self.views.values())
-        for start, row, piece, way in sorted(self.placed, key=attrgetter("start")):
+        for start, row, piece, way in sorted(self.positions, key=attrgetter("start")):
             block = views[row].block
             each = block * _of_part(piece.shape)
             left = piece.elements // each
             while left:
                 groups = min(left, max(1, CACHED // each))
-                kept = _kept(way, groups, piece, block)
-                yield BufferSpan(start, groups * each, row, way, kept)
+                sampled = _kept(way, groups, piece, block)
+                yield BufferSpan(start, groups * each, row, way, sampled)
                 start += groups * each
                 left -= groups
 
     def parts_of(self, side: Side) -> dict[int, list[slice]]:
         """Where the parts of each tensor that tells this side are, of all that do."""
-        found: dict[int, list[slice]] = defaultdict(list)
+        spans: dict[int, list[slice]] = defaultdict(list)
         end = 0
         for block in self.blocks:
             if side in block.way.tells:
-                for row, kept in zip(block.rows, block.kept, strict=True):
-                    start, end = end, end + kept.groups * kept.block
-                    found[row].append(slice(start, end))
-        return found
+                for row, sampled in zip(block.rows, block.sampled, strict=True):
+                    start, end = end, end + sampled.groups * sampled.block
+                    spans[row].append(slice(start, end))
+        return spans
 
     def counted(self, enough: int) -> list[Int64]:
         """The elements of each tensor that are counted, as places in the buffer."""
-        last = {each.row: each.start for each in self.placed}
+        last = {each.row: each.start for each in self.positions}
         views = self.views.values()
-        return [last[row] + counted(view, enough) for row, view in enumerate(views)]
+        return [last[row] + counted_elements(view, enough) for row, view in enumerate(views)]
 
 
 def room_for(elements: int) -> Buffer:
@@ -221,21 +221,23 @@ def _depth(pixels: int, block: int) -> int:
     )
 
 
-def _folds(kept: Iterable[SampledElements]) -> Iterator[FoldedRows]:
+def _folds(sampled: Iterable[SampledElements]) -> Iterator[FoldedRows]:
     """Neighbours that are folded alike are folded together."""
-    for (depth, width), alike in groupby(kept, lambda one: (one.depth, one.length * one.block)):
-        yield FoldedRows(sum(one.groups for one in alike), depth, width)
+    for (depth, width), alike in groupby(
+        sampled, lambda elements: (elements.depth, elements.length * elements.block)
+    ):
+        yield FoldedRows(sum(elements.groups for elements in alike), depth, width)
 
 
 def _block(run: list[BufferSpan]) -> BufferBlock:
     first = run[0].start
-    parts = [s.start - first + s.kept.depth * np.arange(s.kept.groups) for s in run]
+    parts = [s.start - first + s.sampled.depth * np.arange(s.sampled.groups) for s in run]
     return BufferBlock(
         slice(first, run[-1].start + run[-1].size),
         run[0].way,
         np.concatenate(parts),
-        tuple(_folds(s.kept for s in run)),
-        tuple(s.kept for s in run),
-        np.cumsum([0, *(s.kept.size for s in run)])[:-1],
+        tuple(_folds(s.sampled for s in run)),
+        tuple(s.sampled for s in run),
+        np.cumsum([0, *(s.sampled.size for s in run)])[:-1],
         tuple(s.row for s in run),
     )

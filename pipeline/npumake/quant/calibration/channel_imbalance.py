@@ -35,7 +35,7 @@ from npumake.engine.fusion import result
 from npumake.graph import Graph, Node, Value, shape
 from npumake.project.sections import Quantization
 from npumake.quant.calibration.statistics import Statistics
-from npumake.quant.precision.precision_plan import planned
+from npumake.quant.precision.precision_plan import plan_precision
 from npumake.quant.precision.type_propagation import WIDE
 from npumake.targets.target import Target
 
@@ -47,7 +47,7 @@ SHARE = 0.25
 STEPS = 255
 
 
-def uneven(graph: Graph, statistics: Statistics) -> tuple[str, ...]:
+def uneven_tensors(graph: Graph, statistics: Statistics) -> tuple[str, ...]:
     """The names of the uneven tensors, in the order of `statistics`, those of the float `graph`."""
     values = graph.values()
     starved: dict[str, Mask] = {}
@@ -56,7 +56,7 @@ def uneven(graph: Graph, statistics: Statistics) -> tuple[str, ...]:
     return tuple(name for name in statistics.channels if starved[name].mean() >= SHARE)
 
 
-def proposed(
+def int16_candidates(
     graph: Graph, statistics: Statistics, target: Target, quantization: Quantization
 ) -> tuple[str, ...]:
     """The nodes for int16 by name, in graph order: those around uneven tensors, as far as they
@@ -64,22 +64,22 @@ def proposed(
 
     Raises ProjectError for a name in `quantization` that means nothing.
     """
-    tensors = uneven(graph, statistics)
-    nodes = planned(graph, quantization, target).nodes
-    made = [result(node) for node in nodes if target.takes_int16(node.op_type)]
-    apart = [value for value in made if value.name in tensors]
+    tensors = uneven_tensors(graph, statistics)
+    nodes = plan_precision(graph, quantization, target).nodes
+    outputs = [result(node) for node in nodes if target.takes_int16(node.op_type)]
+    apart = [value for value in outputs if value.name in tensors]
     near = {*apart, *(result(use.node) for value in apart for use in value.uses())}
     names = [str(node.name) for node in nodes if result(node) in near]
-    types = planned(graph, with_wide(quantization, names), target).makes
+    types = plan_precision(graph, with_int16_nodes(quantization, names), target).makes
     return tuple(str(n.name) for n in nodes if result(n) in near and types.get(result(n)) == WIDE)
 
 
-def with_wide(quantization: Quantization, names: Sequence[str]) -> Quantization:
+def with_int16_nodes(quantization: Quantization, names: Sequence[str]) -> Quantization:
     """`quantization` with int16 for these nodes where it says nothing of them."""
     if not names:
         return quantization
-    said = quantization.types
-    later = said if isinstance(said, tuple) else (said,)
+    rules = quantization.types
+    later = rules if isinstance(rules, tuple) else (rules,)
     return replace(quantization, types=({name: "int16" for name in names}, *later))
 
 
@@ -88,13 +88,13 @@ def _starved(value: Value, statistics: Statistics, behind: Mapping[str, Mask]) -
     codes = _codes(str(value.name), statistics)
     starved = np.zeros(codes.shape, np.bool_)
     for reader in dict.fromkeys(use.node for use in value.uses()):
-        made = str(result(reader).name)
-        if made not in behind or behind[made].shape != codes.shape:
+        output = str(result(reader).name)
+        if output not in behind or behind[output].shape != codes.shape:
             continue
         if reader.op_type in TOGETHER:
-            starved |= behind[made]
+            starved |= behind[output]
         elif _reads_one_by_one(reader):
-            starved |= behind[made] | (_codes(made, statistics) >= 2 * FEW)
+            starved |= behind[output] | (_codes(output, statistics) >= 2 * FEW)
     return starved & (codes < FEW)
 
 

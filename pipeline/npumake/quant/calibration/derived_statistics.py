@@ -82,17 +82,17 @@ class DerivedStatistics(NamedTuple):
 def derivations(graph: Graph, names: Collection[str]) -> dict[str, Derivation]:
     """Those of `names`, tensors of `graph` in its order, that follow from others of them."""
     values = graph.values()
-    found: dict[str, Derivation] = {}
+    by_name: dict[str, Derivation] = {}
     for name in names:
         maker = producer(values[name])
-        derivation = None if maker is None or maker.domain else _derivation(maker, names, found)
+        derivation = None if maker is None or maker.domain else _derivation(maker, names, by_name)
         if derivation is not None:
-            found[name] = derivation
-    return found
+            by_name[name] = derivation
+    return by_name
 
 
 def _derivation(
-    node: Node, names: Collection[str], found: Mapping[str, Derivation]
+    node: Node, names: Collection[str], derived: Mapping[str, Derivation]
 ) -> Derivation | None:
     if node.op_type == "Concat":
         return _joined(node, names)
@@ -100,11 +100,11 @@ def _derivation(
     if (
         node.op_type in FUNCTIONS
         and read[0] in names
-        and not isinstance(found.get(read[0]), FunctionStatistics)
+        and not isinstance(derived.get(read[0]), FunctionStatistics)
     ):
         return FunctionStatistics(read[0], lambda x: FUNCTIONS[node.op_type](node, x))
     for source, other in (read[:2], read[1::-1]) if node.op_type == "Mul" else ():
-        inner = found.get(other)
+        inner = derived.get(other)
         if isinstance(inner, FunctionStatistics) and inner.source == source and not inner.gated:
             return FunctionStatistics(source, inner.f, gated=True)
     return None
@@ -132,7 +132,7 @@ def with_derived(
     statistics: Statistics, derived: Mapping[str, Derivation], names: Collection[str]
 ) -> Statistics:
     """The statistics of all `names`, in that order, from those of the watched ones."""
-    known = {
+    entries = {
         name: DerivedStatistics(tensor, statistics.samples[name], statistics.channels.get(name))
         for name, tensor in statistics.tensors.items()
     }
@@ -140,16 +140,16 @@ def with_derived(
     images: dict[str, DerivedStatistics] = {}
     for name, how in derived.items():
         if isinstance(how, ConcatStatistics):
-            known[name] = _join(how, [known[part] for part in how.parts])
+            entries[name] = _join(how, [entries[part] for part in how.parts])
             continue
         if name not in images:  # nor any other that follows from its source
-            images |= _images(readers[how.source], known[how.source], tables)
-        known[name] = images[name]
-    channels = {name: known[name].channels for name in names}
+            images |= _images(readers[how.source], entries[how.source], tables)
+        entries[name] = images[name]
+    channels = {name: entries[name].channels for name in names}
     return Statistics(
-        {name: known[name].tensor for name in names},
+        {name: entries[name].tensor for name in names},
         {name: extremes for name, extremes in channels.items() if extremes is not None},
-        {name: known[name].samples for name in names},
+        {name: entries[name].samples for name in names},
         statistics.numbers,
         statistics.peaks,
     )
@@ -166,11 +166,11 @@ def _join(how: ConcatStatistics, parts: Sequence[DerivedStatistics]) -> DerivedS
 
 
 def _by_source(derived: Mapping[str, Derivation]) -> dict[str, dict[str, FunctionStatistics]]:
-    found: dict[str, dict[str, FunctionStatistics]] = defaultdict(dict)
+    by_source: dict[str, dict[str, FunctionStatistics]] = defaultdict(dict)
     for name, how in derived.items():
         if isinstance(how, FunctionStatistics):
-            found[how.source][name] = how
-    return found
+            by_source[how.source][name] = how
+    return by_source
 
 
 def _tables(derived: Mapping[str, Derivation]) -> dict[str, Int64]:
@@ -205,20 +205,20 @@ def _images(
     h, samples, channels = source
     middles, often = _middles(h)
     x, often = np.concatenate([middles, [h.low, h.high]]), np.concatenate([often, [0, 0]])
-    given = samples if channels is None else _behind(samples, channels)
-    asked = np.concatenate([x, given.low, given.high])
+    ends = samples if channels is None else _behind(samples, channels)
+    points = np.concatenate([x, ends.low, ends.high])
     answers: dict[Callable[[Floats], Floats], Floats] = {}
-    found = {}
+    images = {}
     for name, how in hows.items():
         if how.f not in answers:
-            answers[how.f] = how.f(asked)
-        y = asked * answers[how.f] if how.gated else answers[how.f]
+            answers[how.f] = how.f(points)
+        y = points * answers[how.f] if how.gated else answers[how.f]
         tensor, turns = _image(h, x, y[: len(x)], often, tables[name])
-        low, high = _extremes(given, np.split(y[len(x) :], 2), turns)
+        low, high = _extremes(ends, np.split(y[len(x) :], 2), turns)
         own = len(samples.low)
         of_channels = None if channels is None else Extremes(low[own:], high[own:])
-        found[name] = DerivedStatistics(tensor, Extremes(low[:own], high[:own]), of_channels)
-    return found
+        images[name] = DerivedStatistics(tensor, Extremes(low[:own], high[:own]), of_channels)
+    return images
 
 
 def _behind(a: Extremes, b: Extremes) -> Extremes:
@@ -238,11 +238,11 @@ def _image(
     return Histogram(exponent, counts, low, high, h.count), turns
 
 
-def _extremes(given: Extremes, ends: Sequence[Floats], turns: Turns) -> Extremes:
+def _extremes(intervals: Extremes, images: Sequence[Floats], turns: Turns) -> Extremes:
     """Those of f over the intervals `given`, from f at their ends and where it turns."""
-    low, high = np.minimum(*ends), np.maximum(*ends)
+    low, high = np.minimum(*images), np.maximum(*images)
     for t, y in turns:
-        inside = (given.low <= t) & (t <= given.high)
+        inside = (intervals.low <= t) & (t <= intervals.high)
         np.minimum(low, y, out=low, where=inside)
         np.maximum(high, y, out=high, where=inside)
     return Extremes(low.astype(np.float32), high.astype(np.float32))

@@ -44,8 +44,8 @@ def divergence_of(values: np.ndarray, grid: Grid, axis: int) -> float:
     several = grid.scale.size > 1
     scale = grid.scale.reshape(shape) if several else grid.scale.reshape(())
     steps = (values / scale).astype(np.float32)
-    one = Grid(np.ones((), np.float32), grid.zero_point.reshape(-1)[0])
-    return divergence(histogram(steps), one)
+    unit = Grid(np.ones((), np.float32), grid.zero_point.reshape(-1)[0])
+    return divergence(histogram(steps), unit)
 
 
 def _gathered(x: np.ndarray, h: np.ndarray, within: np.ndarray) -> np.ndarray:

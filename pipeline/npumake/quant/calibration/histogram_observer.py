@@ -38,7 +38,7 @@ from npumake.kernels.histogram import (
 )
 from npumake.quant.calibration.buffer_layout import Buffer, Layout
 from npumake.quant.calibration.minmax_observer import by_channel, plain
-from npumake.quant.calibration.observer_buffer import ObserverBuffer, Picked, Rows
+from npumake.quant.calibration.observer_buffer import ObserverBuffer, Rows, SampledPlaces
 from npumake.quant.calibration.statistics import Extremes, Statistics
 from npumake.quant.calibration.subsampling import ENOUGH
 
@@ -50,7 +50,7 @@ class NotFiniteError(StageError):
     """NaN or infinity in a tensor that is observed."""
 
 
-class Tally:
+class HistogramObserver:
     """Filled sample by sample, from so many threads at once; the order decides nothing."""
 
     def __init__(self, layout: Layout, at_once: int) -> None:
@@ -60,8 +60,8 @@ class Tally:
         self._exponents = np.full(count, FINEST, np.int32)
         self._counts = np.zeros((count, 2, BINS), np.int64)
         self._empty = True  # nothing is counted yet
-        self._early = Picked(layout, ENOUGH, at_once)
-        self._late = Picked(layout, ENOUGH // FEWER, at_once)
+        self._early = SampledPlaces(layout, ENOUGH, at_once)
+        self._late = SampledPlaces(layout, ENOUGH // FEWER, at_once)
         self._shares: list[ObserverBuffer] = []
         self._samples: dict[int, Extremes] = {}
         self._new: list[Extremes] = []  # of samples that _all does not know yet
@@ -95,16 +95,16 @@ class Tally:
     def _count(self, *shares: ObserverBuffer) -> None:
         """What waits there into its bins, tensor by tensor: its bins serve all samples while they
         are in the cache."""
-        held = [(share.picked, share.let_go()) for share in shares if not share.is_empty]
-        if not held:  # before the first sample nothing is known
+        pending = [(share.picked, share.let_go()) for share in shares if not share.is_empty]
+        if not pending:  # before the first sample nothing is known
             return
         with self._lock:
-            known = self._known()
+            extremes = self._known()
         with self._counting:  # the other threads go on meanwhile
-            self._widen(exponents(np.maximum(-known.low, known.high)))
-            columns = self._counts, scale_of(self._exponents), known.low >= 0
+            self._widen(exponents(np.maximum(-extremes.low, extremes.high)))
+            columns = self._counts, scale_of(self._exponents), extremes.low >= 0
             for row, bins in enumerate(zip(*columns, strict=True)):
-                for picked, x in held:
+                for picked, x in pending:
                     _fill(x[:, picked.tensors[row]], picked.weights[row], *bins)
 
     def statistics(self) -> Statistics:
@@ -113,7 +113,7 @@ class Tally:
         if not numbers:
             return Statistics({})
         self._count(*self._shares)
-        known = self._known()
+        extremes = self._known()
         low, high = plain(_stacked([self._samples[number] for number in numbers]))
         parts = reduce(or_, (s.reach.of_parts() for s in self._shares if s.reach.used))
         tensors, samples = {}, {}
@@ -122,19 +122,20 @@ class Tally:
             tensors[name] = Histogram(
                 int(self._exponents[row]),
                 self._counts[row],
-                float(known.low[row]),
-                float(known.high[row]),
+                float(extremes.low[row]),
+                float(extremes.high[row]),
                 size * len(numbers),
             )
             samples[name] = Extremes(low[:, row], high[:, row])
         channels = by_channel(self._layout, parts)
         return Statistics(tensors, channels, samples, tuple(numbers))
 
-    def _refuse_infinite(self, known: Extremes) -> None:
-        finite = np.isfinite(known.low) & np.isfinite(known.high)
+    def _refuse_infinite(self, extremes: Extremes) -> None:
+        finite = np.isfinite(extremes.low) & np.isfinite(extremes.high)
         if not finite.all():
             row = int(np.argmin(finite))
-            what = f"the float model gives no finite number: {known.low[row]} .. {known.high[row]}"
+            span = f"{extremes.low[row]} .. {extremes.high[row]}"
+            what = f"the float model gives no finite number: {span}"
             raise NotFiniteError(what, list(self._layout.views)[row])
 
     def _widen(self, needed: npt.NDArray[np.int32]) -> None:
@@ -149,10 +150,13 @@ def _fill(x: Rows, weight: int, counts: Int64, scale: np.float32, positive: bool
     """Count in `counts`, (2, BINS), the values of one tensor."""
     bins = counts[1] if positive else counts.reshape(-1)
     places = (x * scale).astype(np.intp) if positive else codes(x, scale)
-    found = np.bincount(places.ravel())
-    found *= weight
-    bins[: len(found)] += found
+    increments = np.bincount(places.ravel())
+    increments *= weight
+    bins[: len(increments)] += increments
 
 
 def _stacked(some: Sequence[Extremes]) -> Extremes:
-    return Extremes(np.stack([one.low for one in some]), np.stack([one.high for one in some]))
+    return Extremes(
+        np.stack([extremes.low for extremes in some]),
+        np.stack([extremes.high for extremes in some]),
+    )

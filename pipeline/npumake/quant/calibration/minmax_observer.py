@@ -19,7 +19,7 @@ from npumake.quant.calibration.subsampling import SIDES, Side
 ZERO = np.float32(0)  # added to -0 it makes plain zero
 FURTHER: Mapping[Side, np.ufunc] = {"low": np.minimum, "high": np.maximum}
 
-Found = npt.NDArray[np.float32]  # extremes of one side
+SideExtremes = npt.NDArray[np.float32]  # extremes of one side
 
 
 class BlockExtremes(NamedTuple):
@@ -30,7 +30,7 @@ class BlockExtremes(NamedTuple):
     order: Int64
     starts: Int64
     rows: Int64  # of which tensor each run is
-    before: Found  # of each tensor, before it is looked at
+    before: SideExtremes  # of each tensor, before it is looked at
 
 
 class MinMaxObserver:
@@ -40,7 +40,7 @@ class MinMaxObserver:
         self._blocks = layout.blocks
         self._told = {side: _told(layout, side) for side in SIDES}
         self._own = {side: np.empty(len(t.order), np.float32) for side, t in self._told.items()}
-        self._seen: dict[tuple[int, Side], Found] = {}  # by block, of what is kept
+        self._seen: dict[tuple[int, Side], SideExtremes] = {}  # by block, of what is kept
 
     @property
     def used(self) -> bool:
@@ -57,28 +57,30 @@ class MinMaxObserver:
                 self._see((index, side), each)
         return Extremes(*map(self._of_tensors, SIDES))
 
-    def _of_tensors(self, side: Side) -> Found:
-        told = self._told[side]
-        found = told.before.copy()
-        if len(told.rows):
-            found[told.rows] = FURTHER[side].reduceat(self._own[side][told.order], told.starts)
-        return found
+    def _of_tensors(self, side: Side) -> SideExtremes:
+        layout = self._told[side]
+        extremes = layout.before.copy()
+        if len(layout.rows):
+            extremes[layout.rows] = FURTHER[side].reduceat(
+                self._own[side][layout.order], layout.starts
+            )
+        return extremes
 
-    def _see(self, place: tuple[int, Side], each: Found) -> None:
-        seen = self._seen.get(place)
-        if seen is None:
+    def _see(self, place: tuple[int, Side], each: SideExtremes) -> None:
+        running = self._seen.get(place)
+        if running is None:
             self._seen[place] = each.copy()
         else:
-            FURTHER[place[1]](seen, each, out=seen)
+            FURTHER[place[1]](running, each, out=running)
 
     def of_parts(self) -> Extremes:
         """The extremes of every part of the layout that tells them, over all samples."""
         return plain(Extremes(*map(self._of_parts, SIDES)))
 
-    def _of_parts(self, side: Side) -> Found:
+    def _of_parts(self, side: Side) -> SideExtremes:
         places = self._told[side].blocks
-        found = [_of_parts(self._blocks[i], self._seen[i, side], FURTHER[side]) for i in places]
-        return np.concatenate([np.empty(0, np.float32), *found])
+        extremes = [_of_parts(self._blocks[i], self._seen[i, side], FURTHER[side]) for i in places]
+        return np.concatenate([np.empty(0, np.float32), *extremes])
 
 
 def _told(layout: Layout, side: Side) -> BlockExtremes:
@@ -92,37 +94,37 @@ def _told(layout: Layout, side: Side) -> BlockExtremes:
     return BlockExtremes(dict(zip(telling, places, strict=True)), order, starts, tensors, floors)
 
 
-def _each(block: BufferBlock, values: Buffer, further: np.ufunc) -> Found:
+def _each(block: BufferBlock, values: Buffer, further: np.ufunc) -> SideExtremes:
     """Of the values of a block, what is kept."""
     if block.way.kind == "small":
         return values
     if block.way.kind == "large":
         return further.reduceat(values, block.parts)
-    found = np.empty(sum(kept.size for kept in block.kept), np.float32)
+    extremes = np.empty(sum(sampled.size for sampled in block.sampled), np.float32)
     start = end = 0
     for groups, depth, width in block.folds:
         whole, own = groups * depth * width, slice(end, end + groups * width)
         rows = values[start : start + whole].reshape(groups, depth, width)
-        further.reduce(rows, 1, out=found[own].reshape(groups, width))
+        further.reduce(rows, 1, out=extremes[own].reshape(groups, width))
         start, end = start + whole, own.stop
-    return found
+    return extremes
 
 
-def _of_parts(block: BufferBlock, seen: Found, further: np.ufunc) -> Found:
+def _of_parts(block: BufferBlock, values: SideExtremes, further: np.ufunc) -> SideExtremes:
     """The extremes of every part of a block, of what is kept of it."""
     if block.way.kind == "large":
-        return seen
-    found = []
-    for kept, start in zip(block.kept, block.tensors.tolist(), strict=True):
-        whole = seen[start : start + kept.size].reshape(kept[:3])
-        found.append(further.reduce(whole, 1).ravel())
-    return np.concatenate(found)
+        return values
+    extremes = []
+    for sampled, start in zip(block.sampled, block.tensors.tolist(), strict=True):
+        whole = values[start : start + sampled.size].reshape(sampled[:3])
+        extremes.append(further.reduce(whole, 1).ravel())
+    return np.concatenate(extremes)
 
 
 def by_channel(layout: Layout, parts: Extremes) -> dict[str, Extremes]:
     """The extremes of the channels of each tensor that has some, (channels,)."""
     own = {side: layout.parts_of(side) for side in SIDES}
-    found = {}
+    channels = {}
     for row, (name, view) in enumerate(layout.views.items()):
         if len(view.shape) == 4:
             sides = [np.full(view.shape[1], view.floor, np.float32)] * 2
@@ -130,8 +132,8 @@ def by_channel(layout: Layout, parts: Extremes) -> dict[str, Extremes]:
                 if row in own[side]:
                     each = np.concatenate([parts[index][place] for place in own[side][row]])
                     sides[index] = FURTHER[side].reduce(each.reshape(-1, view.shape[1]), 0)
-            found[name] = plain(Extremes(*sides))
-    return found
+            channels[name] = plain(Extremes(*sides))
+    return channels
 
 
 def plain(x: Extremes) -> Extremes:

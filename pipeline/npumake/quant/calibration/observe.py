@@ -24,11 +24,11 @@ from npumake.graph import ExtraOutput, Graph
 from npumake.progress import track
 from npumake.quant.calibration.buffer_layout import Layout, room_for
 from npumake.quant.calibration.derived_statistics import derivations, with_derived
-from npumake.quant.calibration.histogram_observer import Tally
-from npumake.quant.calibration.softmax_inputs import BOUND, Probed, probed
+from npumake.quant.calibration.histogram_observer import HistogramObserver
+from npumake.quant.calibration.softmax_inputs import BOUND, ProbedGraph, with_peak_probes
 from npumake.quant.calibration.statistics import Statistics
-from npumake.quant.calibration.subsampling import TensorSlices, handed_out, view_of
-from npumake.quant.precision.placement import observed
+from npumake.quant.calibration.subsampling import TensorSlices, sampled_outputs, slices_of
+from npumake.quant.precision.placement import observed_tensors
 
 Names = Mapping[str, Sequence[str]]  # those of the pieces of a tensor, by its own
 
@@ -57,40 +57,40 @@ def observe(
     Raises StageError when the model makes NaN or infinity, which no range can hold, or a tensor
     without a value, which has none.
     """
-    names = observed(graph)
+    names = observed_tensors(graph)
     derived = derivations(graph, names)
-    probes = probed(graph)
+    probes = with_peak_probes(graph)
     values = probes.graph.values()
     watched = (*(name for name in names if name not in derived), *probes.peaks.values())
-    views = {name: view_of(values[name]) for name in watched}
+    views = {name: slices_of(values[name]) for name in watched}
     for name, view in views.items():
         if not view.elements:
             shape = list(view.shape)
             hint = "cut it out of the model: nothing is computed with it"
             raise StageError(f"`{name}` holds no value, its shape is {shape}", hint=hint)
-    found = Statistics({})
+    statistics = Statistics({})
     for group in _groups(views, ceiling):
         for part in _observed(probes, group, feeds, operators, first, ceiling):
-            found = Statistics(
-                {**found.tensors, **part.tensors},
-                {**found.channels, **part.channels},
-                {**found.samples, **part.samples},
+            statistics = Statistics(
+                {**statistics.tensors, **part.tensors},
+                {**statistics.channels, **part.channels},
+                {**statistics.samples, **part.samples},
                 part.numbers,
             )
-    if not found.numbers:
-        return found
-    return with_derived(_with_peaks(found, probes.peaks), derived, names)
+    if not statistics.numbers:
+        return statistics
+    return with_derived(_with_peaks(statistics, probes.peaks), derived, names)
 
 
-def _with_peaks(found: Statistics, probes: Mapping[str, str]) -> Statistics:
+def _with_peaks(statistics: Statistics, probes: Mapping[str, str]) -> Statistics:
     """Those of the probes become the peaks of their tensors."""
-    lows = {name: found.tensors[probe].low for name, probe in probes.items()}
-    kept = [name for name in found.tensors if name not in set(probes.values())]
+    lows = {name: statistics.tensors[probe].low for name, probe in probes.items()}
+    names = [name for name in statistics.tensors if name not in set(probes.values())]
     return Statistics(
-        {name: found.tensors[name] for name in kept},
-        {name: found.channels[name] for name in kept if name in found.channels},
-        {name: found.samples[name] for name in kept},
-        found.numbers,
+        {name: statistics.tensors[name] for name in names},
+        {name: statistics.channels[name] for name in names if name in statistics.channels},
+        {name: statistics.samples[name] for name in names},
+        statistics.numbers,
         {name: low for name, low in lows.items() if low < BOUND},
     )
 
@@ -98,20 +98,20 @@ def _with_peaks(found: Statistics, probes: Mapping[str, str]) -> Statistics:
 def _groups(views: Mapping[str, TensorSlices], ceiling: int) -> Iterator[dict[str, TensorSlices]]:
     """The tensors in order, as many at once as the ceiling allows, at least one."""
     group: dict[str, TensorSlices] = {}
-    held = 0
+    total = 0
     for name, view in views.items():
         size = 4 * view.elements
-        if group and held + size > ceiling:
+        if group and total + size > ceiling:
             yield group
-            group, held = {}, 0
+            group, total = {}, 0
         group[name] = view
-        held += size
+        total += size
     if group:
         yield group
 
 
 def _observed(
-    probes: Probed,
+    probes: ProbedGraph,
     views: Mapping[str, TensorSlices],
     feeds: Series,
     operators: Operators,
@@ -124,10 +124,10 @@ def _observed(
     pieces = {name: _handed_out(probes, name, view) for name, view in views.items()}
     watched = watching(graph, [*pieces.values()], operators, elements * len(feeds))
     names = {name: [str(piece) for piece in some] for name, some in pieces.items()}
-    layouts = [_layout(views, names, made, watched.blocks) for made in watched.segments]
+    layouts = [_layout(views, names, segment, watched.blocks) for segment in watched.segments]
     starts = {name: at for layout in layouts for name, at in _starts(layout, names)}
     most = max(layout.elements for layout in layouts)
-    tallies = [Tally(layout, at_once) for layout in layouts]
+    tallies = [HistogramObserver(layout, at_once) for layout in layouts]
 
     def counting() -> Callable[[tuple[int, Feeds]], None]:
         write, shares = watched.writer(starts, room_for(most)), [tally.share() for tally in tallies]
@@ -144,20 +144,20 @@ def _observed(
     return (tally.statistics() for tally in tallies)
 
 
-def _handed_out(probes: Probed, name: str, view: TensorSlices) -> list[str | ExtraOutput]:
+def _handed_out(probes: ProbedGraph, name: str, view: TensorSlices) -> list[str | ExtraOutput]:
     if len(view.pieces) == 1 and name in probes.bounded:
         return [probes.bounded[name]]
-    return handed_out(probes.graph, name, view)
+    return sampled_outputs(probes.graph, name, view)
 
 
 def _layout(
     views: Mapping[str, TensorSlices],
     names: Names,
-    made: Collection[str],
+    segment: Collection[str],
     blocks: Mapping[str, int],
 ) -> Layout:
     """Of the tensors whose pieces one segment makes."""
-    own = {name: view for name, view in views.items() if names[name][-1] in made}
+    own = {name: view for name, view in views.items() if names[name][-1] in segment}
     return Layout({n: replace(view, block=blocks.get(names[n][-1], 1)) for n, view in own.items()})
 
 

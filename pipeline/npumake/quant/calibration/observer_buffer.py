@@ -23,19 +23,19 @@ ROOM = 1 << 23  # of all tensors of a layout: 32 MB
 Rows = npt.NDArray[np.float32]  # (samples, values)
 
 
-class Picked:
+class SampledPlaces:
     """The elements of a sample that are counted, `enough` of each tensor or somewhat more, and of
     how many samples each of so many threads counts them together."""
 
     def __init__(self, layout: Layout, enough: int, threads: int) -> None:
-        found = layout.counted(enough)
-        ends = np.cumsum([len(places) for places in found]).tolist()
-        self.places = np.concatenate(found)
+        elements = layout.counted(enough)
+        ends = np.cumsum([len(places) for places in elements]).tolist()
+        self.places = np.concatenate(elements)
         self.tensors = [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
         # Each element counts for as many as it stands for.
         self.weights = [
             round(math.prod(view.shape) / len(places))
-            for view, places in zip(layout.views.values(), found, strict=True)
+            for view, places in zip(layout.views.values(), elements, strict=True)
         ]
         self.samples = max(1, min(HELD // enough, ROOM // len(self.places)) // threads)
 
@@ -43,7 +43,7 @@ class Picked:
 class ObserverBuffer:
     """Filled sample by sample. What waits is all `picked` alike."""
 
-    def __init__(self, layout: Layout, ways: Sequence[Picked]) -> None:
+    def __init__(self, layout: Layout, ways: Sequence[SampledPlaces]) -> None:
         self.reach = MinMaxObserver(layout)
         self.picked = ways[0]
         self._room = np.empty(max(way.samples * len(way.places) for way in ways), np.float32)
@@ -66,8 +66,8 @@ class ObserverBuffer:
 
     def let_go(self) -> Rows:
         """What waits, until the next is held."""
-        held, self._held = self._held, 0
-        return self._rows(0, held)
+        rows, self._held = self._held, 0
+        return self._rows(0, rows)
 
     def _rows(self, first: int, end: int) -> Rows:
         each = len(self.picked.places)

@@ -29,7 +29,7 @@ from collections.abc import Iterator, Mapping
 
 from npumake.graph import Graph, attribute, shape
 from npumake.quant.calibration.activation_aware_ranges import PART, STEPS
-from npumake.quant.precision.placement import activations, answers, root
+from npumake.quant.precision.placement import activations, output_tensors, source_tensor
 
 FLAT = math.log(STEPS * PART)
 SURE = 2.0
@@ -37,26 +37,26 @@ SURE = 2.0
 Interval = tuple[float, float]
 
 
-def surer(graph: Graph, ranges: Mapping[str, Interval]) -> dict[str, Interval]:
+def with_headroom(graph: Graph, ranges: Mapping[str, Interval]) -> dict[str, Interval]:
     """Those of `ranges`, by observed tensor of the float `graph`, that are to reach further up."""
-    found: dict[str, Interval] = {}
+    widened: dict[str, Interval] = {}
     for name, both, most in _scores(graph):
         if name in ranges:
             low, high = ranges[name]
-            found[name] = low, max(high, min(both - low, most))
+            widened[name] = low, max(high, min(both - low, most))
     for node in graph.nodes("Softmax"):
-        made = node.outputs[0]
-        if (name := str(made.name)) in ranges:
-            (low, high), among = ranges[name], shape(made)[attribute(node, "axis", -1)]
-            found[name] = low, max(high, min(1.0, SURE / max(among, 1)))
-    return found
+        output = node.outputs[0]
+        if (name := str(output.name)) in ranges:
+            (low, high), among = ranges[name], shape(output)[attribute(node, "axis", -1)]
+            widened[name] = low, max(high, min(1.0, SURE / max(among, 1)))
+    return widened
 
 
 def _scores(graph: Graph) -> Iterator[tuple[str, float, float]]:
     """x and y by name, what each adds up to with its mirror image, and what is enough of it."""
-    answered = answers(graph)
+    answered = output_tensors(graph)
     for node in graph.nodes():
         if node.op_type == "Sigmoid" and str(node.outputs[0].name) in answered:
             for x in activations(node):
-                yield str(root(x).name), 0.0, FLAT
+                yield str(source_tensor(x).name), 0.0, FLAT
             yield str(node.outputs[0].name), 1.0, 1.0

@@ -24,14 +24,14 @@ import numpy as np
 from npumake.graph import Graph
 from npumake.kernels.histogram import Histogram
 from npumake.project.sections import Calibration
-from npumake.quant.calibration.activation_aware_ranges import narrowed
-from npumake.quant.calibration.empty_ranges import filled
-from npumake.quant.calibration.output_headroom import surer
-from npumake.quant.calibration.padded_ranges import reached
-from npumake.quant.calibration.saturation_points import LEVELS8, LEVELS16, ended
+from npumake.quant.calibration.activation_aware_ranges import activation_aware_ranges
+from npumake.quant.calibration.empty_ranges import neighbour_ranges
+from npumake.quant.calibration.output_headroom import with_headroom
+from npumake.quant.calibration.padded_ranges import padded_ranges
+from npumake.quant.calibration.saturation_points import LEVELS8, LEVELS16, saturated_ranges
 from npumake.quant.calibration.statistics import Extremes, Statistics
 from npumake.quant.calibration.thresholds import threshold
-from npumake.quant.precision.placement import answers
+from npumake.quant.precision.placement import output_tensors
 
 MOVING_AVERAGE = "moving_average"
 # What is fed later may be larger than all that was seen, and int16 has a bit to spare for it. Of
@@ -54,36 +54,36 @@ def ranges(
 ) -> dict[str, Range]:
     """The range of every tensor in `statistics`, those of the float `graph`, for grids with zero
     in the middle when `symmetric`."""
-    whole = answers(graph)
-    found: dict[str, Range] = {}
+    whole = output_tensors(graph)
+    by_tensor: dict[str, Range] = {}
     for name, measured in statistics.tensors.items():
         if name in whole:
-            found[name] = Range(measured.low, measured.high)
+            by_tensor[name] = Range(measured.low, measured.high)
         elif calibration.method == MOVING_AVERAGE:
-            found[name] = _moving_average(statistics.samples[name], calibration.momentum)
+            by_tensor[name] = _moving_average(statistics.samples[name], calibration.momentum)
         else:
-            found[name] = _saturated(measured, threshold(measured, calibration, symmetric))
-    found |= _as_ranges(ended(graph, statistics.peaks, found, LEVELS8))
-    found |= _as_ranges(narrowed(graph, statistics.tensors, found))
-    found |= _as_ranges(surer(graph, found))
-    found |= _as_ranges(reached(graph, found))
-    return found | _as_ranges(filled(graph, found))
+            by_tensor[name] = _saturated(measured, threshold(measured, calibration, symmetric))
+    by_tensor |= _as_ranges(saturated_ranges(graph, statistics.peaks, by_tensor, LEVELS8))
+    by_tensor |= _as_ranges(activation_aware_ranges(graph, statistics.tensors, by_tensor))
+    by_tensor |= _as_ranges(with_headroom(graph, by_tensor))
+    by_tensor |= _as_ranges(padded_ranges(graph, by_tensor))
+    return by_tensor | _as_ranges(neighbour_ranges(graph, by_tensor))
 
 
 def int16_ranges(graph: Graph, statistics: Statistics) -> dict[str, Range]:
     """What int16 has codes for: what was measured of every tensor of the float `graph`, and up to
     HEADROOM times that as long as its smaller channels have CODES8 codes or more."""
-    found: dict[str, Range] = {}
+    by_tensor: dict[str, Range] = {}
     for name, measured in statistics.tensors.items():
         room = _room(statistics.channels.get(name))
-        found[name] = Range(room * measured.low, room * measured.high)
-    found |= _as_ranges(ended(graph, statistics.peaks, found, LEVELS16))
-    found |= _as_ranges(reached(graph, found))
-    return found | _as_ranges(filled(graph, found))
+        by_tensor[name] = Range(room * measured.low, room * measured.high)
+    by_tensor |= _as_ranges(saturated_ranges(graph, statistics.peaks, by_tensor, LEVELS16))
+    by_tensor |= _as_ranges(padded_ranges(graph, by_tensor))
+    return by_tensor | _as_ranges(neighbour_ranges(graph, by_tensor))
 
 
-def _as_ranges(found: Mapping[str, tuple[float, float]]) -> dict[str, Range]:
-    return {name: Range(*each) for name, each in found.items()}
+def _as_ranges(intervals: Mapping[str, tuple[float, float]]) -> dict[str, Range]:
+    return {name: Range(*each) for name, each in intervals.items()}
 
 
 def _room(channels: Extremes | None) -> float:

@@ -21,7 +21,7 @@ import numpy as np
 
 from npumake.graph import Graph, Node, Value, array, attribute, shape
 from npumake.quant.calibration.softmax_inputs import masked_softmaxes
-from npumake.quant.precision.placement import moves, root
+from npumake.quant.precision.placement import is_data_movement, source_tensor
 
 LEVELS8, LEVELS16 = 255, 32767
 MOST = 0.5  # of a range that may stay for the rest to be cut off
@@ -31,22 +31,22 @@ Ends = dict[Value, Interval]
 OPEN: Interval = (-math.inf, math.inf)
 
 
-def ended(
+def saturated_ranges(
     graph: Graph, peaks: Mapping[str, float], ranges: Mapping[str, Interval], levels: int
 ) -> dict[str, Interval]:
     """Those of `ranges`, by observed tensor of the float `graph`, that need not be as wide, for
     grids with so many `levels`."""
     if not peaks:
         return {}
-    found: dict[str, Interval] = {}
+    cuts: dict[str, Interval] = {}
     for value, (low, high) in _ends(graph, peaks, ranges, levels).items():
         name = str(value.name)
         if name in ranges:
-            (least, most), kept = ranges[name], (low, high)
-            cut = (min(max(least, kept[0]), most), max(min(most, kept[1]), least))
+            (least, most), limits = ranges[name], (low, high)
+            cut = (min(max(least, limits[0]), most), max(min(most, limits[1]), least))
             if _span(cut) < MOST * _span((least, most)):
-                found[name] = cut
-    return found
+                cuts[name] = cut
+    return cuts
 
 
 def _span(interval: Interval) -> float:
@@ -61,24 +61,24 @@ def _ends(
     softmaxes = set(masked_softmaxes(graph))
     ends: Ends = {}
     for value in graph.outputs:
-        ends[root(value)] = OPEN
+        ends[source_tensor(value)] = OPEN
     for node in reversed(graph.nodes()):
-        if moves(node):
+        if is_data_movement(node):
             continue
         for index, read in enumerate(node.inputs):
             if read is None or array(read) is not None:
                 continue
-            own = root(read)
+            own = source_tensor(read)
             if node in softmaxes:
-                told = _scores(node, own, peaks, ranges, levels)
+                interval = _scores(node, own, peaks, ranges, levels)
             else:
-                told = _operand(node, index, ends, ranges)
-            ends[own] = _hull(ends[own], told) if own in ends else told
+                interval = _operand(node, index, ends, ranges)
+            ends[own] = _hull(ends[own], interval) if own in ends else interval
     return {value: each for value, each in ends.items() if each != OPEN}
 
 
-def _hull(one: Interval, other: Interval) -> Interval:
-    return min(one[0], other[0]), max(one[1], other[1])
+def _hull(a: Interval, b: Interval) -> Interval:
+    return min(a[0], b[0]), max(a[1], b[1])
 
 
 def _scores(
@@ -97,7 +97,7 @@ def _scores(
 
 def _operand(node: Node, index: int, ends: Ends, ranges: Mapping[str, Interval]) -> Interval:
     """Where input `index` may end, if what the node makes may end somewhere."""
-    low, high = ends.get(root(node.outputs[0]), OPEN) if node.outputs else OPEN
+    low, high = ends.get(source_tensor(node.outputs[0]), OPEN) if node.outputs else OPEN
     if (low, high) == OPEN or node.domain:
         return OPEN
     if node.op_type == "Concat" or (node.op_type == "Where" and index > 0):
@@ -115,7 +115,7 @@ def _range(value: Value | None, ranges: Mapping[str, Interval]) -> Interval:
     constant = array(value)
     if constant is not None:
         return float(constant.min()), float(constant.max())
-    return ranges.get("" if value is None else str(root(value).name), OPEN)
+    return ranges.get("" if value is None else str(source_tensor(value).name), OPEN)
 
 
 def _factor(node: Node, index: int) -> float | None:

@@ -19,7 +19,12 @@ import numpy as np
 
 from npumake.graph import Graph, Node, Value, attribute, declare, dtype, is_float, producer
 from npumake.graph import shape as shape_of
-from npumake.quant.precision.placement import activations, moves, observed, root
+from npumake.quant.precision.placement import (
+    activations,
+    is_data_movement,
+    observed_tensors,
+    source_tensor,
+)
 
 FAR = 1000.0
 BOUND = 2.0**40
@@ -29,7 +34,7 @@ SCALING = ("Clip", "Div", "Max", "Min", "Mul")
 REDUCE_AXES = 18  # the opset that has the axes of a ReduceMax as an input
 
 
-class Probed(NamedTuple):
+class ProbedGraph(NamedTuple):
     """A copy of a graph, and in it by tensor of the graph what is watched instead, and what gives
     its peaks."""
 
@@ -38,25 +43,25 @@ class Probed(NamedTuple):
     peaks: Mapping[str, str]
 
 
-def probed(graph: Graph) -> Probed:
+def with_peak_probes(graph: Graph) -> ProbedGraph:
     """The graph itself where no Softmax reads what is put together."""
     nodes = masked_softmaxes(graph)
     if not nodes:
-        return Probed(graph, {}, {})
+        return ProbedGraph(graph, {}, {})
     graph = graph.copy()
-    known = set(observed(graph))
-    inner = leading_to(graph, SCORING)
+    names = set(observed_tensors(graph))
+    inner = values_leading_to(graph, SCORING)
     bounded = {}
     for value in graph.values().values():
         name = str(value.name)
-        if value in inner and name in known and dtype(value) == "float32":
+        if value in inner and name in names and dtype(value) == "float32":
             bounded[name] = _bounded(graph, value)
-    found = {}
+    peaks = {}
     for node in masked_softmaxes(graph):
         x = node.inputs[0]
-        if x is not None and str(root(x).name) in known and dtype(x) == "float32":
-            found[str(root(x).name)] = _peak(graph, node, x)
-    return Probed(graph, bounded, found)
+        if x is not None and str(source_tensor(x).name) in names and dtype(x) == "float32":
+            peaks[str(source_tensor(x).name)] = _peak(graph, node, x)
+    return ProbedGraph(graph, bounded, peaks)
 
 
 def masked_softmaxes(graph: Graph) -> list[Node]:
@@ -66,27 +71,27 @@ def masked_softmaxes(graph: Graph) -> list[Node]:
 
 def _is_joined(value: Value | None) -> bool:
     """Whether it is fed, or put together of several tensors."""
-    seen: set[Value] = set()
-    read = [] if value is None else [root(value)]
+    visited: set[Value] = set()
+    read = [] if value is None else [source_tensor(value)]
     while read:
-        value = root(read.pop())
+        value = source_tensor(read.pop())
         maker = producer(value)
         if maker is None or maker.op_type in JOINING:
             return True
-        if maker.op_type in SCALING and value not in seen:
-            seen.add(value)
+        if maker.op_type in SCALING and value not in visited:
+            visited.add(value)
             read += activations(maker)
     return False
 
 
-def leading_to(graph: Graph, ends: tuple[str, ...]) -> set[Value]:
+def values_leading_to(graph: Graph, ends: tuple[str, ...]) -> set[Value]:
     """The float tensors all readers of which are such nodes, or lead to them alone."""
-    found: set[Value] = set()
+    inner: set[Value] = set()
     for node in reversed(graph.nodes()):
         for value in node.outputs:
-            if _leads(value, ends, found):
-                found.add(value)
-    return found | {value for value in graph.inputs if _leads(value, ends, found)}
+            if _leads(value, ends, inner):
+                inner.add(value)
+    return inner | {value for value in graph.inputs if _leads(value, ends, inner)}
 
 
 def _leads(value: Value, ends: tuple[str, ...], inner: set[Value]) -> bool:
@@ -95,7 +100,10 @@ def _leads(value: Value, ends: tuple[str, ...], inner: set[Value]) -> bool:
         return False
     return all(
         node.op_type in ends
-        or ((node.op_type in JOINING + SCALING or moves(node)) and node.outputs[0] in inner)
+        or (
+            (node.op_type in JOINING + SCALING or is_data_movement(node))
+            and node.outputs[0] in inner
+        )
         for node in uses
     )
 

@@ -52,28 +52,30 @@ class Statistics:
         """Those of the tensors of these names."""
         names = frozenset(names)
 
-        def kept(found: Mapping[str, T]) -> dict[str, T]:
-            return {name: each for name, each in found.items() if name in names}
+        def of_names(entries: Mapping[str, T]) -> dict[str, T]:
+            return {name: each for name, each in entries.items() if name in names}
 
-        parts = (kept(self.tensors), kept(self.channels), kept(self.samples))
-        return Statistics(*parts, self.numbers, kept(self.peaks))
+        parts = (of_names(self.tensors), of_names(self.channels), of_names(self.samples))
+        return Statistics(*parts, self.numbers, of_names(self.peaks))
 
     def save(self, path: Path) -> None:
         """By tensor: name, exponent, low, high, count and peak; of the bins those that are not
         empty, as `bin` and `bin_count`; the extremes of channels and samples, one tensor behind
         another.
         """
-        found = list(self.tensors.values())
-        bins = [np.flatnonzero(h.counts != 0) for h in found]
+        histograms = list(self.tensors.values())
+        bins = [np.flatnonzero(h.counts != 0) for h in histograms]
         columns: dict[str, Any] = {
             "tensor": np.array(list(self.tensors), str),
-            "exponent": np.array([h.exponent for h in found], np.int32),
-            "low": np.array([h.low for h in found], np.float32),
-            "high": np.array([h.high for h in found], np.float32),
-            "count": np.array([h.count for h in found], np.int64),
+            "exponent": np.array([h.exponent for h in histograms], np.int32),
+            "low": np.array([h.low for h in histograms], np.float32),
+            "high": np.array([h.high for h in histograms], np.float32),
+            "count": np.array([h.count for h in histograms], np.int64),
             "bins": np.array([len(b) for b in bins], np.int64),
             "bin": _joined(bins, np.int32),
-            "bin_count": _joined([h.counts.flat[b] for h, b in zip(found, bins, strict=True)], "q"),
+            "bin_count": _joined(
+                [h.counts.flat[b] for h, b in zip(histograms, bins, strict=True)], "q"
+            ),
             "number": np.array(self.numbers, np.int64),
             "peak": np.array([self.peaks.get(name, np.nan) for name in self.tensors], np.float32),
             "channels": np.array([_size(self.channels, name) for name in self.tensors], np.int64),
@@ -136,7 +138,7 @@ def _size(extremes: Mapping[str, Extremes], name: str) -> int:
 
 def _histograms(columns: Mapping[str, np.ndarray]) -> list[Histogram]:
     ends = np.cumsum(columns["bins"])
-    found = []
+    histograms = []
     for row, (end, size) in enumerate(zip(ends, columns["bins"], strict=True)):
         counts = np.zeros((2, BINS), np.int64)
         own = slice(end - size, end)
@@ -144,8 +146,8 @@ def _histograms(columns: Mapping[str, np.ndarray]) -> list[Histogram]:
         exponent, low, high, count = (
             columns[name][row].item() for name in ("exponent", "low", "high", "count")
         )
-        found.append(Histogram(exponent, counts, low, high, count))
-    return found
+        histograms.append(Histogram(exponent, counts, low, high, count))
+    return histograms
 
 
 def _parted(

@@ -69,7 +69,7 @@ class TensorSlices:
         return sum(piece.elements for piece in self.pieces)
 
 
-def view_of(value: Value) -> TensorSlices:
+def slices_of(value: Value) -> TensorSlices:
     size, floor = shape(value), _floor(value)
     if not floor >= 0:
         return TensorSlices(size, (TensorSlice(size, SIDES),))
@@ -79,7 +79,9 @@ def view_of(value: Value) -> TensorSlices:
     batch, channels, height, width = size
     some = (batch, channels, -(-height // step), -(-width // step))
     shapes = (batch, channels, 1, 1), some
-    return TensorSlices(size, tuple(TensorSlice(one, ("high",)) for one in shapes), floor=floor)
+    return TensorSlices(
+        size, tuple(TensorSlice(extent, ("high",)) for extent in shapes), floor=floor
+    )
 
 
 def _floor(value: Value) -> float:
@@ -102,7 +104,7 @@ def spread(cells: int, k: int) -> Int64:
 
 
 @lru_cache
-def counted(view: TensorSlices, enough: int) -> Int64:
+def counted_elements(view: TensorSlices, enough: int) -> Int64:
     """Which elements of the last piece are counted, as places in it: `enough` or somewhat more, or
     all there are. They are the same ones however channels lie. (Many tensors of a model are of one
     size.)"""
@@ -137,12 +139,12 @@ def _some(elements: int, enough: int) -> Int64:
     return np.arange(cells) * k + spread(cells, k)
 
 
-def _on_edge(length: int, seen: int, step: int) -> npt.NDArray[np.bool_]:
-    at = np.arange(seen) * step
+def _on_edge(length: int, count: int, step: int) -> npt.NDArray[np.bool_]:
+    at = np.arange(count) * step
     return (at == 0) | (at == length - 1)
 
 
-def handed_out(graph: Graph, name: str, view: TensorSlices) -> list[str | ExtraOutput]:
+def sampled_outputs(graph: Graph, name: str, view: TensorSlices) -> list[str | ExtraOutput]:
     """The pieces of this tensor of `graph`."""
     if len(view.pieces) == 1:
         return [name]

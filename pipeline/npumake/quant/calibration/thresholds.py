@@ -94,8 +94,8 @@ def _kl(statistics: Histogram, calibration: Calibration, _: bool) -> float:
     if used <= LEVELS:
         return _max(statistics, calibration, False)
     candidates = np.arange(used, LEVELS - 1, -max(calibration.bins // CANDIDATES, 1))[::-1]
-    kept = _finite(counts[:used], candidates)
-    best = float(kept[int(np.argmin(_divergences(counts[:used], kept)))])
+    finite = _finite(counts[:used], candidates)
+    best = float(finite[int(np.argmin(_divergences(counts[:used], finite)))])
     return float(np.ldexp(best * width, statistics.exponent))
 
 
@@ -113,15 +113,15 @@ def _divergences(h: np.ndarray, candidates: np.ndarray) -> np.ndarray:
     filled = np.concatenate([[0], np.cumsum(h > 0)])
     entropy = np.concatenate([[0.0], np.cumsum(_xlogx(h / total))])
 
-    kept, last = mass[candidates], h[candidates - 1]
-    outliers = total - kept
+    inside, last = mass[candidates], h[candidates - 1]
+    outliers = total - inside
     # P differs from h in its last bin only.
     p_log_p = entropy[candidates] - _xlogx(last / total) + _xlogx((last + outliers) / total)
 
     bounds = candidates[:, None] * np.arange(LEVELS + 1) // LEVELS
     chunk_mass = np.diff(mass[bounds], axis=1)
     chunk_bins = np.diff(filled[bounds], axis=1)
-    q = chunk_mass / np.maximum(chunk_bins, 1) / np.maximum(kept, 1)[:, None]
+    q = chunk_mass / np.maximum(chunk_bins, 1) / np.maximum(inside, 1)[:, None]
     log_q = np.log(q, where=q > 0, out=np.zeros_like(q))
     p_log_q = (chunk_mass / total * log_q).sum(axis=1)
     return p_log_p - p_log_q - outliers / total * log_q[:, -1]

@@ -70,7 +70,7 @@ class Moments(NamedTuple):
     f: np.ndarray
 
 
-def adaptively_rounded(
+def round_adaptively(
     optimized_float: Graph,
     calibrated: Graph,
     feeds: Series,
@@ -85,91 +85,93 @@ def adaptively_rounded(
     """
     graph = calibrated.copy()
     twins = {str(node.name): node for node in optimized_float.nodes()}
-    layers = [made for made in quantized_layers(graph) if _is_rounded(made, twins)]
-    nodes = [made.node for made in layers]
+    layers = [layer for layer in quantized_layers(graph) if _is_rounded(layer, twins)]
+    nodes = [layer.node for layer in layers]
     cut = steps(graph, nodes, first=True)
     as_meant = steps(optimized_float, [twins[str(node.name)] for node in nodes], first=True)
     walk = LayerWalk(
         [LayerRoute(graph, cut), LayerRoute(optimized_float, as_meant)], feeds, operators, budget
     )
     for at, step in enumerate(cut):
-        for made in layers:
-            if made.node in step.nodes:
-                fed = twins[str(made.node.name)].inputs[0]
-                _round(graph, made, _moments(made, fed, walk, budget))
+        for layer in layers:
+            if layer.node in step.nodes:
+                real = twins[str(layer.node.name)].inputs[0]
+                _round(graph, layer, _moments(layer, real, walk, budget))
         walk.step(at)
     graph.drop_unused()
     return graph.with_shapes()
 
 
-def _is_rounded(made: LinearLayer, twins: Mapping[str, Node]) -> bool:
-    groups, n = _shape(made)
-    if made.node.op_type == "ConvTranspose" or 8 * groups * n * n > LARGEST:
+def _is_rounded(layer: LinearLayer, twins: Mapping[str, Node]) -> bool:
+    groups, n = _shape(layer)
+    if layer.node.op_type == "ConvTranspose" or 8 * groups * n * n > LARGEST:
         return False
-    return str(made.node.name) in twins
+    return str(layer.node.name) in twins
 
 
-def _round(graph: Graph, made: LinearLayer, seen: Moments) -> None:
+def _round(graph: Graph, layer: LinearLayer, moments: Moments) -> None:
     """Edit in place: its weights, their scales, and what its bias makes up for."""
-    weights, fed = grid_of(made.node.inputs[1]), grid_of(made.x)
+    weights, inputs = grid_of(layer.node.inputs[1]), grid_of(layer.x)
     assert weights is not None
-    assert fed is not None
-    rows, step = _weights(made), float(fed.scale[0])
-    wanted = rows + towards(seen)
+    assert inputs is not None
+    rows, step = _weights(layer), float(inputs.scale[0])
+    compensated = rows + compensation(moments)
     limits = np.iinfo(weights.zero_point.dtype)
-    scale = np.broadcast_to(weights.scale.astype(np.float64), made.channels)
+    scale = np.broadcast_to(weights.scale.astype(np.float64), layer.channels)
     scale = scale.reshape(*rows.shape[:2], 1)
-    free = weights.scale.size == made.channels and not _powers(weights.scale)
+    free = weights.scale.size == layer.channels and not _powers(weights.scale)
     if free:
-        smallest = np.abs(made.bias()).reshape(scale.shape) / (step * MAX_BIAS)
-        scale = np.maximum(scale * _stretched(rows, wanted), smallest)
+        smallest = np.abs(layer.bias()).reshape(scale.shape) / (step * MAX_BIAS)
+        scale = np.maximum(scale * _stretched(rows, compensated), smallest)
         scale = scale.astype(np.float32).astype(np.float64)
     if rows.shape[2] <= FEW:
         if free:
-            scale = best_scale(wanted, seen.h, scale, smallest, limits)
-        codes = best(wanted / scale, seen.h, limits.min, limits.max)
+            scale = best_scale(compensated, moments.h, scale, smallest, limits)
+        codes = best(compensated / scale, moments.h, limits.min, limits.max)
     else:
-        codes = rounded(wanted / scale, seen.h, limits.min, limits.max)
+        codes = rounded(compensated / scale, moments.h, limits.min, limits.max)
     if free:
-        set_scale(graph, made, scale.reshape(-1))
-    shift = (rows @ seen.f[..., None] - (codes * scale) @ seen.x[..., None]) * step
+        set_scale(graph, layer, scale.reshape(-1))
+    shift = (rows @ moments.f[..., None] - (codes * scale) @ moments.x[..., None]) * step
     if shift.any():
-        set_bias(graph, made, made.bias() + shift.reshape(-1))
-    set_weight(graph, made, (codes * scale).reshape(made.kernel().shape))
+        set_bias(graph, layer, layer.bias() + shift.reshape(-1))
+    set_weight(graph, layer, (codes * scale).reshape(layer.kernel().shape))
 
 
-def towards(seen: Moments) -> np.ndarray:
+def compensation(moments: Moments) -> np.ndarray:
     """What weights gain, (groups, rows, n), so that of X they make what they made of F."""
-    if not seen.drift.any():
-        return np.zeros_like(seen.drift)
-    diagonal = np.diagonal(seen.h, axis1=1, axis2=2)
+    if not moments.drift.any():
+        return np.zeros_like(moments.drift)
+    diagonal = np.diagonal(moments.h, axis1=1, axis2=2)
     ridge = RIDGE * diagonal.mean(axis=1)[:, None] + (diagonal == 0)
-    damped = seen.h + ridge[:, None] * np.eye(ridge.shape[1])
-    return np.linalg.solve(damped, seen.drift.swapaxes(1, 2)).swapaxes(1, 2)
+    damped = moments.h + ridge[:, None] * np.eye(ridge.shape[1])
+    return np.linalg.solve(damped, moments.drift.swapaxes(1, 2)).swapaxes(1, 2)
 
 
-def _stretched(rows: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+def _stretched(rows: np.ndarray, compensated: np.ndarray) -> np.ndarray:
     """How much wider the range of each row has become, (groups, rows, 1)."""
-    before, now = (np.abs(w).max(axis=2, keepdims=True) for w in (rows, wanted))
+    before, now = (np.abs(w).max(axis=2, keepdims=True) for w in (rows, compensated))
     return np.divide(now, before, out=np.ones_like(now), where=(before > 0) & (now > 0))
 
 
-def _moments(made: LinearLayer, twin: Value | None, walk: LayerWalk, budget: int) -> Moments:
+def _moments(layer: LinearLayer, twin: Value | None, walk: LayerWalk, budget: int) -> Moments:
     """Over some positions of every sample on the way."""
-    names = str(made.x.name), str(twin.name)  # type: ignore[union-attr]
-    weights, (groups, n) = _weights(made), _shape(made)
+    names = str(layer.x.name), str(twin.name)  # type: ignore[union-attr]
+    weights, (groups, n) = _weights(layer), _shape(layer)
     positions = min(max(AT_LEAST, EACH * n), POSITIONS)
     positions = positions * len(walk.chosen) // max(len(walk.numbers), 1)
 
-    def seen(place: int) -> np.ndarray:
-        fed = np.stack([held[place][name] for held, name in zip(walk.held, names, strict=True)])
-        return _codes(made, _rows(made, fed, positions, walk.numbers[place]))
+    def inputs_of(place: int) -> np.ndarray:
+        real = np.stack(
+            [tensors[place][name] for tensors, name in zip(walk.samples, names, strict=True)]
+        )
+        return _codes(layer, _rows(layer, real, positions, walk.numbers[place]))
 
     count, sums = 0, np.zeros((2, groups, n))
     few = weights.shape[1] < n  # channels: the products of each are fewer than those of all inputs
     h, drift = np.zeros((groups, n, n)), np.zeros(weights.shape if few else (groups, n, n))
     together = max(1, min(TOGETHER, budget // (HELD * positions * groups * n)))
-    every = side_by_side(seen, range(len(walk.numbers)))
+    every = side_by_side(inputs_of, range(len(walk.numbers)))
     while some := list(islice(every, together)):
         x, f = np.concatenate(some, axis=2, dtype=np.float64)
         count += x.shape[1]
@@ -180,42 +182,46 @@ def _moments(made: LinearLayer, twin: Value | None, walk: LayerWalk, budget: int
     drift = drift if few else weights @ drift
     if count < n:
         drift, sums[1] = np.zeros_like(drift), sums[0]
-    if made.node.op_type == "MatMul":
+    if layer.node.op_type == "MatMul":
         return Moments(h, drift, *np.zeros_like(sums))
     return _about_means(weights, Moments(h, drift, *sums / max(count, 1)), count)
 
 
-def _about_means(weights: np.ndarray, seen: Moments, count: int) -> Moments:
+def _about_means(weights: np.ndarray, moments: Moments, count: int) -> Moments:
     """Of what is summed over `count` positions about zero."""
-    total = count * seen.x[:, None]
-    drift = weights @ (seen.f - seen.x)[..., None] * total
-    return seen._replace(h=seen.h - seen.x[..., None] * total, drift=seen.drift - drift)
+    total = count * moments.x[:, None]
+    drift = weights @ (moments.f - moments.x)[..., None] * total
+    return moments._replace(h=moments.h - moments.x[..., None] * total, drift=moments.drift - drift)
 
 
-def _codes(made: LinearLayer, fed: np.ndarray) -> np.ndarray:
+def _codes(layer: LinearLayer, real: np.ndarray) -> np.ndarray:
     """X and F of what is fed, in the same shape."""
-    grid = grid_of(made.x)
+    grid = grid_of(layer.x)
     assert grid is not None
-    x, f = fed / grid.scale
+    x, f = real / grid.scale
     return np.stack([np.rint(x), np.rint(f * FINER) / FINER])
 
 
-def _rows(made: LinearLayer, fed: np.ndarray, positions: int, seed: int) -> np.ndarray:
+def _rows(layer: LinearLayer, values: np.ndarray, positions: int, seed: int) -> np.ndarray:
     """What the weights of each group meet at some positions, twice: (2, groups, positions, n)."""
-    groups, n = _shape(made)
+    groups, n = _shape(layer)
     rng = np.random.default_rng(seed)
-    if made.node.op_type != "Conv":
-        flat = fed.reshape(2, 1, -1, fed.shape[-1])
+    if layer.node.op_type != "Conv":
+        flat = values.reshape(2, 1, -1, values.shape[-1])
         return flat[:, :, _chosen(flat.shape[2], positions, rng)]
-    node, kernel = made.node, made.values.shape[2:]
+    node, kernel = layer.node, layer.values.shape[2:]
     rank = len(kernel)
     pads = attribute(node, "pads", (0,) * 2 * rank)
     strides = (attribute(node, name, (1,) * rank) for name in ("strides", "dilations"))
-    view = windows(padded(fed, pads, 0, np.float32), kernel, *strides)  # (2, N, C, *kernel, *out)
+    view = windows(
+        padded(values, pads, 0, np.float32), kernel, *strides
+    )  # (2, N, C, *kernel, *out)
     where = (view.shape[1], *view.shape[3 + rank :])
     sample, *place = np.unravel_index(_chosen(int(np.prod(where)), positions, rng), where)
     every: tuple[Any, ...] = (slice(None),) * (1 + rank)
-    rows = np.stack([one[(sample, *every, *place)] for one in view])  # (2, positions, C, *kernel)
+    rows = np.stack(
+        [values_of[(sample, *every, *place)] for values_of in view]
+    )  # (2, positions, C, *kernel)
     return rows.reshape(2, len(sample), groups, n).swapaxes(1, 2)
 
 
@@ -225,15 +231,15 @@ def _chosen(every: int, positions: int, rng: np.random.Generator) -> np.ndarray:
     return np.sort(rng.choice(every, positions, replace=False))
 
 
-def _weights(made: LinearLayer) -> np.ndarray:
+def _weights(layer: LinearLayer) -> np.ndarray:
     """(groups, rows, n), n weights of each channel."""
-    kernel = made.kernel()
+    kernel = layer.kernel()
     return kernel.reshape(*kernel.shape[:2], -1)
 
 
-def _shape(made: LinearLayer) -> tuple[int, int]:
+def _shape(layer: LinearLayer) -> tuple[int, int]:
     """Groups, and n."""
-    groups, _, n = _weights(made).shape
+    groups, _, n = _weights(layer).shape
     return groups, n
 
 

@@ -42,7 +42,7 @@ from npumake.quant.correction.walk import LayerRoute, LayerWalk
 from npumake.quant.precision.linear_layers import LinearLayer, quantized_layers, set_bias
 
 
-def bias_corrected(
+def correct_biases(
     optimized_float: Graph,
     calibrated: Graph,
     feeds: Series,
@@ -56,40 +56,40 @@ def bias_corrected(
     graph = calibrated.copy()
     twins = {str(node.name): node.outputs[0] for node in optimized_float.nodes()}
     layers = [
-        made
-        for made in quantized_layers(graph)
-        if made.node.op_type != "MatMul" and str(made.node.name) in twins
+        layer
+        for layer in quantized_layers(graph)
+        if layer.node.op_type != "MatMul" and str(layer.node.name) in twins
     ]
     if not layers:  # onnxruntime takes no model that makes nothing
         return graph
-    cut = steps(graph, {made.node for made in layers})
+    cut = steps(graph, {layer.node for layer in layers})
     walk = LayerWalk([LayerRoute(graph, cut)], feeds, operators, budget)
-    named = {made: str(twins[str(made.node.name)].name) for made in layers}
+    named = {layer: str(twins[str(layer.node.name)].name) for layer in layers}
     meant = _means(optimized_float, named, walk, operators)
     for at, step in enumerate(cut):
-        made_here = [made for made in layers if made.node in step.nodes]
-        walk.advance(at, [made.y for made in made_here])
-        for made in made_here:
-            _correct(graph, made, meant[made], walk)
+        corrected = [layer for layer in layers if layer.node in step.nodes]
+        walk.advance(at, [layer.y for layer in corrected])
+        for layer in corrected:
+            _correct(graph, layer, meant[layer], walk)
         walk.join(at)
     graph.drop_unused()
     return graph.with_shapes()
 
 
 def _correct(
-    graph: Graph, made: LinearLayer, meant: Mapping[int, np.ndarray], walk: LayerWalk
+    graph: Graph, layer: LinearLayer, meant: Mapping[int, np.ndarray], walk: LayerWalk
 ) -> None:
     """Edit in place: its bias, and what it has made of the samples on the way."""
-    (held,), name = walk.held, str(made.y.name)
+    (tensors,), name = walk.samples, str(layer.y.name)
     shifts = [
-        _mean(made, values[name]) - meant[number]
-        for number, values in zip(walk.numbers, held, strict=True)
+        _mean(layer, values[name]) - meant[number]
+        for number, values in zip(walk.numbers, tensors, strict=True)
     ]
     shift = np.sum(shifts, axis=0) / max(len(shifts), 1)
-    set_bias(graph, made, made.bias() - shift)
-    for values in held:
+    set_bias(graph, layer, layer.bias() - shift)
+    for values in tensors:
         y = values[name]
-        y -= per_axis(shift, y.ndim, made.axis(made.y)).astype(y.dtype)  # nobody else's
+        y -= per_axis(shift, y.ndim, layer.axis(layer.y)).astype(y.dtype)  # nobody else's
 
 
 def _means(
@@ -103,15 +103,15 @@ def _means(
     session = float_session(watched, operators)
 
     def measured(feed: Feeds) -> list[np.ndarray]:
-        made = session.run(names, feed)
-        return [_mean(layer, y) for layer, y in zip(named, made, strict=True)]
+        outputs = session.run(names, feed)
+        return [_mean(layer, y) for layer, y in zip(named, outputs, strict=True)]
 
-    found: dict[LinearLayer, dict[int, np.ndarray]] = {layer: {} for layer in named}
-    means = side_by_side(measured, walk.fed(walk.chosen))
+    means_of: dict[LinearLayer, dict[int, np.ndarray]] = {layer: {} for layer in named}
+    means = side_by_side(measured, walk.feeds(walk.chosen))
     for number, of_sample in zip(walk.chosen, means, strict=True):
         for layer, mean in zip(named, of_sample, strict=True):
-            found[layer][number] = mean
-    return found
+            means_of[layer][number] = mean
+    return means_of
 
 
 def _mean(layer: LinearLayer, y: np.ndarray) -> np.ndarray:

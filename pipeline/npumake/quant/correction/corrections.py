@@ -21,12 +21,12 @@ from npumake.graph import Graph
 from npumake.project.sections import Calibration, Quantization
 from npumake.quant.calibration.observe import Series
 from npumake.quant.calibration.statistics import Statistics
-from npumake.quant.correction.adaptive_rounding import adaptively_rounded
-from npumake.quant.correction.bias_correction import bias_corrected
-from npumake.quant.correction.cross_layer_equalization import equalizing
+from npumake.quant.correction.adaptive_rounding import round_adaptively
+from npumake.quant.correction.bias_correction import correct_biases
+from npumake.quant.correction.cross_layer_equalization import equalization_factors
 from npumake.quant.correction.rescale_groups import Factors, rescaled
-from npumake.quant.correction.smoothquant import NOTHING_KNOWN, STRENGTH, migrating
-from npumake.quant.correction.weight_clipping import clipped
+from npumake.quant.correction.smoothquant import NOTHING_KNOWN, STRENGTH, smoothquant_factors
+from npumake.quant.correction.weight_clipping import clip_weights
 from npumake.targets.target import WeightGrid
 
 RESCALING = ("equalize", "migrate")
@@ -45,9 +45,9 @@ SWITCHES = (
 
 def switched_on(quantization: Quantization, calibration: Calibration) -> tuple[str, ...]:
     """The switches that the project asks for, in their order."""
-    said = {name: getattr(quantization, name) for name in SWITCHES if name != PER_CHANNEL}
-    said[PER_CHANNEL] = calibration.per_channel
-    return tuple(name for name in SWITCHES if said[name] in (True, "adaptive"))
+    settings = {name: getattr(quantization, name) for name in SWITCHES if name != PER_CHANNEL}
+    settings[PER_CHANNEL] = calibration.per_channel
+    return tuple(name for name in SWITCHES if settings[name] in (True, "adaptive"))
 
 
 def is_searched(quantization: Quantization, calibration: Calibration) -> bool:
@@ -63,7 +63,7 @@ def left_open(quantization: Quantization) -> tuple[str, ...]:
     return tuple(name for name in names if getattr(quantization, name) is None)
 
 
-def rescaling(
+def rescale_factors(
     graph: Graph,
     switches: Collection[str],
     feeds: Series,
@@ -73,17 +73,17 @@ def rescaling(
 ) -> Factors:
     """What equalize, migrate and per_channel, as far as they are on, divide the channels by.
     `statistics` are those of `graph` over the feeds."""
-    total = equalizing(graph) if "equalize" in switches else {}
+    total = equalization_factors(graph) if "equalize" in switches else {}
     for switch, strength in MIGRATING.items():
         if switch in switches:
-            known = NOTHING_KNOWN if total else statistics.channels
+            extremes = NOTHING_KNOWN if total else statistics.channels
             real = rescaled(graph, total)
-            moved = migrating(real, feeds, weights, operators, strength, known)
+            moved = smoothquant_factors(real, feeds, weights, operators, strength, extremes)
             total = {n: np.multiply(s, total.get(n, 1.0)).tolist() for n, s in moved.items()}
     return total
 
 
-def recovered(
+def apply_corrections(
     real: Graph,
     calibrated: Graph,
     switches: Sequence[str],
@@ -92,11 +92,11 @@ def recovered(
     operators: Operators,
 ) -> Graph:
     """`calibrated`, which is the float graph `real` with Q/DQ, with the other switches applied."""
-    made = calibrated
+    graph = calibrated
     if "clip_weights" in switches:
-        made = clipped(made, weights)
+        graph = clip_weights(graph, weights)
     if "round_weights" in switches:
-        made = adaptively_rounded(real, made, feeds, operators)
+        graph = round_adaptively(real, graph, feeds, operators)
     if BIAS in switches:
-        made = bias_corrected(real, made, feeds, operators)
-    return made
+        graph = correct_biases(real, graph, feeds, operators)
+    return graph

@@ -22,32 +22,32 @@ from __future__ import annotations
 import numpy as np
 
 from npumake.graph import Graph, Node
-from npumake.quant.correction.rescale_groups import RescaleGroup, bundles, rescaled
+from npumake.quant.correction.rescale_groups import RescaleGroup, find_rescale_groups, rescaled
 
 SWEEPS = 40
 STILL = 1e-3  # converged: no factor differs from 1 by more
 
 
-def equalized(graph: Graph) -> Graph:
+def equalize(graph: Graph) -> Graph:
     """A copy of a float graph that computes the same, its channels equalized."""
-    return rescaled(graph, equalizing(graph))
+    return rescaled(graph, equalization_factors(graph))
 
 
-def equalizing(graph: Graph) -> dict[str, list[float]]:
+def equalization_factors(graph: Graph) -> dict[str, list[float]]:
     """What to divide the channels of each bundle by, by its name."""
-    found = [bundle for bundle in bundles(graph) if not bundle.norms]
-    return {b.name: s.tolist() for b, s in zip(found, factors(found), strict=True)}
+    groups = [bundle for bundle in find_rescale_groups(graph) if not bundle.norms]
+    return {b.name: s.tolist() for b, s in zip(groups, factors(groups), strict=True)}
 
 
-def factors(found: list[RescaleGroup]) -> list[np.ndarray]:
+def factors(groups: list[RescaleGroup]) -> list[np.ndarray]:
     """What to divide the channels of each bundle by, shape (channels,) each."""
-    layers = {n: w for bundle in found for n, w in (bundle.makers | bundle.readers).items()}
-    largest = {node: np.abs(made.kernel()).max(axis=3) for node, made in layers.items()}
-    biases = {node: np.abs(made.bias()) for node, made in layers.items()}
-    total = [np.ones(bundle.channels) for bundle in found]
+    layers = {n: w for bundle in groups for n, w in (bundle.makers | bundle.readers).items()}
+    largest = {node: np.abs(linear.kernel()).max(axis=3) for node, linear in layers.items()}
+    biases = {node: np.abs(linear.bias()) for node, linear in layers.items()}
+    total = [np.ones(bundle.channels) for bundle in groups]
     for _ in range(SWEEPS):
         moved = 0.0
-        for bundle, whole in zip(found, total, strict=True):
+        for bundle, whole in zip(groups, total, strict=True):
             s = _factor(bundle, largest, biases)
             for node in bundle.makers:
                 largest[node] /= s.reshape(*largest[node].shape[:2], 1)
@@ -65,9 +65,9 @@ def _factor(
     bundle: RescaleGroup, largest: dict[Node, np.ndarray], biases: dict[Node, np.ndarray]
 ) -> np.ndarray:
     """sqrt(r_out / r_in); 1 for a channel that nobody makes or nobody reads."""
-    made = [largest[node].max(axis=2).reshape(-1) for node in bundle.makers]
+    sizes = [largest[node].max(axis=2).reshape(-1) for node in bundle.makers]
     shifts = [biases[node] for node in bundle.makers]
-    r_out = np.max([*made, *shifts], axis=0)
+    r_out = np.max([*sizes, *shifts], axis=0)
     r_in = np.max([largest[node].max(axis=1).reshape(-1) for node in bundle.readers], axis=0)
     alive = (r_out > 0) & (r_in > 0)
     return np.sqrt(np.divide(r_out, r_in, where=alive, out=np.ones(bundle.channels)))

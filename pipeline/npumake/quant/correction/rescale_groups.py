@@ -53,19 +53,19 @@ class RescaleGroup:
         return shape(value)[axis]
 
 
-def bundles(graph: Graph) -> list[RescaleGroup]:
+def find_rescale_groups(graph: Graph) -> list[RescaleGroup]:
     """Every bundle that only layers and normalizations make and only layers read, in order."""
-    found: list[RescaleGroup] = []
-    seen: set[Value] = set()
+    groups: list[RescaleGroup] = []
+    visited: set[Value] = set()
     for node in graph.nodes():
         axis = _made_axis(node)
-        if axis is None or node.outputs[0] in seen:
+        if axis is None or node.outputs[0] in visited:
             continue
         bundle = RescaleGroup({node.outputs[0]: axis})
         if _grown(bundle) and bundle.readers:
-            found.append(bundle)
-        seen |= bundle.axes.keys()
-    return found
+            groups.append(bundle)
+        visited |= bundle.axes.keys()
+    return groups
 
 
 def rescaled(graph: Graph, factors: Factors) -> Graph:
@@ -74,7 +74,7 @@ def rescaled(graph: Graph, factors: Factors) -> Graph:
     if not factors:
         return graph
     graph = graph.copy()
-    for bundle in bundles(graph):
+    for bundle in find_rescale_groups(graph):
         if bundle.name in factors:
             rescale(graph, bundle, np.array(factors[bundle.name]))
     graph.drop_unused()
@@ -84,10 +84,10 @@ def rescaled(graph: Graph, factors: Factors) -> Graph:
 def rescale(graph: Graph, bundle: RescaleGroup, s: np.ndarray) -> None:
     """Edit in place: divide the channels of a bundle by `s`, of shape (channels,)."""
     for node in bundle.makers:
-        made = _again(node)
-        set_weight(graph, made, made.kernel() / _rows(made, s))
-        if made.has_bias:
-            set_bias(graph, made, made.bias() / s)
+        maker = _again(node)
+        set_weight(graph, maker, maker.kernel() / _rows(maker, s))
+        if maker.has_bias:
+            set_bias(graph, maker, maker.bias() / s)
     for node in bundle.readers:
         read = _again(node)
         set_weight(graph, read, read.kernel() * _columns(read, s))
@@ -98,8 +98,8 @@ def rescale(graph: Graph, bundle: RescaleGroup, s: np.ndarray) -> None:
         _divide_constants(graph, node, range(2), per_axis(s, len(shape(value)), bundle.axes[value]))
 
 
-def _rows(made: LinearLayer, s: np.ndarray) -> np.ndarray:
-    groups, outputs, *_ = made.kernel().shape
+def _rows(maker: LinearLayer, s: np.ndarray) -> np.ndarray:
+    groups, outputs, *_ = maker.kernel().shape
     return s.reshape(groups, outputs, 1, 1)
 
 
@@ -110,24 +110,24 @@ def _columns(read: LinearLayer, s: np.ndarray) -> np.ndarray:
 
 def _again(node: Node) -> LinearLayer:
     """With the weight it has by now: two bundles may meet in one layer."""
-    found = layer(node)
-    assert found is not None
-    return found
+    linear = layer(node)
+    assert linear is not None
+    return linear
 
 
 def _divide_constants(graph: Graph, node: Node, places: range, s: np.ndarray) -> None:
     for place in places:
-        given = node.inputs[place]
-        values = array(given)
-        if given is not None and values is not None:
+        operand = node.inputs[place]
+        values = array(operand)
+        if operand is not None and values is not None:
             divided = (values / s).astype(values.dtype)
-            graph.set_inputs(node, {place: graph.constant(str(given.name), divided)})
+            graph.set_inputs(node, {place: graph.constant(str(operand.name), divided)})
 
 
 def _made_axis(node: Node) -> int | None:
     """The axis of the channels that a layer or a normalization over the last axis makes."""
-    if (made := layer(node)) is not None:
-        return made.axis(made.y)
+    if (linear := layer(node)) is not None:
+        return linear.axis(linear.y)
     rank = len(shape(node.outputs[0])) if node.op_type == NORM else 0
     if not rank or attribute(node, "axis", -1) not in (-1, rank - 1):
         return None
@@ -151,8 +151,8 @@ def _grown(bundle: RescaleGroup) -> bool:
 def _takes_maker(bundle: RescaleGroup, node: Node, value: Value) -> bool:
     if _made_axis(node) is None:
         return _lets_through(bundle, node, value)
-    if (made := layer(node)) is not None:
-        bundle.makers[node] = made
+    if (linear := layer(node)) is not None:
+        bundle.makers[node] = linear
     else:
         bundle.norms.append(node)
     return _made_axis(node) == bundle.axes[value]
@@ -201,8 +201,8 @@ def _joined(node: Node, value: Value, axis: int) -> Axes:
 def _moved(x: Value, y: Value, value: Value, axis: int) -> Axes:
     """Only axes of size 1 come or go: the channels stay one axis."""
     sizes = {v: [at for at, size in enumerate(shape(v)) if size != 1] for v in (x, y)}
-    kept = [[shape(v)[at] for at in sizes[v]] for v in (x, y)]
-    if kept[0] != kept[1] or axis not in sizes[value]:
+    extents = [[shape(v)[at] for at in sizes[v]] for v in (x, y)]
+    if extents[0] != extents[1] or axis not in sizes[value]:
         return {}
     place = sizes[value].index(axis)
     return {v: sizes[v][place] for v in (x, y)}

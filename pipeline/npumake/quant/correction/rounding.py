@@ -36,14 +36,14 @@ def best_scale(
     rows: np.ndarray, h: np.ndarray, scale: np.ndarray, smallest: np.ndarray, limits: np.iinfo
 ) -> np.ndarray:
     """For each row, that of RATIOS * scale with the least loss, as float32 has it."""
-    found, least = scale, np.full(scale.shape, np.inf)
+    chosen, least = scale, np.full(scale.shape, np.inf)
     for ratio in RATIOS:
         tried = (ratio * scale).astype(np.float32).astype(np.float64)
         d = rows / tried - best(rows / tried, h, limits.min, limits.max)
         loss = ((d @ h) * d).sum(axis=2, keepdims=True) * tried**2
         better = (loss < least) & ((tried >= smallest) | (ratio == 1.0))
-        found, least = np.where(better, tried, found), np.where(better, loss, least)
-    return found
+        chosen, least = np.where(better, tried, chosen), np.where(better, loss, least)
+    return chosen
 
 
 def best(w: np.ndarray, h: np.ndarray, low: int, high: int) -> np.ndarray:
@@ -102,8 +102,8 @@ def _inverse(lower: np.ndarray) -> np.ndarray:
     if n <= BLOCK:
         return np.linalg.inv(lower)
     half = n // 2
-    found = np.zeros_like(lower)
+    inverse = np.zeros_like(lower)
     first, last = (_inverse(lower[:, own, own]) for own in (slice(half), slice(half, n)))
-    found[:, :half, :half], found[:, half:, half:] = first, last
-    found[:, half:, :half] = -last @ (lower[:, half:, :half] @ first)
-    return found
+    inverse[:, :half, :half], inverse[:, half:, half:] = first, last
+    inverse[:, half:, :half] = -last @ (lower[:, half:, :half] @ first)
+    return inverse

@@ -30,9 +30,9 @@ from npumake.graph import Graph
 from npumake.kernels.affine import other_axes
 from npumake.quant.calibration.observe import Series
 from npumake.quant.calibration.statistics import Extremes
-from npumake.quant.correction.rescale_groups import RescaleGroup, bundles, rescaled
+from npumake.quant.correction.rescale_groups import RescaleGroup, find_rescale_groups, rescaled
 from npumake.quant.precision.linear_layers import LinearLayer
-from npumake.quant.precision.placement import observed
+from npumake.quant.precision.placement import observed_tensors
 from npumake.targets.target import WeightGrid
 
 STRENGTH = 0.5
@@ -40,7 +40,7 @@ NOTHING_KNOWN: Mapping[str, Extremes] = MappingProxyType({})
 SMALLEST = 1e-5  # of the largest: what is smaller counts as that, and s stays finite
 
 
-def migrated(
+def smoothquant(
     graph: Graph,
     feeds: Series,
     scheme: WeightGrid,
@@ -52,25 +52,25 @@ def migrated(
 
     `strength` is p: how much of the difficulty moves, 0..1.
     """
-    return rescaled(graph, migrating(graph, feeds, scheme, operators, strength))
+    return rescaled(graph, smoothquant_factors(graph, feeds, scheme, operators, strength))
 
 
-def migrating(
+def smoothquant_factors(
     graph: Graph,
     feeds: Series,
     scheme: WeightGrid,
     operators: Operators = NO_OPERATORS,
     strength: float = STRENGTH,
-    known: Mapping[str, Extremes] = NOTHING_KNOWN,
+    extremes: Mapping[str, Extremes] = NOTHING_KNOWN,
 ) -> dict[str, list[float]]:
     """What to divide the channels of each bundle by, by its name.
 
     `known` are the extremes of channels over the feeds, by tensor: the graph is run only where
     those of others are needed.
     """
-    found = bundles(graph)
+    groups = find_rescale_groups(graph)
     s: dict[str, list[float]] = {}
-    for bundle, a in zip(found, _peaks(graph, found, feeds, operators, known), strict=True):
+    for bundle, a in zip(groups, _peaks(graph, groups, feeds, operators, extremes), strict=True):
         alone = scheme.per_channel and all(_is_depthwise(r) for r in bundle.readers.values())
         s[bundle.name] = _factor(bundle, a, 1.0 if alone else strength).tolist()
     return s
@@ -94,24 +94,24 @@ def _factor(bundle: RescaleGroup, a: np.ndarray, p: float) -> np.ndarray:
 
 def _peaks(
     graph: Graph,
-    found: list[RescaleGroup],
+    groups: list[RescaleGroup],
     feeds: Series,
     operators: Operators,
-    known: Mapping[str, Extremes],
+    extremes: Mapping[str, Extremes],
 ) -> list[np.ndarray]:
     """a of each bundle: max |x| per channel over those of its tensors that have a grid."""
-    on_grids = observed(graph)
-    axes = [{str(value.name): axis for value, axis in bundle.axes.items()} for bundle in found]
-    held = [{name: some[name] for name in on_grids if name in some} for some in axes]
+    on_grids = observed_tensors(graph)
+    axes = [{str(value.name): axis for value, axis in bundle.axes.items()} for bundle in groups]
+    on_grid = [{name: some[name] for name in on_grids if name in some} for some in axes]
     peaks, unknown = {}, {}
-    for name, axis in (item for some in held for item in some.items()):
-        if name in known and axis == 1:  # where statistics have channels
-            low, high = known[name]
+    for name, axis in (item for some in on_grid for item in some.items()):
+        if name in extremes and axis == 1:  # where statistics have channels
+            low, high = extremes[name]
             peaks[name] = np.maximum(-low, high).astype(np.float64)
         else:
             unknown[name] = axis
     peaks |= _measured(graph, unknown, feeds, operators)
-    return [np.max([peaks[name] for name in some], axis=0) for some in held]
+    return [np.max([peaks[name] for name in some], axis=0) for some in on_grid]
 
 
 def _measured(
@@ -125,8 +125,8 @@ def _measured(
     session = float_session(watched, operators)
 
     def measured(feed: Feeds) -> dict[str, np.ndarray]:
-        made = zip(session.output_names, session.run(None, feed), strict=True)
-        return {name: _peak(values, axes[name]) for name, values in made}
+        outputs = zip(session.output_names, session.run(None, feed), strict=True)
+        return {name: _peak(values, axes[name]) for name, values in outputs}
 
     peaks = {name: np.zeros(1) for name in axes}
     for part in side_by_side(measured, feeds):

@@ -22,7 +22,7 @@ from npumake.quant.precision.linear_layers import DQ, Q
 BUDGET = 64 << 20  # bytes that are carried
 MOST = 128  # samples, however many there are: time does not grow with them
 
-Held = dict[str, np.ndarray]  # what is carried of a sample, by name
+SampleTensors = dict[str, np.ndarray]  # what is carried of a sample, by name
 
 
 class LayerStep(NamedTuple):
@@ -51,39 +51,37 @@ def steps(graph: Graph, layers: Collection[Node], *, first: bool = False) -> lis
         before = max((depth[m] + (not first and m in layers) for m in makers), default=0)
         depth[node] = before + (first and node in layers)
         last |= {value: max(last.get(value, 0), depth[node]) for value in read}
-    found = [
-        LayerStep([], []) for _ in range(1 + max((depth[node] for node in layers), default=-1))
-    ]
+    cut = [LayerStep([], []) for _ in range(1 + max((depth[node] for node in layers), default=-1))]
     for node, at in depth.items():
-        for step in found[at : at + 1]:
+        for step in cut[at : at + 1]:
             step.nodes.extend(n for n in _needed(node, constant) if n not in step.nodes)
             step.nodes.append(node)
     alive = [value for value in last if not is_given(value)]
-    for at, step in enumerate(found):
+    for at, step in enumerate(cut):
         step.carried.extend(v for v in alive if _made_at(v, depth) <= at < last[v])
-    return found
+    return cut
 
 
 def _of_constants(graph: Graph) -> set[Node]:
     """Q/DQ whose results are known before anything is run."""
-    found: set[Node] = set()
+    nodes: set[Node] = set()
     for node in graph.nodes():
-        known = (is_given(value) or producer(value) in found for value in reads(node))
-        if node.op_type in (Q, DQ) and all(known):
-            found.add(node)
-    return found
+        constants = (is_given(value) or producer(value) in nodes for value in reads(node))
+        if node.op_type in (Q, DQ) and all(constants):
+            nodes.add(node)
+    return nodes
 
 
 def _needed(node: Node, constant: Collection[Node]) -> list[Node]:
     """Q/DQ of constants that it reads, in order."""
-    found: list[Node] = []
+    pairs: list[Node] = []
     waiting = [node]
     while waiting:
-        made = [m for value in reads(waiting.pop()) if (m := producer(value)) is not None]
-        known = [maker for maker in made if maker in constant]
-        found += reversed(known)
-        waiting += known
-    return found[::-1]
+        makers = [m for value in reads(waiting.pop()) if (m := producer(value)) is not None]
+        constants = [maker for maker in makers if maker in constant]
+        pairs += reversed(constants)
+        waiting += constants
+    return pairs[::-1]
 
 
 def _made_at(value: Value, depth: Mapping[Node, int]) -> int:
@@ -95,23 +93,23 @@ def _made_at(value: Value, depth: Mapping[Node, int]) -> int:
 def run(
     graph: Graph,
     nodes: Sequence[Node],
-    asked: Sequence[Value],
-    held: Iterable[Held],
+    outputs: Sequence[Value],
+    samples: Iterable[SampleTensors],
     operators: Operators,
-) -> Iterator[Held]:
+) -> Iterator[SampleTensors]:
     """Of each sample what is asked, made by these nodes of `graph` or held before; one by one, so
     that each may take the place of what it was made from."""
     inside = {value for node in nodes for value in node.outputs}
-    made = [value for value in asked if value in inside]
-    passed = [str(value.name) for value in asked if value not in inside]
-    if not made:  # onnxruntime takes no model that makes nothing
-        yield from ({name: values[name] for name in passed} for values in held)
+    computed = [value for value in outputs if value in inside]
+    passed = [str(value.name) for value in outputs if value not in inside]
+    if not computed:  # onnxruntime takes no model that makes nothing
+        yield from ({name: values[name] for name in passed} for values in samples)
         return
-    session = float_session(part(graph, nodes, made), operators)
-    names = [str(value.name) for value in made]
+    session = float_session(part(graph, nodes, computed), operators)
+    names = [str(value.name) for value in computed]
 
-    def ran(values: Held) -> Held:
+    def ran(values: SampleTensors) -> SampleTensors:
         new = session.run(names, {name: values[name] for name in session.input_names})
         return {name: values[name] for name in passed} | dict(zip(names, new, strict=True))
 
-    yield from side_by_side(ran, held)
+    yield from side_by_side(ran, samples)

@@ -23,23 +23,23 @@ RATIOS = np.linspace(1.0, 0.5, 51)
 HALVED = RATIOS[[0, -1]]
 
 
-def clipped(calibrated: Graph, scheme: WeightGrid) -> Graph:
+def clip_weights(calibrated: Graph, scheme: WeightGrid) -> Graph:
     """A copy of a graph with Q/DQ on float weights, with other scales for these."""
     graph = calibrated.copy()
-    for made in quantized_layers(graph):
-        set_scale(graph, made, _clipped_scale(made, scheme))
+    for layer in quantized_layers(graph):
+        set_scale(graph, layer, _clipped_scale(layer, scheme))
     graph.drop_unused()
     return graph
 
 
-def _clipped_scale(made: LinearLayer, scheme: WeightGrid) -> np.ndarray:
+def _clipped_scale(layer: LinearLayer, scheme: WeightGrid) -> np.ndarray:
     """float32 of the shape the scale has."""
-    weights, fed = grid_of(made.node.inputs[1]), grid_of(made.x)
+    weights, inputs = grid_of(layer.node.inputs[1]), grid_of(layer.x)
     assert weights is not None
-    assert fed is not None
-    rows = made.kernel().reshape(made.channels, -1)
-    scale = np.broadcast_to(weights.scale.astype(np.float64), made.channels)
-    smallest = np.abs(made.bias()) / (float(fed.scale[0]) * MAX_BIAS)
+    assert inputs is not None
+    rows = layer.kernel().reshape(layer.channels, -1)
+    scale = np.broadcast_to(weights.scale.astype(np.float64), layer.channels)
+    smallest = np.abs(layer.bias()) / (float(inputs.scale[0]) * MAX_BIAS)
     limits = np.iinfo(weights.zero_point.dtype)
     ratios = HALVED if scheme.power_of_two else RATIOS
     errors = np.stack([square_errors(rows, r * scale, limits) for r in ratios])

@@ -23,7 +23,7 @@ import numpy as np
 
 from npumake.engine.fusion import absorbed, result
 from npumake.graph import Graph, Node, Value, array, producer
-from npumake.quant.precision.placement import moves, root
+from npumake.quant.precision.placement import is_data_movement, source_tensor
 
 SUMMED = frozenset(
     {
@@ -51,14 +51,14 @@ class _Step(NamedTuple):
         return max((b + self.added) * self.factor, self.raised) ** self.power
 
 
-def endangered(graph: Graph, steps: Mapping[str, float]) -> list[Node]:
+def fragile_divisions(graph: Graph, steps: Mapping[str, float]) -> list[Node]:
     """The nodes that are to stay float, in order, for `steps` of the observed tensors at 8 bits."""
-    found: set[Node] = set()
+    chains: set[Node] = set()
     for node in graph.nodes("Div", "Pow", "Reciprocal"):
         divisor = _divisor(node)
         if divisor is not None:
-            found |= _chain(node, divisor, steps)
-    return [node for node in graph.nodes() if node in found]
+            chains |= _chain(node, divisor, steps)
+    return [node for node in graph.nodes() if node in chains]
 
 
 def _divisor(node: Node) -> Value | None:
@@ -71,14 +71,14 @@ def _divisor(node: Node) -> Value | None:
     return None if value is None or array(value) is not None else value
 
 
-def unguarded(divisor: Value) -> Value | None:
+def unguarded_norm(divisor: Value) -> Value | None:
     """The tensor that the divisor is the norm of, where nothing is added on the way."""
     value = divisor
     while (step := _step(value)) is not None:
         if step.added > 0 or step.raised > 0:
             return None
         value = step.read
-    summed = producer(root(value))
+    summed = producer(source_tensor(value))
     if summed is None or summed.op_type not in SUMMED:
         return None
     inner = next(_squares(summed), summed)
@@ -92,16 +92,16 @@ def _chain(division: Node, divisor: Value, steps: Mapping[str, float]) -> set[No
     while (step := _step(value)) is not None:
         way.append(step)
         value = step.read
-    summed = producer(root(value))
+    summed = producer(source_tensor(value))
     is_sum = summed is not None and summed.op_type in SUMMED
     guarded = any(step.added > 0 or step.raised > 0 for step in way)
     is_norm = any(n.op_type in NORMS for n in (s.node for s in way)) or _is_norm(summed)
     if not (guarded or (is_norm and is_sum)) or not _is_small(way, steps):
         return set()
-    found = {division, *_behind(division), *(step.node for step in way)}
+    nodes = {division, *_behind(division), *(step.node for step in way)}
     if is_sum and summed is not None:
-        found |= {summed, *_squares(summed)}
-    return found | {clamp for node in found if (clamp := absorbed(node)) is not None}
+        nodes |= {summed, *_squares(summed)}
+    return nodes | {clamp for node in nodes if (clamp := absorbed(node)) is not None}
 
 
 def _is_norm(node: Node | None) -> bool:
@@ -113,7 +113,7 @@ def _is_small(way: list[_Step], steps: Mapping[str, float]) -> bool:
     bound, least = 0.0, math.inf
     for step in reversed(way):
         bound = step.bound(bound)
-        own = steps.get(str(root(result(step.node)).name), 0.0)
+        own = steps.get(str(source_tensor(result(step.node)).name), 0.0)
         least = min(least, 2.0 * bound / own) if own else least
     return least < 1.0 or not way
 
@@ -123,11 +123,11 @@ def _step(value: Value) -> _Step | None:
     if node is None or node.domain or not node.inputs or node.inputs[0] is None:
         return None
     read = node.inputs[0]
-    if moves(node) or node.op_type in CARRIED or node.op_type == "Relu":
+    if is_data_movement(node) or node.op_type in CARRIED or node.op_type == "Relu":
         return _Step(node, read)
     if node.op_type == "Sqrt":
         return _Step(node, read, power=0.5)
-    constants = [_number(given) for given in node.inputs]
+    constants = [_number(operand) for operand in node.inputs]
     if node.op_type == "Clip":
         low = _number(node.inputs[1]) if len(node.inputs) > 1 else None
         return _Step(node, read, raised=max(low or 0.0, 0.0))
@@ -170,7 +170,7 @@ def _behind(division: Node) -> Iterator[Node]:
     while read:
         node = read.pop()
         for use in node.outputs[0].uses():
-            if moves(use.node) or use.node.op_type in CARRIED:
+            if is_data_movement(use.node) or use.node.op_type in CARRIED:
                 read.append(use.node)
             elif use.node.op_type == "Mul" and not use.node.domain:
                 yield use.node

@@ -89,7 +89,7 @@ def image_grid(scheme: Activations) -> Grid:
     return grid(1.0, _middle(dtype), dtype)
 
 
-def widened(narrow: Grid) -> Grid:
+def exact_int16_grid(narrow: Grid) -> Grid:
     """The int16 grid that holds every code of an 8-bit one exactly: 128 steps to one of those."""
     return grid(float(narrow.scale) / 128, 0, np.dtype(np.int16))
 

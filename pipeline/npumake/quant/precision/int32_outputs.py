@@ -20,11 +20,11 @@ from npumake.quant.precision.placement import PASSIVE, activations
 from npumake.quant.precision.type_propagation import (
     OUT,
     WIDE,
+    Int16Uses,
     TensorUse,
     TypeRequests,
-    Widened,
-    spots,
-    widened,
+    propagate_int16,
+    tensor_uses,
 )
 from npumake.targets.target import Target
 
@@ -35,56 +35,58 @@ WEAVING = frozenset(
 )
 
 
-class Sums(NamedTuple):
+class Int32Outputs(NamedTuple):
     layers: set[Node]  # whose sums are handed out
     moves: set[Node]  # of the chip's nodes, those that move what is dequantized
 
     def moved(self, target: Target) -> set[Node]:
         """Of the moves, those that the chip makes of the sums of a Conv, before they are
         dequantized."""
-        found = set[Node]()
+        moves = set[Node]()
         for node in self.moves:
             behind = _moved_layer(node, self.moves, target)
             if behind in self.layers and behind.op_type == "Conv":
-                found.add(node)
-        return found
+                moves.add(node)
+        return moves
 
 
 def _moved_layer(node: Node, moves: Collection[Node], target: Target) -> Node | None:
     """What makes the values, back through such moves; None behind any other."""
-    found: Node | None = node
-    while found is not None and found in moves:
-        if found.op_type not in target.moved_sums or found.inputs[0] is None:
+    maker: Node | None = node
+    while maker is not None and maker in moves:
+        if maker.op_type not in target.moved_sums or maker.inputs[0] is None:
             return None
-        found = producer(found.inputs[0])
-    return found
+        maker = producer(maker.inputs[0])
+    return maker
 
 
-def typed(
+def with_int32_outputs(
     graph: Graph,
     nodes: Sequence[Node],
     chip: Collection[Node],
-    wanted: Collection[Node],
+    required: Collection[Node],
     wishes: TypeRequests,
     target: Target,
-) -> tuple[Widened, Sums]:
+) -> tuple[Int16Uses, Int32Outputs]:
     """What of the `nodes` on the `chip` is int16, and what they hand out as sums; the project
     wants those in `wanted` on the chip."""
-    found = widened(graph, nodes, wishes, target)
-    sums = _handed_out(nodes, chip, {*wanted, *wishes.narrow, *found.wide}, target)
-    reading = [node for node in sums.layers if not found.wide.isdisjoint(spots(node))]
+    types = propagate_int16(graph, nodes, wishes, target)
+    sums = _handed_out(nodes, chip, {*required, *wishes.narrow, *types.wide}, target)
+    reading = [node for node in sums.layers if not types.wide.isdisjoint(tensor_uses(node))]
     if may_have_int16(graph):
-        reading += _leaving(nodes, chip, sums, {*wishes.narrow, *found.wide}, target)
+        reading += _leaving(nodes, chip, sums, {*wishes.narrow, *types.wide}, target)
     if not reading:
-        return found, sums
+        return types, sums
     wide = wishes.wide.union((node, OUT) for node in reading)
-    return typed(graph, nodes, chip, wanted, TypeRequests(wide, wishes.narrow), target)
+    return with_int32_outputs(
+        graph, nodes, chip, required, TypeRequests(wide, wishes.narrow), target
+    )
 
 
 def _leaving(
     nodes: Sequence[Node],
     chip: Collection[Node],
-    sums: Sums,
+    sums: Int32Outputs,
     spoken: Collection[TensorUse],
     target: Target,
 ) -> list[Node]:
@@ -93,9 +95,9 @@ def _leaving(
         return []
 
     def leaves(node: Node) -> bool:
-        made = result(node)
-        is_read = any(use.node not in chip for use in made.uses()) or made.is_graph_output()
-        return is_read and is_float(made) and target.takes_int16(node.op_type)
+        output = result(node)
+        is_read = any(use.node not in chip for use in output.uses()) or output.is_graph_output()
+        return is_read and is_float(output) and target.takes_int16(node.op_type)
 
     settled = sums.layers | sums.moves
     codes = (node for node in nodes if node not in settled and node.op_type not in target.sums)
@@ -107,7 +109,7 @@ def _handed_out(
     chip: Collection[Node],
     spoken: Collection[Node | TensorUse],
     target: Target,
-) -> Sums:
+) -> Int32Outputs:
     """Given the nodes, operands and results of which a type or a place is settled."""
 
     def is_sum(node: Node) -> bool:
@@ -117,7 +119,9 @@ def _handed_out(
     moving = target.moved_sums or PASSIVE - WEAVING
 
     def is_move(node: Node) -> bool:
-        return node.op_type in moving and not any(one in spoken for one in (node, *spots(node)))
+        return node.op_type in moving and not any(
+            use in spoken for use in (node, *tensor_uses(node))
+        )
 
     layers, moves = set(filter(is_sum, nodes)), set(filter(is_move, nodes))
 
@@ -128,9 +132,9 @@ def _handed_out(
         makers = (producer(value) for value in activations(node))
         return all(maker not in chip or maker in layers | moves for maker in makers)
 
-    last = Sums(set(), set())
+    last = Int32Outputs(set(), set())
     while last != (layers, moves):
-        last = Sums(layers, moves)
+        last = Int32Outputs(layers, moves)
         layers = set(filter(is_free, layers))
         moves = {node for node in moves if is_free(node) and moves_no_codes(node)}
     return last

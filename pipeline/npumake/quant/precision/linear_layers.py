@@ -34,9 +34,9 @@ class LinearLayer(NamedTuple):
 
     @property
     def values(self) -> np.ndarray:
-        found = array(self.weight)
-        assert found is not None
-        return found
+        weight = array(self.weight)
+        assert weight is not None
+        return weight
 
     def axis(self, value: Value) -> int:
         """Where the channels of what it reads or makes are."""
@@ -49,8 +49,8 @@ class LinearLayer(NamedTuple):
 
     def bias(self) -> np.ndarray:
         """float64 of shape (channels,), zeros for none."""
-        given = array(self.node.inputs[2]) if len(self.node.inputs) > 2 else None
-        wide = np.zeros(1) if given is None else given.reshape(-1).astype(np.float64)
+        constant = array(self.node.inputs[2]) if len(self.node.inputs) > 2 else None
+        wide = np.zeros(1) if constant is None else constant.reshape(-1).astype(np.float64)
         return np.broadcast_to(wide, self.channels).copy()
 
     @property
@@ -72,19 +72,21 @@ def layer(node: Node) -> LinearLayer | None:
     if any(attribute(node, name, plain) != plain for name, plain in PLAIN.items()):
         return None
     x, weight = node.inputs[:2]
-    found = _behind_pair(weight)
-    constant = weight if found is None else found[0].inputs[0]
+    pair = _behind_pair(weight)
+    constant = weight if pair is None else pair[0].inputs[0]
     values = array(constant)
     if x is None or array(x) is not None or constant is None or values is None:
         return None
     if node.op_type == "MatMul" and values.ndim != 2:
         return None
-    made = LinearLayer(node, x, constant, found)
+    linear = LinearLayer(node, x, constant, pair)
     bias = node.inputs[2] if len(node.inputs) > 2 else None
-    given = array(bias)
-    if bias is not None and (given is None or given.size not in (1, made.channels)):
+    constant_bias = array(bias)
+    if bias is not None and (
+        constant_bias is None or constant_bias.size not in (1, linear.channels)
+    ):
         return None
-    return made
+    return linear
 
 
 def grid_of(value: Value | None) -> Grid | None:
@@ -92,7 +94,7 @@ def grid_of(value: Value | None) -> Grid | None:
     maker = None if value is None else producer(value)
     if maker is None or maker.op_type != DQ:
         return None
-    scale, zero_point = (array(given) for given in maker.inputs[1:3])
+    scale, zero_point = (array(parameter) for parameter in maker.inputs[1:3])
     if scale is None or zero_point is None:
         return None
     return Grid(scale.reshape(-1), zero_point.reshape(-1))
@@ -100,11 +102,11 @@ def grid_of(value: Value | None) -> Grid | None:
 
 def quantized_layers(graph: Graph) -> list[LinearLayer]:
     """The layers that run in integers: one scale for what they read, a symmetric weight."""
-    found = [made for node in graph.nodes() if (made := layer(node)) is not None]
-    grids = [(grid_of(made.x), grid_of(made.node.inputs[1])) for made in found]
+    layers = [linear for node in graph.nodes() if (linear := layer(node)) is not None]
+    grids = [(grid_of(linear.x), grid_of(linear.node.inputs[1])) for linear in layers]
     return [
-        made
-        for made, (x, w) in zip(found, grids, strict=True)
+        linear
+        for linear, (x, w) in zip(layers, grids, strict=True)
         if x is not None and w is not None and x.scale.size == 1 and not w.zero_point.any()
     ]
 
@@ -129,8 +131,8 @@ def set_weight(graph: Graph, layer: LinearLayer, kernel: np.ndarray) -> None:
 
 def set_bias(graph: Graph, layer: LinearLayer, bias: np.ndarray) -> None:
     """Another bias, of shape (channels,)."""
-    given = layer.node.inputs[2] if len(layer.node.inputs) > 2 else None
-    name = f"{layer.node.name}_bias" if given is None else str(given.name)
+    current = layer.node.inputs[2] if len(layer.node.inputs) > 2 else None
+    name = f"{layer.node.name}_bias" if current is None else str(current.name)
     graph.set_inputs(layer.node, {2: graph.constant(name, bias.astype(layer.values.dtype))})
 
 

@@ -47,7 +47,7 @@ def on_chip(
     graph: Graph,
     target: Target,
     off: Collection[Node] = (),
-    asked: Collection[Node] = (),
+    requested: Collection[Node] = (),
 ) -> set[Node]:
     """The nodes that run in integers; a clamp goes with the node that absorbs it.
 
@@ -61,10 +61,10 @@ def on_chip(
         clamp = absorbed(node)
         together = {node} if clamp is None else {node, clamp}
         clamps |= together - {node}
-        wanted = not together.isdisjoint(asked)
-        if not together.isdisjoint(off) or not _runs(node, target, wanted):
+        is_requested = not together.isdisjoint(requested)
+        if not together.isdisjoint(off) or not _runs(node, target, is_requested):
             continue
-        if wanted or not _is_left_behind(node, chosen):
+        if is_requested or not _is_left_behind(node, chosen):
             chosen |= together
     return chosen
 
@@ -75,26 +75,26 @@ def _is_left_behind(node: Node, chosen: set[Node]) -> bool:
     return node.op_type in PASSIVE | PLACES and not any(maker in chosen for maker in makers)
 
 
-def _runs(node: Node, target: Target, asked: bool) -> bool:
-    if not runs(node, target, asked) or not computes(node, target.rounding):
+def _runs(node: Node, target: Target, is_requested: bool) -> bool:
+    if not runs(node, target, is_requested) or not computes(node, target.rounding):
         return False
     floats = node.op_type in PLACES or all(is_float(value) for value in node.outputs)
     return bool(activations(node)) and floats and all(is_float(value) for value in node.inputs[:1])
 
 
-def runs(node: Node, target: Target, asked: bool) -> bool:
+def runs(node: Node, target: Target, is_requested: bool) -> bool:
     """Whether the unit is known, or not known not, to run the node, by itself or when `asked`."""
-    known = target.runs_when_asked if asked else target.runs
-    return (known(node.op_type) or makes_matrix(node, target)) and not beyond(node, target)
+    runs_operator = target.runs_when_asked if is_requested else target.runs
+    return (runs_operator(node.op_type) or makes_matrix(node, target)) and not beyond(node, target)
 
 
 def makes_matrix(node: Node, target: Target) -> bool:
     """Whether it is a view of an image for a Gemm, which the unit computes as a Conv over it."""
     if not target.gemm_as_conv or node.op_type not in ("Flatten", "Reshape"):
         return False
-    made = node.outputs[0]
-    readers = [use.node.op_type for use in made.uses()]
-    return readers != [] and set(readers) == {"Gemm"} and not made.is_graph_output()
+    output = node.outputs[0]
+    readers = [use.node.op_type for use in output.uses()]
+    return readers != [] and set(readers) == {"Gemm"} and not output.is_graph_output()
 
 
 def activations(node: Node) -> tuple[Value, ...]:
@@ -106,58 +106,58 @@ def activations(node: Node) -> tuple[Value, ...]:
     )
 
 
-def root(value: Value) -> Value:
+def source_tensor(value: Value) -> Value:
     """The tensor whose values `value` holds: back through every node that only moves them."""
     maker = producer(value)
-    while maker is not None and moves(maker) and maker.inputs[0] is not None:
+    while maker is not None and is_data_movement(maker) and maker.inputs[0] is not None:
         value = maker.inputs[0]
         maker = producer(value)
     return value
 
 
-def moves(node: Node) -> bool:
+def is_data_movement(node: Node) -> bool:
     """Whether it makes no values of its own.
 
     Without a kernel an operator of the same name may do more: a cubic Resize overshoots."""
     return node.op_type in ALIKE and has_kernel(node)
 
 
-def pieces(value: Value) -> frozenset[Value]:
+def concat_parts(value: Value) -> frozenset[Value]:
     """The tensors that `value` is joined of, back through every Concat and every move."""
-    found: set[Value] = set()
+    parts: set[Value] = set()
     read = [value]
     while read:
-        value = root(read.pop())
+        value = source_tensor(read.pop())
         maker = producer(value)
         if maker is not None and maker.op_type == "Concat":
             read += activations(maker)
         else:
-            found.add(value)
-    return frozenset(found)
+            parts.add(value)
+    return frozenset(parts)
 
 
-def answers(graph: Graph) -> frozenset[str]:
+def output_tensors(graph: Graph) -> frozenset[str]:
     """The observed tensors that the model's outputs hold the values of, pieced together or not."""
-    found: set[str] = set()
+    names: set[str] = set()
     read = list(graph.outputs)
     while read:
-        value = root(read.pop())
-        found.add(str(value.name))
+        value = source_tensor(read.pop())
+        names.add(str(value.name))
         maker = producer(value)
         if maker is not None and maker.op_type == "Concat":
             read += activations(maker)
-    return frozenset(found)
+    return frozenset(names)
 
 
-def observed(graph: Graph) -> tuple[str, ...]:
+def observed_tensors(graph: Graph) -> tuple[str, ...]:
     """Every tensor whose range some target may ask for, in graph order.
 
     Not among them: what a node computes before the clamp it absorbs, what only moves, constants.
     """
     hidden = {node.outputs[0] for node in graph.nodes() if absorbed(node) is not None}
-    made = [value for node in graph.nodes() for value in node.outputs]
-    floats = [v for v in (*graph.inputs, *made) if is_float(v) and not is_constant(v)]
-    return tuple(str(v.name) for v in floats if v not in hidden and root(v) is v)
+    outputs = [value for node in graph.nodes() for value in node.outputs]
+    floats = [v for v in (*graph.inputs, *outputs) if is_float(v) and not is_constant(v)]
+    return tuple(str(v.name) for v in floats if v not in hidden and source_tensor(v) is v)
 
 
 def subgraphs(graph: Graph, chip: set[Node]) -> dict[Node, int]:

@@ -21,8 +21,8 @@ from npumake.errors import ProjectError
 from npumake.graph import Graph, Node, Value, producer, shape
 from npumake.project.precision import LayerTypes, Type, Types
 from npumake.project.sections import Quantization
-from npumake.quant.precision.placement import activations, root
-from npumake.quant.precision.precision_plan import PrecisionPlan, planned
+from npumake.quant.precision.placement import activations, source_tensor
+from npumake.quant.precision.precision_plan import PrecisionPlan, plan_precision
 from npumake.quant.precision.type_propagation import MOVING, OUT, WIDE, operands
 from npumake.targets.target import Target
 
@@ -36,18 +36,18 @@ def candidates(
 
     Raises ProjectError where there is none.
     """
-    plan = planned(graph, quantization, target)
+    plan = plan_precision(graph, quantization, target)
     has_it = target.float16 or to != "float16"
-    found = {
+    costs = {
         str(node.name): operations(node)
         for node in plan.nodes
         if has_it and node.op_type not in MOVING and _is_narrow(node, plan)
         if to != "int16" or target.takes_int16(node.op_type)
     }
-    if not found:
+    if not costs:
         others = "--to cpu" if to != "cpu" else ""
         raise ProjectError(f"{target.name} has no 8-bit node to promote to {to}", hint=others)
-    return found
+    return costs
 
 
 def _is_narrow(node: Node, plan: PrecisionPlan) -> bool:
@@ -57,15 +57,15 @@ def _is_narrow(node: Node, plan: PrecisionPlan) -> bool:
 
 def operations(node: Node) -> int:
     """Multiply-accumulates; of what has no weights, one per number it makes."""
-    made = prod(shape(node.outputs[0]))
+    elements = prod(shape(node.outputs[0]))
     sizes = [shape(value) for value in node.inputs[:2] if value is not None]
     if node.op_type == "Conv":
-        return made * prod(sizes[1][1:])
+        return elements * prod(sizes[1][1:])
     if node.op_type == "ConvTranspose":
         return prod(sizes[0]) * prod(sizes[1][1:])
     if node.op_type in ("Gemm", "MatMul"):
-        return made * prod(sizes[0]) // prod(shape(node.outputs[0])[:-1])
-    return made
+        return elements * prod(sizes[0]) // prod(shape(node.outputs[0])[:-1])
+    return elements
 
 
 def promoted(
@@ -95,7 +95,7 @@ def with_tensors(graph: Graph, quantization: Quantization, names: Collection[str
         for node, place in ((producer(value), OUT), *readers(value)):
             if node is not None:
                 spots.setdefault(node, set()).add(place)
-    layers = {str(node.name): _layer(node, found) for node, found in spots.items()}
+    layers = {str(node.name): _layer(node, uses) for node, uses in spots.items()}
     return replace(quantization, layers={**layers, **quantization.layers})
 
 
@@ -110,13 +110,13 @@ def readers(value: Value) -> Iterator[tuple[Node, int]]:
             yield use.node, use.idx
 
 
-def section(asked: Quantization) -> Json:
+def section(quantization: Quantization) -> Json:
     """What `quantization:` says, without what holds anyway."""
     usual = digest.plain(Quantization())
-    said = {key: value for key, value in digest.plain(asked).items() if value != usual[key]}
-    layers = said.get("layers", {})
+    keys = {key: value for key, value in digest.plain(quantization).items() if value != usual[key]}
+    layers = keys.get("layers", {})
     shortened = {n: {key: value for key, value in of.items() if value} for n, of in layers.items()}
-    return said | ({"layers": shortened} if layers else {})
+    return keys | ({"layers": shortened} if layers else {})
 
 
 def all_but(
@@ -124,14 +124,14 @@ def all_but(
 ) -> Quantization:
     """Every candidate promoted, and all that this one reads and makes left as it is."""
     others = [other for other in candidates(graph, target, quantization, to) if other != name]
-    asked = promoted(graph, target, quantization, others, to)
+    changed = promoted(graph, target, quantization, others, to)
     if to != "int16":
-        return asked
-    if name in (node.name for node in planned(graph, quantization, target).sums):
+        return changed
+    if name in (node.name for node in plan_precision(graph, quantization, target).sums):
         layers = {name: LayerTypes(input="int8"), **quantization.layers}  # it makes no 8 bits
-        return replace(asked, layers=layers)
-    types = _followed(asked.types, {name: "int8"})  # its neighbours would have it int16
-    return replace(asked, types=types, layers=quantization.layers)
+        return replace(changed, layers=layers)
+    types = _followed(changed.types, {name: "int8"})  # its neighbours would have it int16
+    return replace(changed, types=types, layers=quantization.layers)
 
 
 def _followed(types: Types | tuple[Types, ...], last: Types) -> Types | tuple[Types, ...]:
@@ -147,15 +147,15 @@ def _neighbours(graph: Graph, target: Target, names: Collection[str]) -> dict[st
     spots: dict[Node, set[int]] = {}
     for name in names:
         for node in graph.find(name):
-            made = [producer(root(value)) for value in activations(node)]
-            for maker in made:
+            makers = [producer(source_tensor(value)) for value in activations(node)]
+            for maker in makers:
                 if maker is not None:
                     spots.setdefault(wholes.get(maker, maker), set()).add(OUT)
             for reader, index in readers(result(node)):
                 spots.setdefault(reader, set()).add(index)
     return {
-        str(node.name): _layer(node, found)
-        for node, found in spots.items()
+        str(node.name): _layer(node, uses)
+        for node, uses in spots.items()
         if node.name not in names and target.takes_int16(node.op_type)
     }
 

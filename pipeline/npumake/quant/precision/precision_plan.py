@@ -16,11 +16,11 @@ from npumake.engine.rules import has_kernel
 from npumake.engine.tflite_rules import computes
 from npumake.graph import Graph, Node, Value, is_float, is_foreign
 from npumake.project.sections import Quantization
-from npumake.quant.precision.divisor_ranges import endangered
-from npumake.quant.precision.int32_outputs import typed
-from npumake.quant.precision.placement import PASSIVE, on_chip, root
+from npumake.quant.precision.divisor_ranges import fragile_divisions
+from npumake.quant.precision.int32_outputs import with_int32_outputs
+from npumake.quant.precision.placement import PASSIVE, on_chip, source_tensor
 from npumake.quant.precision.type_propagation import OUT, WIDE, TensorUse, operands
-from npumake.quant.precision.type_requests import RequestedTypes, asked
+from npumake.quant.precision.type_requests import RequestedTypes, requested_types
 from npumake.quant.precision.uneven_concat import uneven_joins
 from npumake.targets.limits import beyond
 from npumake.targets.target import Target
@@ -42,7 +42,7 @@ class PrecisionPlan:
     makes: Mapping[Value, str]  # of what they make but sums, and of the inputs fed as codes
     sums: Collection[Node]  # hand out int32 sums: layers of `nodes`, and what moves theirs
     half: Sequence[Node]  # compute in float16
-    kept: Sequence[Node]  # float, though the chip could run them
+    float_nodes: Sequence[Node]  # float, though the chip could run them
     notes: Sequence[str]
 
     @property
@@ -59,54 +59,56 @@ class PrecisionPlan:
 UNKNOWN: Mapping[str, float] = {}
 
 
-def planned(
+def plan_precision(
     graph: Graph, quantization: Quantization, target: Target, steps: Mapping[str, float] = UNKNOWN
 ) -> PrecisionPlan:
     """The plan for the float `graph`, whose observed tensors have these scales at 8 bits, as far
     as they are known. Raises ProjectError for a name that means nothing."""
-    given = asked(graph, quantization)
-    halves = [node for node in given.of_type("float16") if is_float(result(node))]
-    half = [n for n in halves if n not in given.cpu and not is_foreign(n)] if target.float16 else []
-    chained = _chained(graph, given, target, steps)
-    off = {*given.cpu, *half, *given.of_type("float32"), *chained}
-    wanted = _wanted(graph, quantization, given, target)
-    chip = on_chip(graph, target, off, wanted)
-    apart = _apart(graph, quantization, given, steps, target, chip)
+    requests = requested_types(graph, quantization)
+    halves = [node for node in requests.of_type("float16") if is_float(result(node))]
+    half = (
+        [n for n in halves if n not in requests.cpu and not is_foreign(n)] if target.float16 else []
+    )
+    chained = _chained(graph, requests, target, steps)
+    off = {*requests.cpu, *half, *requests.of_type("float32"), *chained}
+    required = _wanted(graph, quantization, requests, target)
+    chip = on_chip(graph, target, off, required)
+    apart = _apart(graph, quantization, requests, steps, target, chip)
     if apart:
-        chip = on_chip(graph, target, off.union(apart), wanted)
+        chip = on_chip(graph, target, off.union(apart), required)
     nodes = _computed(graph, chip)
-    found, sums = typed(graph, nodes, chip, wanted, given.wishes, target)
+    types, sums = with_int32_outputs(graph, nodes, chip, required, requests.wishes, target)
     moved, nodes = sums.moved(target), [node for node in nodes if node not in sums.moves]
     chip = chip - sums.moves | moved
-    made = [node for node in nodes if is_float(result(node)) and node not in sums.layers]
-    type_at = partial(_type_at, found.wide)
+    makers = [node for node in nodes if is_float(result(node)) and node not in sums.layers]
+    type_at = partial(_type_at, types.wide)
     reasons: Mapping[str, Collection[Node]] = {
         f"8 bits, {target.name} has no float16": [n for n in halves if n in chip],
-        f"8 bits, {target.name} has no int16 for this operator": found.refused,
-        f"int16 throughout, {target.name} has one type around a node": found.overruled,
+        f"8 bits, {target.name} has no int16 for this operator": types.refused,
+        f"int16 throughout, {target.name} has one type around a node": types.overruled,
         CHAINED: chained,
         "CPU, so that each part of an answer keeps its own 8 bits": apart,
-        **_refused(graph, target, given, {*chip, *off}),
+        **_refused(graph, target, requests, {*chip, *off}),
     }
     return PrecisionPlan(
         chip,
         nodes,
         {(node, index): type_at((node, index)) for node in nodes for index in operands(node)},
-        {v: type_at(v) for v in graph.inputs if v not in given.fed}
-        | {result(n): type_at((n, OUT)) for n in made},
+        {v: type_at(v) for v in graph.inputs if v not in requests.float_inputs}
+        | {result(n): type_at((n, OUT)) for n in makers},
         {*sums.layers, *moved},
         half,
         [node for node in graph.nodes() if node not in chip and _could_run(node, target)],
-        (*given.notes, *_notes(reasons)),
+        (*requests.notes, *_notes(reasons)),
     )
 
 
 def _wanted(
-    graph: Graph, quantization: Quantization, given: RequestedTypes, target: Target
+    graph: Graph, quantization: Quantization, requests: RequestedTypes, target: Target
 ) -> set[Node]:
     """What the chip is to run wherever it can; a type asked of an operator asks for its unit."""
     full = graph.nodes(*PASSIVE) if quantization.mode == "full" else ()
-    return {*given.npu, *full, *(n for n in given.typed if n.op_type in target.on_request)}
+    return {*requests.npu, *full, *(n for n in requests.typed if n.op_type in target.on_request)}
 
 
 def _type_at(wide: Collection[TensorUse], spot: TensorUse) -> str:
@@ -127,7 +129,7 @@ def _leaves_wide(target: Target) -> bool:
 def _apart(
     graph: Graph,
     quantization: Quantization,
-    given: RequestedTypes,
+    requests: RequestedTypes,
     steps: Mapping[str, float],
     target: Target,
     chip: Collection[Node],
@@ -135,7 +137,10 @@ def _apart(
     """The joins of answers that are the CPU's, where nothing else is asked of them."""
     if quantization.outputs not in (None, "float32") or _leaves_wide(target):
         return []
-    asked_for = {*given.npu, *(spot[0] for spot in given.wishes.wide if isinstance(spot, tuple))}
+    asked_for = {
+        *requests.npu,
+        *(spot[0] for spot in requests.wishes.wide if isinstance(spot, tuple)),
+    }
     free = (node for node in uneven_joins(graph, steps) if node in chip and node not in asked_for)
     return [node for node in free if target.converter is None or not _is_one_part(graph, node)]
 
@@ -143,15 +148,15 @@ def _apart(
 def _is_one_part(graph: Graph, join: Node) -> bool:
     """Whether it joins mask coefficients alone, which the converters hand out as one tensor."""
     names = coefficient_outputs(graph)
-    return any(str(v.name) in names and root(v) is join.outputs[0] for v in graph.outputs)
+    return any(str(v.name) in names and source_tensor(v) is join.outputs[0] for v in graph.outputs)
 
 
 def _chained(
-    graph: Graph, given: RequestedTypes, target: Target, steps: Mapping[str, float]
+    graph: Graph, requests: RequestedTypes, target: Target, steps: Mapping[str, float]
 ) -> list[Node]:
     """What the chip could run of divisions by less than a code, and is not asked to."""
-    found = endangered(graph, steps) if steps else []
-    return [node for node in found if node not in given.npu and _could_run(node, target)]
+    divisions = fragile_divisions(graph, steps) if steps else []
+    return [node for node in divisions if node not in requests.npu and _could_run(node, target)]
 
 
 def _could_run(node: Node, target: Target) -> bool:
@@ -159,14 +164,14 @@ def _could_run(node: Node, target: Target) -> bool:
 
 
 def _refused(
-    graph: Graph, target: Target, given: RequestedTypes, elsewhere: Collection[Node]
+    graph: Graph, target: Target, requests: RequestedTypes, elsewhere: Collection[Node]
 ) -> dict[str, Collection[Node]]:
     """What the CPU runs because the chip cannot, beside the nodes that are settled `elsewhere`."""
     left = [node for node in graph.nodes() if node not in elsewhere]
-    asked_for = given.typed.union(given.npu)
+    asked_for = requests.typed.union(requests.npu)
     over = [node for node in left if _is_over(node, target, node in asked_for)]
     named = [node for node in left if node in asked_for and node not in over]
-    lacking = [n for n in named if n in given.npu or not target.runs_when_asked(n.op_type)]
+    lacking = [n for n in named if n in requests.npu or not target.runs_when_asked(n.op_type)]
     unsaid = [node for node in left if _is_unsaid(node, target)]
     return {
         f"CPU in float, {target.name} has no 8 bits of this form": unsaid,
@@ -175,17 +180,21 @@ def _refused(
     }
 
 
-def _is_over(node: Node, target: Target, asked: bool) -> bool:
+def _is_over(node: Node, target: Target, is_requested: bool) -> bool:
     """Whether nothing but a documented limit keeps the unit from running the node."""
-    known = target.runs_when_asked if asked else target.runs
-    runs = known(node.op_type) and computes(node, target.rounding) and is_float(result(node))
+    runs_operator = target.runs_when_asked if is_requested else target.runs
+    runs = (
+        runs_operator(node.op_type) and computes(node, target.rounding) and is_float(result(node))
+    )
     return runs and bool(beyond(node, target))
 
 
 def _is_unsaid(node: Node, target: Target) -> bool:
     """Whether there are integers for the node, and only the target's own have no such form."""
-    known = target.runs(node.op_type) and has_kernel(node) and not computes(node, target.rounding)
-    return known and is_float(result(node))
+    has_integers = (
+        target.runs(node.op_type) and has_kernel(node) and not computes(node, target.rounding)
+    )
+    return has_integers and is_float(result(node))
 
 
 def _notes(reasons: Mapping[str, Collection[Node]]) -> Iterator[str]:

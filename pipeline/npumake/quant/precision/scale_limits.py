@@ -30,7 +30,7 @@ from npumake.engine.fusion import result
 from npumake.engine.rules import RULES
 from npumake.graph import Node, Value, array, attribute, shape
 from npumake.quant.precision.grids import Grid, Grids, power_of_two
-from npumake.quant.precision.placement import activations, moves, root
+from npumake.quant.precision.placement import activations, is_data_movement, source_tensor
 
 SUM_BITS, WIDE_SUM_BITS = 18, 13
 HARD_SWISH_BITS = 6
@@ -56,28 +56,28 @@ class _Bound(NamedTuple):
     wide: float
 
 
-def fitting(
+def limited_scales(
     nodes: Sequence[Node],
     grids: Mapping[str, Grids],
     power: tuple[bool, bool],
 ) -> dict[str, Grids]:
     """`grids`, by observed tensor of a float graph, with scales that its integer `nodes`, in
     their order, can hold; `power` says whether those of 8 bits and of int16 are powers of two."""
-    found = dict(grids)
+    limited = dict(grids)
     for node in nodes:
-        name = str(root(result(node)).name)
-        if name in found and not moves(node) and node.op_type in RULES:
-            found[name] = _widened(found[name], _least(node, found), power)
-    for name, least in _least_added(nodes, found).items():
-        found[name] = _widened(found[name], _Bound(least, least), power)
-    return found
+        name = str(source_tensor(result(node)).name)
+        if name in limited and not is_data_movement(node) and node.op_type in RULES:
+            limited[name] = _widened(limited[name], _least(node, limited), power)
+    for name, least in _least_added(nodes, limited).items():
+        limited[name] = _widened(limited[name], _Bound(least, least), power)
+    return limited
 
 
-def _widened(given: Grids, least: _Bound, power: tuple[bool, bool]) -> Grids:
-    return Grids(*(at_least(*each) for each in zip(given, least, power, strict=True)))
+def _widened(grids: Grids, least: _Bound, power: tuple[bool, bool]) -> Grids:
+    return Grids(*(with_least_scale(*each) for each in zip(grids, least, power, strict=True)))
 
 
-def at_least(grid: Grid, least: float, power: bool = False) -> Grid:
+def with_least_scale(grid: Grid, least: float, power: bool = False) -> Grid:
     """`grid`, with `least` for a scale where its own is smaller; zero stays where it is."""
     if not grid.scale < least or not math.isfinite(least):
         return grid
@@ -168,21 +168,23 @@ def _scale(value: Value | None, grids: Mapping[str, Grids]) -> float:
 
 
 def _grid(value: Value | None, grids: Mapping[str, Grids]) -> Grid | None:
-    found = None if value is None else grids.get(str(root(value).name))
-    return None if found is None else found.narrow
+    both = None if value is None else grids.get(str(source_tensor(value).name))
+    return None if both is None else both.narrow
 
 
 def _least_added(nodes: Sequence[Node], grids: Mapping[str, Grids]) -> dict[str, float]:
     """Of what is only ever added, the least scale that shows in a sum."""
-    found: dict[str, float] = {}
+    least_scales: dict[str, float] = {}
     for node in nodes:
-        if moves(node):
+        if is_data_movement(node):
             continue
-        made = grids.get(str(root(result(node)).name))
-        is_sum = node.op_type in (*SUMS, "Concat") and made is not None
-        least = float(made.narrow.scale) * 2.0**-ADDED_BITS if made is not None and is_sum else 0.0
+        output = grids.get(str(source_tensor(result(node)).name))
+        is_sum = node.op_type in (*SUMS, "Concat") and output is not None
+        least = (
+            float(output.narrow.scale) * 2.0**-ADDED_BITS if output is not None and is_sum else 0.0
+        )
         for value in activations(node):
-            name = str(root(value).name)
+            name = str(source_tensor(value).name)
             if name in grids:
-                found[name] = min(found.get(name, math.inf), least)
-    return {name: least for name, least in found.items() if least > 0}
+                least_scales[name] = min(least_scales.get(name, math.inf), least)
+    return {name: least for name, least in least_scales.items() if least > 0}

@@ -34,7 +34,7 @@ from npumake.graph import (
     reads,
 )
 from npumake.project.precision import Type, Types
-from npumake.quant.precision.placement import pieces
+from npumake.quant.precision.placement import concat_parts
 from npumake.targets.spelled_functions import SPELLED_OUT
 
 EVERYTHING, INPUTS, BOXES, MASKS = "*", "INPUTS", "BOXES", "MASKS"
@@ -59,7 +59,7 @@ class TypeRule(NamedTuple):
     route: Route
 
 
-def named(graph: Graph, name: str, route: Route) -> SelectedNodes:
+def select_nodes(graph: Graph, name: str, route: Route) -> SelectedNodes:
     """What `name` means in `graph`. Raises ProjectError at `route` when it means nothing."""
     if name == EVERYTHING:
         return SelectedNodes(tuple(graph.nodes()), graph.inputs)
@@ -88,21 +88,21 @@ def is_of_nodes(name: str) -> bool:
     return name not in WIDEST and not name.endswith(BEHIND) and WAY not in name
 
 
-def in_order(graph: Graph, types: Types | tuple[Types, ...]) -> list[TypeRule]:
+def ordered_rules(graph: Graph, types: Types | tuple[Types, ...]) -> list[TypeRule]:
     """The rules, the weakest first. A mapping has no order of its own: there the one that names
     less is the stronger, and of two `name...` the one that begins further behind."""
     if isinstance(types, Mapping):
         return _by_strength(graph, types, "quantization.types")
     return [
-        said
+        rule
         for index, rules in enumerate(types)
-        for said in _by_strength(graph, rules, f"quantization.types.{index}")
+        for rule in _by_strength(graph, rules, f"quantization.types.{index}")
     ]
 
 
 def _by_strength(graph: Graph, rules: Types, route: str) -> list[TypeRule]:
-    said = (TypeRule(name, rules[name], Route(f"{route}.{name}")) for name in sorted(rules))
-    return sorted(said, key=lambda rule: strength(graph, rule.name, rule.route))
+    typed = (TypeRule(name, rules[name], Route(f"{route}.{name}")) for name in sorted(rules))
+    return sorted(typed, key=lambda rule: strength(graph, rule.name, rule.route))
 
 
 def strength(graph: Graph, name: str, route: Route) -> tuple[int, int]:
@@ -112,7 +112,7 @@ def strength(graph: Graph, name: str, route: Route) -> tuple[int, int]:
     if name.endswith(OF_OPERATOR):
         return (3, 0)
     if name.endswith(BEHIND) or WAY in name:
-        return (4, -len(named(graph, name, route).nodes))
+        return (4, -len(select_nodes(graph, name, route).nodes))
     return (5, 0)
 
 
@@ -120,8 +120,8 @@ def _mask_makers(graph: Graph) -> tuple[Node, ...]:
     """The nodes whose results, joined and moved, are the mask coefficients."""
     names = coefficient_outputs(graph)
     values = [value for value in graph.outputs if str(value.name) in names]
-    made = {producer(piece) for value in values for piece in pieces(value)}
-    return tuple(node for node in graph.nodes() if node in made)
+    makers = {producer(piece) for value in values for piece in concat_parts(value)}
+    return tuple(node for node in graph.nodes() if node in makers)
 
 
 def _exactly(graph: Graph, name: str, route: Route) -> SelectedNodes:
@@ -154,20 +154,20 @@ def _numbered(graph: Graph, name: str) -> tuple[Node, ...]:
 def _of_layer_id(graph: Graph, name: str) -> tuple[Node, ...]:
     """The nodes of an id as SyNAP's quantizer gives one to a layer: type_name_number of each node
     that was fused, one behind the other."""
-    known = {
+    by_prefix = {
         f"{node.op_type}_{each}_": node
         for node in graph.nodes()
         for each in (*origin(node), str(node.name))
     }
-    found, rest = list[Node](), name
+    fused, rest = list[Node](), name
     while rest:
-        start = max((text for text in known if rest.startswith(text)), key=len, default="")
+        start = max((text for text in by_prefix if rest.startswith(text)), key=len, default="")
         number, _, after = rest[len(start) :].partition("_")
         if not start or not number.isdecimal():
             return ()
-        found.append(known[start])
+        fused.append(by_prefix[start])
         rest = after
-    return tuple(found)
+    return tuple(fused)
 
 
 def _refuse_inner(graph: Graph, name: str, route: Route) -> None:
@@ -187,20 +187,20 @@ def _all_names(graph: Graph) -> Iterable[str]:
 
 def _behind(graph: Graph, start: SelectedNodes) -> tuple[Node, ...]:
     reached = {*start.inputs, *(value for node in start.nodes for value in node.outputs)}
-    found = []
+    behind = []
     for node in graph.nodes():
         if not reached.isdisjoint(reads(node)):
-            found.append(node)
+            behind.append(node)
             reached.update(node.outputs)
-    return tuple(found)
+    return tuple(behind)
 
 
 def _of_operator(graph: Graph, op_type: str, route: Route) -> tuple[Node, ...]:
-    found = [node for node in graph.nodes() if op_type in (node.op_type, *_parts(node))]
-    if not found and not is_operator(op_type):
+    selected = [node for node in graph.nodes() if op_type in (node.op_type, *_parts(node))]
+    if not selected and not is_operator(op_type):
         hint = did_you_mean(op_type, {node.op_type for node in graph.nodes()})
         raise ProjectError(f"there is no operator `{op_type}`", route, hint)
-    return tuple(found)
+    return tuple(selected)
 
 
 def _parts(node: Node) -> tuple[str, ...]:
@@ -211,10 +211,10 @@ def _parts(node: Node) -> tuple[str, ...]:
 def _between(graph: Graph, start: str, end: str, route: Route) -> tuple[Node, ...]:
     first = [_start(graph, name, route) for name in start.split(", ")]
     last = [_exactly(graph, name, route) for name in end.split(", ")]
-    nodes = tuple(node for found in first for node in found.nodes)
-    values = tuple(value for found in first for value in found.inputs)
+    nodes = tuple(node for selected in first for node in selected.nodes)
+    values = tuple(value for selected in first for value in selected.inputs)
     reached = {*nodes, *_behind(graph, SelectedNodes(nodes, values))}
-    needed = {node for found in last for node in found.nodes}
+    needed = {node for selected in last for node in selected.nodes}
     for node in reversed(graph.nodes()):
         if any(use.node in needed for value in node.outputs for use in value.uses()):
             needed.add(node)
@@ -223,5 +223,5 @@ def _between(graph: Graph, start: str, end: str, route: Route) -> tuple[Node, ..
 
 def _start(graph: Graph, name: str, route: Route) -> SelectedNodes:
     """As `_exactly`, but a tensor is itself and not what makes it."""
-    found, value = _exactly(graph, name, route), graph.values().get(name)
-    return found if value is None or graph.find(name) else SelectedNodes((), (value,))
+    selected, value = _exactly(graph, name, route), graph.values().get(name)
+    return selected if value is None or graph.find(name) else SelectedNodes((), (value,))

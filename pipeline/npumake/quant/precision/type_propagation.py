@@ -39,7 +39,7 @@ class TypeRequests:
     narrow: set[TensorUse] = field(default_factory=set)
 
 
-class Widened(NamedTuple):
+class Int16Uses(NamedTuple):
     wide: set[TensorUse]
     refused: tuple[Node, ...]  # asked to be int16, which their operator is not
     overruled: tuple[Node, ...]  # asked to be of 8 bits somewhere, but of one type with the rest
@@ -54,15 +54,17 @@ def operands(node: Node) -> list[int]:
     ]
 
 
-def spots(node: Node) -> list[TensorUse]:
+def tensor_uses(node: Node) -> list[TensorUse]:
     return [*((node, index) for index in operands(node)), (node, OUT)]
 
 
-def widened(graph: Graph, nodes: Sequence[Node], wishes: TypeRequests, target: Target) -> Widened:
+def propagate_int16(
+    graph: Graph, nodes: Sequence[Node], wishes: TypeRequests, target: Target
+) -> Int16Uses:
     """Where int16 reaches among the chip's `nodes`, absorbed clamps not among them."""
     widening = _Widening(graph, nodes, wishes, target)
     for node in nodes:
-        widening.widen([spot for spot in spots(node) if spot in wishes.wide])
+        widening.widen([spot for spot in tensor_uses(node) if spot in wishes.wide])
     widening.widen([value for value in graph.inputs if value in wishes.wide])
     reached = -1
     while reached < len(widening.wide):
@@ -70,13 +72,13 @@ def widened(graph: Graph, nodes: Sequence[Node], wishes: TypeRequests, target: T
         for node in nodes:
             widening.extend(node)
     used = {
-        made
+        source
         for node in nodes
-        for read, made in widening.given[node].items()
+        for read, source in widening.given[node].items()
         if read in widening.wide
     }
     unused = {value for value in graph.inputs if value not in used}  # no need to feed it so
-    return Widened(widening.wide - unused, tuple(widening.refused), tuple(widening.overruled))
+    return Int16Uses(widening.wide - unused, tuple(widening.refused), tuple(widening.overruled))
 
 
 class _Widening:
@@ -90,13 +92,13 @@ class _Widening:
         self.overruled: dict[Node, None] = {}
         self._makers: dict[Value, TensorUse] = {value: value for value in graph.inputs}
         self._makers |= {result(node): (node, OUT) for node in nodes}
-        self._spots = {node: spots(node) for node in nodes}
+        self._spots = {node: tensor_uses(node) for node in nodes}
         self.given = {node: self._makes(node) for node in nodes}
 
     def extend(self, node: Node) -> None:
-        own, given = self._spots[node], self.given[node]
+        own, sources = self._spots[node], self.given[node]
         follows = node.op_type in MOVING and self.narrow.isdisjoint(own)
-        if follows and not self.wide.isdisjoint(given.values()):
+        if follows and not self.wide.isdisjoint(sources.values()):
             self.widen(own)
         binding = own[:-1] if is_mixed(node, self.target) else own
         if is_of_one_type(node, self.target) and not self.wide.isdisjoint(binding):
@@ -104,7 +106,7 @@ class _Widening:
                 self.overruled[node] = None
             self.widen(own)
         if self.target.same_types:
-            both = [*given.items(), *((made, read) for read, made in given.items())]
+            both = [*sources.items(), *((source, read) for read, source in sources.items())]
             self.widen(
                 [there for here, there in both if here in self.wide and self._is_free(there)]
             )
@@ -117,8 +119,8 @@ class _Widening:
     def _is_free(self, spot: TensorUse) -> bool:
         return spot not in self.narrow
 
-    def widen(self, wanted: Sequence[TensorUse]) -> None:
-        for spot in wanted:
+    def widen(self, uses: Sequence[TensorUse]) -> None:
+        for spot in uses:
             if spot in self.wide:
                 continue
             if isinstance(spot, tuple) and not self.target.takes_int16(spot[0].op_type):

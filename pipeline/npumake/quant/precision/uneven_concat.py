@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from npumake.graph import Graph, Node
-from npumake.quant.precision.placement import PASSIVE, pieces
+from npumake.quant.precision.placement import PASSIVE, concat_parts
 
 LOST = 2.0  # a part that would lose this factor of its resolution, one bit, loses too much
 
@@ -30,6 +30,6 @@ def uneven_joins(graph: Graph, steps: Mapping[str, float]) -> list[Node]:
 
 
 def _is_uneven(join: Node, steps: Mapping[str, float]) -> bool:
-    names = (str(part.name) for part in pieces(join.outputs[0]))
+    names = (str(part.name) for part in concat_parts(join.outputs[0]))
     own = [steps[name] for name in names if name in steps]
     return bool(own) and min(own) * LOST <= max(own)

@@ -21,9 +21,9 @@ from npumake.graph import Graph, Node, Value, annotate, array, keep_float, only_
 from npumake.project.sections import Calibration, Quantization
 from npumake.quant.precision.grids import Grid, image_grid
 from npumake.quant.precision.placement import ALIKE, activations, runs
-from npumake.quant.precision.precision_plan import NAMES, planned
+from npumake.quant.precision.precision_plan import NAMES, plan_precision
 from npumake.quant.precision.type_propagation import WIDE, is_of_one_type
-from npumake.quant.precision.type_requests import FLOATS, asked
+from npumake.quant.precision.type_requests import FLOATS, requested_types
 from npumake.quant.qdq.brought_constants import (
     bias_factor,
     is_wide,
@@ -31,12 +31,12 @@ from npumake.quant.qdq.brought_constants import (
     make_constants_real,
 )
 from npumake.quant.qdq.division_guards import guard_divisions
-from npumake.quant.qdq.fixed_output_params import seat_before_own
+from npumake.quant.qdq.fixed_output_params import requantize_fixed_outputs
 from npumake.quant.qdq.grid_assignment import type_of
 from npumake.quant.qdq.insert import DEFAULT, quantize_activation, quantize_constants
 from npumake.quant.qdq.merge_pairs import merge_pairs, refuse_wide
 from npumake.quant.qdq.pairs import DQ, Q
-from npumake.quant.qdq.uint8_to_int8 import signed
+from npumake.quant.qdq.uint8_to_int8 import to_signed
 from npumake.targets.target import Target
 
 SYMMETRIC = "int16 with zero point 0 and a wider scale, the target has no other"
@@ -63,7 +63,7 @@ def check_float(graph: Graph, quantization: Quantization, target: Target) -> Non
 
     Raises ProjectError where some node would run in integers.
     """
-    if planned(graph, quantization, target).nodes:
+    if plan_precision(graph, quantization, target).nodes:
         hint = "choose kl, max or max_percentile to find its thresholds"
         what = "the model is float: it has no Q/DQ to load scales from"
         raise ProjectError(what, Route("calibration.method"), hint)
@@ -91,9 +91,9 @@ def with_own_grids(graph: Graph, target: Target, quantization: Quantization = DE
     refuse_wide(graph, target)
     off_products = _off_products(graph)
     if target.rounding == TWICE:
-        notes += _notes(SYMMETRIC, signed(graph))
+        notes += _notes(SYMMETRIC, to_signed(graph))
     _quantize_images(graph, target)
-    units = asked(graph, quantization)
+    units = requested_types(graph, quantization)
     moved = list[str]()
     for node in graph.nodes():
         if node.op_type in (Q, DQ):
@@ -107,7 +107,7 @@ def with_own_grids(graph: Graph, target: Target, quantization: Quantization = DE
             moved.append(str(node.name))
     annotate(graph, [*notes, *_notes(REGRIDDED, moved), *_notes(OFF_PRODUCTS, off_products)])
     if target.rounding == TWICE:
-        seat_before_own(graph)
+        requantize_fixed_outputs(graph)
     guard_divisions(graph)
     graph.drop_unused()
     return graph.with_shapes()
@@ -127,14 +127,14 @@ def _fitted(graph: Graph, node: Node, target: Target) -> bool:
     if len(lies_on) < len(activations(node)) or not lies_on:
         make_constants_real(graph, node)
         return False
-    made = result(node)
-    if node.op_type in EXACT and not _is_quantized(made):
-        quantize_activation(graph, made, lies_on[activations(node)[0]], {node})
-    if not _goes_into_a_grid(made) and node.op_type not in PLACES:
+    output = result(node)
+    if node.op_type in EXACT and not _is_quantized(output):
+        quantize_activation(graph, output, lies_on[activations(node)[0]], {node})
+    if not _goes_into_a_grid(output) and node.op_type not in PLACES:
         make_constants_real(graph, node)
         return False
     read = {i: lies_on[v] for i, v in enumerate(node.inputs) if v in lies_on}
-    made_on = [grid for use in made.uses() if (grid := grid_of(use.node)) is not None]
+    made_on = [grid for use in output.uses() if (grid := grid_of(use.node)) is not None]
     if not _has_types(node, [*read.values(), *made_on], target):
         keep_float(node)
         make_constants_real(graph, node)
@@ -147,12 +147,12 @@ def _fitted(graph: Graph, node: Node, target: Target) -> bool:
 
 def _off_products(graph: Graph) -> list[str]:
     """Nodes whose bias contradicts the other scales of the file, which then cannot all be right."""
-    found = []
+    names = []
     for node in graph.nodes():
         factor = bias_factor(node, _grids_read(node))
         if factor != 1.0:
-            found.append(f"{node.name} ({factor:.4g} times)")
-    return found
+            names.append(f"{node.name} ({factor:.4g} times)")
+    return names
 
 
 def _grids_read(node: Node) -> dict[int, Grid]:
@@ -173,9 +173,9 @@ def _notes(what: str, names: Sequence[str]) -> list[str]:
     return [f"{what}: {', '.join(names[:NAMES])}{more}"] if names else []
 
 
-def _goes_into_a_grid(made: Value) -> bool:
+def _goes_into_a_grid(output: Value) -> bool:
     """Whether nothing but one Q reads it."""
-    reader = only_consumer(made)
+    reader = only_consumer(output)
     return reader is not None and reader.op_type == Q
 
 
@@ -193,7 +193,7 @@ def grid_of(pair: Node) -> Grid | None:
     """That of a Q or DQ, if it is one for all of a tensor; None for any other node."""
     if pair.op_type not in (Q, DQ) or len(pair.inputs) < 3:
         return None
-    scale, zero_point = (array(given) for given in pair.inputs[1:])
+    scale, zero_point = (array(parameter) for parameter in pair.inputs[1:])
     if scale is None or zero_point is None or scale.size != 1:
         return None
     return Grid(scale.reshape(()), zero_point.reshape(()))

@@ -97,11 +97,11 @@ def _pad(graph: Graph, value: Value) -> None:
         return  # the model is asked for codes
     name, dims = f"{value.name}_padded", (*shape(value), PADDING[1])
     to = graph.constant(f"{name}_shape", np.array(dims, np.int64))
-    made = graph.insert("Reshape", [value, to], name, maker)
-    declare(made, dims, value)
+    padded = graph.insert("Reshape", [value, to], name, maker)
+    declare(padded, dims, value)
     if (own := _grid(maker)) is not None:
-        made = pair(graph, made, own, name).real
-    graph.replace_output(value, made)
+        padded = pair(graph, padded, own, name).real
+    graph.replace_output(value, padded)
 
 
 def _grid(maker: Node) -> Grid | None:

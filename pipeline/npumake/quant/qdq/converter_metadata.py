@@ -117,11 +117,11 @@ def _bytes(dims: Sequence[int], type: str | None) -> int:
 
 
 def _has_wide_boxes(graph: Graph) -> bool:
-    made = (
+    boxes = (
         value for name in box_nodes(graph) for node in graph.find(name) for value in node.outputs
     )
     return any(
         use.node.op_type == Q and dtype(use.node.outputs[0]) == WIDE
-        for value in made
+        for value in boxes
         for use in value.uses()
     )

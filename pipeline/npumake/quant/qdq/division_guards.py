@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from npumake.graph import Graph, Node, Value, array, declare, dtype, guard, producer, shape
-from npumake.quant.precision.divisor_ranges import unguarded
+from npumake.quant.precision.divisor_ranges import unguarded_norm
 from npumake.quant.qdq.pairs import DQ
 
 BITS = 40
@@ -29,12 +29,12 @@ def guard_divisions(graph: Graph) -> None:
         if value is None or index is None or least is None or dtype(value) != "float32":
             continue
         tiny = graph.constant(f"{node.name}_tiny", np.array(least, np.float32))
-        kept = graph.insert("Add", [value, tiny], f"{node.name}_divisor", before=node)
-        declare(kept, shape(value), tiny)
-        maker = producer(kept)
+        guarded = graph.insert("Add", [value, tiny], f"{node.name}_divisor", before=node)
+        declare(guarded, shape(value), tiny)
+        maker = producer(guarded)
         assert maker is not None
         guard(maker)
-        graph.set_inputs(node, {index: kept})
+        graph.set_inputs(node, {index: guarded})
 
 
 def _place(node: Node) -> int | None:
@@ -52,7 +52,7 @@ def _tiny(value: Value) -> float | None:
         return scale * 2.0**-BITS if scale >= SMALLEST else None
     if array(value) is not None:
         return None
-    source = unguarded(value)
+    source = unguarded_norm(value)
     return None if source is None or _scale(source) is None else LEAST
 
 

@@ -27,7 +27,7 @@ ONE_GRID = ALIKE | {"AveragePool"}
 JOINING = frozenset({"Concat", "Max", "Min"})
 
 
-def seated(graph: Graph) -> Graph:
+def with_fixed_outputs(graph: Graph) -> Graph:
     """A copy of a graph in Q/DQ form on these grids."""
     graph = graph.copy()
     for node in graph.nodes():
@@ -52,7 +52,7 @@ def _in_integers(node: Node) -> bool:
     return has_kernel(node) and not is_kept_float(node)
 
 
-def seat_before_own(graph: Graph) -> None:
+def requantize_fixed_outputs(graph: Graph) -> None:
     """For grids that are to stay what they are: a kernel gives its own, and from there its result
     is taken to the grid of the model, in place."""
     for node in graph.nodes():
@@ -61,12 +61,12 @@ def seat_before_own(graph: Graph) -> None:
             continue
         own = _grid(quantizer)
         seat = SEATS.get((node.op_type, str(own.zero_point.dtype)))
-        lies = grid(*seat, own.zero_point.dtype) if seat else None
+        fixed = grid(*seat, own.zero_point.dtype) if seat else None
         if node.op_type in ONE_GRID:
-            lies = _read(node.inputs[0])
-        if lies is None or _same(lies, own) or lies.zero_point.dtype != own.zero_point.dtype:
+            fixed = _read(node.inputs[0])
+        if fixed is None or _same(fixed, own) or fixed.zero_point.dtype != own.zero_point.dtype:
             continue
-        real = pair(graph, result(node), lies, f"{result(node).name}_seat").real
+        real = pair(graph, result(node), fixed, f"{result(node).name}_seat").real
         graph.set_inputs(quantizer, {0: real})
 
 
@@ -95,13 +95,13 @@ def _unrounded(graph: Graph, value: Value) -> Value:
     codes = dequantizer.inputs[0]
     quantizer = None if codes is None else producer(codes)
     source = codes if quantizer is None else quantizer.inputs[0]
-    held = array(source)
-    if source is None or held is None:
+    constant = array(source)
+    if source is None or constant is None:
         return value
     if quantizer is not None:
         return source
     own = _grid(dequantizer)
-    return graph.constant(f"{value.name}_held", dequantize(held, own.scale, own.zero_point))
+    return graph.constant(f"{value.name}_held", dequantize(constant, own.scale, own.zero_point))
 
 
 def _move(graph: Graph, quantizer: Node, moved: Grid) -> None:
@@ -129,5 +129,5 @@ def _grid(node: Node) -> Grid:
     return Grid(scale.reshape(()), zero_point.reshape(()))
 
 
-def _same(one: Grid, other: Grid) -> bool:
-    return bool(one.scale == other.scale and one.zero_point == other.zero_point)
+def _same(a: Grid, b: Grid) -> bool:
+    return bool(a.scale == b.scale and a.zero_point == b.zero_point)

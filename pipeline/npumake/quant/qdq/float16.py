@@ -40,20 +40,20 @@ def compute_in_half(graph: Graph, nodes: Collection[Node]) -> None:
             if value not in rounded:
                 rounded[value] = _rounded(graph, value, node)
             graph.set_inputs(node, {index: rounded[value]})
-        made = result(node)
-        uses = [(use.node, use.idx) for use in tuple(made.uses())]
-        rounded[made] = _rounded(graph, made)
-        if made.is_graph_output():
-            graph.replace_output(made, rounded[made])
+        output = result(node)
+        uses = [(use.node, use.idx) for use in tuple(output.uses())]
+        rounded[output] = _rounded(graph, output)
+        if output.is_graph_output():
+            graph.replace_output(output, rounded[output])
         for reader, index in uses:
-            graph.set_inputs(reader, {index: rounded[made]})
+            graph.set_inputs(reader, {index: rounded[output]})
 
 
 def _rounded(graph: Graph, value: Value, before: Node | None = None) -> Value:
     name, values, maker = str(value.name), array(value), producer(value)
     if values is not None:
-        held = np.clip(values, -LARGEST, LARGEST).astype(np.float16).astype(np.float32)
-        return graph.constant(f"{name}_rounded", held)
+        halves = np.clip(values, -LARGEST, LARGEST).astype(np.float16).astype(np.float32)
+        return graph.constant(f"{name}_rounded", halves)
     first = {"to": type_number("float16")}
     half = graph.insert("Cast", [value], f"{name}_half", maker, before=before, **first)
     back = type_number("float32")

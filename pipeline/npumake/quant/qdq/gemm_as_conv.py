@@ -33,53 +33,53 @@ from npumake.quant.qdq.pairs import pair
 def gemm_as_conv(graph: Graph) -> int:
     """Edit a calibrated graph in place, whose weights are floats behind Q/DQ."""
     layers = [layer for layer in quantized_layers(graph) if layer.node.op_type == "Gemm"]
-    found = [(layer, q) for layer in layers if (q := _quantizer(layer.node)) is not None]
+    quantized = [(layer, q) for layer in layers if (q := _quantizer(layer.node)) is not None]
     sums = [layer for layer in layers if hands_out_sums(layer.node)]
     for gemm in sums:
         _rewrite_sums(graph, gemm)
-    for gemm, quantizer in found:
+    for gemm, quantizer in quantized:
         _rewrite(graph, gemm, quantizer)
-    if found or sums:
+    if quantized or sums:
         graph.drop_unused()
-    return len(found) + len(sums)
+    return len(quantized) + len(sums)
 
 
 def _quantizer(gemm: Node) -> Node | None:
     """The Q behind the Gemm and its clamp, when nothing else reads them."""
-    made = result(gemm)
-    readers = [use.node for use in made.uses()]
-    alone = [node.op_type for node in readers] == [Q] and not made.is_graph_output()
-    return readers[0] if alone and not open_dimensions(made) else None
+    output = result(gemm)
+    readers = [use.node for use in output.uses()]
+    alone = [node.op_type for node in readers] == [Q] and not output.is_graph_output()
+    return readers[0] if alone and not open_dimensions(output) else None
 
 
 def _rewrite(graph: Graph, gemm: LinearLayer, quantizer: Node) -> None:
-    made = _as_conv(graph, gemm)
-    pixel = pair(graph, made, _grid(quantizer), f"{gemm.node.name}_pixel").real
+    convolved = _as_conv(graph, gemm)
+    pixel = pair(graph, convolved, _grid(quantizer), f"{gemm.node.name}_pixel").real
     graph.set_inputs(quantizer, {0: _matrix(graph, gemm, pixel)})
 
 
 def _rewrite_sums(graph: Graph, gemm: LinearLayer) -> None:
     readers = [use.node for use in tuple(gemm.y.uses())]
-    made = _as_conv(graph, gemm)
-    matrix = _matrix(graph, gemm, made)
+    convolved = _as_conv(graph, gemm)
+    matrix = _matrix(graph, gemm, convolved)
     reshape = producer(matrix)
     assert reshape is not None
     keep_float(reshape)
-    graph.replace_readers(made, matrix, readers)
-    if made.is_graph_output():
-        graph.replace_output(made, matrix)
+    graph.replace_readers(convolved, matrix, readers)
+    if convolved.is_graph_output():
+        graph.replace_output(convolved, matrix)
     else:
-        graph.rename(matrix, str(made.name), holder=made)
+        graph.rename(matrix, str(convolved.name), holder=convolved)
 
 
 def _as_conv(graph: Graph, gemm: LinearLayer) -> Value:
     """What it makes then, with the clamp it absorbs: (N, O, 1, 1)."""
-    node, made = gemm.node, result(gemm.node)
-    dims = (*shape(made), 1, 1)
+    node, output = gemm.node, result(gemm.node)
+    dims = (*shape(output), 1, 1)
     graph.become(node, "Conv", [_image(graph, gemm), _kernel(graph, gemm), *node.inputs[2:3]])
-    for value in (node.outputs[0], made):
-        declare(value, dims, made)
-    return made
+    for value in (node.outputs[0], output):
+        declare(value, dims, output)
+    return output
 
 
 def _matrix(graph: Graph, gemm: LinearLayer, pixel: Value) -> Value:
@@ -121,7 +121,7 @@ def _kernel(graph: Graph, gemm: LinearLayer) -> Value:
 
 def _grid(node: Node) -> Grid:
     """Of a Q or a DQ."""
-    scale, zero_point = (array(given) for given in node.inputs[1:3])
+    scale, zero_point = (array(parameter) for parameter in node.inputs[1:3])
     assert scale is not None
     assert zero_point is not None
     return Grid(scale, zero_point)

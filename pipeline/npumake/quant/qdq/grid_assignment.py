@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from npumake.engine.fusion import result
 from npumake.graph import Graph, Node, Value, is_float
-from npumake.quant.precision.grids import Grid, Grids, activation_grid, image_grid, widened
-from npumake.quant.precision.placement import ALIKE, activations, root
+from npumake.quant.precision.grids import Grid, Grids, activation_grid, exact_int16_grid, image_grid
+from npumake.quant.precision.placement import ALIKE, activations, source_tensor
 from npumake.quant.precision.precision_plan import PrecisionPlan
 from npumake.quant.precision.type_propagation import WIDE
 from npumake.targets.target import Target
@@ -22,8 +22,8 @@ from npumake.targets.target import Target
 class GridAssignment(NamedTuple):
     """Where a tensor lies as a chip node makes it or as it is fed, and where it is read."""
 
-    made: Mapping[Value, Grid]
-    read: Mapping[tuple[Node, int], Grid]
+    outputs: Mapping[Value, Grid]
+    inputs: Mapping[tuple[Node, int], Grid]
 
 
 def grids_of(
@@ -37,12 +37,12 @@ def grids_of(
 def grids_of_image(target: Target) -> Grids:
     """Of an 8-bit image fed as value - 128: both hold every pixel."""
     narrow = image_grid(target.activations)
-    return Grids(narrow, widened(narrow))
+    return Grids(narrow, exact_int16_grid(narrow))
 
 
-def laid(graph: Graph, plan: PrecisionPlan, grids: Mapping[str, Grids]) -> GridAssignment:
+def assign_grids(graph: Graph, plan: PrecisionPlan, grids: Mapping[str, Grids]) -> GridAssignment:
     """`grids` are by name of the observed tensor (precision.placement.observed)."""
-    made = {
+    outputs = {
         value: _own(value, plan.makes[value], grids)
         for value in graph.inputs
         if value in plan.makes and is_float(value)
@@ -52,23 +52,25 @@ def laid(graph: Graph, plan: PrecisionPlan, grids: Mapping[str, Grids]) -> GridA
         for index, value in enumerate(node.inputs):
             if value is not None and value in activations(node):
                 type = plan.reads[node, index]
-                lies = made.get(value)
+                current = outputs.get(value)
                 read[node, index] = (
-                    _own(value, type, grids) if lies is None else retyped(value, lies, type, grids)
+                    _own(value, type, grids)
+                    if current is None
+                    else retyped(value, current, type, grids)
                 )
         value = result(node)
         if value not in plan.makes:
             continue  # places: whole numbers
         moves = node.op_type in ALIKE
-        made[value] = read[node, 0] if moves else _own(value, plan.makes[value], grids)
-    return GridAssignment(made, read)
+        outputs[value] = read[node, 0] if moves else _own(value, plan.makes[value], grids)
+    return GridAssignment(outputs, read)
 
 
-def retyped(value: Value, lies: Grid, type: str, grids: Mapping[str, Grids]) -> Grid:
-    """The grid of this type for a tensor that lies on `lies`; the same where it is of that type."""
-    if type == type_of(lies):
-        return lies
-    return widened(lies) if type == WIDE else _own(value, type, grids)
+def retyped(value: Value, grid: Grid, type: str, grids: Mapping[str, Grids]) -> Grid:
+    """The grid of this type for a tensor that lies on `grid`; the same where it is of that type."""
+    if type == type_of(grid):
+        return grid
+    return exact_int16_grid(grid) if type == WIDE else _own(value, type, grids)
 
 
 def type_of(grid: Grid) -> str:
@@ -76,5 +78,5 @@ def type_of(grid: Grid) -> str:
 
 
 def _own(value: Value, type: str, grids: Mapping[str, Grids]) -> Grid:
-    found = grids[str(root(value).name)]
-    return found.wide if type == WIDE else found.narrow
+    both = grids[str(source_tensor(value).name)]
+    return both.wide if type == WIDE else both.narrow

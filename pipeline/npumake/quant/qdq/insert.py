@@ -31,20 +31,20 @@ from npumake.graph import (
 from npumake.project.sections import Quantization
 from npumake.quant.precision.constants import operand_grid
 from npumake.quant.precision.grids import MAX_BIAS, MAX_WIDE_BIAS, Grid, Grids, weight_grid
-from npumake.quant.precision.joined import on_joined_grids
+from npumake.quant.precision.joined import with_concat_grids
 from npumake.quant.precision.placement import makes_matrix
-from npumake.quant.precision.precision_plan import PrecisionPlan, planned
-from npumake.quant.precision.scale_limits import fitting
+from npumake.quant.precision.precision_plan import PrecisionPlan, plan_precision
+from npumake.quant.precision.scale_limits import limited_scales
 from npumake.quant.precision.schemes import weights_beside
 from npumake.quant.precision.type_propagation import WIDE, operands
 from npumake.quant.qdq.division_guards import guard_divisions
 from npumake.quant.qdq.float16 import compute_in_half
-from npumake.quant.qdq.grid_assignment import GridAssignment, laid, type_of
+from npumake.quant.qdq.grid_assignment import GridAssignment, assign_grids, type_of
 from npumake.quant.qdq.pairs import pair
-from npumake.quant.qdq.quantized_outputs import answer_grids, answer_in_codes
-from npumake.quant.qdq.requantize_moves import keep_moved_on_grids
-from npumake.quant.qdq.verify import check_seams
-from npumake.quant.qdq.where_bounds import cut_constants
+from npumake.quant.qdq.quantized_outputs import output_grids, quantize_outputs
+from npumake.quant.qdq.requantize_moves import requantize_moves
+from npumake.quant.qdq.verify import verify_qdq
+from npumake.quant.qdq.where_bounds import clip_where_constants
 from npumake.targets.target import Target, WeightGrid
 
 DEFAULT = Quantization()
@@ -62,30 +62,32 @@ def with_qdq(
     ProjectError for a name in `quantization` that means nothing.
     """
     graph = graph.copy()
-    steps = {name: float(found.narrow.scale) for name, found in grids.items()}
-    plan = planned(graph, quantization, target, steps)
+    steps = {name: float(both.narrow.scale) for name, both in grids.items()}
+    plan = plan_precision(graph, quantization, target, steps)
     if target.form is not None and target.form.joined:
-        grids = on_joined_grids(graph, plan.chip, grids)
+        grids = with_concat_grids(graph, plan.chip, grids)
     powers = (target.activations.power_of_two, target.wide.power_of_two)
-    grids = fitting(plan.nodes, grids, powers)
-    lies = laid(graph, plan, grids)
-    answers = answer_grids(graph, quantization.outputs, lies, grids)
+    grids = limited_scales(plan.nodes, grids, powers)
+    assignment = assign_grids(graph, plan, grids)
+    answers = output_grids(graph, quantization.outputs, assignment, grids)
     if plan.is_wide or WIDE in map(type_of, answers.values()):
         allow_int16(graph)
     _mark_views(plan, target)
     compute_in_half(graph, plan.half)
     for node in plan.nodes:
-        read = {i: lies.read[node, i] for i in operands(node) if (node, i) in lies.read}
+        read = {
+            i: assignment.inputs[node, i] for i in operands(node) if (node, i) in assignment.inputs
+        }
         wide = {i for i in operands(node) if plan.reads[node, i] == WIDE}
-        quantize_constants(graph, node, read, target, wide, lies.made.get(result(node)))
+        quantize_constants(graph, node, read, target, wide, assignment.outputs.get(result(node)))
     for value in (*graph.inputs, *(v for node in graph.nodes() for v in node.outputs)):
-        _quantize(graph, value, lies, plan.chip)
-    answer_in_codes(graph, answers)
-    cut_constants(graph)
-    keep_moved_on_grids(graph)
+        _quantize(graph, value, assignment, plan.chip)
+    quantize_outputs(graph, answers)
+    clip_where_constants(graph)
+    requantize_moves(graph)
     _mark(plan)
     annotate(graph, plan.notes)
-    check_seams(graph, plan, target)
+    verify_qdq(graph, plan, target)
     guard_divisions(graph)
     return complete(graph)
 
@@ -99,13 +101,15 @@ def _mark_views(plan: PrecisionPlan, target: Target) -> None:
 
 def _mark(plan: PrecisionPlan) -> None:
     """For the engine, that sees Q/DQ alone: what stays float, and what hands out sums."""
-    for node in plan.kept:
+    for node in plan.float_nodes:
         keep_float(node)
     for node in plan.sums:
         hand_out_sums(node)
 
 
-def _quantize(graph: Graph, value: Value, lies: GridAssignment, chip: Collection[Node]) -> None:
+def _quantize(
+    graph: Graph, value: Value, assignment: GridAssignment, chip: Collection[Node]
+) -> None:
     """One Q/DQ for the grid it lies on, and one behind it for each grid it is read on instead.
 
     What a chip node makes is seen through the first by every other reader and by the world; what
@@ -114,21 +118,21 @@ def _quantize(graph: Graph, value: Value, lies: GridAssignment, chip: Collection
     uses = [(use.node, use.idx) for use in tuple(value.uses())]
     read: dict[str, list[tuple[Node, int]]] = {}
     for place in uses:
-        if place in lies.read:
-            read.setdefault(type_of(lies.read[place]), []).append(place)
-    from_the_chip = producer(value) in chip and value in lies.made
+        if place in assignment.inputs:
+            read.setdefault(type_of(assignment.inputs[place]), []).append(place)
+    from_the_chip = producer(value) in chip and value in assignment.outputs
     if not read and not from_the_chip:
         return
     name, real, first = str(value.name), value, None
-    if value in lies.made:
-        first = lies.made[value]
+    if value in assignment.outputs:
+        first = assignment.outputs[value]
         real = pair(graph, value, first, name).real
         if from_the_chip and value.is_graph_output():
             graph.replace_output(value, real)
-        _read(graph, real, [p for p in uses if from_the_chip and p not in lies.read])
+        _read(graph, real, [p for p in uses if from_the_chip and p not in assignment.inputs])
         _read(graph, real, read.pop(type_of(first), []))
     for type, places in sorted(read.items()):
-        grid = lies.read[places[0]]
+        grid = assignment.inputs[places[0]]
         called = name if first is None and len(read) == 1 else f"{name}_{type}"
         _read(graph, pair(graph, real, grid, called).real, places)
 
@@ -157,7 +161,7 @@ def quantize_constants(
     read: Mapping[int, Grid],
     target: Target,
     wide: Collection[int] = (),
-    made: Grid | None = None,
+    output: Grid | None = None,
 ) -> None:
     """Weights as the target has them; a constant operand like an activation; a bias later.
 
@@ -179,7 +183,7 @@ def quantize_constants(
                 mark_wide_bias(node)
         elif node.op_type in CONSTANT_OPERANDS:
             kind = target.wide if index in wide else target.activations
-            grid = operand_grid(node, index, values, read, made, kind)
+            grid = operand_grid(node, index, values, read, output, kind)
         else:
             continue
         name = str(value.name)

@@ -37,7 +37,7 @@ def with_integer_weights(graph: Graph) -> Graph:
 
 
 def _store_codes(graph: Graph, quantizer: Node) -> None:
-    value, scale, zero_point = (array(given) for given in quantizer.inputs)
+    value, scale, zero_point = (array(parameter) for parameter in quantizer.inputs)
     assert value is not None
     assert scale is not None
     assert zero_point is not None
@@ -89,8 +89,8 @@ def store_wide_biases(graph: Graph) -> Graph:
 
 def _with_bias(graph: Graph) -> list[Node]:
     """The layers that may have one."""
-    known = (node for node in graph.nodes() if not node.domain and node.op_type in RULES)
-    return [node for node in known if 2 in RULES[node.op_type].weights]
+    layers = (node for node in graph.nodes() if not node.domain and node.op_type in RULES)
+    return [node for node in layers if 2 in RULES[node.op_type].weights]
 
 
 def _coarsened(scale: np.ndarray, bias: np.ndarray) -> np.ndarray:

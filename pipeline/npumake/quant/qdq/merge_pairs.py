@@ -17,12 +17,12 @@ Key = tuple[object, ...]
 def merge_pairs(graph: Graph) -> None:
     """Edit in place: of nodes that compute the same codes, or their real numbers, the first stays,
     unless it is an output of the model."""
-    known: dict[Key, Node] = {}
+    first_of: dict[Key, Node] = {}
     for node in graph.nodes(Q, DQ):
         key = _key(node)
         if key is None:
             continue
-        first = known.setdefault(key, node)
+        first = first_of.setdefault(key, node)
         if first is not node and not node.outputs[0].is_graph_output():
             graph.replace_uses(node.outputs[0], first.outputs[0])
             graph.remove(node)
@@ -33,8 +33,8 @@ def _key(node: Node) -> Key | None:
     parameters = [array(value) for value in node.inputs[1:]]
     if any(values is None for values in parameters):
         return None
-    said = [(str(v.dtype), v.tobytes()) for v in parameters if v is not None]
-    return (node.op_type, node.inputs[0], attribute(node, "axis", 1), *said)
+    contents = [(str(v.dtype), v.tobytes()) for v in parameters if v is not None]
+    return (node.op_type, node.inputs[0], attribute(node, "axis", 1), *contents)
 
 
 def refuse_wide(graph: Graph, target: Target) -> None:

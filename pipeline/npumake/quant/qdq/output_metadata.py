@@ -14,7 +14,7 @@ from npumake.detection.metadata import with_outputs
 from npumake.detection.notes import mark_metadata, metadata_of
 from npumake.detection.outputs import DetectorOutput, OutputGrid
 from npumake.graph import Graph, Value, array, dtype, producer
-from npumake.quant.precision.placement import root
+from npumake.quant.precision.placement import source_tensor
 from npumake.quant.qdq.pairs import DQ, Q
 
 
@@ -42,10 +42,10 @@ def _described(output: DetectorOutput, values: Mapping[str, Value]) -> DetectorO
 
 
 def _grid(value: Value) -> OutputGrid | None:
-    maker = producer(root(value))
+    maker = producer(source_tensor(value))
     if maker is None or maker.op_type not in (Q, DQ):
         return None
-    scale, zero_point = (array(given) for given in maker.inputs[1:])
+    scale, zero_point = (array(parameter) for parameter in maker.inputs[1:])
     if scale is None or zero_point is None or scale.size != 1:
         return None
     return OutputGrid(

@@ -18,10 +18,10 @@ from npumake.targets.target import INT16_AS, Target
 def pool_as_mean(graph: Graph, target: Target) -> int:
     """Edit a calibrated graph in place."""
     pools = [node for node in graph.nodes(*INT16_AS) if target.int16_as(node.op_type)]
-    found = [node for node in pools if _is_int16(node.inputs[0])]
-    for node in found:
+    int16_pools = [node for node in pools if _is_int16(node.inputs[0])]
+    for node in int16_pools:
         _rewrite(graph, node)
-    return len(found)
+    return len(int16_pools)
 
 
 def _is_int16(value: Value | None) -> bool:

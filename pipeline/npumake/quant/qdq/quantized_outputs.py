@@ -13,17 +13,19 @@ from npumake.quant.qdq.grid_assignment import GridAssignment, retyped, type_of
 from npumake.quant.qdq.pairs import DQ, pair
 
 
-def answer_grids(
-    graph: Graph, type: str | None, lies: GridAssignment, grids: Mapping[str, Grids]
+def output_grids(
+    graph: Graph, type: str | None, assignment: GridAssignment, grids: Mapping[str, Grids]
 ) -> dict[str, Grid]:
     """By output, the grid of its codes; empty for a model that answers in real numbers."""
     if type is None or type == "float32":
         return {}
-    made = (value for value in graph.outputs if value in lies.made and producer(value))
-    return {str(value.name): retyped(value, lies.made[value], type, grids) for value in made}
+    outputs = (value for value in graph.outputs if value in assignment.outputs and producer(value))
+    return {
+        str(value.name): retyped(value, assignment.outputs[value], type, grids) for value in outputs
+    }
 
 
-def answer_in_codes(graph: Graph, answers: Mapping[str, Grid]) -> None:
+def quantize_outputs(graph: Graph, answers: Mapping[str, Grid]) -> None:
     """Make each of these outputs, dequantized until now, the codes behind it."""
     for value in graph.outputs:
         grid, maker = answers.get(str(value.name)), producer(value)

@@ -16,7 +16,7 @@ SINCE = 21
 MOVES = ("MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze")
 
 
-def keep_moved_on_grids(graph: Graph) -> None:
+def requantize_moves(graph: Graph) -> None:
     """For every reader that is no QuantizeLinear, and for the world."""
     if graph.opset < SINCE:
         return
@@ -31,7 +31,7 @@ def _grid(value: Value | None) -> Grid | None:
     maker = None if value is None else producer(value)
     if maker is None or maker.op_type != DQ:
         return None
-    scale, zero_point = (array(given) for given in maker.inputs[1:])
+    scale, zero_point = (array(parameter) for parameter in maker.inputs[1:])
     if scale is None or zero_point is None or scale.size > 1 or zero_point.dtype != "int8":
         return None
     return Grid(scale.reshape(()), zero_point.reshape(()))

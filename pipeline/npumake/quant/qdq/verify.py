@@ -24,21 +24,21 @@ from npumake.quant.qdq.pairs import DQ, Q
 from npumake.targets.target import Target
 
 
-def check_seams(graph: Graph, plan: PrecisionPlan, target: Target) -> None:
+def verify_qdq(graph: Graph, plan: PrecisionPlan, target: Target) -> None:
     """Raises StageError at the first seam that the chip does not have."""
     for node in plan.nodes:
         operands = (index for index in range(len(node.inputs)) if (node, index) in plan.reads)
         read = [_grid(_maker(node, index), DQ, node) for index in operands]
-        made = [
+        outputs = [
             _grid(only_consumer(value), Q, node) for value in [result(node)] if value in plan.makes
         ]
-        types = {type_of(grid) for grid in (*read, *made)}
+        types = {type_of(grid) for grid in (*read, *outputs)}
         if WIDE in types and not target.takes_int16(node.op_type):
             raise StageError(f"{target.name} has no int16 of {node.op_type}", str(node.name))
         bound = {type_of(grid) for grid in read} if is_mixed(node, target) else types
         if len(bound) > 1 and is_of_one_type(node, target):
             raise StageError(f"two types around one {node.op_type}", str(node.name))
-        if node.op_type in ALIKE and read[:1] != made:
+        if node.op_type in ALIKE and read[:1] != outputs:
             raise StageError(f"two grids around one {node.op_type}", str(node.name))
 
 
@@ -49,8 +49,8 @@ def _maker(node: Node, index: int) -> Node | None:
 
 def _grid(pair: Node | None, op_type: str, node: Node) -> Grid:
     """The grid that a Q or DQ beside `node` says."""
-    given = [] if pair is None or pair.op_type != op_type else pair.inputs[1:]
-    scale, zero_point = (*(array(value) for value in given), None, None)[:2]
+    parameters = [] if pair is None or pair.op_type != op_type else pair.inputs[1:]
+    scale, zero_point = (*(array(value) for value in parameters), None, None)[:2]
     if scale is None or zero_point is None:
         raise StageError(f"a {node.op_type} is not on grids all around", str(node.name))
     return Grid(scale, zero_point)

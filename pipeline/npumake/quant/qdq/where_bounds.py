@@ -17,7 +17,7 @@ from npumake.quant.qdq.pairs import Q
 FAR = 2.0**20  # codes; a constant nearer than that is left as it is
 
 
-def cut_constants(graph: Graph) -> None:
+def clip_where_constants(graph: Graph) -> None:
     for node in graph.nodes("Where"):
         grid = _grid_behind(node)
         if grid is None:
@@ -25,9 +25,9 @@ def cut_constants(graph: Graph) -> None:
         for index in (1, 2):
             values = array(node.inputs[index])
             if values is not None and np.abs(values).max(initial=0.0) > FAR * grid.scale:
-                held = np.clip(values, *reach_of(grid)).astype(values.dtype)
+                clipped = np.clip(values, *reach_of(grid)).astype(values.dtype)
                 name = f"{node.name}_held"
-                graph.set_inputs(node, {index: graph.constant(name, held)})
+                graph.set_inputs(node, {index: graph.constant(name, clipped)})
 
 
 def _grid_behind(node: Node) -> Grid | None:
@@ -36,7 +36,7 @@ def _grid_behind(node: Node) -> Grid | None:
     readers = [use.node for use in value.uses()]
     if value.is_graph_output() or len(readers) != 1 or readers[0].op_type != Q:
         return None
-    scale, zero_point = (array(given) for given in readers[0].inputs[1:3])
+    scale, zero_point = (array(parameter) for parameter in readers[0].inputs[1:3])
     if scale is None or zero_point is None or scale.size != 1:
         return None
     return Grid(scale.reshape(()), zero_point.reshape(()))

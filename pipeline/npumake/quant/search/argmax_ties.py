@@ -17,11 +17,11 @@ import numpy as np
 TOP = 5
 
 
-def ties(real: Iterable[np.ndarray], made: Iterable[np.ndarray]) -> int:
+def argmax_ties(real: Iterable[np.ndarray], quantized: Iterable[np.ndarray]) -> int:
     """Of the answers to all samples, one array of real numbers each."""
-    return sum(_of_one(a.ravel(), b.ravel()) for a, b in zip(real, made, strict=True))
+    return sum(_of_one(a.ravel(), b.ravel()) for a, b in zip(real, quantized, strict=True))
 
 
-def _of_one(real: np.ndarray, made: np.ndarray) -> int:
+def _of_one(real: np.ndarray, quantized: np.ndarray) -> int:
     top = np.argsort(-real, kind="stable")[:TOP]
-    return int(np.sum((np.diff(made[top]) == 0) & (np.diff(real[top]) != 0)))
+    return int(np.sum((np.diff(quantized[top]) == 0) & (np.diff(real[top]) != 0)))

@@ -13,12 +13,12 @@ from dataclasses import replace
 
 from npumake.graph import Graph, Node, origin
 from npumake.project.sections import Calibration, Quantization
-from npumake.quant.calibration.channel_imbalance import with_wide
+from npumake.quant.calibration.channel_imbalance import with_int16_nodes
 from npumake.quant.correction.corrections import PER_CHANNEL, switched_on
 from npumake.quant.precision.precision_candidates import with_tensors
 from npumake.quant.precision.type_propagation import OUT, WIDE, operands
-from npumake.quant.precision.type_requests import RequestedTypes, asked
-from npumake.quant.search.methods import as_found
+from npumake.quant.precision.type_requests import RequestedTypes, requested_types
+from npumake.quant.search.methods import with_recipe_method
 from npumake.quant.search.recipe import Recipe
 from npumake.targets.handover import Decisions, NodeDecision, Unit
 
@@ -36,10 +36,10 @@ def decisions(
 ) -> Decisions:
     """Of the optimized `graph` of a model with the nodes `trained`. Raises ProjectError for a name
     that means nothing."""
-    wanted = replace(quantization, outputs=None)
+    requests = replace(quantization, outputs=None)
     if recipe is not None:
-        wanted = with_tensors(graph, with_wide(wanted, recipe.wide), recipe.sensitive)
-    wishes = asked(graph, wanted)
+        requests = with_tensors(graph, with_int16_nodes(requests, recipe.wide), recipe.sensitive)
+    wishes = requested_types(graph, requests)
     nodes: dict[str, NodeDecision] = {}
     nameless = []
     for node in graph.nodes():
@@ -51,9 +51,9 @@ def decisions(
             nameless.append(str(node.name))
         else:
             nodes[name] = decision
-    said = calibration if recipe is None else _calibration(calibration, recipe)
-    found = () if recipe is None else _found(calibration, quantization, recipe)
-    return Decisions(nodes, tuple(nameless), said, found, recipe is not None)
+    ranges = calibration if recipe is None else _calibration(calibration, recipe)
+    switches = () if recipe is None else _found(calibration, quantization, recipe)
+    return Decisions(nodes, tuple(nameless), ranges, switches, recipe is not None)
 
 
 def trained_name(node: Node, trained: Collection[str]) -> str | None:
@@ -85,11 +85,11 @@ def _calibration(calibration: Calibration, recipe: Recipe) -> Calibration:
     """With what a search has found; what is none stays."""
     if not recipe.trials or recipe.selected:
         return calibration  # the search is the vendor's own
-    found = replace(as_found(calibration, recipe), recipe="plain")
+    method = replace(with_recipe_method(calibration, recipe), recipe="plain")
     channels = PER_CHANNEL in recipe.switches
-    return replace(found, symmetric=recipe.symmetric, per_channel=channels)
+    return replace(method, symmetric=recipe.symmetric, per_channel=channels)
 
 
 def _found(calibration: Calibration, quantization: Quantization, recipe: Recipe) -> tuple[str, ...]:
-    said = (*switched_on(quantization, calibration), *WIDENING, PER_CHANNEL)
-    return tuple(name for name in recipe.switches if name not in said)
+    settled = (*switched_on(quantization, calibration), *WIDENING, PER_CHANNEL)
+    return tuple(name for name in recipe.switches if name not in settled)

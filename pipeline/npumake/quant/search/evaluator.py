@@ -13,8 +13,8 @@ every channel just fit its range looks the better for that, though what comes la
 what YuNet loses on ara240 by `max`, `migrate` gives back 28 % where the ranges know the samples,
 and 4 % where they do not. What is chosen is then made of all samples.
 
-Where those are fewer than MOST, the halves take turns: the recipe is made of the samples held out
-too, and judged by the others, and the figure is taken over both turns. Ranges that follow eight
+Where those are fewer than MOST, the halves take folds: the recipe is made of the samples held out
+too, and judged by the others, and the figure is taken over both folds. Ranges that follow eight
 samples, or sixteen, may be lucky with as many others.
 """
 
@@ -36,11 +36,11 @@ from npumake.graph import Graph, Value, attribute, producer, shape
 from npumake.project.sections import Calibration, Quantization
 from npumake.quant.calibration.observe import observe
 from npumake.quant.calibration.statistics import Statistics
-from npumake.quant.correction.corrections import BIAS, RESCALES, recovered, rescaling
+from npumake.quant.correction.corrections import BIAS, RESCALES, apply_corrections, rescale_factors
 from npumake.quant.correction.rescale_groups import Factors, rescaled
 from npumake.quant.precision.linear_layers import DQ, Q
-from npumake.quant.search.fidelity import Answers, FidelityScore, FloatReference
-from npumake.quant.search.methods import as_found, calibrated_with, plain
+from npumake.quant.search.fidelity import FidelityScore, FloatReference, SampleOutputs
+from npumake.quant.search.methods import calibrated_with, ranges_by_method, with_recipe_method
 from npumake.quant.search.recipe import Recipe
 from npumake.targets.target import Target
 
@@ -54,16 +54,16 @@ class ModelOutputs(NamedTuple):
     """What a model tells of every sample: its answers, those of a Softmax as that reads them, and
     what such Softmaxes make."""
 
-    read: Answers
-    distributions: Answers
+    read: SampleOutputs
+    distributions: SampleOutputs
 
 
 class HoldoutFold(NamedTuple):
     """The numbers of the samples that ranges, weights and biases follow while it is searched, and
     of those that judge what comes of it."""
 
-    shown: tuple[int, ...]
-    judges: tuple[int, ...]
+    calibration: tuple[int, ...]
+    holdout: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class RescaledModel:
 @dataclass(frozen=True)
 class Evaluator:
     """What is tried runs here; `target` has the grids of the project's scheme. Recipes come by the
-    `calibration`, of the samples shown in the first turn."""
+    `calibration`, of the samples shown in the first fold."""
 
     graph: Graph
     samples: Samples
@@ -91,12 +91,12 @@ class Evaluator:
 
     def figure(self, recipe: Recipe) -> FidelityScore:
         """Over the samples held out. What was tried before is not run again."""
-        models = [self.model(self._in_turn(recipe, turn), turn) for turn in self.turns]
+        models = [self.model(self._in_fold(recipe, fold), fold) for fold in self.folds]
         key = digest.of_document([digest.of_bytes(model.to_bytes()) for model in models])
         if key not in self._figures:
-            told, (answers, ends) = self._told(models), self._yardsticks
-            figure = answers.figure(told.read)
-            cosine, ties = ends.cosine(told.distributions), ends.ties(told.distributions)
+            outputs, (answers, ends) = self._fold_outputs(models), self._references
+            figure = answers.figure(outputs.read)
+            cosine, ties = ends.cosine(outputs.distributions), ends.ties(outputs.distributions)
             self._figures[key] = replace(figure, distributions=cosine, ties=figure.ties + ties)
         return self._figures[key]
 
@@ -104,96 +104,104 @@ class Evaluator:
     def _figures(self) -> dict[str, FidelityScore]:
         return {}
 
-    def _in_turn(self, recipe: Recipe, turn: HoldoutFold) -> Recipe:
+    def _in_fold(self, recipe: Recipe, fold: HoldoutFold) -> Recipe:
         """As it is made of the samples shown there."""
-        if turn == self.turns[0]:
+        if fold == self.folds[0]:
             return recipe
-        return remade(recipe, self.ground(recipe.switches, turn), self.calibration)
+        return refit_recipe(recipe, self.rescaled_model(recipe.switches, fold), self.calibration)
 
-    def model(self, recipe: Recipe, turn: HoldoutFold | None = None) -> Graph:
-        """The calibrated graph that the recipe makes, in the first turn where none is said."""
-        turn = turn or self.turns[0]
+    def model(self, recipe: Recipe, fold: HoldoutFold | None = None) -> Graph:
+        """The calibrated graph that the recipe makes, in the first fold where none is said."""
+        fold = fold or self.folds[0]
         real = rescaled(self.graph, recipe.factors)
-        made = calibrated_with(real, recipe, self.target, self.quantization)
+        calibrated = calibrated_with(real, recipe, self.target, self.quantization)
         weights = tuple(name for name in recipe.switches if name != BIAS)
-        key = digest.of_document([digest.of_bytes(made.to_bytes()), weights])
-        latest, found = self._latest.get(turn, ("", made))
+        key = digest.of_document([digest.of_bytes(calibrated.to_bytes()), weights])
+        latest, corrected = self._latest.get(fold, ("", calibrated))
         if latest != key:  # rounding takes longest: biases go on from its result
-            found = self._recovered(real, made, weights, turn)
-            self._latest[turn] = key, found
-        return self._recovered(real, found, (BIAS,), turn) if BIAS in recipe.switches else found
+            corrected = self._recovered(real, calibrated, weights, fold)
+            self._latest[fold] = key, corrected
+        return (
+            self._recovered(real, corrected, (BIAS,), fold)
+            if BIAS in recipe.switches
+            else corrected
+        )
 
     @cached_property
     def _latest(self) -> dict[HoldoutFold, tuple[str, Graph]]:
         return {}
 
     def _recovered(
-        self, real: Graph, made: Graph, switches: Sequence[str], turn: HoldoutFold
+        self, real: Graph, calibrated: Graph, switches: Sequence[str], fold: HoldoutFold
     ) -> Graph:
-        shown = self._some(turn.shown)
-        return recovered(real, made, switches, shown, self.target.weights, self.operators)
+        samples = self._some(fold.calibration)
+        return apply_corrections(
+            real, calibrated, switches, samples, self.target.weights, self.operators
+        )
 
     @cached_property
-    def turns(self) -> tuple[HoldoutFold, ...]:
-        return turns(len(self.samples))
+    def folds(self) -> tuple[HoldoutFold, ...]:
+        return holdout_folds(len(self.samples))
 
     @property
-    def shown(self) -> Samples:
-        """In the first turn."""
-        return self._some(self.turns[0].shown)
+    def calibration_samples(self) -> Samples:
+        """In the first fold."""
+        return self._some(self.folds[0].calibration)
 
-    def ground(self, switches: Sequence[str], turn: HoldoutFold | None = None) -> RescaledModel:
-        """Of what is shown, in the first turn where none is said."""
-        turn = turn or self.turns[0]
+    def rescaled_model(
+        self, switches: Sequence[str], fold: HoldoutFold | None = None
+    ) -> RescaledModel:
+        """Of what is shown, in the first fold where none is said."""
+        fold = fold or self.folds[0]
         moved = tuple(name for name in switches if name in RESCALES)
-        if (turn, moved) not in self._grounds:
-            shown = self._some(turn.shown)
+        if (fold, moved) not in self._rescaled_models:
+            samples = self._some(fold.calibration)
             if moved:
-                found = ground(self, shown, self.ground((), turn), moved)
+                model = rescale_model(self, samples, self.rescaled_model((), fold), moved)
             else:
-                found = RescaledModel(self.graph, observe(self.graph, shown, self.operators), {})
-            self._grounds[turn, moved] = found
-        return self._grounds[turn, moved]
+                model = RescaledModel(self.graph, observe(self.graph, samples, self.operators), {})
+            self._rescaled_models[fold, moved] = model
+        return self._rescaled_models[fold, moved]
 
     @cached_property
-    def _grounds(self) -> dict[tuple[HoldoutFold, tuple[str, ...]], RescaledModel]:
+    def _rescaled_models(self) -> dict[tuple[HoldoutFold, tuple[str, ...]], RescaledModel]:
         return {}
 
     @cached_property
-    def meant(self) -> Answers:
+    def float_outputs(self) -> SampleOutputs:
         """Those of the float model."""
-        return self.answers(self.graph)
+        return self.outputs(self.graph)
 
-    def answers(self, graph: Graph) -> Answers:
-        """Of any graph with the model's inputs, to the samples held out in the first turn."""
-        return self._answers(graph, self.turns[0])
+    def outputs(self, graph: Graph) -> SampleOutputs:
+        """Of any graph with the model's inputs, to the samples held out in the first fold."""
+        return self._outputs(graph, self.folds[0])
 
-    def _answers(self, graph: Graph, turn: HoldoutFold) -> Answers:
+    def _outputs(self, graph: Graph, fold: HoldoutFold) -> SampleOutputs:
         session = float_session(graph, self.operators)
-        judges = self._some(turn.judges)
+        judges = self._some(fold.holdout)
         return list(side_by_side(lambda feed: session.run(None, feed), judges))
 
     @cached_property
-    def _yardsticks(self) -> tuple[FloatReference, FloatReference]:
-        read, distributions = self._told([self.graph] * len(self.turns))
+    def _references(self) -> tuple[FloatReference, FloatReference]:
+        read, distributions = self._fold_outputs([self.graph] * len(self.folds))
         return FloatReference(read), FloatReference(distributions)
 
-    def _told(self, graphs: Sequence[Graph]) -> ModelOutputs:
-        """Of a graph for each turn, turn after turn."""
-        by_turn = [self._told_in(*each) for each in zip(graphs, self.turns, strict=True)]
-        read, distributions = zip(*by_turn, strict=True)
+    def _fold_outputs(self, graphs: Sequence[Graph]) -> ModelOutputs:
+        """Of a graph for each fold, fold after fold."""
+        by_fold = [self._outputs_of(*each) for each in zip(graphs, self.folds, strict=True)]
+        read, distributions = zip(*by_fold, strict=True)
         return ModelOutputs([*chain(*read)], [*chain(*distributions)])
 
-    def _told_in(self, graph: Graph, turn: HoldoutFold) -> ModelOutputs:
+    def _outputs_of(self, graph: Graph, fold: HoldoutFold) -> ModelOutputs:
         watched = graph.copy()
         ends = [str(value.name) for value in watched.outputs]
         read = [str(_read_by_softmax(value).name) for value in watched.outputs]
         behind = [name for name in ends if name not in read]
         names = list(dict.fromkeys([*read, *behind]))
         watched.expose(names)
-        made = [dict(zip(names, each, strict=True)) for each in self._answers(watched, turn)]
+        samples = [dict(zip(names, each, strict=True)) for each in self._outputs(watched, fold)]
         return ModelOutputs(
-            *([[one[name] for name in some] for one in made] for some in (read, behind))
+            *([[sample[name] for name in some] for sample in samples] for some in (read, behind))
         )
 
     def _some(self, numbers: Sequence[int]) -> Samples:
@@ -201,38 +209,38 @@ class Evaluator:
         return Samples(names, lambda index: self.samples.read(numbers[index]))
 
 
-def ground(
-    bench: Evaluator, samples: Samples, stood: RescaledModel, switches: Sequence[str]
+def rescale_model(
+    evaluator: Evaluator, samples: Samples, base: RescaledModel, switches: Sequence[str]
 ) -> RescaledModel:
-    """`stood` is the graph as it is; another needs statistics of its own, one pass more."""
-    weights, operators = bench.target.weights, bench.operators
-    factors = rescaling(stood.graph, switches, samples, weights, operators, stood.statistics)
+    """`base` is the graph as it is; another needs statistics of its own, one pass more."""
+    weights, operators = evaluator.target.weights, evaluator.operators
+    factors = rescale_factors(base.graph, switches, samples, weights, operators, base.statistics)
     if not factors:
-        return stood
-    graph = rescaled(stood.graph, factors)
+        return base
+    graph = rescaled(base.graph, factors)
     return RescaledModel(graph, observe(graph, samples, operators), factors)
 
 
-def remade(recipe: Recipe, stood: RescaledModel, calibration: Calibration) -> Recipe:
+def refit_recipe(recipe: Recipe, base: RescaledModel, calibration: Calibration) -> Recipe:
     """The same on other ground. The nodes and tensors for int16 stay those that were tried; the
     ranges follow the samples there."""
-    said = as_found(calibration, recipe)
-    made = plain(stood.graph, stood.statistics, said, recipe.symmetric)
+    method = with_recipe_method(calibration, recipe)
+    fresh = ranges_by_method(base.graph, base.statistics, method, recipe.symmetric)
     return replace(
-        recipe, ranges=made.ranges, int16_ranges=made.int16_ranges, factors=stood.factors
+        recipe, ranges=fresh.ranges, int16_ranges=fresh.int16_ranges, factors=base.factors
     )
 
 
-def turns(count: int) -> tuple[HoldoutFold, ...]:
+def holdout_folds(count: int) -> tuple[HoldoutFold, ...]:
     """Of so many samples."""
-    judges = tuple(held_out(count))
+    judges = tuple(holdout_samples(count))
     others = tuple(n for n in range(count) if n not in judges) or judges
-    shown = others[:: -(-len(others) // SHOWN)]
-    first = HoldoutFold(shown, judges)
+    calibration = others[:: -(-len(others) // SHOWN)]
+    first = HoldoutFold(calibration, judges)
     return (first, HoldoutFold(judges, others)) if FEW <= count < 2 * MOST else (first,)
 
 
-def held_out(count: int) -> range:
+def holdout_samples(count: int) -> range:
     """The numbers of the samples, of `count`, that a trial is judged by."""
     if count < FEW:
         return range(count)

@@ -51,13 +51,13 @@ import numpy as np
 import numpy.typing as npt
 
 from npumake.kernels.measure import Agreement, agreement
-from npumake.quant.search.argmax_ties import ties
+from npumake.quant.search.argmax_ties import argmax_ties
 
 SPOILT = 2.0  # times as much lost of the distributions: over few samples less may be chance
 DIGITS = 6  # no last bit of a float engine decides
 BOX = 4
 
-Answers = list[list[np.ndarray]]  # by sample and output
+SampleOutputs = list[list[np.ndarray]]  # by sample and output
 Floats = npt.NDArray[np.float64]
 
 
@@ -69,7 +69,7 @@ class PositionalOutput:
     varied: Floats
     scores: npt.NDArray[np.bool_]  # of each channel, whether it is one
 
-    def said(self, answer: np.ndarray) -> Floats:
+    def weight_root(self, answer: np.ndarray) -> Floats:
         """The root of w of one sample, by its own scores, shape (positions,)."""
         return np.sum((positions(answer) - self.usual)[:, self.scores] ** 2, 1)
 
@@ -154,28 +154,28 @@ class FidelityScore:
 class FloatReference:
     """What others are held against: the answers of the float model."""
 
-    real: Answers
+    real: SampleOutputs
 
-    def figure(self, made: Answers) -> FidelityScore:
+    def figure(self, outputs: SampleOutputs) -> FidelityScore:
         """Of other answers to the same samples. Raises ValueError if the shapes differ."""
-        apart = self._apart(made)
+        apart = self._apart(outputs)
         vectors = [lost for index, lost in enumerate(apart) if index not in self._fields]
-        close = _measured([*vectors, *self._fields_lost(made)])
-        return FidelityScore(close, _measured(apart), ties=self.ties(made))
+        close = _measured([*vectors, *self._fields_lost(outputs)])
+        return FidelityScore(close, _measured(apart), ties=self.ties(outputs))
 
-    def cosine(self, made: Answers) -> FidelitySamples:
+    def cosine(self, outputs: SampleOutputs) -> FidelitySamples:
         """That of the figure; 1 where there are no answers."""
-        apart = self._apart(made)
+        apart = self._apart(outputs)
         return _measured(apart) if apart else FidelitySamples(1.0)
 
-    def ties(self, made: Answers) -> int:
+    def ties(self, outputs: SampleOutputs) -> int:
         """Of all answers that are vectors."""
         vectors = [i for i in range(len(self.real[0])) if i not in self._fields]
-        return sum(ties([a[i] for a in self.real], [b[i] for b in made]) for i in vectors)
+        return sum(argmax_ties([a[i] for a in self.real], [b[i] for b in outputs]) for i in vectors)
 
-    def _apart(self, made: Answers) -> list[Floats]:
+    def _apart(self, outputs: SampleOutputs) -> list[Floats]:
         """What is lost of the cosine of each answer."""
-        return [1.0 - self._cosine(made, index) for index in range(len(self.real[0]))]
+        return [1.0 - self._cosine(outputs, index) for index in range(len(self.real[0]))]
 
     @cached_property
     def _fields(self) -> dict[int, PositionalOutput]:
@@ -183,52 +183,54 @@ class FloatReference:
         return {index: _field(column) for index, column in enumerate(columns) if _many(column)}
 
     @cached_property
-    def _said(self) -> dict[int, Floats]:
+    def _weights(self) -> dict[int, Floats]:
         """w by the number of positions, shape (samples, positions)."""
-        found: dict[int, Floats] = {}
+        by_count: dict[int, Floats] = {}
         for index, field in self._fields.items():
             count = len(field.usual)
-            w = np.stack([field.said(sample[index]) for sample in self.real])
-            found[count] = found.get(count, 0.0) + w
-        return {count: w**2 for count, w in found.items() if w.any()}
+            w = np.stack([field.weight_root(sample[index]) for sample in self.real])
+            by_count[count] = by_count.get(count, 0.0) + w
+        return {count: w**2 for count, w in by_count.items() if w.any()}
 
     @cached_property
     def _left_out(self) -> tuple[int | None, ...]:
         count = len(self.real)
         return (None, *range(count)) if count > 1 else (None,)
 
-    def _cosine(self, made: Answers, index: int) -> Floats:
-        pairs = zip(self.real, made, strict=True)
+    def _cosine(self, outputs: SampleOutputs, index: int) -> Floats:
+        pairs = zip(self.real, outputs, strict=True)
         parts = list(enumerate(agreement(a[index], b[index]) for a, b in pairs))
         sums = (sum((p for n, p in parts if n != out), Agreement()) for out in self._left_out)
         return np.nan_to_num([total.cosine for total in sums], nan=-1.0)  # no number is worst
 
-    def _fields_lost(self, made: Answers) -> list[Floats]:
+    def _fields_lost(self, outputs: SampleOutputs) -> list[Floats]:
         """Of the answers with scores together, and of each of the others."""
-        told: list[tuple[Floats, Floats]] = []
+        weighted: list[tuple[Floats, Floats]] = []
         silent: list[Floats] = []
         for index, field in self._fields.items():
             count = len(field.usual)
-            w = self._said.get(count, np.ones((len(made), count)))
-            lost = self._field_lost(made, index, w)
-            if count in self._said:
-                told.append((lost, np.array([_without(w, out).sum() for out in self._left_out])))
+            w = self._weights.get(count, np.ones((len(outputs), count)))
+            lost = self._field_lost(outputs, index, w)
+            if count in self._weights:
+                weighted.append(
+                    (lost, np.array([_without(w, out).sum() for out in self._left_out]))
+                )
             else:
                 silent.append(lost)
-        if not told:
+        if not weighted:
             return silent
-        losses, weights = np.array(told).transpose(1, 0, 2)
+        losses, weights = np.array(weighted).transpose(1, 0, 2)
         return [_mean(losses, weights), *silent]
 
-    def _field_lost(self, made: Answers, index: int, w: Floats) -> Floats:
+    def _field_lost(self, outputs: SampleOutputs, index: int, w: Floats) -> Floats:
         """Of one answer; w has the shape (samples, positions)."""
         field = self._fields[index]
 
         def error(n: int) -> Floats:  # made twice: those of all samples at once are too much
-            apart = positions(self.real[n][index]) - positions(made[n][index])
+            apart = positions(self.real[n][index]) - positions(outputs[n][index])
             return w[n, :, None] * apart**2
 
-        total = sum((error(n) for n in range(len(made))), np.zeros_like(field.usual))
+        total = sum((error(n) for n in range(len(outputs))), np.zeros_like(field.usual))
         losses = []
         for out in self._left_out:
             weight = _without(w, out)

@@ -47,37 +47,37 @@ def search(
     sensitivities: Mapping[str, float],
     costs: Mapping[str, float],
     measure: Callable[[frozenset[str]], float],
-    wanted: float,
+    goal: float,
     budget: float,
 ) -> Search:
     """The cheapest set found that scores `wanted` and costs no more than `budget`; where even all
     the budget buys does not, the best set tried. Every name has a cost, none below zero; they come
     in the order of the graph."""
-    asked: dict[frozenset[str], PromotionTrial] = {}
+    trials: dict[frozenset[str], PromotionTrial] = {}
 
     def trial(names: Iterable[str]) -> PromotionTrial:
         chosen = frozenset(names)
-        if chosen not in asked:
+        if chosen not in trials:
             cost = math.fsum(costs[name] for name in chosen)
-            asked[chosen] = PromotionTrial(chosen, measure(chosen), cost)
-        return asked[chosen]
+            trials[chosen] = PromotionTrial(chosen, measure(chosen), cost)
+        return trials[chosen]
 
-    if trial(()).score >= wanted:
-        return Search(trial(()), tuple(asked.values()))
+    if trial(()).score >= goal:
+        return Search(trial(()), tuple(trials.values()))
     orders = _orders(sensitivities, costs)
     enough: list[PromotionTrial] = []
     for order in orders:
         most = enough[0].cost if enough else math.inf
-        found = _shortest(_affordable(order, costs, budget), trial, wanted, most)
-        enough += [found] if found.score >= wanted else []
+        shortest = _shortest(_affordable(order, costs, budget), trial, goal, most)
+        enough += [shortest] if shortest.score >= goal else []
     if not enough:
-        best = max(asked.values(), key=lambda t: (t.score, -t.cost))
-        return Search(best, tuple(asked.values()))
+        best = max(trials.values(), key=lambda t: (t.score, -t.cost))
+        return Search(best, tuple(trials.values()))
     chosen = min(enough, key=lambda t: t.cost)
     for name in reversed(orders[0]):
         without = trial(chosen.names - {name})
-        chosen = without if without.score >= wanted else chosen
-    return Search(chosen, tuple(asked.values()))
+        chosen = without if without.score >= goal else chosen
+    return Search(chosen, tuple(trials.values()))
 
 
 def _orders(
@@ -95,7 +95,7 @@ def _affordable(order: Sequence[str], costs: Mapping[str, float], budget: float)
     """The names in this order, without those that exceed what is left to spend."""
     chosen: list[str] = []
     for name in order:
-        if math.fsum(costs[one] for one in (*chosen, name)) <= budget:
+        if math.fsum(costs[member] for member in (*chosen, name)) <= budget:
             chosen.append(name)
     return chosen
 
@@ -103,14 +103,14 @@ def _affordable(order: Sequence[str], costs: Mapping[str, float], budget: float)
 def _shortest(
     order: Sequence[str],
     trial: Callable[[Iterable[str]], PromotionTrial],
-    wanted: float,
+    goal: float,
     most: float,
 ) -> PromotionTrial:
     """The shortest beginning of `order` that suffices, or the first that costs `most` or more;
     all of it where neither is met."""
-    found = trial(())
+    latest = trial(())
     for length in range(1, len(order) + 1):
-        found = trial(order[:length])
-        if found.score >= wanted or found.cost >= most:
+        latest = trial(order[:length])
+        if latest.score >= goal or latest.cost >= most:
             break
-    return found
+    return latest

@@ -27,10 +27,10 @@ from npumake.kernels.measure import Agreement, agreement
 from npumake.progress import track
 from npumake.project.sections import Calibration, Method
 from npumake.quant.correction.corrections import PER_CHANNEL
-from npumake.quant.search.evaluator import Evaluator, RescaledModel, ground
-from npumake.quant.search.methods import PERCENTILE, plain
+from npumake.quant.search.evaluator import Evaluator, RescaledModel, rescale_model
+from npumake.quant.search.methods import PERCENTILE, ranges_by_method
 from npumake.quant.search.recipe import Recipe, RecipeTrial
-from npumake.quant.search.trials import standing
+from npumake.quant.search.trials import complete_recipe
 from npumake.targets.target import Target
 
 MODELWISE: Method = "modelwise"
@@ -65,28 +65,30 @@ class Candidate(NamedTuple):
         return name + ",per_channel" * self.per_channel + ",asymmetric" * (not self.symmetric)
 
 
-def modelwise(bench: Evaluator, as_it_is: RescaledModel, switches: Sequence[str]) -> Recipe:
+def modelwise(evaluator: Evaluator, as_it_is: RescaledModel, switches: Sequence[str]) -> Recipe:
     """The candidate that the vendor's search keeps. Raises ProjectError for what the chip lacks."""
-    search = bench.calibration.modelwise
+    search = evaluator.calibration.modelwise
     figure, sign = METRICS[search.metric]
-    every = candidates(bench.calibration, bench.target)
-    first = bench.samples.read(0)
-    expected = float_session(bench.graph, bench.operators).run(None, first)
-    found: list[tuple[Recipe, RecipeTrial]] = []
+    every = candidates(evaluator.calibration, evaluator.target)
+    first = evaluator.samples.read(0)
+    expected = float_session(evaluator.graph, evaluator.operators).run(None, first)
+    results: list[tuple[Recipe, RecipeTrial]] = []
     for candidate in track(every, "recipe", len(every)):
-        recipe = _standing(candidate, bench, as_it_is, switches)
-        answers = float_session(bench.model(recipe), bench.operators).run(None, first)
+        recipe = _standing(candidate, evaluator, as_it_is, switches)
+        answers = float_session(evaluator.model(recipe), evaluator.operators).run(None, first)
         sums = [agreement(a, b) for a, b in zip(expected, answers, strict=True)]
-        cosine = _mean([one.cosine for one in sums])
-        trial = RecipeTrial(candidate.logged, _mean([figure(one) for one in sums]), cosine, False)
-        found.append((recipe, trial))
+        cosine = _mean([measure.cosine for measure in sums])
+        trial = RecipeTrial(
+            candidate.logged, _mean([figure(measure) for measure in sums]), cosine, False
+        )
+        results.append((recipe, trial))
         if cosine >= search.similarity:
             break
-    best = max(range(len(found)), key=lambda index: _order(sign * found[index][1].closeness))
-    if found[-1][1].cosine >= search.similarity:
-        best = len(found) - 1
-    trials = tuple(replace(trial, kept=index == best) for index, (_, trial) in enumerate(found))
-    return replace(found[best][0], trials=trials, selected=trials[best].what)
+    best = max(range(len(results)), key=lambda index: _order(sign * results[index][1].closeness))
+    if results[-1][1].cosine >= search.similarity:
+        best = len(results) - 1
+    trials = tuple(replace(trial, kept=index == best) for index, (_, trial) in enumerate(results))
+    return replace(results[best][0], trials=trials, selected=trials[best].what)
 
 
 def candidates(calibration: Calibration, target: Target) -> list[Candidate]:
@@ -102,16 +104,16 @@ def candidates(calibration: Calibration, target: Target) -> list[Candidate]:
     if not chip.may_be_asymmetric and all(asymmetric):
         what = f"{target.name} has no zero points: its grids are symmetric"
         raise ProjectError(what, Route("calibration.modelwise.asymmetric"))
-    found = [
+    combinations = [
         Candidate(method, share, not zero, channel)
         for channel, zero in product(sorted(channels), sorted(asymmetric))
         for method, share in _methods(calibration)
         if chip.per_channel >= channel and chip.may_be_asymmetric >= zero
     ]
-    if not found:
+    if not combinations:
         what = "nothing to try: one of the lists is empty"
         raise ProjectError(what, Route("calibration.modelwise"), "leave it out for the usual one")
-    return found
+    return combinations
 
 
 def _methods(calibration: Calibration) -> Iterator[tuple[Method, float | None]]:
@@ -123,16 +125,18 @@ def _methods(calibration: Calibration) -> Iterator[tuple[Method, float | None]]:
 
 
 def _standing(
-    candidate: Candidate, bench: Evaluator, as_it_is: RescaledModel, switches: Sequence[str]
+    candidate: Candidate, evaluator: Evaluator, as_it_is: RescaledModel, switches: Sequence[str]
 ) -> Recipe:
     """The recipe of a candidate, of all samples."""
     others = tuple(name for name in switches if name != PER_CHANNEL)
     own = (PER_CHANNEL, *others) if candidate.per_channel else others
-    stood = ground(bench, bench.samples, as_it_is, own)
-    share = bench.calibration.percentile if candidate.percentile is None else candidate.percentile
-    said = replace(bench.calibration, method=candidate.method, percentile=share)
-    made = plain(stood.graph, stood.statistics, said, candidate.symmetric)
-    return standing(made, own, stood, bench)
+    base = rescale_model(evaluator, evaluator.samples, as_it_is, own)
+    share = (
+        evaluator.calibration.percentile if candidate.percentile is None else candidate.percentile
+    )
+    calibration = replace(evaluator.calibration, method=candidate.method, percentile=share)
+    recipe = ranges_by_method(base.graph, base.statistics, calibration, candidate.symmetric)
+    return complete_recipe(recipe, own, base, evaluator)
 
 
 def _mean(figures: Sequence[float]) -> float:

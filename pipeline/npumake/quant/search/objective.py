@@ -25,7 +25,7 @@ class Objective:
     """What is to be reached, and at most at what cost: so many nodes, or such a share of the
     operations, which is then what is saved on."""
 
-    wanted: float
+    goal: float
     metric: Literal["cosine", "agreement", "metric"] = "cosine"
     most_nodes: int | None = None
     most_operations: float | None = None
@@ -39,7 +39,7 @@ class Choice(NamedTuple):
     operations: float
 
 
-class Found(NamedTuple):
+class PromotionResult(NamedTuple):
     chosen: Choice
     front: tuple[Choice, ...]  # cheapest first, each better than all before
     suffices: bool
@@ -62,39 +62,39 @@ class Measures(Protocol):
         ...
 
 
-def chosen(measures: Measures, wish: Objective) -> Found:
+def choose_promotions(measures: Measures, objective: Objective) -> PromotionResult:
     """The cheapest promotions found that reach what is wished within the limits, or else the best.
 
     A few may do better than all of them, by the chance of rounding: so where all together do not
     reach it, the search goes for what all together reach, and what is met on the way counts.
     """
-    tried = _Tried(measures, wish)
+    tried = _TrialLog(measures, objective)
     everything = frozenset(measures.candidates)
-    if tried.measure(frozenset()) >= wish.wanted:
-        return tried.found()
-    goal = min(wish.wanted, tried.measure(everything))
+    if tried.measure(frozenset()) >= objective.goal:
+        return tried.result()
+    goal = min(objective.goal, tried.measure(everything))
     best = _ordered(tried.scores[everything].cosine)
     names = track(measures.candidates, "nodes", len(everything))
     lost = {name: best - _ordered(measures.score_without(name).cosine) for name in names}
     search(lost, tried.costs, tried.measure, goal, tried.budget)
-    return tried.found()
+    return tried.result()
 
 
-class _Tried:
+class _TrialLog:
     """What was measured, in order."""
 
-    def __init__(self, measures: Measures, wish: Objective) -> None:
+    def __init__(self, measures: Measures, objective: Objective) -> None:
         self.scores: dict[frozenset[str], Score] = {}
-        self.costs, self.budget = _costs(measures.candidates, wish)
+        self.costs, self.budget = _costs(measures.candidates, objective)
         self._measures = measures
-        self._wish = wish
+        self._objective = objective
 
     def measure(self, names: frozenset[str]) -> float:
         if names not in self.scores:
             self.scores[names] = self._measures.score(names)
-        return _ordered(float(getattr(self.scores[names], self._wish.metric)))
+        return _ordered(float(getattr(self.scores[names], self._objective.metric)))
 
-    def found(self) -> Found:
+    def result(self) -> PromotionResult:
         tried = [
             PromotionTrial(
                 names, self.measure(names), math.fsum(self.costs[name] for name in names)
@@ -102,10 +102,10 @@ class _Tried:
             for names in self.scores
         ]
         within = pareto_front(trial for trial in tried if trial.cost <= self.budget)
-        enough = [trial for trial in within if trial.score >= self._wish.wanted]
+        enough = [trial for trial in within if trial.score >= self._objective.goal]
         best = enough[0] if enough else within[-1]
         front = tuple(self._choice(trial.names) for trial in pareto_front(tried))
-        return Found(self._choice(best.names), front, bool(enough))
+        return PromotionResult(self._choice(best.names), front, bool(enough))
 
     def _choice(self, names: frozenset[str]) -> Choice:
         operations = self._measures.candidates
@@ -119,10 +119,12 @@ def _ordered(score: float) -> float:
     return -1.0 if math.isnan(score) else score
 
 
-def _costs(operations: Mapping[str, int], wish: Objective) -> tuple[dict[str, float], float]:
+def _costs(operations: Mapping[str, int], objective: Objective) -> tuple[dict[str, float], float]:
     """What each promotion costs, and what may be spent."""
-    if wish.most_operations is not None:
+    if objective.most_operations is not None:
         total = math.fsum(operations.values())
-        return {name: count / total for name, count in operations.items()}, wish.most_operations
-    most = math.inf if wish.most_nodes is None else float(wish.most_nodes)
+        return {
+            name: count / total for name, count in operations.items()
+        }, objective.most_operations
+    most = math.inf if objective.most_nodes is None else float(objective.most_nodes)
     return dict.fromkeys(operations, 1.0), most

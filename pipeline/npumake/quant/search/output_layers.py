@@ -13,34 +13,36 @@ from __future__ import annotations
 from npumake.engine.fusion import result
 from npumake.graph import Graph, Node
 from npumake.project.sections import Quantization
-from npumake.quant.calibration.channel_imbalance import with_wide
+from npumake.quant.calibration.channel_imbalance import with_int16_nodes
 from npumake.quant.precision.linear_layers import LINEAR
-from npumake.quant.precision.precision_plan import planned
+from npumake.quant.precision.precision_plan import plan_precision
 from npumake.quant.precision.type_propagation import WIDE
 from npumake.targets.target import Target
 
 
-def tail(graph: Graph) -> set[Node]:
+def output_layers(graph: Graph) -> set[Node]:
     """The nodes from which no way leads through a layer to an answer."""
     behind: set[Node] = set()  # of these, those that are no layers
-    found: set[Node] = set()
+    last: set[Node] = set()
     for node in reversed(graph.nodes()):
         if {use.node for value in node.outputs for use in value.uses()} <= behind:
-            found.add(node)
+            last.add(node)
             if node.op_type not in LINEAR:
                 behind.add(node)
-    return found
+    return last
 
 
-def wide_tail(graph: Graph, target: Target, quantization: Quantization) -> tuple[str, ...]:
+def int16_output_layers(
+    graph: Graph, target: Target, quantization: Quantization
+) -> tuple[str, ...]:
     """The nodes of the tail by name, in graph order, as far as they would be int16 on the target
     and the project does not say otherwise.
 
     Raises ProjectError for a name in `quantization` that means nothing.
     """
-    found = tail(graph)
-    plan = planned(graph, quantization, target)
-    nodes = [n for n in plan.nodes if n in found and n not in plan.sums]
+    last = output_layers(graph)
+    plan = plan_precision(graph, quantization, target)
+    nodes = [n for n in plan.nodes if n in last and n not in plan.sums]
     names = [str(n.name) for n in nodes if target.takes_int16(n.op_type)]
-    types = planned(graph, with_wide(quantization, names), target).makes
+    types = plan_precision(graph, with_int16_nodes(quantization, names), target).makes
     return tuple(str(n.name) for n in nodes if types.get(result(n)) == WIDE)

@@ -28,7 +28,7 @@ class RecipeTrial:
     ties: int = 0
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """For a person; of vectors both are one."""
         cosine = f", cosine {self.cosine:.6f}" if self.cosine != self.closeness else ""
         ties = f", {self.ties} ties" if self.ties else ""
@@ -79,7 +79,7 @@ class Recipe:
 
     def _figures(self, trial: RecipeTrial) -> str:
         """A vendor's search compares by the cosine, whatever else it chooses by."""
-        return f"cosine-similarity {trial.cosine:.6f}" if self.selected else trial.told
+        return f"cosine-similarity {trial.cosine:.6f}" if self.selected else trial.summary
 
     def _kept(self) -> tuple[str, ...]:
         """What goes with the method."""

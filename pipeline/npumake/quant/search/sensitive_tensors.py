@@ -38,12 +38,12 @@ from npumake.engine.parallel import side_by_side
 from npumake.engine.rerun_downstream import changed
 from npumake.graph import Graph, Node
 from npumake.project.sections import Quantization
-from npumake.quant.calibration.channel_imbalance import with_wide
+from npumake.quant.calibration.channel_imbalance import with_int16_nodes
 from npumake.quant.precision.grids import Grid, on_grid
 from npumake.quant.precision.precision_candidates import operations, readers, with_tensors
-from npumake.quant.precision.precision_plan import PrecisionPlan, planned
-from npumake.quant.precision.type_propagation import MOVING, WIDE, operands, widened
-from npumake.quant.precision.type_requests import asked
+from npumake.quant.precision.precision_plan import PrecisionPlan, plan_precision
+from npumake.quant.precision.type_propagation import MOVING, WIDE, operands, propagate_int16
+from npumake.quant.precision.type_requests import requested_types
 from npumake.quant.qdq.grid_assignment import grids_of
 from npumake.quant.search.evaluator import Evaluator, RescaledModel, before_softmax
 from npumake.quant.search.fidelity import FloatReference
@@ -57,26 +57,30 @@ ENOUGH = 0.0005
 MOST = 0.5
 
 
-def sensitive(found: Recipe, stood: RescaledModel, bench: Evaluator) -> tuple[str, ...]:
+def find_sensitive_tensors(
+    recipe: Recipe, base: RescaledModel, evaluator: Evaluator
+) -> tuple[str, ...]:
     """The tensors for int16 by name, beside the nodes that `found` has there, in graph order.
 
     Raises ProjectError for a name in the project's `quantization` that means nothing.
     """
-    graph, target = stood.graph, bench.target
-    wished = with_wide(bench.quantization, found.wide)
-    plan = planned(graph, wished, target)
-    free = planned(graph, with_wide(wished, [str(node.name) for node in plan.nodes]), target)
-    read = {name: nodes for name, nodes in _read(plan, free).items() if name in found.ranges}
+    graph, target = base.graph, evaluator.target
+    types = with_int16_nodes(evaluator.quantization, recipe.wide)
+    plan = plan_precision(graph, types, target)
+    free = plan_precision(
+        graph, with_int16_nodes(types, [str(node.name) for node in plan.nodes]), target
+    )
+    read = {name: nodes for name, nodes in _read(plan, free).items() if name in recipe.ranges}
     if not read:
         return ()
-    noise = _noise(stood, {name: _grid(name, found, target) for name in read}, bench)
+    noise = _noise(base, {name: _grid(name, recipe, target) for name in read}, evaluator)
     noisy = _noisiest(noise)
     worthy = sorted(noisy, key=lambda name: -noise[name] / sum(map(operations, read[name])))
 
     def affordable(order: Sequence[str]) -> set[str]:
         chosen: set[str] = set()
         for name in order:
-            if _share(plan, graph, with_tensors(graph, wished, chosen | {name}), target) <= MOST:
+            if _share(plan, graph, with_tensors(graph, types, chosen | {name}), target) <= MOST:
                 chosen.add(name)
         return chosen
 
@@ -91,35 +95,40 @@ def sensitive(found: Recipe, stood: RescaledModel, bench: Evaluator) -> tuple[st
 def _read(plan: PrecisionPlan, free: PrecisionPlan) -> dict[str, list[Node]]:
     """Who computes with each tensor that has 8 bits by the plan and int16, wherever it is made and
     read, where everything has it that may."""
-    found: dict[str, list[Node]] = {}
+    by_tensor: dict[str, list[Node]] = {}
     for node in plan.nodes:
-        made = result(node)
-        places = [place for place in readers(made) if place in plan.reads]
-        wide = [free.makes.get(made), *(free.reads.get(place) for place in places)]
-        is_narrow = plan.makes.get(made, WIDE) != WIDE and node.op_type not in MOVING
+        output = result(node)
+        places = [place for place in readers(output) if place in plan.reads]
+        wide = [free.makes.get(output), *(free.reads.get(place) for place in places)]
+        is_narrow = plan.makes.get(output, WIDE) != WIDE and node.op_type not in MOVING
         if is_narrow and places and set(wide) == {WIDE}:
-            found[str(made.name)] = list(dict.fromkeys(reader for reader, _ in places))
-    return found
+            by_tensor[str(output.name)] = list(dict.fromkeys(reader for reader, _ in places))
+    return by_tensor
 
 
-def _noise(stood: RescaledModel, grids: Mapping[str, Grid], bench: Evaluator) -> dict[str, float]:
+def _noise(
+    base: RescaledModel, grids: Mapping[str, Grid], evaluator: Evaluator
+) -> dict[str, float]:
     """Of each tensor that an answer depends on before its Softmax. What is known there of some is
     not probed again."""
     count = min(FEW, max(2, RUNS // len(grids)))
     keys = {name: (count, name, float(g.scale), int(g.zero_point)) for name, g in grids.items()}
-    new = {name: grid for name, grid in grids.items() if keys[name] not in stood.noise}
+    new = {name: grid for name, grid in grids.items() if keys[name] not in base.noise}
     if new:
-        stood.noise.update((keys[name], lost) for name, lost in _probed(stood, new, count, bench))
-    return {name: stood.noise[key] for name, key in keys.items() if key in stood.noise}
+        base.noise.update((keys[name], lost) for name, lost in _probed(base, new, count, evaluator))
+    return {name: base.noise[key] for name, key in keys.items() if key in base.noise}
 
 
 def _probed(
-    stood: RescaledModel, grids: Mapping[str, Grid], count: int, bench: Evaluator
+    base: RescaledModel, grids: Mapping[str, Grid], count: int, evaluator: Evaluator
 ) -> Iterator[tuple[str, float]]:
     """By so many of the samples."""
-    real = before_softmax(stood.graph)
-    few = [bench.shown.read(n) for n in np.linspace(0, len(bench.shown) - 1, count, dtype=int)]
-    session = float_session(real, bench.operators)
+    real = before_softmax(base.graph)
+    few = [
+        evaluator.calibration_samples.read(n)
+        for n in np.linspace(0, len(evaluator.calibration_samples) - 1, count, dtype=int)
+    ]
+    session = float_session(real, evaluator.operators)
     yardstick = FloatReference(list(side_by_side(lambda feed: session.run(None, feed), few)))
 
     def change(name: str, values: np.ndarray) -> np.ndarray:
@@ -127,13 +136,13 @@ def _probed(
 
     values = real.values()
     names = [name for name in grids if name in values]
-    for name, made in changed(real, names, change, few, bench.operators):
-        yield name, 1.0 - yardstick.figure(made).close.all
+    for name, outputs in changed(real, names, change, few, evaluator.operators):
+        yield name, 1.0 - yardstick.figure(outputs).close.all
 
 
 def _left(noise: Mapping[str, float], chosen: Collection[str]) -> float:
     """What the others make."""
-    return math.fsum(made for name, made in noise.items() if name not in chosen)
+    return math.fsum(loss for name, loss in noise.items() if name not in chosen)
 
 
 def _noisiest(noise: Mapping[str, float]) -> list[str]:
@@ -144,14 +153,14 @@ def _noisiest(noise: Mapping[str, float]) -> list[str]:
     return order[: next(n for n in counts if _left(noise, order[:n]) <= bearable)]
 
 
-def _grid(name: str, found: Recipe, target: Target) -> Grid:
-    lies = replace(target, activations=replace(target.activations, symmetric=found.symmetric))
-    return grids_of(*found.ranges[name], lies).narrow
+def _grid(name: str, recipe: Recipe, target: Target) -> Grid:
+    own = replace(target, activations=replace(target.activations, symmetric=recipe.symmetric))
+    return grids_of(*recipe.ranges[name], own).narrow
 
 
-def _share(plan: PrecisionPlan, graph: Graph, wished: Quantization, target: Target) -> float:
+def _share(plan: PrecisionPlan, graph: Graph, types: Quantization, target: Target) -> float:
     """Of the operations of the plan's nodes, that of those that read int16 with these wishes: which
     nodes are the chip's, no type of a tensor decides."""
-    wide = widened(graph, plan.nodes, asked(graph, wished).wishes, target).wide
+    wide = propagate_int16(graph, plan.nodes, requested_types(graph, types).wishes, target).wide
     reading = (n for n in plan.nodes if any((n, index) in wide for index in operands(n)))
     return sum(map(operations, reading)) / sum(map(operations, plan.nodes))

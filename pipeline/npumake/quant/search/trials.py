@@ -10,7 +10,7 @@ best switches   SYMMETRIC, zero in the middle of the grids where the chip leaves
                 one switch after the other (recovery.switches), kept where it gives back GAIN
 
 So what is plainer stands until something else gives back GAIN of what is lost, over the samples
-held out (search.bench), less the standard error that the choice of these samples brings
+held out (search.evaluator), less the standard error that the choice of these samples brings
 (search.closeness). What is closest of those that do is closest by both measures there.
 
 Biases are TRUSTED: of what is best they are corrected wherever that gives back anything by both
@@ -30,7 +30,7 @@ from itertools import product
 from typing import NamedTuple
 
 from npumake.progress import track
-from npumake.quant.calibration.channel_imbalance import proposed
+from npumake.quant.calibration.channel_imbalance import int16_candidates
 from npumake.quant.correction.corrections import (
     BIAS,
     RESCALING,
@@ -40,11 +40,11 @@ from npumake.quant.correction.corrections import (
     WIDENING_SENSITIVE,
 )
 from npumake.quant.correction.rescale_groups import Factors
-from npumake.quant.search.evaluator import Evaluator, RescaledModel, remade
+from npumake.quant.search.evaluator import Evaluator, RescaledModel, refit_recipe
 from npumake.quant.search.fidelity import FidelityScore
-from npumake.quant.search.output_layers import wide_tail
+from npumake.quant.search.output_layers import int16_output_layers
 from npumake.quant.search.recipe import Recipe, RecipeTrial
-from npumake.quant.search.sensitive_tensors import sensitive
+from npumake.quant.search.sensitive_tensors import find_sensitive_tensors
 
 FINALISTS = 2
 FAR = 2.0
@@ -64,75 +64,83 @@ class Best(NamedTuple):
     figure: FidelityScore
 
 
-def standing(
-    found: Recipe, switches: tuple[str, ...], stood: RescaledModel, bench: Evaluator
+def complete_recipe(
+    recipe: Recipe, switches: tuple[str, ...], base: RescaledModel, evaluator: Evaluator
 ) -> Recipe:
     """`found`, made of the ground it stands on, with these switches."""
     wide: tuple[str, ...] = ()
     if WIDENING in switches:
-        wide = proposed(stood.graph, stood.statistics, bench.target, bench.quantization)
+        wide = int16_candidates(
+            base.graph, base.statistics, evaluator.target, evaluator.quantization
+        )
     if WIDENING_ANSWERS in switches:
-        wide = (*wide, *wide_tail(stood.graph, bench.target, bench.quantization))
+        wide = (*wide, *int16_output_layers(base.graph, evaluator.target, evaluator.quantization))
     wide = tuple(dict.fromkeys(wide))
-    made = replace(found, switches=switches, factors=stood.factors, wide=wide)
+    complete = replace(recipe, switches=switches, factors=base.factors, wide=wide)
     if WIDENING_SENSITIVE not in switches:
-        return made
-    return replace(made, sensitive=sensitive(made, stood, bench))
+        return complete
+    return replace(complete, sensitive=find_sensitive_tensors(complete, base, evaluator))
 
 
-def also_wide(candidates: Sequence[Recipe], stood: RescaledModel, bench: Evaluator) -> list[Recipe]:
+def with_int16_candidates(
+    candidates: Sequence[Recipe], base: RescaledModel, evaluator: Evaluator
+) -> list[Recipe]:
     """The candidates, then those that have int16 around uneven tensors."""
     switches = _with_switch(candidates[0], WIDENING).switches
-    wide = [standing(candidate, switches, stood, bench) for candidate in candidates]
+    wide = [complete_recipe(candidate, switches, base, evaluator) for candidate in candidates]
     return [*candidates, *(w for w, c in zip(wide, candidates, strict=True) if w.wide != c.wide)]
 
 
-def best_method(candidates: Sequence[Recipe], bench: Evaluator, then: Sequence[str] = ()) -> Best:
+def best_method(
+    candidates: Sequence[Recipe], evaluator: Evaluator, then: Sequence[str] = ()
+) -> Best:
     """The candidate whose answers are closest to the float model's; with one of the switches
     `then` where that brings those of a finalist closer still."""
-    figures = [bench.figure(recipe) for recipe in track(candidates, "recipe", len(candidates))]
+    figures = [evaluator.figure(recipe) for recipe in track(candidates, "recipe", len(candidates))]
     rows = [Best(*row) for row in zip(candidates, figures, strict=True)]
     narrow = [row for row in rows if WIDENING not in row.recipe.switches] or rows
     best = _closest(rows, _closest(narrow, _plainest(narrow)))
-    trials = [_trial(row, bench, row is best) for row in rows]
+    trials = [_trial(row, evaluator, row is best) for row in rows]
     alike = rows if WIDENING in best.recipe.switches else narrow
     for row, name in product(_finalists(alike, best), then):
         recipe = _with_switch(row.recipe, name)
-        tried = Best(recipe, bench.figure(recipe))
+        tried = Best(recipe, evaluator.figure(recipe))
         helps = tried.figure.helps(best.figure, GAIN)
         if row is best:
-            helps = _helps(name, tried.figure, best.figure, bench)
-        trials.append(_trial(tried, bench, helps))
+            helps = _helps(name, tried.figure, best.figure, evaluator)
+        trials.append(_trial(tried, evaluator, helps))
         best = tried if helps else best
     return Best(replace(best.recipe, trials=tuple(trials)), best.figure)
 
 
-def best_switches(best: Best, names: Sequence[str], bench: Evaluator) -> Recipe:
+def best_switches(best: Best, names: Sequence[str], evaluator: Evaluator) -> Recipe:
     """`best` with those of the switches that bring the answers closer, one after the other."""
-    found, figure = best
+    recipe, figure = best
     for name in track(names, "recipe", len(names)):
-        if name in found.switches:
+        if name in recipe.switches:
             continue
-        tried = _with_switch(found, name)
+        tried = _with_switch(recipe, name)
         if name in REMADE:
-            stood = bench.ground(tried.switches)
-            plainly = remade(replace(tried, wide=(), sensitive=()), stood, bench.calibration)
-            tried = standing(plainly, tried.switches, stood, bench)
-            if _laid(tried) == _laid(found):
+            base = evaluator.rescaled_model(tried.switches)
+            plainly = refit_recipe(
+                replace(tried, wide=(), sensitive=()), base, evaluator.calibration
+            )
+            tried = complete_recipe(plainly, tried.switches, base, evaluator)
+            if _laid(tried) == _laid(recipe):
                 continue  # no channels can be rescaled, or are that uneven
-        if _named(tried, bench) in {trial.what for trial in found.trials}:
+        if _named(tried, evaluator) in {trial.what for trial in recipe.trials}:
             continue
-        reached = bench.figure(tried)
-        helps = _helps(name, reached, figure, bench)
-        trials = (*found.trials, _trial(Best(tried, reached), bench, helps))
-        found, figure = (tried, reached) if helps else (found, figure)
-        found = replace(found, trials=trials)
-    return found
+        reached = evaluator.figure(tried)
+        helps = _helps(name, reached, figure, evaluator)
+        trials = (*recipe.trials, _trial(Best(tried, reached), evaluator, helps))
+        recipe, figure = (tried, reached) if helps else (recipe, figure)
+        recipe = replace(recipe, trials=trials)
+    return recipe
 
 
-def _helps(name: str, tried: FidelityScore, stands: FidelityScore, bench: Evaluator) -> bool:
+def _helps(name: str, tried: FidelityScore, stands: FidelityScore, evaluator: Evaluator) -> bool:
     """Whether the switch is kept."""
-    if name == WIDENING_ANSWERS and bench.calibration.recipe == "plain":
+    if name == WIDENING_ANSWERS and evaluator.calibration.recipe == "plain":
         return tried.unties(stands, GAIN)
     if name in TRUSTED and tried.gains(stands):
         return True
@@ -166,10 +174,12 @@ def _finalists(rows: Sequence[Best], best: Best) -> list[Best]:
     return list(unlike.values())[:FINALISTS]
 
 
-def _trial(row: Best, bench: Evaluator, kept: bool) -> RecipeTrial:
+def _trial(row: Best, evaluator: Evaluator, is_kept: bool) -> RecipeTrial:
     figure = row.figure
     cosine = min(figure.cosine.all, figure.distributions.all)
-    return RecipeTrial(_named(row.recipe, bench), figure.close.all, cosine, kept, figure.ties)
+    return RecipeTrial(
+        _named(row.recipe, evaluator), figure.close.all, cosine, is_kept, figure.ties
+    )
 
 
 def _with_switch(recipe: Recipe, name: str) -> Recipe:
@@ -179,10 +189,10 @@ def _with_switch(recipe: Recipe, name: str) -> Recipe:
     return replace(recipe, switches=tuple(each for each in SWITCHES if each in on))
 
 
-def _named(recipe: Recipe, bench: Evaluator) -> str:
-    own = recipe.symmetric == bench.target.activations.symmetric
+def _named(recipe: Recipe, evaluator: Evaluator) -> str:
+    own = recipe.symmetric == evaluator.target.activations.symmetric
     scheme = SYMMETRIC if recipe.symmetric else ASYMMETRIC
     named = " + ".join((recipe.named, *(() if own else (scheme,)), *recipe.switches))
     wide = {"nodes": len(recipe.wide), "tensors": len(recipe.sensitive)}
-    told = ", ".join(f"{count} {kind}" for kind, count in wide.items() if count)
-    return f"{named} (int16: {told})" if told else named
+    counts = ", ".join(f"{count} {kind}" for kind, count in wide.items() if count)
+    return f"{named} (int16: {counts})" if counts else named

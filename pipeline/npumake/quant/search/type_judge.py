@@ -25,7 +25,7 @@ from npumake.project.sections import Quantization
 from npumake.quant.precision.schemes import with_scheme
 from npumake.quant.qdq.insert import DEFAULT
 from npumake.quant.search.evaluator import Evaluator
-from npumake.quant.search.fidelity import Answers
+from npumake.quant.search.fidelity import SampleOutputs
 from npumake.quant.search.recipe import Recipe
 from npumake.targets.target import Target
 
@@ -63,21 +63,21 @@ def judge(
 ) -> Callable[[Quantization], Score]:
     """What scores the float `graph` under a quantization; the metric is what `at_task` says of
     the calibrated graph. The float model is run once, here."""
-    real = Evaluator(graph, samples, operators, target, DEFAULT).meant
+    real = Evaluator(graph, samples, operators, target, DEFAULT).float_outputs
 
     def score(quantization: Quantization) -> Score:
         grids = with_scheme(target, quantization)
-        bench = Evaluator(graph, samples, operators, grids, quantization)
-        made = bench.model(recipe)
-        found = scored(real, bench.answers(made))
-        return found if at_task is None else replace(found, metric=at_task(made))
+        evaluator = Evaluator(graph, samples, operators, grids, quantization)
+        calibrated = evaluator.model(recipe)
+        result = score_outputs(real, evaluator.outputs(calibrated))
+        return result if at_task is None else replace(result, metric=at_task(calibrated))
 
     return score
 
 
-def scored(real: Answers, made: Answers) -> Score:
+def score_outputs(real: SampleOutputs, quantized: SampleOutputs) -> Score:
     outputs = range(len(real[0]))
-    pairs = list(zip(real, made, strict=True))
+    pairs = list(zip(real, quantized, strict=True))
     totals = [sum((agreement(a[i], b[i]) for a, b in pairs), Agreement()) for i in outputs]
     alike = [sum(int(a[i].argmax() == b[i].argmax()) for a, b in pairs) for i in outputs]
     cosine = worst(total.cosine for total in totals)
