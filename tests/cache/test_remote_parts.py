@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 from npumake.cache.remote.address import ANONYMOUS, SCHEMES, Credentials, origin_of, parsed
 from npumake.cache.remote.envelope import Envelope, key_bytes, key_text, packed, unpacked
 from npumake.cache.remote.keys import Secret, SigningKey, generate
-from npumake.cache.remote.ledger import FAILURES, LEAST_S, SHARE, START_S, Ledger, Rates, pays
+from npumake.cache.remote.ledger import (
+    MAX_FAILURES,
+    MIN_OPERATION_S,
+    START_S,
+    WASTE_SHARE,
+    Ledger,
+    Rates,
+    pays,
+)
 from npumake.cache.remote.trust import Policy
 from npumake.cache.store import Record
 from npumake.digest import of_document
@@ -224,12 +232,12 @@ def test_what_is_wasted_is_bounded_whatever_happens(events: list[tuple[str, floa
             ledger.succeed()
         else:
             ledger.waste(spent, "x")
-    assert ledger.wasted <= 10.0 + SHARE * earned + LEAST_S + 1e-9
+    assert ledger.wasted <= 10.0 + WASTE_SHARE * earned + MIN_OPERATION_S + 1e-9
 
 
 def test_failures_in_a_row_open_the_breaker() -> None:
     ledger = Ledger(bound=10.0)
-    for number in range(FAILURES):
+    for number in range(MAX_FAILURES):
         assert not ledger.is_open, number
         ledger.fail(0.0, "500", lasting=False)
     assert ledger.reason == "500"

@@ -12,7 +12,12 @@ from npumake.graph import parse_text
 from npumake.kernels.measure import cosine
 from npumake.project.sections import Calibration
 from npumake.quant.qdq.insert import DEFAULT
-from npumake.quant.search.evaluator import SHOWN, Evaluator, holdout_folds, holdout_samples
+from npumake.quant.search.evaluator import (
+    MAX_CALIBRATION_SAMPLES,
+    Evaluator,
+    holdout_folds,
+    holdout_samples,
+)
 from npumake.quant.search.fidelity import FloatReference
 from npumake.quant.search.methods import ranges_by_method
 from npumake.targets.reader import read_target
@@ -82,7 +87,10 @@ def test_a_figure_over_two_turns_is_that_of_what_either_half_makes(switches):
 
 
 def test_of_many_samples_few_are_shown():
-    assert len(bench(lambda index: [0, 1, 2, 3], NAMES * 100).calibration_samples) <= SHOWN
+    assert (
+        len(bench(lambda index: [0, 1, 2, 3], NAMES * 100).calibration_samples)
+        <= MAX_CALIBRATION_SAMPLES
+    )
 
 
 def test_a_graph_that_was_tried_is_not_run_again():

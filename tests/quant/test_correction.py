@@ -135,7 +135,7 @@ def test_what_statistics_tell_of_channels_is_not_measured_again(name):
     graph, weights = stressed(network(name), HARD), PER_CHANNEL.weights
     known = observe(graph, samples()).channels
     measured = smoothquant_factors(graph, samples(), weights)
-    assert smoothquant_factors(graph, [], weights, known=known) == {
+    assert smoothquant_factors(graph, [], weights, extremes=known) == {
         bundle: pytest.approx(s, rel=1e-6) for bundle, s in measured.items()
     }
     assert any(max(s) > 2 * min(s) for s in measured.values())

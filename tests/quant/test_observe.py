@@ -91,7 +91,7 @@ def test_a_shard_may_begin_behind_what_is_looked_at_closely(feeds, cuts, tmp_pat
 def test_how_many_values_wait_changes_no_byte(feeds, threads, held, tmp_path, monkeypatch):
     feeds, path = many(feeds), tmp_path / "s.npz"
     expected = saved(observe(GRAPH, feeds), path)
-    monkeypatch.setattr(observer_buffer, "HELD", held)
+    monkeypatch.setattr(observer_buffer, "MAX_WAITING_PER_TENSOR", held)
     monkeypatch.setenv("NPUMAKE_THREADS", str(threads))
     assert saved(observe(GRAPH, feeds), path) == expected
 

@@ -52,7 +52,7 @@ both = pytest.mark.parametrize("layout", LAYOUTS, ids=["both sides", "clamped"])
 @pytest.fixture(autouse=True, scope="module")
 def small_blocks():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "CACHED", CACHED)
+        patch.setattr(module, "MAX_BLOCK_ELEMENTS", CACHED)
         yield
 
 

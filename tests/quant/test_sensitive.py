@@ -16,7 +16,7 @@ from npumake.quant.calibration.observe import observe
 from npumake.quant.search.evaluator import Evaluator
 from npumake.quant.search.methods import ranges_by_method
 from npumake.quant.search.recipe import Recipe
-from npumake.quant.search.sensitive_tensors import MOST, find_sensitive_tensors
+from npumake.quant.search.sensitive_tensors import MAX_INT16_SHARE, find_sensitive_tensors
 from npumake.stages.calibrated import calibrated
 from npumake.stages.quantized import quantized
 from npumake.stages.recipe import recipe
@@ -114,7 +114,7 @@ def test_what_costs_more_than_half_of_the_model_stays_at_8_bits():
     weights = "float[1,1,1,1] w = {2}, float[1,1,2,2] v = {2, 1, -1, 2}"
     text = f"a (float[1,1,8,8] x) => (float[1,1,7,7] y) <{weights}> {{ c = Conv(x, w)"
     model = upgraded(parse_text(text + "  y = Conv(c, v) }")).with_shapes()
-    assert MOST < 4 * 7 * 7 / (8 * 8 + 4 * 7 * 7)
+    assert MAX_INT16_SHARE < 4 * 7 * 7 / (8 * 8 + 4 * 7 * 7)
     made = recipe(model, observe(model, FED), FED, MAX, NPU, {}, (), ON)
     assert made.sensitive == ()
 

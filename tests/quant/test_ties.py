@@ -10,7 +10,7 @@ from npumake.engine.ort import OrtSession
 from npumake.graph import parse_text, upgraded
 from npumake.project.sections import Calibration, Quantization
 from npumake.quant.calibration.observe import observe
-from npumake.quant.search.argmax_ties import TOP, argmax_ties
+from npumake.quant.search.argmax_ties import TOP_K, argmax_ties
 from npumake.quant.search.fidelity import FloatReference
 from npumake.stages.calibrated import calibrated
 from npumake.stages.quantized import quantized
@@ -78,7 +78,7 @@ def test_a_tie_is_of_neighbours_among_the_first_that_the_float_model_tells_apart
     assert argmax_ties(real, real) == 0
     assert argmax_ties(real, [np.array([0.1, 0.5, 0.5, 0.3, 0.3, 0.2, 0.15])]) == 1
     assert argmax_ties(real, [np.array([0.1, 0.4, 0.5, 0.3, 0.4, 0.2, 0.15])]) == 0
-    assert argmax_ties(real, [np.zeros(7)]) == TOP - 2
+    assert argmax_ties(real, [np.zeros(7)]) == TOP_K - 2
     assert argmax_ties(real, [np.array([0.2, 0.5, 0.4, 0.3, 0.3, 0.25, 0.2])]) == 0
     assert (
         argmax_ties([np.array(3.0)], [np.array(3.0)])
@@ -92,7 +92,7 @@ def test_positions_of_a_picture_are_no_classes():
     vectors, maps = [rng.normal(size=(2, 1, size)) for size in (9, 900)]
     real = [[v, m.reshape(1, 4, 15, 15)] for v, m in zip(vectors, maps, strict=True)]
     made = [[np.zeros_like(each) for each in sample] for sample in real]
-    assert FloatReference(real).figure(made).ties == 2 * (TOP - 1)
+    assert FloatReference(real).figure(made).ties == 2 * (TOP_K - 1)
 
 
 @pytest.mark.parametrize(

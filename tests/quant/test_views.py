@@ -9,10 +9,15 @@ import pytest
 from npumake.errors import StageError
 from npumake.graph import parse_text
 from npumake.kernels.histogram import histogram
-from npumake.quant.calibration.histogram_observer import EARLY
+from npumake.quant.calibration.histogram_observer import EARLY_SAMPLES
 from npumake.quant.calibration.observe import observe
 from npumake.quant.calibration.statistics import merged_statistics
-from npumake.quant.calibration.subsampling import ENOUGH, TensorSlice, counted_elements, slices_of
+from npumake.quant.calibration.subsampling import (
+    MIN_COUNTED,
+    TensorSlice,
+    counted_elements,
+    slices_of,
+)
 
 SIZE = (1, 16, 97, 80)
 GRAPH = parse_text(
@@ -26,7 +31,9 @@ GRAPH = parse_text(
 def feeds():
     rng = np.random.default_rng(0)
     slope = np.linspace(0, 1, 80)  # so that it matters which columns are seen
-    return [{"x": (rng.normal(size=SIZE) * slope).astype(np.float32)} for _ in range(EARLY + 4)]
+    return [
+        {"x": (rng.normal(size=SIZE) * slope).astype(np.float32)} for _ in range(EARLY_SAMPLES + 4)
+    ]
 
 
 def test_only_a_large_tensor_clamped_at_zero_is_handed_out_in_pieces():
@@ -94,8 +101,8 @@ def test_the_first_and_the_last_row_are_counted_no_more_often_than_they_are(heig
     text = f"a (float[1,64,{height},64] x) => (float[] y) {{ y = Relu(x) }}"
     view = slices_of(parse_text(text).values()["y"])
     _, _, rows, columns = view.pieces[-1].shape
-    at = counted_elements(view, ENOUGH) // columns % rows
-    assert len(at) >= ENOUGH
+    at = counted_elements(view, MIN_COUNTED) // columns % rows
+    assert len(at) >= MIN_COUNTED
     assert np.mean(at == 0) <= 1.5 / height
 
 
@@ -106,9 +113,9 @@ def test_the_same_elements_are_counted_where_channels_lie_side_by_side(text):
     _, channels, rows, columns = view.pieces[-1].shape
     values = np.arange(channels * rows * columns)
     blocks = np.moveaxis(values.reshape(channels // 16, 16, rows, columns), 1, -1)
-    places = counted_elements(replace(view, block=16), ENOUGH)
+    places = counted_elements(replace(view, block=16), MIN_COUNTED)
     assert np.array_equal(places, np.sort(places))
-    assert np.array_equal(np.sort(blocks.ravel()[places]), counted_elements(view, ENOUGH))
+    assert np.array_equal(np.sort(blocks.ravel()[places]), counted_elements(view, MIN_COUNTED))
 
 
 def test_infinity_in_a_piece_is_refused_by_the_tensor_s_name(feeds):

@@ -18,7 +18,9 @@ from pathlib import Path
 from npumake.errors import CacheError, UnwritableError
 from npumake.lifetime.temporaries import owned, temporary_name
 
-CHUNK = 1 << 20  # bytes per read: large enough that hashing dominates, small enough to stay cached
+CHUNK_BYTES = (
+    1 << 20
+)  # bytes per read: large enough that hashing dominates, small enough to stay cached
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _FORBIDDEN = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
@@ -98,7 +100,7 @@ def copied(source: BufferedReader, path: Path) -> tuple[str, int]:
     sha = hashlib.sha256()
     size = 0
     with path.open("xb") as file:
-        while chunk := source.read(CHUNK):
+        while chunk := source.read(CHUNK_BYTES):
             sha.update(chunk)
             size += file.write(chunk)
     return sha.hexdigest(), size

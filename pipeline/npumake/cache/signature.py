@@ -29,9 +29,9 @@ from npumake.digest import is_made_up, of_bytes
 from npumake.errors import CacheError
 
 SECOND_NS = 1_000_000_000
-RACY_NS = 20_000_000
-COARSE_NS = 10 * SECOND_NS
-ATTEMPTS = 5  # readings of a file that changes meanwhile
+FINE_MARGIN_NS = 20_000_000
+COARSE_MARGIN_NS = 10 * SECOND_NS
+MAX_READINGS = 5  # readings of a file that changes meanwhile
 
 _FORMAT = b"npumake file digests 2\n"  # hashed with the table: another format is a foreign table
 
@@ -59,7 +59,7 @@ def signature_of(path: Path | str) -> Signature | None:
 
 def is_settled(ctime_ns: int, since_ns: int) -> bool:
     """Whether a file of that stamp, read from `since_ns` on, shows any later change."""
-    margin = RACY_NS if ctime_ns % SECOND_NS else COARSE_NS
+    margin = FINE_MARGIN_NS if ctime_ns % SECOND_NS else COARSE_MARGIN_NS
     return ctime_ns < since_ns - margin
 
 
@@ -119,7 +119,7 @@ def _read_table(table: Path) -> dict[str, list[object]]:
 
 def _hashed(path: Path) -> tuple[Signature, str, int]:
     """The signature, the digest, and the time in ns at which the reading began."""
-    for _ in range(ATTEMPTS):
+    for _ in range(MAX_READINGS):
         since = time.time_ns()
         before = signature_of(path)
         if before is None or is_made_up(path):

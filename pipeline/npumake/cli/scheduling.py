@@ -13,7 +13,7 @@ from npumake.cli.reporter import Reporter
 from npumake.cli.screen import SCREEN
 from npumake.cli.show import print_error
 from npumake.errors import PipelineError
-from npumake.lifetime.temporaries import FOLDER, temporary_name
+from npumake.lifetime.temporaries import FOLDER_PREFIX, temporary_name
 from npumake.make.build import Build
 from npumake.make.node import Node
 from npumake.make.tasks import DisposableNotes, failing_task, tasks, use_workers
@@ -45,7 +45,7 @@ def dep_file(here: Path) -> str:
     from shutil import rmtree
     from tempfile import gettempdir
 
-    folder = Path(gettempdir(), temporary_name(prefix=FOLDER))  # a later build sweeps it
+    folder = Path(gettempdir(), temporary_name(prefix=FOLDER_PREFIX))  # a later build sweeps it
     folder.mkdir(mode=0o700)
     atexit.register(rmtree, folder, ignore_errors=True)
     return f"{folder}/{file.name}"

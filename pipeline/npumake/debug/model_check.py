@@ -17,7 +17,12 @@ from npumake.passes import REWRITES, optimized
 from npumake.project.sections import Quantization
 from npumake.quant.precision.form import in_form
 from npumake.quant.precision.placement import activations
-from npumake.quant.precision.precision_plan import NARROW, OVER, PrecisionPlan, plan_precision
+from npumake.quant.precision.precision_plan import (
+    NARROW,
+    REASON_LIMIT,
+    PrecisionPlan,
+    plan_precision,
+)
 from npumake.quant.precision.type_propagation import WIDE
 from npumake.quant.precision.type_requests import requested_types
 from npumake.targets.form import Form
@@ -89,7 +94,7 @@ def checked(graph: Graph, target: Target, quantization: Quantization | None = No
     graph = in_form(graph, target)
     plan = plan_precision(graph, wishes, target)
     rows = _typed(placed(graph, target, plan.unit, requested_types(graph, wishes).npu), plan)
-    wished = (note for note in plan.notes if not note.startswith(OVER))
+    wished = (note for note in plan.notes if not note.startswith(REASON_LIMIT))
     notes = (*beyond_documented(graph, target), *wished, *_notes(rows, target))
     listed = rows if target.form is None else _listed(graph, target.form, rows, plan)
     lacking = unsupported(graph, target)

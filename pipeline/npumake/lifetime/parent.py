@@ -18,7 +18,7 @@ from pathlib import Path
 PDEATHSIG = 1  # PR_SET_PDEATHSIG
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
 CANNOT_RUN = 127  # the exit status of a supervisor, as a shell has it
-LOOK = 0.2  # seconds between two looks for the parent, where the kernel does not tell
+PARENT_POLL_S = 0.2  # seconds between two looks for the parent, where the kernel does not tell
 
 
 def end_with_parent(parent: int) -> None:
@@ -72,5 +72,5 @@ def run_supervised(
 
 def _look_for(parent: int) -> None:
     while os.getppid() == parent:
-        time.sleep(LOOK)
+        time.sleep(PARENT_POLL_S)
     os.kill(os.getpid(), signal.SIGKILL)

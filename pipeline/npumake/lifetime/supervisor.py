@@ -20,7 +20,7 @@ from contextlib import suppress
 PDEATHSIG, SUBREAPER = 1, 36  # of prctl(2)
 ENDS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 CANNOT_RUN = 127
-ROUNDS, PAUSE = 200, 0.01  # looks for what is still running, and seconds between them
+MAX_ROUNDS, PAUSE_S = 200, 0.01  # looks for what is still running, and seconds between them
 
 
 def main(parent: int, command: list[str]) -> int:
@@ -62,13 +62,13 @@ def _end(number: int, _: object) -> None:
 
 
 def _end_descendants() -> None:
-    for _ in range(ROUNDS):
+    for _ in range(MAX_ROUNDS):
         if not _has_children():
             return
         for process in _descendants():
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(process, signal.SIGKILL)
-        time.sleep(PAUSE)
+        time.sleep(PAUSE_S)
 
 
 def _has_children() -> bool:

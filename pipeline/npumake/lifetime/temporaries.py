@@ -19,8 +19,8 @@ from contextlib import contextmanager, suppress
 from functools import cache, lru_cache
 from pathlib import Path
 
-FOREIGN_AGE = 24 * 3600  # seconds
-FOLDER = "npumake-"  # how a temporary folder is called, among those of others
+FOREIGN_AGE_S = 24 * 3600  # seconds
+FOLDER_PREFIX = "npumake-"  # how a temporary folder is called, among those of others
 BOOT, NAMESPACE = "/proc/sys/kernel/random/boot_id", "/proc/self/ns/pid"
 
 # Some libraries write beside the file that they are to write: `..tmp-….hybrid.123` is of it.
@@ -51,7 +51,7 @@ def temporary_folder() -> Iterator[Path]:
     """A folder of this process alone, where temporary files belong; gone when the block ends."""
     import tempfile  # noqa: PLC0415  # slow to load, and a build with nothing to do needs none
 
-    path = Path(tempfile.gettempdir(), temporary_name(prefix=FOLDER))
+    path = Path(tempfile.gettempdir(), temporary_name(prefix=FOLDER_PREFIX))
     with owned(path):
         path.mkdir(mode=0o700)
         yield path
@@ -102,7 +102,7 @@ def _entries(directory: str | Path) -> list[os.DirEntry[str]]:
 
 
 def _is_leftover(entry: os.DirEntry[str]) -> bool:
-    if not entry.name.lstrip(".").startswith(("tmp-", FOLDER)):  # nearly all of them
+    if not entry.name.lstrip(".").startswith(("tmp-", FOLDER_PREFIX)):  # nearly all of them
         return False
     match = re.fullmatch(_NAME, entry.name)
     if not match:
@@ -110,10 +110,10 @@ def _is_leftover(entry: os.DirEntry[str]) -> bool:
     owner = re.fullmatch(_OWNER, match["owner"])
     if owner and owner["place"] == _place():
         return _is_dead(int(owner["pid"]), owner["start"])
-    if not owner and entry.name.startswith(FOLDER):  # a name that anybody may choose
+    if not owner and entry.name.startswith(FOLDER_PREFIX):  # a name that anybody may choose
         return False
     try:
-        return time.time() - entry.stat(follow_symlinks=False).st_mtime > FOREIGN_AGE
+        return time.time() - entry.stat(follow_symlinks=False).st_mtime > FOREIGN_AGE_S
     except OSError:  # its owner has just published it
         return False
 

@@ -23,7 +23,7 @@ from npumake.errors import CacheError, PipelineError, Place, ProjectError, Route
 from npumake.late import when_used
 from npumake.lifetime.temporaries import sweep_below
 from npumake.make.memory import BuildMemory
-from npumake.make.missing import NO_PLAIN, display_path, file_named, no_file
+from npumake.make.missing import HINT_NOT_PLAIN, display_path, file_named, no_file
 from npumake.make.node import Node, NodeKey, ProjectPlan
 from npumake.make.programs import compilers, converters
 from npumake.make.stamp import Stamp, read_stamp, stamp_bytes
@@ -98,7 +98,7 @@ class Build:
             return SourceFile(name, path, self.memory.files.of(path))
         except FileNotFoundError:  # gone meanwhile, or it cannot be reached
             what = f"`{name}` is no plain file, or gone meanwhile"
-            raise ProjectError(what, Route(source.route), NO_PLAIN) from None
+            raise ProjectError(what, Route(source.route), HINT_NOT_PLAIN) from None
 
     # -- keys ------------------------------------------------------------------------------
 

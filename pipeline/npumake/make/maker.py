@@ -98,8 +98,8 @@ def run_stage(build: Build, node: Node, inputs: Mapping[str, str]) -> Artifact:
         arguments = {**{n: arguments.pop(n) for n in stage.sections}, stage.inputs[0]: arguments}
     if stage.asks_provenance:
         arguments["provenance"] = build.provenance(node)
-    if stage.asks_said:
-        arguments["said"] = node.params["said"]
+    if stage.asks_vendor_document:
+        arguments["vendor_document"] = node.params["vendor_document"]
     if stage.asks_dialect:
         arguments["vendor_dialect"] = node.params["vendor_dialect"]
     if stage.reads_sources:

@@ -9,7 +9,7 @@ from pathlib import Path
 from npumake.errors import ProjectError, Route
 from npumake.project.files import FileSource, source_files
 
-NO_PLAIN = (
+HINT_NOT_PLAIN = (
     "a folder, a pipe, a device, a link to itself or what the kernel makes up (/proc) is not read"
 )
 
@@ -24,7 +24,7 @@ def no_file(directory: Path, source: FileSource, vendor_dialect: str | None) -> 
         path = directory / source.pattern
         os.fsencode(path)  # `lexists` answers False where it cannot
         if os.path.lexists(path) and not (source.many and os.path.isdir(path)):
-            what, hint = f"`{name}` is no plain file", NO_PLAIN
+            what, hint = f"`{name}` is no plain file", HINT_NOT_PLAIN
     except UnicodeEncodeError:
         hint = "this locale has no such letters in names of files; LC_ALL=C.UTF-8 has them"
     return ProjectError(what, Route(source.route), hint)

@@ -26,13 +26,15 @@ from npumake.targets.target import Target
 
 ReadTarget = Callable[[str], Target]
 SCORE = "_score"  # how the stages end that are made where `evaluation.artifacts` asks
-YARDSTICK = "float"  # the artifact that the others are held against: always scored
+REFERENCE_ARTIFACT = "float"  # the artifact that the others are held against: always scored
 # Stages of a target that are made only where this is so.
-WANTED: Mapping[str, Callable[[Sections, Target], bool]] = {
+STAGE_CONDITIONS: Mapping[str, Callable[[Sections, Target], bool]] = {
     "handover": lambda sections, _: sections.compile.vendor_tool,
     "listings": lambda sections, target: target.listings and not sections.compile.vendor_tool,
 }
-LONGEST = 100  # bytes of a prefix: a file name has 255, and a target and a suffix are in it too
+MAX_PREFIX_BYTES = (
+    100  # bytes of a prefix: a file name has 255, and a target and a suffix are in it too
+)
 
 
 class _Branch(NamedTuple):
@@ -56,10 +58,10 @@ class _Branch(NamedTuple):
             options = self.reading.sections.compile
             suffix = self.document.makes(options.vendor_tool) if self.document else suffix
             stem = options.prefix or self.project.name
-            is_name = stem == PurePosixPath(stem).name and len(stem.encode()) <= LONGEST
+            is_name = stem == PurePosixPath(stem).name and len(stem.encode()) <= MAX_PREFIX_BYTES
             if not is_name or stem.startswith("."):
                 place = self.reading.places.get("compile.prefix")
-                raise ProjectError(f"`{stem[:LONGEST]}` is no file name", place)
+                raise ProjectError(f"`{stem[:MAX_PREFIX_BYTES]}` is no file name", place)
         folder = f"out/@{self.project.variant}" if self.project.variant else "out"
         fan = f".{self.target}" if self.target else ""
         return f"{folder}/{stem}{fan}{suffix}"
@@ -132,11 +134,15 @@ def _is_asked(stage: Stage, branch: _Branch, inputs: Mapping[str, Node]) -> bool
     absent |= {name for name in stage.sections if getattr(sections, name) is None}
     if absent - {*stage.optional}:
         return False
-    if target and stage.name in WANTED and not WANTED[stage.name](sections, target):
+    if (
+        target
+        and stage.name in STAGE_CONDITIONS
+        and not STAGE_CONDITIONS[stage.name](sections, target)
+    ):
         return False
     artifact = stage.name.removesuffix(SCORE)
     artifacts = () if sections.evaluation is None else sections.evaluation.artifacts
-    return artifact == stage.name or artifact in (YARDSTICK, *artifacts)
+    return artifact == stage.name or artifact in (REFERENCE_ARTIFACT, *artifacts)
 
 
 def _shared(stages: Mapping[str, Stage]) -> Mapping[str, Stage]:
@@ -193,8 +199,8 @@ def _params(branch: _Branch, stage: Stage) -> dict[str, digest.Json]:
     """What the stage reads. The prefix of a compiled file is in its path, and in no file."""
     sections = branch.reading.sections
     params = {name: digest.plain(getattr(sections, name)) for name in stage.sections}
-    if stage.asks_said:
-        params["said"] = branch.project.said
+    if stage.asks_vendor_document:
+        params["vendor_document"] = branch.project.said
     if stage.asks_dialect:
         vendor = branch.project.said
         params["vendor_dialect"] = None if vendor is None else vendor["dialect"]

@@ -35,7 +35,7 @@ RUNTIMES = {
 }
 
 # By stage: what it starts or loads that the imports of its modules do not say.
-STARTS = {"compiled": COMPILERS, "compiled_check": RUNTIMES, "compiled_score": RUNTIMES}
+PROGRAMS_BY_STAGE = {"compiled": COMPILERS, "compiled_check": RUNTIMES, "compiled_score": RUNTIMES}
 
 
 def converters(files: Iterable[str]) -> dict[str, str]:
@@ -48,13 +48,15 @@ def compilers(node: Node) -> dict[str, str]:
     """The versions of the programs, where they are installed, that compile for a node's target, or
     run what was compiled. Raises StageError for a tool that does not tell its own."""
     target = node.target_document
-    if node.stage not in STARTS:
+    if node.stage not in PROGRAMS_BY_STAGE:
         return {}
     if node.stage == "compiled" and "handover" in node.inputs:
         tool = target["tool"]
         releases = {tool["command"]: tool_version(tool["command"], tool["version"])}
     else:
-        releases = _versions(target["backend"], STARTS[node.stage].get(target["backend"], ()))
+        releases = _versions(
+            target["backend"], PROGRAMS_BY_STAGE[node.stage].get(target["backend"], ())
+        )
     if node.stage != "compiled" and (processor := target.get("iree")):
         releases["processor"] = "here" if runs_here(**processor) else "elsewhere"
     return {name: version for name, version in releases.items() if version}

@@ -36,7 +36,7 @@ from npumake.make.trust import beside, policy_of, secret_of, signing_key
 from npumake.project.shared_cache import Host, SecretSource, UserFile, WorkspaceFile, read
 
 Mode = Literal["read", "write", "off"]
-WAIT, BOUND = "NPUMAKE_CACHE_WAIT", "NPUMAKE_CACHE_PATIENCE"
+WAIT_VARIABLE, PATIENCE_VARIABLE = "NPUMAKE_CACHE_WAIT", "NPUMAKE_CACHE_PATIENCE"
 # They go to the remote that NPUMAKE_CACHE_REMOTE names, and to no other.
 USER, PASSWORD, TOKEN = "NPUMAKE_CACHE_USER", "NPUMAKE_CACHE_PASSWORD", "NPUMAKE_CACHE_TOKEN"
 CERTIFICATES = {
@@ -90,7 +90,7 @@ def layered(near: LocalStore, workspace: Path) -> LayeredStore | None:
 
 def finished(uploader: Uploader) -> list[str]:
     """Wait for the uploads, WAIT_S or NPUMAKE_CACHE_WAIT seconds: notes on what became of them."""
-    left = uploader.finish(_seconds(WAIT, WAIT_S))
+    left = uploader.finish(_seconds(WAIT_VARIABLE, WAIT_S))
     notes = [note for note in (uploader.far.note, uploader.note) if note]
     if left and not notes:
         notes.append(f"{left} to upload to {uploader.far.address}: npumake cache push, or later")
@@ -99,7 +99,7 @@ def finished(uploader: Uploader) -> list[str]:
 
 def _patience() -> Patience:
     """NPUMAKE_CACHE_PATIENCE is the bound, of which the others are shares."""
-    bound = _seconds(BOUND, PATIENCE.bound)
+    bound = _seconds(PATIENCE_VARIABLE, PATIENCE.bound)
     share = bound / PATIENCE.bound
     return Patience(PATIENCE.connect * share, PATIENCE.stall * share, bound)
 
@@ -125,7 +125,7 @@ def setup_of(workspace: Path) -> Setup | None:
     file = str(user_folder() / USER_FILE)
     hosts = {origin_of(url, file): host for url, host in user.cache.hosts.items()}
     host = hosts.get(named.address.origin)
-    _seconds(WAIT, WAIT_S)  # a mistake in it is told before anything is made
+    _seconds(WAIT_VARIABLE, WAIT_S)  # a mistake in it is told before anything is made
     return Setup(named, _mode(), host, policy_of(workspace, signing), signing)
 
 

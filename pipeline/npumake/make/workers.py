@@ -20,7 +20,7 @@ from npumake.lifetime.parent import end_with_parent
 
 FORK = get_context("fork")  # tasks hold functions, which no other way of starting takes along
 ENDS = (signal.SIGINT, signal.SIGTERM)
-GRACE = 0.5  # seconds
+GRACE_S = 0.5  # seconds
 
 
 class WorkerEnded(Exception):  # noqa: N818  # what happened, and the runner says what it means
@@ -71,7 +71,7 @@ class Worker:
         self._process.join()
         status = self._process.exitcode or 0
         if -status in ENDS:
-            time.sleep(GRACE)  # where the whole group is to end, this process is told so itself
+            time.sleep(GRACE_S)  # where the whole group is to end, this process is told so itself
         raise WorkerEnded(status)
 
     def close(self) -> None:

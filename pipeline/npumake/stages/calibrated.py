@@ -1,9 +1,9 @@
 """calibrated: the float graph with the range of every tensor in its Q/DQ nodes.
 
-recipe → channels rescaled → range → grid of its type → Q/DQ → weights and biases recovered
-method `load`: the Q/DQ that the model carries, completed
+recipe → channels rescaled → range → grid of its type → Q/DQ → weights and biases corrected method
+`load`: the Q/DQ of the model, completed
 
-Weights stay float. Samples are read only where they are to be rounded or biases to be corrected.
+Weights stay float. Samples are read only for rounding and bias correction.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""comparison: how close every node stays to the float model, over all samples.
+"""comparison: the error of every node against the float model, over all samples.
 
 optimized_float in float · calibrated in float with Q/DQ · quantized in exact integers
 
-Where an answer is far off, the node to blame is found out over the first WITNESSES samples, and
-what is advised has been tried.
+For a large output error the causing node is diagnosed over the first DIAGNOSIS_SAMPLES samples.
+Every suggestion has been tried.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from npumake.quant.search.recipe import Recipe
 from npumake.targets.advice import words_of
 from npumake.targets.target import Target
 
-WITNESSES = 4
+DIAGNOSIS_SAMPLES = 4
 
 
 def comparison(
@@ -53,9 +53,9 @@ def comparison(
     feeds = track(samples, "comparison", len(samples))
     own = in_form(optimized_float, target)
     statistics = statistics.of(observed_tensors(own))
-    real = rescaled(own, recipe.factors)  # its tensors are those that have the grids
+    real = rescaled(own, recipe.factors)  # the graph whose tensors have grids
     result = compare(real, calibrated, quantized, feeds, target, operators)
-    patient = ModelUnderTest(calibrated, samples, operators, data_num=WITNESSES)
+    patient = ModelUnderTest(calibrated, samples, operators, data_num=DIAGNOSIS_SAMPLES)
     made_of = (own, statistics, recipe, samples, target, operators)
     words = words_of(vendor_dialect)
     making = CalibrationInputs(*made_of, calibration, quantization, words)

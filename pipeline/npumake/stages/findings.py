@@ -1,4 +1,4 @@
-"""findings: what the report tells of one target: who loses how much, and what both models see."""
+"""findings: the data of one target's report: errors by node, and both models' outputs."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def findings(
     operators = declared(custom_operators, sources)
     own = in_form(optimized_float, target)
     real, statistics = rescaled(own, recipe.factors), statistics.of(observed_tensors(own))
-    if recipe.factors:  # other tensors than those that were measured
+    if recipe.factors:  # the statistics are of unscaled tensors
         statistics = observe(real, samples, operators)
     kind = next(iter(inputs.values())).type if len(inputs) == 1 else None
     measured = TargetFindings(
@@ -75,5 +75,5 @@ def findings(
 
 
 def _with_fit(comparison: Comparison, fit: CalibrationFit | None) -> Comparison:
-    """The comparison, with what speaks against its calibration set."""
+    """The comparison with the notes on its calibration set."""
     return replace(comparison, notes=(*comparison.notes, *(fit.notes if fit else ())))

@@ -1,11 +1,11 @@
-"""original_float: the model as it was trained, with its preprocessing in front.
+"""original_float: the trained model with its preprocessing in front.
 
     model file → cut at `outputs` → static shapes, working opset → a detector's head cut by its
                hints → border nodes removed
-               → per input the nodes from what is fed to what it was trained on
+               → per input the nodes from the fed form to the trained form
 
-The chip is fed x (of a picture: code - 128); the model was trained on (code - mean) * scale, in
-colours and a layout of its own. `npumake.borders.preprocess` has the mathematics.
+The chip reads x (of a picture: code - 128); the model was trained on (code - mean) * scale, in its
+own colours and layout. `npumake.borders.preprocess` has the mathematics.
 """
 
 from __future__ import annotations
@@ -87,8 +87,8 @@ def _made(
 
 
 def _with_known_anchors(graph: Graph, operators: Operators) -> Graph:
-    """A head exported for pictures of any size computes its anchors from the shapes of its maps:
-    now that they are fixed, these are constants."""
+    """Folds the anchors. A head exported for any image size computes them from the shapes of its
+    maps, which are fixed by now."""
     while any(open_dimensions(value) for value in graph.values().values()):
         if not fold_constants(graph):
             break
@@ -125,8 +125,8 @@ def _read(
     inputs: Mapping[str, Input],
     shapes: Mapping[str, tuple[int, ...]] | None = None,
 ) -> Graph:
-    """The model of `model.path`, with `model.weights` where its format has them apart, from
-    `model.inputs` on."""
+    """The model of `model.path` from `model.inputs` on, with `model.weights` where the format has
+    them apart."""
     weights = sources.get("model.weights", ())
     if weights and suffix_of(file.name) not in WITH_WEIGHTS:
         hint = f"remove the key; weights stand apart for {', '.join(sorted(WITH_WEIGHTS))}"
@@ -147,8 +147,10 @@ def _reshaped(
     model: ModelSection,
     inputs: Mapping[str, Input],
 ) -> Graph:
-    """The network for the shapes that its inputs are given, where they are others than its own.
-    Raises GraphError at the first of them when the network or its weights do not fit."""
+    """The network for the requested input shapes, where they differ from its own.
+
+    Raises GraphError at the first of them when the network or its weights do not fit.
+    """
     own = {str(value.name): shape(value) for value in graph.inputs}
     requested = {
         name: section.shape
@@ -163,12 +165,12 @@ def _reshaped(
     except GraphError as error:
         name, dimensions = next(iter(requested.items()))
         what = f"shape {list(dimensions or ())} does not fit the network: {error.what}"
-        hint = f"`{file.name}` itself says {list(own[name])}"
+        hint = f"`{file.name}` itself has {list(own[name])}"
         raise GraphError(what, Route(f"inputs.{name}.shape"), hint) from error
 
 
 def _metadata(graph: Graph, sources: SourceFiles) -> Metadata | None:
-    """Of the file under `model.metadata`; else what the model carries."""
+    """The file of `model.metadata`, else the model's own metadata."""
     for file in sources.get("model.metadata", ()):
         return read_metadata(file.read(), file.name)
     return metadata_of(graph)

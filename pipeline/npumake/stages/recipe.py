@@ -1,16 +1,15 @@
-"""recipe: the range of every tensor, by the calibration's method, and what was tried to find it.
+"""recipe: the range of every tensor by the calibration method, and the trials of a search.
 
-a method      statistics → ranges, nothing is run
-default       the best of several methods, by the outputs of the samples held out, and weights
-              rounded adaptively and biases corrected where that helps; the answers in int16 where 8
-              bits leave to chance which of them is first
+a method      statistics → ranges, the model is not run
+default       the best of several methods by the outputs of holdout samples; adaptively rounded
+              weights and corrected biases where they help; int16 outputs where 8 bits tie the top
+              classes
 modelwise     the search that hb_mapper and hb_compile call `default` (search.modelwise)
-mix           for every tensor the method that leaves the least noise
-load          nothing to decide: the model carries its scales, or runs in floats alone
-recipe: best  the best method, and of the switches of `quantization` those that help
+mix           for every tensor the method with the least noise
+load          nothing: the model carries its scales, or runs in floats alone
+recipe: best  the best method, and the switches of `quantization` that help
 
-Switches that rescale the float model make its ranges anew; then, and where something has to be
-tried, samples are run.
+Switches that rescale the float model change its ranges; then, and for trials, samples are run.
 """
 
 from __future__ import annotations
@@ -56,15 +55,15 @@ from npumake.quant.search.trials import (
 )
 from npumake.targets.target import Target
 
-# Of the switches, those that `default` tries; the answers in int16 for their ties alone.
-ADJUSTING = (WIDENING_ANSWERS, "round_weights", "bias_correction")
-# With the finalists among the methods, for it gives most and costs least; and, where it did not
-# help, once more in the end: what is left of other errors may be a shift.
-FIRST = "bias_correction"
-# Before the others: where the answers themselves are too coarse, nothing else is seen to help.
-# And what is sensitive in 8 bits, before channels are evened out at the cost of the weights.
-# The answers once more, where they did not help: the noise of what is sensitive may have hidden it.
-EARLY = (WIDENING_ANSWERS, WIDENING_SENSITIVE, WIDENING_ANSWERS)
+# The switches that `default` tries; int16 outputs only for argmax ties.
+DEFAULT_SWITCHES = (WIDENING_ANSWERS, "round_weights", "bias_correction")
+# Tried with the best methods, because it gains most and costs least; once more at the end where it
+# did not help: the remaining error may be a shift.
+FINALIST_SWITCH = "bias_correction"
+# Tried first: coarse outputs hide every other gain, and sensitive tensors come before channels are
+# equalized at the cost of the weights. The outputs come again, since sensitive tensors may have
+# hidden their gain.
+EARLY_SWITCHES = (WIDENING_ANSWERS, WIDENING_SENSITIVE, WIDENING_ANSWERS)
 
 
 def recipe(
@@ -112,20 +111,20 @@ def _found(evaluator: Evaluator, statistics: Statistics, schemes: Sequence[bool]
 
 
 def _searched(evaluator: Evaluator, switches: tuple[str, ...], schemes: Sequence[bool]) -> Recipe:
-    """The best, of the samples it is shown."""
+    """The best recipe over the calibration samples."""
     calibration, base = evaluator.calibration, evaluator.rescaled_model(switches)
     every = candidates(base.graph, base.statistics, calibration, schemes[0])
     tried = [complete_recipe(candidate, switches, base, evaluator) for candidate in every]
     names = left_open(evaluator.quantization)
     if calibration.recipe == "plain":
-        names = tuple(name for name in names if name in ADJUSTING)
+        names = tuple(name for name in names if name in DEFAULT_SWITCHES)
     if not may_have_int16(base.graph):
-        names = tuple(name for name in names if name not in (WIDENING, *EARLY))
+        names = tuple(name for name in names if name not in (WIDENING, *EARLY_SWITCHES))
     if WIDENING in names:
         tried = with_int16_candidates(tried, base, evaluator)
-    first = tuple(name for name in names if name == FIRST)
-    early = [name for name in EARLY if name in names]
-    late = [name for name in names if name not in (WIDENING, *EARLY)]
+    first = tuple(name for name in names if name == FINALIST_SWITCH)
+    early = [name for name in EARLY_SWITCHES if name in names]
+    late = [name for name in names if name not in (WIDENING, *EARLY_SWITCHES)]
     rest = [*(SYMMETRIC for _ in schemes[1:]), *early, *late]
     return best_switches(best_method(tried, evaluator, first), rest, evaluator)
 
@@ -135,8 +134,8 @@ def _is_search(calibration: Calibration) -> bool:
 
 
 def _schemes(calibration: Calibration, target: Target) -> tuple[bool, ...]:
-    """Whether grids are symmetric: the chip's own way, of a search what it chooses from, first what
-    has more codes for the output of a ReLU."""
+    """Whether grids are symmetric: the chip's default, or both ways of a search. Asymmetric comes
+    first, with more codes for a ReLU."""
     chip = target.activations
     if calibration.symmetric is None:
         both = chip.may_be_asymmetric and _is_search(calibration)

@@ -1,10 +1,10 @@
-"""samples: what the model is fed during calibration, exactly.
+"""samples: the exact input values of the model during calibration.
 
     file → array → transforms → raw value → fed form → by graph input an array (samples, *shape)
 
-Every sample is read once (npumake.data.input_samples) and kept aside. The set is looked at before
-any of it is fed: too few, blank, duplicate or out of range fails the build, and so does a set that
-the model's first BatchNormalization does not know; unless `allow:` says otherwise.
+Every sample is read once (npumake.data.input_samples) and spooled. The set is checked first: too
+few, blank, duplicate or out-of-range samples fail the build, and so does a set that contradicts the
+model's first BatchNormalization. `allow:` overrides each check.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from npumake.project.files import SourceFiles
 from npumake.project.sections import Files, Input
 from npumake.quant.qdq.brought_grids import carries_grids
 
-ENOUGH = 8  # samples of noise where none are given
+NOISE_SAMPLES = 8  # without data
 
 
 def samples(
@@ -52,7 +52,7 @@ def samples(
 
 
 def _check_feeding(graph: Graph, samples: Samples, source: InputSamples) -> None:
-    """Raises ProjectError for a mistake in how an input is fed; it is told where that is asked."""
+    """Raises ProjectError for a preprocessing mistake; a note where `warn` has `preprocessing`."""
     try:
         refuse_mistake(graph, samples, source.input)
     except ProjectError as error:
@@ -62,16 +62,16 @@ def _check_feeding(graph: Graph, samples: Samples, source: InputSamples) -> None
 
 
 def _without_data(graph: Graph, inputs: Mapping[str, Input]) -> Samples:
-    """None for a model that carries its scales; else noise, which only `skip` takes."""
+    """No samples for a model with its own scales; else noise, which only `skip` accepts."""
     if carries_grids(graph):
         return Samples((), lambda index: {})
-    noise = samples(graph, inputs, {"*": Files(random=ENOUGH)}, {})
+    noise = samples(graph, inputs, {"*": Files(random=NOISE_SAMPLES)}, {})
     names = tuple(f"{MADE_UP} {index}" for index in range(len(noise)))
     return Samples(names, noise.read)
 
 
 def _refuse_unequal(sets: Sequence[InputSamples], spools: Sequence[Spool]) -> None:
-    """Inputs are fed together: the i-th sample of one with the i-th of another."""
+    """Raises ProjectError for inputs with different numbers of samples: they are fed in pairs."""
     first, expected = sets[0].input.name, len(spools[0])
     for each, spool in zip(sets, spools, strict=True):
         if len(spool) != expected:

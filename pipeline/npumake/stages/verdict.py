@@ -1,8 +1,8 @@
-"""verdict: every gate against what was measured; where one is not met, the guilty and a remedy.
+"""verdict: every gate against its measurement; for an unmet gate, the causing nodes and a remedy.
 
-A blamed node is one of those that lose most themselves. What is advised has been tried: the model
-was quantized that way and measured again, in float with Q/DQ. Where numbers are cut off of what is
-evaluated, it was calibrated with other data, and no other bits would help.
+A blamed node has one of the largest errors of its own. A suggestion has been tried: the model was
+quantized that way and measured again, in float with Q/DQ. Where evaluation data is clipped, the
+calibration data differs from it, and no other type would help.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from npumake.quant.search.recipe import Recipe
 from npumake.stages.compiled import Compiled
 from npumake.targets.target import Target
 
-LOOKS = 4  # pictures
+DIAGNOSIS_SAMPLES = 4
 
 
 def verdict(
@@ -79,11 +79,11 @@ def verdict(
 
 
 def _unlike(graph: Graph, samples: Samples, dataset: EvaluationSet, operators: Operators) -> str:
-    """What is cut off of what is evaluated and not of the data to calibrate with; empty where
-    nothing is."""
-    calibrated = ModelUnderTest(graph, samples, operators, data_num=LOOKS)
+    """What is clipped of the evaluation data and not of the calibration data; empty if nothing
+    is."""
+    calibrated = ModelUnderTest(graph, samples, operators, data_num=DIAGNOSIS_SAMPLES)
     faulty = {suspect.node for suspect in suspects(calibrated) if suspect.is_fault}
-    first = suspects(ModelUnderTest(graph, dataset.samples(LOOKS), operators))[:1]
+    first = suspects(ModelUnderTest(graph, dataset.samples(DIAGNOSIS_SAMPLES), operators))[:1]
     return "".join(
         f"{suspect.node}: of what is evaluated {suspect.cause}, "
         "of the calibration data they are not"
@@ -93,7 +93,7 @@ def _unlike(graph: Graph, samples: Samples, dataset: EvaluationSet, operators: O
 
 
 def _latency(compiled: Compiled, target: Target, gates: Sequence[Gate]) -> Latency | None:
-    """Only where a gate asks: a file is not read for nothing."""
+    """The latency of the file, only where a gate needs it."""
     if all(gate.max_latency_ms is None for gate in gates):
         return None
     return file_latency(compiled.data, target)

@@ -17,7 +17,7 @@ from typing import Any
 
 from npumake.cache.remote.address import Address, Credentials
 from npumake.cache.remote.transport import (
-    CHUNK,
+    CHUNK_BYTES,
     Body,
     Deadline,
     Patience,
@@ -26,8 +26,10 @@ from npumake.cache.remote.transport import (
 )
 from npumake.errors import ProjectError
 
-PART = 8 << 20  # bytes of one part of an upload; S3 wants 5 MiB at least and 10,000 parts at most
-PARTS_AT_ONCE = 4
+PART_BYTES = (
+    8 << 20
+)  # bytes of one part of an upload; S3 wants 5 MiB at least and 10,000 parts at most
+MAX_PARALLEL_PARTS = 4
 WRITING_S = 60.0  # a cloud puts the parts together before it answers
 STORES = {"s3": "S3Store", "gs": "GCSStore", "az": "AzureStore"}
 ENDPOINTS = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT", "AWS_ENDPOINT_URL_S3", "AZURE_STORAGE_ENDPOINT")
@@ -76,14 +78,14 @@ class CloudTransport:
         return None if metadata is None else int(metadata["size"])
 
     def put(self, name: str, file: Readable, size: int, deadline: Deadline) -> None:
-        part = max(PART, -(-size // 10_000))
+        part = max(PART_BYTES, -(-size // 10_000))
         done = self._do(
             lambda: self._calls.put(
                 self._writer,
                 name,
                 file,
                 chunk_size=part,
-                max_concurrency=PARTS_AT_ONCE,
+                max_concurrency=MAX_PARALLEL_PARTS,
                 use_multipart=size > part,
             ),
             deadline,
@@ -104,7 +106,7 @@ class CloudTransport:
             raise RemoteError(_first_line(error)) from None
 
     def _chunks(self, response: Any, deadline: Deadline) -> Iterator[bytes]:
-        chunks = iter(response.stream(min_chunk_size=CHUNK))
+        chunks = iter(response.stream(min_chunk_size=CHUNK_BYTES))
         while True:
             chunk = self._do(lambda: next(chunks, b""), deadline)
             if not chunk:

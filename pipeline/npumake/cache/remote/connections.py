@@ -13,10 +13,10 @@ from queue import Empty, Queue
 from typing import TypeVar
 
 from npumake.cache.remote.address import Address, Credentials
-from npumake.cache.remote.transport import CHUNK, Deadline, Patience, RemoteError
+from npumake.cache.remote.transport import CHUNK_BYTES, Deadline, Patience, RemoteError
 
 T = TypeVar("T")
-BROKEN = (OSError, http.client.HTTPException)
+CONNECTION_ERRORS = (OSError, http.client.HTTPException)
 Connection = http.client.HTTPConnection
 
 
@@ -52,14 +52,18 @@ class Connections:
     def _opened(self, deadline: Deadline) -> Connection:
         address, most = self._address, deadline.left(self._patience.connect)
         if self._context is None:
-            connection = Connection(address.host, address.port, timeout=most, blocksize=CHUNK)
+            connection = Connection(address.host, address.port, timeout=most, blocksize=CHUNK_BYTES)
         else:
             connection = http.client.HTTPSConnection(
-                address.host, address.port, timeout=most, context=self._context, blocksize=CHUNK
+                address.host,
+                address.port,
+                timeout=most,
+                context=self._context,
+                blocksize=CHUNK_BYTES,
             )
         try:
             within(most, connection.connect)
-        except BROKEN as error:
+        except CONNECTION_ERRORS as error:
             connection.close()
             raise RemoteError(plain_reason(error), lasting=True, is_outage=True) from None
         return connection

@@ -19,13 +19,13 @@ from typing import BinaryIO
 from npumake.cache.local import LocalStore
 from npumake.cache.publish import scratch
 from npumake.cache.remote.ledger import START_S, Rates
-from npumake.cache.remote.transport import CHUNK, Body, Deadline, RemoteError, Transport
+from npumake.cache.remote.transport import CHUNK_BYTES, Body, Deadline, RemoteError, Transport
 from npumake.cache.store import Record
 from npumake.errors import CacheError
 from npumake.progress import report
 
 POLL_S = 0.02
-PACE_S = 1.0  # seconds of transfer before its pace is judged
+MIN_PACE_S = 1.0  # seconds of transfer before its pace is judged
 
 
 class WrongBytesError(RemoteError):
@@ -101,7 +101,7 @@ class _Part:
         self._file = file
         self._sha = hashlib.sha256()
         self.size = 0
-        while chunk := file.read(CHUNK):
+        while chunk := file.read(CHUNK_BYTES):
             self._sha.update(chunk)
             self.size += len(chunk)
         self.was_resumed = self.size > 0
@@ -173,7 +173,7 @@ def _receive(part: _Part, body: Body, record: Record, rates: Rates) -> None:
 
 def _refuse_slower(arrived: int, missing: int, spent: float, record: Record) -> None:
     """Raises DearError where the rest takes longer than making all of it."""
-    if record.seconds is None or spent < PACE_S:
+    if record.seconds is None or spent < MIN_PACE_S:
         return
     if missing * spent > arrived * (record.seconds + START_S):
         raise DearError(f"{arrived / spent / 1e6:.1f} MB/s is slower than making the artifact")

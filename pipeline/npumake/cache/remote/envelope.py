@@ -23,7 +23,7 @@ from npumake.cache.store import Record, is_sound
 from npumake.digest import Json, canonical, of_document
 
 PURPOSE = b"npumake record 1\n"
-LARGEST = 4 << 20  # bytes of an envelope
+MAX_ENVELOPE_BYTES = 4 << 20  # bytes of an envelope
 PREFIX = "ed25519:"
 OUTPUT_FILES, STDOUT_RAW = 2, 5  # fields of ActionResult
 PATH, DIGEST = 1, 2  # of OutputFile

@@ -30,9 +30,9 @@ from npumake.digest import of_bytes
 from npumake.errors import CacheError, PipelineError
 
 T = TypeVar("T")
-ATTEMPTS = 3
+MAX_ATTEMPTS = 3
 BACKOFF_S = 0.1  # before the second attempt; four times as long before each further one
-COOL_S = 60.0  # a remote that did not answer is asked again after so long
+OUTAGE_S = 60.0  # a remote that did not answer is asked again after so long
 
 
 class Far:
@@ -126,7 +126,7 @@ class Far:
         if ledger.is_open:
             return None
         began, deadline = time.monotonic(), Deadline(seconds)
-        for number in range(ATTEMPTS):
+        for number in range(MAX_ATTEMPTS):
             try:
                 result = call(deadline)
             except RemoteError as error:
@@ -138,7 +138,7 @@ class Far:
             if (
                 failure.is_final
                 or self._is_down(failure, ledger)
-                or number == ATTEMPTS - 1
+                or number == MAX_ATTEMPTS - 1
                 or not deadline.allows(pause)
             ):
                 break
@@ -146,7 +146,7 @@ class Far:
         lasting = failure.lasting or self._is_down(failure, ledger)
         ledger.fail(time.monotonic() - began, failure.reason, lasting)
         if ledger.is_open and failure.is_outage:
-            self._remember(time.time() + COOL_S, ledger.reason)
+            self._remember(time.time() + OUTAGE_S, ledger.reason)
         return None
 
     @staticmethod
@@ -164,7 +164,7 @@ class Far:
         if memo is None:
             return
         self.rates = Rates(memo["bandwidth"], memo["latency"])
-        if 0 < memo["until"] - time.time() <= COOL_S:
+        if 0 < memo["until"] - time.time() <= OUTAGE_S:
             self.ledger.reason = memo["reason"]
 
     def _remember(self, until: float = 0.0, reason: str = "") -> None:
@@ -184,6 +184,6 @@ def _short(chunks: Iterable[bytes]) -> bytes:
     data = b""
     for chunk in chunks:
         data += chunk
-        if len(data) > envelope.LARGEST:
+        if len(data) > envelope.MAX_ENVELOPE_BYTES:
             raise RemoteError("a record that is too large", lasting=False)
     return data

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from npumake.cache.publish import scratch, settle
 from npumake.cache.remote.address import Address
-from npumake.cache.remote.transport import CHUNK, Body, Deadline, Readable, RemoteError
+from npumake.cache.remote.transport import CHUNK_BYTES, Body, Deadline, Readable, RemoteError
 from npumake.errors import CacheError
 
 
@@ -64,7 +64,7 @@ def _chunks(file: Readable, deadline: Deadline) -> Iterator[bytes]:
     while True:
         deadline.left(0)
         try:
-            chunk = file.read(CHUNK)
+            chunk = file.read(CHUNK_BYTES)
         except OSError as error:
             raise _failed(error) from None
         if not chunk:

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from npumake.cache.remote.address import Address, Credentials
-from npumake.cache.remote.connections import BROKEN, Connection, Connections, broken
+from npumake.cache.remote.connections import CONNECTION_ERRORS, Connection, Connections, broken
 from npumake.cache.remote.transport import (
-    CHUNK,
+    CHUNK_BYTES,
     Body,
     Deadline,
     Patience,
@@ -27,7 +27,7 @@ from npumake.cache.remote.transport import (
 TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})
 ABSENT = frozenset({404, 410})
 UNSATISFIABLE = 416
-LONGEST_WAIT_S = 5.0  # of a Retry-After that is obeyed
+MAX_RETRY_AFTER_S = 5.0  # of a Retry-After that is obeyed
 
 
 class HttpTransport:
@@ -88,7 +88,7 @@ class HttpTransport:
                     body.begin(answer.hurry)
                 connection.request(verb, path, body, {**self._headers, **headers})
                 answer.receive()
-            except BROKEN as error:
+            except CONNECTION_ERRORS as error:
                 answer.abandon()
                 if was_used and isinstance(error, ConnectionError):
                     continue  # it was closed while it was idle
@@ -125,14 +125,14 @@ class _Answer:
         try:
             while not self.response.isclosed():
                 self.hurry()
-                if chunk := self.response.read1(CHUNK):
+                if chunk := self.response.read1(CHUNK_BYTES):
                     yield chunk
                 elif self.response.length:  # http.client lets an end that came early pass
                     raise RemoteError("the answer ended early")
                 else:
                     break
             self._give_back()
-        except BROKEN as error:
+        except CONNECTION_ERRORS as error:
             raise broken(error) from None
         finally:
             self.abandon()
@@ -141,8 +141,8 @@ class _Answer:
         """The end of a short answer; a long one costs the connection."""
         try:
             self.hurry()
-            self.response.read(CHUNK)
-        except (*BROKEN, RemoteError):
+            self.response.read(CHUNK_BYTES)
+        except (*CONNECTION_ERRORS, RemoteError):
             self.abandon()
         if self.response.isclosed():
             self._give_back()
@@ -177,7 +177,7 @@ class _Upload:
         self.file.seek(self._start)
         self._left, self._hurry = self.size, hurry
 
-    def read(self, most: int = CHUNK) -> bytes:
+    def read(self, most: int = CHUNK_BYTES) -> bytes:
         self._hurry()
         chunk = self.file.read(min(most, self._left))
         self._left -= len(chunk)
@@ -201,7 +201,7 @@ def _refusal(response: http.client.HTTPResponse) -> RemoteError:
     reason = _reason(status)
     if status in TRANSIENT:
         wait = _number(response.getheader("Retry-After", "")) or 0
-        return RemoteError(reason, wait=min(float(wait), LONGEST_WAIT_S))
+        return RemoteError(reason, wait=min(float(wait), MAX_RETRY_AFTER_S))
     if status // 100 == 3:
         return RemoteError(f"{reason}: a redirect is not followed", lasting=True)
     return RemoteError(reason, lasting=True)

@@ -20,8 +20,8 @@ from npumake.cache.remote.envelope import Envelope, payload
 from npumake.cache.store import Record
 from npumake.errors import ProjectError
 
-COMMAND_S = 60  # a person may have to unlock a token
-PRIVATE = 0o600
+COMMAND_TIMEOUT_S = 60  # a person may have to unlock a token
+PRIVATE_MODE = 0o600
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Secret:
 
 def _printed(command: Sequence[str], called: str) -> str:
     try:
-        run = subprocess.run(command, capture_output=True, text=True, timeout=COMMAND_S)
+        run = subprocess.run(command, capture_output=True, text=True, timeout=COMMAND_TIMEOUT_S)
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
         raise ProjectError(f"{called}: `{command[0]}` did not run: {error}") from None
     if run.returncode:
@@ -120,7 +120,7 @@ def generate(file: Path) -> bytes:
     text = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        number = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE)
+        number = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_MODE)
     except FileExistsError:
         hint = "remove it, or name another file with --output"
         raise ProjectError("a key is there already", str(file), hint) from None

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from npumake.cache.local import LocalStore
 from npumake.cache.publish import replacing
-from npumake.cache.remote.envelope import LARGEST
+from npumake.cache.remote.envelope import MAX_ENVELOPE_BYTES
 from npumake.cache.remote.far import Far
 from npumake.cache.remote.keys import SigningKey
 from npumake.cache.remote.ledger import pays
@@ -135,7 +135,7 @@ class LayeredStore:
     def _kept(self, key: str) -> bytes | None:
         try:
             with self._envelope(key).open("rb") as file:
-                return file.read(LARGEST)
+                return file.read(MAX_ENVELOPE_BYTES)
         except OSError:
             return None
 

@@ -4,7 +4,7 @@ Each operation either saves time or wastes it. Let w be the seconds wasted: oper
 that found nothing, and what fetching took longer than making. Let m be the seconds that stages ran
 and that fetches saved. The breaker opens, and the remote is not asked again, as soon as
 
-    w > B + SHARE · m
+    w > B + WASTE_SHARE · m
 
 One operation is stopped when w would exceed that, or, of a fetch, when it takes longer than making.
 So a remote delays a build by no more than B (Patience.bound), or the time one artifact takes to
@@ -20,12 +20,12 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field
 
-SHARE = 0.1
+WASTE_SHARE = 0.1
 START_S = 1.0
-SMALLEST = 1 << 16  # bytes of a transfer that says something about bandwidth
+MIN_RATED_BYTES = 1 << 16  # bytes of a transfer that says something about bandwidth
 SMOOTHING = 0.5
-LEAST_S = 0.5  # seconds that an operation always gets
-FAILURES = 3  # in a row: the next one will not be better
+MIN_OPERATION_S = 0.5  # seconds that an operation always gets
+MAX_FAILURES = 3  # in a row: the next one will not be better
 
 
 @dataclass
@@ -36,7 +36,7 @@ class Rates:
     latency: float = 0.0
 
     def transferred(self, size: int, seconds: float) -> None:
-        if size >= SMALLEST and seconds > 0:
+        if size >= MIN_RATED_BYTES and seconds > 0:
             self.bandwidth = _smoothed(self.bandwidth, size / seconds)
 
     def answered(self, seconds: float) -> None:
@@ -75,7 +75,7 @@ class Ledger:
     @property
     def left(self) -> float:
         """Seconds that the next operation may waste."""
-        return max(LEAST_S, self.bound + SHARE * self.earned - self.wasted)
+        return max(MIN_OPERATION_S, self.bound + WASTE_SHARE * self.earned - self.wasted)
 
     def earn(self, seconds: float) -> None:
         """A stage ran, or a fetch saved so much."""
@@ -96,7 +96,7 @@ class Ledger:
         """An operation gained nothing."""
         with self._lock:
             self.wasted += max(0.0, seconds)
-            if self.wasted > self.bound + SHARE * self.earned:
+            if self.wasted > self.bound + WASTE_SHARE * self.earned:
                 self.reason = self.reason or f"too slow: {reason}"
 
     def fail(self, seconds: float, reason: str, lasting: bool) -> None:
@@ -104,5 +104,5 @@ class Ledger:
         self.waste(seconds, reason)
         with self._lock:
             self.failures += 1
-            if lasting or self.failures >= FAILURES:
+            if lasting or self.failures >= MAX_FAILURES:
                 self.reason = self.reason or reason

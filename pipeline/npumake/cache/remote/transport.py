@@ -9,7 +9,7 @@ from typing import Protocol
 
 from npumake.cache.remote.address import Address, Credentials
 
-CHUNK = 1 << 20  # bytes in memory at a time
+CHUNK_BYTES = 1 << 20  # bytes in memory at a time
 
 
 @dataclass(frozen=True)

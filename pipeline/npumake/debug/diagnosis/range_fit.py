@@ -33,18 +33,18 @@ from npumake.engine.parallel import NUMPY, side_by_side
 from npumake.errors import GraphError
 from npumake.graph import Graph, Node, Value, array, is_float, producer
 from npumake.quant.calibration.output_headroom import with_headroom
-from npumake.quant.calibration.thresholds import LEVELS
-from npumake.quant.precision.placement import ALIKE, source_tensor
+from npumake.quant.calibration.thresholds import INT8_LEVELS
+from npumake.quant.precision.placement import SAME_GRID_OPERATORS, source_tensor
 
 WIDE = 2.5  # a grid of powers of two may reach twice as far as it has to
 SHIFTED = 1 / 8
-OUTSIDE = 1 / LEVELS
+OUTSIDE = 1 / INT8_LEVELS
 CUT = 0.8  # of its reach: other numbers than those it was made for may go a little further
 CLIPPED = 0.5  # of the noise
 SPARED = 1 - 1 / WIDE**2  # of the noise
 GRID = frozenset({Q, DQ})
 # What may well keep the grid that it reads; some files demand it.
-KEEPING = ALIKE | {"AveragePool", "Concat", "GlobalAveragePool", "ReduceMean"}
+KEEPING = SAME_GRID_OPERATORS | {"AveragePool", "Concat", "GlobalAveragePool", "ReduceMean"}
 
 
 class Fit(NamedTuple):

@@ -40,7 +40,7 @@ from npumake.quant.calibration.activation_aware_ranges import (
     clipping_errors,
     saturating_tensors,
 )
-from npumake.quant.precision.placement import ALIKE
+from npumake.quant.precision.placement import SAME_GRID_OPERATORS
 from npumake.quant.qdq.brought_grids import LOAD
 
 SHOWS = 1e-6
@@ -179,7 +179,7 @@ def _readers(value: Value) -> Iterator[Node]:
     waiting = [*value.uses()]
     while waiting:
         reader = waiting.pop(0).node
-        if reader.op_type in (*ALIKE, Q, DQ):
+        if reader.op_type in (*SAME_GRID_OPERATORS, Q, DQ):
             waiting[:0] = reader.outputs[0].uses()
         else:
             yield reader

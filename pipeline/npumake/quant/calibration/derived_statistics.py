@@ -1,14 +1,14 @@
-"""What need not be watched, because it follows from what is: a tensor whose values are known.
+"""Derived statistics: of tensors whose values follow from a watched tensor.
 
-    Concat(a, b)          holds the values of both: histograms and extremes merge
+    Concat(a, b)          the values of both: histograms and extremes merge
     f(x), x * f(x)        the function's histogram: each bin of x at its centre
 
-for every f of npumake.engine.functions, and so Sigmoid and SiLU. Watching a tensor keeps
-onnxruntime from fusing what makes it with what reads it: two thirds of the tensors of a network of
-SiLUs are left alone. A centre is off by at most half a bin, 2**-15 of the largest magnitude.
+f is any of npumake.engine.functions, so Sigmoid and SiLU are covered. A watched tensor keeps
+onnxruntime from fusing its producer with its reader; in a network of SiLUs two thirds of the
+tensors are not watched. A centre is off by at most half a bin, 2**-15 of the largest magnitude.
 
-Extremes of f over an interval [l, h] are those at its ends, and at the one turning point that a
-function of this kind may have, where l <= t <= h.
+The extremes of f over an interval [l, h] are those at its ends and at the one turning point t that
+such a function may have, where l <= t <= h.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from npumake.kernels.histogram import (
 )
 from npumake.quant.calibration.statistics import Extremes, Statistics
 
-# The output holds the values of the input, every one and no other.
+# The output has exactly the values of the input.
 SAME_VALUES = frozenset(
     {
         "DepthToSpace",
@@ -51,8 +51,11 @@ SAME_VALUES = frozenset(
 
 @dataclass(frozen=True)
 class ConcatStatistics:
-    """Concat: the tensors whose values it holds; `channels` where it puts their channels in a
-    row, as far as they are known: not those of images that were joined below each other."""
+    """Concat of `parts`, by name.
+
+    `channels` is true where their channels lie in a row and are known, false for images that are
+    joined below each other.
+    """
 
     parts: tuple[str, ...]
     channels: bool
@@ -60,7 +63,7 @@ class ConcatStatistics:
 
 @dataclass(frozen=True)
 class FunctionStatistics:
-    """f of every value of `source`, or where it is `gated` x * f(x)."""
+    """f of every value of `source`; x * f(x) where it is `gated`."""
 
     source: str
     f: Callable[[Floats], Floats]
@@ -68,11 +71,11 @@ class FunctionStatistics:
 
 
 Derivation = ConcatStatistics | FunctionStatistics
-Turns = list[tuple[float, float]]  # a function turns at x, and is y there
+Turns = list[tuple[float, float]]  # turning points (x, y) of a function
 
 
 class DerivedStatistics(NamedTuple):
-    """The statistics of a tensor, watched or derived."""
+    """The statistics of one tensor, watched or derived."""
 
     tensor: Histogram
     samples: Extremes
@@ -80,7 +83,8 @@ class DerivedStatistics(NamedTuple):
 
 
 def derivations(graph: Graph, names: Collection[str]) -> dict[str, Derivation]:
-    """Those of `names`, tensors of `graph` in its order, that follow from others of them."""
+    """The tensors among `names` whose statistics follow from others of them; `names` are in graph
+    order."""
     values = graph.values()
     by_name: dict[str, Derivation] = {}
     for name in names:
@@ -131,7 +135,7 @@ def _unmoved(value: Value) -> Value:
 def with_derived(
     statistics: Statistics, derived: Mapping[str, Derivation], names: Collection[str]
 ) -> Statistics:
-    """The statistics of all `names`, in that order, from those of the watched ones."""
+    """The statistics of all `names`, in that order, from those of the watched tensors."""
     entries = {
         name: DerivedStatistics(tensor, statistics.samples[name], statistics.channels.get(name))
         for name, tensor in statistics.tensors.items()
@@ -142,7 +146,7 @@ def with_derived(
         if isinstance(how, ConcatStatistics):
             entries[name] = _join(how, [entries[part] for part in how.parts])
             continue
-        if name not in images:  # nor any other that follows from its source
+        if name not in images:  # all functions of one source are computed together
             images |= _images(readers[how.source], entries[how.source], tables)
         entries[name] = images[name]
     channels = {name: entries[name].channels for name in names}
@@ -174,23 +178,24 @@ def _by_source(derived: Mapping[str, Derivation]) -> dict[str, dict[str, Functio
 
 
 def _tables(derived: Mapping[str, Derivation]) -> dict[str, Int64]:
-    """Empty counts for every mapped tensor: one array, which costs less to ask for than many."""
+    """Empty counts for every function's tensor, as slices of one array: many arrays cost more to
+    allocate."""
     names = [name for name, how in derived.items() if isinstance(how, FunctionStatistics)]
     return dict(zip(names, np.zeros((len(names), 2, BINS), np.int64), strict=True))
 
 
 def centres(h: Histogram) -> Floats:
-    """The values that occur, (n,) in rising order, each the middle of its bin."""
+    """The observed values, (n,) in rising order, each the middle of its bin."""
     x, _ = _middles(h)
     below = np.count_nonzero(h.counts[0])
     return np.concatenate([x[:below][::-1], x[below:]])
 
 
 def _middles(h: Histogram) -> tuple[Floats, Int64]:
-    """The middles of the bins that are not empty, within the values there are, and how often each:
-    (n,), first those below zero."""
+    """The middles of the non-empty bins, clipped to the extremes, and their counts: (n,), negative
+    ones first."""
     flat = h.counts.reshape(-1)
-    at = np.flatnonzero(flat != 0)  # of booleans it is three times as fast
+    at = np.flatnonzero(flat != 0)  # three times as fast as on integers
     below = int(np.searchsorted(at, BINS))
     x = ((at & BINS - 1) + 0.5) * 2.0**h.exponent
     np.negative(x[:below], out=x[:below])
@@ -200,8 +205,8 @@ def _middles(h: Histogram) -> tuple[Floats, Int64]:
 def _images(
     hows: Mapping[str, FunctionStatistics], source: DerivedStatistics, tables: Mapping[str, Int64]
 ) -> dict[str, DerivedStatistics]:
-    """What the values of one tensor are mapped to, counted in `tables`: every function is asked
-    once, for the middles of the bins and for all extremes."""
+    """The statistics of all functions of one tensor, counted in `tables`. Each function runs once,
+    over the middles of the bins and all extremes."""
     h, samples, channels = source
     middles, often = _middles(h)
     x, often = np.concatenate([middles, [h.low, h.high]]), np.concatenate([often, [0, 0]])
@@ -228,7 +233,7 @@ def _behind(a: Extremes, b: Extremes) -> Extremes:
 def _image(
     h: Histogram, x: Floats, y: Floats, often: Int64, counts: Int64
 ) -> tuple[Histogram, Turns]:
-    """The histogram of y = f(x) in `counts`, and where f turns: where it is least or largest, but
+    """The histogram of y = f(x) in `counts`, and the turning points: least and largest y that are
     not at an end of x."""
     ends = [int(np.argmin(y)), int(np.argmax(y))]
     low, high = (float(np.float32(value)) + 0.0 for value in y[ends])
@@ -239,7 +244,7 @@ def _image(
 
 
 def _extremes(intervals: Extremes, images: Sequence[Floats], turns: Turns) -> Extremes:
-    """Those of f over the intervals `given`, from f at their ends and where it turns."""
+    """The extremes of f over `intervals`, from f at their ends and its turning points."""
     low, high = np.minimum(*images), np.maximum(*images)
     for t, y in turns:
         inside = (intervals.low <= t) & (t <= intervals.high)

@@ -1,12 +1,11 @@
-"""A range of nothing takes its neighbour's: a tensor that was always zero needs a scale all the
-same, and one that fits what it is computed with.
+"""A tensor that was always zero takes its scale from its neighbours.
 
     y = x + ..., x - ..., Concat        the range of y
     y = x * c + b                       T = max|y| / max|c|, so that b has codes
 
-What reads the tensor decides; where that is nothing as well, what it is made of. An arbitrary
-scale of 1 has ratios to its neighbours that no fixed point holds: LiteRT's ADD asserts
-2 * s_in < 2**20 * s_out, and a bias on the grid s_x * s_w is rounded away.
+The reader decides; where its range is empty as well, the producer's inputs do. An arbitrary scale
+of 1 has ratios to its neighbours that no fixed point holds: LiteRT's ADD asserts 2 * s_in < 2**20 *
+s_out, and a bias on the grid s_x * s_w is rounded away.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import numpy as np
 
 from npumake.engine.fusion import result
 from npumake.graph import Graph, Node, Value, array
-from npumake.quant.precision.grids import SMALLEST
+from npumake.quant.precision.grids import MIN_RANGE
 from npumake.quant.precision.placement import activations, is_data_movement, source_tensor
 
 Interval = tuple[float, float]
@@ -27,9 +26,9 @@ PRODUCTS = frozenset({"Conv", "ConvTranspose", "Div", "Gemm", "MatMul", "Mul"})
 
 
 def neighbour_ranges(graph: Graph, ranges: Mapping[str, Interval]) -> dict[str, Interval]:
-    """Ranges, by observed tensor of the float `graph`, of those of `ranges` that are empty and have
-    a neighbour that is not."""
-    empty = {name for name, (low, high) in ranges.items() if _size((low, high)) < SMALLEST}
+    """The ranges of empty tensors with a non-empty neighbour, by observed tensor of the float
+    `graph`."""
+    empty = {name for name, (low, high) in ranges.items() if _size((low, high)) < MIN_RANGE}
     if not empty:
         return {}
     near = _neighbours(graph, empty)
@@ -49,7 +48,7 @@ def neighbour_ranges(graph: Graph, ranges: Mapping[str, Interval]) -> dict[str, 
 
 
 class _Near(NamedTuple):
-    """The nodes that read a tensor, and those that make it."""
+    """The nodes that read a tensor, and those that produce it."""
 
     readers: list[Node]
     makers: list[Node]
@@ -86,7 +85,7 @@ def _as_read(node: Node, ranges: Mapping[str, Interval]) -> Interval | None:
         return None
     other = max((_reach(value, ranges) for value in node.inputs[:2]), default=0.0)
     top = _size(output) / other if other > 0 else 0.0
-    return (-top, top) if SMALLEST < top < np.finfo(np.float32).max else None
+    return (-top, top) if MIN_RANGE < top < np.finfo(np.float32).max else None
 
 
 def _read(node: Node, ranges: Mapping[str, Interval]) -> Iterator[Interval]:

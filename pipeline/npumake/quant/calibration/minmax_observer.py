@@ -1,6 +1,6 @@
-"""Reach: the extremes of the tensors of the samples that one thread has seen.
+"""Min/max observer: the extremes of the tensors in the samples of one thread.
 
-Extremes of extremes are extremes, so it decides nothing which thread has seen which.
+Extremes of extremes are extremes, so the distribution of samples over threads changes nothing.
 """
 
 from __future__ import annotations
@@ -16,31 +16,31 @@ from npumake.quant.calibration.buffer_layout import Buffer, BufferBlock, Layout
 from npumake.quant.calibration.statistics import Extremes
 from npumake.quant.calibration.subsampling import SIDES, Side
 
-ZERO = np.float32(0)  # added to -0 it makes plain zero
-FURTHER: Mapping[Side, np.ufunc] = {"low": np.minimum, "high": np.maximum}
+ZERO = np.float32(0)  # -0 + 0 is 0
+EXTREME_OF: Mapping[Side, np.ufunc] = {"low": np.minimum, "high": np.maximum}
 
 SideExtremes = npt.NDArray[np.float32]  # extremes of one side
 
 
 class BlockExtremes(NamedTuple):
-    """What the blocks tell of one side, in a row: the extremes of a stretch each. Sorted by tensor
-    they are runs, which begin at `starts`."""
+    """Where the blocks' extremes of one side lie in one row. Sorted by tensor they form runs that
+    begin at `starts`."""
 
-    blocks: dict[int, slice]  # which are those of a block, by its number
+    blocks: dict[int, slice]  # by block number
     order: Int64
     starts: Int64
-    rows: Int64  # of which tensor each run is
-    before: SideExtremes  # of each tensor, before it is looked at
+    rows: Int64  # tensor number of each run
+    before: SideExtremes  # initial value of each tensor
 
 
 class MinMaxObserver:
-    """Filled sample by sample, by one thread."""
+    """Takes samples from one thread."""
 
     def __init__(self, layout: Layout) -> None:
         self._blocks = layout.blocks
         self._told = {side: _told(layout, side) for side in SIDES}
         self._own = {side: np.empty(len(t.order), np.float32) for side, t in self._told.items()}
-        self._seen: dict[tuple[int, Side], SideExtremes] = {}  # by block, of what is kept
+        self._seen: dict[tuple[int, Side], SideExtremes] = {}  # by block, of the sampled values
 
     @property
     def used(self) -> bool:
@@ -51,9 +51,9 @@ class MinMaxObserver:
         for index, block in enumerate(self._blocks):
             values = buffer[block.span]
             for side in block.way.tells:
-                each = _each(block, values, FURTHER[side])
+                each = _each(block, values, EXTREME_OF[side])
                 own = self._own[side][self._told[side].blocks[index]]
-                FURTHER[side].reduceat(each, block.tensors, out=own)
+                EXTREME_OF[side].reduceat(each, block.tensors, out=own)
                 self._see((index, side), each)
         return Extremes(*map(self._of_tensors, SIDES))
 
@@ -61,7 +61,7 @@ class MinMaxObserver:
         layout = self._told[side]
         extremes = layout.before.copy()
         if len(layout.rows):
-            extremes[layout.rows] = FURTHER[side].reduceat(
+            extremes[layout.rows] = EXTREME_OF[side].reduceat(
                 self._own[side][layout.order], layout.starts
             )
         return extremes
@@ -71,15 +71,17 @@ class MinMaxObserver:
         if running is None:
             self._seen[place] = each.copy()
         else:
-            FURTHER[place[1]](running, each, out=running)
+            EXTREME_OF[place[1]](running, each, out=running)
 
     def of_parts(self) -> Extremes:
-        """The extremes of every part of the layout that tells them, over all samples."""
+        """The extremes of every part of the layout, over all samples."""
         return plain(Extremes(*map(self._of_parts, SIDES)))
 
     def _of_parts(self, side: Side) -> SideExtremes:
         places = self._told[side].blocks
-        extremes = [_of_parts(self._blocks[i], self._seen[i, side], FURTHER[side]) for i in places]
+        extremes = [
+            _of_parts(self._blocks[i], self._seen[i, side], EXTREME_OF[side]) for i in places
+        ]
         return np.concatenate([np.empty(0, np.float32), *extremes])
 
 
@@ -95,7 +97,7 @@ def _told(layout: Layout, side: Side) -> BlockExtremes:
 
 
 def _each(block: BufferBlock, values: Buffer, further: np.ufunc) -> SideExtremes:
-    """Of the values of a block, what is kept."""
+    """The sampled values of a block."""
     if block.way.kind == "small":
         return values
     if block.way.kind == "large":
@@ -111,7 +113,7 @@ def _each(block: BufferBlock, values: Buffer, further: np.ufunc) -> SideExtremes
 
 
 def _of_parts(block: BufferBlock, values: SideExtremes, further: np.ufunc) -> SideExtremes:
-    """The extremes of every part of a block, of what is kept of it."""
+    """The extremes of every part of a block, from its sampled values."""
     if block.way.kind == "large":
         return values
     extremes = []
@@ -122,7 +124,7 @@ def _of_parts(block: BufferBlock, values: SideExtremes, further: np.ufunc) -> Si
 
 
 def by_channel(layout: Layout, parts: Extremes) -> dict[str, Extremes]:
-    """The extremes of the channels of each tensor that has some, (channels,)."""
+    """The extremes of the channels of each tensor that has channels, (channels,)."""
     own = {side: layout.parts_of(side) for side in SIDES}
     channels = {}
     for row, (name, view) in enumerate(layout.views.items()):
@@ -131,7 +133,7 @@ def by_channel(layout: Layout, parts: Extremes) -> dict[str, Extremes]:
             for index, side in enumerate(SIDES):
                 if row in own[side]:
                     each = np.concatenate([parts[index][place] for place in own[side][row]])
-                    sides[index] = FURTHER[side].reduce(each.reshape(-1, view.shape[1]), 0)
+                    sides[index] = EXTREME_OF[side].reduce(each.reshape(-1, view.shape[1]), 0)
             channels[name] = plain(Extremes(*sides))
     return channels
 

@@ -1,4 +1,4 @@
-"""A tensor that is padded holds the constant too: the Pad gives codes of the grid it reads."""
+"""A padded tensor holds the pad value too: Pad outputs codes of its input's grid."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Interval = tuple[float, float]
 
 
 def padded_ranges(graph: Graph, ranges: Mapping[str, Interval]) -> dict[str, Interval]:
-    """Those of `ranges`, by observed tensor of the float `graph`, that a constant widens."""
+    """The ranges that a pad value widens, by observed tensor of the float `graph`."""
     widened: dict[str, Interval] = {}
     for node in graph.nodes("Pad"):
         name, fill = str(source_tensor(node.outputs[0]).name), fill_of(node)

@@ -1,16 +1,15 @@
-"""The range of each tensor: what was measured, saturated where the calibration's method says.
+"""Ranges: the observed extremes, cut to the threshold of the calibration method.
 
-What a Sigmoid answers reaches further up (calibration.scores). What a Softmax reads, and the mask
-in it, ends where the exponential does (calibration.endings). A range of nothing is its neighbour's
-(calibration.empty).
+Ranges of Sigmoid outputs reach further up (calibration.output_headroom). Softmax inputs and their
+masks end where the exponential does (calibration.saturation_points). Empty ranges take their
+neighbours' (calibration.empty_ranges).
 
-moving_average follows the extremes from sample to sample, e <- m * e + (1 - m) * e_i, and starts
-with those of the first. All other methods choose a threshold (calibration.thresholds).
+moving_average follows the extremes from sample to sample, e <- m * e + (1 - m) * e_i, from those of
+the first sample on. All other methods choose a threshold (calibration.thresholds).
 
-Nothing is taken off the answers of the model. A threshold weighs values by how often they occur,
-and in an answer the rare large ones are what was asked for: the one probability among a thousand,
-the few boxes among thousands that hold something. (Nor did the inventors of kl: their outputs are
-float.)
+Model outputs are never cut. A threshold weighs values by how often they occur, and in an output the
+rare large values matter: one probability among a thousand, a few boxes among thousands. (The
+inventors of kl do the same: their outputs are float.)
 """
 
 from __future__ import annotations
@@ -34,14 +33,13 @@ from npumake.quant.calibration.thresholds import threshold
 from npumake.quant.precision.placement import output_tensors
 
 MOVING_AVERAGE = "moving_average"
-# What is fed later may be larger than all that was seen, and int16 has a bit to spare for it. Of
-# 400 pictures two have logits of SqueezeNet a fifth above those of 100 others: cut off, the two
-# classes that lead are alike.
-HEADROOM = 2.0
-# It has none where channels are so uneven that a quarter of them would have fewer codes than 8 bits
-# have. In YOLOX-nano's stem, of channels from 0.1 to 150, a bit more is half of what is lost.
+# Later inputs may exceed all samples, and int16 has a bit to spare. Of 400 pictures two have
+# SqueezeNet logits a fifth above those of 100 others; clipping them would tie the top classes.
+INT16_HEADROOM = 2.0
+# No headroom where it would leave a quarter of the channels fewer codes than 8 bits have. In
+# YOLOX-nano's stem, with channels from 0.1 to 150, one bit is half of the error.
 CODES16, CODES8 = 32767, 256
-SMALL = 0.25
+SMALL_CHANNEL_QUANTILE = 0.25
 
 
 class Range(NamedTuple):
@@ -52,8 +50,8 @@ class Range(NamedTuple):
 def ranges(
     graph: Graph, statistics: Statistics, calibration: Calibration, symmetric: bool = False
 ) -> dict[str, Range]:
-    """The range of every tensor in `statistics`, those of the float `graph`, for grids with zero
-    in the middle when `symmetric`."""
+    """The range of every tensor in `statistics`, which are of the float `graph`; for `symmetric`
+    grids where that is set."""
     whole = output_tensors(graph)
     by_tensor: dict[str, Range] = {}
     for name, measured in statistics.tensors.items():
@@ -71,8 +69,8 @@ def ranges(
 
 
 def int16_ranges(graph: Graph, statistics: Statistics) -> dict[str, Range]:
-    """What int16 has codes for: what was measured of every tensor of the float `graph`, and up to
-    HEADROOM times that as long as its smaller channels have CODES8 codes or more."""
+    """The int16 range of every tensor: its extremes, times up to INT16_HEADROOM as long as its
+    smaller channels have CODES8 codes or more."""
     by_tensor: dict[str, Range] = {}
     for name, measured in statistics.tensors.items():
         room = _room(statistics.channels.get(name))
@@ -87,17 +85,19 @@ def _as_ranges(intervals: Mapping[str, tuple[float, float]]) -> dict[str, Range]
 
 
 def _room(channels: Extremes | None) -> float:
-    """How many times what was measured of a tensor int16 reaches, 1 … HEADROOM."""
+    """The factor by which int16 exceeds the observed range, 1 .. INT16_HEADROOM."""
     if channels is None:
-        return HEADROOM
+        return INT16_HEADROOM
     sizes = np.maximum(-channels.low, channels.high)
     alive = sizes[sizes > 0].astype(np.float64)
     if not len(alive):
-        return HEADROOM
-    # np.quantile would do, and import numpy.ma, which takes longer than all of this.
-    small = np.interp(SMALL * (len(alive) - 1), np.arange(len(alive)), np.sort(alive))
+        return INT16_HEADROOM
+    # np.quantile would import numpy.ma, which takes longer than this function.
+    small = np.interp(
+        SMALL_CHANNEL_QUANTILE * (len(alive) - 1), np.arange(len(alive)), np.sort(alive)
+    )
     codes = CODES16 * small / alive.max()
-    return float(np.clip(codes / CODES8, 1.0, HEADROOM))
+    return float(np.clip(codes / CODES8, 1.0, INT16_HEADROOM))
 
 
 def _saturated(measured: Histogram, top: float) -> Range:

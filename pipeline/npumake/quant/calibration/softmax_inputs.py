@@ -1,13 +1,13 @@
-"""What a Softmax reads: a mask may reach as far below zero as float32 does, or be -infinity.
+"""Softmax inputs: a mask may reach the lowest float32, or -infinity.
 
     scores + mask -> Softmax        Where(mask, scores, -1e9) -> Softmax
 
-Only the distance to the largest value of a row counts, so each row's is watched:
+Only the distance to the largest value of a row counts, so the largest value of each row is watched:
 
-    peak = the least, over all rows, of the largest value of a row
+    peak = the least row maximum, over all rows
 
-A row whose largest is below -FAR shows nothing and says nothing. Of all that leads to such a
-Softmax and nowhere else, values beyond BOUND are watched as BOUND: what is -infinity has no bin.
+Rows whose maximum is below -MAX_PEAK_DISTANCE are masked as a whole and are skipped. Tensors that
+lead to such a Softmax alone are watched clipped to MAX_WATCHED_VALUE: -infinity has no bin.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from npumake.quant.precision.placement import (
     source_tensor,
 )
 
-FAR = 1000.0
-BOUND = 2.0**40
+MAX_PEAK_DISTANCE = 1000.0
+MAX_WATCHED_VALUE = 2.0**40
 SCORING = ("LogSoftmax", "Softmax")
 JOINING = ("Add", "Concat", "Sub", "Where")
 SCALING = ("Clip", "Div", "Max", "Min", "Mul")
-REDUCE_AXES = 18  # the opset that has the axes of a ReduceMax as an input
+REDUCE_AXES_OPSET = 18  # from here on the axes of ReduceMax are an input
 
 
 class ProbedGraph(NamedTuple):
-    """A copy of a graph, and in it by tensor of the graph what is watched instead, and what gives
-    its peaks."""
+    """A copy of a graph with probes: by tensor name, the clipped tensor to watch and the peak
+    probe."""
 
     graph: Graph
     bounded: Mapping[str, str]
@@ -44,7 +44,7 @@ class ProbedGraph(NamedTuple):
 
 
 def with_peak_probes(graph: Graph) -> ProbedGraph:
-    """The graph itself where no Softmax reads what is put together."""
+    """The graph with its probes; the graph itself where no Softmax reads a mask."""
     nodes = masked_softmaxes(graph)
     if not nodes:
         return ProbedGraph(graph, {}, {})
@@ -65,12 +65,12 @@ def with_peak_probes(graph: Graph) -> ProbedGraph:
 
 
 def masked_softmaxes(graph: Graph) -> list[Node]:
-    """Those that may read a mask."""
+    """The Softmax nodes that may read a mask."""
     return [node for node in graph.nodes("Softmax") if _is_joined(node.inputs[0])]
 
 
 def _is_joined(value: Value | None) -> bool:
-    """Whether it is fed, or put together of several tensors."""
+    """Whether the value is a model input, or combines several tensors."""
     visited: set[Value] = set()
     read = [] if value is None else [source_tensor(value)]
     while read:
@@ -85,7 +85,7 @@ def _is_joined(value: Value | None) -> bool:
 
 
 def values_leading_to(graph: Graph, ends: tuple[str, ...]) -> set[Value]:
-    """The float tensors all readers of which are such nodes, or lead to them alone."""
+    """The float tensors whose readers all are operators of `ends`, or lead to them alone."""
     inner: set[Value] = set()
     for node in reversed(graph.nodes()):
         for value in node.outputs:
@@ -109,7 +109,9 @@ def _leads(value: Value, ends: tuple[str, ...], inner: set[Value]) -> bool:
 
 
 def _bounded(graph: Graph, value: Value) -> str:
-    limits = [graph.constant("bound", np.array(sign * BOUND, np.float32)) for sign in (-1, 1)]
+    limits = [
+        graph.constant("bound", np.array(sign * MAX_WATCHED_VALUE, np.float32)) for sign in (-1, 1)
+    ]
     clipped = graph.insert("Clip", [value, *limits], f"{value.name}.bounded", producer(value))
     declare(clipped, shape_of(value), limits[0])
     return str(clipped.name)
@@ -118,10 +120,10 @@ def _bounded(graph: Graph, value: Value) -> str:
 def _peak(graph: Graph, node: Node, x: Value) -> str:
     axis = attribute(node, "axis", -1) % len(shape_of(x))
     sizes = [1 if at == axis else size for at, size in enumerate(shape_of(x))]
-    is_input = graph.opset >= REDUCE_AXES
+    is_input = graph.opset >= REDUCE_AXES_OPSET
     axes = [graph.constant("axes", np.array([axis]))] if is_input else []
-    far = graph.constant("far", np.array(-FAR, np.float32))
-    none = graph.constant("none", np.array(BOUND, np.float32))
+    far = graph.constant("far", np.array(-MAX_PEAK_DISTANCE, np.float32))
+    none = graph.constant("none", np.array(MAX_WATCHED_VALUE, np.float32))
     largest = graph.insert(
         "ReduceMax", [x, *axes], f"{x.name}.largest", producer(x), axes=None if is_input else [axis]
     )

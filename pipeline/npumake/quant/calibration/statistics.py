@@ -1,7 +1,7 @@
-"""Statistics: what each tensor did over all samples, from which every method finds its ranges.
+"""Statistics: histograms and extremes of each tensor, from which every method derives ranges.
 
 Shards of the samples merge to the same bytes in any order: histograms add up (kernels.histogram),
-extremes are extremes of extremes, and those of a sample are kept by the sample's number.
+extremes combine, and per-sample extremes are stored by sample number.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class Extremes(NamedTuple):
-    """The least and the largest values, of one shape, float32."""
+    """Least and largest values, float32 of one shape."""
 
     low: npt.NDArray[np.float32]
     high: npt.NDArray[np.float32]
@@ -34,11 +34,13 @@ class Extremes(NamedTuple):
 
 @dataclass(frozen=True)
 class Statistics:
-    """By tensor of the float graph: a histogram; where it has channels (its second axis of four)
-    the extremes of each, (channels,); and those of each sample, (samples,) in the order of
-    `numbers`, which says which samples these are. Of what a clamp keeps from being negative the
-    least value is the clamp's, seen or not. Of what a Softmax reads there is the `peaks`: the least
-    of the largest values of its rows."""
+    """Statistics by tensor of the float graph.
+
+    `tensors` has a histogram each. `channels` has the extremes of each channel, (channels,), of
+    tensors with four axes. `samples` has the extremes of each sample, (samples,), in the order of
+    the sample `numbers`. `peaks` has the least row maximum of Softmax inputs. The least value
+    behind a clamp at zero is the clamp's bound.
+    """
 
     tensors: Mapping[str, Histogram]
     channels: Mapping[str, Extremes] = field(default_factory=dict)
@@ -49,7 +51,7 @@ class Statistics:
     suffix: ClassVar[str] = ".npz"
 
     def of(self, names: Collection[str]) -> Statistics:
-        """Those of the tensors of these names."""
+        """The statistics of these tensors."""
         names = frozenset(names)
 
         def of_names(entries: Mapping[str, T]) -> dict[str, T]:
@@ -59,10 +61,8 @@ class Statistics:
         return Statistics(*parts, self.numbers, of_names(self.peaks))
 
     def save(self, path: Path) -> None:
-        """By tensor: name, exponent, low, high, count and peak; of the bins those that are not
-        empty, as `bin` and `bin_count`; the extremes of channels and samples, one tensor behind
-        another.
-        """
+        """Writes an .npz: by tensor name, exponent, low, high, count and peak; the non-empty bins
+        as `bin` and `bin_count`; extremes of channels and samples, one tensor after another."""
         histograms = list(self.tensors.values())
         bins = [np.flatnonzero(h.counts != 0) for h in histograms]
         columns: dict[str, Any] = {
@@ -109,7 +109,7 @@ class Statistics:
 def merged_statistics(a: Statistics, b: Statistics) -> Statistics:
     """The statistics of the samples of both, to the byte.
 
-    Raises ValueError where they are of other tensors, or share a sample.
+    Raises ValueError for different tensors or a shared sample.
     """
     if list(a.tensors) != list(b.tensors) or set(a.numbers) & set(b.numbers):
         raise ValueError("not two shards of one set of samples")

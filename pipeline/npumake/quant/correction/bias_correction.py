@@ -1,27 +1,25 @@
-"""Bias correction: what quantization shifts on average, taken off the bias.
+"""Bias correction: removes the mean shift of each layer's output through its bias.
 
-Rounded weights and inputs move the mean of what a layer makes, and a shift is what the layers
-behind it suffer from most. It is measured, per channel over all samples and positions,
+Rounded weights and inputs shift the mean of an output, and later layers suffer most from a shift.
+It is measured per channel over all samples and positions,
 
     b' = b - d        d = E[y_q] - E[y]
 
-before the activation (empirical bias correction: M. Nagel et al., arXiv 1906.04721, section 4.2).
-A layer must see what those before it have been corrected to: of two in a row that are corrected at
-once, the second takes off again what the first no longer adds, and in a deep model such doubles
-grow until nothing is left. So the graph is run in steps (recovery.steps), and what a layer makes is
-carried on with d taken off already:
+before the activation (empirical bias correction: M. Nagel et al., arXiv 1906.04721, section 4.2). A
+layer must see the corrected outputs of those before it: if two in a row were corrected at once, the
+second would remove the shift of the first again, and in a deep model such doubles grow. So the
+graph runs in steps (correction.steps), and each output is carried on without d:
 
     y_q' = y_q - d
 
-The mean is that of all positions, so of a detector that of the background. Where the layers before
-make as much noise as they tell, what is large comes out too small, and no bias gives that back. In
-YOLOX at 8 bits throughout, whose stem has starved channels (calibration.uneven), the noise is
-0.7 of a standard deviation from the twelfth layer on. Correction takes the shift of a mean from 0.1
-... 0.5 standard deviations to 0.03, and with it what made up for the largest values: one in a
-hundred is then 1.8 too small, not 1.0, and no object is sure any more. With int16 at the stem the
-noise is gone, and correction helps.
+The mean is over all positions, so of a detector it is that of the background. Where earlier layers
+are mostly noise, large values come out too small, and no bias restores them. In YOLOX at 8 bits
+throughout, whose stem has starved channels (calibration.channel_imbalance), the noise is 0.7 of a
+standard deviation from the twelfth layer on. Correction reduces the shift of the mean from 0.1 ...
+0.5 standard deviations to 0.03, but the largest percent of values is then 1.8 too small instead of
+1.0, and no detection is confident. With int16 at the stem the noise is gone, and correction helps.
 
-Memory is what is carried (recovery.walk).
+Memory is that of carried tensors (correction.walk).
 """
 
 from __future__ import annotations
@@ -37,7 +35,7 @@ from npumake.engine.parallel import side_by_side
 from npumake.graph import Graph
 from npumake.kernels.affine import other_axes, per_axis
 from npumake.quant.calibration.observe import Series
-from npumake.quant.correction.steps import BUDGET, steps
+from npumake.quant.correction.steps import BUDGET_BYTES, steps
 from npumake.quant.correction.walk import LayerRoute, LayerWalk
 from npumake.quant.precision.linear_layers import LinearLayer, quantized_layers, set_bias
 
@@ -47,11 +45,11 @@ def correct_biases(
     calibrated: Graph,
     feeds: Series,
     operators: Operators = NO_OPERATORS,
-    budget: int = BUDGET,
+    budget: int = BUDGET_BYTES,
 ) -> Graph:
-    """A copy of `calibrated` with other biases, in a pass of either graph over `feeds`.
+    """A copy of `calibrated` with corrected biases, in one pass of either graph over `feeds`.
 
-    Both graphs have nodes of the same names. A MatMul has no bias, and is left.
+    Both graphs have nodes of the same names. A MatMul has no bias and is skipped.
     """
     graph = calibrated.copy()
     twins = {str(node.name): node.outputs[0] for node in optimized_float.nodes()}
@@ -60,7 +58,7 @@ def correct_biases(
         for layer in quantized_layers(graph)
         if layer.node.op_type != "MatMul" and str(layer.node.name) in twins
     ]
-    if not layers:  # onnxruntime takes no model that makes nothing
+    if not layers:  # onnxruntime refuses a model without outputs
         return graph
     cut = steps(graph, {layer.node for layer in layers})
     walk = LayerWalk([LayerRoute(graph, cut)], feeds, operators, budget)
@@ -79,7 +77,7 @@ def correct_biases(
 def _correct(
     graph: Graph, layer: LinearLayer, meant: Mapping[int, np.ndarray], walk: LayerWalk
 ) -> None:
-    """Edit in place: its bias, and what it has made of the samples on the way."""
+    """Edits in place: the bias, and the layer's outputs of the samples on the way."""
     (tensors,), name = walk.samples, str(layer.y.name)
     shifts = [
         _mean(layer, values[name]) - meant[number]
@@ -89,13 +87,13 @@ def _correct(
     set_bias(graph, layer, layer.bias() - shift)
     for values in tensors:
         y = values[name]
-        y -= per_axis(shift, y.ndim, layer.axis(layer.y)).astype(y.dtype)  # nobody else's
+        y -= per_axis(shift, y.ndim, layer.axis(layer.y)).astype(y.dtype)  # a copy of our own
 
 
 def _means(
     graph: Graph, named: Mapping[LinearLayer, str], walk: LayerWalk, operators: Operators
 ) -> dict[LinearLayer, dict[int, np.ndarray]]:
-    """E[y] per channel, of each sample by its number, of the tensor named for each layer."""
+    """E[y] per channel by layer and sample number."""
     names = list(named.values())
     watched = graph.copy()
     watched.expose(names)

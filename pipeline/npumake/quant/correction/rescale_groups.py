@@ -1,15 +1,15 @@
-"""Channels rescaled between layers: another network of the same function.
+"""Rescale groups: channels rescaled between layers, without a change of the network's function.
 
-What is positively homogeneous per channel, f(x / s) = f(x) / s for s > 0, lets a factor through:
-ReLU, the pools, a sum of tensors that are all divided alike, the product with a gate. So where
-every maker and every reader of a tensor is linear, each channel c may be divided by any s[c] > 0:
+A channel-wise positively homogeneous function, f(x / s) = f(x) / s for s > 0, lets a factor
+through: ReLU, pools, a sum of tensors with equal factors, the product with a gate. Where every
+maker and every reader of a tensor is linear, each channel c may be divided by any s[c] > 0:
 
     maker   w[c, :] / s[c]    b[c] / s[c]        reader   w[:, c] * s[c]
 
-The tensors that must be divided alike are a bundle. A Clip at 6 is not homogeneous: a tensor it
-reads or makes is in no bundle, and is left as it is. (To divide by s <= 1 only where the samples
-stay below 6 s would do, for these samples. Measured on a MobileNet with ReLU6 it loses: nearly all
-channels reach 6, and those that seem not to do so on other images.)
+Tensors with equal factors form a group. A Clip at 6 is not homogeneous: its input and output are in
+no group. (Factors s <= 1 where the samples stay below 6 s would work for these samples. Measured on
+a MobileNet with ReLU6 it loses accuracy: nearly all channels reach 6, the others do on other
+images.)
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ MOVES = ("Flatten", "Reshape", "Squeeze", "Unsqueeze")
 NORM = "LayerNormalization"
 
 Axes = Mapping[Value, int]
-Factors = Mapping[str, Sequence[float]]  # s of each channel, by the name of the bundle
+Factors = Mapping[str, Sequence[float]]  # s of each channel, by the group's name
 
 
 @dataclass
 class RescaleGroup:
-    """Tensors whose channels are divided by the same factors, who makes and who reads them."""
+    """Tensors whose channels are divided by the same factors, with their makers and readers."""
 
-    axes: dict[Value, int]  # the tensors, and where the channels of each are
+    axes: dict[Value, int]  # the channel axis of each tensor
     makers: dict[Node, LinearLayer] = field(default_factory=dict)
     readers: dict[Node, LinearLayer] = field(default_factory=dict)
-    norms: list[Node] = field(default_factory=list)  # they make it by a gain and a shift
-    sums: set[Node] = field(default_factory=set)  # some with a constant, which is divided too
+    norms: list[Node] = field(default_factory=list)  # normalizations with gain and shift
+    sums: set[Node] = field(default_factory=set)  # constants in them are divided too
 
     @property
     def name(self) -> str:
-        """That of its first tensor, which rescaling keeps."""
+        """The name of its first tensor, which rescaling keeps."""
         return str(next(iter(self.axes)).name)
 
     @property
@@ -54,7 +54,8 @@ class RescaleGroup:
 
 
 def find_rescale_groups(graph: Graph) -> list[RescaleGroup]:
-    """Every bundle that only layers and normalizations make and only layers read, in order."""
+    """Every group whose makers are layers and normalizations and whose readers are layers, in
+    order."""
     groups: list[RescaleGroup] = []
     visited: set[Value] = set()
     for node in graph.nodes():
@@ -69,8 +70,8 @@ def find_rescale_groups(graph: Graph) -> list[RescaleGroup]:
 
 
 def rescaled(graph: Graph, factors: Factors) -> Graph:
-    """A copy of a float graph that computes the same, with the bundles named divided; the graph
-    itself where none is."""
+    """A copy of a float graph that computes the same, with the named groups divided; the graph
+    itself without factors."""
     if not factors:
         return graph
     graph = graph.copy()
@@ -82,7 +83,7 @@ def rescaled(graph: Graph, factors: Factors) -> Graph:
 
 
 def rescale(graph: Graph, bundle: RescaleGroup, s: np.ndarray) -> None:
-    """Edit in place: divide the channels of a bundle by `s`, of shape (channels,)."""
+    """Divides the channels of a group by `s`, (channels,), in place."""
     for node in bundle.makers:
         maker = _again(node)
         set_weight(graph, maker, maker.kernel() / _rows(maker, s))
@@ -109,7 +110,7 @@ def _columns(read: LinearLayer, s: np.ndarray) -> np.ndarray:
 
 
 def _again(node: Node) -> LinearLayer:
-    """With the weight it has by now: two bundles may meet in one layer."""
+    """The layer with its current weight: two groups may meet in one layer."""
     linear = layer(node)
     assert linear is not None
     return linear
@@ -125,7 +126,7 @@ def _divide_constants(graph: Graph, node: Node, places: range, s: np.ndarray) ->
 
 
 def _made_axis(node: Node) -> int | None:
-    """The axis of the channels that a layer or a normalization over the last axis makes."""
+    """The channel axis of the output of a layer, or of a normalization over the last axis."""
     if (linear := layer(node)) is not None:
         return linear.axis(linear.y)
     rank = len(shape(node.outputs[0])) if node.op_type == NORM else 0
@@ -135,7 +136,7 @@ def _made_axis(node: Node) -> int | None:
 
 
 def _grown(bundle: RescaleGroup) -> bool:
-    """Whether the bundle, with all that must be divided alike, has only linear neighbours."""
+    """Whether the group, extended to all tensors with equal factors, has only linear neighbours."""
     done: set[Value] = set()
     while left := [value for value in bundle.axes if value not in done]:
         value = left[0]
@@ -167,7 +168,7 @@ def _takes_reader(bundle: RescaleGroup, node: Node, value: Value) -> bool:
 
 
 def _lets_through(bundle: RescaleGroup, node: Node, value: Value) -> bool:
-    """Whether a node that is no layer does; what it reads and makes joins the bundle."""
+    """Whether a non-linear node passes the factor; its inputs and outputs join the group."""
     joined = _joined(node, value, bundle.axes[value])
     if node.op_type in ("Add", "Sub"):
         bundle.sums.add(node)
@@ -177,8 +178,7 @@ def _lets_through(bundle: RescaleGroup, node: Node, value: Value) -> bool:
 
 
 def _joined(node: Node, value: Value, axis: int) -> Axes:
-    """The tensors that are divided like `value`, which the node reads or makes; none where it
-    does not let a factor through."""
+    """The tensors of a node that are divided like `value`; empty where it passes no factor."""
     x, y = node.inputs[0], node.outputs[0]
     if node.domain or x is None or len(node.outputs) != 1:
         return {}
@@ -199,7 +199,7 @@ def _joined(node: Node, value: Value, axis: int) -> Axes:
 
 
 def _moved(x: Value, y: Value, value: Value, axis: int) -> Axes:
-    """Only axes of size 1 come or go: the channels stay one axis."""
+    """Only axes of size 1 come or go, so the channels stay one axis."""
     sizes = {v: [at for at, size in enumerate(shape(v)) if size != 1] for v in (x, y)}
     extents = [[shape(v)[at] for at in sizes[v]] for v in (x, y)]
     if extents[0] != extents[1] or axis not in sizes[value]:

@@ -1,8 +1,8 @@
-"""Steps: a graph cut at its layers, so that each can be changed before what it makes is read.
+"""Steps: a graph cut at its layers, so that each layer can change before its output is read.
 
-Step k is all nodes with k layers before them. What one step makes and a later one reads is carried,
-sample by sample, so that every node runs once per sample, however deep the model. Q/DQ of constants
-are run wherever they are read, and never carried.
+Step k is all nodes behind k layers. Outputs of one step that a later one reads are carried, sample
+by sample, so every node runs once per sample. Q/DQ of constants run wherever they are read and are
+never carried.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ from npumake.engine.parallel import side_by_side
 from npumake.graph import Graph, Node, Value, is_given, part, producer, reads, shape
 from npumake.quant.precision.linear_layers import DQ, Q
 
-BUDGET = 64 << 20  # bytes that are carried
-MOST = 128  # samples, however many there are: time does not grow with them
+BUDGET_BYTES = 64 << 20  # of carried tensors
+MAX_SAMPLES = 128  # bounds the time for large sets
 
-SampleTensors = dict[str, np.ndarray]  # what is carried of a sample, by name
+SampleTensors = dict[str, np.ndarray]  # carried tensors of one sample, by name
 
 
 class LayerStep(NamedTuple):
-    """Nodes with equally many layers before them, and what of all made so far is read later."""
+    """Nodes with equally many layers before them, and the tensors that later steps read."""
 
     nodes: list[Node]
     carried: list[Value]
 
     @property
     def bytes(self) -> int:
-        """What a sample carries on."""
+        """The carried bytes of one sample."""
         return sum(4 * math.prod(shape(value)) for value in self.carried)
 
 
 def steps(graph: Graph, layers: Collection[Node], *, first: bool = False) -> list[LayerStep]:
-    """Up to the step of the last layer. A layer is the last of its step, or with `first` it begins
-    one, which all that reads it belongs to."""
+    """The steps up to the last layer. A layer is the last node of its step; with `first` it begins
+    one, with all its readers."""
     constant = _of_constants(graph)
     depth: dict[Node, int] = {}
-    last: dict[Value, int] = {}  # the step that reads it last; a layer's own is none that reads it
+    last: dict[Value, int] = {}  # the last step that reads the value
     for node in graph.nodes():
         if node in constant:
             continue
@@ -63,7 +63,7 @@ def steps(graph: Graph, layers: Collection[Node], *, first: bool = False) -> lis
 
 
 def _of_constants(graph: Graph) -> set[Node]:
-    """Q/DQ whose results are known before anything is run."""
+    """Q/DQ of constants."""
     nodes: set[Node] = set()
     for node in graph.nodes():
         constants = (is_given(value) or producer(value) in nodes for value in reads(node))
@@ -73,7 +73,7 @@ def _of_constants(graph: Graph) -> set[Node]:
 
 
 def _needed(node: Node, constant: Collection[Node]) -> list[Node]:
-    """Q/DQ of constants that it reads, in order."""
+    """The Q/DQ of constants that the node reads, in order."""
     pairs: list[Node] = []
     waiting = [node]
     while waiting:
@@ -85,7 +85,7 @@ def _needed(node: Node, constant: Collection[Node]) -> list[Node]:
 
 
 def _made_at(value: Value, depth: Mapping[Node, int]) -> int:
-    """The step that makes it; what is fed is there before the first."""
+    """The step that produces the value; -1 for model inputs."""
     maker = producer(value)
     return -1 if maker is None else depth[maker]
 
@@ -97,12 +97,12 @@ def run(
     samples: Iterable[SampleTensors],
     operators: Operators,
 ) -> Iterator[SampleTensors]:
-    """Of each sample what is asked, made by these nodes of `graph` or held before; one by one, so
-    that each may take the place of what it was made from."""
+    """Runs these nodes of `graph` for each sample; yields `outputs`, computed or carried, one
+    sample at a time."""
     inside = {value for node in nodes for value in node.outputs}
     computed = [value for value in outputs if value in inside]
     passed = [str(value.name) for value in outputs if value not in inside]
-    if not computed:  # onnxruntime takes no model that makes nothing
+    if not computed:  # onnxruntime refuses a model without outputs
         yield from ({name: values[name] for name in passed} for values in samples)
         return
     session = float_session(part(graph, nodes, computed), operators)

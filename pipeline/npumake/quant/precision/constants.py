@@ -1,15 +1,15 @@
 """The grid of a constant that is added or multiplied like an activation.
 
-A constant a of a sum is cut where the sum saturates whatever the other operand b is:
+A constant a of a sum is cut where the sum saturates for every value of the other operand b:
 
     y = a + b      y_low - b_high  <= a <=  y_high - b_low
     y = a - b      y_low + b_low   <= a <=  y_high + b_high
     y = b - a      b_low - y_high  <= a <=  b_high - y_low
 
-so that a mask of -1e9 takes no codes from what it leaves visible; in a Concat it is cut to what y
-holds, and as a factor of b to where one code of b saturates, |a| <= max|y| / s_b. A constant of
-zeros has no scale of its own: it takes that of the sum, or of a product what makes the factor
-s_a * s_b / s_y one.
+A mask of -1e9 thus leaves its codes to the visible values. In a Concat the constant is cut to the
+range of y; as a factor of b, to where one code of b saturates, |a| <= max|y| / s_b. A constant of
+zeros has no scale of its own: it takes that of the sum, or in a product the scale that makes the
+factor s_a * s_b / s_y one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from npumake.graph import Node
-from npumake.quant.precision.grids import SMALLEST, Grid, activation_grid
+from npumake.quant.precision.grids import MIN_RANGE, Grid, activation_grid
 from npumake.quant.precision.scale_limits import (
     ADDED_BITS,
     Interval,
@@ -40,8 +40,10 @@ def operand_grid(
     output: Grid | None,
     scheme: Activations,
 ) -> Grid:
-    """The grid of constant input `index` of `node`: `around` are those of its other inputs, `made`
-    that of what it makes, if known."""
+    """The grid of constant input `index` of `node`.
+
+    `around` are the grids of the inputs by index, `output` that of the result, if known.
+    """
     low, high = float(values.min(initial=0.0)), float(values.max(initial=0.0))
     if output is None:
         return activation_grid(low, high, scheme)
@@ -52,7 +54,7 @@ def operand_grid(
     if node.op_type == "Mul" and others:
         most = largest(output) / float(others[0].scale)
         low, high = max(low, -most), min(high, most)
-    if high - low >= SMALLEST:
+    if high - low >= MIN_RANGE:
         grid = activation_grid(low, high, scheme)
         least_scale = float(output.scale) * 2.0**-ADDED_BITS if node.op_type in SUMS else 0.0
         return with_least_scale(grid, least_scale, scheme.power_of_two)

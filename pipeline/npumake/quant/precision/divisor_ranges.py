@@ -1,16 +1,16 @@
-"""Divisions whose epsilon is less than a code.
+"""Divisions whose epsilon is smaller than one code.
 
     x / sqrt(mean(x * x) + eps)      x / max(norm(x), eps)      x * (var + eps) ** -0.5
 
 With 8 bits for mean + eps, an eps below half a step is code 0 wherever the mean is: a row of zeros
-gives 0 / 0, and a small one x / 0. What lies between the squares and the quotient then stays float.
-On the way from the sum to the division a lower bound b of each tensor is known,
+gives 0 / 0, and a small one x / 0. The nodes between the squares and the quotient then stay float.
+From the sum to the division each tensor has a known lower bound b:
 
     y = x + c    b + c        y = max(x, c)    max(b, c)        y = sqrt(x)    sqrt(b)
 
-and where b is less than half the step of a tensor that would be on a grid, the division is in
-danger. What the quotient is multiplied with is no longer, 1 / sqrt(eps) excepted: where a quotient
-of a constant is all there is, so is the product it goes into.
+The division is in danger where b is less than half the step of such a tensor. The product with a
+quotient is safe, except for 1 / sqrt(eps): where the dividend is constant, the products stay float
+too.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from npumake.engine.fusion import absorbed, result
 from npumake.graph import Graph, Node, Value, array, producer
 from npumake.quant.precision.placement import is_data_movement, source_tensor
 
-SUMMED = frozenset(
+SUM_OPERATORS = frozenset(
     {
         *("AveragePool", "GlobalAveragePool", "ReduceL1", "ReduceL2", "ReduceMean", "ReduceSum"),
         *("ReduceSumSquare", "GlobalLpPool"),
     }
 )
-NORMS = frozenset({"GlobalLpPool", "LpNormalization", "ReduceL2", "Sqrt"})
-SQUARES = frozenset({"Abs", "Mul", "Pow"})
-CARRIED = frozenset({"Cast", "Expand", "Identity", "Tile"})
+NORM_OPERATORS = frozenset({"GlobalLpPool", "LpNormalization", "ReduceL2", "Sqrt"})
+SQUARE_OPERATORS = frozenset({"Abs", "Mul", "Pow"})
+COPY_OPERATORS = frozenset({"Cast", "Expand", "Identity", "Tile"})
 
 
 class _Step(NamedTuple):
-    """A node between the sum and the division; what goes through it, and the lower bound of what
-    it makes by that of what it reads."""
+    """A node between the sum and the division: its input, and the lower bound of its output from
+    that of its input."""
 
     node: Node
     read: Value
@@ -52,7 +52,10 @@ class _Step(NamedTuple):
 
 
 def fragile_divisions(graph: Graph, steps: Mapping[str, float]) -> list[Node]:
-    """The nodes that are to stay float, in order, for `steps` of the observed tensors at 8 bits."""
+    """The nodes that must stay float, in order.
+
+    `steps` are the 8-bit scales of the observed tensors by name.
+    """
     chains: set[Node] = set()
     for node in graph.nodes("Div", "Pow", "Reciprocal"):
         divisor = _divisor(node)
@@ -72,30 +75,30 @@ def _divisor(node: Node) -> Value | None:
 
 
 def unguarded_norm(divisor: Value) -> Value | None:
-    """The tensor that the divisor is the norm of, where nothing is added on the way."""
+    """The tensor whose norm the divisor is, where no epsilon is added; None otherwise."""
     value = divisor
     while (step := _step(value)) is not None:
         if step.added > 0 or step.raised > 0:
             return None
         value = step.read
     summed = producer(source_tensor(value))
-    if summed is None or summed.op_type not in SUMMED:
+    if summed is None or summed.op_type not in SUM_OPERATORS:
         return None
     inner = next(_squares(summed), summed)
     return inner.inputs[0]
 
 
 def _chain(division: Node, divisor: Value, steps: Mapping[str, float]) -> set[Node]:
-    """Empty where the division is in no danger."""
+    """The nodes to keep in float; empty where the division is safe."""
     way: list[_Step] = []
     value = divisor
     while (step := _step(value)) is not None:
         way.append(step)
         value = step.read
     summed = producer(source_tensor(value))
-    is_sum = summed is not None and summed.op_type in SUMMED
+    is_sum = summed is not None and summed.op_type in SUM_OPERATORS
     guarded = any(step.added > 0 or step.raised > 0 for step in way)
-    is_norm = any(n.op_type in NORMS for n in (s.node for s in way)) or _is_norm(summed)
+    is_norm = any(n.op_type in NORM_OPERATORS for n in (s.node for s in way)) or _is_norm(summed)
     if not (guarded or (is_norm and is_sum)) or not _is_small(way, steps):
         return set()
     nodes = {division, *_behind(division), *(step.node for step in way)}
@@ -105,7 +108,9 @@ def _chain(division: Node, divisor: Value, steps: Mapping[str, float]) -> set[No
 
 
 def _is_norm(node: Node | None) -> bool:
-    return node is not None and (node.op_type in NORMS or any(True for _ in _squares(node)))
+    return node is not None and (
+        node.op_type in NORM_OPERATORS or any(True for _ in _squares(node))
+    )
 
 
 def _is_small(way: list[_Step], steps: Mapping[str, float]) -> bool:
@@ -123,7 +128,7 @@ def _step(value: Value) -> _Step | None:
     if node is None or node.domain or not node.inputs or node.inputs[0] is None:
         return None
     read = node.inputs[0]
-    if is_data_movement(node) or node.op_type in CARRIED or node.op_type == "Relu":
+    if is_data_movement(node) or node.op_type in COPY_OPERATORS or node.op_type == "Relu":
         return _Step(node, read)
     if node.op_type == "Sqrt":
         return _Step(node, read, power=0.5)
@@ -153,24 +158,24 @@ def _with_constant(node: Node, read: Value, c: float, is_second: bool) -> _Step 
 
 
 def _squares(summed: Node) -> Iterator[Node]:
-    """The node that squares what is summed."""
+    """The node that squares the summed values."""
     value = None if not summed.inputs else summed.inputs[0]
     node = None if value is None else producer(value)
-    if node is None or node.op_type not in SQUARES or node.domain:
+    if node is None or node.op_type not in SQUARE_OPERATORS or node.domain:
         return iter(())
     is_square = node.op_type != "Mul" or node.inputs[0] is node.inputs[1]
     return iter([node] if is_square else [])
 
 
 def _behind(division: Node) -> Iterator[Node]:
-    """What a quotient of a constant is multiplied with: all of it, up to the first tensor."""
+    """The products with a quotient of a constant, up to the first tensor."""
     if division.op_type == "Div" and array(division.inputs[0]) is None:
         return
     read = [division]
     while read:
         node = read.pop()
         for use in node.outputs[0].uses():
-            if is_data_movement(use.node) or use.node.op_type in CARRIED:
+            if is_data_movement(use.node) or use.node.op_type in COPY_OPERATORS:
                 read.append(use.node)
             elif use.node.op_type == "Mul" and not use.node.domain:
                 yield use.node
@@ -179,7 +184,7 @@ def _behind(division: Node) -> Iterator[Node]:
 
 
 def _number(value: Value | None) -> float | None:
-    """The least of a constant's values."""
+    """The least value of a constant."""
     values = array(value)
     if values is None or values.dtype.kind != "f" or not values.size:
         return None

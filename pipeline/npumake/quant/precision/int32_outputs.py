@@ -1,12 +1,12 @@
-"""Sums: what a layer hands out for the CPU as it accumulated it, in int32.
+"""Int32 outputs: layers that hand their accumulators to the CPU.
 
-The sum of x * w + b is on the grid s_x * s_w of each channel. Brought to 8 bits it would lose what
-nobody on the chip asks it to lose: so where only the CPU reads a layer, and no clamp is computed
-with it, the CPU dequantizes the sums. What only moves them goes to the CPU with them, unless it is
-asked to run on the chip, or weaves an image of them.
+The sum of x * w + b lies on the grid s_x * s_w of each channel. Requantization to 8 bits would lose
+precision for nothing: where only the CPU reads a layer without a fused clamp, the CPU dequantizes
+the sums. Data movements behind it go to the CPU as well, unless the project asks for the chip, or
+they weave an image of channels.
 
-A dilated Conv gives 8 bits and no more (the operator lists of D-Robotics' Bayes chips). Of int16
-nothing is documented, and its sums may be beyond int32: a layer that reads it makes int16 instead.
+A dilated Conv outputs only 8 bits (operator lists of D-Robotics' Bayes chips). Int16 inputs are not
+documented and may overflow int32: such a layer outputs int16 instead.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from npumake.engine.fusion import absorbed, result
 from npumake.graph import Graph, Node, attribute, is_float, may_have_int16, producer
-from npumake.quant.precision.placement import PASSIVE, activations
+from npumake.quant.precision.placement import MOVE_OPERATORS, activations
 from npumake.quant.precision.type_propagation import (
     OUT,
     WIDE,
@@ -28,20 +28,21 @@ from npumake.quant.precision.type_propagation import (
 )
 from npumake.targets.target import Target
 
-# What the chip does on the way out, though it computes nothing: an image is woven of channels, or
-# repeated. Other moves of an output are views and copies that a host makes in passing.
-WEAVING = frozenset(
+# Data movements that stay on the chip: they weave an image of channels, or repeat it. All others
+# are views and copies that a host makes in passing.
+CHANNEL_TO_PIXEL_MOVES = frozenset(
     {"DepthToSpace", "Expand", "GatherElements", "GatherND", "SpaceToDepth", "Tile"}
 )
 
 
 class Int32Outputs(NamedTuple):
-    layers: set[Node]  # whose sums are handed out
-    moves: set[Node]  # of the chip's nodes, those that move what is dequantized
+    """The layers with int32 outputs, and the data movements that leave the chip with them."""
+
+    layers: set[Node]
+    moves: set[Node]  # chip nodes that move dequantized values
 
     def moved(self, target: Target) -> set[Node]:
-        """Of the moves, those that the chip makes of the sums of a Conv, before they are
-        dequantized."""
+        """The moves that the chip applies to the sums of a Conv, before they are dequantized."""
         moves = set[Node]()
         for node in self.moves:
             behind = _moved_layer(node, self.moves, target)
@@ -51,7 +52,7 @@ class Int32Outputs(NamedTuple):
 
 
 def _moved_layer(node: Node, moves: Collection[Node], target: Target) -> Node | None:
-    """What makes the values, back through such moves; None behind any other."""
+    """The producer of the values behind such moves; None behind any other."""
     maker: Node | None = node
     while maker is not None and maker in moves:
         if maker.op_type not in target.moved_sums or maker.inputs[0] is None:
@@ -68,8 +69,10 @@ def with_int32_outputs(
     wishes: TypeRequests,
     target: Target,
 ) -> tuple[Int16Uses, Int32Outputs]:
-    """What of the `nodes` on the `chip` is int16, and what they hand out as sums; the project
-    wants those in `wanted` on the chip."""
+    """The int16 uses among the chip's `nodes`, and their int32 outputs.
+
+    `chip` are all nodes of the chip; `required` are those that the project puts there.
+    """
     types = propagate_int16(graph, nodes, wishes, target)
     sums = _handed_out(nodes, chip, {*required, *wishes.narrow, *types.wide}, target)
     reading = [node for node in sums.layers if not types.wide.isdisjoint(tensor_uses(node))]
@@ -90,7 +93,7 @@ def _leaving(
     spoken: Collection[TensorUse],
     target: Target,
 ) -> list[Node]:
-    """Those that give the CPU codes, of a chip whose tool has int16 there."""
+    """The nodes that output codes to the CPU, for a target whose tool uses int16 there."""
     if target.form is None or target.form.leaving != WIDE:
         return []
 
@@ -110,13 +113,13 @@ def _handed_out(
     spoken: Collection[Node | TensorUse],
     target: Target,
 ) -> Int32Outputs:
-    """Given the nodes, operands and results of which a type or a place is settled."""
+    """The int32 outputs; `spoken` holds the nodes and uses whose type or place is settled."""
 
     def is_sum(node: Node) -> bool:
         alone = absorbed(node) is None and max(attribute(node, "dilations", (1,))) == 1
         return node.op_type in target.sums and alone and (node, OUT) not in spoken
 
-    moving = target.moved_sums or PASSIVE - WEAVING
+    moving = target.moved_sums or MOVE_OPERATORS - CHANNEL_TO_PIXEL_MOVES
 
     def is_move(node: Node) -> bool:
         return node.op_type in moving and not any(

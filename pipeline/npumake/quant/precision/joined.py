@@ -1,10 +1,9 @@
-"""What a Concat alone reads, made on the grid of the Concat.
+"""Concat inputs take the Concat's grid where nothing else reads them.
 
-A unit joins codes: each part is on the grid of the whole, or is requantized on the way. Where
-nothing else computes with a part, whoever makes it writes it on that grid at once, and codes are
-rounded once. Pools and other moves of it follow. Of several Concats that read one tensor the last
-that reads it itself, and not what is moved, gives the grid. What is made in one subgraph and
-joined in another keeps its own.
+Concat joins codes: each part lies on the grid of the result or is requantized. Where nothing else
+computes with a part, its producer writes that grid at once, so values are rounded once. Pools and
+other data movements of it follow. Of several Concats that read a tensor, the last that reads it
+directly gives the grid. Parts from another subgraph keep their own.
 
 Source: tables of hb_mapper 1.24.3, which list the parts that are requantized.
 """
@@ -27,7 +26,7 @@ from npumake.quant.precision.placement import (
 def with_concat_grids(
     graph: Graph, chip: Collection[Node], grids: Mapping[str, Grids]
 ) -> dict[str, Grids]:
-    """`grids`, by observed tensor of the float `graph`, whose `chip` nodes run on the unit."""
+    """`grids`, by observed tensor of the float `graph`; the `chip` nodes run on the unit."""
     joined, numbers = dict(grids), subgraphs(graph, set(chip))
     joins = [node for node in graph.nodes("Concat") if node in chip and absorbed(node) is None]
     for join in reversed(joins):
@@ -41,7 +40,7 @@ def with_concat_grids(
 
 
 def _owner(part: Value, joins: Collection[Node]) -> Node | None:
-    """The Concat that gives the grid of a tensor; None where something else computes with it."""
+    """The Concat that gives a tensor its grid; None where something else computes with it."""
     itself, moved = list[Node](), list[Node]()
     waiting = [(part, itself)]
     while waiting:

@@ -1,6 +1,6 @@
-"""Rules about parts that a model need not have: where it has none, they are left out, with a note.
+"""Optional rules: rules for parts that this model lacks are dropped, with a note.
 
-A vendor's file may ask for the type of an operator in models that have no such operator.
+A vendor's file may set the type of an operator for models without it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ MISSING = "the rule for `{}` has no effect: the model has no such node"
 
 
 def without_missing(graph: Graph, quantization: Quantization) -> tuple[Quantization, list[str]]:
-    """`asked` less the rules for names of `optional` that mean nothing in `graph`; their notes.
-    `cpu` and `npu` keep their order."""
+    """`quantization` without the `optional` rules that select nothing in `graph`, and a note for
+    each. `cpu` and `npu` keep their order."""
     gone = [name for name in quantization.optional if not _is_there(graph, name)]
     if not gone:
         return quantization, []

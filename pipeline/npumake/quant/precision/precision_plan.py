@@ -1,7 +1,7 @@
-"""The plan: where each node runs, and of which type each tensor is at each place it is read.
+"""The precision plan: where each node runs, and the type of each tensor at each use.
 
-A type is int8, which stands for the 8 bits of the target, or int16; a node in float16 or float32
-is none of the chip's integers. What cannot be had is left out, and a note says why.
+Types are int8, which stands for the target's 8 bits, and int16. Nodes in float16 or float32 use no
+integers. Types that the target lacks are dropped with a note.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from npumake.graph import Graph, Node, Value, is_float, is_foreign
 from npumake.project.sections import Quantization
 from npumake.quant.precision.divisor_ranges import fragile_divisions
 from npumake.quant.precision.int32_outputs import with_int32_outputs
-from npumake.quant.precision.placement import PASSIVE, on_chip, source_tensor
+from npumake.quant.precision.placement import MOVE_OPERATORS, on_chip, source_tensor
 from npumake.quant.precision.type_propagation import OUT, WIDE, TensorUse, operands
 from npumake.quant.precision.type_requests import RequestedTypes, requested_types
 from npumake.quant.precision.uneven_concat import uneven_joins
@@ -26,28 +26,31 @@ from npumake.targets.limits import beyond
 from npumake.targets.target import Target
 
 NARROW = "int8"
-OVER = "CPU, beyond a limit"  # what a checker tells node by node
-CHAINED = "CPU, so that an epsilon below one code keeps a division from zero"
-NAMES = 5  # in a note; of the others it tells how many
+REASON_LIMIT = "CPU, beyond a limit"  # `npumake check` names the limit for each node
+REASON_DIVISION = "CPU, so that an epsilon below one code keeps a division from zero"
+MAX_NAMES_IN_NOTE = 5  # the note counts the others
 
 
 @dataclass(frozen=True)
 class PrecisionPlan:
-    """`nodes` are those of the chip in order, without the clamps they absorb and what moves sums;
-    `chip` has all."""
+    """Types and places of a model's nodes.
+
+    `chip` are all nodes on the chip. `nodes` are the same in order, without absorbed clamps and
+    moves of sums.
+    """
 
     chip: Collection[Node]
     nodes: Sequence[Node]
     reads: Mapping[tuple[Node, int], str]  # the type of every operand of `nodes`
-    makes: Mapping[Value, str]  # of what they make but sums, and of the inputs fed as codes
-    sums: Collection[Node]  # hand out int32 sums: layers of `nodes`, and what moves theirs
-    half: Sequence[Node]  # compute in float16
+    makes: Mapping[Value, str]  # of their outputs without int32 sums, and of quantized model inputs
+    sums: Collection[Node]  # nodes with int32 outputs: layers, and the moves behind them
+    half: Sequence[Node]  # float16 nodes
     float_nodes: Sequence[Node]  # float, though the chip could run them
     notes: Sequence[str]
 
     @property
     def unit(self) -> set[Node]:
-        """What the unit runs, in integers or float16, clamps included."""
+        """All nodes that the unit runs, in integers or float16, clamps included."""
         clamps = {clamp for node in self.half if (clamp := absorbed(node)) is not None}
         return {*self.chip, *self.half, *clamps}
 
@@ -56,14 +59,17 @@ class PrecisionPlan:
         return WIDE in {*self.reads.values(), *self.makes.values()}
 
 
-UNKNOWN: Mapping[str, float] = {}
+NO_STEPS: Mapping[str, float] = {}
 
 
 def plan_precision(
-    graph: Graph, quantization: Quantization, target: Target, steps: Mapping[str, float] = UNKNOWN
+    graph: Graph, quantization: Quantization, target: Target, steps: Mapping[str, float] = NO_STEPS
 ) -> PrecisionPlan:
-    """The plan for the float `graph`, whose observed tensors have these scales at 8 bits, as far
-    as they are known. Raises ProjectError for a name that means nothing."""
+    """The plan for the float `graph`.
+
+    `steps` are the 8-bit scales of its observed tensors, as far as they are known. Raises
+    ProjectError for a name that selects nothing.
+    """
     requests = requested_types(graph, quantization)
     halves = [node for node in requests.of_type("float16") if is_float(result(node))]
     half = (
@@ -86,7 +92,7 @@ def plan_precision(
         f"8 bits, {target.name} has no float16": [n for n in halves if n in chip],
         f"8 bits, {target.name} has no int16 for this operator": types.refused,
         f"int16 throughout, {target.name} has one type around a node": types.overruled,
-        CHAINED: chained,
+        REASON_DIVISION: chained,
         "CPU, so that each part of an answer keeps its own 8 bits": apart,
         **_refused(graph, target, requests, {*chip, *off}),
     }
@@ -106,8 +112,8 @@ def plan_precision(
 def _wanted(
     graph: Graph, quantization: Quantization, requests: RequestedTypes, target: Target
 ) -> set[Node]:
-    """What the chip is to run wherever it can; a type asked of an operator asks for its unit."""
-    full = graph.nodes(*PASSIVE) if quantization.mode == "full" else ()
+    """The nodes that the chip must run where it can. A type for an operator requests its unit."""
+    full = graph.nodes(*MOVE_OPERATORS) if quantization.mode == "full" else ()
     return {*requests.npu, *full, *(n for n in requests.typed if n.op_type in target.on_request)}
 
 
@@ -116,13 +122,13 @@ def _type_at(wide: Collection[TensorUse], spot: TensorUse) -> str:
 
 
 def _computed(graph: Graph, chip: set[Node]) -> list[Node]:
-    """Those of the chip, in order; a clamp goes with the node that absorbs it."""
+    """The nodes of the chip in order, without absorbed clamps."""
     clamps = {absorbed(node) for node in graph.nodes()}
     return [node for node in graph.nodes() if node in chip and node not in clamps]
 
 
 def _leaves_wide(target: Target) -> bool:
-    """Whether each part of an answer has codes enough on one grid."""
+    """Whether one grid has codes enough for each part of an output."""
     return target.form is not None and target.form.leaving == WIDE
 
 
@@ -134,7 +140,7 @@ def _apart(
     target: Target,
     chip: Collection[Node],
 ) -> list[Node]:
-    """The joins of answers that are the CPU's, where nothing else is asked of them."""
+    """The Concats of outputs that go to the CPU, where no rule says otherwise."""
     if quantization.outputs not in (None, "float32") or _leaves_wide(target):
         return []
     asked_for = {
@@ -146,7 +152,7 @@ def _apart(
 
 
 def _is_one_part(graph: Graph, join: Node) -> bool:
-    """Whether it joins mask coefficients alone, which the converters hand out as one tensor."""
+    """Whether it joins mask coefficients alone, which the converters output as one tensor."""
     names = coefficient_outputs(graph)
     return any(str(v.name) in names and source_tensor(v) is join.outputs[0] for v in graph.outputs)
 
@@ -154,7 +160,7 @@ def _is_one_part(graph: Graph, join: Node) -> bool:
 def _chained(
     graph: Graph, requests: RequestedTypes, target: Target, steps: Mapping[str, float]
 ) -> list[Node]:
-    """What the chip could run of divisions by less than a code, and is not asked to."""
+    """The fragile divisions that the chip could run and no rule requests there."""
     divisions = fragile_divisions(graph, steps) if steps else []
     return [node for node in divisions if node not in requests.npu and _could_run(node, target)]
 
@@ -166,7 +172,7 @@ def _could_run(node: Node, target: Target) -> bool:
 def _refused(
     graph: Graph, target: Target, requests: RequestedTypes, elsewhere: Collection[Node]
 ) -> dict[str, Collection[Node]]:
-    """What the CPU runs because the chip cannot, beside the nodes that are settled `elsewhere`."""
+    """The nodes that the CPU runs because the chip cannot; those in `elsewhere` are settled."""
     left = [node for node in graph.nodes() if node not in elsewhere]
     asked_for = requests.typed.union(requests.npu)
     over = [node for node in left if _is_over(node, target, node in asked_for)]
@@ -175,13 +181,13 @@ def _refused(
     unsaid = [node for node in left if _is_unsaid(node, target)]
     return {
         f"CPU in float, {target.name} has no 8 bits of this form": unsaid,
-        f"{OVER} of {target.name} that `npumake check` names": over,
+        f"{REASON_LIMIT} of {target.name} that `npumake check` names": over,
         f"CPU, {target.name} does not run this operator": lacking,
     }
 
 
 def _is_over(node: Node, target: Target, is_requested: bool) -> bool:
-    """Whether nothing but a documented limit keeps the unit from running the node."""
+    """Whether only a documented limit keeps the node off the unit."""
     runs_operator = target.runs_when_asked if is_requested else target.runs
     runs = (
         runs_operator(node.op_type) and computes(node, target.rounding) and is_float(result(node))
@@ -190,7 +196,7 @@ def _is_over(node: Node, target: Target, is_requested: bool) -> bool:
 
 
 def _is_unsaid(node: Node, target: Target) -> bool:
-    """Whether there are integers for the node, and only the target's own have no such form."""
+    """Whether the node has an integer kernel, but not in the target's own arithmetic."""
     has_integers = (
         target.runs(node.op_type) and has_kernel(node) and not computes(node, target.rounding)
     )
@@ -200,6 +206,8 @@ def _is_unsaid(node: Node, target: Target) -> bool:
 def _notes(reasons: Mapping[str, Collection[Node]]) -> Iterator[str]:
     for reason, nodes in reasons.items():
         names = [f"{node.name} ({node.op_type})" for node in nodes]
-        more = f" and {len(names) - NAMES} more" if len(names) > NAMES else ""
+        more = (
+            f" and {len(names) - MAX_NAMES_IN_NOTE} more" if len(names) > MAX_NAMES_IN_NOTE else ""
+        )
         if names:
-            yield f"{reason}: {', '.join(names[:NAMES])}{more}"
+            yield f"{reason}: {', '.join(names[:MAX_NAMES_IN_NOTE])}{more}"

@@ -1,4 +1,4 @@
-"""The names a person has for parts of a model, found in the optimized graph.
+"""Selectors: names for parts of a model, resolved in the optimized graph.
 
 name      the nodes of that name, or that compute the trained node of that name; else the input
           of the model or the node that makes the tensor of that name
@@ -10,7 +10,7 @@ name...   every node behind it on the way to an output, itself excluded
 Add(*)    every node of that operator; none where the model has no such node
 INPUTS    the inputs of the model
 BOXES     the nodes that make a detector's boxes of distances; none in a model without
-MASKS     what gives the mask coefficients that a detector hands out, its result alone
+MASKS     the producers of a detector's mask coefficients, their outputs alone
 *         everything
 """
 
@@ -38,7 +38,7 @@ from npumake.quant.precision.placement import concat_parts
 from npumake.targets.spelled_functions import SPELLED_OUT
 
 EVERYTHING, INPUTS, BOXES, MASKS = "*", "INPUTS", "BOXES", "MASKS"
-DIGITS = 9  # of an operator's number
+MAX_NUMBER_DIGITS = 9
 SILU = "Swish"
 BEHIND, OF_OPERATOR, WAY = "...", "(*)", " -> "
 
@@ -46,13 +46,15 @@ WIDEST = (EVERYTHING, INPUTS, BOXES, MASKS)  # the weakest first
 
 
 class SelectedNodes(NamedTuple):
+    """The nodes and model inputs that a selector names."""
+
     nodes: tuple[Node, ...] = ()
     inputs: tuple[Value, ...] = ()
-    results: tuple[Node, ...] = ()  # what they make, and nothing they read
+    results: tuple[Node, ...] = ()  # outputs alone
 
 
 class TypeRule(NamedTuple):
-    """One rule: a name with its type, and the key it stands at."""
+    """A selector with its type, and the YAML key of the rule."""
 
     name: str
     type: Type
@@ -60,7 +62,8 @@ class TypeRule(NamedTuple):
 
 
 def select_nodes(graph: Graph, name: str, route: Route) -> SelectedNodes:
-    """What `name` means in `graph`. Raises ProjectError at `route` when it means nothing."""
+    """The parts of `graph` that `name` selects. Raises ProjectError at `route` where there are
+    none."""
     if name == EVERYTHING:
         return SelectedNodes(tuple(graph.nodes()), graph.inputs)
     if name == INPUTS:
@@ -84,13 +87,16 @@ def select_nodes(graph: Graph, name: str, route: Route) -> SelectedNodes:
 
 
 def is_of_nodes(name: str) -> bool:
-    """Whether it names one node, or all of an operator, and no stretch of the model."""
+    """Whether the selector names one node or all of an operator, and no stretch of the model."""
     return name not in WIDEST and not name.endswith(BEHIND) and WAY not in name
 
 
 def ordered_rules(graph: Graph, types: Types | tuple[Types, ...]) -> list[TypeRule]:
-    """The rules, the weakest first. A mapping has no order of its own: there the one that names
-    less is the stronger, and of two `name...` the one that begins further behind."""
+    """The rules, the weakest first.
+
+    A mapping has no order: there the rule that selects less is stronger, and of two `name...` the
+    one that starts further behind.
+    """
     if isinstance(types, Mapping):
         return _by_strength(graph, types, "quantization.types")
     return [
@@ -106,7 +112,7 @@ def _by_strength(graph: Graph, rules: Types, route: str) -> list[TypeRule]:
 
 
 def strength(graph: Graph, name: str, route: Route) -> tuple[int, int]:
-    """What orders names from the weakest, which say least, to the strongest."""
+    """The sort key of a selector, from the weakest, which selects most, to the strongest."""
     if name in WIDEST:
         return (WIDEST.index(name), 0)
     if name.endswith(OF_OPERATOR):
@@ -117,7 +123,7 @@ def strength(graph: Graph, name: str, route: Route) -> tuple[int, int]:
 
 
 def _mask_makers(graph: Graph) -> tuple[Node, ...]:
-    """The nodes whose results, joined and moved, are the mask coefficients."""
+    """The nodes whose outputs, joined and moved, are the mask coefficients."""
     names = coefficient_outputs(graph)
     values = [value for value in graph.outputs if str(value.name) in names]
     makers = {producer(piece) for value in values for piece in concat_parts(value)}
@@ -145,15 +151,15 @@ def _hint(graph: Graph, name: str) -> str:
 
 
 def _numbered(graph: Graph, name: str) -> tuple[Node, ...]:
-    """What computes the operator of that number in the trained file."""
-    is_number = name.isdecimal() and name.isascii() and len(name) <= DIGITS
+    """The nodes that compute the operator of that number in the trained file."""
+    is_number = name.isdecimal() and name.isascii() and len(name) <= MAX_NUMBER_DIGITS
     trained = operator_nodes(graph, int(name)) if is_number else ()
     return tuple(dict.fromkeys(node for each in trained for node in graph.find(each)))
 
 
 def _of_layer_id(graph: Graph, name: str) -> tuple[Node, ...]:
-    """The nodes of an id as SyNAP's quantizer gives one to a layer: type_name_number of each node
-    that was fused, one behind the other."""
+    """The nodes of a layer id of SyNAP's quantizer: type_name_number of each fused node, one after
+    another."""
     by_prefix = {
         f"{node.op_type}_{each}_": node
         for node in graph.nodes()
@@ -204,7 +210,7 @@ def _of_operator(graph: Graph, op_type: str, route: Route) -> tuple[Node, ...]:
 
 
 def _parts(node: Node) -> tuple[str, ...]:
-    """The operators of the trained model that a target's form has in one node."""
+    """The operators of the trained model that a target's form fuses into one node."""
     return SPELLED_OUT[SILU] if node.op_type == SILU else ()
 
 
@@ -222,6 +228,6 @@ def _between(graph: Graph, start: str, end: str, route: Route) -> tuple[Node, ..
 
 
 def _start(graph: Graph, name: str, route: Route) -> SelectedNodes:
-    """As `_exactly`, but a tensor is itself and not what makes it."""
+    """As `_exactly`, but a tensor selects itself and not its producer."""
     selected, value = _exactly(graph, name, route), graph.values().get(name)
     return selected if value is None or graph.find(name) else SelectedNodes((), (value,))

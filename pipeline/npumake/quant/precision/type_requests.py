@@ -1,4 +1,4 @@
-"""What `quantization:` asks for, name by name, as wishes about single nodes and tensors."""
+"""Type requests: the rules of `quantization:` as requests for single nodes and tensor uses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from npumake.errors import Route
 from npumake.graph import Graph, Node, Value, producer
 from npumake.project.sections import LayerTypes, Quantization
 from npumake.quant.precision.optional_selectors import without_missing
-from npumake.quant.precision.placement import PASSIVE, source_tensor
+from npumake.quant.precision.placement import MOVE_OPERATORS, source_tensor
 from npumake.quant.precision.selectors import (
     BOXES,
     EVERYTHING,
@@ -33,18 +33,20 @@ from npumake.quant.precision.type_propagation import (
 )
 
 FLOATS = ("float16", "float32")
-WEAKEST = (-1, 0)  # of no name
+WEAKEST = (-1, 0)  # weaker than every selector
 OF_EVERYTHING = (0, 0)
 
 
 @dataclass(frozen=True)
 class RequestedTypes:
+    """The requests of one project for one graph."""
+
     wishes: TypeRequests = field(default_factory=TypeRequests)
-    types: dict[Node, str] = field(default_factory=dict)  # of the nodes that are to be float
-    float_inputs: set[Value] = field(default_factory=set)  # inputs that are to be float
+    types: dict[Node, str] = field(default_factory=dict)  # float16 and float32 nodes
+    float_inputs: set[Value] = field(default_factory=set)  # model inputs that stay float
     cpu: list[Node] = field(default_factory=list)
     npu: list[Node] = field(default_factory=list)
-    typed: set[Node] = field(default_factory=set)  # of whose operator or name an integer is asked
+    typed: set[Node] = field(default_factory=set)  # with an integer type by operator or name
     notes: list[str] = field(default_factory=list)
 
     def of_type(self, type: str) -> list[Node]:
@@ -52,11 +54,11 @@ class RequestedTypes:
 
 
 def requested_types(graph: Graph, quantization: Quantization) -> RequestedTypes:
-    """A clamp is asked for what the node that absorbs it is asked for. Of `npu` and `cpu` the one
-    wins whose name says more, and `npu` where both say as much. What only moves values follows its
-    producer unless a name says more than `*`.
+    """The requests of `quantization` for `graph`.
 
-    Raises ProjectError for a name that means nothing.
+    A clamp takes the requests of the node that absorbs it. Of `npu` and `cpu` the more specific
+    selector wins, `npu` on a tie. A data movement follows its producer unless a selector is
+    stronger than `*`. Raises ProjectError for a name that selects nothing.
     """
     requests = RequestedTypes()
     quantization, notes = without_missing(graph, quantization)
@@ -76,7 +78,7 @@ def requested_types(graph: Graph, quantization: Quantization) -> RequestedTypes:
     _wish(requests.wishes, pictures, "int8", firmly=True)  # their pixels are codes
     cpu = _named_by(graph, quantization.cpu, "cpu", wholes)
     npu = _named_by(graph, quantization.npu, "npu", wholes)
-    weak = {node for node in npu if node.op_type in PASSIVE and npu[node] == OF_EVERYTHING}
+    weak = {node for node in npu if node.op_type in MOVE_OPERATORS and npu[node] == OF_EVERYTHING}
     asked_for = (node for node in npu if node not in weak)
     requests.npu.extend(node for node in asked_for if npu[node] >= cpu.get(node, WEAKEST))
     requests.cpu.extend(node for node in cpu if cpu[node] > npu.get(node, WEAKEST))
@@ -111,7 +113,7 @@ def _weakest_first(graph: Graph, layers: Mapping[str, LayerTypes]) -> list[tuple
 
 
 def _ask(requests: RequestedTypes, selected: SelectedNodes, type: str, firmly: bool) -> None:
-    """A node whose result is to be float is float itself."""
+    """Records a rule. A node with a float output is float itself."""
     for node in (*selected.nodes, *selected.results):
         requests.types.pop(node, None)
         if type in FLOATS:
@@ -124,7 +126,7 @@ def _ask(requests: RequestedTypes, selected: SelectedNodes, type: str, firmly: b
 
 
 def _ask_layer(requests: RequestedTypes, node: Node, layer: LayerTypes, clamp: bool) -> None:
-    """What a clamp reads is no tensor of the chip's."""
+    """Records a layer's types. A clamp's input is no tensor of the chip's."""
     if layer.output is not None:
         _wish(requests.wishes, [(node, OUT)], layer.output, firmly=True)
     if clamp:

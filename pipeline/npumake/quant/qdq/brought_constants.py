@@ -1,10 +1,10 @@
-"""Constants of a model that brings its grids: what stays in codes, and what becomes real again.
+"""Constants of a model that brings its own grids: which stay quantized, and which become float.
 
-weight      kept, with the scale of each output channel. Where scales lie along another axis, or
-            the kernels take int8 with zero point 0 alone: real, on such a grid
-bias        kept on the grid of the products, s_x * s_w; real from any other
-operand     of an Add, a Mul …: kept, of one scale
-all else    real, and so is every constant of a node that computes in float
+weight      quantized, with a scale per output channel. Float on such a grid where its scales lie
+            along another axis, or where the kernels only take int8 with zero point 0
+bias        quantized on the grid of the products, s_x * s_w; float from any other grid
+operand     of an Add, a Mul ...: quantized, with one scale
+all others  float, and so is every constant of a float node
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from npumake.kernels import affine
 from npumake.quant.precision.grids import Grid
 from npumake.quant.qdq.insert import channel_axis, groups_of_scales
 from npumake.quant.qdq.pairs import DQ, Q, pair
-from npumake.quant.qdq.uint8_to_int8 import SHIFTED
+from npumake.quant.qdq.uint8_to_int8 import SIGNED_TYPES
 from npumake.targets.target import Target
 
-CLOSE = 1e-4  # by which the scale of a bias may be off, relatively: float32 of a product
+BIAS_SCALE_RTOL = 1e-4  # relative error of a bias scale, a float32 product
 
 
 class StoredConstant(NamedTuple):
@@ -52,7 +52,7 @@ class StoredConstant(NamedTuple):
 
 
 def stored_constant(value: Value | None) -> StoredConstant | None:
-    """None for what is no constant behind a DQ whose scale is known."""
+    """The constant behind a DQ with a known scale; None for any other value."""
     dequantizer = None if value is None else producer(value)
     if dequantizer is None or dequantizer.op_type != DQ or len(dequantizer.inputs) < 3:
         return None
@@ -66,7 +66,7 @@ def stored_constant(value: Value | None) -> StoredConstant | None:
 
 
 def _codes(value: Value | None) -> np.ndarray | None:
-    """Those of a constant in real numbers behind a Q, as training leaves weights."""
+    """The codes of a float constant behind a Q, as training leaves weights."""
     quantizer = None if value is None else producer(value)
     if quantizer is None or quantizer.op_type != Q or len(quantizer.inputs) < 3:
         return None
@@ -79,8 +79,8 @@ def _codes(value: Value | None) -> np.ndarray | None:
 
 
 def keep_codes(graph: Graph, node: Node, read: Mapping[int, Grid], target: Target) -> bool:
-    """For a node in integers, whose activations lie on the grids `read`. Whether some weight is on
-    another grid now."""
+    """Keeps the quantized constants of an integer node whose activations lie on the grids `read`.
+    Returns whether a weight moved to another grid."""
     weights, moved = RULES[node.op_type].weights, False
     for index, value in enumerate(tuple(node.inputs)):
         constant = stored_constant(value)
@@ -100,15 +100,15 @@ def keep_codes(graph: Graph, node: Node, read: Mapping[int, Grid], target: Targe
 
 
 def is_wide(read: Mapping[int, Grid]) -> bool:
-    """Whether some activation is of 16 bits."""
+    """Whether some activation has 16 bits."""
     return any(grid.zero_point.dtype.itemsize > 1 for grid in read.values())
 
 
 def _may_be_operand(
     node: Node, constant: StoredConstant, read: Mapping[int, Grid], target: Target
 ) -> bool:
-    """Whether a constant that is no weight may stay on its grid: TensorFlow Lite's kernels want
-    one of the type that they read besides."""
+    """Whether a constant operand may keep its grid: TensorFlow Lite's kernels want the type of the
+    other operands."""
     if node.op_type not in CONSTANT_OPERANDS or constant.scale.size > 1:
         return False
     if target.rounding != TWICE:
@@ -119,7 +119,7 @@ def _may_be_operand(
 
 
 def make_constants_real(graph: Graph, node: Node) -> None:
-    """For a node that computes in float."""
+    """Makes the constants of a float node float."""
     for index, value in enumerate(tuple(node.inputs)):
         if (constant := stored_constant(value)) is not None:
             _make_real(graph, node, index, constant)
@@ -132,15 +132,15 @@ def _make_real(graph: Graph, node: Node, index: int, constant: StoredConstant) -
 
 
 def _may_stay(node: Node, constant: StoredConstant, target: Target) -> bool:
-    """Whether the scales are those of the output channels, on a grid that the kernels take."""
+    """Whether the scales are per output channel, on a grid that the kernels take."""
     rank = constant.codes.ndim
     fits = constant.scale.size == 1 or constant.axis % rank == channel_axis(node) % rank
     return fits and (target.rounding != TWICE or constant.is_symmetric_int8)
 
 
 def _regrid(graph: Graph, node: Node, index: int, constant: StoredConstant) -> bool:
-    """On int8 with zero point 0, by channel: the codes less their zero point where these fit, and
-    else rounded to a coarser scale."""
+    """Moves a weight to int8 with zero point 0, per channel: its codes less the zero point where
+    they fit, else rounded to a coarser scale."""
     axis = channel_axis(node) % constant.codes.ndim
     along = constant.scale.size > 1 and constant.axis % constant.codes.ndim != axis
     reach = np.abs(constant.real if along else constant.steps).max(
@@ -159,25 +159,27 @@ def _regrid(graph: Graph, node: Node, index: int, constant: StoredConstant) -> b
 
 
 def _is_on_products(node: Node, bias: StoredConstant, read: Mapping[int, Grid]) -> bool:
-    """Whether a bias is added to the sums of products as it is."""
+    """Whether a bias lies on the grid of the products."""
     factors = _bias_factors(node, bias, read)
-    return factors is not None and bool(np.allclose(factors, 1.0, rtol=CLOSE, atol=0))
+    return factors is not None and bool(np.allclose(factors, 1.0, rtol=BIAS_SCALE_RTOL, atol=0))
 
 
 def bias_factor(node: Node, read: Mapping[int, Grid]) -> float:
-    """The scale of a node's int32 bias over that of its input times its weights': of the channel
-    that is furthest from 1, which is what it should be. 1 where there is no such bias."""
+    """The scale of a node's int32 bias over the product of input and weight scale.
+
+    It should be 1; the factor of the worst channel is returned, and 1 where there is no such bias.
+    """
     places = RULES[node.op_type].weights if node.op_type in RULES else ()
     bias = stored_constant(node.inputs[2]) if 2 in places and len(node.inputs) > 2 else None
     factors = None if bias is None else _bias_factors(node, bias, read)
     if factors is None:
         return 1.0
     factor = float(factors[np.argmax(np.abs(factors - 1.0))])
-    return factor if abs(factor - 1.0) > CLOSE else 1.0
+    return factor if abs(factor - 1.0) > BIAS_SCALE_RTOL else 1.0
 
 
 def _bias_factors(node: Node, bias: StoredConstant, read: Mapping[int, Grid]) -> np.ndarray | None:
-    """By channel; None for what is no bias in int32 beside weights that are stored."""
+    """The factor of each channel; None for anything but an int32 bias with a quantized weight."""
     weight = stored_constant(node.inputs[1])
     if weight is None or 0 not in read or bias.codes.dtype != np.int32 or bias.zero_point.any():
         return None
@@ -187,8 +189,8 @@ def _bias_factors(node: Node, bias: StoredConstant, read: Mapping[int, Grid]) ->
 
 
 def _shift(graph: Graph, node: Node, index: int, constant: StoredConstant) -> None:
-    """The same values in signed codes."""
-    kind = SHIFTED.get(str(constant.codes.dtype))
+    """Moves a constant to the signed type with the same values."""
+    kind = SIGNED_TYPES.get(str(constant.codes.dtype))
     value = node.inputs[index]
     if kind is None or value is None:
         return

@@ -1,13 +1,12 @@
-"""Grids that a unit's kernels are written for, whatever the calibration found.
+"""Output grids that the unit's kernels fix, whatever the calibration found.
 
-    SEATS        what these give is on a grid of its own: Softmax and Sigmoid 1/256, -128, and
-                 of int16 2**-15
-    PRelu        its slopes are on a grid of int8
-    ONE_GRID     what these read and give is on one grid
-    JOINING      these take all they read to the grid they give
+    SEATS        outputs on fixed grids: Softmax and Sigmoid 1/256, -128, and of int16 2**-15
+    PRelu        slopes on an int8 grid
+    ONE_GRID     input and output on one grid
+    JOINING      all inputs on the grid of the output
 
-Moved before weights and biases become integers: a bias lies on the grid of what its layer reads.
-Source: the checks in tensorflow/lite/kernels, `Prepare`.
+The grids move before weights and biases become integers: a bias lies on the grid of its layer's
+input. Source: the checks in tensorflow/lite/kernels, `Prepare`.
 """
 
 from __future__ import annotations
@@ -20,15 +19,15 @@ from npumake.engine.tflite_rules import SEATS, slope_codes
 from npumake.graph import Graph, Node, Value, array, is_kept_float, only_consumer, producer
 from npumake.kernels.affine import dequantize
 from npumake.quant.precision.grids import Grid, grid
-from npumake.quant.precision.placement import ALIKE
+from npumake.quant.precision.placement import SAME_GRID_OPERATORS
 from npumake.quant.qdq.pairs import DQ, Q, pair
 
-ONE_GRID = ALIKE | {"AveragePool"}
+ONE_GRID = SAME_GRID_OPERATORS | {"AveragePool"}
 JOINING = frozenset({"Concat", "Max", "Min"})
 
 
 def with_fixed_outputs(graph: Graph) -> Graph:
-    """A copy of a graph in Q/DQ form on these grids."""
+    """A copy of a Q/DQ graph on these grids."""
     graph = graph.copy()
     for node in graph.nodes():
         quantizer = only_consumer(result(node)) if node.outputs else None
@@ -48,13 +47,14 @@ def with_fixed_outputs(graph: Graph) -> Graph:
 
 
 def _in_integers(node: Node) -> bool:
-    """One in float gives what it computes: a cubic Resize reaches beyond what it reads."""
+    """Whether the node runs in integers. A float node outputs what it computes: a cubic Resize
+    overshoots."""
     return has_kernel(node) and not is_kept_float(node)
 
 
 def requantize_fixed_outputs(graph: Graph) -> None:
-    """For grids that are to stay what they are: a kernel gives its own, and from there its result
-    is taken to the grid of the model, in place."""
+    """Keeps the model's own grids: the kernel outputs its fixed grid, and a second Q/DQ requantizes
+    the result. Edits in place."""
     for node in graph.nodes():
         quantizer = only_consumer(result(node)) if node.outputs else None
         if quantizer is None or quantizer.op_type != Q or node.domain:
@@ -88,8 +88,7 @@ def _bring_together(graph: Graph, node: Node, own: Grid) -> None:
 
 
 def _unrounded(graph: Graph, value: Value) -> Value:
-    """Of a constant behind its grid what it was before, else the value: a constant is rounded
-    once, and nothing computes it."""
+    """A constant before its quantization, so that it is rounded once; else the value itself."""
     dequantizer = producer(value)
     assert dequantizer is not None
     codes = dequantizer.inputs[0]
@@ -105,7 +104,7 @@ def _unrounded(graph: Graph, value: Value) -> Value:
 
 
 def _move(graph: Graph, quantizer: Node, moved: Grid) -> None:
-    """The quantizer and whoever reads its codes on another grid of the same type."""
+    """Moves a quantizer and the readers of its codes to another grid of the same type."""
     own = _grid(quantizer)
     if _same(own, moved) or own.zero_point.dtype != moved.zero_point.dtype:
         return

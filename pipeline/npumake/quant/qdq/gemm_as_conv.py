@@ -1,10 +1,10 @@
-"""A Gemm on the chip as a 1x1 Conv over an image of one pixel, for a chip that has only the Conv.
+"""Gemm as a 1x1 Conv over an image of one pixel, for a chip that only has the Conv.
 
     (N, C) -> Reshape (N, C, 1, 1) -> Conv with weight (O, C, 1, 1) -> Reshape (N, O)
 
-Both Reshapes keep the grid of what they read, so every code stays what it was. The Conv keeps the
-name of the Gemm, and the codes behind the second Reshape that of the Gemm's. Of sums that are
-handed out, that Reshape is the CPU's. A Gemm on the CPU stays one.
+Both Reshapes keep the grid of their input, so all codes stay the same. The Conv takes the name of
+the Gemm, and the codes behind the second Reshape that of the Gemm's output. With an int32 output
+that Reshape runs on the CPU. A Gemm on the CPU stays a Gemm.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ from npumake.quant.qdq.pairs import pair
 
 
 def gemm_as_conv(graph: Graph) -> int:
-    """Edit a calibrated graph in place, whose weights are floats behind Q/DQ."""
+    """Edits a calibrated graph with float weights behind Q/DQ in place; returns the number of
+    rewritten nodes."""
     layers = [layer for layer in quantized_layers(graph) if layer.node.op_type == "Gemm"]
     quantized = [(layer, q) for layer in layers if (q := _quantizer(layer.node)) is not None]
     sums = [layer for layer in layers if hands_out_sums(layer.node)]
@@ -45,7 +46,7 @@ def gemm_as_conv(graph: Graph) -> int:
 
 
 def _quantizer(gemm: Node) -> Node | None:
-    """The Q behind the Gemm and its clamp, when nothing else reads them."""
+    """The Q behind the Gemm and its clamp, if nothing else reads them."""
     output = result(gemm)
     readers = [use.node for use in output.uses()]
     alone = [node.op_type for node in readers] == [Q] and not output.is_graph_output()
@@ -73,7 +74,7 @@ def _rewrite_sums(graph: Graph, gemm: LinearLayer) -> None:
 
 
 def _as_conv(graph: Graph, gemm: LinearLayer) -> Value:
-    """What it makes then, with the clamp it absorbs: (N, O, 1, 1)."""
+    """The Conv's output, behind the clamp it absorbs: (N, O, 1, 1)."""
     node, output = gemm.node, result(gemm.node)
     dims = (*shape(output), 1, 1)
     graph.become(node, "Conv", [_image(graph, gemm), _kernel(graph, gemm), *node.inputs[2:3]])
@@ -93,7 +94,7 @@ def _matrix(graph: Graph, gemm: LinearLayer, pixel: Value) -> Value:
 
 
 def _image(graph: Graph, gemm: LinearLayer) -> Value:
-    """What the Gemm reads, as (N, C, 1, 1)."""
+    """The Gemm's input as (N, C, 1, 1)."""
     dims, dequantizer = (*shape(gemm.x), 1, 1), producer(gemm.x)
     assert dequantizer is not None
     name = f"{gemm.node.name}_image"
@@ -104,14 +105,14 @@ def _image(graph: Graph, gemm: LinearLayer) -> Value:
 
 
 def _on_the_unit(view: Value) -> None:
-    """A matrix and an image of one pixel are the same codes in the same order."""
+    """Marks a view: a matrix and an image of one pixel have the same codes in the same order."""
     maker = producer(view)
     assert maker is not None
     run_on_unit(maker)
 
 
 def _kernel(graph: Graph, gemm: LinearLayer) -> Value:
-    """The weight as (O, C, 1, 1) behind Q/DQ, on the grid it has."""
+    """The weight as (O, C, 1, 1) behind Q/DQ, on its own grid."""
     assert gemm.pair is not None
     name = f"{gemm.node.name}_kernel"
     weight = gemm.kernel()[0].astype(gemm.values.dtype)  # (outputs, inputs, 1)
@@ -120,7 +121,7 @@ def _kernel(graph: Graph, gemm: LinearLayer) -> Value:
 
 
 def _grid(node: Node) -> Grid:
-    """Of a Q or a DQ."""
+    """The grid of a Q or DQ."""
     scale, zero_point = (array(parameter) for parameter in node.inputs[1:3])
     assert scale is not None
     assert zero_point is not None

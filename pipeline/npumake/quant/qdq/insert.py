@@ -1,7 +1,7 @@
-"""Q/DQ: a float graph that says, in standard ONNX, on which grid each tensor lies.
+"""Inserts Q/DQ: QuantizeLinear and DequantizeLinear around every tensor on the chip.
 
-Every tensor a chip node reads or makes passes through QuantizeLinear and DequantizeLinear. The
-weights stay float, each behind a Q/DQ pair of its own; `integers` folds those.
+Every input and output of a chip node passes through Q and DQ. Weights stay float behind a Q/DQ pair
+of their own, which `integers` folds.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ def with_qdq(
     target: Target,
     quantization: Quantization = DEFAULT,
 ) -> Graph:
-    """A copy of `graph` with Q/DQ around whatever runs on the chip.
+    """A copy of `graph` with Q/DQ around all chip nodes.
 
-    `grids` holds those of every observed tensor (precision.placement.observed). Raises
-    ProjectError for a name in `quantization` that means nothing.
+    `grids` holds the grids of every observed tensor (precision.placement.observed_tensors). Raises
+    ProjectError for a name in `quantization` that selects nothing.
     """
     graph = graph.copy()
     steps = {name: float(both.narrow.scale) for name, both in grids.items()}
@@ -93,14 +93,14 @@ def with_qdq(
 
 
 def _mark_views(plan: PrecisionPlan, target: Target) -> None:
-    """The views for a Gemm, of a unit that has no such operator for itself."""
+    """Marks the views for a Gemm, on a unit without the operator."""
     for node in plan.nodes:
         if makes_matrix(node, target) and not target.runs_when_asked(node.op_type):
             run_on_unit(node)
 
 
 def _mark(plan: PrecisionPlan) -> None:
-    """For the engine, that sees Q/DQ alone: what stays float, and what hands out sums."""
+    """Marks float nodes and int32 outputs for the engine, which only sees Q/DQ."""
     for node in plan.float_nodes:
         keep_float(node)
     for node in plan.sums:
@@ -110,10 +110,10 @@ def _mark(plan: PrecisionPlan) -> None:
 def _quantize(
     graph: Graph, value: Value, assignment: GridAssignment, chip: Collection[Node]
 ) -> None:
-    """One Q/DQ for the grid it lies on, and one behind it for each grid it is read on instead.
+    """Inserts one Q/DQ for the tensor's grid, and one behind it for each other grid it is read on.
 
-    What a chip node makes is seen through the first by every other reader and by the world; what
-    the CPU makes, and what is fed, only where the chip reads it.
+    All readers of a chip node's output, model outputs included, see the first. Outputs of the CPU
+    and model inputs are quantized for chip nodes alone.
     """
     uses = [(use.node, use.idx) for use in tuple(value.uses())]
     read: dict[str, list[tuple[Node, int]]] = {}
@@ -143,7 +143,8 @@ def _read(graph: Graph, value: Value, places: Iterable[tuple[Node, int]]) -> Non
 
 
 def quantize_activation(graph: Graph, value: Value, grid: Grid, chip: set[Node]) -> None:
-    """For the chip nodes that read it; for every reader when a chip node makes it."""
+    """Inserts one Q/DQ for the chip nodes that read the value; for every reader of a chip node's
+    output."""
     readers = [use.node for use in tuple(value.uses())]
     on_the_chip = [node for node in readers if node in chip]
     from_the_chip = producer(value) in chip
@@ -163,10 +164,11 @@ def quantize_constants(
     wide: Collection[int] = (),
     output: Grid | None = None,
 ) -> None:
-    """Weights as the target has them; a constant operand like an activation; a bias later.
+    """Quantizes weights by the target's scheme and constant operands like activations; biases
+    follow later.
 
-    `read` holds the grids of the activations by input, `wide` the inputs that are int16, `made` is
-    the grid of the result, if known.
+    `read` has the activation grids by input index, `wide` the int16 inputs, `output` the result's
+    grid, if known.
     """
     weights = RULES[node.op_type].weights if node.op_type in RULES else ()
     for index, value in enumerate(tuple(node.inputs)):
@@ -192,21 +194,21 @@ def quantize_constants(
 
 
 def channel_axis(node: Node) -> int:
-    """The axis of the weight that counts output channels."""
+    """The axis of the output channels in the weight."""
     if node.op_type == "Conv" or (node.op_type == "Gemm" and attribute(node, "transB", 0)):
         return 0
     return 1
 
 
 def groups_of_scales(node: Node) -> int:
-    """How often the scales of the weight are used: those of a ConvTranspose by every group."""
+    """The repetitions of the weight scales: every group of a ConvTranspose uses them."""
     return int(attribute(node, "group", 1)) if node.op_type == "ConvTranspose" else 1
 
 
 def _smallest_scales(
     node: Node, channels: int, read: Mapping[int, Grid], scheme: WeightGrid
 ) -> np.ndarray:
-    """Per channel, the weight scale below which bias / (s_x * s_w) would leave its type."""
+    """Per channel, the weight scale below which bias / (s_x * s_w) overflows its type."""
     bias = array(node.inputs[2]) if len(node.inputs) > 2 else None
     if bias is None:
         return np.zeros(channels)

@@ -1,7 +1,7 @@
-"""Pairs that say the same of one tensor are one; and 16 bits are for targets that have them.
+"""Merges equal Q/DQ pairs of a tensor, and refuses 16 bits where the target has none.
 
-onnxruntime writes a Q/DQ for each reader (DedicatedQDQPair). A node runs in integers where one Q
-alone reads what it makes.
+onnxruntime writes a Q/DQ for each reader (DedicatedQDQPair). A node runs in integers where a single
+Q reads its output.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ Key = tuple[object, ...]
 
 
 def merge_pairs(graph: Graph) -> None:
-    """Edit in place: of nodes that compute the same codes, or their real numbers, the first stays,
-    unless it is an output of the model."""
+    """Merges nodes that compute the same codes or real values, in place. The first stays, and so do
+    model outputs."""
     first_of: dict[Key, Node] = {}
     for node in graph.nodes(Q, DQ):
         key = _key(node)
@@ -29,7 +29,7 @@ def merge_pairs(graph: Graph) -> None:
 
 
 def _key(node: Node) -> Key | None:
-    """What the node computes of what; None where its scale is computed."""
+    """The operator, input and parameters of the node; None where its scale is computed."""
     parameters = [array(value) for value in node.inputs[1:]]
     if any(values is None for values in parameters):
         return None
@@ -38,7 +38,7 @@ def _key(node: Node) -> Key | None:
 
 
 def refuse_wide(graph: Graph, target: Target) -> None:
-    """Raises StageError for codes of 16 bits where the target has none."""
+    """Raises StageError for 16-bit codes where the target has none."""
     if target.int16 != ():
         return
     for node in graph.nodes(Q):

@@ -1,8 +1,8 @@
-"""`outputs[]` of a detector once it is quantized: the grid that each physical tensor lies on.
+"""Metadata `outputs[]` of a quantized detector: the grid of each physical tensor.
 
-An output is dequantized, `scale * (q - zero_point)`, or the codes q themselves; what the CPU makes
-has no grid. From here on the head can be cut no more: `outputs` stand in place of `split_hints`.
-Source: EdgeFirst's metadata schema v2, the physical layer of `outputs[]`.
+An output is dequantized, `scale * (q - zero_point)`, or the codes q themselves; CPU outputs have no
+grid. The head can no longer be cut: `outputs` replace `split_hints`. Source: EdgeFirst's metadata
+schema v2, the physical layer of `outputs[]`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from npumake.quant.qdq.pairs import DQ, Q
 
 
 def describe_outputs(graph: Graph) -> None:
-    """Put the grids into the metadata that `graph` carries; nothing where it describes none."""
+    """Adds the grids to the metadata of `graph`, if it describes its outputs."""
     metadata = metadata_of(graph)
     if metadata is None or not metadata.outputs:
         return

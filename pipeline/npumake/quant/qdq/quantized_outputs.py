@@ -1,6 +1,6 @@
-"""A model that answers in codes: its outputs are what QuantizeLinear gives, on one type's grid.
+"""Quantized outputs: the model outputs codes of one type instead of real values.
 
-What the CPU makes stays float.
+Outputs of the CPU stay float.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from npumake.quant.qdq.pairs import DQ, pair
 def output_grids(
     graph: Graph, type: str | None, assignment: GridAssignment, grids: Mapping[str, Grids]
 ) -> dict[str, Grid]:
-    """By output, the grid of its codes; empty for a model that answers in real numbers."""
+    """The grid of each output by name; empty for a model with float outputs."""
     if type is None or type == "float32":
         return {}
     outputs = (value for value in graph.outputs if value in assignment.outputs and producer(value))
@@ -26,7 +26,7 @@ def output_grids(
 
 
 def quantize_outputs(graph: Graph, answers: Mapping[str, Grid]) -> None:
-    """Make each of these outputs, dequantized until now, the codes behind it."""
+    """Replaces each of these dequantized outputs by the codes behind it."""
     for value in graph.outputs:
         grid, maker = answers.get(str(value.name)), producer(value)
         if grid is not None and maker is not None:
@@ -39,7 +39,7 @@ def quantize_outputs(graph: Graph, answers: Mapping[str, Grid]) -> None:
 
 
 def _codes(graph: Graph, value: Value, maker: Node, grid: Grid) -> Value:
-    """Those that `maker` dequantizes, or else on `grid`, where that is another."""
+    """The codes that `maker` dequantizes, or codes on `grid` where the types differ."""
     codes, zero_point = maker.inputs[0], array(maker.inputs[2])
     if codes is not None and zero_point is not None and zero_point.dtype == grid.zero_point.dtype:
         return codes

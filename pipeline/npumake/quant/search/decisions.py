@@ -1,9 +1,9 @@
-"""What a build decides, node by node, for a tool that is handed the float model.
+"""Decisions: what a build decides for each node, for a tool that takes the float model.
 
-what `quantization` asks for, its patterns resolved + the nodes and tensors that a recipe widens
-a search → the method, percentile, grids and channels that it has found
+`quantization` with resolved selectors + the nodes and tensors that a recipe widens a search -> its
+method, percentile, grids and channels
 
-Nodes are called as in the trained model, which is what a vendor's tool reads.
+Nodes have the names of the trained model, which a vendor's tool reads.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def decisions(
     quantization: Quantization,
     recipe: Recipe | None,
 ) -> Decisions:
-    """Of the optimized `graph` of a model with the nodes `trained`. Raises ProjectError for a name
-    that means nothing."""
+    """The decisions for the optimized `graph` of a model with the nodes `trained`. Raises
+    ProjectError for a name that selects nothing."""
     requests = replace(quantization, outputs=None)
     if recipe is not None:
         requests = with_tensors(graph, with_int16_nodes(requests, recipe.wide), recipe.sensitive)
@@ -57,7 +57,8 @@ def decisions(
 
 
 def trained_name(node: Node, trained: Collection[str]) -> str | None:
-    """A node of the trained model that it computes, or what the vendor's tool calls ours."""
+    """The trained node that the node computes, or the vendor tool's name for our own; None for
+    neither."""
     name = str(node.name)
     if name.startswith(PREPROCESS):
         return f"HZ_PREPROCESS_FOR_{name.removeprefix(PREPROCESS)}"
@@ -82,9 +83,9 @@ def _type(node: Node, place: int, wishes: RequestedTypes) -> str | None:
 
 
 def _calibration(calibration: Calibration, recipe: Recipe) -> Calibration:
-    """With what a search has found; what is none stays."""
+    """`calibration` with the result of a search; unchanged without one."""
     if not recipe.trials or recipe.selected:
-        return calibration  # the search is the vendor's own
+        return calibration  # the vendor's tool searches
     method = replace(with_recipe_method(calibration, recipe), recipe="plain")
     channels = PER_CHANNEL in recipe.switches
     return replace(method, symmetric=recipe.symmetric, per_channel=channels)

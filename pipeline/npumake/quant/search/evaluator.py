@@ -1,21 +1,21 @@
-"""Bench: where recipes are tried, on the samples held out.
+"""Evaluator: runs recipes on holdout samples and scores their outputs.
 
-A trial quantizes the model, which is run in float with Q/DQ; its figure is how close the answers
-come to the float model's (search.closeness). An answer that is one distribution is taken
-before its Softmax: of a thousand classes that leaves the few that the model is sure of, and over a
-few samples their cosine is mostly chance. It is told beside the figure, and what loses far more of
-it is not kept.
+A trial quantizes the model, which runs in float with Q/DQ. Its figure is the closeness to the float
+model's outputs (search.fidelity). An output that is one distribution is compared before its
+Softmax: behind it, of a thousand classes only the few confident ones count, and over a few samples
+their cosine is mostly chance. That cosine is reported beside the figure, and a recipe that loses
+far more of it is dropped.
 
-The figure is taken over the samples held out: every second, of many fewer, MOST of them, evenly
-spaced; of fewer than FEW all. They are new to what is tried: no range, weight or bias follows them,
-but others, at most SHOWN. A range that has seen a sample cuts nothing off it, and a recipe that has
-every channel just fit its range looks the better for that, though what comes later does not fit. Of
-what YuNet loses on ara240 by `max`, `migrate` gives back 28 % where the ranges know the samples,
-and 4 % where they do not. What is chosen is then made of all samples.
+Holdout samples are every second one, at most MAX_HOLDOUT_SAMPLES, evenly spaced; all below
+MIN_HOLDOUT_SPLIT. No range, weight or bias follows them; those follow at most
+MAX_CALIBRATION_SAMPLES others. Ranges clip nothing of their own samples, so a recipe whose channels
+just fit them would look better than it is. Of YuNet's loss on ara240 by `max`, `migrate` recovers
+28 % where the ranges know the samples and 4 % where they do not. The chosen recipe is then made
+from all samples.
 
-Where those are fewer than MOST, the halves take folds: the recipe is made of the samples held out
-too, and judged by the others, and the figure is taken over both folds. Ranges that follow eight
-samples, or sixteen, may be lucky with as many others.
+Below twice MAX_HOLDOUT_SAMPLES the halves swap roles: a second fold is made from the holdout
+samples and scored on the others, and the figure covers both. Ranges of eight or sixteen samples can
+be lucky with as many others.
 """
 
 from __future__ import annotations
@@ -44,23 +44,21 @@ from npumake.quant.search.methods import calibrated_with, ranges_by_method, with
 from npumake.quant.search.recipe import Recipe
 from npumake.targets.target import Target
 
-FEW = 8
-MOST = 32
-SHOWN = 128
+MIN_HOLDOUT_SPLIT = 8
+MAX_HOLDOUT_SAMPLES = 32
+MAX_CALIBRATION_SAMPLES = 128
 SOFTMAX = ("Softmax", "LogSoftmax")
 
 
 class ModelOutputs(NamedTuple):
-    """What a model tells of every sample: its answers, those of a Softmax as that reads them, and
-    what such Softmaxes make."""
+    """The outputs of every sample: Softmax outputs as their inputs (`read`) or `distributions`."""
 
     read: SampleOutputs
     distributions: SampleOutputs
 
 
 class HoldoutFold(NamedTuple):
-    """The numbers of the samples that ranges, weights and biases follow while it is searched, and
-    of those that judge what comes of it."""
+    """The numbers of the samples for ranges, weights and biases, and of those for scoring."""
 
     calibration: tuple[int, ...]
     holdout: tuple[int, ...]
@@ -68,8 +66,8 @@ class HoldoutFold(NamedTuple):
 
 @dataclass(frozen=True)
 class RescaledModel:
-    """A float model of the same function, its channels rescaled, and what its tensors did; `noise`
-    is what search.sensitive has found of them."""
+    """A rescaled float model of the same function, its statistics and channel factors; `noise`
+    caches search.sensitive_tensors."""
 
     graph: Graph
     statistics: Statistics
@@ -79,8 +77,10 @@ class RescaledModel:
 
 @dataclass(frozen=True)
 class Evaluator:
-    """What is tried runs here; `target` has the grids of the project's scheme. Recipes come by the
-    `calibration`, of the samples shown in the first fold."""
+    """Runs recipes for one graph; `target` has the grids of the project's scheme.
+
+    Recipes come from `calibration` over the calibration samples of the first fold.
+    """
 
     graph: Graph
     samples: Samples
@@ -90,7 +90,7 @@ class Evaluator:
     calibration: Calibration = field(default_factory=Calibration)
 
     def figure(self, recipe: Recipe) -> FidelityScore:
-        """Over the samples held out. What was tried before is not run again."""
+        """The score over all folds, cached by the quantized models."""
         models = [self.model(self._in_fold(recipe, fold), fold) for fold in self.folds]
         key = digest.of_document([digest.of_bytes(model.to_bytes()) for model in models])
         if key not in self._figures:
@@ -105,20 +105,20 @@ class Evaluator:
         return {}
 
     def _in_fold(self, recipe: Recipe, fold: HoldoutFold) -> Recipe:
-        """As it is made of the samples shown there."""
+        """The recipe, refitted to the samples of the fold."""
         if fold == self.folds[0]:
             return recipe
         return refit_recipe(recipe, self.rescaled_model(recipe.switches, fold), self.calibration)
 
     def model(self, recipe: Recipe, fold: HoldoutFold | None = None) -> Graph:
-        """The calibrated graph that the recipe makes, in the first fold where none is said."""
+        """The calibrated graph of the recipe, in the first fold by default."""
         fold = fold or self.folds[0]
         real = rescaled(self.graph, recipe.factors)
         calibrated = calibrated_with(real, recipe, self.target, self.quantization)
         weights = tuple(name for name in recipe.switches if name != BIAS)
         key = digest.of_document([digest.of_bytes(calibrated.to_bytes()), weights])
         latest, corrected = self._latest.get(fold, ("", calibrated))
-        if latest != key:  # rounding takes longest: biases go on from its result
+        if latest != key:  # rounding takes longest, so biases start from its result
             corrected = self._recovered(real, calibrated, weights, fold)
             self._latest[fold] = key, corrected
         return (
@@ -145,13 +145,14 @@ class Evaluator:
 
     @property
     def calibration_samples(self) -> Samples:
-        """In the first fold."""
+        """The calibration samples of the first fold."""
         return self._some(self.folds[0].calibration)
 
     def rescaled_model(
         self, switches: Sequence[str], fold: HoldoutFold | None = None
     ) -> RescaledModel:
-        """Of what is shown, in the first fold where none is said."""
+        """The model rescaled by these switches, from the samples of a fold, the first by
+        default."""
         fold = fold or self.folds[0]
         moved = tuple(name for name in switches if name in RESCALES)
         if (fold, moved) not in self._rescaled_models:
@@ -169,11 +170,12 @@ class Evaluator:
 
     @cached_property
     def float_outputs(self) -> SampleOutputs:
-        """Those of the float model."""
+        """The float model's outputs."""
         return self.outputs(self.graph)
 
     def outputs(self, graph: Graph) -> SampleOutputs:
-        """Of any graph with the model's inputs, to the samples held out in the first fold."""
+        """The outputs of a graph with the model's inputs, for the holdout samples of the first
+        fold."""
         return self._outputs(graph, self.folds[0])
 
     def _outputs(self, graph: Graph, fold: HoldoutFold) -> SampleOutputs:
@@ -187,7 +189,7 @@ class Evaluator:
         return FloatReference(read), FloatReference(distributions)
 
     def _fold_outputs(self, graphs: Sequence[Graph]) -> ModelOutputs:
-        """Of a graph for each fold, fold after fold."""
+        """The outputs of one graph per fold, fold after fold."""
         by_fold = [self._outputs_of(*each) for each in zip(graphs, self.folds, strict=True)]
         read, distributions = zip(*by_fold, strict=True)
         return ModelOutputs([*chain(*read)], [*chain(*distributions)])
@@ -212,7 +214,7 @@ class Evaluator:
 def rescale_model(
     evaluator: Evaluator, samples: Samples, base: RescaledModel, switches: Sequence[str]
 ) -> RescaledModel:
-    """`base` is the graph as it is; another needs statistics of its own, one pass more."""
+    """`base` rescaled by the switches, with new statistics: one more pass over the samples."""
     weights, operators = evaluator.target.weights, evaluator.operators
     factors = rescale_factors(base.graph, switches, samples, weights, operators, base.statistics)
     if not factors:
@@ -222,8 +224,7 @@ def rescale_model(
 
 
 def refit_recipe(recipe: Recipe, base: RescaledModel, calibration: Calibration) -> Recipe:
-    """The same on other ground. The nodes and tensors for int16 stay those that were tried; the
-    ranges follow the samples there."""
+    """The recipe with ranges and factors of `base`. Its int16 nodes and tensors stay."""
     method = with_recipe_method(calibration, recipe)
     fresh = ranges_by_method(base.graph, base.statistics, method, recipe.symmetric)
     return replace(
@@ -232,24 +233,28 @@ def refit_recipe(recipe: Recipe, base: RescaledModel, calibration: Calibration) 
 
 
 def holdout_folds(count: int) -> tuple[HoldoutFold, ...]:
-    """Of so many samples."""
+    """The folds for `count` samples."""
     judges = tuple(holdout_samples(count))
     others = tuple(n for n in range(count) if n not in judges) or judges
-    calibration = others[:: -(-len(others) // SHOWN)]
+    calibration = others[:: -(-len(others) // MAX_CALIBRATION_SAMPLES)]
     first = HoldoutFold(calibration, judges)
-    return (first, HoldoutFold(judges, others)) if FEW <= count < 2 * MOST else (first,)
+    return (
+        (first, HoldoutFold(judges, others))
+        if MIN_HOLDOUT_SPLIT <= count < 2 * MAX_HOLDOUT_SAMPLES
+        else (first,)
+    )
 
 
 def holdout_samples(count: int) -> range:
-    """The numbers of the samples, of `count`, that a trial is judged by."""
-    if count < FEW:
+    """The numbers, of `count` samples, that score a trial."""
+    if count < MIN_HOLDOUT_SPLIT:
         return range(count)
-    step = max(2, count // MOST)
-    return range(step - 1, count, step)[:MOST]
+    step = max(2, count // MAX_HOLDOUT_SAMPLES)
+    return range(step - 1, count, step)[:MAX_HOLDOUT_SAMPLES]
 
 
 def before_softmax(graph: Graph) -> Graph:
-    """A copy that gives, for an answer that is one distribution, what its Softmax reads."""
+    """A copy that outputs the Softmax input of each output that is one distribution."""
     watched = graph.copy()
     watched.expose([str(_read_by_softmax(value).name) for value in watched.outputs])
     watched.drop_unused()

@@ -1,7 +1,7 @@
-"""Search: the ranges that a method gives, of the whole model or of every tensor.
+"""Methods: the ranges of a calibration method, for the whole model or for every tensor.
 
 default   CANDIDATES, max_percentile of PERCENTILES and of the calibration's own, and the best of
-          them symmetric, where the chip has the choice; it is found by trial (search.trials)
+          them symmetric, where the chip has the choice; found by trial (search.trials)
 mix       for every tensor the method with the least noise, sum (x - q(x))**2 over the bins of its
           statistics: no inference
 """
@@ -22,7 +22,7 @@ from npumake.quant.calibration.ranges import int16_ranges, ranges
 from npumake.quant.calibration.statistics import Statistics
 from npumake.quant.calibration.thresholds import noise
 from npumake.quant.precision.precision_candidates import with_tensors
-from npumake.quant.precision.precision_plan import NAMES
+from npumake.quant.precision.precision_plan import MAX_NAMES_IN_NOTE
 from npumake.quant.precision.schemes import with_scheme
 from npumake.quant.qdq.grid_assignment import grids_of, grids_of_image
 from npumake.quant.qdq.insert import with_qdq
@@ -37,7 +37,7 @@ CANDIDATES: tuple[Method, ...] = ("kl", "max", PERCENTILE, "mse")
 def calibrated_with(
     graph: Graph, recipe: Recipe, target: Target, quantization: Quantization
 ) -> Graph:
-    """`graph` with the Q/DQ that the recipe says, on the chip's grids."""
+    """`graph` with the Q/DQ of the recipe, on the chip's grids."""
     target = with_scheme(target, quantization)
     target = replace(target, activations=replace(target.activations, symmetric=recipe.symmetric))
     grids = {
@@ -57,15 +57,15 @@ def calibrated_with(
 
 
 def _wide_note(why: str, names: Sequence[str], kind: str) -> tuple[str, ...]:
-    more = f" and {len(names) - NAMES} more" if len(names) > NAMES else ""
-    some = ", ".join(names[:NAMES])
+    more = f" and {len(names) - MAX_NAMES_IN_NOTE} more" if len(names) > MAX_NAMES_IN_NOTE else ""
+    some = ", ".join(names[:MAX_NAMES_IN_NOTE])
     return (f"int16, {why}, {len(names)} {kind}: {some}{more}",) if names else ()
 
 
 def ranges_by_method(
     graph: Graph, statistics: Statistics, calibration: Calibration, symmetric: bool
 ) -> Recipe:
-    """What one method says; nothing is run."""
+    """The recipe of one method; the model is not run."""
     by_tensor = ranges(graph, statistics, calibration, symmetric)
     method, share = calibration.method, calibration.percentile
     return Recipe(
@@ -80,7 +80,7 @@ def ranges_by_method(
 def candidates(
     graph: Graph, statistics: Statistics, calibration: Calibration, symmetric: bool
 ) -> Iterator[Recipe]:
-    """The methods that `default` tries."""
+    """The recipes that `default` tries."""
     own = calibration.percentile
     for method in CANDIDATES:
         for share in sorted({own, *PERCENTILES}) if method == PERCENTILE else [own]:
@@ -89,7 +89,7 @@ def candidates(
 
 
 def with_recipe_method(calibration: Calibration, recipe: Recipe) -> Calibration:
-    """`calibration` with the method that a search has found."""
+    """`calibration` with the method of the recipe."""
     share = calibration.percentile if recipe.percentile is None else recipe.percentile
     return replace(calibration, method=cast(Method, recipe.method), percentile=share)
 
@@ -97,7 +97,7 @@ def with_recipe_method(calibration: Calibration, recipe: Recipe) -> Calibration:
 def ranges_by_tensor(
     graph: Graph, statistics: Statistics, calibration: Calibration, symmetric: bool
 ) -> Recipe:
-    """Every tensor by the method that leaves the least noise, the first of equals."""
+    """Every tensor by the method with the least noise, the first of equals."""
     by_method = {
         method: ranges(graph, statistics, replace(calibration, method=method), symmetric)
         for method in CANDIDATES

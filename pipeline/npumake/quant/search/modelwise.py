@@ -4,7 +4,7 @@
     figure   the mean over the outputs of cosine(float, calibrated), for the first sample
     stop     at the first candidate whose figure reaches `similarity`, else the best of them
 
-The ranges are those of all samples. No switch is tried that the project does not ask for.
+The ranges are those of all samples. Only switches of the project apply.
 
 Sources: the D-Robotics PTQ guide ("the cosine similarity of the first calibration data output
 node") and the logs of hb_mapper 1.24.3, which print the lists and .995. The logs do not say how
@@ -35,7 +35,7 @@ from npumake.targets.target import Target
 
 MODELWISE: Method = "modelwise"
 COSINE = "cosine-similarity"
-DIGITS = 6  # no last bit of a float engine decides
+FIGURE_DIGITS = 6  # rounds away the last bits of a float engine
 
 # metric → its figure of one output, and 1 where more is better, -1 where less is
 METRICS: dict[str, tuple[Callable[[Agreement], float], int]] = {
@@ -47,7 +47,7 @@ METRICS: dict[str, tuple[Callable[[Agreement], float], int]] = {
     "chebyshev": (lambda sums: sums.chebyshev, -1),
 }
 # method → its name in the logs of hb_mapper 1.24.3
-LOGGED = {PERCENTILE: "max-percentile:percentile={}", "kl": "kl:num_bin=1024,max_num_bin=16384"}
+LOG_NAMES = {PERCENTILE: "max-percentile:percentile={}", "kl": "kl:num_bin=1024,max_num_bin=16384"}
 
 
 class Candidate(NamedTuple):
@@ -61,12 +61,13 @@ class Candidate(NamedTuple):
     @property
     def logged(self) -> str:
         """Its name in the vendor's log."""
-        name = LOGGED.get(self.method, self.method).format(self.percentile)
+        name = LOG_NAMES.get(self.method, self.method).format(self.percentile)
         return name + ",per_channel" * self.per_channel + ",asymmetric" * (not self.symmetric)
 
 
 def modelwise(evaluator: Evaluator, as_it_is: RescaledModel, switches: Sequence[str]) -> Recipe:
-    """The candidate that the vendor's search keeps. Raises ProjectError for what the chip lacks."""
+    """The candidate that the vendor's search selects. Raises ProjectError for options that the chip
+    lacks."""
     search = evaluator.calibration.modelwise
     figure, sign = METRICS[search.metric]
     every = candidates(evaluator.calibration, evaluator.target)
@@ -92,8 +93,7 @@ def modelwise(evaluator: Evaluator, as_it_is: RescaledModel, switches: Sequence[
 
 
 def candidates(calibration: Calibration, target: Target) -> list[Candidate]:
-    """In the order they are tried, as far as the chip has them. Raises ProjectError where it has
-    none."""
+    """The candidates in order, as far as the chip has them. Raises ProjectError if it has none."""
     search, chip = calibration.modelwise, target.activations
     channels = (True,) if calibration.per_channel else search.per_channel
     both = search.asymmetric or (not chip.symmetric,)
@@ -112,7 +112,7 @@ def candidates(calibration: Calibration, target: Target) -> list[Candidate]:
     ]
     if not combinations:
         what = "nothing to try: one of the lists is empty"
-        raise ProjectError(what, Route("calibration.modelwise"), "leave it out for the usual one")
+        raise ProjectError(what, Route("calibration.modelwise"), "leave it out for the default")
     return combinations
 
 
@@ -127,7 +127,7 @@ def _methods(calibration: Calibration) -> Iterator[tuple[Method, float | None]]:
 def _standing(
     candidate: Candidate, evaluator: Evaluator, as_it_is: RescaledModel, switches: Sequence[str]
 ) -> Recipe:
-    """The recipe of a candidate, of all samples."""
+    """The recipe of a candidate, from all samples."""
     others = tuple(name for name in switches if name != PER_CHANNEL)
     own = (PER_CHANNEL, *others) if candidate.per_channel else others
     base = rescale_model(evaluator, evaluator.samples, as_it_is, own)
@@ -140,9 +140,9 @@ def _standing(
 
 
 def _mean(figures: Sequence[float]) -> float:
-    return round(float(np.mean(figures)), DIGITS) if figures else 1.0
+    return round(float(np.mean(figures)), FIGURE_DIGITS) if figures else 1.0
 
 
 def _order(figure: float) -> float:
-    """What is no number comes last."""
+    """NaN sorts last."""
     return -np.inf if np.isnan(figure) else figure

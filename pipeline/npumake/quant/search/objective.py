@@ -1,11 +1,11 @@
-"""Choice: which nodes to promote, for what is wanted of the model as a whole.
+"""Objective: promotes nodes until the whole model reaches a goal.
 
-    sensitivity   what is lost where all are promoted but this one, which stays in 8 bits
+    sensitivity   the loss where all other nodes are promoted and this one stays in 8 bits
 
-Rounding errors are nearly independent: in a model that is otherwise exact the loss of one node is
-its own, and such losses add up. What one node gains in a model full of other errors is lost among
-them. The cosine tells it, being finer than the agreement. The search
-(search.mixed_precision) takes the nodes by sensitivity for their cost.
+Rounding errors are nearly independent: in an otherwise exact model the loss of one node is its own,
+and such losses add up. In a model full of other errors the gain of one node disappears. The cosine
+measures it, being finer than the agreement. The search (search.mixed_precision) takes the nodes by
+sensitivity for their cost.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from npumake.quant.search.type_judge import Score
 
 @dataclass(frozen=True)
 class Objective:
-    """What is to be reached, and at most at what cost: so many nodes, or such a share of the
-    operations, which is then what is saved on."""
+    """The score to reach, and the cost limit: a number of nodes, or a share of the operations,
+    which is then minimized."""
 
     goal: float
     metric: Literal["cosine", "agreement", "metric"] = "cosine"
@@ -32,7 +32,7 @@ class Objective:
 
 
 class Choice(NamedTuple):
-    """Some promoted nodes: how good the model is with them, and their share of the operations."""
+    """Promoted nodes, the model's score with them, and their share of the operations."""
 
     names: tuple[str, ...]
     score: Score
@@ -40,13 +40,15 @@ class Choice(NamedTuple):
 
 
 class PromotionResult(NamedTuple):
+    """The chosen nodes, the Pareto front, and whether the goal is met."""
+
     chosen: Choice
     front: tuple[Choice, ...]  # cheapest first, each better than all before
     suffices: bool
 
 
 class Measures(Protocol):
-    """Scores of one model; the same questions come in the same order every time."""
+    """Scores of one model; queries come in the same order every time."""
 
     @property
     def candidates(self) -> Mapping[str, int]:
@@ -54,19 +56,19 @@ class Measures(Protocol):
         ...
 
     def score(self, names: frozenset[str]) -> Score:
-        """With these promoted."""
+        """The score with these nodes promoted."""
         ...
 
     def score_without(self, name: str) -> Score:
-        """With all promoted but this one."""
+        """The score with all nodes promoted but this one."""
         ...
 
 
 def choose_promotions(measures: Measures, objective: Objective) -> PromotionResult:
-    """The cheapest promotions found that reach what is wished within the limits, or else the best.
+    """The cheapest promotions that reach the goal within the limits, else the best.
 
-    A few may do better than all of them, by the chance of rounding: so where all together do not
-    reach it, the search goes for what all together reach, and what is met on the way counts.
+    A subset may score better than all nodes, by the chance of rounding. So where all together miss
+    the goal, the search aims at their score, and any trial on the way counts.
     """
     tried = _TrialLog(measures, objective)
     everything = frozenset(measures.candidates)
@@ -81,7 +83,7 @@ def choose_promotions(measures: Measures, objective: Objective) -> PromotionResu
 
 
 class _TrialLog:
-    """What was measured, in order."""
+    """The measured trials, in order."""
 
     def __init__(self, measures: Measures, objective: Objective) -> None:
         self.scores: dict[frozenset[str], Score] = {}
@@ -115,12 +117,12 @@ class _TrialLog:
 
 
 def _ordered(score: float) -> float:
-    """Below all others where it is no number."""
+    """NaN ranks below all scores."""
     return -1.0 if math.isnan(score) else score
 
 
 def _costs(operations: Mapping[str, int], objective: Objective) -> tuple[dict[str, float], float]:
-    """What each promotion costs, and what may be spent."""
+    """The cost of each promotion, and the budget."""
     if objective.most_operations is not None:
         total = math.fsum(operations.values())
         return {

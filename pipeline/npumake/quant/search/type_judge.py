@@ -1,10 +1,9 @@
-"""Judge: how good a model is with other types, by the samples held out.
+"""Type judge: scores a model under other types, on holdout samples.
 
-    cosine      of the output that comes off worst, over all samples
-    agreement   the share of samples whose largest number stands where the float model has it,
-                top-1; of the worst output
+    cosine      of the worst output, over all samples
+    agreement   the share of samples with the float model's argmax, top-1; of the worst output
 
-The model runs in float with Q/DQ, which is within one step of the integers.
+The model runs in float with Q/DQ, within one step of the integers.
 """
 
 from __future__ import annotations
@@ -29,14 +28,16 @@ from npumake.quant.search.fidelity import SampleOutputs
 from npumake.quant.search.recipe import Recipe
 from npumake.targets.target import Target
 
-DIGITS = 9  # the last bits of a float engine are not a result
+SCORE_DIGITS = 9  # rounds away the last bits of a float engine
 
 
 @dataclass(frozen=True)
 class Score:
+    """The score of a model; `metric` is that of its task, if it was measured."""
+
     cosine: float
     agreement: float
-    metric: float | None = None  # at its task, where that was asked
+    metric: float | None = None
 
     suffix: ClassVar[str] = ".json"
 
@@ -61,8 +62,10 @@ def judge(
     operators: Operators = NO_OPERATORS,
     at_task: Callable[[Graph], float] | None = None,
 ) -> Callable[[Quantization], Score]:
-    """What scores the float `graph` under a quantization; the metric is what `at_task` says of
-    the calibrated graph. The float model is run once, here."""
+    """A function that scores the float `graph` under a quantization.
+
+    The metric is the value of `at_task` for the calibrated graph. The float model runs once, here.
+    """
     real = Evaluator(graph, samples, operators, target, DEFAULT).float_outputs
 
     def score(quantization: Quantization) -> Score:
@@ -81,4 +84,4 @@ def score_outputs(real: SampleOutputs, quantized: SampleOutputs) -> Score:
     totals = [sum((agreement(a[i], b[i]) for a, b in pairs), Agreement()) for i in outputs]
     alike = [sum(int(a[i].argmax() == b[i].argmax()) for a, b in pairs) for i in outputs]
     cosine = worst(total.cosine for total in totals)
-    return Score(round(cosine, DIGITS), round(min(alike) / len(pairs), DIGITS))
+    return Score(round(cosine, SCORE_DIGITS), round(min(alike) / len(pairs), SCORE_DIGITS))
