@@ -1,4 +1,4 @@
-"""Every mistake a user can make, as data. `cli/show.py` draws them; nobody else makes sentences.
+"""User-visible errors as data. `cli/show.py` prints them.
 
     PipelineError
     ├── ProjectError  exit 2   the YAML, or a file it names
@@ -7,7 +7,7 @@
     ├── CacheError    exit 5   the store or the disk
     └── GateError     exit 6   the result is not good enough
 
-Anything else that is raised is our bug and keeps its traceback.
+Any other exception is our bug and keeps its traceback.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 MAX_NAMES = 48  # names in a hint
-MAX_LETTERS = 1200  # of these names, unless the first alone is longer
+MAX_LETTERS = 1200  # in all names of a hint, unless the first alone is longer
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,11 @@ class Place:
 
 
 class Route(str):
-    """A key of the project's YAML, dotted; whoever has read the YAML makes it a Place."""
+    """A dotted key of the project's YAML; the reader of the YAML resolves it to a Place."""
 
 
 class PipelineError(Exception):
-    """What went wrong, where, and what to do about it."""
+    """What went wrong, where, and how to fix it."""
 
     exit_code: ClassVar[int] = 1
 
@@ -70,7 +70,7 @@ class CacheError(PipelineError):
 
 
 class UnwritableError(CacheError):
-    """The disk is read-only, or the folder another user's: a store or a memo does without."""
+    """The disk is read-only, or the folder another user's; stores and memos skip the write."""
 
 
 class GateError(PipelineError):
@@ -78,8 +78,8 @@ class GateError(PipelineError):
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """A hint for a name nobody knows: the nearest known one, else all of them, or of many those
-    that are most like it.
+    """A hint for an unknown name: the nearest of `names`, else all of them, or the most similar of
+    many.
 
     >>> did_you_mean("quantised", ["quantized", "compiled"])
     'did you mean `quantized`?'
@@ -98,7 +98,7 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
 
 
 def _short(names: Sequence[str]) -> Iterator[str]:
-    """The first of them that a hint has room for."""
+    """The first names that fit a hint."""
     room = MAX_LETTERS
     for index, name in enumerate(names[:MAX_NAMES]):
         room -= len(name)

@@ -1,13 +1,13 @@
-"""Modules that are executed when something is first looked up in them.
+"""Lazy imports: modules that run when something is first looked up in them.
 
     with when_used("onnxruntime"):
         import onnxruntime
 
-What is slow to load and seldom needed costs a build nothing until then. The import stays one that
-whoever reads the source sees: the code in a key (npumake.make.code) holds it as ever.
+A slow and rarely used module costs a build nothing until then. The import stays visible in the
+source: the code digest of a key (npumake.make.code) includes it as usual.
 
-Samples are computed side by side, so two threads may look first: one executes the module, the other
-waits. importlib.util.LazyLoader lets it see the half-made one before Python 3.12.
+Samples are computed in parallel, so two threads may look up at once: one runs the module, the other
+waits. Before Python 3.12 importlib.util.LazyLoader would show it the half-initialized module.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _IMPORT_ATTRIBUTES = (
     "__name__",
     "__spec__",
 )  # what another import of it asks
-_LOCK = RLock()  # the thread that executes a module looks things up in it meanwhile
+_LOCK = RLock()  # reentrant: a running module looks names up in itself
 
 
 class _LateModule(ModuleType):
-    """A module that waits; once executed it is an ordinary one."""
+    """A module that waits; once it has run it is an ordinary one."""
 
     def __getattribute__(self, name: str) -> Any:
         look_up = ModuleType.__getattribute__
@@ -63,13 +63,13 @@ class _WaitingLoader(Loader):
         try:
             self._loader.exec_module(module)
         except BaseException:
-            module.__loader__ = spec.loader = self  # whoever asks again is told again
+            module.__loader__ = spec.loader = self  # the next lookup raises again
             raise
         module.__class__ = ModuleType
 
 
 class _WhenUsedFinder(MetaPathFinder):
-    """Finds some modules as ever, to be executed at their first use."""
+    """Finds some modules as usual, to run at their first use."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = names
@@ -87,7 +87,7 @@ class _WhenUsedFinder(MetaPathFinder):
 
 @contextmanager
 def when_used(*names: str) -> Iterator[None]:
-    """Of the modules imported inside, those of these names wait for their first use."""
+    """Imports inside the block wait for their first use, for modules of these names."""
     finder = _WhenUsedFinder(names)
     sys.meta_path.insert(0, finder)
     try:

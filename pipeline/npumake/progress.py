@@ -1,7 +1,6 @@
-"""How a long computation tells whoever watches how far it is, without knowing who that is.
+"""Progress of a long computation, reported to an optional listener.
 
-`track` wraps an iterable, `tell` says a sentence; the value computed does not depend on anybody
-listening.
+`track` wraps an iterable, `tell` reports a sentence. No computed value depends on a listener.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from contextvars import ContextVar
 from typing import TypeVar
 
 T = TypeVar("T")
-Listener = Callable[[str, int, int], None]  # (what is done, how many are done, of how many)
+Listener = Callable[[str, int, int], None]  # (name, number done, total)
 
 MessageHandler = Callable[[str], None]
 
@@ -41,7 +40,7 @@ def track(items: Iterable[T], what: str, total: int) -> Iterator[T]:
 
 
 def report(what: str, done: int, total: int) -> None:
-    """One step of what is no iterable."""
+    """Reports one step of a computation without an iterable."""
     if listener := _listener.get():
         listener(what, done, total)
 
@@ -57,6 +56,6 @@ def hearing(handler: MessageHandler) -> Iterator[None]:
 
 
 def tell(sentence: str) -> None:
-    """What a person should know though nothing fails for it."""
+    """Reports a note for the user; it is not an error."""
     if handler := _message_handler.get():
         handler(sentence)

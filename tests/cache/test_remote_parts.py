@@ -145,7 +145,7 @@ def test_a_key_comes_from_a_file_a_variable_or_a_command(
 def test_a_key_that_is_there_is_not_overwritten(tmp_path: Path) -> None:
     generate(tmp_path / "key")
     before = (tmp_path / "key").read_bytes()
-    with pytest.raises(ProjectError, match="a key is there already"):
+    with pytest.raises(ProjectError, match="the key file exists already"):
         generate(tmp_path / "key")
     assert (tmp_path / "key").read_bytes() == before
 
@@ -157,7 +157,7 @@ def test_a_key_that_is_there_is_not_overwritten(tmp_path: Path) -> None:
         (Secret(file=Path("/no/such/key")), "cannot read /no/such/key"),
         (Secret(command=("false",)), "`false` ended with 1"),
         (Secret(command=("/no/such/program",)), "did not run"),
-        (Secret(command=("echo", "no key")), "is no private key"),
+        (Secret(command=("echo", "no key")), "is not an unencrypted private key"),
     ],
 )
 def test_a_key_that_cannot_be_read_is_told(secret: Secret, what: str) -> None:

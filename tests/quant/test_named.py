@@ -94,5 +94,5 @@ def test_cpu_and_npu_meet_where_the_stronger_name_says_and_npu_wins_a_tie(cpu, n
 def test_the_type_of_an_operator_is_weaker_than_that_of_a_node():
     layers = {"d": LayerTypes(output="int8"), "Conv(*)": LayerTypes(output="int16")}
     for order in (layers, dict(reversed(layers.items()))):
-        wide = requested_types(graph(), Quantization(layers=order)).wishes.wide
+        wide = requested_types(graph(), Quantization(layers=order)).by_use.wide
         assert names(node for node, _ in wide) == "ce"

@@ -104,23 +104,23 @@ def test_every_element_is_in_one_block(layout):
             sum(one.size * one.depth for one in block.sampled) == block.span.stop - block.span.start
         )
     assert (read == 1).all()
-    assert {block.way.kind for block in layout.blocks} == {"small", "large", "side by side"}
+    assert {block.order.kind for block in layout.blocks} == {"small", "large", "side by side"}
 
 
 @both
 def test_tensors_of_every_kind_are_in_several_blocks_and_blocks_of_several_tensors(layout):
     kinds = {"small", "large", "side by side"}
-    sizes = [(block.way.kind, block.span.stop - block.span.start) for block in layout.blocks]
+    sizes = [(block.order.kind, block.span.stop - block.span.start) for block in layout.blocks]
     # Channels of more than a block are one.
     assert {kind for kind, size in sizes if size > CACHED} == {"large", "side by side"}
-    met = Counter((block.way.kind, row) for block in layout.blocks for row in block.rows)
+    met = Counter((block.order.kind, row) for block in layout.blocks for row in block.rows)
     assert {kind for (kind, _), blocks in met.items() if blocks > 1} == kinds
-    assert {block.way.kind for block in layout.blocks if len(block.rows) > 1} == kinds
+    assert {block.order.kind for block in layout.blocks if len(block.rows) > 1} == kinds
 
 
 @both
 def test_pieces_that_are_read_alike_lie_together(layout):
-    ways = [block.way for block in layout.blocks]
+    ways = [block.order for block in layout.blocks]
     assert ways == sorted(ways)
     assert len(ways) <= len(set(ways)) + sum(p.elements for p in pieces(layout)) // (CACHED // 2)
 

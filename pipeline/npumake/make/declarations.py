@@ -1,7 +1,7 @@
-"""Declarations: what the signatures of the stages say, remembered, so that a plan loads no stage.
+"""Declarations: the stored signatures of the stages, so that a plan loads no stage.
 
-Read anew when any file of the package changed. What is remembered is sealed with its digest and
-looked at besides: a suffix becomes a part of paths.
+Rebuilt when any file of the package changed. The stored form is sealed with its digest and also
+validated: a suffix becomes a part of paths.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SUFFIX = re.compile(r"(\.\w+)+")
 
 
 def stages(memory: BuildMemory) -> Mapping[str, Stage]:
-    """Every stage by name, in the order they can be made in."""
+    """Every stage by name, in order."""
     file, code = memory.root / "stages.json", memory.code.everything
     declared = _remembered(file, code)
     if declared is None:
@@ -32,7 +32,7 @@ def stages(memory: BuildMemory) -> Mapping[str, Stage]:
 
 
 def _remembered(file: Path, code: str) -> Mapping[str, Stage] | None:
-    """None where there is none that this code wrote, or it is damaged."""
+    """The stored declarations; None where this code stored none, or they are damaged."""
     try:
         documents = unsealed(_identity(code), file.read_bytes())
         if documents is None:
@@ -46,7 +46,7 @@ def _remembered(file: Path, code: str) -> Mapping[str, Stage] | None:
 
 
 def _stage(document: Json) -> Stage:
-    """Raises TypeError or ValueError for what is no mapping, or has other keys."""
+    """Raises TypeError or ValueError for anything but a mapping with the stage's fields."""
     fields: Json = dict(document)
     lists: Json = {name: tuple(item) for name, item in fields.items() if isinstance(item, list)}
     return Stage(**{**fields, **lists})

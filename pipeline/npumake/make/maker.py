@@ -1,7 +1,7 @@
-"""Make one node: recall its artifact by key, or run its stage and remember what it made.
+"""Makes one node: fetches its artifact by key, or runs its stage and stores the result.
 
-The order of writing is what makes a crash harmless: blob, artifact, record, stamp. Each is
-published whole; a build that died anywhere between is completed by the next.
+The order of writing makes a crash harmless: blob, artifact, record, stamp. Each is published whole;
+the next build completes one that died in between.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ T = TypeVar("T", bound=Artifact)
 
 
 class Outcome(NamedTuple):
-    """`unstored` says what the cache could not keep, `note` why the remote one is not used."""
+    """How a node was made, in how many seconds.
+
+    `unstored` is what the cache could not store, `note` why the remote is not used.
+    """
 
     how: Literal["made", "recalled"]
     seconds: float
@@ -40,14 +43,14 @@ class Outcome(NamedTuple):
 
 
 def make(build: Build, node: Node) -> Outcome:
-    """Bring the artifact of `node` up to date; its inputs are. Raises PipelineError."""
+    """Brings the artifact of `node` up to date; its inputs already are. Raises PipelineError."""
     start = time.perf_counter()
     try:
         how = _make(build, node)
     except PipelineError as error:
         raise build.with_place(node, error) from error.__cause__
     except MemoryError as error:
-        hint = "fewer threads need less: NPUMAKE_THREADS=1"
+        hint = "use fewer threads: NPUMAKE_THREADS=1"
         raise StageError(f"`{node.name}` needs more memory than there is", None, hint) from error
     seconds = time.perf_counter() - start
     return Outcome(how, seconds, build.memory.unstored, build.memory.note)
@@ -77,7 +80,7 @@ def _make(build: Build, node: Node) -> Literal["made", "recalled"]:
 
 
 def _restore(build: Build) -> None:
-    """Once in a process, before the first node of a project is made in it."""
+    """Fetches from the remote, once per process and project, before the first node."""
     memory = build.memory
     if memory.layered is not None and build.directory not in memory.restored:
         memory.restored.add(build.directory)
@@ -110,7 +113,7 @@ def run_stage(build: Build, node: Node, inputs: Mapping[str, str]) -> Artifact:
 
 
 def loaded(build: Build, name: str, expected: str, kind: type[T]) -> T:
-    """The artifact of an input, which must be the one that the key names."""
+    """The artifact of an input. Raises CacheError if it is not the one of the key."""
     node = build.plan.node(name)
     path = build.artifact(node)
     if build.memory.files.of(path) != expected:
@@ -119,7 +122,7 @@ def loaded(build: Build, name: str, expected: str, kind: type[T]) -> T:
 
 
 def _refuse_changed_inputs(build: Build, node: Node, document: NodeKey) -> None:
-    """What was read while the stage ran must still be what the key says it was made from."""
+    """Raises CacheError if an input changed while the stage ran."""
     for role, name in node.inputs.items():
         source = build.plan.node(name)
         if build.memory.files.of(build.artifact(source)) != document["inputs"][role]:

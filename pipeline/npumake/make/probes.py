@@ -1,6 +1,6 @@
-"""Probes kept in the store, each by its key, so that a sensitivity is worked out once.
+"""Probes in the store, each by its key, so that a sensitivity is computed once.
 
-The key is a document like that of a stage: code, tools, the calibrated graph, what it is fed, and
+The key is a document like that of a stage: code, tools, the calibrated graph, its samples, and
 which of its calibration nodes quantize.
 """
 
@@ -25,8 +25,8 @@ from npumake.make.node import NodeKey
 
 
 class Probes:
-    """Answers about one graph and its samples; `inputs` are the digests of both, and of the custom
-    operators. For many threads at once."""
+    """Probes of one graph and its samples; `inputs` are the digests of both, and of the custom
+    operators. Thread-safe."""
 
     def __init__(self, memory: BuildMemory, inputs: Mapping[str, str]) -> None:
         self._memory = memory
@@ -34,7 +34,8 @@ class Probes:
         self._code = memory.code.closure(probing.__name__)
 
     def get(self, question: Question) -> Sums | None:
-        """Raises CacheError for a record that is not a probe's."""
+        """The stored result; None if there is none. Raises CacheError for a record that is not a
+        probe."""
         record = self._memory.store.recall(digest.of_document(self._key(question)))
         if record is None:
             return None

@@ -1,8 +1,8 @@
-"""Trials: a model scored under other types, each score kept in the store by its key.
+"""Trials: scores of a model under other types, each in the store by its key.
 
-The key is the document of a stage's: code, tools, target, the types, and the digests of the float
-model, the recipe and the samples. So a search that was interrupted asks the same questions again,
-and what was answered costs nothing.
+The key is a stage's document: code, tools, target, the types, and the digests of the float model,
+the recipe and the samples. An interrupted search makes the same queries again, and finished ones
+cost nothing.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ from npumake.targets.target import Target
 
 
 class Task(NamedTuple):
-    """What the model is for: the float model's score, and the figure of it that counts."""
+    """The model's task: the float model's score, and the figure that counts."""
 
     score: Node
     figure: str
 
 
 class Trials:
-    """The model of one target. `made` counts the scores measured, `recalled` those that were kept.
+    """The model of one target. `made` counts measured scores, `recalled` stored ones.
 
-    The nodes that it is made from must be current. With a `task` a score has a metric: but for
-    those of a node left out, which go by the cosine.
+    Its input nodes must be current. With a `task` scores have a metric, except in `score_without`,
+    which uses the cosine.
     """
 
     def __init__(
@@ -86,15 +86,16 @@ class Trials:
         return candidates(self.graph, self.target, self.quantization, self.to)
 
     def quantization_with(self, names: Collection[str]) -> Quantization:
-        """What the project would say, with these nodes promoted."""
+        """The project's quantization with these nodes promoted."""
         return promoted(self.graph, self.target, self.quantization, names, self.to)
 
     def score(self, names: Collection[str]) -> Score:
-        """With these nodes promoted, measured unless it is known. Raises PipelineError."""
+        """The score with these nodes promoted, measured unless it is stored. Raises
+        PipelineError."""
         return self._score(self.quantization_with(names), self._task)
 
     def score_without(self, name: str) -> Score:
-        """With all promoted but this one."""
+        """The score with all nodes promoted but this one."""
         types = all_but(self.graph, self.target, self.quantization, name, self.to)
         return self._score(types, None)
 

@@ -42,13 +42,13 @@ def original_float(
 ) -> Graph:
     (file,) = sources["model.path"]
     try:
-        return _made(file, model, inputs, sources, custom_operators)
+        return _prepared(file, model, inputs, sources, custom_operators)
     except GraphError as error:
         error.where = error.where or file.name
         raise
 
 
-def _made(
+def _prepared(
     file: SourceFile,
     model: ModelSection,
     inputs: Mapping[str, Input],

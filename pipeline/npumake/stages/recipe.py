@@ -39,7 +39,7 @@ from npumake.quant.qdq.brought_grids import (
     carries_grids,
     check_float,
     check_method,
-    check_nothing_asked,
+    check_only_defaults,
 )
 from npumake.quant.qdq.insert import DEFAULT
 from npumake.quant.search.evaluator import Evaluator, RescaledModel, refit_recipe, rescale_model
@@ -78,7 +78,7 @@ def recipe(
 ) -> Recipe:
     check_method(optimized_float, calibration)
     if carries_grids(optimized_float):
-        check_nothing_asked(quantization)
+        check_only_defaults(quantization)
         _refuse_search(calibration)
         return Recipe(LOAD, target.activations.symmetric, {})
     _check_per_channel(calibration, target)
@@ -92,10 +92,12 @@ def recipe(
     operators = declared(custom_operators, sources)
     real = in_form(optimized_float, target)
     evaluator = Evaluator(real, samples, operators, target, quantization, calibration)
-    return _found(evaluator, statistics.of(observed_tensors(real)), _schemes(calibration, target))
+    return _recipe_of(
+        evaluator, statistics.of(observed_tensors(real)), _schemes(calibration, target)
+    )
 
 
-def _found(evaluator: Evaluator, statistics: Statistics, schemes: Sequence[bool]) -> Recipe:
+def _recipe_of(evaluator: Evaluator, statistics: Statistics, schemes: Sequence[bool]) -> Recipe:
     calibration, as_it_is = evaluator.calibration, RescaledModel(evaluator.graph, statistics, {})
     switches = switched_on(evaluator.quantization, calibration)
     if calibration.method == MODELWISE and calibration.recipe == "plain":

@@ -1,11 +1,11 @@
 """s3://, gs:// and az:// through obstore.
 
-One wheel of native code speaks all three, with streaming, multipart uploads and retries, and needs
-no other package; fsspec would need a library per cloud, each with its own settings and an event
-loop. It is optional: `npumake[remote]`.
+One native wheel covers all three, with streaming, multipart uploads and retries, and needs no other
+package; fsspec would need a library per cloud, each with its own settings and an event loop. It is
+optional: `npumake[remote]`.
 
-The clouds' own variables (AWS_ENDPOINT_URL, AWS_REGION, …) are the user's and are obeyed. Their
-credentials are looked up only where the user allows the bucket; otherwise requests are unsigned.
+The clouds' own variables (AWS_ENDPOINT_URL, AWS_REGION, …) apply. Their credentials are only looked
+up where the user allows the bucket; otherwise requests are unsigned.
 """
 
 from __future__ import annotations
@@ -26,11 +26,9 @@ from npumake.cache.remote.transport import (
 )
 from npumake.errors import ProjectError
 
-PART_BYTES = (
-    8 << 20
-)  # bytes of one part of an upload; S3 wants 5 MiB at least and 10,000 parts at most
+PART_BYTES = 8 << 20  # of an upload; S3 takes 10,000 parts of at least 5 MiB
 MAX_PARALLEL_PARTS = 4
-WRITING_S = 60.0  # a cloud puts the parts together before it answers
+WRITING_S = 60.0  # a cloud joins the parts before it answers
 STORES = {"s3": "S3Store", "gs": "GCSStore", "az": "AzureStore"}
 ENDPOINTS = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT", "AWS_ENDPOINT_URL_S3", "AZURE_STORAGE_ENDPOINT")
 

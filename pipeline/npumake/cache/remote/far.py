@@ -1,7 +1,7 @@
-"""The far store of one process: guarded by its ledger, it gives what is asked or nothing.
+"""The far store of one process: bounded by its ledger, it returns a result or nothing.
 
-No verb raises RemoteError. A failure is retried while the deadline allows, then it is an absence
-that the ledger has recorded.
+No verb raises RemoteError. A failure is retried while the deadline allows; then it counts as an
+absence, which the ledger records.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from npumake.errors import CacheError, PipelineError
 
 T = TypeVar("T")
 MAX_ATTEMPTS = 3
-BACKOFF_S = 0.1  # before the second attempt; four times as long before each further one
-OUTAGE_S = 60.0  # a remote that did not answer is asked again after so long
+BACKOFF_S = 0.1  # before the second attempt, four times longer before each further one
+OUTAGE_S = 60.0  # pause after an outage
 
 
 class Far:
-    """`connect` opens the transport at the first use. `memo` remembers rates and outages between
-    processes. The ledger is that of reading; an upload has one of its own."""
+    """`connect` opens the transport at the first use. `memo` stores rates and outages between
+    processes. The ledger covers reading; uploads have their own."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class Far:
         self.patience = patience
         self.ledger = Ledger(patience.bound)
         self.rates = Rates()
-        self.wrong: set[str] = set()  # blobs that it has sent wrong: to be uploaded again
+        self.wrong: set[str] = set()  # blobs with wrong bytes, to be uploaded again
         self._connect = connect
         self._transport: Transport | None = None
         self._memo = memo
@@ -58,7 +58,7 @@ class Far:
 
     @property
     def transport(self) -> Transport:
-        """Raises RemoteError where a credential cannot be read, or a package is not installed."""
+        """Raises RemoteError for an unreadable credential or a missing package."""
         if self._transport is None:
             try:
                 self._transport = self._connect()
@@ -68,19 +68,19 @@ class Far:
 
     @property
     def note(self) -> str:
-        """Why it is not asked; empty while it is."""
+        """Why the remote is not used; empty while it is."""
         if not self.ledger.is_open:
             return ""
         return f"the remote cache {self.address} is not used: {self.ledger.reason}"
 
     def forgive(self) -> None:
-        """Ask it again, whatever became of it before."""
+        """Uses the remote again, whatever happened before."""
         self.ledger = Ledger(self.patience.bound)
 
     # -- reading ---------------------------------------------------------------------------
 
     def envelope(self, key: str) -> bytes | None:
-        """What lies under /ac/, unread; None when absent."""
+        """The bytes under /ac/, not parsed; None when absent."""
 
         def call(deadline: Deadline) -> bytes | None:
             body = self.transport.get(f"ac/{key}", deadline)
@@ -98,7 +98,7 @@ class Far:
         return data
 
     def bring(self, record: Record, near: LocalStore) -> bool:
-        """Have the near store hold the blob of `record`, verified."""
+        """Fetches the blob of `record` into the near store, verified."""
         making = record.seconds or 0.0
         began = time.monotonic()
         seconds = max(self.ledger.left, making)
@@ -122,7 +122,7 @@ class Far:
     # -- one operation ---------------------------------------------------------------------
 
     def attempt(self, call: Callable[[Deadline], T], ledger: Ledger, seconds: float) -> T | None:
-        """What `call` gives, at the first attempt that does not fail; None where none does."""
+        """The result of the first successful attempt; None without one."""
         if ledger.is_open:
             return None
         began, deadline = time.monotonic(), Deadline(seconds)
@@ -151,13 +151,13 @@ class Far:
 
     @staticmethod
     def _is_down(failure: RemoteError, ledger: Ledger) -> bool:
-        """One that has not answered yet is not waited for a second time."""
+        """Whether to stop waiting: an outage of a remote that has never answered."""
         return failure.is_outage and not ledger.has_answered
 
     # -- between processes -----------------------------------------------------------------
 
     def _remember_outage(self) -> None:
-        """What another process has found out about this address."""
+        """Reads what another process recorded about this address."""
         memo = None
         with suppress(OSError, ValueError):
             memo = unsealed(str(self.address), self._file.read_bytes())
@@ -180,7 +180,7 @@ class Far:
 
 
 def _short(chunks: Iterable[bytes]) -> bytes:
-    """An envelope, or the start of what is too long to be one. Raises RemoteError."""
+    """An envelope, within its size limit. Raises RemoteError."""
     data = b""
     for chunk in chunks:
         data += chunk

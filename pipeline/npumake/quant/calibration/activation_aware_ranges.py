@@ -55,7 +55,7 @@ def activation_aware_ranges(
         spans = [np.subtract(*ranges[image.name][::-1]) for image in images]
         if min(spans) > 0:
             limits = [float(span) / STEPS_8BIT / STEP_PARTS for span in spans]
-            interval = _kept(tensors[name], [image.g for image in images], limits)
+            interval = _narrowest_interval(tensors[name], [image.g for image in images], limits)
             (low, high), (least, most) = ranges[name], interval
             intervals[name] = (min(max(low, least), high), max(min(high, most), low))
     return intervals
@@ -132,7 +132,9 @@ def _factor(node: Node, x: Value) -> Node | None:
     return maker if source_tensor(activations(maker)[0]) is x else None
 
 
-def _kept(measured: Histogram, functions: list[Function], limits: list[float]) -> Interval:
+def _narrowest_interval(
+    measured: Histogram, functions: list[Function], limits: list[float]
+) -> Interval:
     """The smallest interval outside of which no function moves by more than its limit."""
     x = np.concatenate([[measured.low], centres(measured), [measured.high]])
     images = [g(x) for g in functions]

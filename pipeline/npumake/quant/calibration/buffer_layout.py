@@ -1,6 +1,6 @@
 """Buffer layout: how the watched tensors lie in one buffer, and how it is read.
 
-Slices that are read in the same way lie together and are read in blocks that fit the cache. In
+Slices that are read in the same order lie together and are read in blocks that fit the cache. In
 every sample, each slice leaves the values from which channel extremes follow:
 
     large          the extremes of each channel
@@ -83,16 +83,16 @@ class BufferSpan(NamedTuple):
     start: int
     size: int
     row: int
-    way: ReadOrder
+    order: ReadOrder
     sampled: SampledElements
 
 
 @dataclass(frozen=True)
 class BufferBlock:
-    """Elements of the buffer that are read in one way."""
+    """Elements of the buffer that are read in one order."""
 
     span: slice
-    way: ReadOrder
+    order: ReadOrder
     parts: Int64  # start of each channel, for large channels
     folds: tuple[FoldedRows, ...]  # for channels side by side
     sampled: tuple[SampledElements, ...]
@@ -106,7 +106,7 @@ class SlicePosition(NamedTuple):
     start: int
     row: int
     piece: TensorSlice
-    way: ReadOrder
+    order: ReadOrder
 
 
 @dataclass(frozen=True)
@@ -117,10 +117,12 @@ class Layout:
 
     @cached_property
     def positions(self) -> list[SlicePosition]:
-        """The slices, in the order of the tensors. In the buffer, slices that are read in one way
+        """The slices, in the order of the tensors. In the buffer, slices that are read in one order
         lie together."""
         views = self.views.values()
-        slices = [(row, p, _way(p, v.block)) for row, v in enumerate(views) for p in v.pieces]
+        slices = [
+            (row, p, _read_order(p, v.block)) for row, v in enumerate(views) for p in v.pieces
+        ]
         order = sorted(range(len(slices)), key=lambda index: slices[index][2])
         ends = accumulate(slices[index][1].elements for index in order)
         starts = dict(zip(order, [0, *ends], strict=False))
@@ -141,7 +143,7 @@ class Layout:
         size = 0  # elements of the last block
         for stretch in self._stretches():
             size += stretch.size
-            if runs and runs[-1][0].way == stretch.way and size <= MAX_BLOCK_ELEMENTS:
+            if runs and runs[-1][0].order == stretch.order and size <= MAX_BLOCK_ELEMENTS:
                 runs[-1].append(stretch)
             else:
                 runs.append([stretch])
@@ -150,14 +152,14 @@ class Layout:
 
     def _stretches(self) -> Iterator[BufferSpan]:
         views = list(self.views.values())
-        for start, row, piece, way in sorted(self.positions, key=attrgetter("start")):
+        for start, row, piece, order in sorted(self.positions, key=attrgetter("start")):
             block = views[row].block
             each = block * _of_part(piece.shape)
             left = piece.elements // each
             while left:
                 groups = min(left, max(1, MAX_BLOCK_ELEMENTS // each))
-                sampled = _kept(way, groups, piece, block)
-                yield BufferSpan(start, groups * each, row, way, sampled)
+                sampled = _sampled_elements(order, groups, piece, block)
+                yield BufferSpan(start, groups * each, row, order, sampled)
                 start += groups * each
                 left -= groups
 
@@ -166,7 +168,7 @@ class Layout:
         spans: dict[int, list[slice]] = defaultdict(list)
         end = 0
         for block in self.blocks:
-            if side in block.way.tells:
+            if side in block.order.tells:
                 for row, sampled in zip(block.rows, block.sampled, strict=True):
                     start, end = end, end + sampled.groups * sampled.block
                     spans[row].append(slice(start, end))
@@ -195,7 +197,7 @@ def _of_part(piece: Shape) -> int:
     return math.prod(piece) // _parts(piece)
 
 
-def _way(piece: TensorSlice, block: int) -> ReadOrder:
+def _read_order(piece: TensorSlice, block: int) -> ReadOrder:
     each = _of_part(piece.shape)
     if piece.elements <= MIN_COUNTED or each <= MAX_SMALL_CHANNEL:
         return ReadOrder(piece.tells, "small")
@@ -204,10 +206,12 @@ def _way(piece: TensorSlice, block: int) -> ReadOrder:
     return ReadOrder(piece.tells, "side by side", _depth(each, block))
 
 
-def _kept(way: ReadOrder, groups: int, piece: TensorSlice, block: int) -> SampledElements:
+def _sampled_elements(
+    order: ReadOrder, groups: int, piece: TensorSlice, block: int
+) -> SampledElements:
     each = _of_part(piece.shape)
-    lengths = {"small": each, "large": 1, "side by side": each // way.depth}
-    return SampledElements(groups, lengths[way.kind], block, each // lengths[way.kind])
+    lengths = {"small": each, "large": 1, "side by side": each // order.depth}
+    return SampledElements(groups, lengths[order.kind], block, each // lengths[order.kind])
 
 
 @lru_cache
@@ -221,11 +225,11 @@ def _depth(pixels: int, block: int) -> int:
 
 
 def _folds(sampled: Iterable[SampledElements]) -> Iterator[FoldedRows]:
-    """Joins neighbours that are folded in the same way."""
-    for (depth, width), alike in groupby(
+    """Joins neighbours that are folded in the same order."""
+    for (depth, width), run in groupby(
         sampled, lambda elements: (elements.depth, elements.length * elements.block)
     ):
-        yield FoldedRows(sum(elements.groups for elements in alike), depth, width)
+        yield FoldedRows(sum(elements.groups for elements in run), depth, width)
 
 
 def _block(run: list[BufferSpan]) -> BufferBlock:
@@ -233,7 +237,7 @@ def _block(run: list[BufferSpan]) -> BufferBlock:
     parts = [s.start - first + s.sampled.depth * np.arange(s.sampled.groups) for s in run]
     return BufferBlock(
         slice(first, run[-1].start + run[-1].size),
-        run[0].way,
+        run[0].order,
         np.concatenate(parts),
         tuple(_folds(s.sampled for s in run)),
         tuple(s.sampled for s in run),

@@ -38,27 +38,27 @@ class MinMaxObserver:
 
     def __init__(self, layout: Layout) -> None:
         self._blocks = layout.blocks
-        self._told = {side: _told(layout, side) for side in SIDES}
-        self._own = {side: np.empty(len(t.order), np.float32) for side, t in self._told.items()}
-        self._seen: dict[tuple[int, Side], SideExtremes] = {}  # by block, of the sampled values
+        self._layouts = {side: _block_extremes(layout, side) for side in SIDES}
+        self._own = {side: np.empty(len(t.order), np.float32) for side, t in self._layouts.items()}
+        self._running: dict[tuple[int, Side], SideExtremes] = {}  # by block, of the sampled values
 
     @property
     def used(self) -> bool:
-        return bool(self._seen)
+        return bool(self._running)
 
     def add(self, buffer: Buffer) -> Extremes:
         """The extremes of each tensor of a sample, (tensors,); zero may be -0."""
         for index, block in enumerate(self._blocks):
             values = buffer[block.span]
-            for side in block.way.tells:
+            for side in block.order.tells:
                 each = _each(block, values, EXTREME_OF[side])
-                own = self._own[side][self._told[side].blocks[index]]
+                own = self._own[side][self._layouts[side].blocks[index]]
                 EXTREME_OF[side].reduceat(each, block.tensors, out=own)
                 self._see((index, side), each)
         return Extremes(*map(self._of_tensors, SIDES))
 
     def _of_tensors(self, side: Side) -> SideExtremes:
-        layout = self._told[side]
+        layout = self._layouts[side]
         extremes = layout.before.copy()
         if len(layout.rows):
             extremes[layout.rows] = EXTREME_OF[side].reduceat(
@@ -67,9 +67,9 @@ class MinMaxObserver:
         return extremes
 
     def _see(self, place: tuple[int, Side], each: SideExtremes) -> None:
-        running = self._seen.get(place)
+        running = self._running.get(place)
         if running is None:
-            self._seen[place] = each.copy()
+            self._running[place] = each.copy()
         else:
             EXTREME_OF[place[1]](running, each, out=running)
 
@@ -78,15 +78,15 @@ class MinMaxObserver:
         return plain(Extremes(*map(self._of_parts, SIDES)))
 
     def _of_parts(self, side: Side) -> SideExtremes:
-        places = self._told[side].blocks
+        places = self._layouts[side].blocks
         extremes = [
-            _of_parts(self._blocks[i], self._seen[i, side], EXTREME_OF[side]) for i in places
+            _of_parts(self._blocks[i], self._running[i, side], EXTREME_OF[side]) for i in places
         ]
         return np.concatenate([np.empty(0, np.float32), *extremes])
 
 
-def _told(layout: Layout, side: Side) -> BlockExtremes:
-    telling = {at: block for at, block in enumerate(layout.blocks) if side in block.way.tells}
+def _block_extremes(layout: Layout, side: Side) -> BlockExtremes:
+    telling = {at: block for at, block in enumerate(layout.blocks) if side in block.order.tells}
     rows = np.array([row for block in telling.values() for row in block.rows], np.int64)
     ends = np.cumsum([0, *(len(block.rows) for block in telling.values())]).tolist()
     places = [slice(*ends[index : index + 2]) for index in range(len(telling))]
@@ -98,9 +98,9 @@ def _told(layout: Layout, side: Side) -> BlockExtremes:
 
 def _each(block: BufferBlock, values: Buffer, further: np.ufunc) -> SideExtremes:
     """The sampled values of a block."""
-    if block.way.kind == "small":
+    if block.order.kind == "small":
         return values
-    if block.way.kind == "large":
+    if block.order.kind == "large":
         return further.reduceat(values, block.parts)
     extremes = np.empty(sum(sampled.size for sampled in block.sampled), np.float32)
     start = end = 0
@@ -114,7 +114,7 @@ def _each(block: BufferBlock, values: Buffer, further: np.ufunc) -> SideExtremes
 
 def _of_parts(block: BufferBlock, values: SideExtremes, further: np.ufunc) -> SideExtremes:
     """The extremes of every part of a block, from its sampled values."""
-    if block.way.kind == "large":
+    if block.order.kind == "large":
         return values
     extremes = []
     for sampled, start in zip(block.sampled, block.tensors.tolist(), strict=True):

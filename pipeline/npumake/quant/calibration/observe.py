@@ -124,7 +124,7 @@ def _observed(
     elements = sum(view.elements for view in views.values())
     at_once = max(1, min(threads(), ceiling // (4 * elements)))
     graph = probes.graph
-    pieces = {name: _handed_out(probes, name, view) for name, view in views.items()}
+    pieces = {name: _outputs_for(probes, name, view) for name, view in views.items()}
     watched = watching(graph, [*pieces.values()], operators, elements * len(feeds))
     names = {name: [str(piece) for piece in some] for name, some in pieces.items()}
     layouts = [_layout(views, names, segment, watched.blocks) for segment in watched.segments]
@@ -147,7 +147,7 @@ def _observed(
     return (tally.statistics() for tally in tallies)
 
 
-def _handed_out(probes: ProbedGraph, name: str, view: TensorSlices) -> list[str | ExtraOutput]:
+def _outputs_for(probes: ProbedGraph, name: str, view: TensorSlices) -> list[str | ExtraOutput]:
     if len(view.pieces) == 1 and name in probes.bounded:
         return [probes.bounded[name]]
     return sampled_outputs(probes.graph, name, view)

@@ -35,24 +35,24 @@ def equalize(graph: Graph) -> Graph:
 
 def equalization_factors(graph: Graph) -> dict[str, list[float]]:
     """The divisors of the channels of each group, by its name."""
-    groups = [bundle for bundle in find_rescale_groups(graph) if not bundle.norms]
+    groups = [group for group in find_rescale_groups(graph) if not group.norms]
     return {b.name: s.tolist() for b, s in zip(groups, factors(groups), strict=True)}
 
 
 def factors(groups: list[RescaleGroup]) -> list[np.ndarray]:
     """The divisors of the channels of each group, (channels,) each."""
-    layers = {n: w for bundle in groups for n, w in (bundle.makers | bundle.readers).items()}
+    layers = {n: w for group in groups for n, w in (group.makers | group.readers).items()}
     largest = {node: np.abs(linear.kernel()).max(axis=3) for node, linear in layers.items()}
     biases = {node: np.abs(linear.bias()) for node, linear in layers.items()}
-    total = [np.ones(bundle.channels) for bundle in groups]
+    total = [np.ones(group.channels) for group in groups]
     for _ in range(MAX_SWEEPS):
         moved = 0.0
-        for bundle, whole in zip(groups, total, strict=True):
-            s = _factor(bundle, largest, biases)
-            for node in bundle.makers:
+        for group, whole in zip(groups, total, strict=True):
+            s = _factor(group, largest, biases)
+            for node in group.makers:
                 largest[node] /= s.reshape(*largest[node].shape[:2], 1)
                 biases[node] /= s
-            for node in bundle.readers:
+            for node in group.readers:
                 largest[node] *= s.reshape(len(largest[node]), 1, -1)
             whole *= s
             moved = max(moved, float(np.abs(np.log(s)).max(initial=0.0)))
@@ -62,12 +62,12 @@ def factors(groups: list[RescaleGroup]) -> list[np.ndarray]:
 
 
 def _factor(
-    bundle: RescaleGroup, largest: dict[Node, np.ndarray], biases: dict[Node, np.ndarray]
+    group: RescaleGroup, largest: dict[Node, np.ndarray], biases: dict[Node, np.ndarray]
 ) -> np.ndarray:
     """sqrt(r_out / r_in); 1 for a channel without makers or readers."""
-    sizes = [largest[node].max(axis=2).reshape(-1) for node in bundle.makers]
-    shifts = [biases[node] for node in bundle.makers]
+    sizes = [largest[node].max(axis=2).reshape(-1) for node in group.makers]
+    shifts = [biases[node] for node in group.makers]
     r_out = np.max([*sizes, *shifts], axis=0)
-    r_in = np.max([largest[node].max(axis=1).reshape(-1) for node in bundle.readers], axis=0)
+    r_in = np.max([largest[node].max(axis=1).reshape(-1) for node in group.readers], axis=0)
     alive = (r_out > 0) & (r_in > 0)
-    return np.sqrt(np.divide(r_out, r_in, where=alive, out=np.ones(bundle.channels)))
+    return np.sqrt(np.divide(r_out, r_in, where=alive, out=np.ones(group.channels)))

@@ -59,13 +59,13 @@ def find_rescale_groups(graph: Graph) -> list[RescaleGroup]:
     groups: list[RescaleGroup] = []
     visited: set[Value] = set()
     for node in graph.nodes():
-        axis = _made_axis(node)
+        axis = _output_axis(node)
         if axis is None or node.outputs[0] in visited:
             continue
-        bundle = RescaleGroup({node.outputs[0]: axis})
-        if _grown(bundle) and bundle.readers:
-            groups.append(bundle)
-        visited |= bundle.axes.keys()
+        group = RescaleGroup({node.outputs[0]: axis})
+        if _grown(group) and group.readers:
+            groups.append(group)
+        visited |= group.axes.keys()
     return groups
 
 
@@ -75,28 +75,28 @@ def rescaled(graph: Graph, factors: Factors) -> Graph:
     if not factors:
         return graph
     graph = graph.copy()
-    for bundle in find_rescale_groups(graph):
-        if bundle.name in factors:
-            rescale(graph, bundle, np.array(factors[bundle.name]))
+    for group in find_rescale_groups(graph):
+        if group.name in factors:
+            rescale(graph, group, np.array(factors[group.name]))
     graph.drop_unused()
     return graph.with_shapes()
 
 
-def rescale(graph: Graph, bundle: RescaleGroup, s: np.ndarray) -> None:
+def rescale(graph: Graph, group: RescaleGroup, s: np.ndarray) -> None:
     """Divides the channels of a group by `s`, (channels,), in place."""
-    for node in bundle.makers:
+    for node in group.makers:
         maker = _again(node)
         set_weight(graph, maker, maker.kernel() / _rows(maker, s))
         if maker.has_bias:
             set_bias(graph, maker, maker.bias() / s)
-    for node in bundle.readers:
+    for node in group.readers:
         read = _again(node)
         set_weight(graph, read, read.kernel() * _columns(read, s))
-    for node in bundle.norms:
+    for node in group.norms:
         _divide_constants(graph, node, range(1, len(node.inputs)), s)
-    for node in sorted(bundle.sums, key=lambda node: str(node.name)):
+    for node in sorted(group.sums, key=lambda node: str(node.name)):
         value = node.outputs[0]
-        _divide_constants(graph, node, range(2), per_axis(s, len(shape(value)), bundle.axes[value]))
+        _divide_constants(graph, node, range(2), per_axis(s, len(shape(value)), group.axes[value]))
 
 
 def _rows(maker: LinearLayer, s: np.ndarray) -> np.ndarray:
@@ -125,7 +125,7 @@ def _divide_constants(graph: Graph, node: Node, places: range, s: np.ndarray) ->
             graph.set_inputs(node, {place: graph.constant(str(operand.name), divided)})
 
 
-def _made_axis(node: Node) -> int | None:
+def _output_axis(node: Node) -> int | None:
     """The channel axis of the output of a layer, or of a normalization over the last axis."""
     if (linear := layer(node)) is not None:
         return linear.axis(linear.y)
@@ -135,45 +135,45 @@ def _made_axis(node: Node) -> int | None:
     return rank - 1 if all(array(value) is not None for value in node.inputs[1:]) else None
 
 
-def _grown(bundle: RescaleGroup) -> bool:
+def _grown(group: RescaleGroup) -> bool:
     """Whether the group, extended to all tensors with equal factors, has only linear neighbours."""
     done: set[Value] = set()
-    while left := [value for value in bundle.axes if value not in done]:
+    while left := [value for value in group.axes if value not in done]:
         value = left[0]
         done.add(value)
         maker = producer(value)
-        if maker is None or value.is_graph_output() or not _takes_maker(bundle, maker, value):
+        if maker is None or value.is_graph_output() or not _takes_maker(group, maker, value):
             return False
-        if not all(_takes_reader(bundle, use.node, value) for use in value.uses()):
+        if not all(_takes_reader(group, use.node, value) for use in value.uses()):
             return False
     return True
 
 
-def _takes_maker(bundle: RescaleGroup, node: Node, value: Value) -> bool:
-    if _made_axis(node) is None:
-        return _lets_through(bundle, node, value)
+def _takes_maker(group: RescaleGroup, node: Node, value: Value) -> bool:
+    if _output_axis(node) is None:
+        return _lets_through(group, node, value)
     if (linear := layer(node)) is not None:
-        bundle.makers[node] = linear
+        group.makers[node] = linear
     else:
-        bundle.norms.append(node)
-    return _made_axis(node) == bundle.axes[value]
+        group.norms.append(node)
+    return _output_axis(node) == group.axes[value]
 
 
-def _takes_reader(bundle: RescaleGroup, node: Node, value: Value) -> bool:
+def _takes_reader(group: RescaleGroup, node: Node, value: Value) -> bool:
     read = layer(node)
     if read is None:
-        return _lets_through(bundle, node, value)
-    bundle.readers[node] = read
-    return read.x is value and read.axis(value) == bundle.axes[value]
+        return _lets_through(group, node, value)
+    group.readers[node] = read
+    return read.x is value and read.axis(value) == group.axes[value]
 
 
-def _lets_through(bundle: RescaleGroup, node: Node, value: Value) -> bool:
+def _lets_through(group: RescaleGroup, node: Node, value: Value) -> bool:
     """Whether a non-linear node passes the factor; its inputs and outputs join the group."""
-    joined = _joined(node, value, bundle.axes[value])
+    joined = _joined(node, value, group.axes[value])
     if node.op_type in ("Add", "Sub"):
-        bundle.sums.add(node)
-    agree = all(bundle.axes.get(other, axis) == axis for other, axis in joined.items())
-    bundle.axes |= joined
+        group.sums.add(node)
+    agree = all(group.axes.get(other, axis) == axis for other, axis in joined.items())
+    group.axes |= joined
     return bool(joined) and agree
 
 

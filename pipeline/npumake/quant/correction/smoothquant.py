@@ -67,9 +67,9 @@ def smoothquant_factors(
     """
     groups = find_rescale_groups(graph)
     s: dict[str, list[float]] = {}
-    for bundle, a in zip(groups, _peaks(graph, groups, feeds, operators, extremes), strict=True):
-        alone = scheme.per_channel and all(_is_depthwise(r) for r in bundle.readers.values())
-        s[bundle.name] = _factor(bundle, a, 1.0 if alone else strength).tolist()
+    for group, a in zip(groups, _peaks(graph, groups, feeds, operators, extremes), strict=True):
+        alone = scheme.per_channel and all(_is_depthwise(r) for r in group.readers.values())
+        s[group.name] = _factor(group, a, 1.0 if alone else strength).tolist()
     return s
 
 
@@ -77,15 +77,15 @@ def _is_depthwise(read: LinearLayer) -> bool:
     return read.kernel().shape[2] == 1
 
 
-def _factor(bundle: RescaleGroup, a: np.ndarray, p: float) -> np.ndarray:
+def _factor(group: RescaleGroup, a: np.ndarray, p: float) -> np.ndarray:
     """s of each channel, from the activation peaks a and the weights of the readers."""
     w = np.max(
-        [np.abs(read.kernel()).max(axis=(1, 3)).reshape(-1) for read in bundle.readers.values()],
+        [np.abs(read.kernel()).max(axis=(1, 3)).reshape(-1) for read in group.readers.values()],
         axis=0,
     )
     a, w = (np.maximum(sizes, MIN_RELATIVE_SIZE * sizes.max()) for sizes in (a, w))
     if not (a.all() and w.all()):
-        return np.ones(bundle.channels)  # all inputs or all weights are zero
+        return np.ones(group.channels)  # all inputs or all weights are zero
     return a**p / w ** (1 - p)
 
 
@@ -98,7 +98,7 @@ def _peaks(
 ) -> list[np.ndarray]:
     """a of each group: max |x| per channel over its tensors with a grid."""
     on_grids = observed_tensors(graph)
-    axes = [{str(value.name): axis for value, axis in bundle.axes.items()} for bundle in groups]
+    axes = [{str(value.name): axis for value, axis in group.axes.items()} for group in groups]
     on_grid = [{name: some[name] for name in on_grids if name in some} for some in axes]
     peaks, unknown = {}, {}
     for name, axis in (item for some in on_grid for item in some.items()):

@@ -58,7 +58,7 @@ def steps(graph: Graph, layers: Collection[Node], *, first: bool = False) -> lis
             step.nodes.append(node)
     alive = [value for value in last if not is_given(value)]
     for at, step in enumerate(cut):
-        step.carried.extend(v for v in alive if _made_at(v, depth) <= at < last[v])
+        step.carried.extend(v for v in alive if _producing_step(v, depth) <= at < last[v])
     return cut
 
 
@@ -84,7 +84,7 @@ def _needed(node: Node, constant: Collection[Node]) -> list[Node]:
     return pairs[::-1]
 
 
-def _made_at(value: Value, depth: Mapping[Node, int]) -> int:
+def _producing_step(value: Value, depth: Mapping[Node, int]) -> int:
     """The step that produces the value; -1 for model inputs."""
     maker = producer(value)
     return -1 if maker is None else depth[maker]

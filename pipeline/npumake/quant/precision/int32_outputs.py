@@ -66,23 +66,23 @@ def with_int32_outputs(
     nodes: Sequence[Node],
     chip: Collection[Node],
     required: Collection[Node],
-    wishes: TypeRequests,
+    requests: TypeRequests,
     target: Target,
 ) -> tuple[Int16Uses, Int32Outputs]:
     """The int16 uses among the chip's `nodes`, and their int32 outputs.
 
     `chip` are all nodes of the chip; `required` are those that the project puts there.
     """
-    types = propagate_int16(graph, nodes, wishes, target)
-    sums = _handed_out(nodes, chip, {*required, *wishes.narrow, *types.wide}, target)
+    types = propagate_int16(graph, nodes, requests, target)
+    sums = _int32_outputs(nodes, chip, {*required, *requests.narrow, *types.wide}, target)
     reading = [node for node in sums.layers if not types.wide.isdisjoint(tensor_uses(node))]
     if may_have_int16(graph):
-        reading += _leaving(nodes, chip, sums, {*wishes.narrow, *types.wide}, target)
+        reading += _leaving(nodes, chip, sums, {*requests.narrow, *types.wide}, target)
     if not reading:
         return types, sums
-    wide = wishes.wide.union((node, OUT) for node in reading)
+    wide = requests.wide.union((node, OUT) for node in reading)
     return with_int32_outputs(
-        graph, nodes, chip, required, TypeRequests(wide, wishes.narrow), target
+        graph, nodes, chip, required, TypeRequests(wide, requests.narrow), target
     )
 
 
@@ -90,7 +90,7 @@ def _leaving(
     nodes: Sequence[Node],
     chip: Collection[Node],
     sums: Int32Outputs,
-    spoken: Collection[TensorUse],
+    settled_uses: Collection[TensorUse],
     target: Target,
 ) -> list[Node]:
     """The nodes that output codes to the CPU, for a target whose tool uses int16 there."""
@@ -104,26 +104,26 @@ def _leaving(
 
     settled = sums.layers | sums.moves
     codes = (node for node in nodes if node not in settled and node.op_type not in target.sums)
-    return [node for node in codes if (node, OUT) not in spoken and leaves(node)]
+    return [node for node in codes if (node, OUT) not in settled_uses and leaves(node)]
 
 
-def _handed_out(
+def _int32_outputs(
     nodes: Sequence[Node],
     chip: Collection[Node],
-    spoken: Collection[Node | TensorUse],
+    settled_uses: Collection[Node | TensorUse],
     target: Target,
 ) -> Int32Outputs:
-    """The int32 outputs; `spoken` holds the nodes and uses whose type or place is settled."""
+    """The int32 outputs; `settled_uses` holds the nodes and uses whose type or place is settled."""
 
     def is_sum(node: Node) -> bool:
         alone = absorbed(node) is None and max(attribute(node, "dilations", (1,))) == 1
-        return node.op_type in target.sums and alone and (node, OUT) not in spoken
+        return node.op_type in target.sums and alone and (node, OUT) not in settled_uses
 
     moving = target.moved_sums or MOVE_OPERATORS - CHANNEL_TO_PIXEL_MOVES
 
     def is_move(node: Node) -> bool:
         return node.op_type in moving and not any(
-            use in spoken for use in (node, *tensor_uses(node))
+            use in settled_uses for use in (node, *tensor_uses(node))
         )
 
     layers, moves = set(filter(is_sum, nodes)), set(filter(is_move, nodes))

@@ -65,25 +65,19 @@ NO_STEPS: Mapping[str, float] = {}
 def plan_precision(
     graph: Graph, quantization: Quantization, target: Target, steps: Mapping[str, float] = NO_STEPS
 ) -> PrecisionPlan:
-    """The plan for the float `graph`.
-
-    `steps` are the 8-bit scales of its observed tensors, as far as they are known. Raises
-    ProjectError for a name that selects nothing.
-    """
+    """The plan for the float `graph`; `steps` are the known 8-bit scales of its observed tensors.
+    Raises ProjectError for a name that selects nothing."""
     requests = requested_types(graph, quantization)
     halves = [node for node in requests.of_type("float16") if is_float(result(node))]
-    half = (
-        [n for n in halves if n not in requests.cpu and not is_foreign(n)] if target.float16 else []
-    )
-    chained = _chained(graph, requests, target, steps)
-    off = {*requests.cpu, *half, *requests.of_type("float32"), *chained}
-    required = _wanted(graph, quantization, requests, target)
+    half = _float16_nodes(halves, requests, target)
+    divisions = _cpu_divisions(graph, requests, target, steps)
+    off = {*requests.cpu, *half, *requests.of_type("float32"), *divisions}
+    required = _required_nodes(graph, quantization, requests, target)
     chip = on_chip(graph, target, off, required)
-    apart = _apart(graph, quantization, requests, steps, target, chip)
-    if apart:
-        chip = on_chip(graph, target, off.union(apart), required)
+    concats = _cpu_concats(graph, quantization, requests, steps, target, chip)
+    chip = on_chip(graph, target, off.union(concats), required) if concats else chip
     nodes = _computed(graph, chip)
-    types, sums = with_int32_outputs(graph, nodes, chip, required, requests.wishes, target)
+    types, sums = with_int32_outputs(graph, nodes, chip, required, requests.by_use, target)
     moved, nodes = sums.moved(target), [node for node in nodes if node not in sums.moves]
     chip = chip - sums.moves | moved
     makers = [node for node in nodes if is_float(result(node)) and node not in sums.layers]
@@ -92,9 +86,9 @@ def plan_precision(
         f"8 bits, {target.name} has no float16": [n for n in halves if n in chip],
         f"8 bits, {target.name} has no int16 for this operator": types.refused,
         f"int16 throughout, {target.name} has one type around a node": types.overruled,
-        REASON_DIVISION: chained,
-        "CPU, so that each part of an answer keeps its own 8 bits": apart,
-        **_refused(graph, target, requests, {*chip, *off}),
+        REASON_DIVISION: divisions,
+        "CPU, so that each part of an answer keeps its own 8 bits": concats,
+        **_cpu_reasons(graph, target, requests, {*chip, *off}),
     }
     return PrecisionPlan(
         chip,
@@ -109,7 +103,14 @@ def plan_precision(
     )
 
 
-def _wanted(
+def _float16_nodes(nodes: Sequence[Node], requests: RequestedTypes, target: Target) -> list[Node]:
+    """Of the nodes with a float16 request, those that the target runs so."""
+    if not target.float16:
+        return []
+    return [node for node in nodes if node not in requests.cpu and not is_foreign(node)]
+
+
+def _required_nodes(
     graph: Graph, quantization: Quantization, requests: RequestedTypes, target: Target
 ) -> set[Node]:
     """The nodes that the chip must run where it can. A type for an operator requests its unit."""
@@ -132,7 +133,7 @@ def _leaves_wide(target: Target) -> bool:
     return target.form is not None and target.form.leaving == WIDE
 
 
-def _apart(
+def _cpu_concats(
     graph: Graph,
     quantization: Quantization,
     requests: RequestedTypes,
@@ -143,11 +144,11 @@ def _apart(
     """The Concats of outputs that go to the CPU, where no rule says otherwise."""
     if quantization.outputs not in (None, "float32") or _leaves_wide(target):
         return []
-    asked_for = {
+    requested = {
         *requests.npu,
-        *(spot[0] for spot in requests.wishes.wide if isinstance(spot, tuple)),
+        *(spot[0] for spot in requests.by_use.wide if isinstance(spot, tuple)),
     }
-    free = (node for node in uneven_joins(graph, steps) if node in chip and node not in asked_for)
+    free = (node for node in uneven_joins(graph, steps) if node in chip and node not in requested)
     return [node for node in free if target.converter is None or not _is_one_part(graph, node)]
 
 
@@ -157,7 +158,7 @@ def _is_one_part(graph: Graph, join: Node) -> bool:
     return any(str(v.name) in names and source_tensor(v) is join.outputs[0] for v in graph.outputs)
 
 
-def _chained(
+def _cpu_divisions(
     graph: Graph, requests: RequestedTypes, target: Target, steps: Mapping[str, float]
 ) -> list[Node]:
     """The fragile divisions that the chip could run and no rule requests there."""
@@ -169,24 +170,24 @@ def _could_run(node: Node, target: Target) -> bool:
     return computes(node, target.rounding) and target.runs_when_asked(node.op_type)
 
 
-def _refused(
+def _cpu_reasons(
     graph: Graph, target: Target, requests: RequestedTypes, elsewhere: Collection[Node]
 ) -> dict[str, Collection[Node]]:
     """The nodes that the CPU runs because the chip cannot; those in `elsewhere` are settled."""
     left = [node for node in graph.nodes() if node not in elsewhere]
-    asked_for = requests.typed.union(requests.npu)
-    over = [node for node in left if _is_over(node, target, node in asked_for)]
-    named = [node for node in left if node in asked_for and node not in over]
+    requested = requests.typed.union(requests.npu)
+    beyond_limits = [node for node in left if _exceeds_limit(node, target, node in requested)]
+    named = [node for node in left if node in requested and node not in beyond_limits]
     lacking = [n for n in named if n in requests.npu or not target.runs_when_asked(n.op_type)]
-    unsaid = [node for node in left if _is_unsaid(node, target)]
+    without_arithmetic = [node for node in left if _lacks_arithmetic(node, target)]
     return {
-        f"CPU in float, {target.name} has no 8 bits of this form": unsaid,
-        f"{REASON_LIMIT} of {target.name} that `npumake check` names": over,
+        f"CPU in float, {target.name} has no 8 bits of this form": without_arithmetic,
+        f"{REASON_LIMIT} of {target.name} that `npumake check` names": beyond_limits,
         f"CPU, {target.name} does not run this operator": lacking,
     }
 
 
-def _is_over(node: Node, target: Target, is_requested: bool) -> bool:
+def _exceeds_limit(node: Node, target: Target, is_requested: bool) -> bool:
     """Whether only a documented limit keeps the node off the unit."""
     runs_operator = target.runs_when_asked if is_requested else target.runs
     runs = (
@@ -195,7 +196,7 @@ def _is_over(node: Node, target: Target, is_requested: bool) -> bool:
     return runs and bool(beyond(node, target))
 
 
-def _is_unsaid(node: Node, target: Target) -> bool:
+def _lacks_arithmetic(node: Node, target: Target) -> bool:
     """Whether the node has an integer kernel, but not in the target's own arithmetic."""
     has_integers = (
         target.runs(node.op_type) and has_kernel(node) and not computes(node, target.rounding)

@@ -110,7 +110,7 @@ def _least(node: Node, grids: Mapping[str, Grids]) -> _Bound:
     return _Bound(least, least)
 
 
-def _held(node: Node, grids: Mapping[str, Grids]) -> float:
+def _constant_reach(node: Node, grids: Mapping[str, Grids]) -> float:
     """The limit of a product by a constant: the constant is cut so that one code of the other
     factor saturates."""
     grid = _grid(result(node), grids)
@@ -124,7 +124,7 @@ def _reach(node: Node, grids: Mapping[str, Grids]) -> float:
     if node.op_type in SAME_REACH_OPERATORS:
         return top
     if node.op_type == "Mul":
-        return min(top * _largest(second, grids), CODES_8BIT * _held(node, grids))
+        return min(top * _largest(second, grids), CODES_8BIT * _constant_reach(node, grids))
     if node.op_type == "Div":
         return top / scale if (scale := _scale(second, grids)) else 0.0
     if node.op_type not in LAYER_OPERATORS or first is None:

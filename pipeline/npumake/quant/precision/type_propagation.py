@@ -61,13 +61,13 @@ def tensor_uses(node: Node) -> list[TensorUse]:
 
 
 def propagate_int16(
-    graph: Graph, nodes: Sequence[Node], wishes: TypeRequests, target: Target
+    graph: Graph, nodes: Sequence[Node], requests: TypeRequests, target: Target
 ) -> Int16Uses:
     """The int16 uses among the chip's `nodes`; absorbed clamps are not among these."""
-    widening = _Widening(graph, nodes, wishes, target)
+    widening = _Widening(graph, nodes, requests, target)
     for node in nodes:
-        widening.widen([spot for spot in tensor_uses(node) if spot in wishes.wide])
-    widening.widen([value for value in graph.inputs if value in wishes.wide])
+        widening.widen([spot for spot in tensor_uses(node) if spot in requests.wide])
+    widening.widen([value for value in graph.inputs if value in requests.wide])
     reached = -1
     while reached < len(widening.wide):
         reached = len(widening.wide)
@@ -85,9 +85,9 @@ def propagate_int16(
 
 class _Widening:
     def __init__(
-        self, graph: Graph, nodes: Sequence[Node], wishes: TypeRequests, target: Target
+        self, graph: Graph, nodes: Sequence[Node], requests: TypeRequests, target: Target
     ) -> None:
-        self.narrow = wishes.narrow
+        self.narrow = requests.narrow
         self.target = target
         self.wide: set[TensorUse] = set()
         self.refused: dict[Node, None] = {}

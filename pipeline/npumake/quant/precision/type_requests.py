@@ -41,7 +41,7 @@ OF_EVERYTHING = (0, 0)
 class RequestedTypes:
     """The requests of one project for one graph."""
 
-    wishes: TypeRequests = field(default_factory=TypeRequests)
+    by_use: TypeRequests = field(default_factory=TypeRequests)
     types: dict[Node, str] = field(default_factory=dict)  # float16 and float32 nodes
     float_inputs: set[Value] = field(default_factory=set)  # model inputs that stay float
     cpu: list[Node] = field(default_factory=list)
@@ -73,9 +73,9 @@ def requested_types(graph: Graph, quantization: Quantization) -> RequestedTypes:
     if quantization.outputs in ("int8", "int16"):
         makers = (producer(source_tensor(value)) for value in graph.outputs)
         outputs = [(wholes.get(maker, maker), OUT) for maker in makers if maker is not None]
-        _wish(requests.wishes, outputs, quantization.outputs, firmly=True)
+        _request(requests.by_use, outputs, quantization.outputs, firmly=True)
     pictures = [value for value in graph.inputs if str(value.name) in images(graph)]
-    _wish(requests.wishes, pictures, "int8", firmly=True)  # their pixels are codes
+    _request(requests.by_use, pictures, "int8", firmly=True)  # their pixels are codes
     cpu = _named_by(graph, quantization.cpu, "cpu", wholes)
     npu = _named_by(graph, quantization.npu, "npu", wholes)
     weak = {node for node in npu if node.op_type in MOVE_OPERATORS and npu[node] == OF_EVERYTHING}
@@ -119,32 +119,32 @@ def _ask(requests: RequestedTypes, selected: SelectedNodes, type: str, firmly: b
         if type in FLOATS:
             requests.types[node] = type
         asked_of = tensor_uses(node) if node in selected.nodes else [(node, OUT)]
-        _wish(requests.wishes, asked_of, type, firmly)
+        _request(requests.by_use, asked_of, type, firmly)
     for value in selected.inputs:
         (requests.float_inputs.add if type in FLOATS else requests.float_inputs.discard)(value)
-        _wish(requests.wishes, [value], type, firmly)
+        _request(requests.by_use, [value], type, firmly)
 
 
 def _ask_layer(requests: RequestedTypes, node: Node, layer: LayerTypes, clamp: bool) -> None:
     """Records a layer's types. A clamp's input is no tensor of the chip's."""
     if layer.output is not None:
-        _wish(requests.wishes, [(node, OUT)], layer.output, firmly=True)
+        _request(requests.by_use, [(node, OUT)], layer.output, firmly=True)
     if clamp:
         return
     for index in operands(node):
         own = layer.inputs[index] if index < len(layer.inputs) else None
         if (type := own or layer.input) is not None:
-            _wish(requests.wishes, [(node, index)], type, firmly=True)
+            _request(requests.by_use, [(node, index)], type, firmly=True)
 
 
-def _wish(wishes: TypeRequests, spots: Iterable[TensorUse], type: str, firmly: bool) -> None:
+def _request(requests: TypeRequests, spots: Iterable[TensorUse], type: str, firmly: bool) -> None:
     spots = list(spots)
-    wishes.wide.difference_update(spots)
-    wishes.narrow.difference_update(spots)
+    requests.wide.difference_update(spots)
+    requests.narrow.difference_update(spots)
     if type == WIDE:
-        wishes.wide.update(spots)
+        requests.wide.update(spots)
     elif firmly and type not in FLOATS:
-        wishes.narrow.update(spots)
+        requests.narrow.update(spots)
 
 
 def _named_by(

@@ -37,17 +37,19 @@ class StoredConstant(NamedTuple):
 
     @property
     def real(self) -> np.ndarray:
-        return affine.dequantize(self.codes, self._laid(self.scale), self._laid(self.zero_point))
+        return affine.dequantize(
+            self.codes, self._per_axis(self.scale), self._per_axis(self.zero_point)
+        )
 
     @property
     def steps(self) -> np.ndarray:
-        return np.subtract(self.codes, self._laid(self.zero_point), dtype=np.int32)
+        return np.subtract(self.codes, self._per_axis(self.zero_point), dtype=np.int32)
 
     @property
     def is_symmetric_int8(self) -> bool:
         return self.codes.dtype == np.int8 and not self.zero_point.any()
 
-    def _laid(self, values: np.ndarray) -> np.ndarray:
+    def _per_axis(self, values: np.ndarray) -> np.ndarray:
         return affine.per_axis(values, self.codes.ndim, self.axis)
 
 

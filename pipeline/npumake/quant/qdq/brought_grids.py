@@ -67,7 +67,7 @@ def check_float(graph: Graph, quantization: Quantization, target: Target) -> Non
         raise ProjectError(what, Route("calibration.method"), hint)
 
 
-def check_nothing_asked(quantization: Quantization) -> None:
+def check_only_defaults(quantization: Quantization) -> None:
     """Raises ProjectError for settings that the model's own types overrule. Units may be chosen,
     and float types."""
     rules = quantization.types if isinstance(quantization.types, tuple) else (quantization.types,)

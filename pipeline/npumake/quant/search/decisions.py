@@ -39,11 +39,11 @@ def decisions(
     requests = replace(quantization, outputs=None)
     if recipe is not None:
         requests = with_tensors(graph, with_int16_nodes(requests, recipe.wide), recipe.sensitive)
-    wishes = requested_types(graph, requests)
+    requested = requested_types(graph, requests)
     nodes: dict[str, NodeDecision] = {}
     nameless = []
     for node in graph.nodes():
-        decision = _decision(node, wishes)
+        decision = _decision(node, requested)
         name = trained_name(node, trained)
         if decision is None:
             continue
@@ -52,7 +52,7 @@ def decisions(
         else:
             nodes[name] = decision
     ranges = calibration if recipe is None else _calibration(calibration, recipe)
-    switches = () if recipe is None else _found(calibration, quantization, recipe)
+    switches = () if recipe is None else _switches_of_search(calibration, quantization, recipe)
     return Decisions(nodes, tuple(nameless), ranges, switches, recipe is not None)
 
 
@@ -65,21 +65,21 @@ def trained_name(node: Node, trained: Collection[str]) -> str | None:
     return next((each for each in (name, *origin(node)) if each in trained), None)
 
 
-def _decision(node: Node, wishes: RequestedTypes) -> NodeDecision | None:
-    unit: Unit | None = "cpu" if node in wishes.cpu else "npu" if node in wishes.npu else None
-    inputs = {index: kind for index in operands(node) if (kind := _type(node, index, wishes))}
-    output, whole = _type(node, OUT, wishes), wishes.types.get(node)
+def _decision(node: Node, requested: RequestedTypes) -> NodeDecision | None:
+    unit: Unit | None = "cpu" if node in requested.cpu else "npu" if node in requested.npu else None
+    inputs = {index: kind for index in operands(node) if (kind := _type(node, index, requested))}
+    output, whole = _type(node, OUT, requested), requested.types.get(node)
     if not (unit or inputs or output or whole):
         return None
     return NodeDecision(unit, whole, inputs, len(operands(node)), output)
 
 
-def _type(node: Node, place: int, wishes: RequestedTypes) -> str | None:
-    if node in wishes.types:
+def _type(node: Node, place: int, requested: RequestedTypes) -> str | None:
+    if node in requested.types:
         return None
-    if (node, place) in wishes.wishes.wide:
+    if (node, place) in requested.by_use.wide:
         return WIDE
-    return NARROW if (node, place) in wishes.wishes.narrow else None
+    return NARROW if (node, place) in requested.by_use.narrow else None
 
 
 def _calibration(calibration: Calibration, recipe: Recipe) -> Calibration:
@@ -91,6 +91,8 @@ def _calibration(calibration: Calibration, recipe: Recipe) -> Calibration:
     return replace(method, symmetric=recipe.symmetric, per_channel=channels)
 
 
-def _found(calibration: Calibration, quantization: Quantization, recipe: Recipe) -> tuple[str, ...]:
+def _switches_of_search(
+    calibration: Calibration, quantization: Quantization, recipe: Recipe
+) -> tuple[str, ...]:
     settled = (*switched_on(quantization, calibration), *WIDENING, PER_CHANNEL)
     return tuple(name for name in recipe.switches if name not in settled)

@@ -160,14 +160,14 @@ class FloatReference:
 
     def figure(self, outputs: SampleOutputs) -> FidelityScore:
         """The score of other outputs for the same samples. Raises ValueError if shapes differ."""
-        apart = self._apart(outputs)
+        apart = self._cosine_losses(outputs)
         vectors = [lost for index, lost in enumerate(apart) if index not in self._fields]
         close = _measured([*vectors, *self._fields_lost(outputs)])
         return FidelityScore(close, _measured(apart), ties=self.ties(outputs))
 
     def cosine(self, outputs: SampleOutputs) -> FidelitySamples:
         """The worst cosine; 1 without outputs."""
-        apart = self._apart(outputs)
+        apart = self._cosine_losses(outputs)
         return _measured(apart) if apart else FidelitySamples(1.0)
 
     def ties(self, outputs: SampleOutputs) -> int:
@@ -175,7 +175,7 @@ class FloatReference:
         vectors = [i for i in range(len(self.real[0])) if i not in self._fields]
         return sum(argmax_ties([a[i] for a in self.real], [b[i] for b in outputs]) for i in vectors)
 
-    def _apart(self, outputs: SampleOutputs) -> list[Floats]:
+    def _cosine_losses(self, outputs: SampleOutputs) -> list[Floats]:
         """The cosine loss of each output."""
         return [1.0 - self._cosine(outputs, index) for index in range(len(self.real[0]))]
 

@@ -75,13 +75,13 @@ class Recipe:
             return ()
         tried = sorted(self.trials, key=lambda trial: (trial.kept, trial.closeness))
         rows = (f"{trial.what:<40} {self._figures(trial)}" for trial in tried)
-        return (*rows, f"Select {self.named} method.", *self._kept())
+        return (*rows, f"Select {self.named} method.", *self._switch_line())
 
     def _figures(self, trial: RecipeTrial) -> str:
         """A vendor's search shows the cosine, whatever it selects by."""
         return f"cosine-similarity {trial.cosine:.6f}" if self.selected else trial.summary
 
-    def _kept(self) -> tuple[str, ...]:
+    def _switch_line(self) -> tuple[str, ...]:
         """The line for the switches."""
         if self.selected:
             return (PER_CHANNEL_LINE,) if "per_channel" in self.switches else ()

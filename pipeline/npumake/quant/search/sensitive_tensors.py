@@ -172,6 +172,6 @@ def _grid(name: str, recipe: Recipe, target: Target) -> Grid:
 def _share(plan: PrecisionPlan, graph: Graph, types: Quantization, target: Target) -> float:
     """The share of the plan's operations that read int16 with these types. No tensor type changes
     which nodes are on the chip."""
-    wide = propagate_int16(graph, plan.nodes, requested_types(graph, types).wishes, target).wide
+    wide = propagate_int16(graph, plan.nodes, requested_types(graph, types).by_use, target).wide
     reading = (n for n in plan.nodes if any((n, index) in wide for index in operands(n)))
     return sum(map(operations, reading)) / sum(map(operations, plan.nodes))

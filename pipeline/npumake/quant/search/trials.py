@@ -128,7 +128,7 @@ def best_switches(best: Best, names: Sequence[str], evaluator: Evaluator) -> Rec
                 replace(tried, wide=(), sensitive=()), base, evaluator.calibration
             )
             tried = complete_recipe(plainly, tried.switches, base, evaluator)
-            if _laid(tried) == _laid(recipe):
+            if _effects(tried) == _effects(recipe):
                 continue  # the switch changes nothing
         if _named(tried, evaluator) in {trial.what for trial in recipe.trials}:
             continue
@@ -152,7 +152,7 @@ def _helps(name: str, tried: FidelityScore, stands: FidelityScore, evaluator: Ev
     return unties or tried.helps(stands, MIN_GAIN)
 
 
-def _laid(recipe: Recipe) -> tuple[bool, Factors, tuple[str, ...], tuple[str, ...]]:
+def _effects(recipe: Recipe) -> tuple[bool, Factors, tuple[str, ...], tuple[str, ...]]:
     return recipe.symmetric, recipe.factors, recipe.wide, recipe.sensitive
 
 
