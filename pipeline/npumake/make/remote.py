@@ -143,7 +143,7 @@ def _named(workspace: Path, user: UserFile) -> NamedRemote | None:
     if url := read(file, WorkspaceFile).cache.remote:
         address, inside = parsed(url, str(file))
         if inside != ANONYMOUS:
-            hint = f"write it in {user_folder() / USER_FILE}, which only you can read"
+            hint = f"write it in {user_folder() / USER_FILE}, your own settings"
             raise ProjectError("a password in a project's file", str(file), hint)
         return NamedRemote(address, inside, by="workspace")
     if url := user.cache.remote:

@@ -25,7 +25,7 @@ from npumake.quant.precision.placement import observed_tensors
 from npumake.quant.search.recipe import Recipe
 from npumake.report.estimate import estimate_of
 from npumake.report.findings import Findings, TargetFindings
-from npumake.report.findings import findings as told
+from npumake.report.findings import findings as target_findings
 from npumake.report.sample_views import SampleViewPair, shown
 from npumake.report.tensors import activation_channels, distributions, weight_channels
 from npumake.stages.compiled import Compiled
@@ -71,7 +71,7 @@ def findings(
         None if handover else estimate_of(compiled.data, target),
         compiled_check,
     )
-    return told(real, measured)
+    return target_findings(real, measured)
 
 
 def _with_fit(comparison: Comparison, fit: CalibrationFit | None) -> Comparison:

@@ -69,8 +69,8 @@ def with_qdq(
     powers = (target.activations.power_of_two, target.wide.power_of_two)
     grids = limited_scales(plan.nodes, grids, powers)
     assignment = assign_grids(graph, plan, grids)
-    answers = output_grids(graph, quantization.outputs, assignment, grids)
-    if plan.is_wide or WIDE in map(type_of, answers.values()):
+    output_grids_by_name = output_grids(graph, quantization.outputs, assignment, grids)
+    if plan.is_wide or WIDE in map(type_of, output_grids_by_name.values()):
         allow_int16(graph)
     _mark_views(plan, target)
     compute_in_half(graph, plan.half)
@@ -82,7 +82,7 @@ def with_qdq(
         quantize_constants(graph, node, read, target, wide, assignment.outputs.get(result(node)))
     for value in (*graph.inputs, *(v for node in graph.nodes() for v in node.outputs)):
         _quantize(graph, value, assignment, plan.chip)
-    quantize_outputs(graph, answers)
+    quantize_outputs(graph, output_grids_by_name)
     clip_where_constants(graph)
     requantize_moves(graph)
     _mark(plan)

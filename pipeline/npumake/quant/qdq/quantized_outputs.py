@@ -25,10 +25,10 @@ def output_grids(
     }
 
 
-def quantize_outputs(graph: Graph, answers: Mapping[str, Grid]) -> None:
+def quantize_outputs(graph: Graph, grids: Mapping[str, Grid]) -> None:
     """Replaces each of these dequantized outputs by the codes behind it."""
     for value in graph.outputs:
-        grid, maker = answers.get(str(value.name)), producer(value)
+        grid, maker = grids.get(str(value.name)), producer(value)
         if grid is not None and maker is not None:
             codes = _codes(graph, value, maker, grid)
             graph.set_type(codes, str(grid.zero_point.dtype))

@@ -44,7 +44,7 @@ def _maker(node: Node, index: int) -> Node | None:
 
 
 def _grid(pair: Node | None, op_type: str, node: Node) -> Grid:
-    """The grid that a Q or DQ beside `node` says."""
+    """The grid of the Q or DQ beside `node`."""
     parameters = [] if pair is None or pair.op_type != op_type else pair.inputs[1:]
     scale, zero_point = (*(array(value) for value in parameters), None, None)[:2]
     if scale is None or zero_point is None:

@@ -53,7 +53,7 @@ TRUSTED_SWITCHES = (BIAS,)  # kept for any gain
 FINER_SWITCHES = (
     WIDENING_ANSWERS,
     WIDENING_SENSITIVE,
-)  # kept where it gives back MIN_GAIN, whatever the error
+)  # kept for MIN_GAIN, whatever the error
 # These switches change the ranges, or the types that use them.
 REFITTING_SWITCHES = (SYMMETRIC, *RESCALING, WIDENING, WIDENING_ANSWERS, WIDENING_SENSITIVE)
 
