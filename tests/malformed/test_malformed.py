@@ -128,7 +128,7 @@ FILES = (
     Case(
         "a folder for a section", lambda p: (p / "inputs.yaml").mkdir(), LIST, 2, ("inputs.yaml",)
     ),
-    Case("a pipe for a section", instead("data.yaml", os.mkfifo), LIST, 2, ("no plain file",)),
+    Case("a pipe for a section", instead("data.yaml", os.mkfifo), LIST, 2, ("plain file",)),
     Case(
         "a section that is a device", instead("data.yaml", link("/dev/zero")), LIST, 2, ("data.y",)
     ),
@@ -197,7 +197,7 @@ FILES = (
         yaml(HEAD + "data: {image: {files: /dev/zero}}"),
         BUILD,
         2,
-        ("no plain file",),
+        ("plain file",),
     ),
     Case(
         "samples below a file",
