@@ -241,11 +241,15 @@ FILES = (
         2,
         ("names Python outside the project",),
     ),
-    Case("a prefix that climbs", keys("compile: {prefix: ../../x}"), BUILD, 2, ("no file name",)),
-    Case("a prefix that is a path", keys("compile: {prefix: /tmp/x}"), BUILD, 2, ("no file name",)),
-    Case("a prefix of dots", keys("compile: {prefix: ..}"), BUILD, 2, ("no file name",)),
+    Case(
+        "a prefix that climbs", keys("compile: {prefix: ../../x}"), BUILD, 2, ("not a file name",)
+    ),
+    Case(
+        "a prefix that is a path", keys("compile: {prefix: /tmp/x}"), BUILD, 2, ("not a file name",)
+    ),
+    Case("a prefix of dots", keys("compile: {prefix: ..}"), BUILD, 2, ("not a file name",)),
     Case("a prefix with NUL", keys(r'compile: {prefix: "a\0b"}'), BUILD, 2, ("project.yaml:4",)),
-    Case("a long prefix", keys(f"compile: {{prefix: {LONG}}}"), BUILD, 2, ("no file name",)),
+    Case("a long prefix", keys(f"compile: {{prefix: {LONG}}}"), BUILD, 2, ("not a file name",)),
     Case(
         "a config that is a pipe",
         both(instead("v.yaml", os.mkfifo), yaml("dialect: hb_mapper\nconfig: v.yaml\n")),
