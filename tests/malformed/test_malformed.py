@@ -241,9 +241,7 @@ FILES = (
         2,
         ("names Python outside the project",),
     ),
-    Case(
-        "a prefix that climbs", keys("compile: {prefix: ../../x}"), BUILD, 2, ("not a file name",)
-    ),
+    Case("a prefix that climbs", keys("compile: {prefix: ../../x}"), BUILD, 2, ("a file name",)),
     Case(
         "a prefix that is a path", keys("compile: {prefix: /tmp/x}"), BUILD, 2, ("not a file name",)
     ),
