@@ -67,7 +67,7 @@ from npumake.project.sections import Calibration
 from npumake.quant.calibration.observe import observe
 from npumake.quant.qdq.brought_grids import carries_grids, with_own_grids
 from npumake.quant.qdq.insert import DEFAULT
-from npumake.quant.search.methods import calibrated_with, plain
+from npumake.quant.search.methods import calibrated_with, ranges_by_method
 from npumake.stages.quantized import quantized
 from npumake.targets.reader import read_target, target_names
 from npumake.targets.target import Target
@@ -121,7 +121,9 @@ def on_grids(graph: Graph, fed: Feeds, target: Target) -> Graph:
     if carries_grids(graph):
         return quantized(with_own_grids(graph, target, DEFAULT), target)
     calibration = Calibration("max")
-    recipe = plain(graph, observe(graph, [fed]), calibration, target.activations.symmetric)
+    recipe = ranges_by_method(
+        graph, observe(graph, [fed]), calibration, target.activations.symmetric
+    )
     return quantized(calibrated_with(graph, recipe, target, DEFAULT), target)
 
 

@@ -49,7 +49,7 @@ from npumake.graph import Graph
 from npumake.project.sections import Calibration, Quantization
 from npumake.quant.calibration.observe import observe
 from npumake.quant.qdq.brought_grids import carries_grids, with_own_grids
-from npumake.quant.search.methods import calibrated_with, plain
+from npumake.quant.search.methods import calibrated_with, ranges_by_method
 from npumake.runtime.iree import IreeSession
 from npumake.stages.quantized import quantized
 from npumake.targets.reader import read_target
@@ -88,7 +88,9 @@ def prepared(model: str, types: str) -> tuple[Graph, Program, Samples]:
     if carries_grids(graph) and types == "int8":
         found = quantized(with_own_grids(graph, target, asked), target)
     else:
-        recipe = plain(graph, observe(graph, given), Calibration("max"), symmetric=types == "int16")
+        recipe = ranges_by_method(
+            graph, observe(graph, given), Calibration("max"), symmetric=types == "int16"
+        )
         found = quantized(calibrated_with(graph, recipe, target, asked), target)
     program = lowered(found, target.rounding, target.runnable)
     names = tuple(f"{index}.npy" for index in range(len(given)))

@@ -78,7 +78,7 @@ from npumake.quant.calibration.observe import observe
 from npumake.quant.qdq.brought_grids import carries_grids, with_own_grids
 from npumake.quant.qdq.insert import DEFAULT
 from npumake.quant.qdq.integers import with_integer_weights
-from npumake.quant.search.methods import calibrated_with, plain
+from npumake.quant.search.methods import calibrated_with, ranges_by_method
 from npumake.targets.reader import read_target
 
 SHARED = Path(os.environ.get("NPUMAKE_SHARED", Path(__file__).parents[2] / "shared")) / "data"
@@ -187,7 +187,7 @@ def calibrated(graph: Graph, given: Sequence[Feed], chip: str) -> Graph:
     if carries_grids(graph):
         return with_own_grids(graph, target)
     symmetric = target.activations.symmetric
-    recipe = plain(graph, observe(graph, given), Calibration(TARGETS[chip]), symmetric)
+    recipe = ranges_by_method(graph, observe(graph, given), Calibration(TARGETS[chip]), symmetric)
     return calibrated_with(graph, recipe, target, DEFAULT)
 
 

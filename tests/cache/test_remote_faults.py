@@ -11,7 +11,7 @@ import pytest
 
 from npumake.cache.remote.envelope import packed
 from npumake.cache.remote.layered import LayeredStore
-from npumake.cache.remote.ledger import FAILURES
+from npumake.cache.remote.ledger import MAX_FAILURES
 from remote_servers import FAULTS, Faulty, faulty, free_port
 from remote_stores import CALM, QUICK, keep, machine, restored, signing, upload
 from workspaces import few
@@ -75,7 +75,7 @@ def test_a_fault_in_everything_is_asked_for_only_so_often(
         return
     if there.note:  # the breaker is open
         assert server.url in there.note
-        assert len(server.seen) <= 3 * FAILURES + 1
+        assert len(server.seen) <= 3 * MAX_FAILURES + 1
     else:  # it answered, and nobody believed it
         assert len(server.seen) == 20
 

@@ -108,7 +108,7 @@ def test_list_says_cached_when_the_store_has_it(here: Workspace, capsys: Output)
     main(["list", "digits", "--json"])
     found = {row["node"]: row for row in json.loads(capsys.readouterr().out)}
     assert found["digits:statistics"]["status"] == "cached"
-    assert found["digits:statistics"]["reasons"] == ["out/statistics.npz is gone"]
+    assert found["digits:statistics"]["reasons"] == ["out/statistics.npz is missing"]
     assert found["digits:rdk-x5/calibrated"]["status"] == "current"
 
 

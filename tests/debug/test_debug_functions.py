@@ -23,7 +23,7 @@ from npumake.graph import parse_text
 from npumake.project.sections import Calibration
 from npumake.quant.calibration.observe import observe
 from npumake.quant.qdq.insert import DEFAULT
-from npumake.quant.search.methods import calibrated_with, plain
+from npumake.quant.search.methods import calibrated_with, ranges_by_method
 from npumake.targets.reader import read_target
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -219,7 +219,7 @@ def vector() -> ModelUnderTest:
     """Tensors of rank 1 and 0."""
     graph, rng = parse_text(VECTOR).with_shapes(), np.random.default_rng(0)
     feeds = [{"x": rng.normal(size=4).astype(np.float32)} for _ in range(3)]
-    recipe = plain(graph, observe(graph, feeds), Calibration("max"), True)
+    recipe = ranges_by_method(graph, observe(graph, feeds), Calibration("max"), True)
     made = calibrated_with(graph, recipe, read_target("ara240"), DEFAULT)
     return ModelUnderTest(made, Samples(("0", "1", "2"), feeds.__getitem__))
 

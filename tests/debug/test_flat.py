@@ -11,7 +11,7 @@ from npumake.debug.diagnosis.rank_causes import suspects
 from npumake.debug.sensitivity import ModelUnderTest
 from npumake.graph import parse_text, upgraded
 from npumake.project.sections import Calibration
-from npumake.quant.calibration.activation_aware_ranges import moved
+from npumake.quant.calibration.activation_aware_ranges import clipping_errors
 from npumake.quant.calibration.observe import observe
 from npumake.stages.calibrated import calibrated
 from npumake.stages.recipe import recipe
@@ -61,6 +61,6 @@ def test_a_gate_that_is_shut_is_no_fault_and_hides_none(graph, chip):
 
 def test_how_far_what_is_made_moves(graph):
     far = (-10.0, 10.0)
-    assert moved(graph, {GATE: (far, (-2.5, 2.5))}) == {GATE: {"s": 0.0}}
-    found = moved(graph, {GATE: (far, (-2.5, 1.0)), "c": (far, (-1.0, 1.0))})
+    assert clipping_errors(graph, {GATE: (far, (-2.5, 2.5))}) == {GATE: {"s": 0.0}}
+    found = clipping_errors(graph, {GATE: (far, (-2.5, 1.0)), "c": (far, (-1.0, 1.0))})
     assert found == {GATE: {"s": pytest.approx(0.3)}}

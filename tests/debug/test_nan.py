@@ -20,7 +20,7 @@ from npumake.kernels.measure import Agreement, agreement, cosine, sqnr_db, worst
 from npumake.project.sections import Calibration, Gate
 from npumake.quant.calibration.observe import observe
 from npumake.quant.qdq.insert import DEFAULT
-from npumake.quant.search.methods import calibrated_with, plain
+from npumake.quant.search.methods import calibrated_with, ranges_by_method
 from npumake.stages.quantized import quantized
 from npumake.targets.reader import read_target
 
@@ -79,7 +79,7 @@ def fed():
 def compared(body, **constants):
     target, feeds = read_target("rdk-x5"), fed()  # its grids are symmetric
     graph = parse_text(case(body, x=SHAPE, x2=SHAPE, **constants))
-    recipe = plain(graph, observe(graph, feeds), Calibration("max"), symmetric=True)
+    recipe = ranges_by_method(graph, observe(graph, feeds), Calibration("max"), symmetric=True)
     made = calibrated_with(graph, recipe, target, DEFAULT)
     return compare(graph, made, quantized(made, target), feeds, target)
 

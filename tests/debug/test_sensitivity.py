@@ -25,7 +25,7 @@ from npumake.passes import optimized
 from npumake.project.sections import Calibration
 from npumake.quant.calibration.observe import observe
 from npumake.quant.qdq.insert import DEFAULT
-from npumake.quant.search.methods import calibrated_with, plain
+from npumake.quant.search.methods import calibrated_with, ranges_by_method
 from npumake.targets.reader import read_target
 from workspaces import few, shared_data
 
@@ -93,7 +93,7 @@ def trained_on_noise(file: Path) -> ModelUnderTest:
     (given,) = graph.inputs
     noise = [rng.uniform(-1, 1, shape(given)).astype(np.float32) for _ in range(4)]
     feeds = [{str(given.name): one} for one in noise]
-    recipe = plain(graph, observe(graph, feeds), Calibration("max"), True)
+    recipe = ranges_by_method(graph, observe(graph, feeds), Calibration("max"), True)
     made = calibrated_with(graph, recipe, read_target("rdk-x5"), DEFAULT)
     return ModelUnderTest(made, Samples(("a", "b", "c", "d"), feeds.__getitem__))
 

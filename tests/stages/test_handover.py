@@ -104,7 +104,7 @@ def test_asked_for_and_not_on_path_it_is_an_error_that_names_the_hand_over(tmp_p
 def test_without_a_tool_to_call_the_key_is_refused_where_it_stands(tmp_path):
     code, said = built(asking(tmp_path, "tflite"))
     assert code == 2
-    assert "there is no vendor's tool to call for `tflite`" in said
+    assert "there is no vendor tool for `tflite`" in said
     assert "project.yaml:" in said
 
 

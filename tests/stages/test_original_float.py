@@ -228,4 +228,4 @@ def test_a_shape_the_weights_do_not_fit_is_an_error_at_its_key(tmp_path: Path) -
     ) as caught:
         reshaped(tmp_path, (1, 3, 7, 6))
     assert caught.value.where == Route("inputs.x0.shape")
-    assert caught.value.hint == "`net.prototxt` itself says [1, 3, 6, 6]"
+    assert caught.value.hint == "`net.prototxt` itself has [1, 3, 6, 6]"

@@ -78,7 +78,7 @@ def _asked(
     from npumake.graph import Graph
     from npumake.quant.correction.corrections import is_searched
     from npumake.quant.search.recipe import Recipe
-    from npumake.stages.handover import Graphs, question
+    from npumake.stages.handover import Graphs, request_of
     from npumake.targets.reader import read_target
 
     reading, said, tool = _project(given.project, given.target)
@@ -95,7 +95,7 @@ def _asked(
     recipe = Recipe.load(made.artifact(found["recipe"])) if "recipe" in found else None
     prefix = sections.compile.prefix or made.plan.project
     graphs = Graphs(trained, optimized)
-    asked, sets = question(tool, sections, target, graphs, sources, prefix, said, recipe)
+    asked, sets = request_of(tool, sections, target, graphs, sources, prefix, said, recipe)
     return tool, asked, sources, sets
 
 

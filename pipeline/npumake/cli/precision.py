@@ -31,7 +31,7 @@ from npumake.progress import listening
 if TYPE_CHECKING:
     from npumake.make.trials import Trials
     from npumake.project.sections import Quantization
-    from npumake.quant.search.objective import Choice, Found, Objective
+    from npumake.quant.search.objective import Choice, Objective, PromotionResult
 
 HEADER = "# npumake precision"  # a file that begins so is ours to replace
 FILE = "quantization.yaml"
@@ -80,7 +80,7 @@ def _count(text: str) -> int:
 
 def run(given: argparse.Namespace) -> int:
     from npumake.make.trials import Trials
-    from npumake.quant.search.objective import chosen
+    from npumake.quant.search.objective import choose_promotions
 
     place = place_of(given.model, given.metric)
     bring_up(place.build, _needed(place), quiet=given.json)
@@ -89,7 +89,7 @@ def run(given: argparse.Namespace) -> int:
     try:
         SCREEN.begin("precision")
         with listening(SCREEN.progress):
-            found = chosen(trials, wish)
+            found = choose_promotions(trials, wish)
     finally:
         SCREEN.end()
         place.build.memory.save()
@@ -98,12 +98,16 @@ def run(given: argparse.Namespace) -> int:
 
 
 def _tell(
-    given: argparse.Namespace, place: PrecisionTarget, trials: Trials, wish: Objective, found: Found
+    given: argparse.Namespace,
+    place: PrecisionTarget,
+    trials: Trials,
+    wish: Objective,
+    found: PromotionResult,
 ) -> None:
     """Raises GateError where nothing suffices."""
     chosen, name = found.chosen, given.metric or wish.metric
-    wanted = round(wish.wanted, 6)
-    asked = trials.asked(chosen.names)
+    wanted = round(wish.goal, 6)
+    asked = trials.quantization_with(chosen.names)
     if given.json:
         print(digest.text(_document(trials, found, asked), indent=1))
     else:
@@ -140,7 +144,7 @@ def _needed(place: PrecisionTarget) -> set[str]:
     return {*place.calibrated.inputs.values(), place.comparison.inputs["samples"], *task}
 
 
-def _print_front(title: str, found: Found) -> None:
+def _print_front(title: str, found: PromotionResult) -> None:
     from npumake.cli.columns import Column, Line, drawn
 
     at_task = found.chosen.score.metric is not None
@@ -166,7 +170,7 @@ def _listed(names: tuple[str, ...]) -> str:
     return ", ".join(names[:NAMES]) + more
 
 
-def _document(trials: Trials, found: Found, asked: Quantization) -> Json:
+def _document(trials: Trials, found: PromotionResult, asked: Quantization) -> Json:
     from npumake.quant.precision.precision_candidates import section
 
     def told(choice: Choice) -> Json:

@@ -13,10 +13,10 @@ from npumake.cli.reporter import Reporter
 from npumake.cli.screen import SCREEN
 from npumake.cli.show import print_error
 from npumake.errors import PipelineError
-from npumake.lifetime.temporaries import FOLDER, temporary_name
+from npumake.lifetime.temporaries import FOLDER_PREFIX, temporary_name
 from npumake.make.build import Build
 from npumake.make.node import Node
-from npumake.make.tasks import Disposable, failing_task, tasks, use_workers
+from npumake.make.tasks import DisposableNotes, failing_task, tasks, use_workers
 from npumake.progress import hearing, listening
 
 
@@ -30,7 +30,7 @@ def configuration(but: Collection[str] = ()) -> dict[str, Any]:
         "dep_file": dep_file(Path.cwd()),
         # doit's default is whichever dbm there is; a JSON file may be deleted at any time.
         "backend": "json",
-        "codec_cls": Disposable,
+        "codec_cls": DisposableNotes,
         # Without default tasks `doit forget` crashes.
         "default_tasks": [name for name in names if name not in but],
     }
@@ -45,7 +45,7 @@ def dep_file(here: Path) -> str:
     from shutil import rmtree
     from tempfile import gettempdir
 
-    folder = Path(gettempdir(), temporary_name(prefix=FOLDER))  # a later build sweeps it
+    folder = Path(gettempdir(), temporary_name(prefix=FOLDER_PREFIX))  # a later build sweeps it
     folder.mkdir(mode=0o700)
     atexit.register(rmtree, folder, ignore_errors=True)
     return f"{folder}/{file.name}"

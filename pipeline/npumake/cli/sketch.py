@@ -14,7 +14,7 @@ from npumake.graph import Graph
 from npumake.perf.estimate import Estimate, estimated
 from npumake.project.sections import Quantization
 from npumake.quant.calibration.ranges import Range
-from npumake.quant.precision.placement import observed
+from npumake.quant.precision.placement import observed_tensors
 from npumake.quant.qdq.insert import DEFAULT
 from npumake.quant.search.recipe import Recipe
 from npumake.stages.calibrated import calibrated
@@ -32,7 +32,9 @@ def sketched(
     Raises PipelineError for a model that no build would take."""
     if target.cost.fitted is None:
         return None
-    recipe = Recipe("max", target.activations.symmetric, dict.fromkeys(observed(graph), SAME))
+    recipe = Recipe(
+        "max", target.activations.symmetric, dict.fromkeys(observed_tensors(graph), SAME)
+    )
     made = quantized(
         calibrated(graph, recipe, NO_SAMPLES, target, {}, quantization=wishes or DEFAULT), target
     )

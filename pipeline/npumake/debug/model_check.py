@@ -17,9 +17,14 @@ from npumake.passes import REWRITES, optimized
 from npumake.project.sections import Quantization
 from npumake.quant.precision.form import in_form
 from npumake.quant.precision.placement import activations
-from npumake.quant.precision.precision_plan import NARROW, OVER, PrecisionPlan, planned
+from npumake.quant.precision.precision_plan import (
+    NARROW,
+    REASON_LIMIT,
+    PrecisionPlan,
+    plan_precision,
+)
 from npumake.quant.precision.type_propagation import WIDE
-from npumake.quant.precision.type_requests import asked
+from npumake.quant.precision.type_requests import requested_types
 from npumake.targets.form import Form
 from npumake.targets.onnx_limits import NOTE, beyond_documented, mark_format
 from npumake.targets.target import Target
@@ -87,9 +92,9 @@ def checked(graph: Graph, target: Target, quantization: Quantization | None = No
     in the project's `quantization` that means nothing."""
     wishes = quantization or Quantization()
     graph = in_form(graph, target)
-    plan = planned(graph, wishes, target)
-    rows = _typed(placed(graph, target, plan.unit, asked(graph, wishes).npu), plan)
-    wished = (note for note in plan.notes if not note.startswith(OVER))
+    plan = plan_precision(graph, wishes, target)
+    rows = _typed(placed(graph, target, plan.unit, requested_types(graph, wishes).npu), plan)
+    wished = (note for note in plan.notes if not note.startswith(REASON_LIMIT))
     notes = (*beyond_documented(graph, target), *wished, *_notes(rows, target))
     listed = rows if target.form is None else _listed(graph, target.form, rows, plan)
     lacking = unsupported(graph, target)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from npumake.engine.fusion import absorbed
 from npumake.engine.tflite_rules import computes
 from npumake.graph import Graph, Node, inside
-from npumake.quant.precision.placement import PASSIVE, subgraphs
+from npumake.quant.precision.placement import MOVE_OPERATORS, subgraphs
 from npumake.targets.limits import Beyond, beyond
 from npumake.targets.target import Target
 
@@ -80,7 +80,7 @@ def _reasons(node: Node, target: Target, asked: bool) -> Iterator[str]:
         yield f"the {target.unit} runs {op_type} only where `quantization.npu` asks"
     if not computes(node, target.rounding):
         yield f"no integer kernel here for this {op_type}; the vendor's tool may place it otherwise"
-    if op_type in PASSIVE:
+    if op_type in MOVE_OPERATORS:
         yield "it only moves values, which no node before it has as codes on the unit"
     yield "it computes no float tensors, or the project leaves it in float"
 

@@ -18,7 +18,7 @@ from npumake.engine.fusion import absorbed
 from npumake.errors import Route
 from npumake.graph import Graph, Node
 from npumake.quant.precision.placement import subgraphs
-from npumake.quant.precision.selectors import named
+from npumake.quant.precision.selectors import select_nodes
 from npumake.targets.target import Target
 
 RULE = "=" * 100
@@ -42,7 +42,7 @@ def delegates(graph: Graph, comparison: Comparison, rules: Mapping[str, str]) ->
     of layers with `*` first, say so, and else the CPU's."""
     said: dict[Node, str] = {}
     for name, delegate in sorted(rules.items(), key=lambda rule: rule[0] != "*"):
-        said |= dict.fromkeys(named(graph, name, Route("delegate")).nodes, delegate)
+        said |= dict.fromkeys(select_nodes(graph, name, Route("delegate")).nodes, delegate)
     nodes = {str(node.name): node for node in graph.nodes()}
     rows = {row.node: nodes[row.node] for row in comparison.of_graph if row.node in nodes}
     on_unit = {row.node for row in comparison.of_graph if row.subgraph is not None}

@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 from types import UnionType
 from typing import Any, Union, get_args, get_origin
 
-from npumake.digest import is_made_up, is_stored, key_of, of_bytes
+from npumake.digest import is_generated, is_stored, key_of, of_bytes
 from npumake.errors import CacheError, ProjectError, Route
 from npumake.project.hints import hints_of
 from npumake.project.paths import CodeGlob, FileGlob, FilePath, Metric, ModuleGlob
@@ -184,7 +184,7 @@ def pattern_files(directory: Path, pattern: str) -> NamedFiles:
     parts = PurePosixPath(pattern).parts
     literal = next((n for n, part in enumerate(parts) if _WILD.search(part)), len(parts))
     root = directory.joinpath(*map(_expanded, parts[:literal]))
-    if is_made_up(root):
+    if is_generated(root):
         return ()
     if parts and literal == len(parts) and os.path.isdir(root):
         parts = (*parts, "*")

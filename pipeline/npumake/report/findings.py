@@ -82,7 +82,7 @@ def findings(real: Graph, found: TargetFindings) -> Findings:
             "method": recipe.method,
             "switches": recipe.switches,
             "wide": (*recipe.wide, *recipe.sensitive),
-            "trials": [{"what": t.what, "kept": t.kept, "told": t.told} for t in recipe.trials],
+            "trials": [{"what": t.what, "kept": t.kept, "told": t.summary} for t in recipe.trials],
         },
         "losses": [loss._asdict() for loss in found.losses],
         "distributions": found.distributions,

@@ -1,4 +1,4 @@
-"""calibrated_score: the calibrated graph at its task, in onnxruntime."""
+"""calibrated_score: the task score of the calibrated graph, in onnxruntime."""
 
 from __future__ import annotations
 

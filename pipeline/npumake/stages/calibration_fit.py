@@ -1,4 +1,4 @@
-"""calibration_fit: does the calibration set stand for the evaluation set? Findings as notes."""
+"""calibration_fit: whether the calibration set represents the evaluation set; findings as notes."""
 
 from __future__ import annotations
 

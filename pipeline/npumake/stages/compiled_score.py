@@ -1,4 +1,4 @@
-"""compiled_score: the compiled file at its task: the figures of the chip.
+"""compiled_score: the task score of the compiled file: the figures of the chip.
 
 .hybrid   in exact integers        .tflite   in the reference kernels of LiteRT
 .onnx     in onnxruntime
@@ -52,7 +52,7 @@ def compiled_score(
 def _session(
     compiled: Compiled, graph: Graph, target: Target, operators: Operators
 ) -> ScoredSession:
-    """Raises ProjectError for a file that runs on its chip alone."""
+    """A session for the file. Raises ProjectError for a file that only its chip runs."""
     if target.backend == "hybrid":
         program = lowered(graph, target.rounding, target.runnable)
         whole = restored(Bundle.from_bytes(compiled.data), program)

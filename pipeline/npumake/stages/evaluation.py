@@ -1,6 +1,6 @@
-"""evaluation: how good the artifacts are at their task, side by side.
+"""evaluation: the task scores of all artifacts, side by side.
 
-Each artifact's score is a stage of its own: what changes for one of them is run for it alone.
+Each artifact's score is a stage of its own, so a change to one artifact reruns one score.
 """
 
 from __future__ import annotations

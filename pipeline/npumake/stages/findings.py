@@ -1,4 +1,4 @@
-"""findings: what the report tells of one target: who loses how much, and what both models see."""
+"""findings: the data of one target's report: errors by node, and both models' outputs."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from npumake.quant.calibration.observe import observe
 from npumake.quant.calibration.statistics import Statistics
 from npumake.quant.correction.rescale_groups import rescaled
 from npumake.quant.precision.form import in_form
-from npumake.quant.precision.placement import observed
+from npumake.quant.precision.placement import observed_tensors
 from npumake.quant.search.recipe import Recipe
 from npumake.report.estimate import estimate_of
 from npumake.report.findings import Findings, TargetFindings
-from npumake.report.findings import findings as told
+from npumake.report.findings import findings as target_findings
 from npumake.report.sample_views import SampleViewPair, shown
 from npumake.report.tensors import activation_channels, distributions, weight_channels
 from npumake.stages.compiled import Compiled
@@ -54,8 +54,8 @@ def findings(
 ) -> Findings:
     operators = declared(custom_operators, sources)
     own = in_form(optimized_float, target)
-    real, statistics = rescaled(own, recipe.factors), statistics.of(observed(own))
-    if recipe.factors:  # other tensors than those that were measured
+    real, statistics = rescaled(own, recipe.factors), statistics.of(observed_tensors(own))
+    if recipe.factors:  # the statistics are of unscaled tensors
         statistics = observe(real, samples, operators)
     kind = next(iter(inputs.values())).type if len(inputs) == 1 else None
     measured = TargetFindings(
@@ -71,9 +71,9 @@ def findings(
         None if handover else estimate_of(compiled.data, target),
         compiled_check,
     )
-    return told(real, measured)
+    return target_findings(real, measured)
 
 
 def _with_fit(comparison: Comparison, fit: CalibrationFit | None) -> Comparison:
-    """The comparison, with what speaks against its calibration set."""
+    """The comparison with the notes on its calibration set."""
     return replace(comparison, notes=(*comparison.notes, *(fit.notes if fit else ())))

@@ -1,6 +1,6 @@
-"""float_score: the trained model at its task, the yardstick of all others.
+"""float_score: the task score of the trained model, the reference for all others.
 
-The model as it was given, before anything was optimized, in onnxruntime.
+The model runs in onnxruntime before any optimization.
 """
 
 from __future__ import annotations

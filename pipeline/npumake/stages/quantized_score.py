@@ -1,4 +1,6 @@
-"""quantized_score: the quantized graph at its task, in onnxruntime: within a step of the chip."""
+"""quantized_score: the task score of the quantized graph, in onnxruntime: within a step of the
+chip.
+"""
 
 from __future__ import annotations
 

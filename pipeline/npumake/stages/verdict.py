@@ -1,8 +1,8 @@
-"""verdict: every gate against what was measured; where one is not met, the guilty and a remedy.
+"""verdict: every gate against its measurement; for an unmet gate, the causing nodes and a remedy.
 
-A blamed node is one of those that lose most themselves. What is advised has been tried: the model
-was quantized that way and measured again, in float with Q/DQ. Where numbers are cut off of what is
-evaluated, it was calibrated with other data, and no other bits would help.
+A blamed node has one of the largest errors of its own. A suggestion has been tried: the model was
+quantized that way and measured again, in float with Q/DQ. Where evaluation data is clipped, the
+calibration data differs from it, and no other type would help.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from npumake.quant.search.recipe import Recipe
 from npumake.stages.compiled import Compiled
 from npumake.targets.target import Target
 
-LOOKS = 4  # pictures
+DIAGNOSIS_SAMPLES = 4
 
 
 def verdict(
@@ -60,8 +60,8 @@ def verdict(
     handover: Handover | None = None,
 ) -> Verdict:
     scores = (float_score, calibrated_score, quantized_score, compiled_score)
-    found = _measured(scores, comparison, None if handover else _latency(compiled, target, gates))
-    wishes = [asked(gate, index, found) for index, gate in enumerate(gates)]
+    figures = _measured(scores, comparison, None if handover else _latency(compiled, target, gates))
+    wishes = [asked(gate, index, figures) for index, gate in enumerate(gates)]
     if all(wish.met for wish in wishes):
         return Verdict(target.name, tuple(Judged(wish.number, wish.what, True) for wish in wishes))
     operators, dataset = declared(custom_operators, sources), None
@@ -79,20 +79,21 @@ def verdict(
 
 
 def _unlike(graph: Graph, samples: Samples, dataset: EvaluationSet, operators: Operators) -> str:
-    """What is cut off of what is evaluated and not of the data to calibrate with; empty where
-    nothing is."""
-    calibrated = ModelUnderTest(graph, samples, operators, data_num=LOOKS)
-    known = {one.node for one in suspects(calibrated) if one.is_fault}
-    first = suspects(ModelUnderTest(graph, dataset.samples(LOOKS), operators))[:1]
+    """What is clipped of the evaluation data and not of the calibration data; empty if nothing
+    is."""
+    calibrated = ModelUnderTest(graph, samples, operators, data_num=DIAGNOSIS_SAMPLES)
+    faulty = {suspect.node for suspect in suspects(calibrated) if suspect.is_fault}
+    first = suspects(ModelUnderTest(graph, dataset.samples(DIAGNOSIS_SAMPLES), operators))[:1]
     return "".join(
-        f"{one.node}: of what is evaluated {one.cause}, of the calibration data they are not"
-        for one in first
-        if one.is_fault and one.is_clipped and one.node not in known
+        f"{suspect.node}: of what is evaluated {suspect.cause}, "
+        "of the calibration data they are not"
+        for suspect in first
+        if suspect.is_fault and suspect.is_clipped and suspect.node not in faulty
     )
 
 
 def _latency(compiled: Compiled, target: Target, gates: Sequence[Gate]) -> Latency | None:
-    """Only where a gate asks: a file is not read for nothing."""
+    """The latency of the file, only where a gate needs it."""
     if all(gate.max_latency_ms is None for gate in gates):
         return None
     return file_latency(compiled.data, target)
@@ -101,14 +102,14 @@ def _latency(compiled: Compiled, target: Target, gates: Sequence[Gate]) -> Laten
 def _measured(
     scores: Sequence[Figures | None], comparison: Comparison, latency: Latency | None
 ) -> BuildFigures:
-    known = [score for score in scores if score is not None]
+    measured = [score for score in scores if score is not None]
     least = worst(output.cosine for output in comparison.outputs)
     cosine = least if comparison.samples else None
     on_cpu = len(_on_cpu(comparison))
     if latency is None:
-        return BuildFigures(known, cosine, on_cpu)
+        return BuildFigures(measured, cosine, on_cpu)
     takes = (latency.milliseconds, latency.is_bound, latency.interval)
-    return BuildFigures(known, cosine, on_cpu, *takes)
+    return BuildFigures(measured, cosine, on_cpu, *takes)
 
 
 def _on_cpu(comparison: Comparison) -> list[NodeRow]:

@@ -14,7 +14,7 @@ from npumake.debug.calibration_nodes import CalibrationNode, whole
 from npumake.engine.grids import DQ
 from npumake.engine.rules import RULES
 from npumake.graph import Graph, Node, Value, array, producer
-from npumake.quant.precision.placement import ALIKE
+from npumake.quant.precision.placement import SAME_GRID_OPERATORS
 from npumake.quant.qdq.insert import groups_of_scales
 
 ALLOWED = 0.01  # float32 scales agree to 1e-6
@@ -49,7 +49,7 @@ def bias_factors(graph: Graph) -> Iterator[tuple[Node, np.ndarray]]:
 def dequantizer(value: Value | None) -> Node | None:
     """The DQ that makes the value, through what only moves it."""
     maker = None if value is None else producer(value)
-    while maker is not None and maker.op_type in ALIKE:
+    while maker is not None and maker.op_type in SAME_GRID_OPERATORS:
         maker = None if maker.inputs[0] is None else producer(maker.inputs[0])
     return maker if maker is not None and maker.op_type == DQ else None
 

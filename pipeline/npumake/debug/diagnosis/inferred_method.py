@@ -26,7 +26,7 @@ from npumake.project.sections import Calibration, Method
 from npumake.quant.calibration.observe import observe
 from npumake.quant.calibration.ranges import int16_ranges, ranges
 from npumake.quant.calibration.statistics import Statistics
-from npumake.quant.precision.placement import root
+from npumake.quant.precision.placement import source_tensor
 from npumake.quant.search.methods import PERCENTILE, PERCENTILES
 
 METHODS: tuple[Calibration, ...] = (
@@ -95,7 +95,7 @@ def _roots(real: Graph, patient: ModelUnderTest) -> dict[str, str]:
     """The observed tensor on each grid that was chosen; that of an image never is."""
     fixed, values = images(patient.calibrated), real.values()
     return {
-        one.name: str(root(values[one.tensor]).name)
+        one.name: str(source_tensor(values[one.tensor]).name)
         for one in patient.nodes
         if one.kind == "activation" and one.scale.size == 1
         if one.tensor in values and one.tensor not in fixed

@@ -25,7 +25,7 @@ from npumake.engine.lower import lowered
 from npumake.engine.parallel import side_by_side
 from npumake.graph import Graph, Node, origin, part
 from npumake.kernels.measure import Alignment, alignments
-from npumake.quant.search.evaluator import held_out
+from npumake.quant.search.evaluator import holdout_samples
 from npumake.targets.target import Target
 
 DIGITS = 9
@@ -69,7 +69,7 @@ def local_losses(
         return [_against_float(one, values) for one in alone.values()]
 
     sums = [Alignment()] * len(alone)
-    for found in side_by_side(compared, held_out(len(samples))):
+    for found in side_by_side(compared, holdout_samples(len(samples))):
         sums = [total + one for total, one in zip(sums, found, strict=True)]
     losses = [
         Loss(str(node.name), round(1.0 - total.cosine, DIGITS), _origins(node))

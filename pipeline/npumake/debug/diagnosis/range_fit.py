@@ -32,19 +32,19 @@ from npumake.engine.grids import DQ, Q
 from npumake.engine.parallel import NUMPY, side_by_side
 from npumake.errors import GraphError
 from npumake.graph import Graph, Node, Value, array, is_float, producer
-from npumake.quant.calibration.output_headroom import surer
-from npumake.quant.calibration.thresholds import LEVELS
-from npumake.quant.precision.placement import ALIKE, root
+from npumake.quant.calibration.output_headroom import with_headroom
+from npumake.quant.calibration.thresholds import INT8_LEVELS
+from npumake.quant.precision.placement import SAME_GRID_OPERATORS, source_tensor
 
 WIDE = 2.5  # a grid of powers of two may reach twice as far as it has to
 SHIFTED = 1 / 8
-OUTSIDE = 1 / LEVELS
+OUTSIDE = 1 / INT8_LEVELS
 CUT = 0.8  # of its reach: other numbers than those it was made for may go a little further
 CLIPPED = 0.5  # of the noise
 SPARED = 1 - 1 / WIDE**2  # of the noise
 GRID = frozenset({Q, DQ})
 # What may well keep the grid that it reads; some files demand it.
-KEEPING = ALIKE | {"AveragePool", "Concat", "GlobalAveragePool", "ReduceMean"}
+KEEPING = SAME_GRID_OPERATORS | {"AveragePool", "Concat", "GlobalAveragePool", "ReduceMean"}
 
 
 class Fit(NamedTuple):
@@ -143,10 +143,10 @@ def _as_sure(
 ) -> list[TensorStats]:
     """`totals`; a score comes as high as the grid has room for, as far as it may come."""
     values = graph.values()
-    names = [str(root(values[one.tensor]).name) for one in nodes]
+    names = [str(source_tensor(values[one.tensor]).name) for one in nodes]
     pairs = zip(names, totals, strict=True)
     ranges = {name: (float(all_.low[0]), float(all_.high[0])) for name, all_ in pairs}
-    more = surer(graph, ranges)
+    more = with_headroom(graph, ranges)
 
     def sure(one: CalibrationNode, name: str, total: TensorStats) -> TensorStats:
         if name not in more or one.axis is not None:

@@ -35,8 +35,12 @@ from npumake.debug.sensitivity import ModelUnderTest, groups_of, sensitivities
 from npumake.engine.grids import DQ, Q
 from npumake.graph import Graph, Node, Value, origin, reads
 from npumake.kernels.measure import worst
-from npumake.quant.calibration.activation_aware_ranges import Interval, moved, saturated
-from npumake.quant.precision.placement import ALIKE
+from npumake.quant.calibration.activation_aware_ranges import (
+    Interval,
+    clipping_errors,
+    saturating_tensors,
+)
+from npumake.quant.precision.placement import SAME_GRID_OPERATORS
 from npumake.quant.qdq.brought_grids import LOAD
 
 SHOWS = 1e-6
@@ -113,7 +117,7 @@ def _meant(patient: ModelUnderTest, every: Mapping[str, Fit]) -> list[str]:
     }
     return [
         made[tensor].name
-        for tensor, behind in moved(without(patient.calibrated), ends).items()
+        for tensor, behind in clipping_errors(without(patient.calibrated), ends).items()
         if all(name in made and by < np.min(made[name].scale) for name, by in behind.items())
     ]
 
@@ -164,7 +168,7 @@ def _by_readers(patient: ModelUnderTest, misfit: _Misfit, losses: Mapping[str, f
         return 0.0
     (one,) = (one for one in patient.nodes if one.name == misfit.name)
     readers = list(_readers(patient.calibrated.values()[one.real]))
-    is_flat = one.tensor in saturated(without(patient.calibrated))
+    is_flat = one.tensor in saturating_tensors(without(patient.calibrated))
     if not is_flat and any(node.op_type != "Softmax" for node in readers):
         return 0.0
     return CHANCE * max((losses.get(str(node.name), 0.0) for node in readers), default=0.0)
@@ -175,7 +179,7 @@ def _readers(value: Value) -> Iterator[Node]:
     waiting = [*value.uses()]
     while waiting:
         reader = waiting.pop(0).node
-        if reader.op_type in (*ALIKE, Q, DQ):
+        if reader.op_type in (*SAME_GRID_OPERATORS, Q, DQ):
             waiting[:0] = reader.outputs[0].uses()
         else:
             yield reader

@@ -24,9 +24,9 @@ from npumake.debug.sensitivity import ModelUnderTest
 from npumake.engine.fusion import ABSORBING, Bounds, absorbed, bounds, is_clamp
 from npumake.engine.grids import Q
 from npumake.graph import Graph, Node, declare, only_consumer, producer, shape
-from npumake.quant.qdq.brought_grids import EXACT
+from npumake.quant.qdq.brought_grids import EXACT_MOVES
 
-ALIKE = EXACT | {"AveragePool", "GlobalAveragePool"}  # the latter as TFLite has them
+ALIKE = EXACT_MOVES | {"AveragePool", "GlobalAveragePool"}  # the latter as TFLite has them
 CLAMPED = ABSORBING - KEEPING  # an average leaves no interval
 
 
@@ -73,7 +73,7 @@ def witnesses(graph: Graph, nodes: Iterable[CalibrationNode]) -> Witnesses:
         given = activations.get(str(mover.inputs[0].name))
         if given is not None and given.scale.size == made.scale.size == 1:
             factor = float(made.scale.item() / given.scale.item())
-            is_average = mover.op_type not in EXACT
+            is_average = mover.op_type not in EXACT_MOVES
             first, second = Repair(made.name, 1 / factor), Repair(given.name, factor)
             found[given.name].append(Witness(factor, (first,), is_average))
             found[made.name].append(Witness(1 / factor, (second,), is_average))

@@ -23,10 +23,10 @@ from npumake.quant.calibration.statistics import Statistics
 from npumake.quant.correction.rescale_groups import rescaled
 from npumake.quant.precision.precision_candidates import Promoted, candidates, promoted, section
 from npumake.quant.qdq.brought_grids import LOAD
-from npumake.quant.search.evaluator import FEW, held_out
-from npumake.quant.search.methods import plain
+from npumake.quant.search.evaluator import MIN_HOLDOUT_SPLIT, holdout_samples
+from npumake.quant.search.methods import ranges_by_method
 from npumake.quant.search.recipe import Recipe
-from npumake.quant.search.trials import GAIN
+from npumake.quant.search.trials import MIN_GAIN
 from npumake.quant.search.type_judge import judge
 from npumake.targets.advice import NATIVE, Words
 from npumake.targets.target import Target
@@ -77,11 +77,11 @@ class _Trial(NamedTuple):
 
 def remedied(making: CalibrationInputs, node: str, is_misfit: bool, enough: float) -> Remedy | None:
     """What mends most, or the first that brings the cosine to `enough`; None where nothing gives
-    back GAIN of what is lost."""
+    back MIN_GAIN of what is lost."""
     if making.is_fixed:
         return None
     before = _cosine(making, making.recipe, making.quantization)
-    best = Remedy("", before, 1.0 - (1.0 - before) * (1.0 - GAIN))
+    best = Remedy("", before, 1.0 - (1.0 - before) * (1.0 - MIN_GAIN))
     for trial in _trials(making, node, is_misfit):
         after = _cosine(making, trial.recipe, trial.quantization)
         if after > best.after:
@@ -124,7 +124,7 @@ def _methods(making: CalibrationInputs) -> Iterator[_Trial]:
     said = {"method": making.calibration.method}
     for method in making.words.methods:
         asked = replace(making.calibration, method=method)
-        made = plain(real, statistics, asked, recipe.symmetric)
+        made = ranges_by_method(real, statistics, asked, recipe.symmetric)
         kept = replace(made, factors=recipe.factors, wide=recipe.wide)
         line = making.words.line("calibration", {"method": method, **grids}, said)
         yield from [_Trial(line, kept, making.quantization)] if line else []
@@ -132,7 +132,7 @@ def _methods(making: CalibrationInputs) -> Iterator[_Trial]:
 
 def _cosine(making: CalibrationInputs, recipe: Recipe, quantization: Quantization) -> float:
     """What the chip refuses is no remedy."""
-    numbers = held_out(len(making.samples))[: FEW - 1]
+    numbers = holdout_samples(len(making.samples))[: MIN_HOLDOUT_SPLIT - 1]
     names = tuple(making.samples.names[number] for number in numbers)
     few = Samples(names, lambda index: making.samples.read(numbers[index]))
     plainly = replace(recipe, switches=())

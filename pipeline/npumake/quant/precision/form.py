@@ -1,7 +1,7 @@
-"""A float model in the form that a target's own tool gives it: the graph whose tensors have grids.
+"""The float model in the form of a target's own tool: the graph whose tensors get grids.
 
-The stages before a target is known share one graph; what is in one piece on one chip alone is put
-together here. Its tensors are tensors of that graph, so that what was measured of it holds.
+Stages before the target share one graph. Operators that one chip has in one piece are fused here.
+All tensors of the result are tensors of that graph, so its statistics hold.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from npumake.targets.target import Target
 
 
 def in_form(graph: Graph, target: Target) -> Graph:
-    """A copy of the optimized float `graph`, or the same where there is nothing to change."""
+    """A copy of the optimized float `graph`, or the graph itself where nothing changes."""
     if target.form is None or not target.form.silu:
         return graph
     own = graph.copy()
