@@ -57,26 +57,26 @@ class CalibrationNode(NamedTuple):
 
 def calibration_nodes(calibrated: Graph) -> tuple[CalibrationNode, ...]:
     """In the order of the graph. Codes that are answers, or that the model brings, are no pair."""
-    answers = [str(value.name) for value in calibrated.outputs]
-    return tuple(_calibration_node(found, answers) for found in _pairs(calibrated))
+    outputs = [str(value.name) for value in calibrated.outputs]
+    return tuple(_calibration_node(qdq, outputs) for qdq in _pairs(calibrated))
 
 
 def by_owner(nodes: Collection[CalibrationNode]) -> dict[str, tuple[str, ...]]:
     """The names of the calibration nodes of every regular node that has any."""
-    found: dict[str, list[str]] = {}
+    names_by_owner: dict[str, list[str]] = {}
     for node in nodes:
         for owner in node.owners:
-            found.setdefault(owner, []).append(node.name)
-    return {owner: tuple(names) for owner, names in found.items()}
+            names_by_owner.setdefault(owner, []).append(node.name)
+    return {owner: tuple(names) for owner, names in names_by_owner.items()}
 
 
 def without(calibrated: Graph) -> Graph:
     """A copy that quantizes nowhere; what has the same name in both graphs is the same."""
     graph = calibrated.copy()
-    tensor = {found.real: _root(found.given) for found in _pairs(graph)}
-    for real, given in tensor.items():
-        graph.replace_readers(real, given, [use.node for use in tuple(real.uses())])
-    graph.expose([str(tensor.get(value, value).name) for value in graph.outputs])
+    sources = {qdq.real: _root(qdq.tensor) for qdq in _pairs(graph)}
+    for real, source in sources.items():
+        graph.replace_readers(real, source, [use.node for use in tuple(real.uses())])
+    graph.expose([str(sources.get(value, value).name) for value in graph.outputs])
     graph.drop_unused()
     return graph
 
@@ -84,33 +84,33 @@ def without(calibrated: Graph) -> Graph:
 def quantize(graph: Graph, nodes: Iterable[CalibrationNode]) -> dict[str, str]:
     """Put these into `graph`, which is `without` them or a part of that, where their readers are
     in it. Gives the name of what each makes, by its name; the outputs stay."""
-    found: dict[str, str] = {}
+    outputs: dict[str, str] = {}
     by_name = {str(node.name): node for node in graph.nodes()}
     values = graph.values()
-    for one in nodes:
-        places = [(by_name[name], index) for name, index in one.reads if name in by_name]
-        if not places and one.tensor not in values:
+    for place in nodes:
+        places = [(by_name[name], index) for name, index in place.reads if name in by_name]
+        if not places and place.tensor not in values:
             continue
         # A pair may stand behind another.
-        given = places[0][0].inputs[places[0][1]] if places else values[one.tensor]
-        assert given is not None
-        before = places[0][0] if one.kind == "weight" else None
-        grid = Grid(one.scale, one.zero_point)
-        real = pair(graph, given, grid, one.tensor, axis=one.axis, before=before).real
+        source = places[0][0].inputs[places[0][1]] if places else values[place.tensor]
+        assert source is not None
+        before = places[0][0] if place.kind == "weight" else None
+        grid = Grid(place.scale, place.zero_point)
+        real = pair(graph, source, grid, place.tensor, axis=place.axis, before=before).real
         for node, index in places:
             graph.set_inputs(node, {index: real})
-        found[one.name] = str(real.name)
-    return found
+        outputs[place.name] = str(real.name)
+    return outputs
 
 
 def with_only(real: Graph, nodes: Iterable[CalibrationNode]) -> Graph:
     """A copy of `real`, which is `without` any, that quantizes at these nodes."""
     graph, chosen = real.copy(), tuple(nodes)
     names = [str(value.name) for value in graph.outputs]
-    made = quantize(graph, chosen)
-    for one in chosen:
-        for index in one.answers:
-            names[index] = made[one.name]
+    outputs = quantize(graph, chosen)
+    for node in chosen:
+        for index in node.answers:
+            names[index] = outputs[node.name]
     graph.expose(names)
     return graph
 
@@ -123,47 +123,47 @@ def whole(node: Node) -> Node:
 
 class _Pair(NamedTuple):
     quantizer: Node
-    given: Value
+    tensor: Value
     scale: np.ndarray
     zero_point: np.ndarray
     real: Value
 
 
 def _pairs(graph: Graph) -> list[_Pair]:
-    found = (_pair(node) for node in graph.nodes(Q))
-    return [one for one in found if one is not None]
+    pairs = (_pair(node) for node in graph.nodes(Q))
+    return [qdq for qdq in pairs if qdq is not None]
 
 
 def _pair(quantizer: Node) -> _Pair | None:
     """Of a constant grid, its codes read by one DequantizeLinear and nobody else."""
-    codes, given = quantizer.outputs[0], quantizer.inputs[0]
+    codes, tensor = quantizer.outputs[0], quantizer.inputs[0]
     readers = [use.node for use in codes.uses()]
-    if given is None or len(quantizer.inputs) < 3 or codes.is_graph_output():
+    if tensor is None or len(quantizer.inputs) < 3 or codes.is_graph_output():
         return None
     if [reader.op_type for reader in readers] != [DQ]:
         return None
     scale, zero_point = array(quantizer.inputs[1]), array(quantizer.inputs[2])
     if scale is None or zero_point is None:
         return None
-    return _Pair(quantizer, given, scale, zero_point, readers[0].outputs[0])
+    return _Pair(quantizer, tensor, scale, zero_point, readers[0].outputs[0])
 
 
-def _calibration_node(found: _Pair, answers: Sequence[str]) -> CalibrationNode:
-    tensor = _root(found.given)
+def _calibration_node(qdq: _Pair, outputs: Sequence[str]) -> CalibrationNode:
+    tensor = _root(qdq.tensor)
     kind: Kind = "activation" if array(tensor) is None else "weight"
-    maker, read = producer(tensor), tuple(_read(found.real))
+    maker, read = producer(tensor), tuple(_read(qdq.real))
     owners = [whole(node) for node, _ in read] if maker is None else [whole(maker)]
     return CalibrationNode(
-        str(found.quantizer.name),
+        str(qdq.quantizer.name),
         kind,
         str(tensor.name),
-        str(found.real.name),
+        str(qdq.real.name),
         tuple((str(node.name), index) for node, index in read),
-        tuple(index for index, name in enumerate(answers) if name == found.real.name),
+        tuple(index for index, name in enumerate(outputs) if name == qdq.real.name),
         tuple(dict.fromkeys(str(owner.name) for owner in owners)),
-        found.scale,
-        found.zero_point,
-        attribute(found.quantizer, "axis", 1) if found.scale.size > 1 else None,
+        qdq.scale,
+        qdq.zero_point,
+        attribute(qdq.quantizer, "axis", 1) if qdq.scale.size > 1 else None,
     )
 
 

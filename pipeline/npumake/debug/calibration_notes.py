@@ -38,8 +38,8 @@ def calibration_notes(
     """A line each."""
     if not len(samples) or made_up(samples):
         return ()
-    found = [*_few(len(samples), calibration), *_cut_outputs(quantized, statistics, samples.names)]
-    return tuple(found)
+    notes = [*_few(len(samples), calibration), *_cut_outputs(quantized, statistics, samples.names)]
+    return tuple(notes)
 
 
 def _few(count: int, calibration: Calibration) -> Iterator[str]:

@@ -77,17 +77,17 @@ def compare(
         _watching(calibrated, [view.calibrated for view in views.values()], operators),
         ExactSession(program, operators, 1, [view.program for view in views.values()]),
     )
-    answers = [str(value.name) for value in optimized_float.outputs]
+    output_names = [str(value.name) for value in optimized_float.outputs]
     sums, count = _summed(engines, views, feeds)
     _refuse_nan(nodes, sums)
     unit = _in_integers(optimized_float, program) | _in_float16(optimized_float, calibrated)
     numbers = subgraphs(optimized_float, unit)
-    known = ((node, tensor_of(node)) for node in nodes)
+    node_tensors = ((node, tensor_of(node)) for node in nodes)
     rows = tuple(
         _row(node, sums[name], views[name], program, target, numbers.get(node))
-        for node, name in known
+        for node, name in node_tensors
     )
-    outputs = tuple(_output(name, sums[name]) for name in answers)
+    outputs = tuple(_output(name, sums[name]) for name in output_names)
     notes = (*annotations_of(calibrated), *beyond_documented(optimized_float, target))
     listing = listing_of(optimized_float, target, rows, views, program)
     listed_rows = rows if listing is None else listed(listing, rows)
@@ -116,18 +116,18 @@ def _summed(
     grids = [exact.program.tensors[code] for code in codes]
 
     def compared(feed: Feeds) -> list[_Sums]:
-        shown = real.run(None, feed), fake.run(None, feed), _run(exact, codes, feed)
-        made = zip(*shown, strict=True)
+        runs = real.run(None, feed), fake.run(None, feed), _run(exact, codes, feed)
+        outputs = zip(*runs, strict=True)
         with NUMPY:
             return [
                 _Sums(*agreements(a, (real_numbers(b, grid), real_numbers(c, grid))))
-                for (a, b, c), grid in zip(made, grids, strict=True)
+                for (a, b, c), grid in zip(outputs, grids, strict=True)
             ]
 
     sums = [_Sums()] * len(views)
     count = 0
-    for found in side_by_side(compared, feeds):
-        sums = [total.plus(one) for total, one in zip(sums, found, strict=True)]
+    for sample_sums in side_by_side(compared, feeds):
+        sums = [total.plus(more) for total, more in zip(sums, sample_sums, strict=True)]
         count += 1
     return dict(zip(views, sums, strict=True)), count
 
@@ -154,8 +154,8 @@ def not_a_number(node: str) -> StageError:
 def _refuse_nan(nodes: Iterable[Node], sums: Mapping[str, _Sums]) -> None:
     """Raises StageError for the first node whose values cannot be compared."""
     for node in nodes:
-        found = sums[tensor_of(node)]
-        if math.isnan(found.calibrated.cosine) or math.isnan(found.quantized.cosine):
+        node_sums = sums[tensor_of(node)]
+        if math.isnan(node_sums.calibrated.cosine) or math.isnan(node_sums.quantized.cosine):
             raise not_a_number(str(node.name))
 
 
@@ -190,10 +190,10 @@ def _row(
     clamp = absorbed(node)
     read = (program.tensors.get(name) for name in view.read)
     grids = [tensor for tensor in read if tensor is not None and tensor.scale is not None]
-    made = program.tensors[view.program]
-    in_integers = subgraph is not None and (view.sums or made.scale is not None)
+    output = program.tensors[view.program]
+    in_integers = subgraph is not None and (view.sums or output.scale is not None)
     on_the_chip = in_integers or view.half
-    gives = SUMS if view.sums else made.dtype
+    gives = SUMS if view.sums else output.dtype
     types = _types(grids, view, gives) if in_integers else "float/float"
     return NodeRow(
         str(node.name),

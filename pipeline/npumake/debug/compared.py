@@ -102,9 +102,9 @@ class Comparison:
             document = json.loads(path.read_bytes())
             rows, nodes = (tuple(map(_row, document[name])) for name in ("rows", "nodes"))
             outputs = tuple(OutputRow(**_told(output)) for output in document["outputs"])
-            said = document["guilty"]
-            lists = {} if said is None else {n: tuple(said[n]) for n in ("origin", "tried")}
-            guilty = None if said is None else WorstNode(**said | lists)
+            worst = document["guilty"]
+            lists = {} if worst is None else {n: tuple(worst[n]) for n in ("origin", "tried")}
+            guilty = None if worst is None else WorstNode(**worst | lists)
             return cls(
                 document["target"],
                 document["samples"],

@@ -17,7 +17,7 @@ from npumake.compilers.handover import Handover
 from npumake.compilers.handover_package import LIST
 from npumake.data.samples import Samples
 from npumake.debug.describe_documents import DOCUMENTS, ArtifactDescription, loaded, notes_of
-from npumake.debug.handover_report import AS_WRITTEN, handed_over
+from npumake.debug.handover_report import AS_WRITTEN, handover_parts
 from npumake.digest import Json
 from npumake.errors import CacheError, GraphError
 from npumake.frontends.tflite.flatbuffer import MalformedError
@@ -32,17 +32,17 @@ def describe(path: Path) -> ArtifactDescription:
     if path.is_dir():
         return _handover(path)
     for of_suffix in DESCRIBERS.get(path.suffix, ()):
-        found = of_suffix(path)
-        if found is not None:
-            return found
-    known = ", ".join(sorted(DESCRIBERS))
-    raise GraphError("not an artifact", str(path), f"an artifact is one of {known}")
+        description = of_suffix(path)
+        if description is not None:
+            return description
+    suffixes = ", ".join(sorted(DESCRIBERS))
+    raise GraphError("not an artifact", str(path), f"an artifact is one of {suffixes}")
 
 
 def _graph(path: Path) -> ArtifactDescription:
     graph = parse(model_bytes(path), path.name)
     constants = [array(value) for value in graph.values().values()]
-    weights = sum(found.nbytes for found in constants if found is not None)
+    weights = sum(values.nbytes for values in constants if values is not None)
     types = Counter(node.op_type for node in graph.nodes())
     return ArtifactDescription(
         "graph",
@@ -64,7 +64,7 @@ def _node_row(node: Node) -> tuple[Json, ...]:
     value = node.outputs[0]
     shape = [] if value.shape is None else [str(dim) for dim in value.shape]
     quantizes = node.op_type in ("QuantizeLinear", "DequantizeLinear")
-    grid = [_summary(array(given)) for given in node.inputs[1:3]] if quantizes else []
+    grid = [_summary(array(parameter)) for parameter in node.inputs[1:3]] if quantizes else []
     scale, zero_point = (*grid, None, None)[:2]
     return (node.name, node.op_type, "x".join(shape), _type(value), scale, zero_point)
 
@@ -115,10 +115,12 @@ def describe_bundle(bundle: Bundle) -> ArtifactDescription:
     program = bundle.program
     rows = []
     for step in program.instructions:
-        made = program.tensors[step.outputs[0]]
+        output = program.tensors[step.outputs[0]]
         weights = sum(values.nbytes for values in step.constants.values())
-        shape = "x".join(str(dim) for dim in made.shape)
-        rows.append((step.name, step.op, shape, made.dtype, made.scale, made.zero_point, weights))
+        shape = "x".join(str(dim) for dim in output.shape)
+        rows.append(
+            (step.name, step.op, shape, output.dtype, output.scale, output.zero_point, weights)
+        )
 
     def interface(names: tuple[str, ...]) -> tuple[str, ...]:
         tensors = [(name, program.tensors[name]) for name in names]
@@ -148,14 +150,14 @@ def _tflite(path: Path) -> ArtifactDescription:
         raise GraphError(f"not a TFLite model that can be read: {error}", path.name) from error
     rows = []
     for operator in network.operators:
-        made = operator.output
+        output = operator.output
         weights = sum(
-            given.values.nbytes
-            for given in operator.inputs
-            if given is not None and given.values is not None
+            operand.values.nbytes
+            for operand in operator.inputs
+            if operand is not None and operand.values is not None
         )
-        shape = "x".join(map(str, made.shape))
-        rows.append((made.name, operator.type, shape, made.dtype, weights))
+        shape = "x".join(map(str, output.shape))
+        rows.append((output.name, operator.type, shape, output.dtype, weights))
 
     def interface(tensors: tuple[TFLiteTensor, ...]) -> tuple[str, ...]:
         return tuple(f"{tensor.name}: {tensor.dtype}{list(tensor.shape)}" for tensor in tensors)
@@ -176,8 +178,8 @@ def _samples(path: Path) -> ArtifactDescription | None:
         return None
     first = samples.read(0)
     rows = tuple(
-        (name, str(fed.dtype), "x".join(str(dim) for dim in fed.shape))
-        for name, fed in first.items()
+        (name, str(values.dtype), "x".join(str(dim) for dim in values.shape))
+        for name, values in first.items()
     )
     facts = {"samples": len(samples), "first": samples.names[0], "last": samples.names[-1]}
     return ArtifactDescription("samples", facts, columns=("Input", "DataType", "Shape"), rows=rows)
@@ -186,8 +188,8 @@ def _samples(path: Path) -> ArtifactDescription | None:
 def _statistics(path: Path) -> ArtifactDescription:
     tensors = Statistics.load(path).tensors
     rows = tuple(
-        (name, found.low, found.high, found.count, f"2^{found.exponent}")
-        for name, found in tensors.items()
+        (name, histogram.low, histogram.high, histogram.count, f"2^{histogram.exponent}")
+        for name, histogram in tensors.items()
     )
     columns = ("Tensor", "Min", "Max", "Values", "Bin width")
     return ArtifactDescription("statistics", {"tensors": len(tensors)}, columns=columns, rows=rows)
@@ -195,7 +197,7 @@ def _statistics(path: Path) -> ArtifactDescription:
 
 def _handover(path: Path) -> ArtifactDescription:
     """Not what a vendor's tool made of it in there, which its list does not have."""
-    parts = handed_over(path)
+    parts = handover_parts(path)
     files, size = (sum(each) for each in zip(*(part[1:3] for part in parts), strict=True))
     changed = sum(part.files for part in parts if part.state != AS_WRITTEN)
     facts = {"files": files, "content bytes": size, "not as written": changed}

@@ -21,7 +21,7 @@ from npumake.bundle.program import Instruction, Program
 from npumake.compilers.backends import built
 from npumake.compilers.tflite import drawing
 from npumake.custom.operators import Operators
-from npumake.debug.file_runs import CompiledPart, answers, job_of
+from npumake.debug.file_runs import CompiledPart, job_of, model_outputs
 from npumake.debug.tensor_agreement import output_grid, tensor_agreement
 from npumake.engine.exact import ExactSession
 from npumake.engine.fusion import result
@@ -34,7 +34,7 @@ from npumake.graph import Graph, Node, Value, is_float, origin, parse, producer,
 from npumake.runtime.isolated import Isolated, RunError
 
 Arrays = Mapping[str, np.ndarray]
-MOST_CUTS = 24  # files compiled to find one node
+MAX_CUTS = 24  # files compiled to find one node
 
 
 class Fault(NamedTuple):
@@ -44,12 +44,12 @@ class Fault(NamedTuple):
     node: str
     op_type: str
     origin: tuple[str, ...]
-    said: str
+    error: str
 
     def __str__(self) -> str:
-        known = ", ".join(name for name in self.origin if name != self.node)
-        named = f" ({known} in the trained model)" if known else ""
-        return f"`{self.node}` ({self.op_type}){named}: {self.said}"
+        trained = ", ".join(name for name in self.origin if name != self.node)
+        named = f" ({trained} in the trained model)" if trained else ""
+        return f"`{self.node}` ({self.op_type}){named}: {self.error}"
 
 
 def first_node(
@@ -67,8 +67,8 @@ def first_infinite(program: Program, feed: Feeds, operators: Operators) -> str:
     """In words, the first node of the program that makes NaN or infinity."""
     values = _exact(program, feed, operators)
     for step in program.instructions:
-        made = (values[name] for name in step.outputs)
-        if any(x.dtype.kind == "f" and not np.isfinite(x).all() for x in made):
+        outputs = (values[name] for name in step.outputs)
+        if any(x.dtype.kind == "f" and not np.isfinite(x).all() for x in outputs):
             return f"`{step.name}` makes them first"
     return "no node inside makes them"
 
@@ -88,16 +88,16 @@ def _inside(part: CompiledPart, feed: Feeds) -> Arrays | None:
 
 def _of_tflite(part: CompiledPart, feed: Feeds) -> Arrays:
     draft = drawing(part.program, part.graph).draft
-    (made,) = _run(part, feed, every=True)
-    found = {}
+    (tensors,) = _run(part, feed, every=True)
+    arrays = {}
     for index, (name, order) in sorted(draft.laid().items()):
-        array, shape = made.get(str(index)), draft.grid(name).shape
-        if name in found or array is None or name not in part.program.tensors:
+        array, shape = tensors.get(str(index)), draft.grid(name).shape
+        if name in arrays or array is None or name not in part.program.tensors:
             continue
         is_laid = array.shape == tuple(shape[axis] for axis in order)
         laid = array.transpose(np.argsort(order)) if is_laid and order else array
-        found[name] = laid.reshape(part.program.tensors[name].shape) if is_laid else laid
-    return found
+        arrays[name] = laid.reshape(part.program.tensors[name].shape) if is_laid else laid
+    return arrays
 
 
 def _of_bundle(part: CompiledPart, feed: Feeds) -> Arrays:
@@ -125,39 +125,39 @@ def _run(part: CompiledPart, feed: Feeds, every: bool = False) -> Iterator[Array
 def _first_inside(
     part: CompiledPart, feed: Feeds, output: str, inner: Arrays, operators: Operators
 ) -> Fault:
-    program, wanted = part.program, _exact(part.program, feed, operators)
+    program, expected = part.program, _exact(part.program, feed, operators)
     nodes = {str(node.name): node for node in part.graph.nodes()}
     for step in program.instructions:
         for name in step.outputs:
             if name not in inner:
                 continue
-            found = tensor_agreement(wanted[name], inner[name], program.tensors[name])
-            if not found.within(part.target.compiled_bound):
-                return _fault(step, nodes, f"its result is off by {found}")
+            agreement = tensor_agreement(expected[name], inner[name], program.tensors[name])
+            if not agreement.within(part.target.compiled_bound):
+                return _fault(step, nodes, f"its result is off by {agreement}")
     maker = _maker(program, output)
     return _fault(maker, nodes, "what it reads is right, what it gives is not")
 
 
 def _maker(program: Program, name: str) -> Instruction:
     """The step that computes what a tensor shows, as codes or in real numbers."""
-    made = {output: step for step in program.instructions for output in step.outputs}
-    step = made[name]
-    while step.op in ("dequantize", "quantize") and step.inputs[0] in made:
-        step = made[step.inputs[0]]
+    makers = {output: step for step in program.instructions for output in step.outputs}
+    step = makers[name]
+    while step.op in ("dequantize", "quantize") and step.inputs[0] in makers:
+        step = makers[step.inputs[0]]
     return step
 
 
-def _fault(step: Instruction, nodes: Mapping[str, Node], said: str) -> Fault:
+def _fault(step: Instruction, nodes: Mapping[str, Node], error: str) -> Fault:
     node = nodes.get(step.name)
     kind = step.op if node is None else node.op_type
-    return Fault(step.name, kind, step.origin or (() if node is None else origin(node)), said)
+    return Fault(step.name, kind, step.origin or (() if node is None else origin(node)), error)
 
 
 def _exact(program: Program, feed: Feeds, operators: Operators) -> Arrays:
     """Every tensor of the program."""
     names = [name for step in program.instructions for name in step.outputs]
-    made = ReferenceSession(program, operators).run(names, feed)
-    return dict(zip(names, made, strict=True))
+    arrays = ReferenceSession(program, operators).run(names, feed)
+    return dict(zip(names, arrays, strict=True))
 
 
 # -- cutting ---------------------------------------------------------------------------------
@@ -175,12 +175,12 @@ class _Cutting:
         graph = self.part.graph
         ends = [v for v in graph.outputs if output is None or str(v.name) == output]
         nodes = [node for node in _before(ends) if _is_end(node)]
-        known: dict[Node, str] = {}
+        errors: dict[Node, str] = {}
 
         def wrong(node: Node) -> str:
-            if node not in known:
-                known[node] = self._wrong(node)
-            return known[node]
+            if node not in errors:
+                errors[node] = self._error_at(node)
+            return errors[node]
 
         low, high = -1, len(nodes) - 1
         if not nodes or not wrong(nodes[high]):
@@ -188,37 +188,39 @@ class _Cutting:
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (low, middle) if wrong(nodes[middle]) else (middle, high)
-        found = nodes[high]
-        while earlier := next((n for n in _makers(found, nodes) if wrong(n)), None):
-            found = earlier
-        return Fault(str(found.name), found.op_type, origin(found), known[found])
+        first_wrong = nodes[high]
+        while earlier := next((n for n in _makers(first_wrong, nodes) if wrong(n)), None):
+            first_wrong = earlier
+        return Fault(
+            str(first_wrong.name), first_wrong.op_type, origin(first_wrong), errors[first_wrong]
+        )
 
-    def _wrong(self, node: Node) -> str:
+    def _error_at(self, node: Node) -> str:
         """What is wrong with the file that ends at the node; empty where nothing is, or it cannot
         be compiled, or enough have been."""
-        if self.cuts >= MOST_CUTS:
+        if self.cuts >= MAX_CUTS:
             return ""
         self.cuts += 1
         try:
-            return self._judged(_ended_at(self.part.graph, node))
+            return self._error_of(_ended_at(self.part.graph, node))
         except RunError as error:
             return f"a file that ends there {error.what}"
         except PipelineError:
             return ""
 
-    def _judged(self, graph: Graph) -> str:
+    def _error_of(self, graph: Graph) -> str:
         target = self.part.target
         program = lowered(graph, target.rounding, target.runnable)
         data = _compiled(graph, program, self.part)
         part = self.part._replace(graph=graph, program=program, data=data)
         feed = {name: self.feed[name] for name in program.inputs}
-        (wanted,) = ExactSession(program, self.operators).run(None, feed)
-        (made,) = answers(part, _run(part, feed))
+        (expected,) = ExactSession(program, self.operators).run(None, feed)
+        (actual,) = model_outputs(part, _run(part, feed))
         name = program.outputs[0]
-        found = tensor_agreement(wanted, made[name], output_grid(program, name))
-        if found.within(target.compiled_bound):
+        agreement = tensor_agreement(expected, actual[name], output_grid(program, name))
+        if agreement.within(target.compiled_bound):
             return ""
-        return f"a file that ends there is off by {found}"
+        return f"a file that ends there is off by {agreement}"
 
 
 def _compiled(graph: Graph, program: Program, part: CompiledPart) -> bytes:
@@ -231,14 +233,14 @@ def _compiled(graph: Graph, program: Program, part: CompiledPart) -> bytes:
 
 def _before(ends: list[Value]) -> list[Node]:
     """The nodes that these values depend on, in the order of the graph."""
-    found: dict[Node, None] = {}
+    nodes: dict[Node, None] = {}
     waiting = [maker for value in ends if (maker := producer(value)) is not None]
     while waiting:
         node = waiting.pop()
-        if node not in found:
-            found[node] = None
+        if node not in nodes:
+            nodes[node] = None
             waiting += [m for value in reads(node) if (m := producer(value)) is not None]
-    return sorted(found, key=lambda node: node.graph.index(node) if node.graph else 0)
+    return sorted(nodes, key=lambda node: node.graph.index(node) if node.graph else 0)
 
 
 def _is_end(node: Node) -> bool:
@@ -247,15 +249,15 @@ def _is_end(node: Node) -> bool:
 
 def _makers(node: Node, nodes: list[Node]) -> list[Node]:
     """The nearest of `nodes` that make what the node reads."""
-    found: list[Node] = []
+    makers: list[Node] = []
     waiting = [m for value in reads(node) if (m := producer(value)) is not None]
     while waiting:
         maker = waiting.pop()
         if maker in nodes:
-            found.append(maker)
+            makers.append(maker)
         else:
             waiting += [m for value in reads(maker) if (m := producer(value)) is not None]
-    return found
+    return makers
 
 
 def _ended_at(graph: Graph, node: Node) -> Graph:
@@ -267,6 +269,6 @@ def _ended_at(graph: Graph, node: Node) -> Graph:
     copy = graph.copy()
     copy.expose([str(value.name)])
     copy.drop_unused()
-    for unread in [given for given in copy.inputs if not given.uses()]:
+    for unread in [graph_input for graph_input in copy.inputs if not graph_input.uses()]:
         copy.drop_input(unread)
     return copy

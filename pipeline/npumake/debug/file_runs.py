@@ -73,15 +73,15 @@ def job_of(part: CompiledPart, feeds: Sequence[Feeds], every: bool = False) -> J
     return RUNTIMES[part.target.backend].job(part, feeds, every)
 
 
-def answers(part: CompiledPart, made: Iterator[Arrays]) -> Iterator[Arrays]:
+def model_outputs(part: CompiledPart, outputs: Iterator[Arrays]) -> Iterator[Arrays]:
     """By the names of the model's outputs, per feed, its axes in the order of the model's."""
     size = batch(part.graph) if part.target.backend == "hybrid" else 1
     if part.target.backend in ("tflite", "vela", "iree"):
-        drawn = drawing(part.program, part.graph)
-        for arrays in made:
-            yield _laid_back(drawn, part.program, arrays)
+        network = drawing(part.program, part.graph)
+        for arrays in outputs:
+            yield _laid_back(network, part.program, arrays)
         return
-    for arrays in made:
+    for arrays in outputs:
         if size == 1:
             yield arrays
             continue
@@ -129,21 +129,21 @@ def _openvino(part: CompiledPart, feeds: Sequence[Feeds], every: bool) -> Job:
 
 def _laid(part: CompiledPart, feeds: Sequence[Feeds]) -> list[Arrays]:
     """Images NHWC, where the file takes them so."""
-    drawn = drawing(part.program, part.graph)
-    orders = {n: o for n, (_, o) in zip(part.program.inputs, drawn.inputs, strict=True)}
+    network = drawing(part.program, part.graph)
+    orders = {n: o for n, (_, o) in zip(part.program.inputs, network.inputs, strict=True)}
     return [
         {n: np.array(feed[n].transpose(o), order="C") for n, o in orders.items()} for feed in feeds
     ]
 
 
-def _laid_back(drawn: TFLiteNetwork, program: Program, arrays: Arrays) -> Arrays:
+def _laid_back(network: TFLiteNetwork, program: Program, arrays: Arrays) -> Arrays:
     """What has another shape than the file is to give stays as it is."""
-    found: dict[str, np.ndarray] = {}
-    for name, (index, order) in zip(program.outputs, drawn.outputs, strict=True):
-        made = arrays[name]
-        is_laid = made.shape == drawn.draft.tensors[index].shape
-        found[name] = made.transpose(np.argsort(order)) if is_laid and order else made
-    return found
+    outputs: dict[str, np.ndarray] = {}
+    for name, (index, order) in zip(program.outputs, network.outputs, strict=True):
+        array = arrays[name]
+        is_laid = array.shape == network.draft.tensors[index].shape
+        outputs[name] = array.transpose(np.argsort(order)) if is_laid and order else array
+    return outputs
 
 
 def _is_installed(distribution: str) -> bool:

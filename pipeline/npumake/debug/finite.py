@@ -23,7 +23,7 @@ class NonFiniteSource(NamedTuple):
     op_type: str
     origin: tuple[str, ...]
     sample: str
-    made: str
+    value: str
     infinite: str = ""  # what it reads is not finite before: "its own constants", "what is fed"
 
     @property
@@ -33,11 +33,11 @@ class NonFiniteSource(NamedTuple):
         return "does it divide by zero, or take the logarithm of it, for want of an epsilon?"
 
     def __str__(self) -> str:
-        known = ", ".join(name for name in self.origin if name != self.node)
-        named = f" ({known} in the trained model)" if known else ""
+        trained = ", ".join(name for name in self.origin if name != self.node)
+        named = f" ({trained} in the trained model)" if trained else ""
         who = f"{self.op_type} `{self.node}`{named}"
         what = self.infinite or "finite numbers"
-        return f"{who} makes {self.made} of {what}, of sample {self.sample}"
+        return f"{who} makes {self.value} of {what}, of sample {self.sample}"
 
 
 def source_of_infinite(
@@ -45,17 +45,17 @@ def source_of_infinite(
 ) -> NonFiniteSource | None:
     """None where every number is finite. Raises GraphError."""
     watched = graph.copy()
-    made = [v for node in graph.nodes() for v in node.outputs if v.name and is_float(v)]
-    watched.expose([str(value.name) for value in made])
+    float_values = [v for node in graph.nodes() for v in node.outputs if v.name and is_float(v)]
+    watched.expose([str(value.name) for value in float_values])
     session = float_session(watched, operators)
     for name, feed in zip(samples.names, samples, strict=True):
         values = dict(zip(session.output_names, session.run(None, feed), strict=True))
-        wrong = {n: _told(value) for n, value in values.items() if not np.isfinite(value).all()}
+        wrong = {n: _kind_of(value) for n, value in values.items() if not np.isfinite(value).all()}
         for node in graph.nodes() if wrong else ():
-            found = next((str(v.name) for v in node.outputs if v.name in wrong), "")
-            if found and not _is_handed_on(node, wrong):
+            tensor = next((str(v.name) for v in node.outputs if v.name in wrong), "")
+            if tensor and not _is_handed_on(node, wrong):
                 who = (str(node.name), node.op_type, origin(node))
-                return NonFiniteSource(*who, name, wrong[found], _infinite(node, feed))
+                return NonFiniteSource(*who, name, wrong[tensor], _infinite(node, feed))
     return None
 
 
@@ -67,10 +67,10 @@ def source_of_nan(program: Program, feed: Feeds, operators: Operators) -> str | 
         read = [values[name] for name in step.inputs]
         if any(_has_nan(x) for x in read):
             return None  # it was fed
-        made = list(engine.execute(step, read))
-        if any(map(_has_nan, made)):
+        outputs = list(engine.execute(step, read))
+        if any(map(_has_nan, outputs)):
             return step.name
-        values.update(zip(step.outputs, made, strict=True))
+        values.update(zip(step.outputs, outputs, strict=True))
     return None
 
 
@@ -86,13 +86,13 @@ def _infinite(node: Node, feed: Feeds) -> str:
     """What of that it reads is not finite before any node."""
     if any(_is_infinite(array(value)) for value in reads(node)):
         return "its own constants"
-    fed = any(_is_infinite(feed.get(str(value.name))) for value in reads(node))
-    return "what is fed" if fed else ""
+    is_input = any(_is_infinite(feed.get(str(value.name))) for value in reads(node))
+    return "what is fed" if is_input else ""
 
 
 def _is_infinite(x: np.ndarray | None) -> bool:
     return x is not None and x.dtype.kind == "f" and not np.isfinite(x).all()
 
 
-def _told(values: np.ndarray) -> str:
+def _kind_of(values: np.ndarray) -> str:
     return "NaN" if np.isnan(values).any() else "infinity"

@@ -17,7 +17,7 @@ from pathlib import Path
 from npumake.cache.publish import replacing
 from npumake.debug.calibration_nodes import CalibrationNode
 from npumake.debug.curves import averaged, curves
-from npumake.debug.debug_feeds import Data, fed
+from npumake.debug.debug_feeds import Data, samples_for
 from npumake.debug.metrics import metric
 from npumake.debug.sensitivity import (
     ModelUnderTest,
@@ -38,7 +38,7 @@ Model = str | Path | Graph | ModelUnderTest
 Names = str | Sequence[str]
 Groups = Sequence[str] | Sequence[Sequence[str]]
 KINDS = ("weight", "activation")
-SHORTEST = 16  # characters of a node's name, however narrow the terminal
+MIN_NAME_CHARACTERS = 16  # characters of a node's name, however narrow the terminal
 LOG = logging.getLogger("npumake.debug")
 
 
@@ -58,18 +58,18 @@ def get_sensitivity_of_nodes(
     `interested_nodes` are looked at and no others, whatever `node_type` says. Raises ProjectError
     for a name or a number that fits nothing, GraphError for a model that does not run.
     """
-    patient = examined(model_or_file, calibrated_data, data_num)
+    model = model_under_test(model_or_file, calibrated_data, data_num)
     chosen = listed(metrics, "metrics")
     for name in chosen:
         metric(name)
     if interested_nodes is not None:
-        groups, node_type = named(patient, listed(interested_nodes)), "node"
+        groups, node_type = named(model, listed(interested_nodes)), "node"
     else:
-        groups = groups_of(patient, node_type)
-    found = sensitivities(patient, groups, output_node)
+        groups = groups_of(model, node_type)
+    sums = sensitivities(model, groups, output_node)
     table = {
-        name: {by: str(metric(by).figure(found[name])) for by in chosen}
-        for name in ranked(found, chosen[0])
+        name: {by: str(metric(by).figure(sums[name])) for by in chosen}
+        for name in ranked(sums, chosen[0])
     }
     if verbose:
         LOG.info("%s", sensitivity_text(node_type, table))
@@ -90,19 +90,19 @@ def plot_acc_error(
     'weight' and 'activation' are all constants and all tensors. Raises ProjectError, GraphError."""
     if (quantize_node is None) == (non_quantize_node is None):
         raise ProjectError("one of quantize_node and non_quantize_node is to be given")
-    patient = examined(model_or_file, calibrated_data)
-    asked = quantize_node if quantize_node is not None else non_quantize_node
-    groups = _groups(asked or (), is_partial=quantize_node is None)
+    model = model_under_test(model_or_file, calibrated_data)
+    selection = quantize_node if quantize_node is not None else non_quantize_node
+    groups = _groups(selection or (), is_partial=quantize_node is None)
     places = {
-        name: _places(patient, group, leave_out=quantize_node is None)
+        name: _places(model, group, leave_out=quantize_node is None)
         for name, group in groups.items()
     }
-    found = curves(patient, places, metric)
+    errors = curves(model, places, metric)
     if average_mode:
-        found = {name: averaged(curve) for name, curve in found.items()}
+        errors = {name: averaged(curve) for name, curve in errors.items()}
     what = "quantized alone" if non_quantize_node is None else "left in float"
     title = f"cumulative {metric}, {what}" + (", averaged" if average_mode else "")
-    return written(Path(save_dir), f"accumulate_error_{'_'.join(groups)}", lines(title, found))
+    return written(Path(save_dir), f"accumulate_error_{'_'.join(groups)}", lines(title, errors))
 
 
 def plot_distribution(
@@ -113,10 +113,10 @@ def plot_distribution(
 ) -> list[Path]:
     """Plot how numbers are distributed: of a regular node what it makes in float and quantized, and
     the error; of an activation what is quantized; of a weight itself before and after."""
-    patient = examined(model_or_file, calibrated_data)
+    model = model_under_test(model_or_file, calibrated_data)
     plots = []
     for name in listed(nodes_list):
-        panels, threshold = node_bars(patient, spots(patient, name), _is_regular(patient, name))
+        panels, threshold = node_bars(model, spots(model, name), _is_regular(model, name))
         plots.append(written(Path(save_dir), name, distributions(name, panels, threshold)))
     return plots
 
@@ -130,15 +130,17 @@ def get_channelwise_data_distribution(
 ) -> list[Path]:
     """Plot boxes, channel by channel, of what calibration nodes are given. The channels of a weight
     are by default those of its scales, else the first axis; of an activation axis 1."""
-    patient = examined(model_or_file, calibrated_data)
+    model = model_under_test(model_or_file, calibrated_data)
     return [
-        written(Path(save_dir), one.name, channels(one.name, tensor_boxes(patient, one, axis)))
+        written(Path(save_dir), node.name, channels(node.name, tensor_boxes(model, node, axis)))
         for name in listed(nodes_list)
-        for one in spots(patient, name)
+        for node in spots(model, name)
     ]
 
 
-def examined(model: Model, data: Data | None = None, count: int | None = None) -> ModelUnderTest:
+def model_under_test(
+    model: Model, data: Data | None = None, count: int | None = None
+) -> ModelUnderTest:
     """The model with its data, of which the probes run the first `count`. Raises ProjectError,
     GraphError."""
     if isinstance(model, ModelUnderTest):
@@ -146,17 +148,17 @@ def examined(model: Model, data: Data | None = None, count: int | None = None) -
     if data is None:
         raise ProjectError("calibrated_data is to be given")
     graph = model if isinstance(model, Graph) else _read(Path(model))
-    return _quantizing(_probing(ModelUnderTest(graph, fed(data, graph)), count))
+    return _quantizing(_probing(ModelUnderTest(graph, samples_for(data, graph)), count))
 
 
-def _probing(patient: ModelUnderTest, count: int | None) -> ModelUnderTest:
+def _probing(model: ModelUnderTest, count: int | None) -> ModelUnderTest:
     """Raises ProjectError for a count of samples that there is not."""
     if count is None:
-        return patient
-    if not 1 <= count <= len(patient.samples):
-        raise ProjectError(f"data_num is {count}, of {len(patient.samples)} samples")
-    known = patient.remembered if count == len(patient.probed) else {}
-    return replace(patient, remembered=known, data_num=count)
+        return model
+    if not 1 <= count <= len(model.samples):
+        raise ProjectError(f"data_num is {count}, of {len(model.samples)} samples")
+    probes = model.cache if count == len(model.probed) else {}
+    return replace(model, cache=probes, data_num=count)
 
 
 def sensitivity_text(
@@ -168,7 +170,7 @@ def sensitivity_text(
     rows = [columns, *([name, *figures.values()] for name, figures in table.items())]
     if within is not None:
         figures = (max(len(row[index]) for row in rows) + 2 for index in range(1, len(columns)))
-        most = max(SHORTEST, within - sum(figures))
+        most = max(MIN_NAME_CHARACTERS, within - sum(figures))
         rows = [[_shortened(name, most), *others] for name, *others in rows]
     widths = [max(len(row[index]) for row in rows) for index in range(len(columns))]
     lines = ["  ".join(f"{t:<{w}}" for t, w in zip(r, widths, strict=True)).rstrip() for r in rows]
@@ -180,11 +182,11 @@ def _shortened(name: str, most: int) -> str:
     return name if len(name) <= most else "..." + name[3 - most :]
 
 
-def _quantizing(patient: ModelUnderTest) -> ModelUnderTest:
-    if not patient.nodes:
+def _quantizing(model: ModelUnderTest) -> ModelUnderTest:
+    if not model.nodes:
         hint = "the functions look at a calibrated model, one with Q/DQ"
         raise ProjectError("nothing in this model is quantized", hint=hint)
-    return patient
+    return model
 
 
 def _read(path: Path) -> Graph:
@@ -196,20 +198,20 @@ def _read(path: Path) -> Graph:
 
 def listed(names: Names, of: str = "nodes") -> list[str]:
     """Raises ProjectError for no names, and for lists of them."""
-    found = [names] if isinstance(names, str) else list(names)
-    if not found:
+    selected = [names] if isinstance(names, str) else list(names)
+    if not selected:
         raise ProjectError(f"a list without {of}")
-    if not all(isinstance(name, str) for name in found):
+    if not all(isinstance(name, str) for name in selected):
         raise ProjectError(f"{of} are names, not lists of names", hint="[A,B]")
-    return found
+    return selected
 
 
-def _groups(asked: Groups | str, is_partial: bool) -> dict[str, list[str]]:
+def _groups(selection: Groups | str, is_partial: bool) -> dict[str, list[str]]:
     """What is quantized, or left out, together, by the name of its curve. Raises ProjectError."""
-    if isinstance(asked, str) or all(isinstance(one, str) for one in asked):
-        groups = {name: [name] for name in listed(asked)}  # type: ignore[arg-type]
+    if isinstance(selection, str) or all(isinstance(item, str) for item in selection):
+        groups = {name: [name] for name in listed(selection)}  # type: ignore[arg-type]
     else:
-        lists = [listed(one) for one in asked]
+        lists = [listed(item) for item in selection]
         groups = {f"partial_qmodel_{number}": group for number, group in enumerate(lists)}
     if not groups:
         raise ProjectError("a list without nodes")
@@ -218,23 +220,21 @@ def _groups(asked: Groups | str, is_partial: bool) -> dict[str, list[str]]:
     return groups
 
 
-def _places(
-    patient: ModelUnderTest, group: Sequence[str], leave_out: bool
-) -> list[CalibrationNode]:
-    chosen = {one.name for one in patient.nodes if one.kind in group}
-    others = named(patient, [name for name in group if name not in KINDS])
+def _places(model: ModelUnderTest, group: Sequence[str], leave_out: bool) -> list[CalibrationNode]:
+    chosen = {node.name for node in model.nodes if node.kind in group}
+    others = named(model, [name for name in group if name not in KINDS])
     chosen |= {name for names in others.values() for name in names}
-    return [one for one in patient.nodes if (one.name in chosen) != leave_out]
+    return [node for node in model.nodes if (node.name in chosen) != leave_out]
 
 
-def spots(patient: ModelUnderTest, name: str) -> list[CalibrationNode]:
-    (names,) = named(patient, [name]).values()
-    return [one for one in patient.nodes if one.name in names]
+def spots(model: ModelUnderTest, name: str) -> list[CalibrationNode]:
+    (names,) = named(model, [name]).values()
+    return [node for node in model.nodes if node.name in names]
 
 
-def _is_regular(patient: ModelUnderTest, name: str) -> bool:
-    found = patient.calibrated.find(name)
-    return any(node.op_type not in (Q, DQ) for node in found)
+def _is_regular(model: ModelUnderTest, name: str) -> bool:
+    nodes = model.calibrated.find(name)
+    return any(node.op_type not in (Q, DQ) for node in nodes)
 
 
 def written(folder: Path, name: str, svg: str) -> Path:

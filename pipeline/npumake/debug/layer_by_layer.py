@@ -34,17 +34,17 @@ def beside_litert(program: Program, model: bytes, feeds: Feeds) -> Layers:
     names = [name for step in program.instructions for name in step.outputs]
     ours = dict(zip(names, ReferenceSession(program).run(names, feeds), strict=True))
     codes = {name: ours.get(_codes_of(program, name), feeds[name]) for name in feeds}
-    shown = {s.outputs[0]: s.inputs[0] for s in program.instructions if s.op == "dequantize"}
+    codes_of = {s.outputs[0]: s.inputs[0] for s in program.instructions if s.op == "dequantize"}
     compared, wrong = 0, dict[str, int]()
     for name, values in litert_tensors(model, codes, feeds).items():
-        wanted = ours.get(shown.get(name, name) if values.dtype in CODES else name)
-        if wanted is None or wanted.dtype != values.dtype or values.dtype not in CODES:
+        expected = ours.get(codes_of.get(name, name) if values.dtype in CODES else name)
+        if expected is None or expected.dtype != values.dtype or values.dtype not in CODES:
             continue
         compared += 1
         off = min(
-            int(np.abs(wanted.transpose(order).astype(int) - values).max(initial=0))
-            for order in permutations(range(wanted.ndim))
-            if wanted.transpose(order).shape == values.shape
+            int(np.abs(expected.transpose(order).astype(int) - values).max(initial=0))
+            for order in permutations(range(expected.ndim))
+            if expected.transpose(order).shape == values.shape
         )
         wrong |= {name: off} if off else {}
     return Layers(compared, wrong)
@@ -67,8 +67,8 @@ def litert_tensors(
     )
     interpreter.allocate_tensors()
     for detail in interpreter.get_input_details():
-        given = (codes if detail["dtype"] in CODES else feeds)[detail["name"]]
-        laid = given if _same_shape(given, detail) else given.transpose(0, 2, 3, 1)
+        array = (codes if detail["dtype"] in CODES else feeds)[detail["name"]]
+        laid = array if _same_shape(array, detail) else array.transpose(0, 2, 3, 1)
         interpreter.set_tensor(detail["index"], np.array(laid, order="C"))
     interpreter.invoke()
     return {

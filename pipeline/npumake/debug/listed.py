@@ -39,8 +39,8 @@ def listing_of(
 
 def listed(listing: Listing, rows: Sequence[NodeRow]) -> tuple[NodeRow, ...]:
     """`rows` has those of the nodes of the graph that make floats."""
-    known = {row.node: row for row in rows}
-    return tuple(_row(entry, known) for entry in listing.entries() if entry.node in known)
+    by_node = {row.node: row for row in rows}
+    return tuple(_row(entry, by_node) for entry in listing.entries() if entry.node in by_node)
 
 
 def _requantized(node: Node, view: View, program: Program) -> list[str]:

@@ -17,7 +17,7 @@ class RankingMetric(NamedTuple):
 
     def figure(self, sums: Sequence[Agreement]) -> float:
         """NaN where one is."""
-        figures = [self.of(one) for one in sums]
+        figures = [self.of(agreement) for agreement in sums]
         return math.nan if any(map(math.isnan, figures)) else self.worst(figures)
 
     def loss(self, figure: float) -> float:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from npumake.custom.operators import NO_OPERATORS, require
 from npumake.debug.node_table import Entry, Listing
-from npumake.debug.placement_report import FLOAT, NodePlacement, placed, unsupported
+from npumake.debug.placement_report import FLOAT, NodePlacement, node_placements, unsupported
 from npumake.digest import Json, plain
 from npumake.graph import Graph, producer, upgraded
 from npumake.graph.domains import refuse_strange_inputs
@@ -26,7 +26,7 @@ from npumake.targets.target import Target
 
 
 @dataclass(frozen=True)
-class Checked:
+class ModelCheck:
     """`network` is what the subgraphs are called after, `nodes` are those of the graph and `rows`
     those of the vendor's table; `unsupported` are names by operator."""
 
@@ -47,7 +47,7 @@ class Checked:
         numbers = {row.subgraph for row in self.nodes if row.subgraph is not None}
         return tuple(f"{self.network}_subgraph_{number}" for number in sorted(numbers))
 
-    def in_words(self, words: Callable[[str], str]) -> Checked:
+    def in_words(self, words: Callable[[str], str]) -> ModelCheck:
         """The same, its reasons and notes in the words of a vendor's file."""
         nodes, rows = (
             tuple(replace(row, why=words(row.why)) for row in each)
@@ -78,22 +78,24 @@ def _row(row: NodePlacement) -> Json:
     return {**plain({name: getattr(row, name) for name in ROW}), "beyond": limits}
 
 
-OLDEST = 7  # the opset since when operators broadcast as they do now
+MIN_OPSET = 7  # the opset since when operators broadcast as they do now
 ROW = ("node", "on", "subgraph", "type", "dtype", "documented", "why")
 
 
-def checked(graph: Graph, target: Target, quantization: Quantization | None = None) -> Checked:
+def check_model(
+    graph: Graph, target: Target, quantization: Quantization | None = None
+) -> ModelCheck:
     """What a build for `target` makes of an optimized float graph. Raises ProjectError for a name
     in the project's `quantization` that means nothing."""
-    wishes = quantization or Quantization()
+    requests = quantization or Quantization()
     graph = in_form(graph, target)
-    plan = planned(graph, wishes, target)
-    rows = _typed(placed(graph, target, plan.unit, asked(graph, wishes).npu), plan)
-    wished = (note for note in plan.notes if not note.startswith(OVER))
-    notes = (*beyond_documented(graph, target), *wished, *_notes(rows, target))
+    plan = planned(graph, requests, target)
+    rows = _typed(node_placements(graph, target, plan.unit, asked(graph, requests).npu), plan)
+    requested = (note for note in plan.notes if not note.startswith(OVER))
+    notes = (*beyond_documented(graph, target), *requested, *_notes(rows, target))
     listed = rows if target.form is None else _listed(graph, target.form, rows, plan)
     lacking = unsupported(graph, target)
-    return Checked(target.name, _network(graph), rows, lacking, notes, listed)
+    return ModelCheck(target.name, _network(graph), rows, lacking, notes, listed)
 
 
 def _typed(rows: tuple[NodePlacement, ...], plan: PrecisionPlan) -> tuple[NodePlacement, ...]:
@@ -110,7 +112,7 @@ def _listed(
 ) -> tuple[NodePlacement, ...]:
     """The rows of the vendor's table, of a model whose thresholds are all alike: requantized is
     what was made as int16 in another subgraph."""
-    known = {row.node: row for row in rows}
+    by_node = {row.node: row for row in rows}
     listing = Listing(
         graph,
         form,
@@ -122,14 +124,14 @@ def _listed(
                 str(value.name)
                 for value in activations(node)
                 if (maker := producer(value)) is not None
-                and _crosses(known.get(str(maker.name)), known.get(str(node.name)))
+                and _crosses(by_node.get(str(maker.name)), by_node.get(str(node.name)))
             ]
             for node in graph.nodes("Concat")
         },
     )
-    found = [_row_of(entry, known[entry.node]) for entry in listing.entries()]
+    entries = [_row_of(entry, by_node[entry.node]) for entry in listing.entries()]
     names = {str(node.name) for node in graph.nodes()}
-    return (*found, *(row for row in rows if row.node not in names))
+    return (*entries, *(row for row in rows if row.node not in names))
 
 
 def _crosses(maker: NodePlacement | None, reader: NodePlacement | None) -> bool:
@@ -171,36 +173,36 @@ def prepared(model: Graph, is_onnx: bool) -> Graph:
     """The optimized graph of a model as it was read. Raises GraphError."""
     require(model, NO_OPERATORS)
     refuse_strange_inputs(model.inputs)
-    said = model.opset, int(model.model.ir_version)
+    versions = model.opset, int(model.model.ir_version)
     graph = upgraded(model.copy()).with_shapes()
     if is_onnx:
-        mark_format(graph, *said)
+        mark_format(graph, *versions)
     return optimized(graph)
 
 
 @dataclass(frozen=True)
-class Fixed:
+class RewrittenModel:
     """A model rewritten, in its own opset, by the rewrites of these names, and what it is now."""
 
     model: Graph
     applied: tuple[str, ...]
-    checked: Checked
+    check_model: ModelCheck
 
 
-def fixed(model: Graph, target: Target, is_onnx: bool = True) -> Fixed:
+def rewritten(model: Graph, target: Target, is_onnx: bool = True) -> RewrittenModel:
     """`model` with each of REWRITES that leaves the CPU fewer nodes and refuses none that was
     not; none applied where nothing helps. Raises GraphError."""
     model = model.with_shapes()
-    best = Fixed(model, (), checked(prepared(model, is_onnx), target))
-    for rewrite in REWRITES if model.opset >= OLDEST else ():
+    best = RewrittenModel(model, (), check_model(prepared(model, is_onnx), target))
+    for rewrite in REWRITES if model.opset >= MIN_OPSET else ():
         trial = best.model.copy()
         if not rewrite(trial):
             continue
         trial = trial.with_shapes()
-        found = checked(prepared(trial, is_onnx), target)
-        worse = found.unsupported.keys() - best.checked.unsupported.keys()
-        if found.on_cpu < best.checked.on_cpu and not worse:
-            best = Fixed(trial, (*best.applied, _name(rewrite)), found)
+        check = check_model(prepared(trial, is_onnx), target)
+        worse = check.unsupported.keys() - best.check.unsupported.keys()
+        if check.on_cpu < best.check.on_cpu and not worse:
+            best = RewrittenModel(trial, (*best.applied, _name(rewrite)), check)
     return best
 
 

@@ -41,10 +41,10 @@ class SwitchedNetwork:
     def __init__(self, calibrated: Graph, nodes: Places) -> None:
         self.written = SerializedGraph(calibrated)
         makers = {name: piece for piece in self.written.pieces for name in piece.makes}
-        self._roots = {one.real: one.tensor for one in nodes}
-        self.pairs = {one.name: _pair(one, makers) for one in nodes}
-        self._chains = {one.real: (*_chain(one.real, makers, self.pairs),) for one in nodes}
-        self.answers = tuple(self.root(name) for name in self.written.outputs)
+        self._roots = {node.real: node.tensor for node in nodes}
+        self.pairs = {node.name: _pair(node, makers) for node in nodes}
+        self._chains = {node.real: (*_chain(node.real, makers, self.pairs),) for node in nodes}
+        self.outputs = tuple(self.root(name) for name in self.written.outputs)
         self.pieces = self._live()
         self.floats = [piece.renamed(self._roots) for piece in self.pieces]
         self.makers = {name: number for number, p in enumerate(self.pieces) for name in p.makes}
@@ -63,7 +63,7 @@ class SwitchedNetwork:
     def is_read_after(self, tensor: str, number: int) -> bool:
         """Whether a piece from that one on reads it, or the world."""
         read = any(reader >= number for reader, _ in self._readers.get(tensor, ()))
-        return read or tensor in self.answers
+        return read or tensor in self.outputs
 
     def crossing(self) -> list[int]:
         """How many numbers there are, before each piece, that those before it make and one from it
@@ -77,10 +77,10 @@ class SwitchedNetwork:
         return [*accumulate(more)]
 
     def change(self, places: Places) -> PairChange:
-        on = {one.name: one for one in places}
+        on = {place.name: place for place in places}
         replaced: dict[str, str] = {}
         seeds: set[int] = set()
-        for tensor in dict.fromkeys(one.tensor for one in places):
+        for tensor in dict.fromkeys(place.tensor for place in places):
             if name := self._read_by_all(tensor, on):
                 replaced[tensor] = name
                 seeds.add(self.makers[tensor])
@@ -90,41 +90,43 @@ class SwitchedNetwork:
 
     def _read_by_all(self, tensor: str, on: Mapping[str, CalibrationNode]) -> str | None:
         """The name by which it is read through what everybody reads it through."""
-        names = [name for _, name in self._readers.get(tensor, ())] + self._told(tensor)
-        chains = {tuple(one.name for one in self.chain(name, on)) for name in names}
+        names = [name for _, name in self._readers.get(tensor, ())] + self._output_names(tensor)
+        chains = {tuple(place.name for place in self.chain(name, on)) for name in names}
         return names[0] if tensor in self.makers and len(chains) == 1 and chains != {()} else None
 
     def _first(self, tensor: str, on: Mapping[str, CalibrationNode]) -> Iterator[int]:
         """Who changes first where some read it in float: those that do not; its maker, where the
         world is told something else."""
         yield from (number for number, n in self._readers.get(tensor, ()) if self.chain(n, on))
-        if tensor in self.makers and any(self.chain(name, on) for name in self._told(tensor)):
+        if tensor in self.makers and any(
+            self.chain(name, on) for name in self._output_names(tensor)
+        ):
             yield self.makers[tensor]
 
-    def _told(self, tensor: str) -> list[str]:
+    def _output_names(self, tensor: str) -> list[str]:
         """The answers that are this tensor, quantized or not."""
         return [name for name in self.written.outputs if self.root(name) == tensor]
 
     def _live(self) -> list[SerializedNode]:
-        wanted, found = set(self.answers), []
+        needed, live = set(self.outputs), []
         for piece in reversed(self.written.pieces):
-            if not wanted.isdisjoint(piece.makes):
-                wanted.update(self.root(name) for name in piece.reads)
-                found.append(piece)
-        return found[::-1]
+            if not needed.isdisjoint(piece.makes):
+                needed.update(self.root(name) for name in piece.reads)
+                live.append(piece)
+        return live[::-1]
 
 
-def _pair(one: CalibrationNode, makers: Mapping[str, SerializedNode]) -> SwitchedPair:
-    dequantizer = makers[one.real]
+def _pair(node: CalibrationNode, makers: Mapping[str, SerializedNode]) -> SwitchedPair:
+    dequantizer = makers[node.real]
     return SwitchedPair(makers[dequantizer.proto.input[0]], dequantizer)
 
 
 def _chain(
     real: str, makers: Mapping[str, SerializedNode], pairs: Collection[str]
 ) -> Iterator[str]:
-    found, maker = list[str](), makers.get(real)
+    names, maker = list[str](), makers.get(real)
     while maker is not None and maker.op_type in (Q, DQ):
         if maker.name in pairs:
-            found.append(maker.name)
+            names.append(maker.name)
         maker = makers.get(maker.proto.input[0])
-    yield from reversed(found)
+    yield from reversed(names)

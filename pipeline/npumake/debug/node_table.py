@@ -36,9 +36,12 @@ from npumake.targets.form import Form
 PREPROCESS = ("HZ_PREPROCESS_FOR_", "HzSQuantizedPreprocess")
 REQUANTIZE = "HzRequantize"
 SOFTMAX = "_FROM_QUANTIZED_SOFTMAX"
-STEPS = ("ReduceMax", "Sub", "Exp", "ReduceSum", "Reciprocal", "Mul")  # of a Softmax
-ONE = 1.0  # the threshold of probabilities
-EXP = {"int8": 5.64418, "int16": 11.0903}  # what a step of the exponential reads: 16 ln 2
+SOFTMAX_STEPS = ("ReduceMax", "Sub", "Exp", "ReduceSum", "Reciprocal", "Mul")  # of a Softmax
+PROBABILITY_THRESHOLD = 1.0  # the threshold of probabilities
+EXP_THRESHOLDS = {
+    "int8": 5.64418,
+    "int16": 11.0903,
+}  # what a step of the exponential reads: 16 ln 2
 CHANNELS_LAST = (0, 2, 3, 1)
 VIEWS = ("Flatten", "Reshape")
 
@@ -188,11 +191,17 @@ def _softmax(listing: Listing, node: Node) -> Iterator[Entry]:
     form, name = listing.form, str(node.name)
     is_wide = name in listing.wide
     tables = form.wide_table if is_wide and form.wide_table else form.table
-    thresholds = {"Exp": EXP["int16" if is_wide else "int8"], "ReduceSum": ONE, "Mul": ONE}
-    for step in STEPS:
+    thresholds = {
+        "Exp": EXP_THRESHOLDS["int16" if is_wide else "int8"],
+        "ReduceSum": PROBABILITY_THRESHOLD,
+        "Mul": PROBABILITY_THRESHOLD,
+    }
+    for step in SOFTMAX_STEPS:
         type = tables if step in ("Exp", "Reciprocal") and tables else form.types.get(step, step)
-        known, called = thresholds.get(step), f"{name}_{step.lower()}{SOFTMAX}"
-        yield Entry(called, type, name, makes=step == STEPS[-1], threshold=known)
+        threshold_of_step, row_name = thresholds.get(step), f"{name}_{step.lower()}{SOFTMAX}"
+        yield Entry(
+            row_name, type, name, makes=step == SOFTMAX_STEPS[-1], threshold=threshold_of_step
+        )
 
 
 def _gemm(listing: Listing, node: Node) -> Iterator[Entry]:

@@ -33,15 +33,15 @@ class NodePlacement:
     dtype: str = FLOAT
 
 
-def placed(
-    graph: Graph, target: Target, chip: Collection[Node], asked: Collection[Node] = ()
+def node_placements(
+    graph: Graph, target: Target, chip: Collection[Node], requested: Collection[Node] = ()
 ) -> tuple[NodePlacement, ...]:
     """Every node in graph order, a clamp with the node that absorbs it; those of `chip` run on the
     unit, and the project asks it to run those in `asked`."""
     numbers = subgraphs(graph, set(chip))
     clamps = {absorbed(node) for node in graph.nodes()}
     rows = (
-        (_placed(node, target, numbers.get(node), node in asked), *_within(node, target))
+        (_placement(node, target, numbers.get(node), node in requested), *_within(node, target))
         for node in graph.nodes()
         if node not in clamps
     )
@@ -55,19 +55,21 @@ def _within(node: Node, target: Target) -> Iterator[NodePlacement]:
         yield NodePlacement(name, "CPU", None, inner.op_type, target.documents(inner.op_type), why)
 
 
-def _placed(node: Node, target: Target, subgraph: int | None, asked: bool) -> NodePlacement:
+def _placement(
+    node: Node, target: Target, subgraph: int | None, is_requested: bool
+) -> NodePlacement:
     clamp = absorbed(node)
     types = node.op_type if clamp is None else f"{node.op_type}+{clamp.op_type}"
-    name, known = str(node.name), target.documents(node.op_type)
+    name, is_documented = str(node.name), target.documents(node.op_type)
     if subgraph is not None:
-        return NodePlacement(name, target.unit, subgraph, types, known)
+        return NodePlacement(name, target.unit, subgraph, types, is_documented)
     runs = target.runs_when_asked(node.op_type)
     limits = beyond(node, target) if runs else ()
-    why = "beyond a documented limit" if limits else next(_reasons(node, target, asked))
-    return NodePlacement(name, "CPU", None, types, known, why, limits)
+    why = "beyond a documented limit" if limits else next(_reasons(node, target, is_requested))
+    return NodePlacement(name, "CPU", None, types, is_documented, why, limits)
 
 
-def _reasons(node: Node, target: Target, asked: bool) -> Iterator[str]:
+def _reasons(node: Node, target: Target, is_requested: bool) -> Iterator[str]:
     """Why a node within all limits is the CPU's, the strongest reason first."""
     op_type = node.op_type
     if target.operators == ():
@@ -76,7 +78,7 @@ def _reasons(node: Node, target: Target, asked: bool) -> Iterator[str]:
         yield f"neither the {target.unit} nor the CPU of {target.name} runs {op_type}"
     if not target.runs_when_asked(op_type):
         yield f"the {target.unit} does not run {op_type}"
-    if not asked and not target.runs(op_type):
+    if not is_requested and not target.runs(op_type):
         yield f"the {target.unit} runs {op_type} only where `quantization.npu` asks"
     if not computes(node, target.rounding):
         yield f"no integer kernel here for this {op_type}; the vendor's tool may place it otherwise"
@@ -87,8 +89,8 @@ def _reasons(node: Node, target: Target, asked: bool) -> Iterator[str]:
 
 def unsupported(graph: Graph, target: Target) -> dict[str, tuple[str, ...]]:
     """The nodes that no unit of the chip runs, by operator: the vendor's tool refuses the model."""
-    found: dict[str, list[str]] = {}
+    names: dict[str, list[str]] = {}
     for node in graph.nodes():
         for name, each in ((str(node.name), node), *inside(node)):
-            found.setdefault(each.op_type, []).append(name)
-    return {kind: tuple(found[kind]) for kind in sorted(found.keys() & set(target.refused))}
+            names.setdefault(each.op_type, []).append(name)
+    return {kind: tuple(names[kind]) for kind in sorted(names.keys() & set(target.refused))}

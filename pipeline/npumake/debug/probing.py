@@ -46,7 +46,7 @@ from npumake.graph import Graph, SerializedNode
 from npumake.kernels.measure import BLOCK, Agreement, agreements
 
 SESSION, BORDER = 10.0, 0.2
-LARGEST = 400
+MAX_HEAD_NODES = 400
 FEW, SHARES = 8, 32  # of the samples: threads end together, and soon where they are stopped
 SMALL = 4  # samples, for which it is worth it to have fewer shares
 
@@ -71,29 +71,29 @@ class _Span(NamedTuple):
     heads: tuple[Head, ...]
     behind: Sequence[FloatSession]
 
-    def answers(self, names: Sequence[str], kept: Values) -> Answers:
+    def answers(self, names: Sequence[str], buffered: Values) -> Answers:
         """To one sample; in the float model they go by these names."""
-        made = {} if self.session is None else _run(self.session, kept, {})
-        real = [made[name] if name in made else kept[name] for name in names]
-        found = [real]
+        outputs = {} if self.session is None else _run(self.session, buffered, {})
+        real = [outputs[name] if name in outputs else buffered[name] for name in names]
+        rows = [real]
         before: Values = {}
         behind: Values = {}
         for head in self.heads:
-            changed = {name: made[own] for name, own in head.changed.items()}
+            changed = {name: outputs[own] for name, own in head.changed.items()}
             # A pool's answer on the grid of what it pools is that of its maker, already known.
             if not _is_same(changed, before):
-                before, behind = changed, self._behind(changed, kept)
-            each = zip(head.answers, real, strict=True)
-            found.append([behind.get(name, meant) for name, meant in each])
-        return [list(each) for each in zip(*found, strict=True)]
+                before, behind = changed, self._behind(changed, buffered)
+            each = zip(head.outputs, real, strict=True)
+            rows.append([behind.get(name, meant) for name, meant in each])
+        return [list(each) for each in zip(*rows, strict=True)]
 
-    def _behind(self, changed: Values, kept: Values) -> Values:
+    def _behind(self, changed: Values, buffered: Values) -> Values:
         """And what that changes."""
-        found = dict(changed)
+        values = dict(changed)
         for segment in self.behind:
-            if not found.keys().isdisjoint(segment.input_names):
-                found |= _run(segment, kept, found)
-        return found
+            if not values.keys().isdisjoint(segment.input_names):
+                values |= _run(segment, buffered, values)
+        return values
 
 
 class Probing:
@@ -110,30 +110,32 @@ class Probing:
         """`nodes` are all that the graph has, where the caller knows them already."""
         self._operators = operators
         self._samples = samples
-        known = calibration_nodes(calibrated) if nodes is None else nodes
-        self._network = SwitchedNetwork(calibrated, known)
+        calibration = calibration_nodes(calibrated) if nodes is None else nodes
+        self._network = SwitchedNetwork(calibrated, calibration)
         pieces = self._network.floats
         count = _segments(len(pieces), len(probes), len(samples))
         bounds = parts(pieces, self._network.crossing(), count)
         self._bounds, self._is_one = bounds, len(bounds) == 1
-        self._place = [at for at, one in enumerate(bounds) for _ in range(*one)]
+        self._place = [at for at, bound in enumerate(bounds) for _ in range(*bound)]
         self._probes = [self._probe(number, places) for number, places in enumerate(probes)]
 
     def sums(self, at_once: int | None = None) -> Iterator[tuple[int, Sums]]:
         """The number of each probe and its sums, those of a span together, `at_once` shares of the
         samples at a time, by default one per core."""
         bounds = [] if self._is_one else self._bounds
-        segments = [*side_by_side(lambda one: self._segment(*one), bounds, at_once)]
-        kept = self._float_run(segments, at_once)
-        spans, share = self._spans(), _share(len(kept))
-        shares = [range(len(kept))[at : at + share] for at in range(0, len(kept), share)]
+        segments = [*side_by_side(lambda item: self._segment(*item), bounds, at_once)]
+        buffer = self._float_run(segments, at_once)
+        spans, share = self._spans(), _share(len(buffer))
+        shares = [range(len(buffer))[at : at + share] for at in range(0, len(buffer), share)]
         setups = (_once(partial(self._span, probes, segments)) for probes in spans)
         work = ((setup, share) for setup in setups for share in shares)
-        made = side_by_side(lambda one: self._compared(one[0](), one[1], kept), work, at_once)
+        results = side_by_side(
+            lambda item: self._compared(item[0](), item[1], buffer), work, at_once
+        )
         for probes in spans:
             sums = [(Agreement(),) * len(self._network.answers)] * len(probes)
             for _ in shares:
-                sums = _added(sums, next(made))
+                sums = _added(sums, next(results))
             yield from zip((probe.number for probe in probes), sums, strict=True)
 
     def _session(self, model: bytes) -> FloatSession:
@@ -141,8 +143,8 @@ class Probing:
 
     def _segment(self, start: int, stop: int) -> FloatSession:
         pieces, network = self._network.floats[start:stop], self._network
-        made = [n for p in pieces for n in p.makes if network.is_read_after(n, stop)]
-        return self._session(network.written.model(pieces, made))
+        outputs = [n for p in pieces for n in p.makes if network.is_read_after(n, stop)]
+        return self._session(network.written.model(pieces, outputs))
 
     def _probe(self, number: int, places: Places) -> _Probe:
         change = self._network.change(places)
@@ -151,15 +153,15 @@ class Probing:
 
     def _spans(self) -> list[list[_Probe]]:
         """The probes of each session."""
-        found: dict[tuple[int, int], list[_Probe]] = {}
+        by_extent: dict[tuple[int, int], list[_Probe]] = {}
         for probe in self._probes:
-            found.setdefault((probe.first, probe.last), []).append(probe)
-        return [some for key in sorted(found) for some in self._in_sessions(found[key])]
+            by_extent.setdefault((probe.first, probe.last), []).append(probe)
+        return [some for key in sorted(by_extent) for some in self._in_sessions(by_extent[key])]
 
     def _in_sessions(self, probes: list[_Probe]) -> list[list[_Probe]]:
         """Half of its segments' nodes is what a head touches, more or less."""
         start, stop = self._extent(probes)
-        most = max(1, 2 * LARGEST // max(stop - start, 1))
+        most = max(1, 2 * MAX_HEAD_NODES // max(stop - start, 1))
         return [probes[start : start + most] for start in range(0, len(probes), most)]
 
     def _extent(self, probes: Sequence[_Probe]) -> tuple[int, int]:
@@ -169,7 +171,7 @@ class Probing:
 
     def _float_run(self, segments: Sequence[FloatSession], at_once: int | None) -> DiskBuffer:
         """What the segments read of the float model, and its answers."""
-        read = (name for one in segments for name in one.input_names)
+        read = (name for session in segments for name in session.input_names)
         needed = {*self._network.answers, *self._network.written.inputs, *read}
 
         def run(feed: Feed) -> Values:
@@ -178,36 +180,36 @@ class Probing:
                 values |= _run(segment, values, {})
             return {name: values[name] for name in sorted(needed & values.keys())}
 
-        kept = DiskBuffer()
+        buffer = DiskBuffer()
         for values in side_by_side(run, self._samples, at_once):
-            kept.keep(values)
-        return kept
+            buffer.keep(values)
+        return buffer
 
     def _constant_answers(self) -> dict[str, np.ndarray]:
-        found = {name: self._network.written.array(name) for name in self._network.answers}
-        return {name: array for name, array in found.items() if array is not None}
+        arrays = {name: self._network.written.array(name) for name in self._network.answers}
+        return {name: array for name, array in arrays.items() if array is not None}
 
     def _span(self, probes: Sequence[_Probe], segments: Sequence[FloatSession]) -> _Span:
-        network, changes = self._network, [one.change for one in probes]
+        network, changes = self._network, [probe.change for probe in probes]
         real = [n for n in network.answers if self._is_one and n in network.makers]
-        made = heads(network, changes, *self._extent(probes), real)
-        session = None if made.model is None else self._session(made.model)
-        return _Span(session, made.each, segments[probes[0].last + 1 :])
+        probe_heads = heads(network, changes, *self._extent(probes), real)
+        session = None if probe_heads.model is None else self._session(probe_heads.model)
+        return _Span(session, probe_heads.each, segments[probes[0].last + 1 :])
 
-    def _compared(self, span: _Span, share: range, kept: DiskBuffer) -> list[Sums]:
+    def _compared(self, span: _Span, share: range, buffer: DiskBuffer) -> list[Sums]:
         """Of each probe, over these samples."""
-        found = (span.answers(self._network.answers, kept.at(index)) for index in share)
+        sample_outputs = (span.answers(self._network.answers, buffer.at(index)) for index in share)
         sums = [(Agreement(),) * len(self._network.answers)] * len(span.heads)
-        for some in _blocks(found):
+        for some in _blocks(sample_outputs):
             by_output = [agreements(meant, others) for meant, *others in some]
             sums = _added(sums, zip(*by_output, strict=True))
         return sums
 
 
-def _blocks(found: Iterable[Answers]) -> Iterator[Answers]:
+def _blocks(samples: Iterable[Answers]) -> Iterator[Answers]:
     """Of several samples as if they were one, until a block of a sum is full."""
     some: list[Answers] = []
-    for answers in found:
+    for answers in samples:
         some.append(answers)
         if sum(max(a.size for a, *_ in each) for each in some) >= BLOCK:
             yield _joined(some)
@@ -235,13 +237,13 @@ def _share(samples: int) -> int:
 def _once(make: Callable[[], _Span]) -> Callable[[], _Span]:
     """Makes it for the first thread that asks; others that ask wait."""
     lock = Lock()
-    made: list[_Span] = []
+    spans: list[_Span] = []
 
     def span() -> _Span:
         with lock:
-            if not made:
-                made.append(make())
-            return made[0]
+            if not spans:
+                spans.append(make())
+            return spans[0]
 
     return span
 

@@ -40,22 +40,22 @@ class Delegates:
 def delegates(graph: Graph, comparison: Comparison, rules: Mapping[str, str]) -> Delegates:
     """What the NPU does not run is the GPU's where the metafile's `rules`, delegates by the names
     of layers with `*` first, say so, and else the CPU's."""
-    said: dict[Node, str] = {}
+    by_rule: dict[Node, str] = {}
     for name, delegate in sorted(rules.items(), key=lambda rule: rule[0] != "*"):
-        said |= dict.fromkeys(named(graph, name, Route("delegate")).nodes, delegate)
+        by_rule |= dict.fromkeys(named(graph, name, Route("delegate")).nodes, delegate)
     nodes = {str(node.name): node for node in graph.nodes()}
     rows = {row.node: nodes[row.node] for row in comparison.of_graph if row.node in nodes}
     on_unit = {row.node for row in comparison.of_graph if row.subgraph is not None}
-    found = {
-        name: NPU if name in on_unit else GPU if said.get(node) == GPU else CPU
+    delegate_of = {
+        name: NPU if name in on_unit else GPU if by_rule.get(node) == GPU else CPU
         for name, node in rows.items()
     }
     numbers: dict[Node, int] = {}
     for delegate in (CPU, GPU, NPU):
-        own = {rows[name] for name, by in found.items() if by == delegate}
+        own = {rows[name] for name, by in delegate_of.items() if by == delegate}
         clamps = {clamp for node in own if (clamp := absorbed(node)) is not None}
         numbers |= subgraphs(graph, own | clamps)
-    return Delegates(found, {name: numbers[node] for name, node in rows.items()})
+    return Delegates(delegate_of, {name: numbers[node] for name, node in rows.items()})
 
 
 def model_info(
@@ -112,10 +112,10 @@ def _edge(bundle: Bundle, name: str, formats: Mapping[str, str], target: Target)
     tensors, steps = bundle.program.tensors, bundle.program.instructions
     codes = [s.outputs[0] for s in steps if s.op == "quantize" and s.inputs == (name,)]
     codes += [s.inputs[0] for s in steps if s.op == "dequantize" and s.outputs == (name,)]
-    found = tensors[codes[0]] if codes else tensors[name]
-    document: dict[str, Json] = {"name": name, "shape": list(found.shape), "type": found.dtype}
-    if found.scale is not None:
-        document["quantization"] = _grid(found, float(found.scale), target)
+    tensor = tensors[codes[0]] if codes else tensors[name]
+    document: dict[str, Json] = {"name": name, "shape": list(tensor.shape), "type": tensor.dtype}
+    if tensor.scale is not None:
+        document["quantization"] = _grid(tensor, float(tensor.scale), target)
     return document | ({"format": formats[name]} if formats.get(name) else {})
 
 

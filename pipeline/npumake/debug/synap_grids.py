@@ -47,20 +47,24 @@ class ListedTensor(NamedTuple):
 def quantization_info(calibrated: Graph, target: Target) -> str:
     """quantization_info.yaml of a graph in Q/DQ form; empty where nothing is on a grid. `target`
     has the grids of the project's scheme."""
-    found = {f"@{held.layer}:{held.role}": _entry(held) for held in _grids(calibrated, target)}
-    return yaml_of(found) if found else ""
+    document = {
+        f"@{tensor.layer}:{tensor.role}": _entry(tensor) for tensor in _grids(calibrated, target)
+    }
+    return yaml_of(document) if document else ""
 
 
 def quantization_entropy(calibrated: Graph, target: Target, statistics: Statistics) -> str:
     """quantization_entropy.txt. `statistics` are those of the float graph; a tensor that is not
     observed, because its node only moves values, has none."""
     activations, weights = dict[str, float](), dict[str, float]()
-    for held in _grids(calibrated, target):
-        if held.values is not None and held.role == "weight":
-            weights[f"@{held.layer}:weight"] = divergence_of(held.values, held.grid, held.axis)
-        elif held.role == "out0" and held.name in statistics.tensors:
-            found = statistics.tensors[held.name]
-            activations[f"@{held.layer}:out0"] = divergence(found, held.grid)
+    for tensor in _grids(calibrated, target):
+        if tensor.values is not None and tensor.role == "weight":
+            weights[f"@{tensor.layer}:weight"] = divergence_of(
+                tensor.values, tensor.grid, tensor.axis
+            )
+        elif tensor.role == "out0" and tensor.name in statistics.tensors:
+            histogram = statistics.tensors[tensor.name]
+            activations[f"@{tensor.layer}:out0"] = divergence(histogram, tensor.grid)
     return "".join(
         f"{name}, {min(loss, 1.0):.6f}\n"
         for losses in (activations, weights)
@@ -118,13 +122,15 @@ def _constants(node: Node, target: Target) -> Iterator[ListedTensor]:
     if not per_channel and np.unique(grid.scale).size == 1:
         grid = Grid(grid.scale.reshape(-1)[0], grid.zero_point.reshape(-1)[0])
     axis, scheme = attribute(reads, "axis", 1), _scheme(grid, target)
-    held = ListedTensor(str(node.name), "weight", grid, scheme, axis=axis)
-    yield held._replace(values=values if before else None)
+    tensor = ListedTensor(str(node.name), "weight", grid, scheme, axis=axis)
+    yield tensor._replace(values=values if before else None)
     has_bias = len(node.inputs) > 2 and 2 in _weights(node)
-    fed = _grid(dequantizer(node.inputs[0])) if has_bias and node.inputs[2] is not None else None
-    if fed is not None and fed.scale.size == 1:
+    input_grid = (
+        _grid(dequantizer(node.inputs[0])) if has_bias and node.inputs[2] is not None else None
+    )
+    if input_grid is not None and input_grid.scale.size == 1:
         wide = np.int64 if grid.zero_point.dtype == np.int16 else np.int32
-        scale = fed.scale.reshape(()).astype(np.float64) * grid.scale
+        scale = input_grid.scale.reshape(()).astype(np.float64) * grid.scale
         products = Grid(np.asarray(scale), np.zeros(np.shape(scale), wide))
         bias = _scheme(products, target) if scheme == FIXED else scheme
         yield ListedTensor(str(node.name), "bias", products, bias)
@@ -151,17 +157,17 @@ def _scheme(grid: Grid, target: Target) -> str:
     return scheme_of(dtype, float(grid.scale), int(grid.zero_point), target)
 
 
-def _entry(held: ListedTensor) -> Json:
-    limits = np.iinfo(held.grid.zero_point.dtype)
-    scale = np.asarray(held.grid.scale, np.float64)
-    zero = np.asarray(held.grid.zero_point).astype(np.float64)
+def _entry(tensor: ListedTensor) -> Json:
+    limits = np.iinfo(tensor.grid.zero_point.dtype)
+    scale = np.asarray(tensor.grid.scale, np.float64)
+    zero = np.asarray(tensor.grid.zero_point).astype(np.float64)
     document = {
-        "qtype": QTYPES[held.grid.zero_point.dtype.name],
-        "quantizer": held.scheme,
+        "qtype": QTYPES[tensor.grid.zero_point.dtype.name],
+        "quantizer": tensor.scheme,
         "rounding": "rtne",
         "max_value": ((limits.max - zero) * scale).tolist(),
         "min_value": ((limits.min - zero) * scale).tolist(),
     }
-    if held.scheme == FIXED:
+    if tensor.scheme == FIXED:
         return {**document, "fl": fraction(float(scale), 0)}
     return {**document, "scale": scale.tolist(), "zero_point": zero.astype(np.int64).tolist()}

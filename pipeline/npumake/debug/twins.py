@@ -43,15 +43,15 @@ def views_of(
     views = {name: View(name, name, ()) for name in outputs}
     for node in nodes:
         twin = twins[str(node.name)]
-        made, quantizer = result(twin), _reader(result(twin), Q)
-        codes = made if quantizer is None else quantizer.outputs[0]
+        output, quantizer = result(twin), _reader(result(twin), Q)
+        codes = output if quantizer is None else quantizer.outputs[0]
         dequantizer = _reader(codes, DQ)
-        seen = made if dequantizer is None else dequantizer.outputs[0]
-        known = str(codes.name) in program.tensors
+        reader_view = output if dequantizer is None else dequantizer.outputs[0]
+        has_codes = str(codes.name) in program.tensors
         read = tuple(str(_codes(value).name) for value in activations(twin))
-        shown = str((codes if known else made).name)
+        program_name = str((codes if has_codes else output).name)
         kinds = hands_out_sums(twin), is_float16(twin)
-        views[tensor_of(node)] = View(str(seen.name), shown, read, *kinds)
+        views[tensor_of(node)] = View(str(reader_view.name), program_name, read, *kinds)
     return views
 
 

@@ -60,18 +60,18 @@ def verified(
     if program.inputs != bundle.program.inputs:
         what = f"the graph is fed {list(program.inputs)}, the bundle {list(bundle.program.inputs)}"
         raise GraphError(what, hint="is this the graph that the bundle was made of?")
-    wanted = ReferenceSession(program, operators).run(None, feeds)
-    given = ExactSession(bundle.program, operators).run(None, feeds)
-    made = dict(zip(bundle.program.outputs, given, strict=True))
+    expected = ReferenceSession(program, operators).run(None, feeds)
+    actual = ExactSession(bundle.program, operators).run(None, feeds)
+    bundle_outputs = dict(zip(bundle.program.outputs, actual, strict=True))
     return [
-        mismatch(name, values, made.get(name, np.empty(0)), digits)
-        for name, values in zip(program.outputs, wanted, strict=True)
+        mismatch(name, values, bundle_outputs.get(name, np.empty(0)), digits)
+        for name, values in zip(program.outputs, expected, strict=True)
     ]
 
 
-def mismatch(name: str, wanted: np.ndarray, made: np.ndarray, digits: int) -> Mismatch:
+def mismatch(name: str, expected: np.ndarray, actual: np.ndarray, digits: int) -> Mismatch:
     """Element by element, to so many decimals."""
-    a, b = (values.astype(np.float64).ravel() for values in (wanted, made))
+    a, b = (values.astype(np.float64).ravel() for values in (expected, actual))
     shared = min(a.size, b.size)
     nan = np.isnan(a[:shared]) | np.isnan(b[:shared])
     apart = (np.round(a[:shared], digits) != np.round(b[:shared], digits)) & ~nan
@@ -84,13 +84,13 @@ def changed_constants(program: Program, bundle: Bundle) -> Iterator[str]:
     """The constants, instruction by instruction, that the bundle holds otherwise."""
     theirs = {step.name: step for step in bundle.program.instructions}
     for step in program.instructions:
-        held = theirs.get(step.name)
-        if held is None or held.op != step.op or held.attributes != step.attributes:
+        other = theirs.get(step.name)
+        if other is None or other.op != step.op or other.attributes != step.attributes:
             yield f"{step.name}: another instruction"
             continue
-        for role, wanted in step.constants.items():
-            made = held.constants.get(role)
-            if made is None or made.shape != wanted.shape or made.dtype != wanted.dtype:
+        for role, values in step.constants.items():
+            actual = other.constants.get(role)
+            if actual is None or actual.shape != values.shape or actual.dtype != values.dtype:
                 yield f"{step.name}: another {role}"
-            elif count := int((made != wanted).sum()):
-                yield f"{step.name}: {count} of {wanted.size} values of {role}"
+            elif count := int((actual != values).sum()):
+                yield f"{step.name}: {count} of {values.size} values of {role}"

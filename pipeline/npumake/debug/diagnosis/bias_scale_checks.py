@@ -17,22 +17,22 @@ from npumake.graph import Graph, Node, Value, array, producer
 from npumake.quant.precision.placement import ALIKE
 from npumake.quant.qdq.insert import groups_of_scales
 
-ALLOWED = 0.01  # float32 scales agree to 1e-6
+SCALE_TOLERANCE = 0.01  # float32 scales agree to 1e-6
 
 
-def contradictions(graph: Graph, nodes: Iterable[CalibrationNode]) -> dict[str, str]:
+def bias_scale_contradictions(graph: Graph, nodes: Iterable[CalibrationNode]) -> dict[str, str]:
     """A remark by the node that has one, in the order of the graph."""
-    found: dict[str, str] = {}
+    remarks: dict[str, str] = {}
     remark = "the scale of its bias is {:.4g} times that of its input times its weights'"
     for node, factors in bias_factors(graph):
-        found |= _told(str(whole(node).name), factors, remark)
+        remarks |= _remark(str(whole(node).name), factors, remark)
     values = graph.values()
-    for one in nodes:
-        remark = f"`{one.tensor}` is read with {{:.4g}} times the scale it is written with"
-        factors = _ratio(_scale(values[one.real]), one.scale)
-        for owner in one.owners:
-            found |= _told(owner, factors, remark)
-    return found
+    for place in nodes:
+        remark = f"`{place.tensor}` is read with {{:.4g}} times the scale it is written with"
+        factors = _ratio(_scale(values[place.real]), place.scale)
+        for owner in place.owners:
+            remarks |= _remark(owner, factors, remark)
+    return remarks
 
 
 def bias_factors(graph: Graph) -> Iterator[tuple[Node, np.ndarray]]:
@@ -55,10 +55,10 @@ def dequantizer(value: Value | None) -> Node | None:
 
 
 def is_one(factor: float) -> bool:
-    return abs(factor - 1.0) <= ALLOWED
+    return abs(factor - 1.0) <= SCALE_TOLERANCE
 
 
-def _told(node: str, factors: np.ndarray, remark: str) -> dict[str, str]:
+def _remark(node: str, factors: np.ndarray, remark: str) -> dict[str, str]:
     """Of most channels, else of the one that is furthest off."""
     if not is_one(float(np.median(factors))):
         return {node: remark.format(float(np.median(factors)))}

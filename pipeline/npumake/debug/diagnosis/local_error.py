@@ -39,10 +39,10 @@ class Loss(NamedTuple):
     origin: tuple[str, ...]
 
 
-class _Alone(NamedTuple):
+class _SingleNode(NamedTuple):
     """A node in float, as a model of its own, with the clamp that goes with it."""
 
-    made: str  # the tensor
+    tensor: str  # the tensor
     session: FloatSession
 
 
@@ -60,29 +60,33 @@ def local_losses(
     nodes = compared_nodes(optimized_float)
     views = views_of(optimized_float, calibrated, nodes, program)
     exact = ExactSession(program, operators, 1, [view.program for view in views.values()])
-    known = {*views, *exact.input_names}
-    alone = {node: _alone(optimized_float, node, operators) for node in nodes}
-    alone = {node: one for node, one in alone.items() if known.issuperset(one.session.input_names)}
+    available = {*views, *exact.input_names}
+    singles = {node: _single_node(optimized_float, node, operators) for node in nodes}
+    singles = {
+        node: single
+        for node, single in singles.items()
+        if available.issuperset(single.session.input_names)
+    }
 
     def compared(index: int) -> list[Alignment]:
         values = _values(exact, views, samples.read(index))
-        return [_against_float(one, values) for one in alone.values()]
+        return [_against_float(single, values) for single in singles.values()]
 
-    sums = [Alignment()] * len(alone)
-    for found in side_by_side(compared, held_out(len(samples))):
-        sums = [total + one for total, one in zip(sums, found, strict=True)]
+    sums = [Alignment()] * len(singles)
+    for sample_alignments in side_by_side(compared, held_out(len(samples))):
+        sums = [total + single for total, single in zip(sums, sample_alignments, strict=True)]
     losses = [
         Loss(str(node.name), round(1.0 - total.cosine, DIGITS), _origins(node))
-        for node, total in zip(alone, sums, strict=True)
+        for node, total in zip(singles, sums, strict=True)
     ]
     return tuple(sorted(losses, key=lambda loss: (not math.isnan(loss.lost), -loss.lost)))
 
 
-def _alone(graph: Graph, node: Node, operators: Operators) -> _Alone:
+def _single_node(graph: Graph, node: Node, operators: Operators) -> _SingleNode:
     clamp = absorbed(node)
     nodes = [node] if clamp is None else [node, clamp]
-    made = result(node)
-    return _Alone(str(made.name), float_session(part(graph, nodes, [made]), operators))
+    output = result(node)
+    return _SingleNode(str(output.name), float_session(part(graph, nodes, [output]), operators))
 
 
 def _origins(node: Node) -> tuple[str, ...]:
@@ -94,12 +98,12 @@ def _values(exact: ExactSession, views: Mapping[str, View], feed: Feed) -> Mappi
     """What the integers make of the feed, in real numbers, by the float graph's names."""
     codes = exact.run([view.program for view in views.values()], feed)
     grids = (exact.program.tensors[view.program] for view in views.values())
-    made = map(real_numbers, codes, grids)
-    return {**feed, **dict(zip(views, made, strict=True))}
+    arrays = map(real_numbers, codes, grids)
+    return {**feed, **dict(zip(views, arrays, strict=True))}
 
 
-def _against_float(one: _Alone, values: Mapping[str, np.ndarray]) -> Alignment:
-    feeds = {name: values[name] for name in one.session.input_names}
-    (meant,) = one.session.run(None, feeds)
-    (found,) = alignments(meant, [values[one.made].reshape(meant.shape)])
-    return found
+def _against_float(single: _SingleNode, values: Mapping[str, np.ndarray]) -> Alignment:
+    feeds = {name: values[name] for name in single.session.input_names}
+    (meant,) = single.session.run(None, feeds)
+    (alignment,) = alignments(meant, [values[single.tensor].reshape(meant.shape)])
+    return alignment

@@ -75,15 +75,15 @@ class _Trial(NamedTuple):
     quantization: Quantization
 
 
-def remedied(making: CalibrationInputs, node: str, is_misfit: bool, enough: float) -> Remedy | None:
+def remedied(inputs: CalibrationInputs, node: str, is_misfit: bool, enough: float) -> Remedy | None:
     """What mends most, or the first that brings the cosine to `enough`; None where nothing gives
     back GAIN of what is lost."""
-    if making.is_fixed:
+    if inputs.is_fixed:
         return None
-    before = _cosine(making, making.recipe, making.quantization)
+    before = _cosine(inputs, inputs.recipe, inputs.quantization)
     best = Remedy("", before, 1.0 - (1.0 - before) * (1.0 - GAIN))
-    for trial in _trials(making, node, is_misfit):
-        after = _cosine(making, trial.recipe, trial.quantization)
+    for trial in _trials(inputs, node, is_misfit):
+        after = _cosine(inputs, trial.recipe, trial.quantization)
         if after > best.after:
             best = Remedy(trial.yaml, before, after)
         if best.yaml and best.after >= enough:
@@ -91,60 +91,60 @@ def remedied(making: CalibrationInputs, node: str, is_misfit: bool, enough: floa
     return best if best.yaml else None
 
 
-def _trials(making: CalibrationInputs, node: str, is_misfit: bool) -> Iterator[_Trial]:
+def _trials(inputs: CalibrationInputs, node: str, is_misfit: bool) -> Iterator[_Trial]:
     if is_misfit:
-        yield from _methods(making)
-    own = making.quantization
+        yield from _methods(inputs)
+    own = inputs.quantization
     for kind in KINDS:
-        if node in _known(making, kind):
-            asked = promoted(making.graph, making.target, own, [node], kind)
-            if making.words.whole_layers:
-                asked = _in_whole_layers(asked, own)
-            line = making.words.line("quantization", section(asked), section(own))
-            yield from [_Trial(line, making.recipe, asked)] if line else []
+        if node in _known(inputs, kind):
+            candidate = promoted(inputs.graph, inputs.target, own, [node], kind)
+            if inputs.words.whole_layers:
+                candidate = _in_whole_layers(candidate, own)
+            line = inputs.words.line("quantization", section(candidate), section(own))
+            yield from [_Trial(line, inputs.recipe, candidate)] if line else []
 
 
-def _in_whole_layers(asked: Quantization, own: Quantization) -> Quantization:
+def _in_whole_layers(candidate: Quantization, own: Quantization) -> Quantization:
     """The same, and all that the layers around read and make is int16 with it."""
-    around: dict[str, Type] = {name: "int16" for name in asked.layers if name not in own.layers}
+    around: dict[str, Type] = {name: "int16" for name in candidate.layers if name not in own.layers}
     if not around:
-        return asked
-    rules = asked.types if isinstance(asked.types, tuple) else (asked.types,)
-    return replace(asked, types=(*rules, around), layers=own.layers)
+        return candidate
+    rules = candidate.types if isinstance(candidate.types, tuple) else (candidate.types,)
+    return replace(candidate, types=(*rules, around), layers=own.layers)
 
 
-def _methods(making: CalibrationInputs) -> Iterator[_Trial]:
-    recipe, real = making.recipe, rescaled(making.graph, making.recipe.factors)
-    statistics = making.statistics
+def _methods(inputs: CalibrationInputs) -> Iterator[_Trial]:
+    recipe, real = inputs.recipe, rescaled(inputs.graph, inputs.recipe.factors)
+    statistics = inputs.statistics
     if recipe.factors:  # other tensors than those that were measured
-        statistics = observe(real, making.samples, making.operators)
+        statistics = observe(real, inputs.samples, inputs.operators)
     # A search chose the grids that a method alone would not have.
-    own = recipe.symmetric == making.target.activations.symmetric
+    own = recipe.symmetric == inputs.target.activations.symmetric
     grids = {} if own else {"symmetric": recipe.symmetric}
-    said = {"method": making.calibration.method}
-    for method in making.words.methods:
-        asked = replace(making.calibration, method=method)
-        made = plain(real, statistics, asked, recipe.symmetric)
-        kept = replace(made, factors=recipe.factors, wide=recipe.wide)
-        line = making.words.line("calibration", {"method": method, **grids}, said)
-        yield from [_Trial(line, kept, making.quantization)] if line else []
+    current = {"method": inputs.calibration.method}
+    for method in inputs.words.methods:
+        trial = replace(inputs.calibration, method=method)
+        ranges = plain(real, statistics, trial, recipe.symmetric)
+        candidate = replace(ranges, factors=recipe.factors, wide=recipe.wide)
+        line = inputs.words.line("calibration", {"method": method, **grids}, current)
+        yield from [_Trial(line, candidate, inputs.quantization)] if line else []
 
 
-def _cosine(making: CalibrationInputs, recipe: Recipe, quantization: Quantization) -> float:
+def _cosine(inputs: CalibrationInputs, recipe: Recipe, quantization: Quantization) -> float:
     """What the chip refuses is no remedy."""
-    numbers = held_out(len(making.samples))[: FEW - 1]
-    names = tuple(making.samples.names[number] for number in numbers)
-    few = Samples(names, lambda index: making.samples.read(numbers[index]))
+    numbers = held_out(len(inputs.samples))[: FEW - 1]
+    names = tuple(inputs.samples.names[number] for number in numbers)
+    few = Samples(names, lambda index: inputs.samples.read(numbers[index]))
     plainly = replace(recipe, switches=())
     try:
-        score = judge(making.graph, plainly, few, making.target, making.operators)
+        score = judge(inputs.graph, plainly, few, inputs.target, inputs.operators)
         return score(quantization).cosine
     except (GraphError, ProjectError):
         return -1.0
 
 
-def _known(making: CalibrationInputs, kind: Promoted) -> dict[str, int]:
+def _known(inputs: CalibrationInputs, kind: Promoted) -> dict[str, int]:
     try:
-        return candidates(making.graph, making.target, making.quantization, kind)
+        return candidates(inputs.graph, inputs.target, inputs.quantization, kind)
     except ProjectError:  # the chip has nothing to promote to
         return {}

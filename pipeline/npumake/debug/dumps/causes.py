@@ -56,13 +56,13 @@ CAUSES: tuple[Callable[[Evidence], LikelyCause | None], ...] = (
     shifted,
     some_channels,
 )
-LIKELY = 0.6  # the least score of a cause that is told
-DIGITS = 2  # of a score: what is nearer than that is equal
+MIN_SCORE = 0.6  # the least score of a cause that is told
+SCORE_DIGITS = 2  # of a score: what is nearer than that is equal
 
 
-def causes(seen: Evidence) -> tuple[LikelyCause, ...]:
+def causes(evidence: Evidence) -> tuple[LikelyCause, ...]:
     """Those that explain most of it, the likeliest first."""
     with np.errstate(all="ignore"):
-        found = [finding for cause in CAUSES if (finding := cause(seen)) is not None]
-    likely = [finding for finding in found if finding.score >= LIKELY]
-    return tuple(sorted(likely, key=lambda finding: -round(finding.score, DIGITS)))
+        candidates = [finding for cause in CAUSES if (finding := cause(evidence)) is not None]
+    likely = [finding for finding in candidates if finding.score >= MIN_SCORE]
+    return tuple(sorted(likely, key=lambda finding: -round(finding.score, SCORE_DIGITS)))

@@ -23,11 +23,11 @@ from npumake.debug.dumps.walk import DIFFERS, WITHIN, DumpRow, DumpWalk
 from npumake.engine.exact import ExactSession
 from npumake.engine.reference import ReferenceSession
 
-SURE = 0.95  # the score from which a cause makes a divergence of what could be rounding
+SURE_SCORE = 0.95  # the score from which a cause makes a divergence of what could be rounding
 
 
 @dataclass(frozen=True)
-class Compared:
+class DumpComparison:
     """`rows` in the order of the program; `first` diverges, None where nothing does; `causes` are
     its likely ones. `fed` says what ours was fed. `unmatched` are files of no tensor, `inside`
     files of tensors that a fused node does not hand out. `is_isolated`: what reads the first
@@ -36,7 +36,7 @@ class Compared:
     rows: tuple[DumpRow, ...]
     first: DumpRow | None
     causes: tuple[LikelyCause, ...]
-    fed: str
+    input: str
     unmatched: tuple[str, ...]
     inside: tuple[str, ...] = ()
     is_isolated: bool = False
@@ -55,64 +55,70 @@ class Dump:
 def read_dump(folder: Path, names: Names) -> Dump:
     """Raises ProjectError for what cannot be read, or is of no tensor."""
     program = names.program
-    found, others = matched(dump_files(folder), manifest(folder), names, folder)
+    matches, others = matched(dump_files(folder), manifest(folder), names, folder)
     by_tensor: dict[str, Match] = {}
-    for match in sorted(found, key=lambda each: each.tensor not in each.label.names):
+    for match in sorted(matches, key=lambda each: each.tensor not in each.label.names):
         by_tensor.setdefault(_codes_of(match, program), match)
     inside = tuple(name for name in others if names.is_inside(name))
     return Dump(
         Readings(by_tensor, program),
-        {tensor: match.file.shown for tensor, match in by_tensor.items()},
+        {tensor: match.file.display_name for tensor, match in by_tensor.items()},
         tuple(name for name in others if name not in inside),
         inside,
     )
 
 
-def compared(
+def compare_dump(
     program: Program,
     dump: Dump,
     feeding: DumpFeeds,
     operators: Operators = NO_OPERATORS,
     strict: bool = False,
-) -> Compared:
+) -> DumpComparison:
     """The dump against what the program makes of what is fed: of the sample that the dump's own
     input is, or else of that input. `strict` is whether the outputs of the model lie in memory as
     its inner tensors do. Raises GraphError."""
     steps = entry(program)
-    made = {*program.inputs, *(name for step in steps for name in step.outputs)}
-    tensors = {name: tensor for name, tensor in program.tensors.items() if name in made}
+    input_tensors = {*program.inputs, *(name for step in steps for name in step.outputs)}
+    tensors = {name: tensor for name, tensor in program.tensors.items() if name in input_tensors}
     begin = Program(program.inputs, program.inputs, tensors, steps)
-    first = feeding.chosen(begin, dump.readings)
-    found = _compared(program, dump, first, operators, strict)
-    if found.first is None or found.first.tensor not in made or feeding.is_given:
-        return found
-    if found.causes and found.causes[0].score >= SURE:
-        return found
+    first = feeding.matching_sample(begin, dump.readings)
+    comparison = _comparison(program, dump, first, operators, strict)
+    if (
+        comparison.first is None
+        or comparison.first.tensor not in input_tensors
+        or feeding.is_explicit
+    ):
+        return comparison
+    if comparison.causes and comparison.causes[0].score >= SURE_SCORE:
+        return comparison
     own = feeding.of_dump(begin, dump.readings)
-    return found if own is None else _compared(program, dump, own, operators, strict)
+    return comparison if own is None else _comparison(program, dump, own, operators, strict)
 
 
-def _compared(
+def _comparison(
     program: Program, dump: Dump, feeding: DumpFeeds, operators: Operators, strict: bool
-) -> Compared:
+) -> DumpComparison:
     inner = list(dict.fromkeys(n for step in program.instructions for n in step.outputs))
     session = ExactSession(program, operators, watched=inner)
     ours = dict(feeding.feeds) | dict(zip(inner, session.run(inner, feeding.feeds), strict=True))
     shared = conventions(program, ours, dump.readings, strict)
     walk = DumpWalk(program, ReferenceSession(program, operators), ours, dump.readings, shared)
     rows = list(walk.rows())
-    said = (feeding.name, dump.unmatched, dump.inside)
+    facts = (feeding.name, dump.unmatched, dump.inside)
     for index, row in enumerate(rows):
-        is_doubtful = row.status == WITHIN and row.found.worst > BOUND + SLACK
+        is_doubtful = row.status == WITHIN and row.difference.worst > BOUND + SLACK
         if row.status != DIFFERS and not is_doubtful:
             continue
-        row, found = _explained(row, walk, feeding, operators)
-        if is_doubtful and not (found and found[0].score >= SURE and found[0].kind != "rounding"):
+        row, likely = _explained(row, walk, feeding, operators)
+        if is_doubtful and not (
+            likely and likely[0].score >= SURE_SCORE and likely[0].kind != "rounding"
+        ):
             continue
         rows[index] = replace(row, status=DIFFERS)
         alone = _is_isolated(row, rows, program)
-        return Compared(tuple(rows), rows[index], found, *said, alone)
-    return Compared(tuple(rows), None, (), *said)
+        return DumpComparison(tuple(rows), rows[index], likely, *facts, alone)
+    return DumpComparison(tuple(rows), None, (), *facts)
 
 
 def _explained(
@@ -124,8 +130,8 @@ def _explained(
     ways = [way for way in walk.dump[row.tensor] if holds(row.tensor, way)]
     ways = ways if holds(row.tensor, row.reading) and len(ways) > 1 else [row.reading]
     rows = [replace(row, reading=way) for way in ways]
-    found = [(each, causes(_evidence(each, walk, feeding, operators))) for each in rows]
-    return max(found, key=lambda pair: round(pair[1][0].score, 2) if pair[1] else 0.0)
+    candidates = [(each, causes(_evidence(each, walk, feeding, operators))) for each in rows]
+    return max(candidates, key=lambda pair: round(pair[1][0].score, 2) if pair[1] else 0.0)
 
 
 def _evidence(row: DumpRow, walk: DumpWalk, feeding: DumpFeeds, operators: Operators) -> Evidence:
@@ -157,7 +163,7 @@ def _evidence(row: DumpRow, walk: DumpWalk, feeding: DumpFeeds, operators: Opera
 
 def _unlike(row: DumpRow, walk: DumpWalk) -> tuple[str, str] | None:
     """What of the tensor, which has our values, is otherwise than in the rest of the dump."""
-    if not row.found.within(BOUND):
+    if not row.difference.within(BOUND):
         return None
     if not walk.conventions.has_order(row.tensor, row.reading):
         here, rest = ("NCHW", "NHWC") if walk.conventions.last else ("NHWC", "NCHW")
@@ -175,8 +181,8 @@ def _needed(program: Program, tensor: str) -> Program:
         if names & set(step.outputs):
             names.update(step.inputs)
             steps.append(step)
-    made = {*names, *(name for step in steps for name in step.outputs)}
-    tensors = {name: grid for name, grid in program.tensors.items() if name in made}
+    used = {*names, *(name for step in steps for name in step.outputs)}
+    tensors = {name: grid for name, grid in program.tensors.items() if name in used}
     inputs = tuple(name for name in program.inputs if name in names)
     return Program(inputs, (tensor,), tensors, tuple(steps[::-1]))
 
@@ -189,8 +195,8 @@ def _is_isolated(first: DumpRow, rows: Iterable[DumpRow], program: Program) -> b
     """Whether the dump has what reads the tensor, and it is ours: then the board computed with the
     right values and wrote others."""
     readers = set(_reading(program, first.tensor))
-    found = [row for row in rows if row.tensor in readers]
-    return bool(found) and all(row.status in ("equal", "within") for row in found)
+    reader_rows = [row for row in rows if row.tensor in readers]
+    return bool(reader_rows) and all(row.status in ("equal", "within") for row in reader_rows)
 
 
 def _codes_of(match: Match, program: Program) -> str:
@@ -220,8 +226,8 @@ def _quantized(name: str, program: Program) -> str | None:
 
 def _holds_codes(match: Match, shape: Sequence[int]) -> bool:
     """Whether the file's numbers are integers, by their type or by the size of the file."""
-    said = (match.described.dtype if match.described else None) or match.label.dtype
+    dtype = (match.described.dtype if match.described else None) or match.label.dtype
     if match.file.suffix in BARE:
-        return np.dtype(said).kind in "iu" if said else match.file.size < 4 * int(np.prod(shape))
+        return np.dtype(dtype).kind in "iu" if dtype else match.file.size < 4 * int(np.prod(shape))
     values = array(match.file)
     return values is not None and values.dtype.kind in "iu"

@@ -47,8 +47,8 @@ class Conventions:
         return (reading.order == LAST[RANK]) == self.last
 
     def has_form(self, name: str, reading: DumpReading) -> bool:
-        known = self.forms.get(self.allowed.get(name, frozenset()))
-        return name in self.borders or known in (None, reading.form)
+        form = self.forms.get(self.allowed.get(name, frozenset()))
+        return name in self.borders or form in (None, reading.form)
 
     def sorted(self, name: str, ways: Sequence[DumpReading]) -> list[DumpReading]:
         """Those first that are as the rest of the dump is."""
@@ -62,22 +62,22 @@ def conventions(
     strict: bool,
 ) -> Conventions:
     """`strict` is whether the outputs of the model lie as its inner tensors do."""
-    known, borders = _images(program), _borders(program, strict)
+    images, borders = _images(program), _borders(program, strict)
     allowed = {name: frozenset(way.form for way in ways) for name, ways in dump.items()}
     forms, last = defaultdict[frozenset[str], Counter[str]](Counter), 0
     for name, ways in dump.items():
         values, grid = ours[name].astype(np.float64), program.tensors[name]
         agreed = [way for way in ways if difference(values, way.codes, grid).within(BOUND)]
-        found = {way.form for way in agreed}
-        if len(found) == 1 < len(allowed[name]):
-            forms[allowed[name]].update(found)
+        agreed_forms = {way.form for way in agreed}
+        if len(agreed_forms) == 1 < len(allowed[name]):
+            forms[allowed[name]].update(agreed_forms)
         orders = {way.order for way in agreed}
-        if name in known - borders and not _is_flat(grid.shape) and len(orders) == 1:
+        if name in images - borders and not _is_flat(grid.shape) and len(orders) == 1:
             last += 1 if orders == {LAST[RANK]} else -1
     return Conventions(
         None if last == 0 else last > 0,
         {alternatives: votes.most_common(1)[0][0] for alternatives, votes in forms.items()},
-        frozenset(name for name in known if not _is_flat(program.tensors[name].shape)),
+        frozenset(name for name in images if not _is_flat(program.tensors[name].shape)),
         borders,
         allowed,
     )
@@ -91,32 +91,32 @@ def _is_flat(shape: Sequence[int]) -> bool:
 def _images(program: Program) -> frozenset[str]:
     """The tensors that are N, C, H, W by what makes them: windows, and element by element of those.
     A compiler lays real numbers out as it likes, so what is quantized from them is none."""
-    found: set[str] = set()
+    tensors: set[str] = set()
     for step in program.instructions:
         if step.op in WINDOWS:
-            found.update(step.outputs)
+            tensors.update(step.outputs)
         elif step.op not in MIXING:
             read = [name for name in step.inputs if len(program.tensors[name].shape) == RANK]
-            if read and found.issuperset(read):
-                found.update(step.outputs)
-    return frozenset(name for name in found if len(program.tensors[name].shape) == RANK)
+            if read and tensors.issuperset(read):
+                tensors.update(step.outputs)
+    return frozenset(name for name in tensors if len(program.tensors[name].shape) == RANK)
 
 
 def entry(program: Program) -> tuple[Instruction, ...]:
     """The steps that bring an input on its grid."""
-    found, steps = set(program.inputs), []
+    tensors, steps = set(program.inputs), []
     for step in program.instructions:
-        if step.op in ENTRY and len(step.inputs) == 1 and found.issuperset(step.inputs):
-            found.update(step.outputs)
+        if step.op in ENTRY and len(step.inputs) == 1 and tensors.issuperset(step.inputs):
+            tensors.update(step.outputs)
             steps.append(step)
     return tuple(steps)
 
 
 def _borders(program: Program, strict: bool) -> frozenset[str]:
     """The inputs and what they are quantized to; the outputs and the codes they show."""
-    found = {*program.inputs, *(name for step in entry(program) for name in step.outputs)}
+    tensors = {*program.inputs, *(name for step in entry(program) for name in step.outputs)}
     if not strict:
-        found.update(program.outputs)
-        shown = (step for step in program.instructions if step.outputs[0] in program.outputs)
-        found.update(name for step in shown if step.op == "dequantize" for name in step.inputs)
-    return frozenset(found)
+        tensors.update(program.outputs)
+        makers = (step for step in program.instructions if step.outputs[0] in program.outputs)
+        tensors.update(name for step in makers if step.op == "dequantize" for name in step.inputs)
+    return frozenset(tensors)

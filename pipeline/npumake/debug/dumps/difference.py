@@ -17,8 +17,8 @@ from npumake.kernels.measure import agreement
 BOUND = 1.0  # codes
 SLACK = 1e-3  # codes, of real numbers
 LEVELS = 1024  # the parts of a float tensor's range that one code is, where it has no grid
-MOST_OFF, FEWEST = 0.25, 16  # share and number of the elements that may be a code away
-ALL, SOME = 0.9, 4  # the same, of those that are so to one side
+MAX_OFF_SHARE, MIN_OFF = 0.25, 16  # share and number of the elements that may be a code away
+ONE_WAY_SHARE, MIN_ONE_WAY = 0.9, 4  # the same, of those that are so to one side
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,8 @@ def difference(ours: np.ndarray, theirs: np.ndarray, grid: Tensor) -> CodeDiffer
     off = np.abs(apart) > 0.5
     count, share = int(off.sum()), float(off.mean()) if off.size else 0.0
     one_way = bool((apart[off] > 0).all() or (apart[off] < 0).all())
-    is_shifted = (count >= FEWEST and share > MOST_OFF) or (
-        count >= SOME and share >= ALL and one_way
+    is_shifted = (count >= MIN_OFF and share > MAX_OFF_SHARE) or (
+        count >= MIN_ONE_WAY and share >= ONE_WAY_SHARE and one_way
     )
     zero = grid.zero_point if grid.scale is not None else 0
     cosine = agreement(ours - zero, theirs - zero).cosine

@@ -63,8 +63,8 @@ class Evidence:
         """The codes that the board can hold: all, where it shows others than the type has."""
         if self.is_float:
             return -np.inf, np.inf
-        known = np.iinfo(self.grid.dtype)
-        low, high = float(known.min), float(known.max)
+        info = np.iinfo(self.grid.dtype)
+        low, high = float(info.min), float(info.max)
         inside = (self.theirs >= low - EXACT) & (self.theirs <= high + EXACT)
         return (low, high) if inside.all() or not self.reading.is_real else (-np.inf, np.inf)
 
@@ -109,8 +109,11 @@ class Evidence:
 
     def score_of_grid(self, predicted: np.ndarray, tolerance: float = EXACT) -> float:
         """The same of another grid. Where ours ends at a clamp, theirs may end at another."""
-        said = {} if self.step is None else self.step.attributes
-        low, high = float(said.get("low", self.limits[0])), float(said.get("high", self.limits[1]))
+        attributes = {} if self.step is None else self.step.attributes
+        low, high = (
+            float(attributes.get("low", self.limits[0])),
+            float(attributes.get("high", self.limits[1])),
+        )
         freed = np.where(self.ours <= low, np.minimum(predicted, self.theirs), predicted)
         freed = np.where(self.ours >= high, np.maximum(freed, self.theirs), freed)
         strict = self.score(predicted, tolerance)

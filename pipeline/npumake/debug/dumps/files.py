@@ -24,9 +24,9 @@ BARE = (".bin", ".raw", ".dat")  # numbers without a header
 TEXT = (".txt", ".tensor")  # numbers as digits, as Vivante's tools write them
 SUFFIXES = (".npy", *BARE, *TEXT)
 ARCHIVE = ".npz"
-MOST_FILES = 20_000
-MOST_BYTES = 1 << 28  # of one file
-MOST_FOLDERS = 8  # below each other
+MAX_FILES = 20_000
+MAX_FILE_BYTES = 1 << 28  # of one file
+MAX_FOLDER_DEPTH = 8  # below each other
 _ANY = Taken((), "")
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError)
 
@@ -43,7 +43,7 @@ class DumpFile:
     member: str = ""
 
     @property
-    def shown(self) -> str:
+    def display_name(self) -> str:
         return f"{self.path.name}:{self.member}" if self.member else self.path.name
 
 
@@ -54,10 +54,10 @@ def dump_files(folder: Path) -> list[DumpFile]:
     """
     if not folder.is_dir():
         raise ProjectError("no such folder", str(folder), "--dump takes the folder of the files")
-    found = [each for path in _paths(folder) for each in _opened(path, folder)]
-    if len(found) > MOST_FILES:
-        raise ProjectError(f"more than {MOST_FILES} files", str(folder))
-    return sorted(found, key=lambda each: (each.name, each.suffix))
+    files = [each for path in _paths(folder) for each in _opened(path, folder)]
+    if len(files) > MAX_FILES:
+        raise ProjectError(f"more than {MAX_FILES} files", str(folder))
+    return sorted(files, key=lambda each: (each.name, each.suffix))
 
 
 def content(path: Path) -> bytes:
@@ -66,11 +66,11 @@ def content(path: Path) -> bytes:
         with path.open("rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise ProjectError("not a regular file", str(path))
-            data = file.read(MOST_BYTES + 1)
+            data = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise ProjectError(f"cannot be read: {error.strerror}", str(path)) from error
-    if len(data) > MOST_BYTES:
-        raise ProjectError(f"more than {MOST_BYTES} bytes", str(path))
+    if len(data) > MAX_FILE_BYTES:
+        raise ProjectError(f"more than {MAX_FILE_BYTES} bytes", str(path))
     return data
 
 
@@ -84,17 +84,17 @@ def array(file: DumpFile) -> np.ndarray | None:
     data = _member(file) if file.member else content(file.path)
     if file.suffix in TEXT:
         return _digits(data, file)
-    found = npy(data, str(file.path), Files(), _ANY)
-    if found.dtype.kind not in "biuf":
-        raise ProjectError(f"{found.dtype} is no type of numbers", str(file.path))
-    return found
+    values = npy(data, str(file.path), Files(), _ANY)
+    if values.dtype.kind not in "biuf":
+        raise ProjectError(f"{values.dtype} is no type of numbers", str(file.path))
+    return values
 
 
 def _paths(folder: Path) -> Iterator[Path]:
     root, count = folder.resolve(), 0
     for place, folders, names in os.walk(folder):
         depth = len(Path(place).relative_to(folder).parts)
-        folders[:] = sorted(folders) if depth < MOST_FOLDERS else []
+        folders[:] = sorted(folders) if depth < MAX_FOLDER_DEPTH else []
         for name in sorted(names):
             path = Path(place, name)
             if path.suffix.lower() not in (*SUFFIXES, ARCHIVE):
@@ -102,8 +102,8 @@ def _paths(folder: Path) -> Iterator[Path]:
             if not path.resolve().is_relative_to(root):
                 raise ProjectError("a link that leads out of the dump", str(path), "copy the file")
             count += 1
-            if count > MOST_FILES:
-                raise ProjectError(f"more than {MOST_FILES} files", str(folder))
+            if count > MAX_FILES:
+                raise ProjectError(f"more than {MAX_FILES} files", str(folder))
             if path.is_file():
                 yield path
 
@@ -119,7 +119,7 @@ def _opened(path: Path, folder: Path) -> Iterator[DumpFile]:
             entries = archive.infolist()
     except _DAMAGE as error:
         raise ProjectError(f"not a .npz file: {error}", str(path)) from error
-    for entry in entries[: MOST_FILES + 1]:
+    for entry in entries[: MAX_FILES + 1]:
         member = entry.filename.removesuffix(".npy")
         yield DumpFile(path, member, ".npy", entry.file_size, member)
 
@@ -133,11 +133,11 @@ def _member(file: DumpFile) -> bytes:
             if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 raise ProjectError("a .npz file with an unusual compression", str(file.path))
             with archive.open(entry) as member:
-                data = member.read(MOST_BYTES + 1)
+                data = member.read(MAX_FILE_BYTES + 1)
     except _DAMAGE as error:
         raise ProjectError(f"not a .npz file: {error}", str(file.path)) from error
-    if len(data) > MOST_BYTES:
-        raise ProjectError(f"`{file.member}` has more than {MOST_BYTES} bytes", str(file.path))
+    if len(data) > MAX_FILE_BYTES:
+        raise ProjectError(f"`{file.member}` has more than {MAX_FILE_BYTES} bytes", str(file.path))
     return data
 
 

@@ -20,7 +20,7 @@ from npumake.engine.reference import ReferenceSession
 from npumake.errors import ProjectError, did_you_mean
 from npumake.project.sections import Files
 
-MOST_SAMPLES = 32  # that are tried for the one that the board was fed
+MAX_SAMPLES = 32  # that are tried for the one that the board was fed
 
 
 @dataclass(frozen=True)
@@ -31,16 +31,18 @@ class DumpFeeds:
     name: str
     feeds: Feeds
     samples: Samples
-    is_given: bool = False
+    is_explicit: bool = False
 
-    def chosen(self, entry: Program, dump: Mapping[str, Sequence[DumpReading]]) -> DumpFeeds:
+    def matching_sample(
+        self, entry: Program, dump: Mapping[str, Sequence[DumpReading]]
+    ) -> DumpFeeds:
         """The sample that the dump's own input is; this one where the user named it, and where none
         is like it. `entry` brings the inputs on their grids."""
-        held = [name for name in entry.tensors if name in dump]
-        if self.is_given or not held:
+        tensors = [name for name in entry.tensors if name in dump]
+        if self.is_explicit or not tensors:
             return self
         for name, feeds in numbered(self.samples):
-            if _agrees(entry, feeds, held, dump):
+            if _agrees(entry, feeds, tensors, dump):
                 return replace(self, name=name, feeds=feeds)
         return self
 
@@ -48,36 +50,36 @@ class DumpFeeds:
         self, entry: Program, dump: Mapping[str, Sequence[DumpReading]]
     ) -> DumpFeeds | None:
         """The input that the dump holds; None where it does not hold every one."""
-        held = [name for name in entry.tensors if name in dump]
+        tensors = [name for name in entry.tensors if name in dump]
         feeds = dict(self.feeds)
-        for name in held:
+        for name in tensors:
             source = name if name in feeds else _source(entry, name)
             for way in dump[name]:
-                for feed in _fed(way, entry.tensors[name], feeds[source]):
+                for feed in _real_inputs(way, entry.tensors[name], feeds[source]):
                     if _agrees(entry, {**feeds, source: feed}, [name], dump):
                         feeds[source] = feed
-        known = all(not np.array_equal(x, self.feeds[name]) for name, x in feeds.items())
+        is_new = all(not np.array_equal(x, self.feeds[name]) for name, x in feeds.items())
         name = "the input that the dump holds, which is no sample of the project"
-        return replace(self, name=name, feeds=feeds) if held and known else None
+        return replace(self, name=name, feeds=feeds) if tensors and is_new else None
 
 
-def feeding_of(samples: Samples, wanted: str | None) -> DumpFeeds:
+def feeding_of(samples: Samples, selector: str | None) -> DumpFeeds:
     """A sample by its name or number, the first by default. Raises ProjectError."""
     if not len(samples):
         raise ProjectError("the project has no samples", None, "--input FILE.npy")
-    if wanted is None:
+    if selector is None:
         return DumpFeeds(f"sample 0, {samples.names[0]}", samples.read(0), samples)
-    if wanted in samples.names:
-        index = samples.names.index(wanted)
-    elif wanted.isdecimal() and int(wanted) < len(samples):
-        index = int(wanted)
+    if selector in samples.names:
+        index = samples.names.index(selector)
+    elif selector.isdecimal() and int(selector) < len(samples):
+        index = int(selector)
     else:
-        hint = did_you_mean(wanted, samples.names)
-        raise ProjectError(f"no sample `{wanted}`, there are {len(samples)}", "--sample", hint)
+        hint = did_you_mean(selector, samples.names)
+        raise ProjectError(f"no sample `{selector}`, there are {len(samples)}", "--sample", hint)
     return DumpFeeds(f"sample {index}, {samples.names[index]}", samples.read(index), samples, True)
 
 
-def fed_by_files(program: Program, files: Mapping[str, Path]) -> dict[str, np.ndarray]:
+def feeds_from_files(program: Program, files: Mapping[str, Path]) -> dict[str, np.ndarray]:
     """A .npy for each input; the leading 1 may be missing, and real numbers may be of another
     precision. Raises ProjectError for what does not fit."""
     feeds = {}
@@ -144,21 +146,21 @@ WAYS = (
 
 
 def numbered(samples: Samples) -> Iterator[tuple[str, Feeds]]:
-    for index in range(min(len(samples), MOST_SAMPLES)):
+    for index in range(min(len(samples), MAX_SAMPLES)):
         yield f"sample {index}, {samples.names[index]}", samples.read(index)
 
 
 def _agrees(
-    entry: Program, feeds: Feeds, held: Sequence[str], dump: Mapping[str, Sequence[DumpReading]]
+    entry: Program, feeds: Feeds, tensors: Sequence[str], dump: Mapping[str, Sequence[DumpReading]]
 ) -> bool:
     """Whether the dump's inputs are what becomes of the feeds."""
-    made = ReferenceSession(entry).run(held, feeds)
+    arrays = ReferenceSession(entry).run(tensors, feeds)
     return all(
         any(
             difference(x.astype(np.float64), way.codes, entry.tensors[n]).within(BOUND)
             for way in dump[n]
         )
-        for n, x in zip(held, made, strict=True)
+        for n, x in zip(tensors, arrays, strict=True)
     )
 
 
@@ -170,7 +172,7 @@ def _source(entry: Program, name: str) -> str:
     return name
 
 
-def _fed(way: DumpReading, grid: Tensor, like: np.ndarray) -> Iterator[np.ndarray]:
+def _real_inputs(way: DumpReading, grid: Tensor, like: np.ndarray) -> Iterator[np.ndarray]:
     """The real numbers of the codes, in each order of axes that has the input's shape."""
     real = way.codes if grid.scale is None else (way.codes - grid.zero_point) * grid.scale
     for order in orders(real.ndim):

@@ -50,12 +50,12 @@ class Names:
             if name in self.program.tensors:
                 return name
         for name in names:
-            found = self.aliases.get(folded(name), ())
-            if len(found) > 1:
-                what = f"`{name}` may be {' or '.join(f'`{each}`' for each in found)}"
+            tensors = self.aliases.get(folded(name), ())
+            if len(tensors) > 1:
+                what = f"`{name}` may be {' or '.join(f'`{each}`' for each in tensors)}"
                 raise ProjectError(what, None, "name the tensor in a manifest.json")
-            if found:
-                return found[0]
+            if tensors:
+                return tensors[0]
         return None
 
     def is_inside(self, name: str) -> bool:
@@ -67,8 +67,8 @@ class Names:
         if len(name) < CUT:
             return None
         begin = folded(name)
-        found = [each for each in self.program.tensors if folded(each).startswith(begin)]
-        return found[0] if len(found) == 1 else None
+        tensors = [each for each in self.program.tensors if folded(each).startswith(begin)]
+        return tensors[0] if len(tensors) == 1 else None
 
 
 def folded(name: str) -> str:
@@ -103,21 +103,21 @@ def matched(
 ) -> tuple[list[Match], list[str]]:
     """One file a tensor, and the files of no tensor. Raises ProjectError where a name is ambiguous
     and where no file is of the model."""
-    found, others = defaultdict[str, list[Match]](list), list[str]()
+    by_tensor, others = defaultdict[str, list[Match]](list), list[str]()
     files = list(files)
     shared = os.path.commonpath([os.path.dirname(each.name) for each in files]) if files else ""
     for file in files:
-        said = label(file.name)
+        label_ = label(file.name)
         below = file.name[len(shared) :].lstrip("/")
-        told = described.get(file.name) or described.get(below)
-        tensor = _tensor(said, told, names, below)
+        description = described.get(file.name) or described.get(below)
+        tensor = _tensor(label_, description, names, below)
         if tensor is None:
             others.append(file.name)
         else:
-            found[tensor].append(Match(file, said, told, tensor))
-    if not found:
+            by_tensor[tensor].append(Match(file, label_, description, tensor))
+    if not by_tensor:
         raise ProjectError("no file is called like a tensor", str(folder), _nearest(others, names))
-    return [_only(each) for each in found.values()], others
+    return [_only(each) for each in by_tensor.values()], others
 
 
 def _own_names(step: Instruction) -> Iterator[str]:
@@ -133,16 +133,22 @@ def _own_names(step: Instruction) -> Iterator[str]:
         yield from reversed(step.origin)
 
 
-def _tensor(said: Label, told: TensorDescription | None, names: Names, below: str) -> str | None:
+def _tensor(
+    label_: Label, description: TensorDescription | None, names: Names, below: str
+) -> str | None:
     """`below` is the name without the folder that all files of the dump are in."""
-    known = [*(() if told is None else (told.name,)), *said.names, *label(below).names]
-    found = names.tensor([*known, *_plainer(known)])
-    if found is not None:
-        return found
-    places = names.program.outputs if said.role == "output" else names.program.inputs
-    if said.role and said.index is not None and said.index < len(places):
-        return places[said.index]
-    return next((cut for name in known if (cut := names.cut(name))), None)
+    candidates = [
+        *(() if description is None else (description.name,)),
+        *label_.names,
+        *label(below).names,
+    ]
+    tensor = names.tensor([*candidates, *_plainer(candidates)])
+    if tensor is not None:
+        return tensor
+    places = names.program.outputs if label_.role == "output" else names.program.inputs
+    if label_.role and label_.index is not None and label_.index < len(places):
+        return places[label_.index]
+    return next((cut for name in candidates if (cut := names.cut(name))), None)
 
 
 def _plainer(names: Iterable[str]) -> Iterator[str]:
@@ -153,7 +159,7 @@ def _plainer(names: Iterable[str]) -> Iterator[str]:
 def _only(matches: Sequence[Match]) -> Match:
     first, *others = sorted(matches, key=lambda each: each.label.rank)
     if others and others[0].label.rank == first.label.rank:
-        what = f"two files for `{first.tensor}`: {first.file.shown} and {others[0].file.shown}"
+        what = f"two files for `{first.tensor}`: {first.file.display_name} and {others[0].file.display_name}"
         raise ProjectError(what, str(first.file.path), "leave one of them in the folder")
     return first
 
@@ -162,11 +168,11 @@ def _nearest(others: Sequence[str], names: Names) -> str:
     """The name of the dump and the name of ours that are most alike."""
     if not others:
         return "a dump has .npy, .npz, .bin, .raw, .dat, .txt or .tensor files"
-    known = {folded(name): name for name in names.program.tensors}
+    by_folded = {folded(name): name for name in names.program.tensors}
     pairs = [
-        (difflib.SequenceMatcher(None, folded(name), near).ratio(), name, known[near])
+        (difflib.SequenceMatcher(None, folded(name), near).ratio(), name, by_folded[near])
         for name in others[:64]
-        for near in difflib.get_close_matches(folded(name), known, n=1, cutoff=0.6)
+        for near in difflib.get_close_matches(folded(name), by_folded, n=1, cutoff=0.6)
     ]
     if not pairs:
         return did_you_mean(others[0], names.program.tensors)

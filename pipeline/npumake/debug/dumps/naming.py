@@ -26,7 +26,7 @@ TYPES = {
     **{"float": "float32", "half": "float16", "double": "float64"},
 }
 _TYPE = "|".join(sorted(TYPES, key=len, reverse=True))
-LONGEST = 1024  # characters of a name that is looked into
+MAX_NAME_CHARACTERS = 1024  # characters of a name that is looked into
 _DIMS = r"\d+(?:[x_,-]\d+)*"
 
 
@@ -45,13 +45,13 @@ class Label:
 
 def label(name: str) -> Label:
     """Of a path inside the dump, without its suffix."""
-    if len(name) > LONGEST:
+    if len(name) > MAX_NAME_CHARACTERS:
         return Label((name,))
     last = name.rpartition("/")[2]
     for pattern in PATTERNS:
-        found = re.fullmatch(pattern, last)
-        if found is not None:
-            return _read(found.groupdict(), name)
+        match = re.fullmatch(pattern, last)
+        if match is not None:
+            return _read(match.groupdict(), name)
     return _tail(name)
 
 
@@ -65,23 +65,23 @@ PATTERNS = (
 )
 
 
-def _read(said: dict[str, str | None], name: str) -> Label:
-    names = [said[key] for key in ("name", "node") if said.get(key)]
-    shape = said.get("dims") or said.get("reversed")
+def _read(groups: dict[str, str | None], name: str) -> Label:
+    names = [groups[key] for key in ("name", "node") if groups.get(key)]
+    shape = groups.get("dims") or groups.get("reversed")
     sizes = None if shape is None else tuple(map(int, shape.split("_")))
-    if said.get("reversed") and sizes is not None:
+    if groups.get("reversed") and sizes is not None:
         sizes = sizes[::-1]
-    role = (said.get("role") or "").rstrip("s")
-    index = said.get("index")
+    role = (groups.get("role") or "").rstrip("s")
+    index = groups.get("index")
     if index is not None and not role:
         role = "output"
     role = {"in": "input", "out": "output"}.get(role, role)
-    known = tuple(each.removesuffix(".data") for each in names if each is not None)
-    rank = 2 if said.get("side") == "input" else 1 if said.get("side") else 0
+    names_ = tuple(each.removesuffix(".data") for each in names if each is not None)
+    rank = 2 if groups.get("side") == "input" else 1 if groups.get("side") else 0
     if rank == 2:
-        known = known[:1]  # the node is that which reads the tensor
+        names_ = names_[:1]  # the node is that which reads the tensor
     place = None if index is None else int(index)
-    return Label((name, *known), role, place, sizes, None, rank)
+    return Label((name, *names_), role, place, sizes, None, rank)
 
 
 def _tail(name: str) -> Label:
@@ -92,11 +92,11 @@ def _tail(name: str) -> Label:
     dims = r"(?P<name>.+?)[_.-](?P<dims>\d+(?:x\d+)+)"
     kind = rf"(?P<name>.+?)[_.-](?P<type>{_TYPE})"
     for pattern in (both, turned, dims, kind):
-        found = re.fullmatch(pattern, name)
-        if found is not None:
-            said = found.groupdict()
-            sizes = said.get("dims")
+        match = re.fullmatch(pattern, name)
+        if match is not None:
+            groups = match.groupdict()
+            sizes = groups.get("dims")
             shape = None if not sizes else tuple(map(int, re.split("[x_,-]", sizes)))
-            dtype = TYPES[said["type"]] if said.get("type") else None
-            return Label((name, said["name"]), shape=shape, dtype=dtype)
+            dtype = TYPES[groups["type"]] if groups.get("type") else None
+            return Label((name, groups["name"]), shape=shape, dtype=dtype)
     return Label((name,))

@@ -56,8 +56,8 @@ class Readings(Mapping[str, Sequence[DumpReading]]):
         """Raises ProjectError for a damaged file, and for one that does not fit."""
         if self._last[0] != tensor:
             with np.errstate(all="ignore"):  # bytes of integers may be read as any real numbers
-                found = readings(self._matches[tensor], self._program.tensors[tensor])
-            self._last = (tensor, found)
+                ways = readings(self._matches[tensor], self._program.tensors[tensor])
+            self._last = (tensor, ways)
         return self._last[1]
 
     def __contains__(self, tensor: object) -> bool:
@@ -75,21 +75,21 @@ def readings(match: Match, tensor: Tensor) -> list[DumpReading]:
 
     Raises ProjectError for a damaged file, and for one that the tensor's numbers do not fit.
     """
-    found = [
+    ways = [
         DumpReading(_back(laid, order, tensor.shape), order, form, raw, stride)
         for raw, stride in _arrays(match, tensor)
-        for order, placed in _placed(raw, tensor.shape, match.described)
-        for laid, form in _forms(placed, tensor, match.described)
+        for order, permuted in _axis_orders(raw, tensor.shape, match.described)
+        for laid, form in _forms(permuted, tensor, match.described)
     ]
-    if not found:
+    if not ways:
         raise ProjectError(_misfit(match, tensor), str(match.file.path), _needed(tensor))
-    return found
+    return ways
 
 
 def orders(rank: int) -> list[tuple[int, ...]]:
     """Those that runtimes keep a tensor in: as ours, channels last, channels first."""
-    found = [tuple(range(rank)), LAST.get(rank), FIRST.get(rank)]
-    return list(dict.fromkeys(order for order in found if order is not None))
+    candidates = [tuple(range(rank)), LAST.get(rank), FIRST.get(rank)]
+    return list(dict.fromkeys(order for order in candidates if order is not None))
 
 
 def _arrays(match: Match, tensor: Tensor) -> Iterator[tuple[np.ndarray, int]]:
@@ -116,14 +116,14 @@ def _bare(match: Match, tensor: Tensor) -> Iterator[tuple[np.ndarray, int]]:
     """Numbers without a header, of the type that is said, or of each that the size allows."""
     assert match.file.suffix in BARE
     data, count = content(match.file.path), math.prod(tensor.shape)
-    said = (match.described.dtype if match.described else None) or match.label.dtype
-    types = [np.dtype(said)] if said else _types(tensor)
+    dtype_name = (match.described.dtype if match.described else None) or match.label.dtype
+    types = [np.dtype(dtype_name)] if dtype_name else _types(tensor)
     shape = _shape(match)
     is_exact = False
     for dtype in (each for each in types if len(data) == count * each.itemsize):
         flat = np.frombuffer(data, dtype.newbyteorder("<"))
-        if said or _is_plausible(flat):
-            is_exact |= bool(said) or dtype.kind == "f" or dtype.itemsize == types[0].itemsize
+        if dtype_name or _is_plausible(flat):
+            is_exact |= bool(dtype_name) or dtype.kind == "f" or dtype.itemsize == types[0].itemsize
             yield flat.reshape(shape) if shape and math.prod(shape) == count else flat, 0
     for dtype in () if is_exact else types:
         if len(data) > count * dtype.itemsize and len(data) % dtype.itemsize == 0:
@@ -134,8 +134,8 @@ def _types(tensor: Tensor) -> list[np.dtype]:
     own = np.dtype(tensor.dtype)
     other = np.dtype(f"{'u' if own.kind == 'i' else ''}int{8 * own.itemsize}")
     names = [own, *([other] if own.itemsize < 4 and own.kind in "iu" else [])]
-    known = (*names, *map(np.dtype, ("float32", "int16", "int8", "int32", "float16")))
-    return list(dict.fromkeys(known))
+    types = (*names, *map(np.dtype, ("float32", "int16", "int8", "int32", "float16")))
+    return list(dict.fromkeys(types))
 
 
 def _is_plausible(flat: np.ndarray) -> bool:
@@ -149,18 +149,18 @@ def _is_plausible(flat: np.ndarray) -> bool:
 
 def _unpadded(flat: np.ndarray, shape: tuple[int, ...]) -> Iterator[tuple[np.ndarray, int]]:
     """The tensor in rows, and perhaps columns, that are aligned."""
-    known = set[tuple[int, ...]]()
+    visited = set[tuple[int, ...]]()
     for order in orders(len(shape)):
         dims = _permuted(shape, order)
         for row, column in product((1, *ALIGNMENTS), repeat=2):
             steps = (*(1 for _ in dims[:-2]), *((column, row) if len(dims) > 1 else (row,)))
             padded = tuple(-(-n // a) * a for n, a in zip(dims, steps, strict=True))
-            if math.prod(padded) == flat.size and padded not in known:
-                known.add(padded)
+            if math.prod(padded) == flat.size and padded not in visited:
+                visited.add(padded)
                 yield flat.reshape(padded)[tuple(slice(size) for size in dims)], padded[-1]
 
 
-def _placed(
+def _axis_orders(
     raw: np.ndarray, shape: tuple[int, ...], described: TensorDescription | None
 ) -> Iterator[tuple[tuple[int, ...], np.ndarray]]:
     """The orders of axes that the file's shape allows; all where it says nothing. A layout that the
@@ -173,8 +173,14 @@ def _placed(
     flat = raw.ndim <= 1 < rank
     fits = [o for o in allowed if flat or _squeezed(_permuted(shape, o)) == _squeezed(raw.shape)]
     if not fits:
-        known = (_permuted(shape, order) for order in permutations(range(rank)) if rank <= 5)
-        fits = [] if any(_squeezed(dims) == _squeezed(raw.shape) for dims in known) else allowed
+        permutations_ = (
+            _permuted(shape, order) for order in permutations(range(rank)) if rank <= 5
+        )
+        fits = (
+            []
+            if any(_squeezed(dims) == _squeezed(raw.shape) for dims in permutations_)
+            else allowed
+        )
         fits = fits or _turned(raw, shape)
     for order in fits:
         yield order, raw.reshape(_permuted(shape, order))
@@ -237,11 +243,11 @@ def _squeezed(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def _misfit(match: Match, tensor: Tensor) -> str:
-    held = f"{match.file.size} bytes"
+    content_ = f"{match.file.size} bytes"
     if match.file.suffix not in BARE:
         values = array(match.file)
-        held = "" if values is None else f"{values.dtype}{list(values.shape)}"
-    return f"{held} where `{match.tensor}` is {tensor.dtype}{list(tensor.shape)}"
+        content_ = "" if values is None else f"{values.dtype}{list(values.shape)}"
+    return f"{content_} where `{match.tensor}` is {tensor.dtype}{list(tensor.shape)}"
 
 
 def _needed(tensor: Tensor) -> str:
