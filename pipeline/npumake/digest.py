@@ -31,8 +31,8 @@ def plain(value: Any) -> Json:
 
 
 def key_of(field: dataclasses.Field[Any]) -> str:
-    """How a document spells a field: `with_` is `with`, a word that Python keeps for itself."""
-    return field.name.removesuffix("_")
+    """The key of a field: its `key` if it has one, else its name; `with_` is `with`, a keyword."""
+    return str(field.metadata.get("key", field.name.removesuffix("_")))
 
 
 def canonical(document: Any) -> bytes:

@@ -14,7 +14,7 @@ from npumake import debug
 from npumake.data.samples import Samples
 from npumake.debug.calibration_nodes import without
 from npumake.debug.curves import averaged, curves
-from npumake.debug.diagnosis.rank_causes import suspects
+from npumake.debug.diagnosis.rank_causes import rank_causes
 from npumake.debug.distributions import bars, boxes, counted
 from npumake.debug.functions import sensitivity_text
 from npumake.debug.sensitivity import ModelUnderTest
@@ -232,7 +232,7 @@ def test_all_is_run_of_tensors_without_a_second_axis(vector, tmp_path):
 
 def test_a_model_that_quantizes_nothing_is_told_so(vector):
     examined = ModelUnderTest(without(vector.calibrated), vector.samples)
-    assert suspects(examined) == []
+    assert rank_causes(examined) == []
     for function in (debug.get_sensitivity_of_nodes, debug.runall):
         with pytest.raises(ProjectError) as caught:
             function(examined)

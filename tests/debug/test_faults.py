@@ -13,7 +13,7 @@ from types import ModuleType
 import pytest
 
 from npumake.data.samples import Samples
-from npumake.debug.diagnosis.rank_causes import suspects
+from npumake.debug.diagnosis.rank_causes import rank_causes
 from npumake.debug.sensitivity import ModelUnderTest
 from npumake.quant.qdq.integers import with_integer_weights
 from workspaces import REPO, shared_data
@@ -54,7 +54,7 @@ def test_nobody_is_guilty_of_a_right_build(path: str, chip: str) -> None:
     names = tuple(map(str, range(len(feeds))))
     samples = Samples(names, feeds.__getitem__)
     examined = ModelUnderTest(FAULTS.calibrated(graph, feeds, chip), samples, data_num=2)
-    assert [one for one in suspects(examined) if one.is_fault] == []
+    assert [one for one in rank_causes(examined) if one.is_fault] == []
 
 
 @pytest.mark.parametrize("path", RIGHT)
@@ -63,7 +63,7 @@ def test_nobody_is_guilty_where_weights_and_biases_are_integers(path: str) -> No
     feeds = FAULTS.feeds(path, graph)[:4]
     few = Samples(tuple(map(str, range(4))), feeds.__getitem__)
     whole = with_integer_weights(FAULTS.calibrated(graph, feeds, CHIPS[0]))
-    assert [one for one in suspects(ModelUnderTest(whole, few)) if one.is_fault] == []
+    assert [one for one in rank_causes(ModelUnderTest(whole, few)) if one.is_fault] == []
 
 
 @pytest.mark.parametrize("path", FEW)

@@ -7,7 +7,7 @@ import pytest
 
 from debug.test_sensitivity import patient
 from npumake.data.samples import Samples
-from npumake.debug.diagnosis.rank_causes import suspects
+from npumake.debug.diagnosis.rank_causes import rank_causes
 from npumake.debug.finite import source_of_infinite
 from npumake.debug.sensitivity import ModelUnderTest
 from npumake.errors import GraphError, StageError
@@ -60,5 +60,5 @@ def test_blame_names_it():
     declare(made, shape(read), read)
     broken.set_inputs(last, {0: made})
     with pytest.raises(GraphError, match="makes infinity of finite numbers, of sample 0") as caught:
-        suspects(ModelUnderTest(broken, examined.samples))
+        rank_causes(ModelUnderTest(broken, examined.samples))
     assert caught.value.where == "logarithm"

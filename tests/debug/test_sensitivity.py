@@ -158,8 +158,8 @@ def test_the_dictionary_has_the_documented_shape():
 def test_what_was_answered_is_not_worked_out_again():
     examined = patient("repvgg")
     first = get_sensitivity_of_nodes(examined)
-    forgotten = list(examined.remembered)[1]
-    del examined.remembered[forgotten]
+    forgotten = list(examined.cache)[1]
+    del examined.cache[forgotten]
     asked = []
 
     class Listening(dict):
@@ -167,9 +167,7 @@ def test_what_was_answered_is_not_worked_out_again():
             asked.append(question)
             super().__setitem__(question, sums)
 
-    again = ModelUnderTest(
-        examined.calibrated, examined.samples, remembered=Listening(examined.remembered)
-    )
+    again = ModelUnderTest(examined.calibrated, examined.samples, cache=Listening(examined.cache))
     assert get_sensitivity_of_nodes(again) == first
     assert asked == [forgotten]
 
@@ -181,7 +179,7 @@ def test_an_answer_that_cannot_be_kept_is_an_error():
 
     one = patient("repvgg", 1)
     with pytest.raises(CacheError, match="no space left"):
-        get_sensitivity_of_nodes(ModelUnderTest(one.calibrated, one.samples, remembered=Full()))
+        get_sensitivity_of_nodes(ModelUnderTest(one.calibrated, one.samples, cache=Full()))
 
 
 def test_how_many_probes_run_at_a_time_changes_nothing():

@@ -16,7 +16,7 @@ from pycocotools.cocoeval import COCOeval
 
 from npumake.errors import ProjectError
 from npumake.evaluate.average_precision import Overlaps, matches_of, precision_of
-from npumake.evaluate.outlines import Outline, Region, painted, region_iou
+from npumake.evaluate.outlines import Outline, Region, polygon_mask, region_iou
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 seeds = st.integers(0, 2**32 - 1)
@@ -38,7 +38,7 @@ def test_a_polygon_covers_the_pixels_that_pycocotools_says(seed, kind):
     height, width = (int(side) for side in random.randint(1, 60, 2))
     points = polygon(random, kind)
     theirs = coco.decode(coco.frPyObjects([points.ravel().tolist()], height, width))[..., 0]
-    assert np.array_equal(painted(points, (height, width)), theirs.astype(bool))
+    assert np.array_equal(polygon_mask(points, (height, width)), theirs.astype(bool))
 
 
 @given(seed=seeds)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -70,7 +70,8 @@ class WorstNode:
     remedy: str
     tried: tuple[float, ...] = ()
     search: str = ""
-    fed: str = ""  # where a vendor's file says what the inputs are fed
+    # The key of a vendor's file that says what the inputs are fed.
+    input_settings: str = field(default="", metadata={"key": "fed"})
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,8 @@ class Comparison:
     rows: tuple[NodeRow, ...]
     outputs: tuple[OutputRow, ...]
     notes: tuple[str, ...] = ()  # what could not be had, and what the vendor's own tool refuses
-    guilty: WorstNode | None = None  # only where an output is far off
+    # Only where an output is far off.
+    worst_node: WorstNode | None = field(default=None, metadata={"key": "guilty"})
     nodes: tuple[NodeRow, ...] = ()
 
     suffix: ClassVar[str] = ".json"
@@ -101,17 +103,14 @@ class Comparison:
         try:
             document = json.loads(path.read_bytes())
             rows, nodes = (tuple(map(_row, document[name])) for name in ("rows", "nodes"))
-            outputs = tuple(OutputRow(**_told(output)) for output in document["outputs"])
-            worst = document["guilty"]
-            lists = {} if worst is None else {n: tuple(worst[n]) for n in ("origin", "tried")}
-            guilty = None if worst is None else WorstNode(**worst | lists)
+            outputs = tuple(OutputRow(**_distances(output)) for output in document["outputs"])
             return cls(
                 document["target"],
                 document["samples"],
                 rows,
                 outputs,
                 tuple(document["notes"]),
-                guilty,
+                _worst_node(document["guilty"]),
                 nodes,
             )
         except (ValueError, KeyError, TypeError) as error:
@@ -139,8 +138,18 @@ def _finite(value: float) -> float | None:
 
 
 def _row(document: dict[str, Any]) -> NodeRow:
-    return NodeRow(**_told(document) | {"origin": tuple(document["origin"])})
+    return NodeRow(**_distances(document) | {"origin": tuple(document["origin"])})
 
 
-def _told(document: dict[str, Any]) -> dict[str, Any]:
+def _worst_node(document: dict[str, Any] | None) -> WorstNode | None:
+    if document is None:
+        return None
+    lists: dict[str, Any] = {name: tuple(document[name]) for name in ("origin", "tried")}
+    words: dict[str, Any] = {
+        name: document[name] for name in ("node", "lost", "cause", "remedy", "search")
+    }
+    return WorstNode(**words, **lists, input_settings=document["fed"])
+
+
+def _distances(document: dict[str, Any]) -> dict[str, Any]:
     return document | {name: Distance(**document[name]) for name in ("calibrated", "quantized")}

@@ -143,7 +143,8 @@ class _Check:
         allowed = "" if agreement.problem else f", more than {_allowed(agreement, bound)}"
         what = (
             f"the compiled file computes something else than the integer engine: output `{name}` "
-            f"is {'wrong: ' if agreement.problem else 'off by '}{agreement}{allowed}, fed `{sample.name}`"
+            f"is {'wrong: ' if agreement.problem else 'off by '}{agreement}{allowed}, "
+            f"fed `{sample.name}`"
         )
         return StageError(f"{what}; {_first_difference(fault)}", None, UNCHECKED)
 
@@ -159,8 +160,8 @@ class _Check:
         during = "while it is opened" if error.run is None else f"fed `{samples[error.run].name}`"
         fault = first_node(self._part, samples[error.run or 0].feed, None, self._operators)
         log = "".join(f"\n  {line}" for line in error.lines)
-        what = f"the compiled file in {runtime}: {error.what}, {during}; {_first_difference(fault)}{log}"
-        return StageError(what, None, UNCHECKED)
+        what = f"the compiled file in {runtime}: {error.what}, {during}; {_first_difference(fault)}"
+        return StageError(what + log, None, UNCHECKED)
 
 
 def _checked_output(name: str, output: _Output, grid: Tensor) -> CheckedOutput:

@@ -21,7 +21,7 @@ class Head(NamedTuple):
     the former."""
 
     changed: dict[str, str]
-    answers: tuple[str, ...]
+    outputs: tuple[str, ...]
 
 
 class Heads(NamedTuple):
@@ -79,13 +79,13 @@ class _Copies:
             for tensor in self._copies
             if network.is_read_after(tensor, self._stop)
         }
-        answers = []
-        for name, tensor in zip(network.written.outputs, network.answers, strict=True):
+        outputs = []
+        for name, tensor in zip(network.written.outputs, network.outputs, strict=True):
             if tensor not in change.replaced and network.chain(name, change.on):
                 tensor = self._source(name)
                 changed[tensor] = tensor
-            answers.append(tensor)
-        return Head(changed, tuple(answers))
+            outputs.append(tensor)
+        return Head(changed, tuple(outputs))
 
     def _is_changed(self, name: str) -> bool:
         network = self._network

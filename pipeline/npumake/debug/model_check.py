@@ -186,7 +186,7 @@ class RewrittenModel:
 
     model: Graph
     applied: tuple[str, ...]
-    check_model: ModelCheck
+    check: ModelCheck
 
 
 def rewritten(model: Graph, target: Target, is_onnx: bool = True) -> RewrittenModel:

@@ -52,7 +52,7 @@ SMALL = 4  # samples, for which it is worth it to have fewer shares
 
 Sums = tuple[Agreement, ...]  # by output, over all samples
 Values = Mapping[str, np.ndarray]
-Answers = list[list[np.ndarray]]  # by output: that of the float model, then of each probe
+SampleOutputs = list[list[np.ndarray]]  # by output: that of the float model, then of each probe
 
 
 class _Probe(NamedTuple):
@@ -71,7 +71,7 @@ class _Span(NamedTuple):
     heads: tuple[Head, ...]
     behind: Sequence[FloatSession]
 
-    def answers(self, names: Sequence[str], buffered: Values) -> Answers:
+    def outputs(self, names: Sequence[str], buffered: Values) -> SampleOutputs:
         """To one sample; in the float model they go by these names."""
         outputs = {} if self.session is None else _run(self.session, buffered, {})
         real = [outputs[name] if name in outputs else buffered[name] for name in names]
@@ -133,7 +133,7 @@ class Probing:
             lambda item: self._compared(item[0](), item[1], buffer), work, at_once
         )
         for probes in spans:
-            sums = [(Agreement(),) * len(self._network.answers)] * len(probes)
+            sums = [(Agreement(),) * len(self._network.outputs)] * len(probes)
             for _ in shares:
                 sums = _added(sums, next(results))
             yield from zip((probe.number for probe in probes), sums, strict=True)
@@ -172,10 +172,10 @@ class Probing:
     def _float_run(self, segments: Sequence[FloatSession], at_once: int | None) -> DiskBuffer:
         """What the segments read of the float model, and its answers."""
         read = (name for session in segments for name in session.input_names)
-        needed = {*self._network.answers, *self._network.written.inputs, *read}
+        needed = {*self._network.outputs, *self._network.written.inputs, *read}
 
         def run(feed: Feed) -> Values:
-            values = {**self._constant_answers(), **feed}
+            values = {**self._constant_outputs(), **feed}
             for segment in segments:
                 values |= _run(segment, values, {})
             return {name: values[name] for name in sorted(needed & values.keys())}
@@ -185,32 +185,32 @@ class Probing:
             buffer.keep(values)
         return buffer
 
-    def _constant_answers(self) -> dict[str, np.ndarray]:
-        arrays = {name: self._network.written.array(name) for name in self._network.answers}
+    def _constant_outputs(self) -> dict[str, np.ndarray]:
+        arrays = {name: self._network.written.array(name) for name in self._network.outputs}
         return {name: array for name, array in arrays.items() if array is not None}
 
     def _span(self, probes: Sequence[_Probe], segments: Sequence[FloatSession]) -> _Span:
         network, changes = self._network, [probe.change for probe in probes]
-        real = [n for n in network.answers if self._is_one and n in network.makers]
+        real = [n for n in network.outputs if self._is_one and n in network.makers]
         probe_heads = heads(network, changes, *self._extent(probes), real)
         session = None if probe_heads.model is None else self._session(probe_heads.model)
         return _Span(session, probe_heads.each, segments[probes[0].last + 1 :])
 
     def _compared(self, span: _Span, share: range, buffer: DiskBuffer) -> list[Sums]:
         """Of each probe, over these samples."""
-        sample_outputs = (span.answers(self._network.answers, buffer.at(index)) for index in share)
-        sums = [(Agreement(),) * len(self._network.answers)] * len(span.heads)
+        sample_outputs = (span.outputs(self._network.outputs, buffer.at(index)) for index in share)
+        sums = [(Agreement(),) * len(self._network.outputs)] * len(span.heads)
         for some in _blocks(sample_outputs):
             by_output = [agreements(meant, others) for meant, *others in some]
             sums = _added(sums, zip(*by_output, strict=True))
         return sums
 
 
-def _blocks(samples: Iterable[Answers]) -> Iterator[Answers]:
+def _blocks(samples: Iterable[SampleOutputs]) -> Iterator[SampleOutputs]:
     """Of several samples as if they were one, until a block of a sum is full."""
-    some: list[Answers] = []
-    for answers in samples:
-        some.append(answers)
+    some: list[SampleOutputs] = []
+    for outputs in samples:
+        some.append(outputs)
         if sum(max(a.size for a, *_ in each) for each in some) >= BLOCK:
             yield _joined(some)
             some = []
@@ -218,7 +218,7 @@ def _blocks(samples: Iterable[Answers]) -> Iterator[Answers]:
         yield _joined(some)
 
 
-def _joined(some: Sequence[Answers]) -> Answers:
+def _joined(some: Sequence[SampleOutputs]) -> SampleOutputs:
     if len(some) == 1:
         return some[0]
     outputs = zip(*some, strict=True)

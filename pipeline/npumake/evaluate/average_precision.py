@@ -31,7 +31,7 @@ Flags: TypeAlias = NDArray[np.bool_]
 
 THRESHOLDS = np.linspace(0.5, 0.95, 10)
 RECALLS = np.linspace(0.0, 1.0, 101)
-MOST = 100  # detections of one class in one image
+MAX_DETECTIONS = 100  # detections of one class in one image
 
 
 class ImageDetections(NamedTuple):
@@ -100,17 +100,19 @@ def average_precision(
     """
     if len(detections) != len(truths):
         raise StageError(f"{len(detections)} images of detections, {len(truths)} of truths")
-    for number, (said, true) in enumerate(zip(detections, truths, strict=True)):
-        if any(len({len(array) for array in each}) != 1 for each in (said, true[:3])):
+    for number, (detected, true) in enumerate(zip(detections, truths, strict=True)):
+        if any(len({len(array) for array in each}) != 1 for each in (detected, true[:3])):
             raise StageError(f"image {number}: boxes, scores, labels and crowd differ in length")
     images = [matches_of_boxes(*pair) for pair in zip(detections, truths, strict=True)]
     return precision_of(images, classes)
 
 
-def matches_of_boxes(said: ImageDetections, true: Truths) -> ByClass:
+def matches_of_boxes(detections: ImageDetections, true: Truths) -> ByClass:
     """Of one image, its boxes laid over each other."""
-    overlap = box_iou(said.boxes, true.boxes, true.crowd)
-    return matches_of(Overlaps(said.scores, said.labels, true.labels, true.crowd, overlap))
+    overlap = box_iou(detections.boxes, true.boxes, true.crowd)
+    return matches_of(
+        Overlaps(detections.scores, detections.labels, true.labels, true.crowd, overlap)
+    )
 
 
 def matches_of(image: Overlaps) -> ByClass:
@@ -122,7 +124,7 @@ def matches_of(image: Overlaps) -> ByClass:
 def precision_of(images: Sequence[ByClass], classes: int) -> AveragePrecision:
     """AP of what was found in all images, for labels 0 … classes - 1."""
     by_class = [
-        _of_class([found[label] for found in images if label in found]) for label in range(classes)
+        _of_class([image[label] for image in images if label in image]) for label in range(classes)
     ]
     return AveragePrecision(np.stack(by_class, axis=1) if by_class else np.zeros((10, 0)))
 
@@ -141,7 +143,7 @@ def box_iou(boxes: Array, truths: Array, crowd: Flags) -> Array:
 def best_of(scores: Array, labels: NDArray[np.integer], label: int) -> NDArray[np.intp]:
     """Indices of the detections of a class that count, best first."""
     mine = np.flatnonzero(labels == label)
-    return mine[np.argsort(-scores[mine], kind="stable")][:MOST]
+    return mine[np.argsort(-scores[mine], kind="stable")][:MAX_DETECTIONS]
 
 
 def _matches(image: Overlaps, label: int) -> Matches:
@@ -166,10 +168,10 @@ def matched(overlap: Array, crowd: Flags) -> tuple[Flags, Flags]:
     for number, row in enumerate(overlap):
         fits = free & (row >= THRESHOLDS[:, None])
         real = fits & ~crowd
-        wanted = np.where(real.any(axis=1, keepdims=True), real, fits)
-        best = truths - 1 - np.argmax(np.where(wanted, row, -1.0)[:, ::-1], axis=1)
-        found = wanted.any(axis=1)
-        true[:, number], ignored[:, number] = found & ~crowd[best], found & crowd[best]
+        candidates = np.where(real.any(axis=1, keepdims=True), real, fits)
+        best = truths - 1 - np.argmax(np.where(candidates, row, -1.0)[:, ::-1], axis=1)
+        has_match = candidates.any(axis=1)
+        true[:, number], ignored[:, number] = has_match & ~crowd[best], has_match & crowd[best]
         at = np.flatnonzero(true[:, number])
         free[at, best[at]] = False
     return true, ignored

@@ -66,7 +66,7 @@ class CalibrationFit:
             raise CacheError(f"not a calibration fit: {error}", str(path)) from error
 
 
-class EvaluationSet(NamedTuple):
+class EvaluationData(NamedTuple):
     """The samples that are looked at, and all files."""
 
     samples: Samples
@@ -77,7 +77,7 @@ def calibration_fit(
     graph: Graph,
     statistics: Statistics,
     samples: Samples,
-    evaluation: EvaluationSet,
+    evaluation: EvaluationData,
     sources: SourceFiles,
     operators: Operators,
 ) -> CalibrationFit:
@@ -85,10 +85,10 @@ def calibration_fit(
     evaluation sample that cannot be fed."""
     if not len(samples):
         return CalibrationFit(())
-    shown = _spread(samples)
+    chosen_samples = _spread(samples)
     feeds = [dict(feed) for feed in evaluation.samples]
-    lines = list(_overlap(shown, evaluation, feeds, sources))
-    lines += _domain_gaps([feed for _, feed in shown], feeds)
+    lines = list(_overlap(chosen_samples, evaluation, feeds, sources))
+    lines += _domain_gaps([feed for _, feed in chosen_samples], feeds)
     lines += _saturation(graph, statistics, evaluation.samples.names, feeds, operators)
     return CalibrationFit(tuple(lines))
 
@@ -103,8 +103,8 @@ def _spread(samples: Samples) -> list[tuple[str, Feed]]:
 
 
 def _overlap(
-    shown: Sequence[tuple[str, Feed]],
-    evaluation: EvaluationSet,
+    chosen_samples: Sequence[tuple[str, Feed]],
+    evaluation: EvaluationData,
     feeds: Sequence[Feed],
     sources: SourceFiles,
 ) -> Iterator[str]:
@@ -115,10 +115,10 @@ def _overlap(
         for file in files
     }
     same = {file.name: calibration.get(file.digest) for file in evaluation.files}
-    fed = {_digest(feed): name for name, feed in shown}
+    by_digest = {_digest(feed): name for name, feed in chosen_samples}
     for name, feed in zip(evaluation.samples.names, feeds, strict=True):
-        same[name] = same.get(name) or fed.get(_digest(feed))
-    pairs = [f"{name} = {known}" for name, known in same.items() if known]
+        same[name] = same.get(name) or by_digest.get(_digest(feed))
+    pairs = [f"{name} = {match}" for name, match in same.items() if match]
     if pairs:
         count = f"{len(pairs)} of {len(evaluation.files)} evaluation files"
         yield f"{count} are among the calibration samples: {_listed(pairs)}"
@@ -188,14 +188,14 @@ def _saturation(
     operators: Operators,
 ) -> Iterator[str]:
     session = float_session(graph, operators)
-    known = [name for name in session.output_names if name in statistics.tensors]
-    if not known or not feeds:
+    output_names = [name for name in session.output_names if name in statistics.tensors]
+    if not output_names or not feeds:
         return
-    outputs = [session.run(known, feed) for feed in feeds]
-    for index, name in enumerate(known):
-        seen = statistics.tensors[name]
+    outputs = [session.run(output_names, feed) for feed in feeds]
+    for index, name in enumerate(output_names):
+        histogram = statistics.tensors[name]
         extremes = [(float(run[index].min()), float(run[index].max())) for run in outputs]
-        line = _beyond(name, (seen.low, seen.high), extremes, names)
+        line = _beyond(name, (histogram.low, histogram.high), extremes, names)
         if line:
             yield line
 

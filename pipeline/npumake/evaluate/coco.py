@@ -23,7 +23,7 @@ from npumake.evaluate.average_precision import Truths
 from npumake.evaluate.outlines import Outline
 
 PARTS = ("images", "annotations", "categories")
-FARTHEST = 1e9  # pixels
+MAX_PIXELS = 1e9  # pixels
 
 
 def is_coco(document: Any) -> bool:
@@ -31,7 +31,7 @@ def is_coco(document: Any) -> bool:
 
 
 def truths_of_coco(
-    document: Mapping[str, Any], name: str, classes: Sequence[str], wanted: Collection[str]
+    document: Mapping[str, Any], name: str, classes: Sequence[str], pictures: Collection[str]
 ) -> dict[str, Truths]:
     """By `file_name`, of the pictures that are `wanted` (named without folders), in their order.
 
@@ -39,7 +39,7 @@ def truths_of_coco(
     """
     numbers = _classes(document, name, classes)
     files = dict(_files(document, name))
-    used = {key for key, file in files.items() if PurePosixPath(file).name in wanted}
+    used = {key for key, file in files.items() if PurePosixPath(file).name in pictures}
     boxes: dict[int, list[list[float]]] = {key: [] for key in files if key in used}
     labels: dict[int, list[int]] = {key: [] for key in boxes}
     crowds: dict[int, list[bool]] = {key: [] for key in boxes}
@@ -119,4 +119,4 @@ def _is_box(box: list[Any]) -> bool:
 
 
 def _is_length(value: Any) -> bool:
-    return type(value) in (int, float) and math.isfinite(value) and abs(value) <= FARTHEST
+    return type(value) in (int, float) and math.isfinite(value) and abs(value) <= MAX_PIXELS

@@ -43,7 +43,7 @@ class Figures:
 
 
 @dataclass(frozen=True)
-class Evaluated:
+class EvaluationResult:
     """The figures of the artifacts, the float model's first."""
 
     target: str
@@ -55,7 +55,7 @@ class Evaluated:
         path.write_text(digest.text(self, indent=1) + "\n", encoding="utf-8")
 
     @classmethod
-    def load(cls, path: Path) -> Evaluated:
+    def load(cls, path: Path) -> EvaluationResult:
         """Raises CacheError for a file that `save` did not write."""
         try:
             document = json.loads(path.read_bytes())
@@ -66,7 +66,7 @@ class Evaluated:
 
 def figures_in(document: Any) -> Figures:
     names = {str(name): digest.number(value) for name, value in document["by_name"].items()}
-    found = Figures(document["artifact"], document["pictures"], document["metric"], names)
-    if found.metric not in names:
-        raise KeyError(found.metric)
-    return found
+    figures = Figures(document["artifact"], document["pictures"], document["metric"], names)
+    if figures.metric not in names:
+        raise KeyError(figures.metric)
+    return figures

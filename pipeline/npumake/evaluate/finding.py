@@ -20,7 +20,7 @@ Find = Callable[[Arrays], Detections]
 
 def finder(setting: Setting) -> Find:
     """Raises ProjectError for a postprocessing without boxes, and for what it misses."""
-    how = setting.said.postprocess
+    how = setting.evaluation.postprocess
     if how not in FINDERS:
         hint = "write  postprocess: yolo  or  ssd"
         raise ProjectError("an average precision is of boxes", POSTPROCESS, hint)
@@ -33,13 +33,13 @@ def _yolo(setting: Setting) -> Find:
         hint = "`model.metadata` names an edgefirst.json that does"
         raise ProjectError("nothing says how the model's outputs are decoded", POSTPROCESS, hint)
     rules = rules_for_map(metadata)
-    return lambda arrays: decode(arrays, metadata.outputs, setting.fed, rules)
+    return lambda arrays: decode(arrays, metadata.outputs, setting.input_size, rules)
 
 
 def _ssd(setting: Setting) -> Find:
-    said = setting.said.ssd
-    anchors = None if said is None else anchors_of(said, setting.sources, setting.fed)
-    return lambda arrays: decode_ssd(arrays, said, anchors)
+    ssd = setting.evaluation.ssd
+    anchors = None if ssd is None else anchors_of(ssd, setting.sources, setting.input_size)
+    return lambda arrays: decode_ssd(arrays, ssd, anchors)
 
 
 FINDERS: Mapping[str, Callable[[Setting], Find]] = {"yolo": _yolo, "ssd": _ssd}

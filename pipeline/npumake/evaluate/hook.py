@@ -40,17 +40,17 @@ def hooked(metric: str, sources: SourceFiles) -> tuple[str, Summed]:
     refuse_undeclared(read, partial(declaration, METRIC, paths))
     names = Closed(read).names(file.name)
     if not callable(names.get(name)):
-        known = [key for key, value in names.items() if callable(value)]
+        functions = [key for key, value in names.items() if callable(value)]
         what = f"`{file.name}` has no function `{name}`"
-        raise ProjectError(what, Route(ROUTE), did_you_mean(name, known))
+        raise ProjectError(what, Route(ROUTE), did_you_mean(name, functions))
 
     def summed(answers: Iterable[Any]) -> Mapping[str, float]:
         with blamed(f"the metric `{name}`", [*files]):
-            made = names[name](iter(answers))
+            returned = names[name](iter(answers))
         try:
-            value = float(made)
+            value = float(returned)
         except (TypeError, ValueError, OverflowError) as error:
-            what = f"the metric `{name}` returns {reprlib.repr(made)}"
+            what = f"the metric `{name}` returns {reprlib.repr(returned)}"
             raise StageError(what, file.name, "one number is asked for") from error
         if not math.isfinite(value):
             raise StageError(f"the metric `{name}` is {value}", file.name)

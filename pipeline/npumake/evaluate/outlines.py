@@ -18,9 +18,9 @@ import numpy as np
 from npumake.errors import ProjectError
 
 SCALE = 5
-FARTHEST = 1 << 20  # pixels
-MOST_STEPS = 1 << 22  # of one polygon
-MOST_CHARACTERS = 7  # of one run, in text
+MAX_PIXELS = 1 << 20  # pixels
+MAX_STEPS = 1 << 22  # of one polygon
+MAX_RUN_CHARACTERS = 7  # of one run, in text
 
 Size = tuple[int, int]  # height, width
 
@@ -49,26 +49,28 @@ class Region:
 class Outline:
     """What an annotation says, and where it stands; it is looked at when it is painted."""
 
-    said: Any
+    segmentation: Any
     where: str
 
     def region(self, size: Size) -> Region:
         """In a picture of `size`. Raises ProjectError for what is no segmentation of it."""
-        if isinstance(self.said, dict):
-            return cropped(_of_runs(self.said, size, self.where))
-        if not isinstance(self.said, list) or not self.said:
+        if isinstance(self.segmentation, dict):
+            return cropped(_of_runs(self.segmentation, size, self.where))
+        if not isinstance(self.segmentation, list) or not self.segmentation:
             raise ProjectError("an annotation without `segmentation`", self.where)
         whole = np.zeros(size, bool)
-        for polygon in self.said:
-            whole |= painted(_points(polygon, self.where), size)
+        for polygon in self.segmentation:
+            whole |= polygon_mask(_points(polygon, self.where), size)
         return cropped(whole)
 
 
-def region_iou(found: Sequence[Region], truths: Sequence[Region], crowd: np.ndarray) -> np.ndarray:
+def region_iou(
+    regions: Sequence[Region], truths: Sequence[Region], crowd: np.ndarray
+) -> np.ndarray:
     """(D, G), float64: shared / either, of a crowd shared / found."""
-    ious = np.zeros((len(found), len(truths)))
+    ious = np.zeros((len(regions), len(truths)))
     areas = [region.area for region in truths]
-    for row, mine in enumerate(found):
+    for row, mine in enumerate(regions):
         area = mine.area
         for column, theirs in enumerate(truths):
             shared = mine.shared(theirs)
@@ -86,22 +88,22 @@ def cropped(mask: np.ndarray) -> Region:
     return Region(top, left, mask[top : rows[-1] + 1, left : columns[-1] + 1].copy())
 
 
-def painted(points: np.ndarray, size: Size) -> np.ndarray:
+def polygon_mask(points: np.ndarray, size: Size) -> np.ndarray:
     """(n, 2) corners x, y of a polygon → (H, W) of bool; the arithmetic of pycocotools' frPoly."""
     height, width = size
     corners = np.trunc(SCALE * points + 0.5).astype(np.int64)
-    walked = [_walked(*ends) for ends in zip(corners, np.roll(corners, -1, axis=0), strict=True)]
-    u, v = np.concatenate(walked, axis=1)
+    steps = [_edge_steps(*ends) for ends in zip(corners, np.roll(corners, -1, axis=0), strict=True)]
+    u, v = np.concatenate(steps, axis=1)
     at = np.flatnonzero(np.diff(u))
     columns = (u[at + 1] - (u[at + 1] > u[at]) + 0.5) / SCALE - 0.5
     rows = np.ceil(np.clip((np.minimum(v[at], v[at + 1]) + 0.5) / SCALE - 0.5, 0, height))
-    kept = (np.floor(columns) == columns) & (columns >= 0) & (columns <= width - 1)
-    turns = (columns[kept] * height + rows[kept]).astype(np.int64)
+    crosses = (np.floor(columns) == columns) & (columns >= 0) & (columns <= width - 1)
+    turns = (columns[crosses] * height + rows[crosses]).astype(np.int64)
     odd = np.bincount(turns, minlength=height * width + 1)[: height * width] % 2
     return np.bitwise_xor.accumulate(odd.astype(bool)).reshape(width, height).T
 
 
-def _walked(start: np.ndarray, end: np.ndarray) -> np.ndarray:
+def _edge_steps(start: np.ndarray, end: np.ndarray) -> np.ndarray:
     """(2, steps): from corner to corner along the longer side, a step at a time."""
     length = np.abs(end - start)
     along = 0 if length[0] >= length[1] else 1
@@ -112,24 +114,24 @@ def _walked(start: np.ndarray, end: np.ndarray) -> np.ndarray:
     t = np.arange(length[along] + 1)
     slope = (high[1 - along] - low[1 - along]) / length[along]
     across = np.trunc(low[1 - along] + slope * t + 0.5).astype(np.int64)
-    found = np.stack([low[along] + t, across] if along == 0 else [across, low[along] + t])
-    return found[:, ::-1] if flipped else found
+    steps = np.stack([low[along] + t, across] if along == 0 else [across, low[along] + t])
+    return steps[:, ::-1] if flipped else steps
 
 
 def _points(polygon: Any, where: str) -> np.ndarray:
     if not isinstance(polygon, list) or len(polygon) < 6 or len(polygon) % 2:
         raise ProjectError("a polygon is [x, y, x, y, x, y, ...]", where)
-    if not all(type(x) in (int, float) and abs(x) <= FARTHEST for x in polygon):
+    if not all(type(x) in (int, float) and abs(x) <= MAX_PIXELS for x in polygon):
         raise ProjectError("a corner that is no number of pixels", where)
     points = np.array(polygon, np.float64).reshape(-1, 2)
-    if np.abs(np.diff(points, axis=0, append=points[:1])).max(axis=1).sum() * SCALE > MOST_STEPS:
+    if np.abs(np.diff(points, axis=0, append=points[:1])).max(axis=1).sum() * SCALE > MAX_STEPS:
         raise ProjectError("a polygon longer than any picture", where)
     return points
 
 
-def _of_runs(said: dict[str, Any], size: Size, where: str) -> np.ndarray:
-    counts = said.get("counts")
-    if said.get("size") != list(size):
+def _of_runs(segmentation: dict[str, Any], size: Size, where: str) -> np.ndarray:
+    counts = segmentation.get("counts")
+    if segmentation.get("size") != list(size):
         raise ProjectError(f"runs of a picture that is not {size[0]} x {size[1]}", where)
     runs = _spelled(counts, where) if isinstance(counts, str) else counts
     if not isinstance(runs, list) or not all(type(run) is int and run >= 0 for run in runs):
@@ -146,7 +148,7 @@ def _spelled(text: str, where: str) -> list[int]:
     value = bits = 0
     for character in text:
         code = ord(character) - 48
-        if not 0 <= code < 64 or bits >= 5 * MOST_CHARACTERS:
+        if not 0 <= code < 64 or bits >= 5 * MAX_RUN_CHARACTERS:
             raise ProjectError("`counts` are no runs", where)
         value |= (code & 31) << bits
         bits += 5

@@ -20,8 +20,8 @@ Arrays = Mapping[str, np.ndarray]
 class Setting:
     """`transforms` and `fed`, height and width, are of the model's first input."""
 
-    said: Evaluation
+    evaluation: Evaluation
     sources: SourceFiles
     transforms: Sequence[Transform]
-    fed: Size
+    input_size: Size
     metadata: Metadata | None

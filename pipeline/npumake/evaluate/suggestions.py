@@ -15,7 +15,7 @@ from dataclasses import replace
 import yaml
 
 from npumake.errors import GraphError, ProjectError
-from npumake.evaluate.verdict import MOST_BLAMED, Mending
+from npumake.evaluate.verdict import MAX_NODES, GateSuggestion
 from npumake.graph import Graph
 from npumake.project.sections import Quantization
 from npumake.quant.precision.precision_candidates import Promoted, candidates, promoted, section
@@ -30,42 +30,45 @@ def promotions(
 ) -> Iterator[Quantization]:
     """`worst` are names of nodes, the worst first."""
     for kind in KINDS:
-        known = _candidates(graph, target, quantization, kind)
-        names = [name for name in worst if name in known][:MOST_BLAMED]
+        promotable = _candidates(graph, target, quantization, kind)
+        names = [name for name in worst if name in promotable][:MAX_NODES]
         for count in range(1, len(names) + 1):
             yield promoted(graph, target, quantization, names[:count], kind)
 
 
 def demands(quantization: Quantization, on_cpu: Sequence[str]) -> Iterator[Quantization]:
     """The chip asked for nodes that run on the CPU."""
-    for count in range(1, min(len(on_cpu), MOST_BLAMED) + 1):
+    for count in range(1, min(len(on_cpu), MAX_NODES) + 1):
         names = on_cpu[:count]
         cpu = tuple(name for name in quantization.cpu if name not in names)
         yield replace(quantization, npu=(*quantization.npu, *names), cpu=cpu)
 
 
-def mended(
-    measure: Measure, quantization: Quantization, tried: Iterator[Quantization], wanted: float
-) -> Mending | None:
+def best_suggestion(
+    measure: Measure,
+    quantization: Quantization,
+    candidates: Iterator[Quantization],
+    threshold: float,
+) -> GateSuggestion | None:
     """The YAML of the trial that `wanted` is reached by, or of the best; None where none helps."""
     before = measure(quantization)
-    best, found = before, None
-    for asked in tried:
-        after = _tried(measure, asked)
+    best, winner = before, None
+    for candidate in candidates:
+        after = _score(measure, candidate)
         if after > best:
-            best, found = after, asked
-        if found is not None and best >= wanted:
+            best, winner = after, candidate
+        if winner is not None and best >= threshold:
             break
-    if found is None:
+    if winner is None:
         return None
-    text = yaml.safe_dump({"quantization": section(found)}, sort_keys=False, allow_unicode=True)
-    return Mending(text, before, best, best >= wanted)
+    text = yaml.safe_dump({"quantization": section(winner)}, sort_keys=False, allow_unicode=True)
+    return GateSuggestion(text, before, best, best >= threshold)
 
 
-def _tried(measure: Measure, asked: Quantization) -> float:
+def _score(measure: Measure, candidate: Quantization) -> float:
     """What the chip refuses is no remedy."""
     try:
-        return measure(asked)
+        return measure(candidate)
     except (GraphError, ProjectError):
         return -math.inf
 

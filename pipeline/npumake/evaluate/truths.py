@@ -26,8 +26,8 @@ from npumake.project.files import SourceFile, SourceFiles
 from npumake.project.sections import Dataset
 
 FILES, LABELS, CLASSES = (f"evaluation.dataset.{key}" for key in ("files", "labels", "classes"))
-MOST_BYTES = 1 << 30  # of a file of labels
-LONGEST_NUMBER = 9  # digits
+MAX_BYTES = 1 << 30  # of a file of labels
+MAX_DIGITS = 9  # digits
 
 Truth = int | Truths
 
@@ -64,12 +64,12 @@ def items(
         if len(sources[route]) != len(files):
             what = f"{len(sources[route])} files, but {len(files)} of the first input"
             raise ProjectError(what, Route(route), "they are fed together, one of each")
-    truths = _by_folder(files, dataset) if not labels else _told(labels[0], files, dataset)
+    truths = _by_folder(files, dataset) if not labels else _from_file(labels[0], files, dataset)
     bare = _bare(truths)
     together = zip(*(sources[route] for route in routes), strict=True)
-    found = [LabelledFile(fed, _of(fed[0], truths, bare, labels)) for fed in together]
-    count = min(limit or len(found), len(found))
-    return tuple(found[n * len(found) // count] for n in range(count))
+    labelled = [LabelledFile(group, _of(group[0], truths, bare, labels)) for group in together]
+    count = min(limit or len(labelled), len(labelled))
+    return tuple(labelled[n * len(labelled) // count] for n in range(count))
 
 
 def _of(
@@ -88,32 +88,34 @@ def _of(
 
 def _bare(names: Iterable[str]) -> dict[str, str]:
     """Names by what they are without folders, where that is one alone."""
-    found: dict[str, str] = {}
+    by_name: dict[str, str] = {}
     twice: set[str] = set()
     for name in names:
         last = PurePosixPath(name).name
-        twice |= {last} & found.keys()
-        found[last] = name
-    return {last: name for last, name in found.items() if last not in twice}
+        twice |= {last} & by_name.keys()
+        by_name[last] = name
+    return {last: name for last, name in by_name.items() if last not in twice}
 
 
 def _by_folder(files: Sequence[SourceFile], dataset: Dataset) -> Mapping[str, Truth]:
-    told = []
+    labels = []
     for file in files:
         folder = PurePosixPath(file.name).parent.name
         if not folder:
             hint = "one folder per label, files: val/*/*.jpg, or give `labels`"
             raise ProjectError(f"`{file.name}` lies in no folder of a label", Route(FILES), hint)
-        told.append(WrittenLabel(file.name, folder, Route(FILES)))
-    return _numbered(told, dataset)
+        labels.append(WrittenLabel(file.name, folder, Route(FILES)))
+    return _numbered(labels, dataset)
 
 
-def _told(labels: SourceFile, files: Sequence[SourceFile], dataset: Dataset) -> Mapping[str, Truth]:
+def _from_file(
+    labels: SourceFile, files: Sequence[SourceFile], dataset: Dataset
+) -> Mapping[str, Truth]:
     suffix = PurePosixPath(labels.name).suffix.lower()
     if suffix not in (".csv", ".json"):
         raise ProjectError(f"`{labels.name}` is no .csv and no .json", Route(LABELS))
-    if labels.size > MOST_BYTES:
-        raise ProjectError(f"a file of more than {MOST_BYTES} bytes", labels.name)
+    if labels.size > MAX_BYTES:
+        raise ProjectError(f"a file of more than {MAX_BYTES} bytes", labels.name)
     try:
         text = labels.read().decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -122,8 +124,8 @@ def _told(labels: SourceFile, files: Sequence[SourceFile], dataset: Dataset) -> 
         return _numbered(_of_csv(text, labels.name, dataset.label_column), dataset)
     document = _parsed(text, labels.name)
     if is_coco(document):
-        wanted = {PurePosixPath(file.name).name for file in files}
-        return truths_of_coco(document, labels.name, dataset.classes, wanted)
+        pictures = {PurePosixPath(file.name).name for file in files}
+        return truths_of_coco(document, labels.name, dataset.classes, pictures)
     return _numbered(_of_json(document, labels.name), dataset)
 
 
@@ -179,22 +181,22 @@ def _of_json(document: Any, name: str) -> Iterator[WrittenLabel]:
         yield WrittenLabel(file, str(label), where)
 
 
-def _numbered(told: Iterable[WrittenLabel], dataset: Dataset) -> Mapping[str, Truth]:
+def _numbered(labels: Iterable[WrittenLabel], dataset: Dataset) -> Mapping[str, Truth]:
     """The class of every file. Raises ProjectError for a label that `classes` do not have."""
-    said = list(told)
-    names = {each.label for each in said}
+    written = list(labels)
+    names = {each.label for each in written}
     are_numbers = all(_is_number(name) for name in names)
     order = list(dataset.classes) or ([] if are_numbers else sorted(names))
     numbers = {name: number for number, name in enumerate(order)}
-    found: dict[str, Truth] = {}
-    for file, label, where in said:
+    truths: dict[str, Truth] = {}
+    for file, label, where in written:
         number = numbers.get(label, int(label) + dataset.label_offset if not order else None)
         if number is None:
             raise ProjectError(f"`{label}` is none of `classes`", where, did_you_mean(label, order))
-        if found.setdefault(file, number) != number:
+        if truths.setdefault(file, number) != number:
             raise ProjectError(f"`{file}` has two labels", where)
-    return found
+    return truths
 
 
 def _is_number(label: str) -> bool:
-    return label.isascii() and label.isdecimal() and len(label) <= LONGEST_NUMBER
+    return label.isascii() and label.isdecimal() and len(label) <= MAX_DIGITS

@@ -35,15 +35,15 @@ def megabytes(moved: int, interval: tuple[int, int] | None) -> str:
     return f"{moved / 1e6:.3f} ({low:.3g} to {high:.3g})"
 
 
-def assumptions(program: Program, cost: Cost, cores: int, given: bool) -> Iterator[str]:
+def assumptions(program: Program, cost: Cost, cores: int, has_own_ddr: bool) -> Iterator[str]:
     """What the figures rest on, for a person."""
     if cost.fitted is not None:
         yield from cost.fitted.on
-    yield from _published(program, cost, cores, given)
+    yield from _published(program, cost, cores, has_own_ddr)
     yield "what runs on the CPU is not in the estimate; nothing was measured"
 
 
-def _published(program: Program, cost: Cost, cores: int, given: bool) -> Iterator[str]:
+def _published(program: Program, cost: Cost, cores: int, has_own_ddr: bool) -> Iterator[str]:
     if cost.macs is None:
         yield "the unit's int8 peak is not published: computing takes no time here"
     else:
@@ -60,7 +60,7 @@ def _published(program: Program, cost: Cost, cores: int, given: bool) -> Iterato
             "; --ddr takes yours" if fitted is None else f": {fitted.ddr / 1e9:.3g} GB/s is fitted"
         )
     else:
-        yield f"{cost.ddr / 1e9:g} GB/s of DDR" + (", as given" if given else "")
+        yield f"{cost.ddr / 1e9:g} GB/s of DDR" + (", as given" if has_own_ddr else "")
     if cost.kept is None:
         yield "its memory on the chip is not published: every tensor goes through DDR"
     else:

@@ -28,7 +28,7 @@ from npumake.perf.layers import LayerCost, layers_of
 from npumake.targets.cost import Cost, Fitted
 from npumake.targets.target import Target
 
-MOST_BYTES = 1 << 50
+MAX_BYTES = 1 << 50
 
 
 @dataclass(frozen=True)
@@ -147,17 +147,21 @@ class Estimate:
         return sum(part.ops for part in self.subgraphs)
 
 
-def latency_of(found: Estimate) -> str:
+def latency_of(estimate: Estimate) -> str:
     """For a person."""
-    return latency_text(found.latency, found.at_least, found.interval, found.extrapolated)
+    return latency_text(
+        estimate.latency, estimate.at_least, estimate.interval, estimate.extrapolated
+    )
 
 
-def estimated(name: str, bundle: Bundle, target: Target, ddr: float | None = None) -> Estimate:
+def estimate_bundle(
+    name: str, bundle: Bundle, target: Target, ddr: float | None = None
+) -> Estimate:
     """Of a bundle called `name`. `ddr` is a bandwidth that is known otherwise, in bytes per
     second. Raises GraphError for a stranger's program that no kernel would take."""
     _refuse_unspeakable(name, bundle.program)
     validate(bundle.program)
-    return _estimated(name, bundle, target, ddr)
+    return _estimate(name, bundle, target, ddr)
 
 
 def _refuse_unspeakable(name: str, program: Program) -> None:
@@ -165,19 +169,19 @@ def _refuse_unspeakable(name: str, program: Program) -> None:
     names = (*program.tensors, *(step.name for step in program.instructions))
     if any("\ud800" <= character <= "\udfff" for character in "".join(names)):
         raise GraphError("a name in it is no text", name)
-    if sum(map(tensor_bytes, program.tensors.values())) > MOST_BYTES:
+    if sum(map(tensor_bytes, program.tensors.values())) > MAX_BYTES:
         raise GraphError("tensors larger than any memory", name)
 
 
 def _setting(name: str, bundle: Bundle, key: str, usual: int) -> int:
     """Of section `compile`. Raises GraphError for what is no whole number."""
-    given = bundle.settings.get(key, usual)
-    if type(given) is not int or not 0 <= given < MOST_BYTES:
-        raise GraphError(f"`{key}` in its manifest is {given!r}, not a whole number", name)
-    return given
+    value = bundle.settings.get(key, usual)
+    if type(value) is not int or not 0 <= value < MAX_BYTES:
+        raise GraphError(f"`{key}` in its manifest is {value!r}, not a whole number", name)
+    return value
 
 
-def _estimated(name: str, bundle: Bundle, target: Target, ddr: float | None) -> Estimate:
+def _estimate(name: str, bundle: Bundle, target: Target, ddr: float | None) -> Estimate:
     cost = target.cost if ddr is None else _with_ddr(target.cost, ddr)
     settings, program = bundle.settings, bundle.program
     cores = _setting(name, bundle, "core_num", 1)
@@ -192,7 +196,7 @@ def _estimated(name: str, bundle: Bundle, target: Target, ddr: float | None) -> 
         tuple(_subgraph(name, part, cost, cores, limit) for part in parts_of(layers)),
         tuple(_on_cpu(program)),
         planned(program),
-        tuple(assumptions(program, cost, cores, given=ddr is not None)),
+        tuple(assumptions(program, cost, cores, has_own_ddr=ddr is not None)),
         bool(settings.get("debug", False)),
         cost.fitted,
     )
@@ -206,9 +210,11 @@ def _with_ddr(cost: Cost, ddr: float) -> Cost:
 def nv12_inputs(bundle: Bundle) -> frozenset[str]:
     """What the camera gives in half the bytes of what the program reads."""
     inputs = bundle.provenance.get("inputs")
-    known = inputs.items() if isinstance(inputs, Mapping) else ()
+    by_name = inputs.items() if isinstance(inputs, Mapping) else ()
     return frozenset(
-        name for name, said in known if isinstance(said, Mapping) and said.get("fed_type") == "nv12"
+        name
+        for name, settings in by_name
+        if isinstance(settings, Mapping) and settings.get("fed_type") == "nv12"
     )
 
 
@@ -248,25 +254,25 @@ def _subgraph(
     name: str, layers: tuple[LayerCost, ...], cost: Cost, cores: int, limit: int
 ) -> Subgraph:
     times = times_of(layers, cost, cores)
-    known = [time for time in times if time is not None]
-    calls = function_calls(known, limit * 1e-6) if limit and len(known) == len(times) else None
-    called = f"{name}_subgraph_{layers[0].subgraph}"
-    return Subgraph(called, layers, times, roof_of(cost, cores).at_least(layers), calls)
+    numbers = [time for time in times if time is not None]
+    calls = function_calls(numbers, limit * 1e-6) if limit and len(numbers) == len(times) else None
+    subgraph_name = f"{name}_subgraph_{layers[0].subgraph}"
+    return Subgraph(subgraph_name, layers, times, roof_of(cost, cores).at_least(layers), calls)
 
 
 def function_calls(times: Iterable[float], limit: float) -> int:
     """So many, each of whole layers and, where a layer alone does not take longer, within `limit`
     seconds."""
-    calls, taken = 0, limit
+    calls, elapsed = 0, limit
     for time in times:
-        if calls == 0 or taken + time > limit:
-            calls, taken = calls + 1, 0.0
-        taken += time
+        if calls == 0 or elapsed + time > limit:
+            calls, elapsed = calls + 1, 0.0
+        elapsed += time
     return calls
 
 
 def summed(times: Iterable[float | None]) -> float | None:
     """None where one is not known."""
-    found = list(times)
-    known = [time for time in found if time is not None]
-    return sum(known) if len(known) == len(found) else None
+    values = list(times)
+    numbers = [time for time in values if time is not None]
+    return sum(numbers) if len(numbers) == len(values) else None

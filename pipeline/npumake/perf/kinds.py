@@ -54,15 +54,15 @@ def work_of(step: Instruction, around: Around, macs: int) -> Work:
         return Work("conv", macs, _channels(step, weight.shape))
     if _comes_along(step, around):
         return NOTHING
-    made = _bytes(step.outputs, program)
+    written = _bytes(step.outputs, program)
     if step.op in TABLE:
-        return Work("table", made)
+        return Work("table", written)
     if step.op == "concat":
-        return Work("concat", made)
+        return Work("concat", written)
     read = _bytes(step.inputs, program)
     if step.op in MIXED:
-        return Work("mixed", read + made)
-    return Work("arithmetic", _most(step, read, made))
+        return Work("mixed", read + written)
+    return Work("arithmetic", _arithmetic_bytes(step, read, written))
 
 
 def _channels(step: Instruction, shape: tuple[int, ...]) -> int:
@@ -71,9 +71,11 @@ def _channels(step: Instruction, shape: tuple[int, ...]) -> int:
     return shape[1] if step.op == "conv" else shape[0] // int(step.attributes.get("group", 1))
 
 
-def _most(step: Instruction, read: int, made: int) -> int:
+def _arithmetic_bytes(step: Instruction, read: int, written: int) -> int:
     """A part takes what it makes, a mean what it reads."""
-    return made if step.op == "slice" else max(read if len(step.inputs) == 1 else made, made)
+    return (
+        written if step.op == "slice" else max(read if len(step.inputs) == 1 else written, written)
+    )
 
 
 def _comes_along(step: Instruction, around: Around) -> bool:

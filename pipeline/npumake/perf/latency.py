@@ -55,21 +55,21 @@ def bundle_latency(bundle: Bundle, target: Target) -> Latency | None:
     parts = parts_of(layers)
     whole = summed(time for part in parts for time in times_of(part, cost, cores))
     roof = roof_of(cost, cores)
-    found = sum(map(roof.at_least, parts)) if whole is None else whole
-    if not found:
+    seconds = sum(map(roof.at_least, parts)) if whole is None else whole
+    if not seconds:
         return None
-    said = tuple(assumptions(bundle.program, cost, cores, given=False))
-    beyond = cost.fitted is not None and cost.fitted.extrapolates(found)
-    interval = between(1000.0 * found, cost.fitted)
-    return Latency(1000.0 * found, whole is None, said, interval, beyond)
+    rests_on = tuple(assumptions(bundle.program, cost, cores, has_own_ddr=False))
+    beyond = cost.fitted is not None and cost.fitted.extrapolates(seconds)
+    interval = between(1000.0 * seconds, cost.fitted)
+    return Latency(1000.0 * seconds, whole is None, rests_on, interval, beyond)
 
 
 def vela_latency(data: bytes, name: str) -> Latency | None:
     """None for a .tflite that Vela did not compile. Raises GraphError for a damaged estimate."""
     if not has_estimate(data):
         return None
-    found = vela_of(io.BytesIO(data), name)
-    return Latency(float(found["latency (ms)"]), False, tuple(found["assumptions"]))
+    document = vela_of(io.BytesIO(data), name)
+    return Latency(float(document["latency (ms)"]), False, tuple(document["assumptions"]))
 
 
 def _of_bundle(data: bytes, target: Target) -> Latency | None:

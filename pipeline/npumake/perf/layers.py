@@ -89,18 +89,18 @@ def subgraphs_of(program: Program) -> dict[int, int]:
 
     What reads from the CPU what that read from subgraph n is in subgraph n + 1 or later.
     """
-    seen = dict.fromkeys(program.inputs, (-1, False))  # the last subgraph, and whether it made it
-    found: dict[int, int] = {}
+    last = dict.fromkeys(program.inputs, (-1, False))  # the last subgraph, and whether it made it
+    subgraphs: dict[int, int] = {}
     for index, step in enumerate(program.instructions):
         here = step.op not in ON_CPU and step.op != "constant"
         number = max(
-            (done + (here and not there) for done, there in map(seen.__getitem__, step.inputs)),
+            (done + (here and not there) for done, there in map(last.__getitem__, step.inputs)),
             default=-1,
         )
         if here:
-            found[index] = number = max(number, 0)
-        seen |= dict.fromkeys(step.outputs, (number, here))
-    return found
+            subgraphs[index] = number = max(number, 0)
+        last |= dict.fromkeys(step.outputs, (number, here))
+    return subgraphs
 
 
 def macs(step: Instruction, program: Program) -> int:
@@ -114,10 +114,10 @@ def operations(step: Instruction, program: Program) -> int:
         return 2 * macs(step, program)
     if step.op in MOVES:
         return 0
-    made = sum(_count(program, name) for name in step.outputs)
+    outputs = sum(_count(program, name) for name in step.outputs)
     if step.op in WINDOWS:
-        return made * math.prod(step.attributes["kernel"])
-    return max([made, *(_count(program, name) for name in step.inputs)])
+        return outputs * math.prod(step.attributes["kernel"])
+    return max([outputs, *(_count(program, name) for name in step.inputs)])
 
 
 def _conv(step: Instruction, program: Program) -> int:

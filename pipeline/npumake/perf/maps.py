@@ -106,15 +106,15 @@ class Maps:
     @cached_property
     def _readers(self) -> Mapping[str, list[int]]:
         """In order. A step whose results nobody reads reads nothing."""
-        found: dict[str, list[int]] = {}
-        wanted = set(self.program.outputs)
+        readers: dict[str, list[int]] = {}
+        needed = set(self.program.outputs)
         for index, step in reversed(list(enumerate(self.program.instructions))):
-            if wanted.isdisjoint(step.outputs):
+            if needed.isdisjoint(step.outputs):
                 continue
             for name in dict.fromkeys(step.inputs):
-                found.setdefault(name, []).insert(0, index)
-                wanted.add(name)
-        return found
+                readers.setdefault(name, []).insert(0, index)
+                needed.add(name)
+        return readers
 
 
 def constant_bytes(step: Instruction) -> int:

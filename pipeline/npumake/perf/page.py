@@ -39,39 +39,39 @@ img { max-width: 100%; border-radius: 6px; }
 """
 
 
-def model_page(found: Estimate, png: bytes) -> str:
+def model_page(estimate: Estimate, png: bytes) -> str:
     """Model Performance Summary, Details, BIN Model Structure."""
     summary = [
-        ("Model Name", found.name),
-        ("Target", found.target + (f" ({found.march})" if found.march else "")),
-        ("Model Latency(ms)", latency_of(found)),
-        *_fitted_rows(found),
-        ("FPS", f"{found.fps:.2f}" if found.fps else UNKNOWN),
-        (DDR, megabytes(found.loaded + found.stored, found.moved_interval)),
-        ("Loaded Bytes per Frame", f"{found.loaded}"),
-        ("Stored Bytes per Frame", f"{found.stored}"),
-        ("Arena, bytes at its peak", f"{found.memory.peak}"),
-        ("Nodes on the CPU, not in these figures", str(len(found.on_cpu))),
+        ("Model Name", estimate.name),
+        ("Target", estimate.target + (f" ({estimate.march})" if estimate.march else "")),
+        ("Model Latency(ms)", latency_of(estimate)),
+        *_fitted_rows(estimate),
+        ("FPS", f"{estimate.fps:.2f}" if estimate.fps else UNKNOWN),
+        (DDR, megabytes(estimate.loaded + estimate.stored, estimate.moved_interval)),
+        ("Loaded Bytes per Frame", f"{estimate.loaded}"),
+        ("Stored Bytes per Frame", f"{estimate.stored}"),
+        ("Arena, bytes at its peak", f"{estimate.memory.peak}"),
+        ("Nodes on the CPU, not in these figures", str(len(estimate.on_cpu))),
     ]
     image = base64.b64encode(png).decode()
     parts = [
         "<h2>Model Performance Summary</h2>",
         table(("", ""), summary),
         "<h2>Details</h2>",
-        table(SUBGRAPH, map(_subgraph_row, found.subgraphs), links=True),
+        table(SUBGRAPH, map(_subgraph_row, estimate.subgraphs), links=True),
         "<h2>BIN Model Structure</h2>",
         f'<img alt="subgraphs and nodes on the CPU" src="data:image/png;base64,{image}">',
-        *_assumed(found),
+        *_assumption_list(estimate),
     ]
-    return page(found.name, parts)
+    return page(estimate.name, parts)
 
 
-def _fitted_rows(found: Estimate) -> list[tuple[str, str]]:
-    if found.on_board is None:
+def _fitted_rows(estimate: Estimate) -> list[tuple[str, str]]:
+    if estimate.on_board is None:
         return []
     return [
-        ("At least, computing at the unit's peak (ms)", f"{1000 * found.at_least:.4g}"),
-        ("A run on the board, one thread (ms)", f"{1000 * found.on_board:.3g}"),
+        ("At least, computing at the unit's peak (ms)", f"{1000 * estimate.at_least:.4g}"),
+        ("A run on the board, one thread (ms)", f"{1000 * estimate.on_board:.3g}"),
     ]
 
 
@@ -80,7 +80,7 @@ def _subgraph_row(part: Subgraph) -> tuple[str, ...]:
     return part.name, f"{part.ops}", moved, latency_text(part.latency, part.at_least)
 
 
-def subgraph_page(part: Subgraph, found: Estimate) -> str:
+def subgraph_page(part: Subgraph, estimate: Estimate) -> str:
     summary = [
         ("OPs per frame", f"{part.ops}"),
         ("Latency(ms)", latency_text(part.latency, part.at_least)),
@@ -88,9 +88,9 @@ def subgraph_page(part: Subgraph, found: Estimate) -> str:
         ("Stored Bytes per Frame", f"{part.stored}"),
         ("Function calls", UNKNOWN if part.calls is None else str(part.calls)),
     ]
-    shown = ["<h2>Layer Details</h2>", table(LAYER, _layer_rows(part))]
-    details = shown if found.debug else [NO_LAYERS]
-    parts = ["<h2>Summary</h2>", table(("", ""), summary), *details, *_assumed(found)]
+    layer_table = ["<h2>Layer Details</h2>", table(LAYER, _layer_rows(part))]
+    details = layer_table if estimate.debug else [NO_LAYERS]
+    parts = ["<h2>Summary</h2>", table(("", ""), summary), *details, *_assumption_list(estimate)]
     return page(part.name, parts)
 
 
@@ -128,6 +128,6 @@ def _class(column: int) -> str:
     return ' class="number"' if column else ""
 
 
-def _assumed(found: Estimate) -> list[str]:
-    items = "".join(f"<li>{escape(said)}</li>" for said in found.assumptions)
+def _assumption_list(estimate: Estimate) -> list[str]:
+    items = "".join(f"<li>{escape(line)}</li>" for line in estimate.assumptions)
     return ["<h2>Assumptions</h2>", f"<ul>{items}</ul>"]

@@ -20,7 +20,7 @@ from npumake.perf.layers import subgraphs_of
 WIDTH, HEIGHT, GAP = 260, 40, 32  # of a box, and between boxes
 UNIT, CPU, INK, PAPER = "#0e7c86", "#8a8f98", "#5b616b", "#ffffff"
 LETTERS = 34  # that fit into a box
-MOST = 64  # boxes of a picture: 21 million pixels at most
+MAX_BOXES = 64  # boxes of a picture: 21 million pixels at most
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def levels_of(boxes: Mapping[int, Box]) -> Mapping[int, int]:
 def picture(program: Program, name: str, caption: str = "") -> bytes:
     """The PNG, the same bytes for the same program. Beyond MOST boxes the first are drawn; the
     `caption` stands below them."""
-    boxes = dict(list(boxes_of(program, name).items())[:MOST])
+    boxes = dict(list(boxes_of(program, name).items())[:MAX_BOXES])
     places = _places(boxes)
     width = max((x for x, _ in places.values()), default=0) + WIDTH + GAP
     height = max((y for _, y in places.values()), default=0) + HEIGHT + 2 * GAP
@@ -87,12 +87,12 @@ def picture(program: Program, name: str, caption: str = "") -> bytes:
 
 def _places(boxes: Mapping[int, Box]) -> Mapping[int, tuple[int, int]]:
     """The upper left corner of each, in pixels."""
-    levels, taken = levels_of(boxes), Counter[int]()
+    levels, counts = levels_of(boxes), Counter[int]()
     places: dict[int, tuple[int, int]] = {}
     for number in boxes:
         row = levels[number]
-        places[number] = (GAP + taken[row] * (WIDTH + GAP), GAP + row * (HEIGHT + GAP))
-        taken[row] += 1
+        places[number] = (GAP + counts[row] * (WIDTH + GAP), GAP + row * (HEIGHT + GAP))
+        counts[row] += 1
     return places
 
 

@@ -14,7 +14,7 @@ from npumake.digest import Json
 from npumake.errors import ProjectError
 from npumake.report.facts import CONTENT, Facts, Section, facts
 
-MOST_FILES = 10_000
+MAX_FILES = 10_000
 RATIOS = ("scales", "ranges", "size", "latency")
 DERIVED = ("report.html", "findings.")  # they say nothing that the others do not
 
@@ -79,8 +79,8 @@ def differences(before: Path, after: Path) -> tuple[FileDifference, ...]:
     if before.is_dir() != after.is_dir():
         raise ProjectError("a folder and a file", f"{before} {after}", "give two of a kind")
     if not before.is_dir():
-        found = of_facts(facts(before), facts(after))
-        return (FileDifference(after.name, found),) if found else ()
+        changes = of_facts(facts(before), facts(after))
+        return (FileDifference(after.name, changes),) if changes else ()
     return tuple(_of_folders(before, after))
 
 
@@ -89,33 +89,35 @@ def _of_folders(before: Path, after: Path) -> Iterator[FileDifference]:
     for name in sorted({*old, *new}):
         if name not in old or name not in new:
             yield FileDifference(name, {}, "after" if name not in old else "before")
-        elif found := of_facts(facts(old[name]), facts(new[name])):
-            yield FileDifference(name, found)
+        elif changes := of_facts(facts(old[name]), facts(new[name])):
+            yield FileDifference(name, changes)
 
 
 def _files(folder: Path) -> dict[str, Path]:
     """The artifacts by their path in the folder. Raises ProjectError where there are too many for
     a build."""
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for path in folder.rglob("*"):
         name = path.relative_to(folder).as_posix()
         hidden = any(part.startswith(".") for part in name.split("/"))
         if hidden or path.name.startswith(DERIVED) or path.is_symlink() or not path.is_file():
             continue
-        found[name] = path
-        if len(found) > MOST_FILES:
-            raise ProjectError(f"more than {MOST_FILES} files", str(folder), "give an out/ folder")
-    return found
+        files[name] = path
+        if len(files) > MAX_FILES:
+            raise ProjectError(f"more than {MAX_FILES} files", str(folder), "give an out/ folder")
+    return files
 
 
 def of_facts(before: Facts, after: Facts) -> dict[str, tuple[FactChange, ...]]:
     """The sections that differ; numbers that move furthest come first. The content is told of
     where nothing else is."""
     names = dict.fromkeys((*before, *after))
-    found = {name: _changes(name, before.get(name, {}), after.get(name, {})) for name in names}
-    differing = {name: changes for name, changes in found.items() if changes}
-    told = {name: changes for name, changes in differing.items() if name != CONTENT}
-    return told or differing
+    changes_by_section = {
+        name: _changes(name, before.get(name, {}), after.get(name, {})) for name in names
+    }
+    differing = {name: changes for name, changes in changes_by_section.items() if changes}
+    without_content = {name: changes for name, changes in differing.items() if name != CONTENT}
+    return without_content or differing
 
 
 def _changes(section: str, before: Section, after: Section) -> tuple[FactChange, ...]:
@@ -123,5 +125,5 @@ def _changes(section: str, before: Section, after: Section) -> tuple[FactChange,
         return -abs((change.drift if section in RATIOS else change.difference) or 0.0)
 
     names = dict.fromkeys((*before, *after))
-    found = [FactChange(name, before.get(name), after.get(name)) for name in names]
-    return tuple(sorted((each for each in found if each.before != each.after), key=moved))
+    changes = [FactChange(name, before.get(name), after.get(name)) for name in names]
+    return tuple(sorted((each for each in changes if each.before != each.after), key=moved))

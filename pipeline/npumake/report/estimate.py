@@ -12,14 +12,14 @@ def estimate_of(data: bytes, target: Target) -> Json:
     one, `said` on what it rests; None where nothing tells. Raises GraphError for a file that the
     target's backend did not make.
     """
-    found = file_latency(data, target)
-    if found is None:
+    latency = file_latency(data, target)
+    if latency is None:
         return None
     return {
-        "latency_ms": _short(found.milliseconds),
-        "is_bound": found.is_bound,
-        "between_ms": None if found.interval is None else [*map(_short, found.interval)],
-        "said": [*found.assumptions],
+        "latency_ms": _short(latency.milliseconds),
+        "is_bound": latency.is_bound,
+        "between_ms": None if latency.interval is None else [*map(_short, latency.interval)],
+        "said": [*latency.assumptions],
     }
 
 

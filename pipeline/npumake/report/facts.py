@@ -23,7 +23,7 @@ from npumake.debug.compiled_check import CompiledCheck
 from npumake.debug.describe import describe
 from npumake.digest import Json
 from npumake.errors import GraphError
-from npumake.evaluate.figures import Evaluated, Figures, figures_in
+from npumake.evaluate.figures import EvaluationResult, Figures, figures_in
 from npumake.evaluate.verdict import Verdict
 from npumake.graph import Graph, Node, Value, array, parse, producer
 from npumake.perf.latency import Latency, bundle_latency, vela_latency
@@ -32,7 +32,7 @@ from npumake.targets.reader import read_target, target_names
 
 Section = Mapping[str, Json]
 Facts = Mapping[str, Section]
-SHOWN = 12  # digits of a digest
+DIGEST_DIGITS = 12  # digits of a digest
 CONTENT = "content"  # differs wherever anything does
 BIAS = "INT32"  # its grid is that of what it is added to
 QUANTIZES = ("QuantizeLinear", "DequantizeLinear")
@@ -45,7 +45,7 @@ def facts(path: Path) -> Facts:
     return {
         "size": {"bytes": len(data)},
         **READERS.get(path.suffix, _other)(path),
-        CONTENT: {"sha256": digest.of_bytes(data)[:SHOWN]},
+        CONTENT: {"sha256": digest.of_bytes(data)[:DIGEST_DIGITS]},
     }
 
 
@@ -67,22 +67,22 @@ def _graph(path: Path) -> Facts:
 def _tensor(codes: Value) -> str:
     """The tensor that the codes are of."""
     maker = producer(codes)
-    given = None if maker is None or maker.op_type not in QUANTIZES else maker.inputs[0]
-    return str((given or codes).name)
+    source = None if maker is None or maker.op_type not in QUANTIZES else maker.inputs[0]
+    return str((source or codes).name)
 
 
 def _constant(value: Value | None) -> np.ndarray | None:
     """The array, or that of the codes it is made from; None where it is computed."""
-    found, maker = array(value), None if value is None else producer(value)
-    if found is None and maker is not None and maker.op_type in QUANTIZES:
+    values, maker = array(value), None if value is None else producer(value)
+    if values is None and maker is not None and maker.op_type in QUANTIZES:
         return _constant(maker.inputs[0])
-    return found
+    return values
 
 
 def _computed(node: Node) -> str:
-    made = node.outputs[0]
-    shape = "x".join(map(str, made.shape or ()))
-    kind = "" if made.dtype is None else str(made.dtype.numpy())
+    output = node.outputs[0]
+    shape = "x".join(map(str, output.shape or ()))
+    kind = "" if output.dtype is None else str(output.dtype.numpy())
     return " ".join(filter(None, (node.op_type, shape, kind)))
 
 
@@ -102,19 +102,19 @@ def _grids(grids: Iterable[Sequence[Any]]) -> Facts:
 
 
 def _weights(constants: Iterable[tuple[str, Iterable[np.ndarray | None]]]) -> Section:
-    found = {}
+    digests = {}
     for name, arrays in constants:
-        known = [values for values in arrays if values is not None]
-        if known:
-            data = b"".join(np.ascontiguousarray(values).tobytes() for values in known)
-            found[name] = digest.of_bytes(data)[:SHOWN]
-    return found
+        present = [values for values in arrays if values is not None]
+        if present:
+            data = b"".join(np.ascontiguousarray(values).tobytes() for values in present)
+            digests[name] = digest.of_bytes(data)[:DIGEST_DIGITS]
+    return digests
 
 
 def _bundle(path: Path) -> Facts:
     bundle = Bundle.load(path)
     program = bundle.program
-    made = {step.name: (step, program.tensors[step.outputs[0]]) for step in program.instructions}
+    steps = {step.name: (step, program.tensors[step.outputs[0]]) for step in program.instructions}
     grids = [
         (name, np.array(tensor.scale), np.array(tensor.zero_point))
         for name, tensor in program.tensors.items()
@@ -123,11 +123,11 @@ def _bundle(path: Path) -> Facts:
     return {
         "nodes": {
             name: f"{step.op} {'x'.join(map(str, tensor.shape))} {tensor.dtype}"
-            for name, (step, tensor) in made.items()
+            for name, (step, tensor) in steps.items()
         },
         **_grids(grids),
-        "weights": _weights((name, step.constants.values()) for name, (step, _) in made.items()),
-        **_told(_latency_of(bundle)),
+        "weights": _weights((name, step.constants.values()) for name, (step, _) in steps.items()),
+        **_latency_facts(_latency_of(bundle)),
     }
 
 
@@ -138,7 +138,7 @@ def _latency_of(bundle: Bundle) -> Latency | None:
     return bundle_latency(bundle, read_target(bundle.target))
 
 
-def _told(latency: Latency | None) -> Facts:
+def _latency_facts(latency: Latency | None) -> Facts:
     """A bound has a name of its own: it is not compared with what is none."""
     if latency is None:
         return {}
@@ -150,7 +150,7 @@ def _flat(path: Path) -> Facts:
     rows = describe(path).rows
     latency = vela_latency(path.read_bytes(), path.name)
     nodes = {str(row[0]): " ".join(map(str, row[1:])) for row in rows}
-    return {"nodes": nodes, **_told(latency)}
+    return {"nodes": nodes, **_latency_facts(latency)}
 
 
 def _json(path: Path) -> Facts:
@@ -164,24 +164,24 @@ def _json(path: Path) -> Facts:
 
 
 def _comparison(path: Path) -> Facts:
-    found = Comparison.load(path)
+    comparison = Comparison.load(path)
     return {
         "cosines": {
-            **{row.node: row.cosine for row in found.rows},
-            **{f"output {output.name}": output.cosine for output in found.outputs},
+            **{row.node: row.cosine for row in comparison.rows},
+            **{f"output {output.name}": output.cosine for output in comparison.outputs},
         },
-        "units": {row.node: row.on for row in found.rows},
+        "units": {row.node: row.on for row in comparison.rows},
     }
 
 
 def _recipe(path: Path) -> Facts:
-    found = Recipe.load(path)
-    ends = {name: zip(("low", "high"), pair, strict=True) for name, pair in found.ranges.items()}
+    recipe = Recipe.load(path)
+    ends = {name: zip(("low", "high"), pair, strict=True) for name, pair in recipe.ranges.items()}
     return {
         "recipe": {
-            "method": found.method,
-            "symmetric": found.symmetric,
-            "keeps": [*found.switches],
+            "method": recipe.method,
+            "symmetric": recipe.symmetric,
+            "keeps": [*recipe.switches],
         },
         "ranges": {f"{name} {end}": _short(x) for name, pair in ends.items() for end, x in pair},
     }
@@ -198,8 +198,8 @@ def _gates(path: Path) -> Facts:
 
 
 def _check(path: Path) -> Facts:
-    found = CompiledCheck.load(path)
-    return {"cosines": {f"{output.name}, compiled": output.cosine for output in found.outputs}}
+    check = CompiledCheck.load(path)
+    return {"cosines": {f"{output.name}, compiled": output.cosine for output in check.outputs}}
 
 
 def _other(path: Path) -> Facts:
@@ -223,6 +223,6 @@ DOCUMENTS: Mapping[str, Callable[[Path], Facts]] = {
     "check": _check,
     "outputs": _comparison,
     "by_name": lambda path: _scores([figures_in(json.loads(path.read_bytes()))]),
-    "rows": lambda path: _scores(Evaluated.load(path).rows),
+    "rows": lambda path: _scores(EvaluationResult.load(path).rows),
     "gates": _gates,
 }

@@ -22,12 +22,12 @@ from npumake.debug.diagnosis.local_error import Loss
 from npumake.digest import Json
 from npumake.engine.fusion import absorbed, result
 from npumake.errors import CacheError
-from npumake.evaluate.figures import Evaluated
+from npumake.evaluate.figures import EvaluationResult
 from npumake.evaluate.verdict import Verdict
 from npumake.graph import Graph, Node
 from npumake.quant.search.recipe import Recipe
 from npumake.report.layout import drawing
-from npumake.report.sample_views import Shown
+from npumake.report.sample_views import SampleComparison
 from npumake.report.tensors import Channels, Distribution
 
 
@@ -62,20 +62,20 @@ class TargetFindings:
     distributions: Mapping[str, Distribution]
     channels: Mapping[str, Channels]
     weights: Mapping[str, Channels]
-    samples: tuple[Shown, ...]
-    evaluation: Evaluated | None
+    samples: tuple[SampleComparison, ...]
+    evaluation: EvaluationResult | None
     verdict: Verdict | None
     estimate: Json = None  # of the latency (npumake.report.estimate), where there is one
     check: CompiledCheck | None = None  # of the compiled file
 
 
-def findings(real: Graph, found: TargetFindings) -> Findings:
+def findings(real: Graph, artifacts: TargetFindings) -> Findings:
     """`real` is the float graph whose tensors have the grids."""
-    comparison, recipe, check = found.comparison, found.recipe, found.check
+    comparison, recipe, check = artifacts.comparison, artifacts.recipe, artifacts.check
     document: dict[str, Json] = {
         "target": comparison.target,
         "compared": comparison.samples,
-        "graph": graph_of(real, comparison.of_graph, found.losses),
+        "graph": graph_of(real, comparison.of_graph, artifacts.losses),
         "outputs": _outputs(comparison, check),
         "notes": (*comparison.notes, *(check.lines if check else ())),
         "recipe": {
@@ -84,23 +84,23 @@ def findings(real: Graph, found: TargetFindings) -> Findings:
             "wide": (*recipe.wide, *recipe.sensitive),
             "trials": [{"what": t.what, "kept": t.kept, "told": t.told} for t in recipe.trials],
         },
-        "losses": [loss._asdict() for loss in found.losses],
-        "distributions": found.distributions,
-        "channels": found.channels,
-        "weights": found.weights,
-        "samples": found.samples,
-        "scores": found.evaluation.rows if found.evaluation else (),
-        "gates": found.verdict.gates if found.verdict else (),
-        "estimate": found.estimate,
+        "losses": [loss._asdict() for loss in artifacts.losses],
+        "distributions": artifacts.distributions,
+        "channels": artifacts.channels,
+        "weights": artifacts.weights,
+        "samples": artifacts.samples,
+        "scores": artifacts.evaluation.rows if artifacts.evaluation else (),
+        "gates": artifacts.verdict.gates if artifacts.verdict else (),
+        "estimate": artifacts.estimate,
     }
     return Findings(digest.plain(document))
 
 
 def _outputs(comparison: Comparison, check: CompiledCheck | None) -> list[Json]:
     """Each with what the compiled file makes of it, None where it did not run."""
-    made = {output.name: output for output in check.outputs} if check else {}
+    compiled = {output.name: output for output in check.outputs} if check else {}
     return [
-        {**digest.plain(output), "compiled": digest.plain(made.get(output.name))}
+        {**digest.plain(output), "compiled": digest.plain(compiled.get(output.name))}
         for output in comparison.outputs
     ]
 
@@ -115,16 +115,16 @@ def graph_of(graph: Graph, rows: Iterable[NodeRow], losses: Iterable[Loss]) -> J
     """Every node with what is known of it. A clamp that goes with its node runs where it does; a
     node that was not compared, because it makes no floats, has no figures."""
     nodes = graph.nodes()
-    known = {row.node: row for row in rows}
+    by_node = {row.node: row for row in rows}
     lost = {loss.node: loss.lost for loss in losses}
     owner = {clamp: node for node in nodes if (clamp := absorbed(node)) is not None}
-    drawn = drawing(graph)
+    layout = drawing(graph)
     return {
         "nodes": [
-            _node(node, place, known.get(str(owner.get(node, node).name)), lost, node in owner)
-            for node, place in zip(nodes, drawn.places, strict=True)
+            _node(node, place, by_node.get(str(owner.get(node, node).name)), lost, node in owner)
+            for node, place in zip(nodes, layout.places, strict=True)
         ],
-        "edges": drawn.edges,
+        "edges": layout.edges,
     }
 
 
@@ -135,13 +135,13 @@ def _node(
     lost: Mapping[str, float],
     is_absorbed: bool,
 ) -> dict[str, Json]:
-    made = result(node)
-    shape = [] if made.shape is None else [str(dim) for dim in made.shape]
+    output = result(node)
+    shape = [] if output.shape is None else [str(dim) for dim in output.shape]
     facts: dict[str, Json] = {
         "name": str(node.name),
         "type": node.op_type,
         "place": place,
-        "tensor": str(made.name),
+        "tensor": str(output.name),
         "shape": "x".join(shape),
         "on": None if row is None else row.on,
     }

@@ -18,7 +18,7 @@ from itertools import pairwise
 from npumake.graph import Graph, Node, producer
 
 SWEEPS = 6
-LONGEST = 24  # layers: a longer edge is drawn straight, so that seats stay few
+MAX_BENT_LAYERS = 24  # layers: a longer edge is drawn straight, so that seats stay few
 QUARTER = 4
 
 
@@ -44,8 +44,8 @@ def drawing(graph: Graph) -> GraphDrawing:
 
 
 def _makers(node: Node) -> Iterable[Node]:
-    found = (producer(value) for value in node.inputs if value is not None)
-    return dict.fromkeys(maker for maker in found if maker is not None)
+    makers = (producer(value) for value in node.inputs if value is not None)
+    return dict.fromkeys(maker for maker in makers if maker is not None)
 
 
 def laid_out(count: int, edges: Sequence[tuple[int, int]]) -> GraphDrawing:
@@ -56,7 +56,7 @@ def laid_out(count: int, edges: Sequence[tuple[int, int]]) -> GraphDrawing:
     chains: list[list[int]] = []
     for start, end in edges:
         between = range(layer[start] + 1, layer[end])
-        seats = between if len(between) <= LONGEST else ()
+        seats = between if len(between) <= MAX_BENT_LAYERS else ()
         chains.append([start, *range(len(layer), len(layer) + len(seats)), end])
         layer.extend(seats)
     links = [pair for chain in chains for pair in pairwise(chain) if _are_near(layer, *pair)]
@@ -97,19 +97,19 @@ def _columns(layer: Sequence[int], links: Sequence[tuple[int, int]]) -> list[flo
 
 def _settle(row: list[int], neighbours: Sequence[Sequence[int]], x: list[float]) -> None:
     """The items of a layer to the mean place of their neighbours, in that order."""
-    wanted = {item: _mean([x[other] for other in neighbours[item]], x[item]) for item in row}
-    row.sort(key=wanted.__getitem__)
-    _place(row, [wanted[item] for item in row], x)
+    targets = {item: _mean([x[other] for other in neighbours[item]], x[item]) for item in row}
+    row.sort(key=targets.__getitem__)
+    _place(row, [targets[item] for item in row], x)
 
 
-def _place(row: Sequence[int], wanted: Sequence[float], x: list[float]) -> None:
+def _place(row: Sequence[int], targets: Sequence[float], x: list[float]) -> None:
     """Each where it wants to be, or as near as those before it let it; then all moved back by
     what that came to on average."""
-    found: list[float] = []
-    for each in wanted:
-        found.append(max(each, found[-1] + 1.0) if found else each)
-    late = sum(found) - sum(wanted)
-    for item, each in zip(row, found, strict=True):
+    positions: list[float] = []
+    for each in targets:
+        positions.append(max(each, positions[-1] + 1.0) if positions else each)
+    late = sum(positions) - sum(targets)
+    for item, each in zip(row, positions, strict=True):
         x[item] = each - late / len(row)
 
 

@@ -16,14 +16,14 @@ import numpy as np
 from PIL import Image
 
 NOTHING = -1
-LARGEST = 320  # pixels of the longer side
-COARSEST = 8  # pixels of the picture in one of a map; coarser ones are heads of detectors
+MAX_PIXELS = 320  # pixels of the longer side
+MAX_CELL_PIXELS = 8  # pixels of the picture in one of a map; coarser ones are heads of detectors
 OPAQUE = 150  # of 255
 DIGITS = 4  # of shares
 
 
 @dataclass(frozen=True)
-class Painted:
+class Overlay:
     """A PNG as a data URI, and which share of the picture each class has, the largest first."""
 
     map: str
@@ -33,13 +33,13 @@ class Painted:
 def class_map(arrays: Mapping[str, np.ndarray], size: tuple[int, ...]) -> np.ndarray | None:
     """(h, w): the class of every place of a picture of `size`, (height, width); None of a model
     that gives no such thing, but numbers of another meaning, or another picture."""
-    found = next(iter(arrays.values()))
-    if len(arrays) != 1 or found.ndim not in (3, 4) or found.shape[0] != 1:
+    values = next(iter(arrays.values()))
+    if len(arrays) != 1 or values.ndim not in (3, 4) or values.shape[0] != 1:
         return None
-    one = found[0]
-    if one.ndim == 2:
-        return one.astype(np.int64) if _is_map(one, size) and _counts(one) else None
-    codes = min((np.moveaxis(one, axis, 0) for axis in (0, 2)), key=lambda c: _off(c[0], size))
+    plane = values[0]
+    if plane.ndim == 2:
+        return plane.astype(np.int64) if _is_map(plane, size) and _counts(plane) else None
+    codes = min((np.moveaxis(plane, axis, 0) for axis in (0, 2)), key=lambda c: _off(c[0], size))
     if not _is_map(codes[0], size) or len(codes) == 3:
         return None
     if len(codes) == 1:
@@ -49,13 +49,13 @@ def class_map(arrays: Mapping[str, np.ndarray], size: tuple[int, ...]) -> np.nda
 
 def mask_map(masks: np.ndarray, classes: np.ndarray) -> np.ndarray:
     """(n, h, w) of bool, the best first → (h, w): the class of the best that covers a place."""
-    found = np.full(masks.shape[1:], NOTHING)
-    for mask, one in zip(masks[::-1], classes[::-1], strict=True):
-        found[mask] = one
-    return found
+    labels = np.full(masks.shape[1:], NOTHING)
+    for mask, label in zip(masks[::-1], classes[::-1], strict=True):
+        labels[mask] = label
+    return labels
 
 
-def painted(classes: np.ndarray, labels: Sequence[str]) -> Painted:
+def overlay_of(classes: np.ndarray, labels: Sequence[str]) -> Overlay:
     """A map of (h, w); a class without a label goes by its number."""
     numbers, counts = np.unique(classes[classes != NOTHING], return_counts=True)
     names = {int(n): labels[n] if n < len(labels) else str(n) for n in numbers}
@@ -63,21 +63,21 @@ def painted(classes: np.ndarray, labels: Sequence[str]) -> Painted:
     for number, name in names.items():
         pixels[classes == number] = (*_color(name), OPAQUE)
     image = Image.fromarray(pixels)
-    image.thumbnail((LARGEST, LARGEST), Image.Resampling.NEAREST)
+    image.thumbnail((MAX_PIXELS, MAX_PIXELS), Image.Resampling.NEAREST)
     file = io.BytesIO()
     image.save(file, "PNG")
     order = np.argsort(-counts, kind="stable")
     areas = ((names[int(numbers[i])], round(counts[i] / classes.size, DIGITS)) for i in order)
     uri = "data:image/png;base64," + base64.b64encode(file.getvalue()).decode("ascii")
-    return Painted(uri, tuple(areas))
+    return Overlay(uri, tuple(areas))
 
 
 def hue(name: str) -> int:
     """In degrees; page.js computes the same, from the first UTF-16 unit of each letter."""
-    found = 200
+    degrees = 200
     for letter in name:
-        found = (found * 31 + int.from_bytes(letter.encode("utf-16-le")[:2], "little")) % 360
-    return found
+        degrees = (degrees * 31 + int.from_bytes(letter.encode("utf-16-le")[:2], "little")) % 360
+    return degrees
 
 
 def _color(name: str) -> tuple[int, int, int]:
@@ -94,7 +94,7 @@ def _off(plane: np.ndarray, size: tuple[int, ...]) -> float:
 def _is_map(plane: np.ndarray, size: tuple[int, ...]) -> bool:
     """Whether it lies over the picture, as finely as it has to."""
     height, width = plane.shape
-    is_fine = height * COARSEST >= size[0] and width * COARSEST >= size[1]
+    is_fine = height * MAX_CELL_PIXELS >= size[0] and width * MAX_CELL_PIXELS >= size[1]
     return min(height, width) > 1 and is_fine and _off(plane, size) <= 0.5
 
 

@@ -393,7 +393,7 @@ function evaluation() {
   const gates = [...build.gates].sort((a, b) => a.met - b.met).map((gate) => {
     const made = element("div", {}, element("span", { class: gate.met ? "met" : "unmet" }, gate.met ? "met: " : "not met: "), gate.what);
     if (gate.blamed.length) {
-      made.append(element("p", {}, "Most to blame:"), element("ul", {}, ...gate.blamed.map((each) => element("li", {},
+      made.append(element("p", {}, "Largest losses:"), element("ul", {}, ...gate.blamed.map((each) => element("li", {},
         link(each.node, () => { choose(each.node); find("#tensor").scrollIntoView(); }),
         each.lost === null ? " runs on the CPU" : ` loses ${figure(each.lost)}`))));
     }

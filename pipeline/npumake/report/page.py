@@ -37,7 +37,7 @@ def page(findings: Mapping[str, Findings], provenance: Mapping[str, Record]) -> 
     """`findings` by the name of the build, `provenance` by the name of the node; both are told of
     in the order of the names, for a key knows of no other."""
     project = min(findings).partition(":")[0].partition("@")[0]
-    builds = [{"name": name, **found.document} for name, found in sorted(findings.items())]
+    builds = [{"name": name, **build.document} for name, build in sorted(findings.items())]
     pictures = dict.fromkeys(sample["picture"] for each in builds for sample in each["samples"])
     places = {picture: place for place, picture in enumerate(pictures)}
     data = {
@@ -67,10 +67,10 @@ def as_json(data: Json) -> str:
     return text.replace("<", "\\u003c").replace("&", "\\u0026")
 
 
-def _build(found: Mapping[str, Json], places: Mapping[str, int]) -> Json:
+def _build(build: Mapping[str, Json], places: Mapping[str, int]) -> Json:
     """A picture is in the page once, whatever number of builds it was shown to."""
-    samples = [each | {"picture": places[each["picture"]]} for each in found["samples"]]
-    return {**found, "samples": samples}
+    samples = [each | {"picture": places[each["picture"]]} for each in build["samples"]]
+    return {**build, "samples": samples}
 
 
 def _made(name: str, record: Record) -> dict[str, Json]:

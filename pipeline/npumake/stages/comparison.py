@@ -16,7 +16,7 @@ from npumake.data.samples import Samples
 from npumake.debug.calibration_notes import calibration_notes
 from npumake.debug.compare import compare
 from npumake.debug.compared import Comparison
-from npumake.debug.diagnosis.rank_causes import guilty
+from npumake.debug.diagnosis.rank_causes import worst_node
 from npumake.debug.diagnosis.suggestions import CalibrationInputs
 from npumake.debug.sensitivity import ModelUnderTest
 from npumake.graph import Graph
@@ -32,7 +32,7 @@ from npumake.quant.search.recipe import Recipe
 from npumake.targets.advice import words_of
 from npumake.targets.target import Target
 
-WITNESSES = 4
+MAX_DIAGNOSIS_SAMPLES = 4
 
 
 def comparison(
@@ -55,11 +55,11 @@ def comparison(
     statistics = statistics.of(observed(own))
     real = rescaled(own, recipe.factors)  # its tensors are those that have the grids
     found = compare(real, calibrated, quantized, feeds, target, operators)
-    patient = ModelUnderTest(calibrated, samples, operators, data_num=WITNESSES)
+    patient = ModelUnderTest(calibrated, samples, operators, data_num=MAX_DIAGNOSIS_SAMPLES)
     made_of = (own, statistics, recipe, samples, target, operators)
     words = words_of(vendor_dialect)
     making = CalibrationInputs(*made_of, calibration, quantization, words)
     notes = calibration_notes(quantized, statistics, samples, calibration)
-    guilty_node = guilty(found, patient, making)
+    guilty_node = worst_node(found, patient, making)
     told = tuple(map(words.text, (*found.notes, *notes)))
-    return replace(found, guilty=guilty_node, notes=told)
+    return replace(found, worst_node=guilty_node, notes=told)

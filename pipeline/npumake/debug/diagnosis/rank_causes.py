@@ -238,7 +238,7 @@ def worst_node(
     remedy = remedied(inputs, first.node, bool(first.cause), BROKEN_COSINE)
     facts = (first.node, rounded(first.lost), origin(node), cause)
     if remedy is None:
-        return WorstNode(*facts, "", search=inputs.search, fed=inputs.words.fed)
+        return WorstNode(*facts, "", search=inputs.search, input_settings=inputs.words.fed)
     search = "" if remedy.after >= BROKEN_COSINE else inputs.search
     tried = (remedy.before, remedy.after)
     return WorstNode(*facts, remedy.yaml, tried, search, inputs.words.fed)

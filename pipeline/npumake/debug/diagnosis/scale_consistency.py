@@ -123,7 +123,7 @@ def with_explicit_clamps(model: ModelUnderTest, uncertain: str = "") -> ModelUnd
         if clamp is not None:
             _insert_clamp(graph, quantizers[place.name], place, clamp)
     graph.drop_unused()
-    return replace(model, calibrated=graph, remembered={})
+    return replace(model, calibrated=graph, cache={})
 
 
 def _implicit_clamp(

@@ -66,7 +66,7 @@ def with_repair(model: ModelUnderTest, repair: Repair) -> ModelUnderTest:
     value = graph.constant(f"{repair.name}_repaired", right)
     for each in (node, *_readers(node)):
         graph.set_inputs(each, {1: value})
-    return replace(model, calibrated=graph, remembered={})
+    return replace(model, calibrated=graph, cache={})
 
 
 def total_misfit(model: ModelUnderTest, uncertain: str) -> float:

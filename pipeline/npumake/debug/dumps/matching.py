@@ -159,7 +159,8 @@ def _plainer(names: Iterable[str]) -> Iterator[str]:
 def _only(matches: Sequence[Match]) -> Match:
     first, *others = sorted(matches, key=lambda each: each.label.rank)
     if others and others[0].label.rank == first.label.rank:
-        what = f"two files for `{first.tensor}`: {first.file.display_name} and {others[0].file.display_name}"
+        both = f"{first.file.display_name} and {others[0].file.display_name}"
+        what = f"two files for `{first.tensor}`: {both}"
         raise ProjectError(what, str(first.file.path), "leave one of them in the folder")
     return first
 
