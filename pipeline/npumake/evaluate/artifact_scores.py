@@ -109,7 +109,7 @@ class EvaluationSet:
         return (shape[1], shape[2]) if first.said.layout == "NHWC" else (shape[2], shape[3])
 
 
-def evaluation_set(
+def dataset_for(
     graph: Graph,
     inputs: Mapping[str, Input],
     data: Mapping[str, Files],

@@ -19,7 +19,7 @@ from npumake.custom.operators import declared
 from npumake.data.samples import Samples, made_up
 from npumake.errors import ProjectError
 from npumake.evaluate import gate_trials
-from npumake.evaluate.artifact_scores import evaluation_set
+from npumake.evaluate.artifact_scores import dataset_for
 from npumake.evaluate.gate_trials import at_task
 from npumake.graph import Graph
 from npumake.make.build import Build
@@ -134,7 +134,7 @@ class Trials:
         hints = hints_of(Sections)
         said = {name: built(hints[name], value) for name, value in score.params.items()}
         fed = said["inputs"], said["data"]
-        dataset = evaluation_set(graph, *fed, said["evaluation"], sources, said["custom_operators"])
+        dataset = dataset_for(graph, *fed, said["evaluation"], sources, said["custom_operators"])
         return self._judging(at_task(dataset, self._task.figure))
 
     @cached_property

@@ -60,15 +60,15 @@ class SampleComparison:
     quantized: SampleView
 
 
-class SampleViewPair(NamedTuple):
+class ModelPair(NamedTuple):
     """The float model and the same in integers."""
 
     real: Graph
     quantized: Graph
 
 
-def sample_comparisons(
-    pair: SampleViewPair,
+def sample_views(
+    pair: ModelPair,
     samples: Samples,
     count: int,
     target: Target,

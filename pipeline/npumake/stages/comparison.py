@@ -60,6 +60,6 @@ def comparison(
     words = words_of(vendor_dialect)
     making = CalibrationInputs(*made_of, calibration, quantization, words)
     notes = calibration_notes(quantized, statistics, samples, calibration)
-    guilty_node = worst_node(found, patient, making)
+    worst = worst_node(found, patient, making)
     told = tuple(map(words.text, (*found.notes, *notes)))
-    return replace(found, worst_node=guilty_node, notes=told)
+    return replace(found, worst_node=worst, notes=told)

@@ -26,7 +26,7 @@ from npumake.quant.search.recipe import Recipe
 from npumake.report.estimate import estimate_of
 from npumake.report.findings import Findings, TargetFindings
 from npumake.report.findings import findings as told
-from npumake.report.sample_views import SampleViewPair, sample_comparisons
+from npumake.report.sample_views import ModelPair, sample_views
 from npumake.report.tensors import activation_channels, distributions, weight_channels
 from npumake.stages.compiled import Compiled
 from npumake.targets.target import Target
@@ -65,9 +65,7 @@ def findings(
         distributions(statistics, recipe),
         activation_channels(statistics),
         weight_channels(real),
-        sample_comparisons(
-            SampleViewPair(real, quantized), samples, report.samples, target, operators, kind
-        ),
+        sample_views(ModelPair(real, quantized), samples, report.samples, target, operators, kind),
         evaluation,
         verdict,
         None if handover else estimate_of(compiled.data, target),

@@ -1,8 +1,8 @@
-"""verdict: every gate against what was measured; where one is not met, the guilty and a remedy.
+"""verdict: every gate with its measured value; for an unmet one the causes and a suggestion.
 
-A blamed node is one of those that lose most themselves. What is advised has been tried: the model
-was quantized that way and measured again, in float with Q/DQ. Where numbers are cut off of what is
-evaluated, it was calibrated with other data, and no other bits would help.
+The causes are the nodes with the largest losses of their own. A suggestion has been tried: the
+model was quantized that way and measured again, in float with Q/DQ. If evaluation data are clipped
+and calibration data are not, the calibration data are the cause and no precision helps.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from npumake.debug.compared import Comparison, NodeRow
 from npumake.debug.diagnosis.local_error import local_losses
 from npumake.debug.diagnosis.rank_causes import rank_causes
 from npumake.debug.sensitivity import ModelUnderTest
-from npumake.evaluate.artifact_scores import EvaluationSet, evaluation_set
+from npumake.evaluate.artifact_scores import EvaluationSet, dataset_for
 from npumake.evaluate.figures import Figures
 from npumake.evaluate.gate_trials import GateTrials, TrialModel, gate_result
 from npumake.evaluate.gates import BuildFigures, gate_condition
@@ -63,14 +63,10 @@ def verdict(
     found = _measured(scores, comparison, None if handover else _latency(compiled, target, gates))
     wishes = [gate_condition(gate, index, found) for index, gate in enumerate(gates)]
     if all(wish.met for wish in wishes):
-        return Verdict(
-            target.name, tuple(GateResult(wish.number, wish.what, True) for wish in wishes)
-        )
+        return Verdict(target.name, tuple(GateResult(w.number, w.what, True) for w in wishes))
     operators, dataset = declared(custom_operators, sources), None
     if evaluation is not None:
-        dataset = evaluation_set(
-            original_float, inputs, data, evaluation, sources, custom_operators
-        )
+        dataset = dataset_for(original_float, inputs, data, evaluation, sources, custom_operators)
     own = in_form(optimized_float, target)
     real = rescaled(own, recipe.factors)
     losses = local_losses(real, calibrated, quantized, samples, target, operators)
