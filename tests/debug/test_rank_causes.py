@@ -94,7 +94,7 @@ def test_a_zero_point_that_is_off_by_a_quarter_is_named():
     wrong = altered(made, fault.name, 2, lambda zero: (zero + 64).astype(np.int8))
     first = rank_causes(replace(examined, calibrated=wrong))[0]
     assert first.node in fault.owners
-    assert "its zero point is off: 25% of its codes are unused" in first.cause
+    assert "its zero point is off: 25% of its range is unused" in first.cause
 
 
 def fused() -> ModelUnderTest:
@@ -131,7 +131,7 @@ def test_the_scale_of_a_grid_that_is_a_clamp_is_named_first(number, factor):
     wrong = scaled(examined.calibrated, fault.name, factor)
     first = rank_causes(replace(examined, calibrated=wrong, cache={}))[0]
     assert first.node in fault.owners
-    assert first.cause.startswith(f"the scale of what it makes is {factor:.4g} times")
+    assert first.cause.startswith(f"the scale of its output is {factor:.4g} times")
 
 
 def test_a_zero_point_behind_a_relu_is_named_though_nothing_is_cut_off():
@@ -142,7 +142,7 @@ def test_a_zero_point_behind_a_relu_is_named_though_nothing_is_cut_off():
     wrong = altered(made, fault.name, 2, lambda zero: (zero + 32).astype(np.int8))
     first = rank_causes(replace(examined, calibrated=wrong))[0]
     assert first.node in fault.owners
-    assert "nothing below zero is made, 13% of its codes are for less" in first.cause
+    assert "its output is never below zero, 13% of its quantized values are negative" in first.cause
 
 
 def one_channel(scale: np.ndarray) -> np.ndarray:
@@ -155,7 +155,7 @@ def test_the_scale_of_one_channel_of_weights_is_named():
     wrong = altered(examined.calibrated, fault.name, 1, one_channel)
     first = rank_causes(ModelUnderTest(wrong, examined.samples))[0]
     assert first.node in fault.owners
-    assert "times as wide as its values ask for in channel 3" in first.cause
+    assert "times as wide as its values need in channel 3" in first.cause
 
 
 def test_a_bias_that_contradicts_one_channel_of_weights_is_named():

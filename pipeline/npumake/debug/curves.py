@@ -1,4 +1,4 @@
-"""Curves: how the error grows from node to node, when these places quantize and no others."""
+"""Cumulative error from node to node, with only a chosen set of tensors quantized."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from npumake.kernels.measure import Agreement, agreements
 def curves(
     calibrated_model: ModelUnderTest, places: Mapping[str, Sequence[CalibrationNode]], by: str
 ) -> dict[str, dict[str, float]]:
-    """For each set of places the figure of every node of the graph, in order, as its readers see
-    it: float against partly quantized. Raises ProjectError for a metric that nobody knows."""
+    """For each set of `places`, the figure of every node in graph order: float against partly
+    quantized, as the node's readers get it. Raises ProjectError for an unknown metric."""
     chosen, real = metric(by), without(calibrated_model.calibrated)
     nodes = [(str(node.name), str(result(node).name)) for node in compared_nodes(real)]
     tensors = [tensor for _, tensor in nodes]
@@ -54,8 +54,8 @@ def curves(
 
 
 def averaged(curve: Mapping[str, float]) -> dict[str, float]:
-    """The n-th figure is the mean of the first n; of the finite ones, as the SQNR of nodes without
-    an error is none. NaN before the first."""
+    """The running mean over the finite figures: nodes without an error have no SQNR. NaN before
+    the first finite one."""
     finite = [math.isfinite(figure) for figure in curve.values()]
     sums = accumulate(
         v if is_finite else 0.0 for v, is_finite in zip(curve.values(), finite, strict=True)

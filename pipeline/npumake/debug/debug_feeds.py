@@ -1,4 +1,4 @@
-"""What the debugger feeds: samples of a build, or a folder `<input>/*.npy` as the vendors write."""
+"""Samples for the debugger: those of a build, or a folder `<input>/*.npy` as vendors lay it out."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ Data = str | Path | Samples | Sequence[Feed]
 
 
 def samples_for(data: Data, graph: Graph) -> Samples:
-    """The samples for `graph`. Raises ProjectError for what does not fit the inputs and where there
-    are none; CacheError for a damaged samples file."""
+    """The samples for `graph`. Raises ProjectError for samples that do not fit the inputs or if
+    there are none; CacheError for a damaged samples file."""
     samples = _samples(data, graph)
     if not len(samples):
-        raise ProjectError("no samples to look at", str(data) if isinstance(data, str) else "")
+        raise ProjectError("no samples", str(data) if isinstance(data, str) else "")
     return samples
 
 
 def digest_of(samples: Samples) -> str:
-    """The SHA-256 of what is fed, whatever file it came from."""
+    """The SHA-256 of the fed values, independent of their file."""
     sha256 = hashlib.sha256()
     for feed in samples:
         for name in sorted(feed):
@@ -52,7 +52,8 @@ def _samples(data: Data, graph: Graph) -> Samples:
 
 
 def _of_folder(folder: Path, graph: Graph) -> Samples:
-    """A folder per input, the files of one name one sample; for one input the files themselves."""
+    """One folder per input; files of the same name are one sample. With a single input, the files
+    may lie in `folder` itself."""
     inputs = {str(value.name): (shape(value), str(dtype(value))) for value in graph.inputs}
     folders = {name: folder / name for name in inputs}
     if len(inputs) == 1 and not next(iter(folders.values())).is_dir():
@@ -61,7 +62,9 @@ def _of_folder(folder: Path, graph: Graph) -> Samples:
     first = next(iter(names.values()))
     for name, files in names.items():
         if files != first:
-            raise ProjectError("not the same files as the other inputs have", str(folders[name]))
+            raise ProjectError(
+                "its files differ from those of the other inputs", str(folders[name])
+            )
 
     def read(index: int) -> Feed:
         return {n: _array(folders[n] / first[index], *inputs[n]) for n in inputs}
@@ -70,7 +73,7 @@ def _of_folder(folder: Path, graph: Graph) -> Samples:
 
 
 def _files(folder: Path) -> list[str]:
-    """In the order of the numbers in their names. Raises ProjectError where there are none."""
+    """In the order of the numbers in their names. Raises ProjectError for an empty folder."""
     names = [path.name for path in folder.glob("*.npy")] if folder.is_dir() else []
     if not names:
         raise ProjectError("no .npy files here", str(folder), "calibration data is <input>/*.npy")

@@ -1,4 +1,4 @@
-"""What is in an artifact, as data: facts, interface and one table, whatever its type."""
+"""Describes an artifact of any type as data: facts, interface and one table."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from npumake.quant.calibration.statistics import Statistics
 
 
 def describe(path: Path) -> ArtifactDescription:
-    """The description of the artifact at `path`. Raises PipelineError when it is not one."""
+    """The description of the artifact at `path`. Raises PipelineError for any other file."""
     if path.is_dir():
         return _handover(path)
     for of_suffix in DESCRIBERS.get(path.suffix, ()):
@@ -70,7 +70,7 @@ def _node_row(node: Node) -> tuple[Json, ...]:
 
 
 def _summary(values: np.ndarray | None) -> Json:
-    """One number, or the range of several."""
+    """One number, or the range of an array."""
     if values is None:
         return None
     low, high = values.min(), values.max()
@@ -89,7 +89,7 @@ def _type(value: Value) -> str:
 
 
 def _secure(path: Path) -> ArtifactDescription | None:
-    """What the seal says; whether the vendor stands by it is another question."""
+    """The contents of the seal. Its signature is not verified here."""
     with path.open("rb") as file:
         if not is_secure(file):
             return None
@@ -101,7 +101,7 @@ def _secure(path: Path) -> ArtifactDescription | None:
             "cipher": seal.cipher or "none, only signed",
             "signed by": called(signer.subject),
             "issued by": called(signer.issuer),
-            "checked": "no, anybody may say this: --vendor-certificate FILE checks it",
+            "checked": "no; --vendor-certificate FILE verifies the signature",
             "valid": f"{signer.not_valid_before_utc:%F} to {signer.not_valid_after_utc:%F}",
         },
         columns=("Role", "Tensor", "Security"),
@@ -143,11 +143,11 @@ def describe_bundle(bundle: Bundle) -> ArtifactDescription:
 
 
 def _tflite(path: Path) -> ArtifactDescription:
-    """One row per operator, called after what it makes."""
+    """One row per operator, with the name of its output."""
     try:
         network = read_network(model_bytes(path))
     except MalformedError as error:
-        raise GraphError(f"not a TFLite model that can be read: {error}", path.name) from error
+        raise GraphError(f"not a readable TFLite model: {error}", path.name) from error
     rows = []
     for operator in network.operators:
         output = operator.output
@@ -196,7 +196,7 @@ def _statistics(path: Path) -> ArtifactDescription:
 
 
 def _handover(path: Path) -> ArtifactDescription:
-    """Not what a vendor's tool made of it in there, which its list does not have."""
+    """Only files in its list; output of a vendor's tool in the same folder is left out."""
     parts = handover_parts(path)
     files, size = (sum(each) for each in zip(*(part[1:3] for part in parts), strict=True))
     changed = sum(part.files for part in parts if part.state != AS_WRITTEN)
@@ -207,12 +207,12 @@ def _handover(path: Path) -> ArtifactDescription:
 
 
 def _archive(path: Path) -> ArtifactDescription | None:
-    """Of a ZIP that is no hand-over: SyNAP's listings, or a compiler's files."""
+    """A ZIP that is not a hand-over: SyNAP's listings, or a compiler's files."""
     try:
         with zipfile.ZipFile(path) as archive:
             rows = tuple((entry.filename, entry.file_size) for entry in archive.infolist())
     except DAMAGE as error:
-        raise CacheError(f"no ZIP that can be read: {error}", str(path)) from error
+        raise CacheError(f"not a readable ZIP: {error}", str(path)) from error
     facts = {"files": len(rows), "content bytes": sum(size for _, size in rows)}
     if any(name == LIST for name, _ in rows):
         return None

@@ -1,4 +1,4 @@
-"""What is in an artifact that is a JSON document, as data."""
+"""Describes artifacts that are JSON documents, as data."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ A = TypeVar("A", CompiledCheck, Recipe, Samples)
 
 @dataclass(frozen=True)
 class ArtifactDescription:
-    """`facts` by name; the interface of what can be run; `rows` of `columns` in order."""
+    """`facts` by name; `inputs` and `outputs` of a model; `rows` in the order of `columns`."""
 
     kind: str
     facts: Mapping[str, Json]
@@ -31,7 +31,7 @@ class ArtifactDescription:
 
 
 def loaded(kind: type[A], path: Path) -> A | None:
-    """None for the file of another kind."""
+    """None for a file of another kind."""
     try:
         return kind.load(path)
     except CacheError:
@@ -79,7 +79,7 @@ def _compiled_check(path: Path) -> ArtifactDescription | None:
 
 
 def _findings(path: Path) -> ArtifactDescription | None:
-    """What the report is made of: here, who loses most."""
+    """The data of the report: here, the nodes with the largest losses."""
     try:
         document = json.loads(path.read_bytes())
         rows = tuple((each["node"], each["lost"]) for each in document["losses"])
@@ -90,7 +90,7 @@ def _findings(path: Path) -> ArtifactDescription | None:
 
 
 def _figures(path: Path) -> ArtifactDescription | None:
-    """Of a score, an evaluation or a verdict, which are their own description."""
+    """A score, an evaluation or a verdict: its own description."""
     try:
         document = json.loads(path.read_bytes())
     except (ValueError, RecursionError):
@@ -100,7 +100,7 @@ def _figures(path: Path) -> ArtifactDescription | None:
     return ArtifactDescription("figures", document)
 
 
-# In this order: each knows its own, the last takes what is left.
+# Tried in this order: each recognizes its own kind, the last takes the rest.
 DOCUMENTS: tuple[Callable[[Path], ArtifactDescription | None], ...] = (
     _recipe,
     _findings,

@@ -1,11 +1,12 @@
-"""Which node of a compiled file is the first to compute something else than the integer engine.
+"""The first node of a compiled file that differs from the integer engine.
 
-inside    the tensors of that very file, where its runtime hands them out: LiteRT, onnxruntime, ours
-cutting   else the graph is ended at a node, compiled and run, again and again: bisection over the
-          nodes that the output depends on, then over the makers of what the node reads
+inside    compares the inner tensors of the file, if its runtime exposes them: LiteRT, onnxruntime
+          and our own
+cutting   else ends the graph at a node, compiles and runs it: bisection over the nodes that the
+          output depends on, then over the producers of the node's inputs
 
-The first also finds what was done to a file after it was compiled; the second what a compiler does,
-and where a file ends the process that runs it.
+The first also finds changes made to a file after compilation; the second finds compiler errors and
+nodes that crash the runtime.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ MAX_CUTS = 24  # files compiled to find one node
 
 
 class Fault(NamedTuple):
-    """The node, what it computes, the nodes of the trained model it stands for, and how far its
-    tensor is off; empty where the process ended."""
+    """`node` computes `op_type` for the nodes `origin` of the trained model; `error` says how far
+    its tensor is off, or how the process ended."""
 
     node: str
     op_type: str
@@ -55,8 +56,8 @@ class Fault(NamedTuple):
 def first_node(
     part: CompiledPart, feed: Feeds, output: str | None, operators: Operators
 ) -> Fault | None:
-    """The first node that differs, fed `feed`; `output` is one that does, None where the process
-    ended. None where no node is found."""
+    """The first node that differs for `feed`; None if none is found. `output` is a differing
+    output, None if the process ended instead."""
     inner = None if output is None else _inside(part, feed)
     if inner is not None and output is not None:
         return _first_inside(part, feed, output, inner, operators)
@@ -64,20 +65,20 @@ def first_node(
 
 
 def first_infinite(program: Program, feed: Feeds, operators: Operators) -> str:
-    """In words, the first node of the program that makes NaN or infinity."""
+    """A phrase that names the first node of the program producing NaN or infinity."""
     values = _exact(program, feed, operators)
     for step in program.instructions:
         outputs = (values[name] for name in step.outputs)
         if any(x.dtype.kind == "f" and not np.isfinite(x).all() for x in outputs):
-            return f"`{step.name}` makes them first"
-    return "no node inside makes them"
+            return f"the first node to produce them is `{step.name}`"
+    return "no inner node produces them"
 
 
 # -- inside ----------------------------------------------------------------------------------
 
 
 def _inside(part: CompiledPart, feed: Feeds) -> Arrays | None:
-    """The tensors of the file by name in the program, their axes as the program has them."""
+    """The inner tensors of the file, by the program's names and in its axis order."""
     if part.target.backend not in INSIDE:
         return None
     try:
@@ -135,11 +136,11 @@ def _first_inside(
             if not agreement.within(part.target.compiled_bound):
                 return _fault(step, nodes, f"its result is off by {agreement}")
     maker = _maker(program, output)
-    return _fault(maker, nodes, "what it reads is right, what it gives is not")
+    return _fault(maker, nodes, "its inputs are right, its output is not")
 
 
 def _maker(program: Program, name: str) -> Instruction:
-    """The step that computes what a tensor shows, as codes or in real numbers."""
+    """The step that computes a tensor, looking through quantize and dequantize."""
     makers = {output: step for step in program.instructions for output in step.outputs}
     step = makers[name]
     while step.op in ("dequantize", "quantize") and step.inputs[0] in makers:
@@ -171,7 +172,7 @@ class _Cutting:
     cuts: int = 0
 
     def first(self, output: str | None) -> Fault | None:
-        """None where no file that ends earlier is wrong."""
+        """The first wrong node; None if no shortened file is wrong."""
         graph = self.part.graph
         ends = [v for v in graph.outputs if output is None or str(v.name) == output]
         nodes = [node for node in _before(ends) if _is_end(node)]
@@ -196,8 +197,8 @@ class _Cutting:
         )
 
     def _error_at(self, node: Node) -> str:
-        """What is wrong with the file that ends at the node; empty where nothing is, or it cannot
-        be compiled, or enough have been."""
+        """What is wrong with the file that ends at the node; empty if nothing is, if it does not
+        compile, or after MAX_CUTS files."""
         if self.cuts >= MAX_CUTS:
             return ""
         self.cuts += 1
@@ -227,12 +228,12 @@ def _compiled(graph: Graph, program: Program, part: CompiledPart) -> bytes:
     if part.target.backend == "hybrid":
         return Bundle(part.target.name, program, {}).to_bytes()
     if part.target.backend == "vela":
-        return b""  # what is run is the file before
+        return b""  # the .tflite before Vela is run instead
     return built(program, graph, part.target, {})
 
 
 def _before(ends: list[Value]) -> list[Node]:
-    """The nodes that these values depend on, in the order of the graph."""
+    """The nodes that these values depend on, in graph order."""
     nodes: dict[Node, None] = {}
     waiting = [maker for value in ends if (maker := producer(value)) is not None]
     while waiting:
@@ -248,7 +249,7 @@ def _is_end(node: Node) -> bool:
 
 
 def _makers(node: Node, nodes: list[Node]) -> list[Node]:
-    """The nearest of `nodes` that make what the node reads."""
+    """The nearest of `nodes` that the node depends on."""
     makers: list[Node] = []
     waiting = [m for value in reads(node) if (m := producer(value)) is not None]
     while waiting:
@@ -261,7 +262,7 @@ def _makers(node: Node, nodes: list[Node]) -> list[Node]:
 
 
 def _ended_at(graph: Graph, node: Node) -> Graph:
-    """The graph that ends with what the node makes: behind its Q/DQ, where it has any."""
+    """The graph cut behind the node, and behind its Q/DQ if it has any."""
     value = result(node)
     for kind in (Q, DQ):
         reader = next((use.node for use in value.uses() if use.node.op_type == kind), None)

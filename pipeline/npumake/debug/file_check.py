@@ -1,8 +1,8 @@
-"""The compiled file, run on samples and held to the integer engine.
+"""Runs the compiled file on samples and compares it with the integer engine.
 
-It runs in a process of its own (npumake.runtime.isolated) while this one computes the same samples
-in exact integers and in float. What goes beyond the target's bound is an error that names the first
-node that differs (npumake.debug.divergence).
+The file runs in a process of its own (npumake.runtime.isolated) while this one computes the same
+samples in exact integers and in float. A difference above the target's bound is an error that
+names the first differing node (npumake.debug.divergence).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from npumake.kernels.measure import Alignment, alignments
 from npumake.progress import track
 from npumake.runtime.isolated import Isolated, RunError
 
-MAX_SAMPLES_PER_PROCESS = 64  # samples of one process: what lies in its folder is bounded
+MAX_SAMPLES_PER_PROCESS = 64  # bounds the files in the process's folder
 UNCHECKED = 'comparison: {compiled: "off"} leaves the file as it is, unchecked'
 
 
@@ -42,7 +42,7 @@ class NamedSample(NamedTuple):
 
 
 class _Output(NamedTuple):
-    """What was found of one output so far."""
+    """The figures of one output so far."""
 
     aligned: Alignment = Alignment()
     codes: int = 0
@@ -61,10 +61,10 @@ def check_file(
     samples: Sequence[NamedSample],
     operators: Operators = NO_OPERATORS,
 ) -> CompiledCheck:
-    """Run the file of `part` on all that is `fed`; `real` is the float model.
+    """Run the file of `part` on all `samples`; `real` is the float model.
 
-    Raises StageError for a file that cannot be run to its end, and for an output that is further
-    from the integer engine than `target.compiled_bound` allows.
+    Raises StageError if the file's process ends early, or if an output differs from the integer
+    engine by more than `target.compiled_bound`.
     """
     sums = dict.fromkeys(part.program.outputs, _Output())
     check = _Check(real, part, operators)
@@ -75,7 +75,7 @@ def check_file(
         _checked_output(name, sums[name], output_grid(part.program, name))
         for name in part.program.outputs
     )
-    notes = (f"what was run is {runtime.note}",) if runtime.note else ()
+    notes = (f"the file that was run is {runtime.note}",) if runtime.note else ()
     return CompiledCheck(part.target.name, runtime.name, len(samples), outputs, notes)
 
 
@@ -84,7 +84,7 @@ class _Check:
         self._real, self._part, self._operators = real, part, operators
 
     def add(self, samples: Sequence[NamedSample], sums: dict[str, _Output]) -> None:
-        """What these samples tell. Raises StageError."""
+        """Run these samples and add their figures. Raises StageError."""
         names = self._part.program.outputs
         with Isolated(job_of(self._part, [each.feed for each in samples])) as process:
             computed = list(self._computed(samples))
@@ -97,7 +97,7 @@ class _Check:
     def _computed(
         self, samples: Sequence[NamedSample]
     ) -> Iterator[tuple[list[np.ndarray], list[np.ndarray]]]:
-        """Of each sample, the outputs in float and in exact integers."""
+        """The outputs of each sample in float and in exact integers."""
         exact = ExactSession(self._part.program, self._operators, 1)
         floats = float_session(self._real, self._operators)
 
@@ -142,7 +142,7 @@ class _Check:
         fault = first_node(self._part, sample.feed, name, self._operators)
         allowed = "" if agreement.problem else f", more than {_allowed(agreement, bound)}"
         what = (
-            f"the compiled file computes something else than the integer engine: output `{name}` "
+            f"the compiled file differs from the integer engine: output `{name}` "
             f"is {'wrong: ' if agreement.problem else 'off by '}{agreement}{allowed}, "
             f"fed `{sample.name}`"
         )
@@ -183,5 +183,5 @@ def _allowed(agreement: TensorAgreement, bound: object) -> str:
 
 def _first_difference(fault: Fault | None) -> str:
     if fault is None:
-        return "no node of it, compiled alone, shows that: is the file the one that was compiled?"
+        return "no node, compiled alone, differs: was the file changed after compilation?"
     return f"the first node that differs is {fault}"

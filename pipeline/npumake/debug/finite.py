@@ -1,4 +1,4 @@
-"""Where NaN and infinity come from: the first node that makes them of finite numbers."""
+"""Finds the source of NaN and infinity: the first node that makes them from finite numbers."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from npumake.graph import Graph, Node, array, is_float, origin, reads
 
 
 class NonFiniteSource(NamedTuple):
-    """A node, the first sample of which it makes such numbers, and what it makes."""
+    """The node, the first sample it fails on, and the `value`: "NaN" or "infinity"."""
 
     node: str
     op_type: str
     origin: tuple[str, ...]
     sample: str
     value: str
-    infinite: str = ""  # what it reads is not finite before: "its own constants", "what is fed"
+    infinite: str = ""  # an input that is not finite: "its own constants", "what is fed"
 
     @property
     def hint(self) -> str:
         if self.infinite:
-            return "a mask of -infinity: a large negative number does the same, -1e9 for one"
-        return "does it divide by zero, or take the logarithm of it, for want of an epsilon?"
+            return "replace -infinity in a mask with a large negative number such as -1e9"
+        return "it may divide by zero or take the logarithm of zero: add an epsilon"
 
     def __str__(self) -> str:
         trained = ", ".join(name for name in self.origin if name != self.node)
@@ -43,7 +43,7 @@ class NonFiniteSource(NamedTuple):
 def source_of_infinite(
     graph: Graph, samples: Samples, operators: Operators = NO_OPERATORS
 ) -> NonFiniteSource | None:
-    """None where every number is finite. Raises GraphError."""
+    """None if every value is finite. Raises GraphError."""
     watched = graph.copy()
     float_values = [v for node in graph.nodes() for v in node.outputs if v.name and is_float(v)]
     watched.expose([str(value.name) for value in float_values])
@@ -60,7 +60,7 @@ def source_of_infinite(
 
 
 def source_of_nan(program: Program, feed: Feeds, operators: Operators) -> str | None:
-    """The first instruction that makes NaN of numbers; None where none does."""
+    """The first instruction that makes NaN from numbers; None if none does."""
     engine = ReferenceSession(program, operators)
     values = dict(engine.checked(feed))
     for step in program.instructions:
@@ -83,7 +83,7 @@ def _is_handed_on(node: Node, wrong: Mapping[str, str]) -> bool:
 
 
 def _infinite(node: Node, feed: Feeds) -> str:
-    """What of that it reads is not finite before any node."""
+    """Which of the node's inputs is not finite already: constants or model inputs."""
     if any(_is_infinite(array(value)) for value in reads(node)):
         return "its own constants"
     is_input = any(_is_infinite(feed.get(str(value.name))) for value in reads(node))

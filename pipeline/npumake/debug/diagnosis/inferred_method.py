@@ -1,13 +1,13 @@
-"""Methods: which of them chose the grids of a model, and which grids it would not have chosen.
+"""Infers the calibration method behind a model's scales, and the scales that do not follow it.
 
-    ratio    step of a grid / step of the one that the method chooses for the numbers on it
+    ratio    scale of a tensor / scale that the method derives from the tensor's values
 
-The method that has few ratios other than one chose the grids. One whose ratio is ODD was then not
-chosen at all: that a grid is twice as wide as its numbers says nothing, that all others are as kl
-has them and this one has four times that says all.
+The inferred method is the one with the fewest ratios other than 1. A scale whose ratio exceeds
+ODD_RATIO does not follow it: a scale twice the needed one proves nothing alone, but is an outlier
+if all others follow one method.
 
-Other samples, and weights rounded since, let the ratios stray as far as ALIKE; where they are EXACT
-the numbers are those that the grids were chosen for.
+Other samples, and weights rounded since, move the ratios by up to SIMILAR_RATIO. Within
+EXACT_RATIO the values are those that the scales were derived from.
 """
 
 from __future__ import annotations
@@ -34,18 +34,17 @@ METHODS: tuple[Calibration, ...] = (
     *(Calibration(PERCENTILE, share) for share in PERCENTILES),
     *(Calibration("mse"), Calibration("moving_average")),
 )
-ODD_RATIO = 3.0
-MAX_ODD_RATIO = (
-    64.0  # weights that are all but zero may have any grid, for the sake of their biases
-)
+ODD_RATIO = 3.0  # above it a scale does not follow the method
+MAX_ODD_RATIO = 64.0  # weights close to zero may have any scale, set for their biases
 SIMILAR_RATIO, EXACT_RATIO = 1.25, 1.02
-MIN_GRIDS = 2  # grids that say which method it was
-OUTLIER_DIVISOR = 5  # one of so many may be another
+MIN_GRIDS = 2  # fewer grids do not identify a method
+OUTLIER_DIVISOR = 5  # one in so many scales may be an outlier
 
 
 class InferredMethod(NamedTuple):
-    """`fresh` are the grids that the method chooses, `ratios` are to them: both by calibration
-    node. `by` are those that told it, `is_exact` where their numbers are those it was used on."""
+    """`fresh` are the grids that the method derives, `ratios` the actual scales over theirs, both
+    by calibration node. `by` are the nodes that identified the method; `is_exact`: their values
+    are those that the method was applied to."""
 
     method: Method
     fresh: Mapping[str, CalibrationNode]
@@ -54,7 +53,7 @@ class InferredMethod(NamedTuple):
     is_exact: bool = False
 
     def is_all(self, names: Collection[str], allowed: float) -> bool:
-        """Whether the ratios are one, but for few."""
+        """Whether all ratios are 1 within `allowed`, except for a few outliers."""
         return len(names) >= MIN_GRIDS and self.off(names, allowed) <= len(names) // OUTLIER_DIVISOR
 
     def off(self, names: Collection[str], allowed: float) -> int:
@@ -70,9 +69,11 @@ class InferredMethod(NamedTuple):
 def infer_method(
     model: ModelUnderTest, names: Collection[str], sure: Collection[str]
 ) -> InferredMethod | None:
-    """By which method the grids of these calibration nodes were; None where none explains them.
-    Where not exactly all, those that are `sure` to hold the numbers they were chosen for tell it.
-    Raises GraphError."""
+    """The method that explains the scales of the calibration nodes `names`; None if none does.
+
+    All nodes are tried at EXACT_RATIO first, then the nodes in `sure`, whose values are known to
+    be unclipped, at SIMILAR_RATIO. Raises GraphError.
+    """
     real = without(model.calibrated)
     roots = _roots(real, model)
     if len(roots.keys() & set(names)) < MIN_GRIDS:
@@ -93,8 +94,8 @@ def infer_method(
 
 
 def odd_weights(every: Mapping[str, Fit]) -> list[str]:
-    """Of all fits those of weights that lie on ODD grids, where those of others just hold them: no
-    sample tells it, so none can be wrong."""
+    """The weights with an ODD_RATIO scale in a model whose other weights have exact max scales.
+    Weights are constants, so no sample can mislead this check."""
     reaches = {name: fit.reach for name, fit in every.items() if fit.fresh.kind == "weight"}
     off = sum(not 1 / EXACT_RATIO < reach < EXACT_RATIO for reach in reaches.values())
     is_all = len(reaches) >= MIN_GRIDS and off <= len(reaches) // OUTLIER_DIVISOR
@@ -104,7 +105,8 @@ def odd_weights(every: Mapping[str, Fit]) -> list[str]:
 
 
 def _roots(real: Graph, model: ModelUnderTest) -> dict[str, str]:
-    """The observed tensor on each grid that was chosen; that of an image never is."""
+    """Calibration node -> the observed tensor its scale was calibrated on; image inputs, whose
+    scales are fixed, are left out."""
     fixed, values = images(model.calibrated), real.values()
     return {
         node.name: str(root(values[node.tensor]).name)
@@ -125,7 +127,7 @@ def _candidate(
     wide = int16_ranges(real, statistics)
     fresh: dict[str, CalibrationNode] = {}
     for node in nodes:
-        is_wide = node.zero_point.dtype.itemsize > 1  # no method cuts off int16
+        is_wide = node.zero_point.dtype.itemsize > 1  # no method clips int16
         low, high = (wide if is_wide else thresholds)[roots[node.name]]
         fresh[node.name] = fitted_grid(node, np.array([low]), np.array([high]))
     ratios = {node.name: float(node.scale.item() / fresh[node.name].scale.item()) for node in nodes}

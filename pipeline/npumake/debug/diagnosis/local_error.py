@@ -1,9 +1,9 @@
-"""Who loses most: the nodes in the order of what each loses itself.
+"""The error that each node adds itself, largest first.
 
-    loss of a node = 1 - cosine between  f(x)  and  what the integers make of x
+    loss of a node = 1 - cosine( f(x), q(x) )
 
-where x is what the node is really given by the integers before it, in real numbers, and f the node
-in float. What was lost before a node is so not counted against it, nor what it averages away.
+x is the node's input as the quantized nodes before it compute it, dequantized; f is the node in
+float, q the node in integers. Errors inherited from earlier nodes do not count.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ DIGITS = 9
 
 
 class Loss(NamedTuple):
-    """What a node loses of the cosine; the trained nodes it computes."""
+    """`lost` is 1 - cosine; `origin` names the node's nodes in the trained model."""
 
     node: str
     lost: float
@@ -40,7 +40,7 @@ class Loss(NamedTuple):
 
 
 class _SingleNode(NamedTuple):
-    """A node in float, as a model of its own, with the clamp that goes with it."""
+    """A float node as a model of its own, with the clamp that is fused into it."""
 
     tensor: str  # the tensor
     session: FloatSession
@@ -54,8 +54,11 @@ def local_losses(
     target: Target,
     operators: Operators = NO_OPERATORS,
 ) -> tuple[Loss, ...]:
-    """Of every node that reads what is known, the largest first, of equals the one nearer the
-    input; over the samples held out. `optimized_float` is the one whose tensors have the grids."""
+    """The loss of every node over the held-out samples: largest first, ties in graph order.
+
+    `optimized_float` is the float graph whose tensors have the scales. Nodes are left out whose
+    inputs the program does not compute.
+    """
     program = lowered(quantized, target.rounding, target.runnable)
     nodes = compared_nodes(optimized_float)
     views = views_of(optimized_float, calibrated, nodes, program)
@@ -95,7 +98,7 @@ def _origins(node: Node) -> tuple[str, ...]:
 
 
 def _values(exact: ExactSession, views: Mapping[str, View], feed: Feed) -> Mapping[str, np.ndarray]:
-    """What the integers make of the feed, in real numbers, by the float graph's names."""
+    """The dequantized tensors of the quantized program for one feed, by the float graph's names."""
     codes = exact.run([view.program for view in views.values()], feed)
     grids = (exact.program.tensors[view.program] for view in views.values())
     arrays = map(real_numbers, codes, grids)

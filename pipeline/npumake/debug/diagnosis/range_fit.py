@@ -1,18 +1,18 @@
-"""Fit: whether the grid of a tensor is the one that its numbers ask for.
+"""How well the range of a grid fits the values of its tensor.
 
-    step       of the grid; of the one that just holds the numbers, with as many bits, step'
-    reach      step / step': a grid four times too wide has 4
-    outside    the share of the numbers that the grid cuts off
-    noise      the mean square of what it loses of them
-    room       that of the other: step'**2 / 12, or noise / reach**2 where that is less, as it is
-               of numbers most of which are zero
-    excess     1 - room / noise: the share that the other would not lose
-    shift      the share of its codes that lie unused on one side, where as much is missing on the
-               other: a wrong zero point; 0 of a grid with zero in the middle
+    step       scale of the grid; step' that of the min/max grid with as many bits
+    reach      step / step': 4 for a grid four times too wide
+    outside    share of the values that the grid clips
+    noise      mean square of the quantization error
+    room       noise of the min/max grid: step'**2 / 12, or noise / reach**2 if that is less, as
+               for tensors that are mostly zero
+    excess     1 - room / noise: the share of the noise that the min/max grid would avoid
+    shift      share of the quantized values unused on one side while as many are missing on the
+               other: a wrong zero point; 0 for a symmetric grid
 
-No method of this tool makes a grid that is WIDE or SHIFTED, nor one that cuts off more than
-OUTSIDE: kl stops there (calibration.thresholds), and the others long before. Where a node
-has the grid of what it pools, moves or joins, that is not its own.
+No calibration method here produces a reach above WIDE_REACH, a shift above MIN_SHIFT, or clips
+more than MAX_OUTSIDE, where kl stops (calibration.thresholds). A grid shared with the tensor that
+a node pools, moves or concatenates is not judged.
 """
 
 from __future__ import annotations
@@ -36,33 +36,31 @@ from npumake.quant.calibration.output_headroom import surer
 from npumake.quant.calibration.thresholds import LEVELS
 from npumake.quant.precision.placement import ALIKE, root
 
-WIDE_REACH = 2.5  # a grid of powers of two may reach twice as far as it has to
+WIDE_REACH = 2.5  # a power-of-two scale may reach twice as far as needed
 MIN_SHIFT = 1 / 8
 MAX_OUTSIDE = 1 / LEVELS
-MAX_CUT_REACH = (
-    0.8  # of its reach: other numbers than those it was made for may go a little further
-)
-MIN_CLIPPED_NOISE = 0.5  # of the noise
-MIN_EXCESS = 1 - 1 / WIDE_REACH**2  # of the noise
+MAX_CUT_REACH = 0.8  # reach: other samples than the calibration's may go a little further
+MIN_CLIPPED_NOISE = 0.5  # share of the noise
+MIN_EXCESS = 1 - 1 / WIDE_REACH**2  # share of the noise
 GRID = frozenset({Q, DQ})
-# What may well keep the grid that it reads; some files demand it.
+# Operators that may keep their input's grid; some formats require it.
 KEEPING = ALIKE | {"AveragePool", "Concat", "GlobalAveragePool", "ReduceMean"}
 
 
 class Fit(NamedTuple):
-    """Of a calibration node; `clipped` is the share of its noise that is clipping, `fresh` the node
-    on the grid that just holds its numbers, or that is as the others are."""
+    """The fit of one calibration node. `clipped` is the share of its noise due to clipping,
+    `fresh` the node with a fitting grid: min/max, or by the inferred method."""
 
-    reaches: np.ndarray  # by channel where there is a scale for each
+    reaches: np.ndarray  # per channel for per-channel scales
     clipped: float
     outside: float
     excess: float
     shift: float
     threshold: float
     fresh: CalibrationNode
-    coarse: int | None = None  # the one channel that has too wide a grid
-    odd: str = ""  # the method that chose all other grids, but not this one
-    is_exact: bool = False  # told by the numbers that they were chosen for
+    coarse: int | None = None  # the channel with too wide a grid
+    odd: str = ""  # the method that all other scales follow
+    is_exact: bool = False  # measured on the values that the scales were derived from
 
     @property
     def reach(self) -> float:
@@ -84,37 +82,37 @@ class Fit(NamedTuple):
 
     @property
     def is_fault(self) -> bool:
-        """Whether no method of this tool would have made it so."""
+        """Whether no calibration method produces this grid."""
         is_cut = self.is_clipped and self.outside > MAX_OUTSIDE and self.reach <= MAX_CUT_REACH
         return self.is_wide or self.is_shifted or is_cut or self.odd != ""
 
     @property
     def is_certain(self) -> bool:
-        """Whether it is one even where nothing is lost by it."""
+        """Whether it is a fault even if it costs no accuracy."""
         return self.is_shifted or (self.odd != "" and self.is_exact)
 
     @property
     def cause(self) -> str:
-        """A remark, empty where the grid fits."""
+        """A remark; empty if the grid fits."""
         if self.coarse is not None and self.reach < WIDE_REACH:
-            times = f"{self.reaches[self.coarse]:.4g} times as wide as its values ask for"
-            return f"its grid is {times} in channel {self.coarse}: bits are unused"
+            times = f"{self.reaches[self.coarse]:.4g} times as wide as its values need"
+            return f"its range is {times} in channel {self.coarse}: bits are unused"
         if self.is_wide:
             needed = f"{self.fresh.threshold:.4g}"
-            return f"its grid reaches {self.threshold:.4g}, its values {needed}: bits are unused"
-        if self.odd:
-            others = f"{self.odd}, as for the others, {self.fresh.threshold:.4g}"
-            return f"its grid reaches {self.threshold:.4g}, {others}: bits are unused"
-        if self.is_shifted:
             return (
-                f"its zero point is off: {self.shift:.0%} of its codes are unused, values clipped"
+                f"its range ends at {self.threshold:.4g}, its values at {needed}: bits are unused"
             )
+        if self.odd:
+            others = f"`{self.odd}`, which all others follow, gives {self.fresh.threshold:.4g}"
+            return f"its range ends at {self.threshold:.4g}; {others}: bits are unused"
+        if self.is_shifted:
+            return f"its zero point is off: {self.shift:.0%} of its range is unused, values are clipped"
         return f"values are clipped at {self.threshold:.4g}" if self.is_clipped else ""
 
 
 def fits(model: ModelUnderTest) -> dict[str, Fit]:
-    """Of every calibration node with a grid of its own, over all samples in float, by its name.
-    Raises GraphError."""
+    """The fit of every calibration node with a grid of its own, by name, over all samples in
+    float. Raises GraphError for values that are not finite."""
     values = model.calibrated.values()
     nodes = [node for node in model.nodes if not shares_grid(values, node)]
     weights = {
@@ -147,7 +145,7 @@ def fits(model: ModelUnderTest) -> dict[str, Fit]:
 def _with_headroom(
     graph: Graph, nodes: Sequence[CalibrationNode], totals: Sequence[TensorStats]
 ) -> list[TensorStats]:
-    """`totals`; a score comes as high as the grid has room for, as far as it may come."""
+    """`totals`, with the headroom that calibration gives the outputs of Sigmoid and Softmax."""
     values = graph.values()
     names = [str(root(values[node.tensor]).name) for node in nodes]
     pairs = zip(names, totals, strict=True)
@@ -164,8 +162,8 @@ def _with_headroom(
 
 
 def shares_grid(values: Mapping[str, Value], place: CalibrationNode) -> bool:
-    """Whether the grid is that of what is pooled, moved or joined here, or of what it is joined
-    to; of a graph of these values."""
+    """Whether a neighbour has the same grid: the input of a pooling, data movement or Concat, or
+    the tensor it is concatenated with. `values` are those of the graph, by name."""
     joined = [use.node for use in values[place.real].uses() if use.node.op_type == "Concat"]
     around = [use.node for join in joined for use in join.outputs[0].uses()]
     around += _before(values[place.tensor])
@@ -182,7 +180,7 @@ def _is_equal(value: Value | None, expected: np.ndarray) -> bool:
 
 
 def _before(value: Value) -> list[Node]:
-    """The Q and DQ before what makes the value, as far as grids may be kept, each once."""
+    """The Q and DQ nodes that the value depends on through KEEPING operators, each once."""
     nodes: dict[Node, None] = {}
     visited, waiting = {value}, [value]
     while waiting:
@@ -207,11 +205,11 @@ def _totals(samples: Iterable[list[TensorStats]]) -> list[TensorStats]:
 
 def _fit(node: CalibrationNode, total: TensorStats) -> Fit:
     fresh = fitted_grid(node, total.low, total.high)
-    step = np.reshape(fresh.scale, -1).astype(np.float64)  # of numbers that are all but zero, tiny
+    step = np.reshape(fresh.scale, -1).astype(np.float64)  # tiny for values close to zero
     reach = np.reshape(node.scale, -1) / step
     channels = len(total.low)
     lost, clipped = (float(np.sum(each)) / total.numbers for each in (total.lost, total.clipped))
-    # By channel: those that are all but zero lose nothing, however wide their grids.
+    # Per channel: channels close to zero lose nothing, however wide their grids.
     rooms = np.minimum(step**2 / 12, total.lost / total.numbers / reach**2)
     room = float(np.sum(rooms))
     return Fit(
@@ -227,8 +225,8 @@ def _fit(node: CalibrationNode, total: TensorStats) -> Fit:
 
 
 def _coarse(reaches: np.ndarray, lost: np.ndarray, rooms: np.ndarray) -> int | None:
-    """The channel that loses most by a grid too wide, where others lose less on average: those
-    that are all but zero may have wide ones, for the sake of their biases."""
+    """The channel that loses most by too wide a grid, if above the mean loss. Channels close to
+    zero may have wide grids, set for their biases."""
     spared = lost - rooms
     is_wide = (reaches >= WIDE_REACH) & (spared > lost * MIN_EXCESS) & (spared >= np.mean(lost))
     if len(reaches) == 1 or not np.any(is_wide):
@@ -246,7 +244,7 @@ def _shift(node: CalibrationNode, total: TensorStats) -> float:
 
 
 def fitted_grid(node: CalibrationNode, low: np.ndarray, high: np.ndarray) -> CalibrationNode:
-    """On a grid that just holds low..high, by channel; where that is nothing, any will do."""
+    """The node with the min/max grid of low..high, per channel; an empty range keeps its grid."""
     limits, zero = np.iinfo(node.zero_point.dtype), np.reshape(node.zero_point, -1)
     low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
     if is_centred(node):
@@ -262,7 +260,7 @@ def fitted_grid(node: CalibrationNode, low: np.ndarray, high: np.ndarray) -> Cal
 
 
 def is_centred(node: CalibrationNode) -> bool:
-    """Whether zero is the middle of its grid."""
+    """Whether the grid is symmetric around zero."""
     return bool(np.all(node.zero_point == _middle(node)))
 
 

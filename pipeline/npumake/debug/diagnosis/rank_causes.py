@@ -1,17 +1,15 @@
-"""Guilt: whom to blame for what the answers lose, and what for.
+"""Ranks the causes of an output error: which nodes, and what is wrong with their scales.
 
-    lost      the share of an answer's energy that is noise when one node alone is quantized: what
-              it makes itself, not what it inherits
-    saved     what of it would not be lost, had its misfitting grids (range_fit) the size of the
-              numbers on them. A grid too wide: what it loses alone, times its excess. One
-              that clips may be meant to, in front of what saturates: tried with one that does not
+    lost      noise of the worst output as a share of its energy, when one node alone is quantized;
+              errors inherited from other nodes do not count
+    saved     the part of `lost` that fitting grids would avoid (range_fit): for too wide a grid,
+              its own loss times its excess; for a clipping grid, measured without the clipping
 
-Faults come first, for they are nobody's choice: scales that contradict each other; then grids that
-this tool would not have made, by what they cost, as long as that shows: from SHOWS of the largest
-loss on, and be it nothing where all others are one method's (inferred_method). Where numbers are
-cut off behind a node that has them cut off, its fault is the cause of theirs; where nothing shows
-of it behind what saturates, it is meant. What is left is as sensitive as it is, and needs more
-bits.
+Faults come first, because no calibration method produces them: scales that contradict each other,
+then misfitting grids by the loss that they cause. A fault counts from VISIBLE_SHARE of the largest
+loss on; a scale that breaks the method of all others counts always (inferred_method). Clipping
+behind a clipped tensor is inherited. Clipping that a saturating activation hides is intended. The
+remaining nodes are sensitive without a fault; they need more bits.
 """
 
 from __future__ import annotations
@@ -44,22 +42,22 @@ from npumake.quant.precision.placement import ALIKE
 from npumake.quant.qdq.brought_grids import LOAD
 
 VISIBLE_SHARE = 1e-6
-NEARLY_AS_CLIPPED = 1.25  # where every range may be too small, each a fault of its own
-ROUNDING_CHANCE = 10.0  # what rounding otherwise may save of as much
-BROKEN_COSINE = 0.99  # the cosine of an answer below which a build is broken
+NEARLY_AS_CLIPPED = 1.25  # above it, clipping is not inherited: every range may be too small
+ROUNDING_CHANCE = 10.0  # times a loss: what another rounding may save by chance
+BROKEN_COSINE = 0.99  # below it for an output, a build is broken
 
 
 class RankedCause(NamedTuple):
     node: str
     lost: float
     saved: float = 0.0
-    cause: str = ""  # a remark on its grids, empty where no others would do better
+    cause: str = ""  # a remark on its grids; empty if they fit
     is_clipped: bool = False
     is_fault: bool = False
 
 
 class _Misfit(NamedTuple):
-    """A calibration node of a regular one, and the fit of its grid."""
+    """A regular node, one of its calibration nodes by `name`, and the fit of that one's grid."""
 
     node: str
     name: str
@@ -67,8 +65,8 @@ class _Misfit(NamedTuple):
 
 
 def rank_causes(model: ModelUnderTest) -> list[RankedCause]:
-    """Every node that quantizes, the guiltiest first, of equals the one nearer the input. Raises
-    GraphError."""
+    """Every quantized node: contradicting scales first, then faults, then by loss; ties in graph
+    order. Raises GraphError."""
     if not model.nodes:
         return []
     factors, model = wrong_scales(model), with_explicit_clamps(model)
@@ -107,8 +105,8 @@ def rank_causes(model: ModelUnderTest) -> list[RankedCause]:
 
 
 def _harmless_clipping(model: ModelUnderTest, every: Mapping[str, Fit]) -> list[str]:
-    """The calibration nodes in front of what saturates that cut off nothing to be seen behind it:
-    nothing made of it moves by a step of its own grid."""
+    """The calibration nodes whose clipping a saturating activation hides: no tensor behind it
+    changes by a step of its own grid."""
     activations = {node.tensor: node for node in model.nodes if node.kind == "activation"}
     ends = {
         tensor: (_interval(every[node.name].fresh), _interval(node))
@@ -131,8 +129,8 @@ def _interval(node: CalibrationNode) -> Interval:
 
 
 def _before_clipping(model: ModelUnderTest, every: Mapping[str, Fit]) -> list[str]:
-    """The calibration nodes before the first that no method of this tool would have cut off so far:
-    behind it numbers may be others."""
+    """The calibration nodes before the first wrongly clipped one; behind it, values differ from
+    those of the calibration."""
     names: list[str] = []
     for node in model.nodes:
         fit = every.get(node.name)
@@ -152,8 +150,7 @@ def _odd(every: Mapping[str, Fit], infer_method: InferredMethod) -> dict[str, Fi
 
 
 def _worst(misfits: Iterable[tuple[_Misfit, float]]) -> dict[str, tuple[float, _Misfit]]:
-    """Of each node the misfit that costs most, faults first. One that is certain may cost
-    nothing."""
+    """Node -> its most expensive misfit, faults first. A certain fault may cost nothing."""
     best: dict[str, tuple[float, _Misfit]] = {}
     for misfit, saved in misfits:
         before = best.get(misfit.node)
@@ -165,8 +162,8 @@ def _worst(misfits: Iterable[tuple[_Misfit, float]]) -> dict[str, tuple[float, _
 
 
 def _by_readers(model: ModelUnderTest, misfit: _Misfit, losses: Mapping[str, float]) -> float:
-    """What those lose that read the tensor, where it is cut off in front of what saturates: less
-    than a step of theirs is (npumake.quant.calibration.activation_aware_ranges)."""
+    """The loss of the tensor's readers, if it is clipped in front of a saturating activation;
+    below a step of theirs, clipping is intended (quant.calibration.activation_aware_ranges)."""
     if not misfit.fit.is_clipped or misfit.fit.is_shifted:
         return 0.0
     (place,) = (place for place in model.nodes if place.name == misfit.name)
@@ -178,7 +175,7 @@ def _by_readers(model: ModelUnderTest, misfit: _Misfit, losses: Mapping[str, flo
 
 
 def _readers(value: Value) -> Iterator[Node]:
-    """Who computes with the values; what only moves them is looked through."""
+    """The nodes that compute with the value, looking through data movement and Q/DQ."""
     waiting = [*value.uses()]
     while waiting:
         reader = waiting.pop(0).node
@@ -193,12 +190,12 @@ def _rank(cause: RankedCause) -> float:
 
 
 def _contradicted(model: ModelUnderTest, factors: Mapping[str, float]) -> dict[str, str]:
-    """Remarks on the nodes whose scales the rest of the model contradicts: of a tensor whose own
-    scale is wrong those that make it, not those that read it."""
+    """Node -> remark, for nodes whose scales contradict the rest of the model. A tensor with a
+    wrong scale counts for the node that produces it, not for its readers."""
     wrong = [node for node in model.nodes if node.name in factors]
     read = {name for node in wrong for name, _ in node.reads}
     by_bias = bias_scale_contradictions(model.calibrated, model.nodes)
-    remark = "the scale of what it makes is {:.4g} times the one that its readers were made for"
+    remark = "the scale of its output is {:.4g} times the one that its readers were quantized for"
     remarks = {
         name: remark.format(1 / factors[node.name]) for node in wrong for name in node.owners
     }
@@ -208,8 +205,8 @@ def _contradicted(model: ModelUnderTest, factors: Mapping[str, float]) -> dict[s
 
 
 def _inherited(graph: Graph, clipped: Mapping[str, float], nearly: float) -> set[str]:
-    """Those of these nodes, by reach, that stand behind another that is cut off `nearly` as far:
-    what is too large for one grid is too large for those behind it."""
+    """The clipped nodes behind another that clips `nearly` as much; `clipped` gives the reach by
+    node. Values too large for one grid are too large for those behind it."""
     reached: dict[Value, float] = {}
     names: set[str] = set()
     for node in graph.nodes():
@@ -227,7 +224,8 @@ def _inherited(graph: Graph, clipped: Mapping[str, float], nearly: float) -> set
 def worst_node(
     comparison: Comparison, model: ModelUnderTest, inputs: CalibrationInputs
 ) -> WorstNode | None:
-    """The first suspect of a build that is broken, None of another. Raises GraphError."""
+    """The first cause of a broken build, with a suggestion; None if the build is not broken.
+    Raises GraphError."""
     if not comparison.samples or not _is_broken(comparison, model, inputs):
         return None
     first = next(iter(rank_causes(model)), None)
@@ -245,8 +243,8 @@ def worst_node(
 
 
 def _is_broken(comparison: Comparison, model: ModelUnderTest, inputs: CalibrationInputs) -> bool:
-    """Whether an answer is far off. A model that brings grids is what it is compared with: there
-    they are taken out, and scales that contradict each other are enough."""
+    """Whether an output's cosine is below BROKEN_COSINE. A model that is quantized already is
+    its own reference: it is compared without its grids, and contradicting scales suffice."""
     cosines = [output.cosine for output in comparison.outputs]
     if inputs.recipe.method == LOAD:
         if bias_scale_contradictions(model.calibrated, model.nodes):
@@ -258,7 +256,7 @@ def _is_broken(comparison: Comparison, model: ModelUnderTest, inputs: Calibratio
 
 
 def _lost(sums: Sums) -> float:
-    """Of the worst answer."""
+    """Noise over energy of the worst output."""
     return max(
         agreement.squared / agreement.aa if agreement.aa else float(agreement.squared > 0.0)
         for agreement in sums
@@ -271,7 +269,7 @@ def _saved(
     losses: Mapping[str, float],
     misfits: Mapping[str, Fit],
 ) -> Iterator[tuple[_Misfit, float]]:
-    """What each node would not lose on a grid that fits."""
+    """Each misfit, and the loss that a fitting grid would avoid."""
     all_misfits = [
         _Misfit(node, name, misfits[name])
         for node, group in groups.items()

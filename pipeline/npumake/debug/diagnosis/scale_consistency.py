@@ -1,12 +1,12 @@
-"""Witnesses: what the rest of a model that brings its grids says of the scale of a tensor.
+"""Checks of one tensor's scale against the other scales of a quantized model.
 
-    a bias behind x    was made for one scale of x: scale_b / scale_w
-    what only moves x  gives the codes that it was given, on the grid they came on; an average too
+    a bias behind x      was quantized for scale_x = scale_b / scale_w
+    data movement of x   keeps its input's scale; so do averages in TFLite
 
-A witness says a factor: what the scale would have to be multiplied by. One that says 1 acquits the
-tensor, and then the end of a grid that starts at zero is meant, as is that start: TFLite lets them
-stand for Relu6 and Relu. Another factor may be the tensor's fault or the witness's own: it tells
-which of its scales would have to be repaired instead.
+A check gives the factor by which the scale would have to change to be consistent. A factor of 1
+confirms the scale. The ends of a confirmed grid that starts at zero are then part of the function:
+TFLite uses them in place of Relu and Relu6. With another factor either the tensor's scale is wrong
+or one of the other scales in the check, which it names.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ from npumake.engine.grids import Q
 from npumake.graph import Graph, Node, declare, only_consumer, producer, shape
 from npumake.quant.qdq.brought_grids import EXACT
 
-SAME_GRID = EXACT | {"AveragePool", "GlobalAveragePool"}  # the latter as TFLite has them
-CLAMPED_BY_GRID = ABSORBING - KEEPING  # an average leaves no interval
+SAME_GRID = EXACT | {"AveragePool", "GlobalAveragePool"}  # averages as TFLite quantizes them
+CLAMPED_BY_GRID = ABSORBING - KEEPING  # an average does not leave its input's range
 
 
 class Repair(NamedTuple):
-    """What a scale should be times: that of a Q and its DQ, or of a DQ alone, by name."""
+    """A correction: the scale of the node `name` (a Q with its DQ, or a DQ) times `factor`."""
 
     name: str
     factor: float
 
 
 class ScaleCheck(NamedTuple):
-    """`others` would agree with the tensor as it is, each alone. An average may have a grid of its
-    own, so that it does not convict alone."""
+    """`factor` would make the tensor's scale consistent; so would any one of `others` instead.
+    `is_average`: an average may have its own scale, so this check alone proves nothing."""
 
     factor: float
     others: tuple[Repair, ...] = ()
     is_average: bool = False
 
 
-ScaleChecks = Mapping[str, Sequence[ScaleCheck]]  # by the names of calibration nodes
+ScaleChecks = Mapping[str, Sequence[ScaleCheck]]  # by name of calibration node
 
 
 class _ImplicitClamp(NamedTuple):
@@ -55,7 +55,7 @@ class _ImplicitClamp(NamedTuple):
 
 
 def scale_checks(graph: Graph, nodes: Iterable[CalibrationNode]) -> ScaleChecks:
-    """Of the tensors that have any; empty where no bias lies on a grid."""
+    """The checks of every tensor that has any; empty if no bias is quantized."""
     activations = {
         source_node.real: source_node for source_node in nodes if source_node.kind == "activation"
     }
@@ -85,7 +85,7 @@ def scale_checks(graph: Graph, nodes: Iterable[CalibrationNode]) -> ScaleChecks:
 
 
 def _bias(node: Node, factor: float) -> ScaleCheck:
-    """Of a node whose weights and whose bias are on grids."""
+    """The check by a node with quantized weights and a quantized bias."""
     repairs = zip(node.inputs[1:3], (factor, 1 / factor), strict=True)
     makers = [(dequantizer(value), by) for value, by in repairs]
     others = (Repair(str(maker.name), by) for maker, by in makers if maker is not None)
@@ -93,8 +93,8 @@ def _bias(node: Node, factor: float) -> ScaleCheck:
 
 
 def unused_negative_codes(graph: Graph, nodes: Iterable[CalibrationNode]) -> dict[str, str]:
-    """A remark on whom a clamp keeps from making what is less than zero, on a grid that goes there
-    but has not zero in its middle."""
+    """Node -> remark, for nodes whose clamp makes no negative values but whose asymmetric grid
+    has quantized values for them."""
     values, remarks = graph.values(), dict[str, str]()
     for node in nodes:
         clamp = producer(values[node.tensor])
@@ -103,14 +103,15 @@ def unused_negative_codes(graph: Graph, nodes: Iterable[CalibrationNode]) -> dic
         low, high = (float(np.reshape(limit, -1)[0]) for limit in node.limits)
         is_symmetric = abs(low + high) <= 2 * float(node.scale.item())
         if low < 0.0 and not is_symmetric and not shares_grid(values, node):
-            unused = f"{-low / (high - low):.0%} of its codes are for less"
-            remarks |= dict.fromkeys(node.owners, f"nothing below zero is made, {unused}")
+            unused = f"{-low / (high - low):.0%} of its quantized values are negative"
+            remarks |= dict.fromkeys(node.owners, f"its output is never below zero, {unused}")
     return remarks
 
 
 def with_explicit_clamps(model: ModelUnderTest, uncertain: str = "") -> ModelUnderTest:
-    """The same, where the ends of grids that are part of the function are clamps of their own: no
-    pair that is left out takes one with it. Of a tensor in doubt the upper end is none."""
+    """A copy of the model where grid ends that act as Relu or Relu6 are explicit Clip nodes, so
+    that leaving out a Q/DQ pair does not remove the clamp. The upper end of the tensor
+    `uncertain` does not become a clamp."""
     checks = scale_checks(model.calibrated, model.nodes)
     if not checks:
         return model
@@ -129,7 +130,7 @@ def with_explicit_clamps(model: ModelUnderTest, uncertain: str = "") -> ModelUnd
 def _implicit_clamp(
     quantizer: Node, node: CalibrationNode, is_confirmed: bool
 ) -> _ImplicitClamp | None:
-    """The node that computes what is quantized, and the interval that it is meant to lie in."""
+    """The node that computes the quantized tensor, and the interval its grid clamps to."""
     value = quantizer.inputs[0]
     last = None if value is None else producer(value)
     if node.kind == "weight" or node.scale.size > 1 or last is None or not last.inputs:
@@ -144,7 +145,7 @@ def _implicit_clamp(
         return None
     low, high = (float(np.reshape(limit, -1)[0]) for limit in node.limits)
     own = bounds(clamp)
-    if low != 0.0:  # what stands for a clamp stands for a Relu at least
+    if low != 0.0:  # a grid that acts as a clamp acts as a Relu at least
         return None
     highs = [x for x in (own.high, high if is_confirmed else None) if x is not None]
     meant = Bounds(max(own.low or 0.0, 0.0), min(highs, default=None))
@@ -154,7 +155,7 @@ def _implicit_clamp(
 def _insert_clamp(
     graph: Graph, quantizer: Node, node: CalibrationNode, clamp: _ImplicitClamp
 ) -> None:
-    """In place of a clamp that is there."""
+    """Insert the Clip, replacing an existing clamp."""
     limits = [
         None if limit is None else graph.constant(f"{node.name}_{end}", np.array(limit, np.float32))
         for end, limit in clamp.bounds._asdict().items()

@@ -1,9 +1,8 @@
-"""Remedy: YAML that brings a broken build closer to its float model, tried before it is told.
+"""Suggestions: YAML that brings a broken build closer to its float model, tried first.
 
-A trial is the model in float with Q/DQ, over the samples held out: with the ranges of another
-method where the grid of the node to blame does not fit, else with the node in int16, else on the
-CPU. Its figure is the cosine of the answer that comes off worst. Weights are not rounded anew in a
-trial and no bias is corrected, before or after: they follow what is quantized, and cost minutes.
+A trial runs the model in float with Q/DQ over the held-out samples: with another calibration method
+if a grid of the node does not fit, then with the node in int16, then on the CPU. Its figure is the
+cosine of the worst output. Trials skip adaptive rounding and bias correction, which take minutes.
 """
 
 from __future__ import annotations
@@ -36,8 +35,7 @@ KINDS: tuple[Promoted, ...] = ("int16", "cpu")
 
 @dataclass(frozen=True)
 class CalibrationInputs:
-    """What a calibrated graph is made of; `statistics` are those of `graph`, before it is
-    rescaled."""
+    """The inputs of a calibrated graph; `statistics` are of `graph` before rescaling."""
 
     graph: Graph
     statistics: Statistics
@@ -51,18 +49,18 @@ class CalibrationInputs:
 
     @property
     def is_fixed(self) -> bool:
-        """Whether there is nothing to try: a model that brings its scales keeps them."""
+        """Whether there is nothing to try: a model with scales of its own keeps them."""
         return self.recipe.method == LOAD or not self.samples or made_up(self.samples)
 
     @property
     def search(self) -> str:
-        """YAML that asks for a search, minutes of it, so it is not tried here; empty where it says
-        so already."""
+        """YAML for a search, which takes minutes and is not tried here; empty if configured
+        already."""
         return "" if self.is_fixed else self.words.search(self.calibration)
 
 
 class Remedy(NamedTuple):
-    """The YAML, and the cosine without it and with it."""
+    """The YAML, and the worst output's cosine without it and with it."""
 
     yaml: str
     before: float
@@ -76,8 +74,8 @@ class _Trial(NamedTuple):
 
 
 def remedied(inputs: CalibrationInputs, node: str, is_misfit: bool, enough: float) -> Remedy | None:
-    """What mends most, or the first that brings the cosine to `enough`; None where nothing gives
-    back GAIN of what is lost."""
+    """The first trial whose cosine reaches `enough`, else the best; None if no trial recovers
+    GAIN of the loss."""
     if inputs.is_fixed:
         return None
     before = _cosine(inputs, inputs.recipe, inputs.quantization)
@@ -105,7 +103,7 @@ def _trials(inputs: CalibrationInputs, node: str, is_misfit: bool) -> Iterator[_
 
 
 def _in_whole_layers(candidate: Quantization, own: Quantization) -> Quantization:
-    """The same, and all that the layers around read and make is int16 with it."""
+    """The candidate, with all inputs and outputs of the changed layers in int16 too."""
     around: dict[str, Type] = {name: "int16" for name in candidate.layers if name not in own.layers}
     if not around:
         return candidate
@@ -116,9 +114,9 @@ def _in_whole_layers(candidate: Quantization, own: Quantization) -> Quantization
 def _methods(inputs: CalibrationInputs) -> Iterator[_Trial]:
     recipe, real = inputs.recipe, rescaled(inputs.graph, inputs.recipe.factors)
     statistics = inputs.statistics
-    if recipe.factors:  # other tensors than those that were measured
+    if recipe.factors:  # the tensors are not those that were measured
         statistics = observe(real, inputs.samples, inputs.operators)
-    # A search chose the grids that a method alone would not have.
+    # A search may have chosen grids that the method alone would not.
     own = recipe.symmetric == inputs.target.activations.symmetric
     grids = {} if own else {"symmetric": recipe.symmetric}
     current = {"method": inputs.calibration.method}
@@ -131,7 +129,7 @@ def _methods(inputs: CalibrationInputs) -> Iterator[_Trial]:
 
 
 def _cosine(inputs: CalibrationInputs, recipe: Recipe, quantization: Quantization) -> float:
-    """What the chip refuses is no remedy."""
+    """The worst output's cosine; -1 if the chip refuses the change."""
     numbers = held_out(len(inputs.samples))[: FEW - 1]
     names = tuple(inputs.samples.names[number] for number in numbers)
     few = Samples(names, lambda index: inputs.samples.read(numbers[index]))
@@ -146,5 +144,5 @@ def _cosine(inputs: CalibrationInputs, recipe: Recipe, quantization: Quantizatio
 def _known(inputs: CalibrationInputs, kind: Promoted) -> dict[str, int]:
     try:
         return candidates(inputs.graph, inputs.target, inputs.quantization, kind)
-    except ProjectError:  # the chip has nothing to promote to
+    except ProjectError:  # the chip has no higher precision
         return {}

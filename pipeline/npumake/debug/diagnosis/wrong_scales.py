@@ -1,14 +1,13 @@
-"""Convicted: the tensors whose own scale is the wrong one, where the rest of the model says so.
+"""Tensors with a wrong scale, as the rest of the model shows.
 
-Witnesses (scale_consistency) who all say one other factor convict a tensor when there are
-two of them. A lone one may be wrong itself: what contradicts is put right, one scale at a time, and
-that one was wrong after which the model is the least astray:
+Two scale checks (scale_consistency) that agree on a factor other than 1 prove a scale wrong. With
+one check alone, any scale in it may be the wrong one. Each is then corrected in turn, and the
+correction with the smallest total misfit wins:
 
-    astray    sum of log2(reach)**2 over the grids of what is computed: how far they are from those
-              that the numbers on them ask for (npumake.debug.diagnosis.range_fit)
+    total misfit = sum of log2(reach)**2 over the activations (range_fit)
 
-for a wrong scale leads all behind it astray. The end of the tensor's own grid is no clamp then, for
-that is what is in doubt.
+A wrong scale shifts the ranges of every tensor behind it, so only the right correction makes them
+fit. The upper end of the tested tensor's own grid does not count as a clamp here.
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ from npumake.debug.sensitivity import ModelUnderTest
 from npumake.engine.grids import DQ, Q
 from npumake.graph import Node, array
 
-MAX_LOG2_REACH = 6.0  # a grid that is further off tells no more
+MAX_LOG2_REACH = 6.0  # larger misfits count no more
 
 
 def wrong_scales(model: ModelUnderTest) -> dict[str, float]:
-    """The factor that each is off by, by its calibration node. Raises GraphError."""
+    """Calibration node -> the factor by which its scale is wrong. Raises GraphError."""
     checks = scale_checks(model.calibrated, model.nodes)
     return {
         node.name: checks[node.name][0].factor
@@ -57,11 +56,11 @@ def _is_best(model: ModelUnderTest, repair: Repair, others: Sequence[Repair]) ->
 
 
 def with_repair(model: ModelUnderTest, repair: Repair) -> ModelUnderTest:
-    """The same, one scale put right."""
+    """A copy of the model with one scale corrected."""
     graph = model.calibrated.copy()
     (node,) = (node for node in graph.nodes(Q, DQ) if node.name == repair.name)
     scale = array(node.inputs[1])
-    assert scale is not None  # that a witness contradicts
+    assert scale is not None  # a check compares it
     right = (scale * repair.factor).astype(scale.dtype)
     value = graph.constant(f"{repair.name}_repaired", right)
     for each in (node, *_readers(node)):
@@ -70,7 +69,8 @@ def with_repair(model: ModelUnderTest, repair: Repair) -> ModelUnderTest:
 
 
 def total_misfit(model: ModelUnderTest, uncertain: str) -> float:
-    """Raises GraphError."""
+    """Sum of log2(reach)**2 over the activations; `uncertain` is the tensor under test. Raises
+    GraphError."""
     model = with_explicit_clamps(model, uncertain)
     computed = {node.name for node in model.nodes if node.kind == "activation"}
     return sum(_off(fit) ** 2 for name, fit in fits(model).items() if name in computed)
@@ -81,5 +81,5 @@ def _off(fit: Fit) -> float:
 
 
 def _readers(node: Node) -> list[Node]:
-    """The DQ of a Q."""
+    """The DequantizeLinear nodes of a QuantizeLinear."""
     return [use.node for use in node.outputs[0].uses()] if node.op_type == Q else []
