@@ -71,7 +71,7 @@ def test_what_failed_is_said_again_behind_the_tables(fresh: Workspace) -> None:
     lines = fresh.npumake("build", "digits:rdk-x5/gates", check=False).stdout.splitlines()
     at = lines.index("failed    digits:rdk-x5/gates")
     (what,) = (line.removeprefix("error: ") for line in lines if line.startswith("error: "))
-    assert what.endswith("; 0.99999 is asked")
+    assert what.endswith("; the gate is 0.99999")
     assert lines[-2] == f"failed    digits:rdk-x5/gates: {what}"
     assert any(line.startswith("digits on rdk-x5: float against") for line in lines[at:])
 

@@ -70,10 +70,10 @@ def test_a_node_left_in_float_makes_no_error_before_it():
 @pytest.mark.parametrize(
     ("given", "what"),
     [
-        ({}, "one of quantize_node and non_quantize_node is to be given"),
+        ({}, "give either quantize_node or non_quantize_node"),
         ({"quantize_node": "a", "non_quantize_node": "b"}, "one of quantize_node and non"),
         ({"non_quantize_node": ["weight"]}, "weight and activation are for quantize_node"),
-        ({"quantize_node": [[]]}, "a list without nodes"),
+        ({"quantize_node": [[]]}, "an empty list of nodes"),
         ({"quantize_node": "zzz"}, "nothing is quantized at `zzz`"),
         ({"quantize_node": "weight", "metric": "zzz"}, "unknown metric `zzz`"),
     ],
@@ -192,8 +192,8 @@ def test_an_average_leaves_out_what_has_no_error():
 @pytest.mark.parametrize(
     ("asked", "what"),
     [
-        ({"metrics": []}, "a list without metrics"),
-        ({"interested_nodes": []}, "a list without nodes"),
+        ({"metrics": []}, "an empty list of metrics"),
+        ({"interested_nodes": []}, "an empty list of nodes"),
         ({"interested_nodes": [["a"]]}, "nodes are names, not lists of names"),
     ],
 )

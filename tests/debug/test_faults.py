@@ -1,4 +1,4 @@
-"""Trained models of other people: nobody is guilty of a right build, and a fault is named first.
+"""Trained models of other people: a right build has no fault, and a fault is named first.
 
 A model takes up to half a minute, so CI has four of them; NPUMAKE_EVERY=1 has all.
 """
@@ -48,7 +48,7 @@ if os.environ.get("NPUMAKE_EVERY"):
 
 @pytest.mark.parametrize("chip", CHIPS)
 @pytest.mark.parametrize("path", RIGHT)
-def test_nobody_is_guilty_of_a_right_build(path: str, chip: str) -> None:
+def test_a_right_build_has_no_fault(path: str, chip: str) -> None:
     graph = FAULTS.float_graph(path)
     feeds = FAULTS.feeds(path, graph)
     names = tuple(map(str, range(len(feeds))))
@@ -58,7 +58,7 @@ def test_nobody_is_guilty_of_a_right_build(path: str, chip: str) -> None:
 
 
 @pytest.mark.parametrize("path", RIGHT)
-def test_nobody_is_guilty_where_weights_and_biases_are_integers(path: str) -> None:
+def test_no_fault_where_weights_and_biases_are_integers(path: str) -> None:
     graph = FAULTS.float_graph(path)
     feeds = FAULTS.feeds(path, graph)[:4]
     few = Samples(tuple(map(str, range(4))), feeds.__getitem__)

@@ -72,6 +72,6 @@ def test_a_list_that_is_none_is_one_error(packed, tmp_path, said):
 
 def test_a_zip_without_a_list_is_no_hand_over(tmp_path):
     Handover(lambda: iter(FILES.items())).save(tmp_path / "other.zip")
-    with pytest.raises(CacheError, match=r"it holds no handover\.json"):
+    with pytest.raises(CacheError, match=r"handover\.json is missing"):
         handover_parts(tmp_path / "other.zip")
     assert describe(tmp_path / "other.zip").kind == "archive"

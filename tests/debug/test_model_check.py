@@ -48,9 +48,9 @@ def test_what_breaks_a_limit_is_told_with_value_limit_and_change():
 @pytest.mark.parametrize(
     ("body", "target", "why"),
     [
-        ("c = Relu(x)  y = Softmax<axis=3>(c)", X5, "only where `quantization.npu` asks"),
+        ("c = Relu(x)  y = Softmax<axis=3>(c)", X5, "only if `quantization.npu` lists it"),
         ("c = Conv(x, w)  y = Elu(c)", SL, "sl1620 has no NPU"),
-        ("y = Transpose<perm=[0,1,3,2]>(x)", X5, "only moves values"),
+        ("y = Transpose<perm=[0,1,3,2]>(x)", X5, "only moves data"),
         ("c = Conv(x, w)  y = Ceil(c)", X5, "no integer kernel here"),
     ],
 )
@@ -68,7 +68,7 @@ def test_the_project_decides_too():
 def test_what_nobody_documents_is_unknown_and_not_refused():
     found = check("c = Conv(x, w)  y = Abs(c)", NASH)
     assert [(row.on, row.documented) for row in found.nodes] == [("BPU", False), ("BPU", True)]
-    assert found.notes[0] == "not documented for nash-e, taken as run by its BPU: Conv"
+    assert found.notes[0] == "not documented for nash-e, assumed to run on its BPU: Conv"
 
 
 def test_operators_that_no_unit_runs_are_listed_all_at_once():

@@ -51,7 +51,7 @@ def made(model: Path, files: list[Path], name: str, fed: Input, how: Files = PIC
 
 
 def mistake(model: Path, files: list[Path], name: str, fed: Input, how: Files = PICTURE) -> str:
-    with pytest.raises(ProjectError, match="is not fed as the model was trained: ") as caught:
+    with pytest.raises(ProjectError, match="differs from training: ") as caught:
         made(model, files, name, fed, how)
     assert caught.value.where == f"inputs.{name}"
     return caught.value.what.partition("trained: ")[2]

@@ -1,4 +1,4 @@
-"""Guilt: a scale that is four times too large is named first, whichever layer it was given to."""
+"""A scale that is four times too large is ranked first, in any layer."""
 
 from __future__ import annotations
 

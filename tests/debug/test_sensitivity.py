@@ -235,10 +235,10 @@ def test_nodes_of_interest_go_by_any_name_of_theirs():
     ("said", "what", "hint"),
     [
         ({"metrics": "cosine"}, "unknown metric `cosine`", "known: chebyshev, cosine-similarity"),
-        ({"data_num": 5}, "data_num is 5, of 4 samples", ""),
-        ({"data_num": 0}, "data_num is 0, of 4 samples", ""),
+        ({"data_num": 5}, "data_num is 5, but there are 4 samples", ""),
+        ({"data_num": 0}, "data_num is 0, but there are 4 samples", ""),
         ({"interested_nodes": "zzz"}, "nothing is quantized at `zzz`", "known: "),
-        ({"output_node": "zzz"}, "no node `zzz` that makes a quantized tensor", "known: "),
+        ({"output_node": "zzz"}, "no node `zzz` with a quantized output", "known: "),
     ],
 )
 def test_what_fits_nothing_is_refused(said, what, hint):

@@ -153,6 +153,6 @@ def test_nodes_asked_onto_the_cpu_fail_a_gate_that_says_how_to_get_them_back(
         project.write("quantization: {cpu: [pool]}\n")
     run = scored.npumake("build", "digits:ara240/gates", check=False)
     assert run.returncode == 6
-    assert "2 nodes run on the CPU; at most 0 may" in run.stdout
+    assert "2 nodes run on the CPU; at most 0 are allowed" in run.stdout
     assert "  pool  on the CPU\n  flatten  on the CPU\n" in run.stdout
     assert "# tried: 2 -> 0, meets the gate\nquantization:\n  npu:\n  - pool\n" in run.stdout

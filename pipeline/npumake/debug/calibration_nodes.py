@@ -4,8 +4,8 @@
     activation    the pair behind a node's output or a model input
 
 A pair has the name of its QuantizeLinear. It belongs to the node that reads the constant or
-produces the tensor; for a model input, to the nodes that read it. A fused clamp counts with its node.
-Without any pair, a calibrated graph is the float model.
+produces the tensor; for a model input, to the nodes that read it. A fused clamp counts with its
+node. Without any pair, a calibrated graph is the float model.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ def _findings(path: Path) -> ArtifactDescription | None:
         facts = {"target": document["target"], "samples": document["compared"]}
     except (ValueError, RecursionError, KeyError, TypeError):
         return None
-    return ArtifactDescription("findings", facts, columns=("Node", "Loses itself"), rows=rows)
+    return ArtifactDescription("findings", facts, columns=("Node", "Own error"), rows=rows)
 
 
 def _figures(path: Path) -> ArtifactDescription | None:

@@ -1,9 +1,9 @@
-"""The debugger's functions, under the names, parameters and results that D-Robotics and Horizon
-document; the plots are SVG files.
+"""The debugger's functions, with the names, parameters and results that D-Robotics and Horizon
+document; plots are SVG files.
 
-A calibrated model is a file, a graph or a `Patient`; calibrated data a folder `<input>/*.npy`, the
-samples file of a build, or feeds. Names are those of nodes in the calibrated model; of the trained
-model, and of tensors, they are understood too.
+A calibrated model is a file, a graph or a `ModelUnderTest`. Calibrated data is a folder
+`<input>/*.npy`, the samples file of a build, or feeds. Node names may be those of the calibrated
+model, of the trained model, or of tensors.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Model = str | Path | Graph | ModelUnderTest
 Names = str | Sequence[str]
 Groups = Sequence[str] | Sequence[Sequence[str]]
 KINDS = ("weight", "activation")
-MIN_NAME_CHARACTERS = 16  # characters of a node's name, however narrow the terminal
+MIN_NAME_CHARACTERS = 16  # of a node's name, in narrow terminals
 LOG = logging.getLogger("npumake.debug")
 
 
@@ -52,11 +52,11 @@ def get_sensitivity_of_nodes(
     verbose: bool = False,
     interested_nodes: Names | None = None,
 ) -> dict[str, dict[str, str]]:
-    """What the answers lose when each node alone is quantized, the worst by the first metric first:
-    {node: {metric: figure}}. With `verbose` it is logged too, as INFO.
+    """The output error when each node alone is quantized: {node: {metric: figure}}, worst first by
+    the first metric. With `verbose` it is logged as INFO too.
 
-    `interested_nodes` are looked at and no others, whatever `node_type` says. Raises ProjectError
-    for a name or a number that fits nothing, GraphError for a model that does not run.
+    `interested_nodes` replaces `node_type`. Raises ProjectError for an unknown name or an invalid
+    number, GraphError for a model that does not run.
     """
     model = model_under_test(model_or_file, calibrated_data, data_num)
     chosen = listed(metrics, "metrics")
@@ -85,11 +85,13 @@ def plot_acc_error(
     metric: str = "cosine-similarity",
     average_mode: bool = False,
 ) -> Path:
-    """Plot how the error grows from node to node, a curve for each name of a list, or for each list
-    of a list of lists: of a model that quantizes there and nowhere else, or everywhere but there.
-    'weight' and 'activation' are all constants and all tensors. Raises ProjectError, GraphError."""
+    """Plot the cumulative error over the nodes: one curve per name of a list, or per list of names.
+
+    Each curve quantizes only `quantize_node`, or everything except `non_quantize_node`. 'weight'
+    and 'activation' stand for all of a kind. Raises ProjectError, GraphError.
+    """
     if (quantize_node is None) == (non_quantize_node is None):
-        raise ProjectError("one of quantize_node and non_quantize_node is to be given")
+        raise ProjectError("give either quantize_node or non_quantize_node")
     model = model_under_test(model_or_file, calibrated_data)
     selection = quantize_node if quantize_node is not None else non_quantize_node
     groups = _groups(selection or (), is_partial=quantize_node is None)
@@ -111,8 +113,8 @@ def plot_distribution(
     calibrated_data: Data | None,
     nodes_list: Names,
 ) -> list[Path]:
-    """Plot how numbers are distributed: of a regular node what it makes in float and quantized, and
-    the error; of an activation what is quantized; of a weight itself before and after."""
+    """Plot distributions: for a regular node its output in float and quantized, and the error; for
+    an activation its values; for a weight its values before and after."""
     model = model_under_test(model_or_file, calibrated_data)
     plots = []
     for name in listed(nodes_list):
@@ -128,8 +130,8 @@ def get_channelwise_data_distribution(
     nodes_list: Names,
     axis: int | None = None,
 ) -> list[Path]:
-    """Plot boxes, channel by channel, of what calibration nodes are given. The channels of a weight
-    are by default those of its scales, else the first axis; of an activation axis 1."""
+    """Plot box plots per channel of the inputs of calibration nodes. The default `axis` is that of
+    a weight's scales, else 0; for activations 1."""
     model = model_under_test(model_or_file, calibrated_data)
     return [
         written(Path(save_dir), node.name, channels(node.name, tensor_boxes(model, node, axis)))
@@ -141,22 +143,22 @@ def get_channelwise_data_distribution(
 def model_under_test(
     model: Model, data: Data | None = None, count: int | None = None
 ) -> ModelUnderTest:
-    """The model with its data, of which the probes run the first `count`. Raises ProjectError,
+    """The model with its data; probes run the first `count` samples. Raises ProjectError and
     GraphError."""
     if isinstance(model, ModelUnderTest):
         return _quantizing(_probing(model, count))
     if data is None:
-        raise ProjectError("calibrated_data is to be given")
+        raise ProjectError("calibrated_data is missing")
     graph = model if isinstance(model, Graph) else _read(Path(model))
     return _quantizing(_probing(ModelUnderTest(graph, samples_for(data, graph)), count))
 
 
 def _probing(model: ModelUnderTest, count: int | None) -> ModelUnderTest:
-    """Raises ProjectError for a count of samples that there is not."""
+    """The model with `count` probed samples. Raises ProjectError if there are fewer."""
     if count is None:
         return model
     if not 1 <= count <= len(model.samples):
-        raise ProjectError(f"data_num is {count}, of {len(model.samples)} samples")
+        raise ProjectError(f"data_num is {count}, but there are {len(model.samples)} samples")
     probes = model.cache if count == len(model.probed) else {}
     return replace(model, cache=probes, data_num=count)
 
@@ -164,8 +166,8 @@ def _probing(model: ModelUnderTest, count: int | None) -> ModelUnderTest:
 def sensitivity_text(
     title: str, table: Mapping[str, Mapping[str, str]], within: int | None = None
 ) -> str:
-    """As the vendors' tools print it; `within` so many characters a line, where names can give
-    way: a longer one keeps its end, which tells nodes apart."""
+    """The table as vendors' tools print it. `within` limits the characters per line: long names
+    keep their end, which differs most."""
     columns = ["Node", *next(iter(table.values()), {})]
     rows = [columns, *([name, *figures.values()] for name, figures in table.items())]
     if within is not None:
@@ -184,7 +186,7 @@ def _shortened(name: str, most: int) -> str:
 
 def _quantizing(model: ModelUnderTest) -> ModelUnderTest:
     if not model.nodes:
-        hint = "the functions look at a calibrated model, one with Q/DQ"
+        hint = "the debugger needs a calibrated model, one with Q/DQ"
         raise ProjectError("nothing in this model is quantized", hint=hint)
     return model
 
@@ -197,24 +199,25 @@ def _read(path: Path) -> Graph:
 
 
 def listed(names: Names, of: str = "nodes") -> list[str]:
-    """Raises ProjectError for no names, and for lists of them."""
+    """The names as a list. Raises ProjectError for an empty list and for nested lists."""
     selected = [names] if isinstance(names, str) else list(names)
     if not selected:
-        raise ProjectError(f"a list without {of}")
+        raise ProjectError(f"an empty list of {of}")
     if not all(isinstance(name, str) for name in selected):
         raise ProjectError(f"{of} are names, not lists of names", hint="[A,B]")
     return selected
 
 
 def _groups(selection: Groups | str, is_partial: bool) -> dict[str, list[str]]:
-    """What is quantized, or left out, together, by the name of its curve. Raises ProjectError."""
+    """Curve name -> the names that are quantized, or left in float, together. Raises
+    ProjectError."""
     if isinstance(selection, str) or all(isinstance(item, str) for item in selection):
         groups = {name: [name] for name in listed(selection)}  # type: ignore[arg-type]
     else:
         lists = [listed(item) for item in selection]
         groups = {f"partial_qmodel_{number}": group for number, group in enumerate(lists)}
     if not groups:
-        raise ProjectError("a list without nodes")
+        raise ProjectError("an empty list of nodes")
     if is_partial and any(name in KINDS for group in groups.values() for name in group):
         raise ProjectError("weight and activation are for quantize_node, not non_quantize_node")
     return groups
@@ -238,7 +241,7 @@ def _is_regular(model: ModelUnderTest, name: str) -> bool:
 
 
 def written(folder: Path, name: str, svg: str) -> Path:
-    """A file called after a node, whatever is in its name."""
+    """Write an SVG named after a node; special characters are replaced."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / (re.sub(r"[^\w.-]+", "_", name).strip(".")[-120:] + ".svg")
     with replacing(path) as temporary:

@@ -1,5 +1,5 @@
-"""A hand-over as a person checks it: its parts, how large they are, and whether anything in it is
-other than it was written. A directory, or the ZIP of one."""
+"""The parts of a hand-over, their sizes, and whether they changed since they were written; of a
+directory or its ZIP."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ AS_WRITTEN, CHANGED, ADDED, GONE = "as written", "changed", "not in the list", "
 
 
 class HandoverPart(NamedTuple):
-    """A file, or all files of a folder below, whose name ends in a slash, in one state."""
+    """A file, or all files of a folder (its name ends in a slash) with the same state."""
 
     name: str
     files: int
@@ -26,10 +26,10 @@ class HandoverPart(NamedTuple):
 
 
 def handover_parts(path: Path) -> tuple[HandoverPart, ...]:
-    """In the order of their names. Raises CacheError for what is no hand-over."""
+    """The parts sorted by name. Raises CacheError for anything but a hand-over."""
     contents = dict(_sizes_and_digests(path))
     if LIST not in contents:
-        raise CacheError(f"no hand-over: it holds no {LIST}", str(path))
+        raise CacheError(f"not a hand-over: {LIST} is missing", str(path))
     listed = _list(path)
     parts: dict[tuple[str, str], tuple[int, int]] = {}
     for name in sorted({*contents, *listed}):
@@ -47,7 +47,7 @@ def handover_parts(path: Path) -> tuple[HandoverPart, ...]:
 
 
 def is_handover(path: Path) -> bool:
-    """Whether it is a directory that a hand-over was written into."""
+    """Whether the directory contains a hand-over."""
     return (path / LIST).is_file()
 
 

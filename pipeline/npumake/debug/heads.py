@@ -1,7 +1,6 @@
-"""A head: copies of the pieces that a probe changes first, behind the pairs that are on.
+"""A head: copies of the nodes that a probe changes first, behind its active pairs.
 
-Several lie in one session, each beside the float pieces that it reads from, all under names of
-their own.
+One session holds several heads and the float nodes that they read, each under names of its own.
 """
 
 from __future__ import annotations
@@ -17,15 +16,15 @@ from npumake.graph import SerializedNode, needed
 
 
 class Head(NamedTuple):
-    """What it changes, by the names of the float model → of its session; and the answers, under
-    the former."""
+    """`changed` maps tensors of the float model to their names in the session; `outputs` are the
+    model outputs by the former names."""
 
     changed: dict[str, str]
     outputs: tuple[str, ...]
 
 
 class Heads(NamedTuple):
-    """One for each change. `model` is None where nothing changes."""
+    """One head per change; `model` is None if nothing changes."""
 
     model: bytes | None
     each: tuple[Head, ...]
@@ -38,8 +37,8 @@ def heads(
     stop: int,
     real: Sequence[str] = (),
 ) -> Heads:
-    """Heads of changes whose seeds are pieces from `start` to before `stop`. The session makes
-    what is `real` of the float model's tensors too, which these pieces make."""
+    """The heads of changes whose seeds are in `start`..`stop`. The session also outputs the float
+    tensors `real` of these nodes."""
     mark = network.written.mark()
     copies = [
         _Copies(network, change, f"{mark}{number}", start, stop)
@@ -57,7 +56,7 @@ def heads(
 
 
 class _Copies:
-    """The copies for one change, in the order they are made in; all their names end in `suffix`."""
+    """The copies for one change, in order; all their names end in `suffix`."""
 
     def __init__(
         self, network: SwitchedNetwork, change: PairChange, suffix: str, start: int, stop: int
@@ -65,7 +64,7 @@ class _Copies:
         self._network, self._change, self._suffix, self._stop = network, change, suffix, stop
         self.pieces: list[SerializedNode] = []
         self.constants: dict[str, np.ndarray] = {}
-        self._copies: dict[str, str] = {}  # of the float model's tensors
+        self._copies: dict[str, str] = {}  # float tensor -> its copy
         self._put: set[str] = set()  # pairs
         for number in range(start, stop):
             piece = network.pieces[number]
@@ -98,7 +97,7 @@ class _Copies:
         self._copies |= outputs
 
     def _source(self, name: str) -> str:
-        """What this reader gets, behind pairs that are put there."""
+        """The tensor for a reader, behind inserted pairs."""
         tensor = self._network.root(name)
         source = self._copies.get(tensor, tensor)
         for place in self._network.chain(name, self._change.on):
@@ -106,7 +105,7 @@ class _Copies:
         return source
 
     def _constant(self, name: str) -> str | None:
-        """A constant as its grid has it, which runs faster than a pair."""
+        """A constant quantized in advance, which runs faster than a pair."""
         chain = self._network.chain(name, self._change.on)
         values = self._network.written.array(self._network.root(name)) if len(chain) == 1 else None
         if values is None or values.dtype != np.float32 or not np.isfinite(values).all():

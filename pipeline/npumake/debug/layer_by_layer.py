@@ -1,7 +1,7 @@
-"""Every tensor of codes that LiteRT's reference kernels make of a .tflite, against our own engine.
+"""Compares every quantized tensor of a .tflite in LiteRT's reference kernels with our engine.
 
-A tensor of the file lies in some order of the axes of ours; it is the same where one of the orders
-that give its shape makes the codes equal.
+The file may order axes differently; a tensor is equal if any axis order of its shape makes the
+values equal.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ CODES = (np.int8, np.int16)
 
 
 class Layers(NamedTuple):
-    """How many tensors were compared, and by how many codes those differ that do, by name."""
+    """The number of `compared` tensors, and the largest difference of the `wrong` ones by name."""
 
     compared: int
     wrong: Mapping[str, int]
 
 
 def beside_litert(program: Program, model: bytes, feeds: Feeds) -> Layers:
-    """Of the `model` that was written of a `program`, for one set of real numbers. Raises
-    GraphError where LiteRT is not installed."""
+    """Compare `model`, the .tflite of `program`, for one set of float feeds. Raises GraphError
+    without LiteRT."""
     names = [name for step in program.instructions for name in step.outputs]
     ours = dict(zip(names, ReferenceSession(program).run(names, feeds), strict=True))
     codes = {name: ours.get(_codes_of(program, name), feeds[name]) for name in feeds}
@@ -53,13 +53,13 @@ def beside_litert(program: Program, model: bytes, feeds: Feeds) -> Layers:
 def litert_tensors(
     model: bytes, codes: Mapping[str, np.ndarray], feeds: Feeds
 ) -> dict[str, np.ndarray]:
-    """Every tensor of the file by name; its inputs by name, codes or real numbers as it takes
-    them. Raises GraphError where LiteRT is not installed."""
+    """Every tensor of the file by name; inputs are quantized or float as the file takes them.
+    Raises GraphError without LiteRT."""
     try:
         litert = import_module("ai_edge_litert.interpreter")  # large, and an extra
     except ImportError as error:
         hint = "pip install 'npumake[compilers]'"
-        raise GraphError("a .tflite runs in LiteRT, which is not here", None, hint) from error
+        raise GraphError("a .tflite needs LiteRT, which is not installed", None, hint) from error
     interpreter = litert.Interpreter(
         model_content=model,
         experimental_op_resolver_type=litert.OpResolverType.BUILTIN_REF,
@@ -83,7 +83,7 @@ def _same_shape(values: np.ndarray, detail: Mapping[str, Any]) -> bool:
 
 
 def _codes_of(program: Program, name: str) -> str:
-    """The codes of an input, behind a Transpose or not."""
+    """The quantized tensor of an input, looking through a Transpose."""
     for step in program.instructions:  # in order
         if name in step.inputs:
             name = step.outputs[0]

@@ -1,5 +1,5 @@
-"""A model against one target: the placement that a build would have, the vendor's documented
-limits, and the rewrites that bring nodes back onto the unit.
+"""Checks a model against one target: the placement of its nodes, the vendor's documented limits,
+and rewrites that move nodes from the CPU to the unit.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from npumake.targets.target import Target
 
 @dataclass(frozen=True)
 class ModelCheck:
-    """`network` is what the subgraphs are called after, `nodes` are those of the graph and `rows`
-    those of the vendor's table; `unsupported` are names by operator."""
+    """`network` is the prefix of the subgraphs' names; `nodes` are those of the graph, `rows` those
+    of the vendor's table; `unsupported` are node names by operator."""
 
     target: str
     network: str
@@ -43,12 +43,12 @@ class ModelCheck:
 
     @property
     def subgraphs(self) -> tuple[str, ...]:
-        """Their names, as the vendors' tools write them."""
+        """The subgraphs' names, as in the vendors' tools."""
         numbers = {row.subgraph for row in self.nodes if row.subgraph is not None}
         return tuple(f"{self.network}_subgraph_{number}" for number in sorted(numbers))
 
     def in_words(self, words: Callable[[str], str]) -> ModelCheck:
-        """The same, its reasons and notes in the words of a vendor's file."""
+        """A copy with reasons and notes in the terms of a vendor's file."""
         nodes, rows = (
             tuple(replace(row, why=words(row.why)) for row in each)
             for each in (self.nodes, self.rows)
@@ -56,7 +56,7 @@ class ModelCheck:
         return replace(self, nodes=nodes, rows=rows, notes=tuple(map(words, self.notes)))
 
     def document(self) -> Json:
-        """For machines."""
+        """The check as JSON."""
         return {
             "target": self.target,
             "subgraphs": list(self.subgraphs),
@@ -78,15 +78,15 @@ def _row(row: NodePlacement) -> Json:
     return {**plain({name: getattr(row, name) for name in ROW}), "beyond": limits}
 
 
-MIN_OPSET = 7  # the opset since when operators broadcast as they do now
+MIN_OPSET = 7  # broadcasting rules changed in this opset
 ROW = ("node", "on", "subgraph", "type", "dtype", "documented", "why")
 
 
 def check_model(
     graph: Graph, target: Target, quantization: Quantization | None = None
 ) -> ModelCheck:
-    """What a build for `target` makes of an optimized float graph. Raises ProjectError for a name
-    in the project's `quantization` that means nothing."""
+    """The check of an optimized float graph for `target`. Raises ProjectError for an unknown name
+    in the project's `quantization`."""
     requests = quantization or Quantization()
     graph = in_form(graph, target)
     plan = planned(graph, requests, target)
@@ -99,7 +99,7 @@ def check_model(
 
 
 def _typed(rows: tuple[NodePlacement, ...], plan: PrecisionPlan) -> tuple[NodePlacement, ...]:
-    """With the types that the nodes of the unit read; sums are int8 to a checker."""
+    """The rows with input types of the unit's nodes; int32 sums count as int8."""
     types = {str(node.name): NARROW for node in plan.unit}
     types |= {str(n.name): "float16" for n in plan.half}
     for (node, _), type in reversed([*plan.reads.items()]):
@@ -110,8 +110,8 @@ def _typed(rows: tuple[NodePlacement, ...], plan: PrecisionPlan) -> tuple[NodePl
 def _listed(
     graph: Graph, form: Form, rows: tuple[NodePlacement, ...], plan: PrecisionPlan
 ) -> tuple[NodePlacement, ...]:
-    """The rows of the vendor's table, of a model whose thresholds are all alike: requantized is
-    what was made as int16 in another subgraph."""
+    """The rows of the vendor's table. Ranges are not known yet, so only int16 tensors from another
+    subgraph count as requantized."""
     by_node = {row.node: row for row in rows}
     listing = Listing(
         graph,
@@ -146,16 +146,17 @@ def _row_of(entry: Entry, row: NodePlacement) -> NodePlacement:
 
 
 def _network(graph: Graph) -> str:
-    """An ONNX file's is called so whatever it says; a Caffe network has its own name."""
+    """The vendors' name of the network: fixed for ONNX files, its own for Caffe."""
     name = graph.model.graph.name
     return name if name and NOTE not in graph.metadata else "main_graph"
 
 
 def _notes(rows: tuple[NodePlacement, ...], target: Target) -> tuple[str, ...]:
-    """What is documented of the operators on the unit and cannot be checked, or is not at all."""
+    """Notes on operators on the unit: undocumented ones, and documented limits that cannot be
+    checked."""
     there = {row.type.partition("+")[0]: row for row in rows if row.subgraph is not None}
     unknown = sorted(op_type for op_type, row in there.items() if not row.documented)
-    doubt = f"not documented for {target.name}, taken as run by its {target.unit}: "
+    doubt = f"not documented for {target.name}, assumed to run on its {target.unit}: "
     remarks = [
         f"{', '.join(named)}: {remark.text}"
         for remark in target.remarks
@@ -170,7 +171,7 @@ def _notes(rows: tuple[NodePlacement, ...], target: Target) -> tuple[str, ...]:
 
 
 def prepared(model: Graph, is_onnx: bool) -> Graph:
-    """The optimized graph of a model as it was read. Raises GraphError."""
+    """The optimized graph of an imported model. Raises GraphError."""
     require(model, NO_OPERATORS)
     refuse_strange_inputs(model.inputs)
     versions = model.opset, int(model.model.ir_version)
@@ -182,7 +183,7 @@ def prepared(model: Graph, is_onnx: bool) -> Graph:
 
 @dataclass(frozen=True)
 class RewrittenModel:
-    """A model rewritten, in its own opset, by the rewrites of these names, and what it is now."""
+    """A model in its own opset after the rewrites `applied`, and its check."""
 
     model: Graph
     applied: tuple[str, ...]
@@ -190,8 +191,8 @@ class RewrittenModel:
 
 
 def rewritten(model: Graph, target: Target, is_onnx: bool = True) -> RewrittenModel:
-    """`model` with each of REWRITES that leaves the CPU fewer nodes and refuses none that was
-    not; none applied where nothing helps. Raises GraphError."""
+    """`model` with every rewrite of REWRITES that leaves fewer nodes on the CPU and makes no node
+    unsupported. Raises GraphError."""
     model = model.with_shapes()
     best = RewrittenModel(model, (), check_model(prepared(model, is_onnx), target))
     for rewrite in REWRITES if model.opset >= MIN_OPSET else ():

@@ -1,10 +1,10 @@
-"""A calibrated graph as a float network whose tensors are read through pairs, each on or off.
+"""A calibrated graph as a float network with Q/DQ pairs that can be switched on and off.
 
-    root     the tensor that pairs were put behind
-    chain    the pairs between it and one who reads it, the nearest to it first
+    root     the tensor in front of a chain of pairs
+    chain    the pairs between a root and one reader, nearest to the root first
 
-With every pair off it is the float model. Which are on says what a reader gets: the tensor itself,
-or what the last of them makes of it.
+With every pair off it is the float model. A reader gets the output of the last active pair in its
+chain, or the root.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class SwitchedPair(NamedTuple):
 
 
 class PairChange(NamedTuple):
-    """What pairs change: `replaced` are the tensors that nobody reads in float any more, and under
-    which name they are read; `seeds` the pieces that change first, by their number."""
+    """The effect of the active pairs `on`. `replaced` maps tensors without float readers left to
+    the name that all read instead; `seeds` are the numbers of the nodes that change first."""
 
     on: Mapping[str, CalibrationNode]
     replaced: Mapping[str, str]
@@ -35,8 +35,8 @@ class PairChange(NamedTuple):
 
 
 class SwitchedNetwork:
-    """`pieces` are the nodes of the float model, in order, as the calibrated graph has them;
-    `floats` the same as they read when every pair is off. Both go by their number."""
+    """`pieces` are the nodes of the float model in order, as serialized in the calibrated graph;
+    `floats` the same with every pair off. Both are indexed by number."""
 
     def __init__(self, calibrated: Graph, nodes: Places) -> None:
         self.written = SerializedGraph(calibrated)
@@ -57,17 +57,16 @@ class SwitchedNetwork:
         return self._roots.get(name, name)
 
     def chain(self, name: str, on: Mapping[str, CalibrationNode]) -> list[CalibrationNode]:
-        """The pairs that are on between a tensor and who reads it by this name."""
+        """The active pairs between a tensor and the readers of this name."""
         return [on[pair] for pair in self._chains.get(name, ()) if pair in on]
 
     def is_read_after(self, tensor: str, number: int) -> bool:
-        """Whether a piece from that one on reads it, or the world."""
+        """Whether a node from `number` on reads the tensor, or it is a model output."""
         read = any(reader >= number for reader, _ in self._readers.get(tensor, ()))
         return read or tensor in self.outputs
 
     def crossing(self) -> list[int]:
-        """How many numbers there are, before each piece, that those before it make and one from it
-        on reads."""
+        """For each position, the number of values that cross it: produced before, read after."""
         more = [0] * (len(self.floats) + 1)
         for number, piece in enumerate(self.floats):
             for name in piece.makes:
@@ -89,14 +88,14 @@ class SwitchedNetwork:
         return PairChange(on, replaced, frozenset(seeds))
 
     def _read_by_all(self, tensor: str, on: Mapping[str, CalibrationNode]) -> str | None:
-        """The name by which it is read through what everybody reads it through."""
+        """The name that all readers use, if they share one chain of active pairs; else None."""
         names = [name for _, name in self._readers.get(tensor, ())] + self._output_names(tensor)
         chains = {tuple(place.name for place in self.chain(name, on)) for name in names}
         return names[0] if tensor in self.makers and len(chains) == 1 and chains != {()} else None
 
     def _first(self, tensor: str, on: Mapping[str, CalibrationNode]) -> Iterator[int]:
-        """Who changes first where some read it in float: those that do not; its maker, where the
-        world is told something else."""
+        """The nodes that change first if some readers stay in float: the quantized readers, and
+        the producer of a quantized model output."""
         yield from (number for number, n in self._readers.get(tensor, ()) if self.chain(n, on))
         if tensor in self.makers and any(
             self.chain(name, on) for name in self._output_names(tensor)
@@ -104,7 +103,7 @@ class SwitchedNetwork:
             yield self.makers[tensor]
 
     def _output_names(self, tensor: str) -> list[str]:
-        """The answers that are this tensor, quantized or not."""
+        """The model outputs that are this tensor, quantized or not."""
         return [name for name in self.written.outputs if self.root(name) == tensor]
 
     def _live(self) -> list[SerializedNode]:

@@ -1,4 +1,4 @@
-"""Where every node of a float model runs, and why not on the unit: what a checker tells."""
+"""Where every node of a float model runs, and why a node is not on the unit."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ FLOAT = "float"
 
 @dataclass(frozen=True)
 class NodePlacement:
-    """One node; `subgraph` is None on the CPU. `dtype` is the type of what it reads there.
+    """One node; `subgraph` is None on the CPU. `dtype` is the type of its inputs.
 
-    `why` says what keeps it there, `beyond` which documented limits it breaks. Where the vendor
-    documents nothing of the operator, `documented` is False and the node counts as the unit's.
+    `why` is the reason for the CPU, `beyond` the documented limits that it exceeds. For an operator
+    without documentation, `documented` is False and the node counts as the unit's.
     """
 
     node: str
@@ -36,8 +36,8 @@ class NodePlacement:
 def node_placements(
     graph: Graph, target: Target, chip: Collection[Node], requested: Collection[Node] = ()
 ) -> tuple[NodePlacement, ...]:
-    """Every node in graph order, a clamp with the node that absorbs it; those of `chip` run on the
-    unit, and the project asks it to run those in `asked`."""
+    """Every node in graph order, a fused clamp with its node. Nodes in `chip` run on the unit; the
+    project requests the unit for those in `requested`."""
     numbers = subgraphs(graph, set(chip))
     clamps = {absorbed(node) for node in graph.nodes()}
     rows = (
@@ -49,7 +49,7 @@ def node_placements(
 
 
 def _within(node: Node, target: Target) -> Iterator[NodePlacement]:
-    """The nodes in the bodies of a Loop, If or Scan, which the CPU runs as a whole."""
+    """The nodes in the bodies of a Loop, If or Scan, which run on the CPU."""
     why = f"it is in a body of `{node.name}`, a {node.op_type}"
     for name, inner in inside(node):
         yield NodePlacement(name, "CPU", None, inner.op_type, target.documents(inner.op_type), why)
@@ -70,7 +70,7 @@ def _placement(
 
 
 def _reasons(node: Node, target: Target, is_requested: bool) -> Iterator[str]:
-    """Why a node within all limits is the CPU's, the strongest reason first."""
+    """Why a node within all limits runs on the CPU, strongest reason first."""
     op_type = node.op_type
     if target.operators == ():
         yield f"{target.name} has no NPU"
@@ -79,16 +79,16 @@ def _reasons(node: Node, target: Target, is_requested: bool) -> Iterator[str]:
     if not target.runs_when_asked(op_type):
         yield f"the {target.unit} does not run {op_type}"
     if not is_requested and not target.runs(op_type):
-        yield f"the {target.unit} runs {op_type} only where `quantization.npu` asks"
+        yield f"the {target.unit} runs {op_type} only if `quantization.npu` lists it"
     if not computes(node, target.rounding):
         yield f"no integer kernel here for this {op_type}; the vendor's tool may place it otherwise"
     if op_type in PASSIVE:
-        yield "it only moves values, which no node before it has as codes on the unit"
-    yield "it computes no float tensors, or the project leaves it in float"
+        yield "it only moves data, and its input is not quantized on the unit"
+    yield "it has no float output, or the project keeps it in float"
 
 
 def unsupported(graph: Graph, target: Target) -> dict[str, tuple[str, ...]]:
-    """The nodes that no unit of the chip runs, by operator: the vendor's tool refuses the model."""
+    """The nodes that the chip cannot run at all, by operator: the vendor's tool refuses them."""
     names: dict[str, list[str]] = {}
     for node in graph.nodes():
         for name, each in ((str(node.name), node), *inside(node)):

@@ -1,19 +1,19 @@
-"""Is a model fed as it was trained? Its first BatchNormalization remembers.
+"""Detects preprocessing that differs from training, by the first BatchNormalization.
 
-A trained model keeps, per channel, the mean mu and the variance var of what that layer saw. Fed
-the same way it sees mean m and variance s again, up to the choice of samples. How far apart two
-such channels are is Jeffreys' divergence of two normal distributions:
+That layer stores, per channel, the mean mu and the variance var of its inputs in training. With the
+same preprocessing, its inputs have mean m and variance s close to them. The distance of a channel
+is Jeffreys' divergence of two normal distributions:
 
     J = ((s + d²) / var + (var + d²) / s) / 2 - 1,  d = m - mu        distance = mean of ln(1 + J)
 
-The distance is measured for the samples as they are, and for each known mistake undone. With
+The distance is measured for the samples as they are, and with each known mistake undone. With
 
-    v = x + offset, the raw value        z = (v - mean) * scale, what the model is given
+    v = x + offset, the raw value        z = (v - mean) * scale, the model's input
 
-a mistake is told when undoing it brings the distance below FITS and below its margin times the
-distance as it is. Measured on detectors and classifiers fed photographs, 16 samples or more, a
-right project stays above 0.65 for another layout and above 0.87 for other channels, while undoing a
-wrong scale or layout gives at most 0.3. A model that hardly sees colour cannot tell RGB from BGR.
+a mistake is reported if undoing it brings the distance below MAX_FIT_DISTANCE and below its margin
+times the original distance. On detectors and classifiers with 16 photographs or more, a correct
+project stays above 0.65 for another layout and above 0.87 for swapped channels; undoing a wrong
+scale or layout gives at most 0.3. A model that hardly uses colour cannot tell RGB from BGR.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from npumake.errors import ProjectError, Route
 from npumake.graph import Graph, array, attribute, is_float, is_foreign, shape
 from npumake.project.sections import Input
 
-MIN_SAMPLES, MAX_SAMPLES = 16, 64  # samples: fewer decide nothing, more decide nothing better
+MIN_SAMPLES, MAX_SAMPLES = 16, 64  # fewer are unreliable, more gain nothing
 MAX_FIT_DISTANCE = 0.5
-VARIANCE_EPSILON = 1e-12  # of a variance
+VARIANCE_EPSILON = 1e-12  # added to variances
 
 Change = Callable[[np.ndarray, "Normalization"], np.ndarray]
 
 
 @dataclass(frozen=True)
 class Normalization:
-    """Mean and scale, ready to be broadcast, and the axis of the channels; see above."""
+    """Mean and scale in broadcast shape, the offset of the samples, and the channel axis."""
 
     mean: np.ndarray
     scale: np.ndarray
@@ -56,7 +56,7 @@ class Normalization:
 
 
 class TrainingStatistics(NamedTuple):
-    """What a BatchNormalization saw in training, per channel, of the tensor `name`."""
+    """Per-channel mean and variance of the tensor `name` in training."""
 
     name: str
     mean: np.ndarray
@@ -64,7 +64,7 @@ class TrainingStatistics(NamedTuple):
 
 
 class Mistake(NamedTuple):
-    """`undone` gives, of raw values v, what the model should have been given."""
+    """`undone` computes the correct model input from raw values v."""
 
     what: str
     advice: str
@@ -73,7 +73,7 @@ class Mistake(NamedTuple):
 
 
 def _other_layout(v: np.ndarray, normalization: Normalization) -> np.ndarray:
-    """The values in the order of the file, read with the channels at the other end."""
+    """The file's values read in the other layout, channels first or last."""
     n, *inner = v.shape
     if normalization.axis == 1:
         channels, height, width = inner
@@ -125,9 +125,10 @@ MISTAKES = (
 def preprocessing_mistake(
     graph: Graph, samples: Samples, name: str, how: Input, offset: float
 ) -> Mistake | None:
-    """What is wrong with how the image input `name` is fed; None when nothing is, or none can tell.
+    """The mistake in the preprocessing of the image input `name`; None if there is none or the
+    model cannot show it.
 
-    `graph` is original_float, with its preprocessing; `offset` is what was taken off the samples.
+    `graph` is original_float, with its preprocessing; `offset` was subtracted from the samples.
     """
     value = next(value for value in graph.inputs if value.name == name)
     memory = _remembered(graph)
@@ -150,7 +151,7 @@ def preprocessing_mistake(
 
 
 def refuse_mistake(graph: Graph, samples: Samples, model_input: ModelInput) -> None:
-    """Raises ProjectError for a mistake in how `given` is fed, with what to do about it."""
+    """Raises ProjectError for a preprocessing mistake of `model_input`, with a fix as hint."""
     name, offset = model_input.name, model_input.taken.offset
     if name not in (value.name for value in graph.inputs):
         return  # planes stand in its place
@@ -158,21 +159,22 @@ def refuse_mistake(graph: Graph, samples: Samples, model_input: ModelInput) -> N
     if mistake is None:
         return
     raise ProjectError(
-        f"input `{name}` is not fed as the model was trained: {mistake.what}",
+        f"the preprocessing of input `{name}` differs from training: {mistake.what}",
         Route(f"inputs.{name}"),
         f"{mistake.advice}; or `allow: [preprocessing]` under `data:`",
     )
 
 
 def distance(m: np.ndarray, s: np.ndarray, mu: np.ndarray, var: np.ndarray) -> float:
-    """Of the measured mean and variance per channel from the remembered ones; 0 when equal."""
+    """Mean ln(1 + J) between measured (m, s) and training (mu, var) statistics, each (channels,);
+    0 if equal."""
     s, var, d2 = s + VARIANCE_EPSILON, var + VARIANCE_EPSILON, np.square(m - mu)
     jeffreys = ((s + d2) / var + (var + d2) / s) / 2 - 1
     return float(np.log1p(jeffreys).mean())
 
 
 def _remembered(graph: Graph) -> TrainingStatistics | None:
-    """Of the first BatchNormalization whose memory is in the file."""
+    """The statistics of the first BatchNormalization with constant parameters."""
     before = takewhile(lambda node: not is_foreign(node), graph.nodes())  # runs no user's Python
     for node in before:
         if node.op_type != "BatchNormalization" or node.domain:
@@ -201,7 +203,7 @@ def _distances(
     name: str,
     normalization: Normalization,
 ) -> list[float]:
-    """The distance as the samples are, then with each mistake undone."""
+    """The distance of the samples as they are, then with each mistake undone."""
     watched = graph.copy()
     watched.expose([memory.name])
     watched.drop_unused()
@@ -222,7 +224,7 @@ def _changed(feed: Feed, name: str, mistake: Mistake | None, normalization: Norm
 
 
 def _moments(session: OrtSession, feeds: Sequence[Feed]) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and variance per channel (axis 1) of the watched tensor over all feeds."""
+    """Mean and variance per channel (axis 1) of the observed tensor over all feeds."""
     sums = []
     for feed in feeds:
         (output,) = session.run(None, feed)

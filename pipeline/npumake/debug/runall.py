@@ -1,7 +1,7 @@
-"""runall: every function of the debugger, one after the other, on the nodes that matter most.
+"""runall: every function of the debugger in turn, on the nodes with the largest errors.
 
 sensitivity  ──►  its worst TOP of each type  ──►  their distributions, and channel by channel
-cumulative error of all weights quantized, and of all activations
+cumulative error with all weights quantized, and with all activations
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def runall(
     ae_metric: str = "cosine-similarity",
     average_mode: bool = False,
 ) -> dict[str, dict[str, dict[str, str]]]:
-    """Gives the sensitivities by node type, and leaves tables and plots in folders of `save_dir`.
-    By default of weights, then of activations. Raises ProjectError and GraphError."""
+    """Sensitivities by node type, by default of weights and of activations; writes tables and plots
+    to folders of `save_dir`. Raises ProjectError and GraphError."""
     model, folder = model_under_test(model_or_file, calibrated_data, data_num), Path(save_dir)
     tables = {
         kind: get_sensitivity_of_nodes(
@@ -72,7 +72,7 @@ def runall(
 def _accumulated(
     only: Groups | str | None, all_but: Groups | str | None
 ) -> list[tuple[Groups | str | None, Groups | str | None]]:
-    """What the curves are of, one plot each."""
+    """The sets of nodes to plot, one plot each."""
     if only is None and all_but is None:
         return [(["weight", "activation"], None)]
     return [selection for selection in ((only, None), (None, all_but)) if selection != (None, None)]

@@ -1,12 +1,11 @@
-"""Sensitivity: what the answers lose when one node alone is quantized, and all else stays float.
+"""Sensitivity: the output error when one node alone is quantized and the rest stays in float.
 
-    node          its weights, what it makes, and the model inputs it reads
+    node          its weights, its output, and the model inputs it reads
     weight        one constant
     activation    one tensor
 
-A probe's answer is asked of `remembered` first and told to it after, so that a question is worked
-out once: an interrupted run goes on where it was. Several threads at a time ask and tell, as a disk
-takes longer to make sure of an answer than many a model to give it.
+Results of probes are cached, so an interrupted run resumes where it stopped. Several threads access
+the cache at once, because syncing a result to disk may take longer than computing it.
 """
 
 from __future__ import annotations
@@ -33,19 +32,19 @@ from npumake.graph import Graph, producer
 from npumake.progress import track
 
 NodeType = Literal["node", "weight", "activation"]
-MAX_OPEN_FILES = 8  # that are read or written at once
-SUFFIXES = ("", "_quantized", "_HzCalibration")  # of a calibration node, behind its tensor's name
+MAX_OPEN_FILES = 8  # read or written at once
+SUFFIXES = ("", "_quantized", "_HzCalibration")  # of calibration nodes, after the tensor's name
 
 
 class Question(NamedTuple):
-    """The calibration nodes that quantize, and the node whose result is the answer."""
+    """The active calibration nodes `places`, and the node whose result is the `output`."""
 
     places: tuple[str, ...]
     output: str | None
 
 
 class ProbeCache(Protocol):
-    """Of which several threads ask."""
+    """Results by question; accessed by several threads."""
 
     def get(self, question: Question, /) -> Sums | None: ...
 
@@ -54,8 +53,8 @@ class ProbeCache(Protocol):
 
 @dataclass(frozen=True)
 class ModelUnderTest:
-    """A calibrated graph under examination. Grids are judged by all samples; the probes run the
-    first `data_num` of them, by default all, and `remembered` speaks of these only."""
+    """A calibrated graph with its samples. Ranges are checked on all samples; probes run the first
+    `data_num` of them, by default all, and `cache` holds results of these only."""
 
     calibrated: Graph
     samples: Samples
@@ -70,7 +69,7 @@ class ModelUnderTest:
 
     @property
     def cache_threads(self) -> int:
-        """Threads that ask and tell: in memory no answer has to wait for a disk."""
+        """Threads that access the cache: one is enough for a cache in memory."""
         return 1 if isinstance(self.cache, dict) else MAX_OPEN_FILES
 
     @cached_property
@@ -83,8 +82,8 @@ def sensitivities(
     groups: Mapping[str, Sequence[str]],
     output: str | None = None,
 ) -> dict[str, Sums]:
-    """Of each group of calibration nodes, quantized alone. Raises GraphError, and ProjectError for
-    an output that nobody knows."""
+    """The agreement of each output with the float model, for each group of calibration nodes
+    quantized alone. Raises GraphError, and ProjectError for an unknown output."""
     questions = {name: Question(tuple(sorted(group)), output) for name, group in groups.items()}
     cached = side_by_side(model.cache.get, questions.values(), model.cache_threads)
     sums_by_name = dict(zip(questions, cached, strict=True))
@@ -109,7 +108,7 @@ def sensitivities(
 
 
 def groups_of(model: ModelUnderTest, node_type: NodeType) -> dict[str, tuple[str, ...]]:
-    """What is quantized for each node of the type, in the order of the graph."""
+    """Name -> its calibration nodes, for every node of the type, in graph order."""
     if node_type != "node":
         return {node.name: (node.name,) for node in model.nodes if node.kind == node_type}
     owned = by_owner(model.nodes)
@@ -117,8 +116,8 @@ def groups_of(model: ModelUnderTest, node_type: NodeType) -> dict[str, tuple[str
 
 
 def named(model: ModelUnderTest, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """What is quantized for nodes of these names: regular ones, by the names of the trained model
-    too, and calibration nodes, by those of their tensors too. Raises ProjectError."""
+    """Name -> its calibration nodes, for the given names of regular nodes, nodes of the trained
+    model, calibration nodes or tensors. Raises ProjectError for an unknown name."""
     owned, nodes = by_owner(model.nodes), model.nodes
     by_name: dict[str, tuple[str, ...]] = {
         node.tensor + end: (node.name,) for end in SUFFIXES for node in nodes
@@ -128,7 +127,7 @@ def named(model: ModelUnderTest, names: Sequence[str]) -> dict[str, tuple[str, .
 
 
 def ranked(sums: Mapping[str, Sums], by: str) -> list[str]:
-    """The worst first, of equals the one nearer the input. Raises ProjectError."""
+    """Names by loss, worst first, ties in graph order. Raises ProjectError."""
     chosen = metric(by)
     return sorted(sums, key=lambda name: -chosen.loss(chosen.figure(sums[name])))
 
@@ -145,7 +144,7 @@ def _of_trained(
 
 
 def _up_to(calibrated: Graph, output: str) -> Graph:
-    """The graph whose answer is what this node makes, quantized. Raises ProjectError."""
+    """The graph cut behind the quantized output of this node. Raises ProjectError."""
     values = calibrated.values()
     tensors = {
         str(whole(maker).name): place.real
@@ -155,7 +154,7 @@ def _up_to(calibrated: Graph, output: str) -> Graph:
     names = [str(node.name) for node in calibrated.find(output) if node.name in tensors]
     if not names:
         hint = did_you_mean(output, tensors)
-        raise ProjectError(f"no node `{output}` that makes a quantized tensor", hint=hint)
+        raise ProjectError(f"no node `{output}` with a quantized output", hint=hint)
     graph = calibrated.copy()
     graph.expose([tensors[names[-1]]])
     graph.drop_unused()

@@ -1,17 +1,17 @@
-"""Which way of feeding a classifier suits it? A hint for models without a memory of their training.
+"""Ranks preprocessing variants of a classifier, for models without BatchNormalization statistics.
 
-A classifier that is fed as it was trained says the same of a picture and of the same picture
-mirrored and moved a little, and something else of another picture. With p_i its answer to picture
-i, q_i that to the moved one, and <p, q> = sum sqrt(p q), which is 1 where they are equal:
+A classifier with correct preprocessing gives similar outputs for a picture and its mirrored,
+shifted copy, and different ones for another picture. With outputs p_i for picture i, q_i for its
+copy, and <p, q> = sum sqrt(p q), which is 1 if they are equal:
 
     sharpness = mean of <p_i, q_i>  -  mean of <p_i, q_j>, i not j
 
-It is measured as the project feeds the model, and for each usual way of normalising the raw values,
-with red and blue as they are and swapped. Another way is told to be better where the sharpness as
-it is is less than CLEAR of it, and it is sharp at all. That of confidence would not do: large
-values make every answer confident. Measured on photographs, models of 1,000 classes are sharpest
-fed right, red and blue included, and any right project has 0.8 of the best or more. A model that
-sees digits mirrored is as much at a loss either way, so that the comparison stays fair.
+It is measured for the project's preprocessing, and for each common normalization with red and blue
+as they are and swapped. A variant is better if the project's sharpness is below CLEAR_RATIO times
+the variant's, and that is above MIN_SHARPNESS. Confidence would not work: large inputs make every
+output confident. On photographs, models of 1,000 classes are sharpest with correct preprocessing,
+colour order included; correct projects reach 0.8 of the best or more. Mirroring confuses digit
+classifiers in all variants alike, so the comparison stays fair.
 """
 
 from __future__ import annotations
@@ -30,22 +30,23 @@ from npumake.project.sections import Input
 
 MAX_SAMPLES, MIN_SAMPLES = 24, 8  # samples
 CLEAR_RATIO = 0.6
-MIN_SHARPNESS = 0.5  # two classes never are: no way of feeding is told of them
-SHIFT_DIVISOR = 16  # of its height and width a picture is moved by one
+MIN_SHARPNESS = 0.5  # two classes never reach it, so nothing is reported for them
+SHIFT_DIVISOR = 16  # pictures are shifted by height and width over this
 MEANS = np.array([123.675, 116.28, 103.53])  # of ImageNet's red, green and blue
 SCALES = 1 / np.array([58.395, 57.12, 57.375])
 
 
 class FeedVariant(NamedTuple):
-    """Of raw values 0..255 what the model is given, and the YAML that says so."""
+    """A normalization of raw values 0..255, and its YAML; `colours` limits it to inputs with so
+    many channels."""
 
     yaml: str
     normalize: Callable[[Floats, Normalization], Floats]
-    colours: int = 0  # that it is for, where it is for so many only
+    colours: int = 0  # 0: any
 
 
 class SharpnessTrial(NamedTuple):
-    """`yaml` is empty for the project's own."""
+    """The sharpness of one variant; `yaml` is empty for the project's own."""
 
     yaml: str
     sharpness: float
@@ -73,9 +74,9 @@ SWAPPED = ", red and blue swapped"
 def sharpest(
     graph: Graph, samples: Samples, name: str, how: Input, offset: float
 ) -> tuple[SharpnessTrial, ...]:
-    """Every way, the sharpest first; none where the answers cannot tell: the model must give one
-    answer of two classes or more to one picture. `graph` is original_float, with its
-    preprocessing; `offset` is what was taken off the samples. Raises GraphError."""
+    """All variants, sharpest first; empty unless the model maps one picture to one output of two
+    classes or more. `graph` is original_float, with its preprocessing; `offset` was subtracted
+    from the samples. Raises GraphError."""
     (value,) = (value for value in graph.inputs if value.name == name)
     normalization = normalization_of(how, offset)
     if not _can_tell(graph, value) or len(samples) < MIN_SAMPLES or not np.all(normalization.scale):
@@ -107,7 +108,7 @@ def sharpest(
 
 
 def clearly_better(trials: Sequence[SharpnessTrial]) -> SharpnessTrial | None:
-    """The sharpest, where the project's own way is far from it."""
+    """The sharpest variant, if the project's own is clearly worse."""
     if not trials or trials[0].sharpness < MIN_SHARPNESS:
         return None
     (own,) = (trial for trial in trials if not trial.yaml)
@@ -121,7 +122,7 @@ def _can_tell(graph: Graph, value: Value) -> bool:
 
 
 def _feed_for(feed: Feed, name: str, z: Floats, normalization: Normalization) -> Feed:
-    """What to feed for the model to be given z."""
+    """The feed that gives the model the input z after its own preprocessing."""
     return {**feed, name: (normalization.raw(z) - normalization.offset).astype(feed[name].dtype)}
 
 
@@ -143,7 +144,7 @@ def _sharpness(session: FloatSession, feeds: Sequence[Feed], moved: Sequence[Fee
 
 
 def _probabilities(session: FloatSession, feed: Feed) -> Floats:
-    """As probabilities, which logits are not yet."""
+    """The output as probabilities; logits go through a softmax."""
     (output,) = session.run(None, feed)
     x = np.nan_to_num(output.astype(np.float64).ravel())
     if np.all(x >= 0) and abs(float(x.sum()) - 1) < 0.02:

@@ -1,6 +1,4 @@
-"""Drawings of what the debugger found, as SVG that opens in any browser: no library, no clock, the
-same bytes for the same figures.
-"""
+"""The debugger's plots as SVG, written without a library; the same figures give the same bytes."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ TICKS = 6
 
 
 class Panel(NamedTuple):
-    """Numbers → points, and the frame around them."""
+    """The mapping from values to points, and the frame around them."""
 
     low: tuple[float, float]  # x, y
     high: tuple[float, float]
@@ -116,7 +114,7 @@ def _frame(panel: Panel, title: str, below: str) -> Iterator[str]:
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Round numbers between: steps of 1, 2 or 5 times a power of ten."""
+    """Round numbers between `low` and `high`: steps of 1, 2 or 5 times a power of ten."""
     rough = (high - low) / TICKS
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(power * each for each in (1, 2, 5, 10) if power * each >= rough)

@@ -1,5 +1,5 @@
-"""model_info.txt, which SyNAP's converter leaves beside a model, in its words: tensors at the
-edge, subgraphs, layers, operations, memory. A layer is called by the name of its node."""
+"""model_info.txt as SyNAP's converter writes it beside a model: input and output tensors,
+subgraphs, layers, operations, memory. A layer has the name of its node."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CPU, GPU, NPU = "cpu", "gpu", "npu"
 
 @dataclass(frozen=True)
 class Delegates:
-    """By node of the float model who runs it, and the number of its subgraph of that delegate."""
+    """Node of the float model -> its delegate, and -> the number of its subgraph."""
 
     delegate: Mapping[str, str]
     number: Mapping[str, int]
@@ -38,8 +38,8 @@ class Delegates:
 
 
 def delegates(graph: Graph, comparison: Comparison, rules: Mapping[str, str]) -> Delegates:
-    """What the NPU does not run is the GPU's where the metafile's `rules`, delegates by the names
-    of layers with `*` first, say so, and else the CPU's."""
+    """The delegate of every node. Nodes that the NPU does not run go to the GPU if the metafile's
+    `rules` (layer name or `*` -> delegate) say so, else to the CPU."""
     by_rule: dict[Node, str] = {}
     for name, delegate in sorted(rules.items(), key=lambda rule: rule[0] != "*"):
         by_rule |= dict.fromkeys(named(graph, name, Route("delegate")).nodes, delegate)
@@ -66,8 +66,8 @@ def model_info(
     target: Target,
     on: Delegates,
 ) -> str:
-    """model_info.txt. `version` is that of what made the model, `formats` are the format strings
-    of its inputs and outputs by name; `target` has the grids of the project's scheme."""
+    """The text of model_info.txt. `version` is the tool's; `formats` are the format strings of
+    inputs and outputs by name; `target` has the project's quantization scheme."""
     program, rows = bundle.program, comparison.of_graph
     parts = on.names()
     alone = [f"delegate: {parts[0][0]}"] if len(parts) == 1 else []
@@ -108,7 +108,7 @@ def _layers(rows: Sequence[NodeRow], on: Delegates) -> Iterator[str]:
 
 
 def _edge(bundle: Bundle, name: str, formats: Mapping[str, str], target: Target) -> Json:
-    """What goes in or out is real numbers; behind it there may be a grid."""
+    """An input or output in float, with its quantization if it has one."""
     tensors, steps = bundle.program.tensors, bundle.program.instructions
     codes = [s.outputs[0] for s in steps if s.op == "quantize" and s.inputs == (name,)]
     codes += [s.inputs[0] for s in steps if s.op == "dequantize" and s.outputs == (name,)]

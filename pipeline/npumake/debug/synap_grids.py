@@ -1,10 +1,10 @@
-"""The grids of a model as SyNAP's quantizer lists them.
+"""The quantization parameters of a model as SyNAP's quantizer lists them.
 
     quantization_info.yaml      the grid of every tensor:      '@<layer>:<out0|weight|bias>'
-    quantization_entropy.txt    how much each grid loses, ascending, activations first
+    quantization_entropy.txt    the loss of each grid, ascending, activations first
 
-A layer is called by the name of its node. The entropy is the Kullback-Leibler divergence of a
-tensor before and after (quant.calibration.entropy), held in 0..1: 0 is good, 1 is bad.
+A layer has the name of its node. The entropy is the Kullback-Leibler divergence of a tensor before
+and after quantization (quant.calibration.entropy), clipped to 0..1: 0 is good, 1 is bad.
 
     dynamic_fixed_point   real = q / 2**fl      asymmetric_affine   real = scale * (q - zero_point)
 """
@@ -33,20 +33,20 @@ PER_CHANNEL = "perchannel_symmetric_affine"
 
 
 class ListedTensor(NamedTuple):
-    """A tensor on a grid: `values` where they are constants, else what is observed by `name`."""
+    """A quantized tensor: `values` of a constant, else the `name` of an observed tensor."""
 
     layer: str
     role: str
     grid: Grid
     scheme: str
     name: str = ""
-    axis: int = 1  # of the channels, where there is a scale for each
+    axis: int = 1  # of the channels, if per-channel
     values: np.ndarray | None = None
 
 
 def quantization_info(calibrated: Graph, target: Target) -> str:
-    """quantization_info.yaml of a graph in Q/DQ form; empty where nothing is on a grid. `target`
-    has the grids of the project's scheme."""
+    """The text of quantization_info.yaml for a graph in Q/DQ form; empty if nothing is quantized.
+    `target` has the project's quantization scheme."""
     document = {
         f"@{tensor.layer}:{tensor.role}": _entry(tensor) for tensor in _grids(calibrated, target)
     }
@@ -54,8 +54,8 @@ def quantization_info(calibrated: Graph, target: Target) -> str:
 
 
 def quantization_entropy(calibrated: Graph, target: Target, statistics: Statistics) -> str:
-    """quantization_entropy.txt. `statistics` are those of the float graph; a tensor that is not
-    observed, because its node only moves values, has none."""
+    """The text of quantization_entropy.txt. `statistics` are of the float graph; outputs of data
+    movement are not observed and not listed."""
     activations, weights = dict[str, float](), dict[str, float]()
     for tensor in _grids(calibrated, target):
         if tensor.values is not None and tensor.role == "weight":
@@ -77,19 +77,19 @@ def yaml_of(data: Json) -> str:
 
 
 def fraction(scale: float, zero_point: int) -> int | None:
-    """fl of scale = 2**-fl around 0; None of any other grid."""
+    """fl of scale = 2**-fl with zero point 0; None for any other grid."""
     mantissa, exponent = np.frexp(scale)
     return None if zero_point or mantissa != 0.5 else 1 - int(exponent)
 
 
 def scheme_of(dtype: str, scale: float, zero_point: int, target: Target) -> str:
-    """Of a tensor with one scale. A power of two is fixed point where the target's grids are."""
+    """The scheme of a per-tensor grid; power-of-two scales are fixed point if the target's are."""
     is_fixed = {"int16": target.int16_power_of_two}.get(dtype, target.activations.power_of_two)
     return FIXED if is_fixed and fraction(scale, zero_point) is not None else AFFINE
 
 
 def _grids(graph: Graph, target: Target) -> Iterator[ListedTensor]:
-    """Every grid of the graph: of its inputs, and node by node of what it makes and holds."""
+    """Every grid of the graph: inputs, then the outputs and constants of each node."""
     for value in graph.inputs:
         yield from _quantized(str(value.name), value, target)
     clamps = {absorbed(node) for node in graph.nodes()}
@@ -110,7 +110,7 @@ def _quantized(layer: str, value: Value, target: Target) -> Iterator[ListedTenso
 
 
 def _constants(node: Node, target: Target) -> Iterator[ListedTensor]:
-    """The weight of a node, and its bias, which lies on the grid of the products."""
+    """The weight of a node, and its bias with scale_x * scale_w."""
     reads = producer(node.inputs[1]) if node.inputs[1] is not None else None
     if reads is None or reads.op_type != DQ or reads.inputs[0] is None:
         return
@@ -141,7 +141,7 @@ def _weights(node: Node) -> tuple[int, ...]:
 
 
 def _grid(pair: Node | None) -> Grid | None:
-    """That of a Q or DQ whose scale and zero point are constants."""
+    """The grid of a Q or DQ with constant parameters; else None."""
     if pair is None or len(pair.inputs) < 3:
         return None
     scale, zero_point = array(pair.inputs[1]), array(pair.inputs[2])

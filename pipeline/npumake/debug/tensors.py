@@ -1,4 +1,4 @@
-"""What is looked at when a node is: its tensors over all samples, float and calibrated."""
+"""The tensors of a node over all samples, in float and calibrated, for plots."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ Panels = dict[str, dict[str, Bars]]
 def node_bars(
     model: ModelUnderTest, spots: Sequence[CalibrationNode], is_regular: bool
 ) -> tuple[Panels, float]:
-    """Of one calibration node what it is given, or of a regular node what it makes; the threshold
-    there. Raises GraphError for numbers that are not finite."""
+    """The distributions of a calibration node's input or of a regular node's output, and the
+    threshold. Raises GraphError for values that are not finite."""
     activations = [node for node in spots if node.kind == "activation"]
     node = activations[-1] if is_regular and activations else spots[0]
     if is_regular and activations:
@@ -35,7 +35,7 @@ def node_bars(
 
 
 def tensor_boxes(model: ModelUnderTest, node: CalibrationNode, axis: int | None) -> Boxes:
-    """Raises GraphError."""
+    """Box plots per channel of a calibration node's input. Raises GraphError."""
     if node.kind == "weight":
         values = weight(model.calibrated.values(), node)
         return boxes(lambda: iter([values]), (node.axis or 0) if axis is None else axis)
@@ -43,9 +43,9 @@ def tensor_boxes(model: ModelUnderTest, node: CalibrationNode, axis: int | None)
 
 
 def weight(calibrated: Mapping[str, Value], node: CalibrationNode) -> np.ndarray:
-    """Of the calibrated graph's values."""
+    """The constant of a weight's calibration node, from the graph's values."""
     values = array(calibrated[node.tensor])
-    assert values is not None  # that makes it a weight
+    assert values is not None  # by its kind
     return values
 
 

@@ -1,7 +1,7 @@
-"""Whether a bundle still is what its quantized graph says: its constants, and what it computes.
+"""Verifies a bundle against its quantized graph: constants and outputs.
 
-The graph is run by the reference engine, so that what differs was changed: there is no rounding
-that onnxruntime does otherwise. Two results agree where they are equal to so many decimals.
+The graph runs in the reference engine, which rounds like the bundle, so any difference is a change.
+Outputs agree if they are equal to a number of decimals.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from npumake.targets.target import Target
 
 @dataclass(frozen=True)
 class Mismatch:
-    """Of one output: results missing on one side, too far apart, and NaN; of so many."""
+    """Counts of an output's values: missing on one side, different, and NaN, of `total`."""
 
     output: str
     miss: int
@@ -44,7 +44,7 @@ class Mismatch:
 
 
 def program_of(quantized: Graph, target: Target) -> Program:
-    """As the bundle holds it."""
+    """The program of a quantized graph, as a bundle stores it."""
     return joined(lowered(quantized, target.rounding, target.runnable))
 
 
@@ -55,11 +55,12 @@ def verified(
     digits: int,
     operators: Operators = NO_OPERATORS,
 ) -> list[Mismatch]:
-    """Every output of the quantized program against the bundle's. Raises GraphError where the two
-    have no inputs in common, and for feeds that do not fit."""
+    """Compare every output of the program with the bundle's, to `digits` decimals. Raises
+    GraphError for different inputs and for feeds that do not fit."""
     if program.inputs != bundle.program.inputs:
-        what = f"the graph is fed {list(program.inputs)}, the bundle {list(bundle.program.inputs)}"
-        raise GraphError(what, hint="is this the graph that the bundle was made of?")
+        inputs = list(program.inputs), list(bundle.program.inputs)
+        what = "the graph has the inputs {}, the bundle {}".format(*inputs)
+        raise GraphError(what, hint="check that the bundle was built from this graph")
     expected = ReferenceSession(program, operators).run(None, feeds)
     actual = ExactSession(bundle.program, operators).run(None, feeds)
     bundle_outputs = dict(zip(bundle.program.outputs, actual, strict=True))
@@ -70,7 +71,7 @@ def verified(
 
 
 def mismatch(name: str, expected: np.ndarray, actual: np.ndarray, digits: int) -> Mismatch:
-    """Element by element, to so many decimals."""
+    """Compare element by element, to `digits` decimals."""
     a, b = (values.astype(np.float64).ravel() for values in (expected, actual))
     shared = min(a.size, b.size)
     nan = np.isnan(a[:shared]) | np.isnan(b[:shared])
@@ -81,7 +82,7 @@ def mismatch(name: str, expected: np.ndarray, actual: np.ndarray, digits: int) -
 
 
 def changed_constants(program: Program, bundle: Bundle) -> Iterator[str]:
-    """The constants, instruction by instruction, that the bundle holds otherwise."""
+    """A line for every instruction or constant that differs in the bundle."""
     theirs = {step.name: step for step in bundle.program.instructions}
     for step in program.instructions:
         other = theirs.get(step.name)

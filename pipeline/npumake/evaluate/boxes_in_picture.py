@@ -1,10 +1,9 @@
-"""Boxes in the model's input → in the picture that was fed, through the steps that resized it.
+"""Maps boxes from the model's input back to the original picture.
 
-    a step takes pixel p to a * p + b, along each axis;  all of them to A * p + B, and so
+    each step maps pixel p to a * p + b per axis, all steps together to A * p + B, so
     a box at fraction u of an input of size s comes from  (u * s - B) / A
 
-Steps that change colours move nothing; what crops or warps has no way back that is one per picture
-and is refused.
+Colour steps do not move pixels. Steps that crop or warp have no such inverse and are refused.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ Size = tuple[int, int]  # height, width
 
 
 class PixelTransform(NamedTuple):
-    """p → scale * p + shift, (y, x) each, and the size of what is made."""
+    """p → scale * p + shift, each (y, x); `size` is the resulting (height, width)."""
 
     scale: tuple[float, float]
     shift: tuple[float, float]
@@ -33,7 +32,7 @@ class PixelTransform(NamedTuple):
 def boxes_in_picture(
     boxes: np.ndarray, chain: Sequence[Transform], picture: Size, input_size: Size
 ) -> np.ndarray:
-    """`boxes` (n, 4), corners x, y, x, y in 0..1 of the model's input, in pixels of the picture."""
+    """`boxes` (n, 4), corners x, y, x, y in 0..1 of the model's input → pixels of the picture."""
     moved = pixel_transform(chain, picture, input_size)
     scale = np.array([moved.scale[1], moved.scale[0]] * 2)
     shift = np.array([moved.shift[1], moved.shift[0]] * 2)
@@ -42,17 +41,17 @@ def boxes_in_picture(
 
 
 def refuse_other_geometry(chain: Sequence[Transform]) -> None:
-    """Raises ProjectError for a step through which boxes are not followed."""
+    """Raises ProjectError for a step that boxes cannot be mapped through."""
     for step in chain:
         ((name, _),) = step.items()
         if name not in GEOMETRIC and name not in COLOR_ONLY:
             hint = f"give `transforms` under `evaluation.dataset`: {', '.join(GEOMETRIC)}"
-            what = f"boxes are not followed through `{name}`"
+            what = f"boxes cannot be mapped back through `{name}`"
             raise ProjectError(what, Route("evaluation.dataset"), hint)
 
 
 def pixel_transform(chain: Sequence[Transform], picture: Size, input_size: Size) -> PixelTransform:
-    """All steps as one."""
+    """All steps combined into one."""
     whole = PixelTransform((1.0, 1.0), (0.0, 0.0), picture)
     for step in chain:
         ((name, arguments),) = step.items()
@@ -77,7 +76,8 @@ def _resize(step: steps.Resize, size: Size, input_size: Size) -> PixelTransform:
 
 def _pil_resize(step: steps.PilResize, size: Size, input_size: Size) -> PixelTransform:
     if isinstance(step.size, int):
-        raise ProjectError("a short side alone", Route("evaluation.dataset"), "give both sides")
+        what = "a size with only the short side"
+        raise ProjectError(what, Route("evaluation.dataset"), "give both sides")
     return _stretched(size, pair(step.size or input_size))
 
 

@@ -1,17 +1,17 @@
-"""Does the calibration set stand for the evaluation set?
+"""Checks whether the calibration set represents the evaluation set.
 
-overlap      files of both sets with the same bytes, or the same values once they are fed
-domain       per sample a few features: mean, deviation, 2nd and 98th percentile, roughness, and of
-             pictures the colour. With the mean m and the variance v of a feature over each set,
+overlap      files in both sets with the same bytes, or the same values as model inputs
+domain       features per sample: mean, deviation, 2nd and 98th percentile, roughness, and colour
+             for pictures. With the mean m and the variance v of a feature over each set,
 
                  gap = |m_c - m_e| / sqrt((v_c + v_e) / 2)        (Cohen's d)
 
              Random halves of one set of photographs stay below 1.2; noise, gray, dark, or
              unnormalised pictures reach 1.9 to 17.
-saturation   outputs of the float model beyond the range of the calibration: such an output ends at
-             the largest code of its grid
+saturation   outputs of the float model beyond their calibrated range; quantized, they saturate
 
-A finding names files and figures. It is a note: the artifact is right, its evidence is weak.
+A finding names files and figures. It is a note, not an error: the artifact is correct, but its
+calibration is poorly supported.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from npumake.quant.calibration.statistics import Statistics
 
 MAX_SAMPLES = 32  # of each set, evenly spread
 MAX_NAMES = 3
-BASE_GAP, SMALL_SET_GAP = 1.2, 2.0  # the gap told is BASE_GAP + SMALL_SET_GAP / sqrt(samples)
-LEAST_DEVIATION = 0.02  # of a sample's own deviation, so that equal samples do not divide by 0
+BASE_GAP, SMALL_SET_GAP = 1.2, 2.0  # the limit is BASE_GAP + SMALL_SET_GAP / sqrt(samples)
+LEAST_DEVIATION = 0.02  # share of a sample's own deviation; avoids dividing by 0 for equal samples
 EXCESS = 0.1  # of the width of a range
 EXCESS_SHARE = 0.25  # of the evaluated samples
 
@@ -48,7 +48,7 @@ COLORS = ("colourfulness", "balance of channel 0", "balance of channel 1", "bala
 
 @dataclass(frozen=True)
 class CalibrationFit:
-    """What speaks against the calibration set, a line each."""
+    """Findings against the calibration set, one line each."""
 
     notes: tuple[str, ...]
 
@@ -67,7 +67,7 @@ class CalibrationFit:
 
 
 class EvaluationData(NamedTuple):
-    """The samples that are looked at, and all files."""
+    """The samples to inspect, and all files."""
 
     samples: Samples
     files: tuple[SourceFile, ...]
@@ -81,8 +81,8 @@ def calibration_fit(
     sources: SourceFiles,
     operators: Operators,
 ) -> CalibrationFit:
-    """`graph` is the float model whose tensors have the statistics. Raises PipelineError for an
-    evaluation sample that cannot be fed."""
+    """`graph` is the float model of the statistics. Raises PipelineError for an evaluation sample
+    that does not fit the model's inputs."""
     if not len(samples):
         return CalibrationFit(())
     chosen_samples = _spread(samples)
@@ -159,8 +159,7 @@ def _domain_gaps(calibration: Sequence[Feed], evaluation: Sequence[Feed]) -> Ite
 
 
 def _features(values: np.ndarray) -> list[float]:
-    """FEATURES of an array of any shape; COLORS too of pictures, whose channels are found at
-    either end."""
+    """FEATURES of an array of any shape; also COLORS for pictures, channels first or last."""
     x = values.astype(np.float64)
     low, high = np.quantile(x, (0.02, 0.98))
     longest = int(np.argmax(x.shape))

@@ -1,4 +1,4 @@
-"""Trying: the model quantized in other ways and measured again, where a gate is not met."""
+"""Trials for an unmet gate: the model quantized in other ways and measured again."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from npumake.targets.target import Target
 
 @dataclass(frozen=True)
 class TrialModel:
-    """The model, in float, and all that is needed to quantize it in another way."""
+    """The float model, with everything needed to quantize it in another way."""
 
     graph: Graph
     recipe: Recipe
@@ -36,25 +36,25 @@ class TrialModel:
 
     @property
     def is_fixed(self) -> bool:
-        """Whether there is nothing to try: a model that brings its scales keeps them."""
+        """Whether there is nothing to try: a model with scales of its own keeps them."""
         return self.recipe.method == LOAD or not self.samples or made_up(self.samples)
 
     def quantized(self, quantization: Quantization) -> Graph:
-        """In Q/DQ form."""
+        """The model in Q/DQ form."""
         grids = with_scheme(self.target, quantization)
         bench = Evaluator(self.graph, self.samples, self.operators, grids, quantization)
         return bench.model(self.recipe)
 
 
 def at_task(dataset: EvaluationSet, name: str) -> Callable[[Graph], float]:
-    """The figure `name` of a graph, in onnxruntime."""
+    """Measures the figure `name` of a graph in onnxruntime."""
     return lambda graph: dataset.of_graph("trial", graph).by_name[name]
 
 
 @dataclass(frozen=True)
 class GateTrials:
-    """The nodes to blame, all of them, the worst first; `dataset` where one is evaluated, and
-    `unlike` where it is not what the model was calibrated with."""
+    """`losers` are the nodes by loss, largest first, `on_cpu` those on the CPU. `unlike` says how
+    the `dataset` differs from the calibration data; empty if it does not."""
 
     model: TrialModel
     losers: Sequence[NodeLoss]
@@ -84,7 +84,7 @@ class GateTrials:
 
 
 def gate_result(condition: GateCondition, trials: GateTrials) -> GateResult:
-    """The gate, and where it is not met the advice."""
+    """The result of a gate; if unmet, with nodes and a suggestion."""
     if condition.met:
         return GateResult(condition.number, condition.what, True)
     if condition.kind not in MEASURES:

@@ -1,8 +1,8 @@
-"""Gates: what each asks of a build, and what was measured.
+"""Gates: the limits of a project, and the measured values.
 
-{metric: top1, max_drop: 1.0}   float minus the last of the artifacts evaluated, in points
+{metric: top1, max_drop: 1.0}   float minus the last evaluated artifact, in points
 {cosine: 0.99}                  of the worst output, over the calibration samples
-{max_cpu_nodes: 0}              nodes that the chip does not run
+{max_cpu_nodes: 0}              nodes that the NPU does not run
 {max_latency_ms: 10}            of one frame, estimated or a lower bound (npumake.perf)
 """
 
@@ -17,19 +17,19 @@ from npumake.project.sections import Gate
 
 
 class BuildFigures(NamedTuple):
-    """What was found about the build; cosine is None where no samples were compared, the latency
-    where the target's figures do not tell it."""
+    """The measured values of a build. `cosine` is None without samples, `latency_ms` without
+    published figures of the target."""
 
-    scores: Sequence[Figures]  # the float model's first
+    scores: Sequence[Figures]  # the float model first
     cosine: float | None
     cpu_nodes: int
     latency_ms: float | None = None
-    latency_is_bound: bool = False  # a frame takes at least that, computing alone
+    latency_is_bound: bool = False  # a lower bound: compute only
     latency_between: tuple[float, float] | None = None  # of a fitted estimate
 
 
 class GateCondition(NamedTuple):
-    """A gate in figures of which the larger is the better; `what` says it to a person."""
+    """A gate as `measured` >= `threshold`; `what` is a sentence for the user."""
 
     number: int  # of the gate, counted from 0
     kind: str
@@ -44,20 +44,21 @@ class GateCondition(NamedTuple):
 
 
 def gate_condition(gate: Gate, index: int, build: BuildFigures) -> GateCondition:
-    """Raises ProjectError for a gate of no kind or of several, and where nothing was measured."""
+    """The condition of a gate. Raises ProjectError for a gate of no kind or of several, and for a
+    missing measurement."""
     kinds = [kind for kind, keys in KEYS.items() if any(_of(gate, key) is not None for key in keys)]
     if len(kinds) != 1 or any(_of(gate, key) is None for key in KEYS[kinds[0]]):
         hint = "one of  {metric: top1, max_drop: 1.0}  {cosine: 0.99}  {max_cpu_nodes: 0}"
         hint += "  {max_latency_ms: 10}"
-        raise ProjectError("no gate", Route(f"gates.{index}"), hint)
+        raise ProjectError("not a gate", Route(f"gates.{index}"), hint)
     return KINDS[kinds[0]](gate, index, build)
 
 
 def _drop(gate: Gate, index: int, build: BuildFigures) -> GateCondition:
     where = Route(f"gates.{index}.metric")
     if len(build.scores) < 2:
-        hint = "add  evaluation:  with a dataset, and `artifacts` besides float"
-        raise ProjectError("nothing is evaluated that could drop", where, hint)
+        hint = "evaluate an artifact besides float"
+        raise ProjectError("`max_drop` needs an `evaluation:` section", where, hint)
     first, last = build.scores[0], build.scores[-1]
     name, max_drop = str(gate.metric), float(gate.max_drop or 0.0)
     if name not in first.by_name:
@@ -76,22 +77,22 @@ def _cosine(gate: Gate, index: int, build: BuildFigures) -> GateCondition:
     if build.cosine is None:
         hint = "add  data: {'*': {files: ...}}"
         raise ProjectError("no samples to compare", Route(f"gates.{index}.cosine"), hint)
-    what = f"the worst output has a cosine of {build.cosine:.6f}; {threshold:g} is asked"
+    what = f"the worst output has a cosine of {build.cosine:.6f}; the gate is {threshold:g}"
     return GateCondition(index, "cosine", None, what, threshold, build.cosine)
 
 
 def _cpu_nodes(gate: Gate, index: int, build: BuildFigures) -> GateCondition:
     most = gate.max_cpu_nodes or 0
-    what = f"{build.cpu_nodes} nodes run on the CPU; at most {most} may"
+    what = f"{build.cpu_nodes} nodes run on the CPU; at most {most} are allowed"
     return GateCondition(index, "cpu_nodes", None, what, -float(most), -float(build.cpu_nodes))
 
 
 def _latency(gate: Gate, index: int, build: BuildFigures) -> GateCondition:
     most = float(gate.max_latency_ms or 0.0)
     if build.latency_ms is None:
-        hint = "neither a peak of the unit nor a bandwidth is published: `npumake perf` tells more"
+        hint = "its vendor publishes neither peak nor bandwidth; see `npumake perf`"
         where = Route(f"gates.{index}.max_latency_ms")
-        raise ProjectError("the latency on this target is not known", where, hint)
+        raise ProjectError("the latency on this target is unknown", where, hint)
     takes = "at least" if build.latency_is_bound else "an estimated"
     time = f"{build.latency_ms:.4g} ms{_interval(build)}"
     what = f"a frame takes {takes} {time}; at most {most:g} is allowed"
@@ -100,7 +101,7 @@ def _latency(gate: Gate, index: int, build: BuildFigures) -> GateCondition:
 
 def _interval(build: BuildFigures) -> str:
     if build.latency_is_bound:
-        return " (computing alone)"
+        return " (compute only)"
     if build.latency_between is None:
         return ""
     low, high = build.latency_between

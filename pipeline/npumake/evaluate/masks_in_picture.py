@@ -1,11 +1,11 @@
-"""Masks of the prototypes' size → the pixels of the picture that was fed.
+"""Maps masks of the prototypes' size to the pixels of the original picture.
 
-    l = coefficients @ prototypes, one number per cell
-    pixel (y, x) is set where its middle lies in the box and l, read there linearly, is above 0,
-    which is where its sigmoid is above one half; beyond the last cell's middle l is that cell's
+    l = coefficients @ prototypes, one logit per cell
+    pixel (y, x) is set if its centre lies in the box and l, interpolated there linearly, is above
+    0, i.e. its sigmoid above one half; beyond the last cell's centre, l is that cell's
 
-A pixel's middle is followed through the steps that resized the picture (placed_boxes), then to
-the cells, of which the model's input has as many as the prototypes, whatever their stride.
+A pixel's centre is mapped through the resizing steps (boxes_in_picture), then to the cells, which
+cover the whole model input at any stride.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from npumake.evaluate.outlines import Region, cropped, region_iou
 
 
 class Frame(NamedTuple):
-    """How the picture became the model's input; sizes are (height, width)."""
+    """The mapping from the picture to the model's input; sizes are (height, width)."""
 
     transform: PixelTransform
     picture: Size
@@ -32,8 +32,8 @@ class Frame(NamedTuple):
 def matches_of_masks(
     detections: Detections, boxes: np.ndarray, true: Truths, frame: Frame
 ) -> ByClass:
-    """Of one image; `boxes` (n, 4) are those of `found` in pixels of the picture. Raises
-    ProjectError for a model without masks and truths without outlines."""
+    """Matches of one image by masks; `boxes` (n, 4) are the `detections`' boxes in pixels of the
+    picture. Raises ProjectError for a model without masks and for truths without outlines."""
     if detections.coefficients is None or detections.protos is None:
         hint = "map50 is the metric of boxes"
         raise ProjectError("the model has no masks", Route("evaluation.metric"), hint)
@@ -72,13 +72,13 @@ def mask_in_picture(logits: np.ndarray, box: np.ndarray, frame: Frame) -> Region
 
 
 def _lines(low: float, high: float, size: int) -> tuple[int, int]:
-    """The first pixel whose middle is in [low, high), and the one behind the last."""
+    """The first pixel whose centre is in [low, high), and the one after the last."""
     first, last = np.clip(np.ceil(np.array([low, high]) - 0.5), 0, size)
     return int(first), int(last)
 
 
 def _read(values: np.ndarray, axis: int, places: np.ndarray) -> np.ndarray:
-    """`values` (h, w) along `axis`, linearly between the cells that `places` lie between."""
+    """`values` (h, w) interpolated linearly along `axis` at the cell positions `places`."""
     places = np.clip(places, 0, values.shape[axis] - 1)
     below = np.floor(places).astype(np.int64)
     above = np.minimum(below + 1, values.shape[axis] - 1)

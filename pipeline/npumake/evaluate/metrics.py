@@ -1,14 +1,14 @@
-"""Metrics: what is looked at in one answer, and what all of them come to.
+"""Metrics: an observation per sample, and the figures of all observations.
 
-    top1, top5          the share of pictures whose class has (one of) the largest numbers, percent;
-                        of equal numbers the first counts as the larger, as NumPy's argmax has it
+    top1, top5          percentage of pictures whose class has (one of) the largest scores; of equal
+                        scores the first counts as the larger, as in NumPy's argmax
     map50, map50_95     COCO's average precision (npumake.evaluate.average_precision), in percent
-    mask_map50, …_95    the same of masks, by the pixels that they share
-    cosine              with the answers of the float model, over all pictures, of the worst output
-    file.py:function    of the project: function(answers) → a number, larger is better; answers come
+    mask_map50, …_95    the same for masks, by shared pixels
+    cosine              to the outputs of the float model, over all pictures, of the worst output
+    file.py:function    of the project: function(outputs) → a number, larger is better; outputs come
                         one by one as ({output: array}, class)
 
-An answer is looked at where it is made, and only what was seen in it is kept.
+Outputs are observed in the thread that computes them, and only observations are kept.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ ROUTE = Route("evaluation.metric")
 
 
 class ScoredSample(NamedTuple):
-    """What a model said of one picture, what the float model did, where it is asked, and the
-    truth."""
+    """The outputs for one picture, those of the float model if the metric needs them, the truth,
+    and the picture's (height, width)."""
 
     arrays: Arrays
     real: Arrays | None
@@ -57,7 +57,8 @@ class ScoredSample(NamedTuple):
 
 @dataclass(frozen=True)
 class Metric:
-    """`look` sees one answer; `figures` sums up what was seen, by name."""
+    """`look` makes an observation of one sample; `figures` turns all of them into figures by
+    name."""
 
     name: str
     look: Callable[[ScoredSample], Any]
@@ -66,7 +67,7 @@ class Metric:
 
 
 def metric_of(setting: Setting) -> Metric:
-    """Raises ProjectError for a metric that nobody knows or that misses something."""
+    """The configured metric. Raises ProjectError for an unknown one or missing data."""
     name = str(setting.evaluation.metric)
     if is_hook(name):
         function, summed = hooked(name, setting.sources)
@@ -76,7 +77,7 @@ def metric_of(setting: Setting) -> Metric:
         )
     if name not in METRICS:
         hint = did_you_mean(name, [*METRICS, "file.py:function"])
-        raise ProjectError(f"no metric `{name}`", ROUTE, hint)
+        raise ProjectError(f"unknown metric `{name}`", ROUTE, hint)
     return METRICS[name](name, setting)
 
 
@@ -89,15 +90,15 @@ def _ranking(name: str, setting: Setting) -> Metric:
 
 
 def _rank(sample: ScoredSample) -> int:
-    """How many classes are ahead of the true one."""
+    """The number of classes ranked above the true one."""
     if isinstance(sample.truth, Truths):
-        raise ProjectError("boxes have no top1", ROUTE, "map50 is the metric of COCO's instances")
+        raise ProjectError("boxes have no top1", ROUTE, "use map50 for COCO instances")
     scores = np.squeeze(next(iter(sample.arrays.values())))
     if scores.ndim != 1:
-        what = f"a first output of shape {list(scores.shape)} is no row of classes"
+        what = f"the first output has shape {list(scores.shape)}, not one score per class"
         raise ProjectError(what, ROUTE, "a `file.py:function` can read any output")
     if sample.truth >= len(scores):
-        what = f"class {sample.truth} is true, the model knows {len(scores)}"
+        what = f"the label is class {sample.truth}, the model has {len(scores)}"
         raise ProjectError(what, Route(LABELS), "classes count from 0")
     mine = scores[sample.truth]
     if np.isnan(scores).any():
@@ -144,8 +145,8 @@ def _mask_precision(name: str, setting: Setting) -> Metric:
 def _boxes_of(truth: Truth) -> Truths:
     if isinstance(truth, Truths):
         return truth
-    hint = "give COCO's instances under `evaluation.dataset.labels`"
-    raise ProjectError("labels without boxes have no average precision", ROUTE, hint)
+    hint = "give COCO instances under `evaluation.dataset.labels`"
+    raise ProjectError("average precision needs labels with boxes", ROUTE, hint)
 
 
 def _precisions(names: tuple[str, str], images: Iterable[ByClass]) -> Mapping[str, float]:

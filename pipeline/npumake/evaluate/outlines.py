@@ -1,9 +1,9 @@
-"""Outlines: a segmentation as COCO writes it → the pixels it covers, as pycocotools paints them.
+"""COCO segmentations rasterized to the pixels that they cover, as in pycocotools.
 
-polygons   [[x, y, x, y, ...], ...]: their union. An edge is walked in steps of 1/SCALE pixel;
-           where it passes the middle of a column, the column changes sides below that point
-runs       {"size": [h, w], "counts": [...]}: lengths of nothing and something by turns, column
-           by column; as text six bits a character, from the third on less the last but one
+polygons   [[x, y, x, y, ...], ...]: their union. An edge is stepped along in 1/SCALE pixels;
+           where it crosses the centre of a column, inside and outside swap below that point
+runs       {"size": [h, w], "counts": [...]}: alternating lengths outside and inside, column by
+           column; as text six bits a character, from the third on minus the one before the last
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Size = tuple[int, int]  # height, width
 
 @dataclass(frozen=True)
 class Region:
-    """The pixels of a picture that `mask` covers, laid down at (top, left)."""
+    """The pixels of a picture that `mask` covers, with its corner at (top, left)."""
 
     top: int
     left: int
@@ -38,7 +38,7 @@ class Region:
         return int(np.count_nonzero(self.mask))
 
     def shared(self, other: Region) -> int:
-        """Pixels of both."""
+        """The number of pixels in both."""
         top, left = max(self.top, other.top), max(self.left, other.left)
         mine, theirs = (each.mask[top - each.top :, left - each.left :] for each in (self, other))
         height, width = (min(sides) for sides in zip(mine.shape, theirs.shape, strict=True))
@@ -47,13 +47,13 @@ class Region:
 
 @dataclass(frozen=True)
 class Outline:
-    """What an annotation says, and where it stands; it is looked at when it is painted."""
+    """A segmentation and its place in the file; parsed when it is rasterized."""
 
     segmentation: Any
     where: str
 
     def region(self, size: Size) -> Region:
-        """In a picture of `size`. Raises ProjectError for what is no segmentation of it."""
+        """Rasterized in a picture of `size`. Raises ProjectError for a malformed segmentation."""
         if isinstance(self.segmentation, dict):
             return cropped(_of_runs(self.segmentation, size, self.where))
         if not isinstance(self.segmentation, list) or not self.segmentation:
@@ -67,7 +67,7 @@ class Outline:
 def region_iou(
     regions: Sequence[Region], truths: Sequence[Region], crowd: np.ndarray
 ) -> np.ndarray:
-    """(D, G), float64: shared / either, of a crowd shared / found."""
+    """(D, G), float64: intersection / union; for crowds, intersection / area of the detection."""
     ious = np.zeros((len(regions), len(truths)))
     areas = [region.area for region in truths]
     for row, mine in enumerate(regions):
@@ -80,7 +80,7 @@ def region_iou(
 
 
 def cropped(mask: np.ndarray) -> Region:
-    """(H, W) of bool, without the empty lines around it."""
+    """(H, W) of bool, without its empty margins."""
     rows, columns = (np.flatnonzero(mask.any(axis)) for axis in (1, 0))
     if not len(rows):
         return Region(0, 0, np.zeros((0, 0), bool))
@@ -104,7 +104,7 @@ def polygon_mask(points: np.ndarray, size: Size) -> np.ndarray:
 
 
 def _edge_steps(start: np.ndarray, end: np.ndarray) -> np.ndarray:
-    """(2, steps): from corner to corner along the longer side, a step at a time."""
+    """(2, steps): the points from corner to corner, one per step along the longer side."""
     length = np.abs(end - start)
     along = 0 if length[0] >= length[1] else 1
     if not length[along]:
@@ -122,7 +122,7 @@ def _points(polygon: Any, where: str) -> np.ndarray:
     if not isinstance(polygon, list) or len(polygon) < 6 or len(polygon) % 2:
         raise ProjectError("a polygon is [x, y, x, y, x, y, ...]", where)
     if not all(type(x) in (int, float) and abs(x) <= MAX_PIXELS for x in polygon):
-        raise ProjectError("a corner that is no number of pixels", where)
+        raise ProjectError("a corner must be a number of pixels", where)
     points = np.array(polygon, np.float64).reshape(-1, 2)
     if np.abs(np.diff(points, axis=0, append=points[:1])).max(axis=1).sum() * SCALE > MAX_STEPS:
         raise ProjectError("a polygon longer than any picture", where)
@@ -143,13 +143,13 @@ def _of_runs(segmentation: dict[str, Any], size: Size, where: str) -> np.ndarray
 
 
 def _spelled(text: str, where: str) -> list[int]:
-    """Each character 48 + five bits, the least first, + 32 where more follow; signed."""
+    """Each character is 48 + five bits, lowest first, + 32 if more follow; signed."""
     runs: list[int] = []
     value = bits = 0
     for character in text:
         code = ord(character) - 48
         if not 0 <= code < 64 or bits >= 5 * MAX_RUN_CHARACTERS:
-            raise ProjectError("`counts` are no runs", where)
+            raise ProjectError("`counts` are not runs", where)
         value |= (code & 31) << bits
         bits += 5
         if code & 32:

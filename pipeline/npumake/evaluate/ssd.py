@@ -1,18 +1,18 @@
-"""SSD: what its three forms give → detections, suppressed per class.
+"""Decodes the outputs of SSD in its three forms to detections, with suppression per class.
 
     raw          offsets t (1, n, 4) to n anchors a, and scores (1, n, classes + 1)
-    decoded      corners x1, y1, x2, y2 in 0..1 (1, n, 4), and such scores
+    decoded      corners x1, y1, x2, y2 in 0..1 (1, n, 4), and the same scores
     finished     TFLite_Detection_PostProcess: corners y1, x1, y2, x2 in 0..1 (1, n, 4), classes and
-                 scores (1, n), and how many count (1): nothing is suppressed again
+                 scores (1, n), and their count (1); suppressed already
 
-With anchors (x, y, w, h), 0..1 of the input, and variances u, v of places and of sizes,
+With anchors (x, y, w, h), 0..1 of the input, and variances u, v of positions and sizes,
 
     cx = a_x + t_x u a_w      w = a_w exp(t_w v)          of y and h likewise
 
-The first class is background. Every other class of a box that scores SCORE is a detection of its
-own; of one class, what overlaps a better one by more than IOU goes. Anchors that are computed stand
-in the middle of each cell, of which a stride has ceil(side / stride) spread over the input, one per
-size, row by row, and are held within 0..1.
+The first class is background. Every other class of a box with at least MIN_SCORE is a detection of
+its own. Of one class, boxes that overlap a better one by more than MAX_IOU are removed. Computed
+anchors lie at the centre of each cell, ceil(side / stride) cells per side, one per size, row by
+row, clipped to 0..1.
 Sources: Liu et al., SSD, 2016, whose thresholds these are; detection_postprocess.cc of TensorFlow
 Lite, which has y before x and as scales 1 / variance.
 """
@@ -36,7 +36,7 @@ from npumake.project.sections import Files, Ssd
 ROUTE = "evaluation.ssd"
 MIN_SCORE, MAX_IOU = 0.01, 0.45
 MAX_CANDIDATES, MAX_DETECTIONS = 2000, 200
-MAX_EXPONENT = 50.0  # of t_w v: exp of more is no box
+MAX_EXPONENT = 50.0  # of t_w v: limits exp
 X_FIRST = [1, 0, 3, 2]  # y, x, h, w ↔ x, y, w, h
 
 Arrays = Mapping[str, np.ndarray]
@@ -48,7 +48,7 @@ def decode_ssd(
     """Boxes (n, 4) in 0..1, scores and classes, best first; `anchors` (n, 4) for raw outputs.
     Raises ProjectError for other outputs.
 
-    Where both outputs have four columns, `boxes` is the one whose name says so."""
+    If both outputs have four columns, the boxes are the one with `box` in its name."""
     if len(arrays) == 4:
         return _finished(arrays)
     boxes, scores = _boxes_and_scores(arrays)
@@ -60,10 +60,10 @@ def decode_ssd(
 def anchors_of(ssd: Ssd, sources: SourceFiles, input_size: Size) -> np.ndarray:
     """(n, 4): x, y, w, h in 0..1 of an input of size `fed`. Raises ProjectError."""
     if (ssd.anchors is None) == (not ssd.sizes) or len(ssd.sizes) != len(ssd.strides):
-        hint = "`anchors` names a file of them; or give `sizes` and `strides`, one list per stride"
-        raise ProjectError("anchors that are not told, or told twice", Route(ROUTE), hint)
+        hint = "give a file as `anchors`, or `sizes` and `strides`, one list per stride"
+        raise ProjectError("anchors must be given exactly once", Route(ROUTE), hint)
     if len(ssd.variances) != 2:
-        what = "variances are [of places, of sizes]"
+        what = "variances are [of positions, of sizes]"
         raise ProjectError(what, Route(f"{ROUTE}.variances"))
     if ssd.anchors is not None:
         return _of_file(sources.get(f"{ROUTE}.anchors", ()), ssd)
@@ -91,14 +91,14 @@ def _of_file(files: tuple[SourceFile, ...], ssd: Ssd) -> np.ndarray:
     elif suffix == ".npy":
         values = decoded(file.read(), file.name, Files(), Taken((), "float32"))
     if values is None or values.shape[1:] != (4,) or values.dtype.kind not in "fiu":
-        raise ProjectError("no anchors (n, 4)", file.name, "a .npy, or the .tflite with its own")
+        raise ProjectError("not anchors (n, 4)", file.name, "use a .npy or the model's .tflite")
     return (values[:, X_FIRST] if y_first else values).astype(np.float64)
 
 
 def _decoded_boxes(offsets: np.ndarray, ssd: Ssd, anchors: np.ndarray) -> np.ndarray:
     if len(offsets) != len(anchors):
         what = f"{len(anchors)} anchors for {len(offsets)} boxes"
-        raise ProjectError(what, Route(ROUTE), "see `sizes`, `strides` or the file of anchors")
+        raise ProjectError(what, Route(ROUTE), "check `sizes`, `strides` or the file of anchors")
     t = offsets[:, X_FIRST] if ssd.order == "yxhw" else offsets
     place, size = ssd.variances
     middles = anchors[:, :2] + t[:, :2] * place * anchors[:, 2:]
@@ -116,7 +116,7 @@ def _suppressed(boxes: np.ndarray, scores: np.ndarray) -> Detections:
 
 
 def _finished(arrays: Arrays) -> Detections:
-    """Boxes, classes, scores, count: in this order, or as their names say."""
+    """Boxes, classes, scores, count: by their names, else in this order."""
     boxes, classes, scores, count = (
         next((values for name, values in arrays.items() if word in name.lower()), by_position)
         for word, by_position in zip(("box", "class", "score", "num"), arrays.values(), strict=True)
@@ -148,8 +148,8 @@ def _boxes_and_scores(arrays: Arrays) -> tuple[np.ndarray, np.ndarray]:
 
 def _none(arrays: Arrays) -> ProjectError:
     shapes = ", ".join(f"{name} {list(values.shape)}" for name, values in arrays.items())
-    hint = "an output of (1, n, 4) boxes and one of (1, n, classes + 1) scores"
-    return ProjectError(f"no SSD: {shapes}", Route("evaluation.postprocess"), hint)
+    hint = "SSD has an output of (1, n, 4) boxes and one of (1, n, classes + 1) scores"
+    return ProjectError(f"not SSD outputs: {shapes}", Route("evaluation.postprocess"), hint)
 
 
 def _softmax(scores: np.ndarray) -> np.ndarray:

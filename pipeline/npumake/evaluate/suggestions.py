@@ -1,9 +1,9 @@
-"""Mending: what to write so that a gate is met, tried before it is told.
+"""Suggestions: YAML that meets a gate, tried first.
 
-    promotions   the first, the first two, the first three of the nodes to blame, to int16, then to
-                 the CPU; nodes on the CPU, to the chip
+    promotions   the first one, two and three of the nodes with the largest losses: to int16, then
+                 to the CPU; nodes on the CPU: to the NPU
 
-The first trial that meets the gate is taken; else the best that is better than none.
+The first trial that meets the gate wins; else the best that improves the figure.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Measure = Callable[[Quantization], float]  # the larger, the better
 def promotions(
     graph: Graph, target: Target, quantization: Quantization, worst: Sequence[str]
 ) -> Iterator[Quantization]:
-    """`worst` are names of nodes, the worst first."""
+    """Trials with higher precision; `worst` are names of nodes, largest loss first."""
     for kind in KINDS:
         promotable = _candidates(graph, target, quantization, kind)
         names = [name for name in worst if name in promotable][:MAX_NODES]
@@ -37,7 +37,7 @@ def promotions(
 
 
 def demands(quantization: Quantization, on_cpu: Sequence[str]) -> Iterator[Quantization]:
-    """The chip asked for nodes that run on the CPU."""
+    """Trials that request the NPU for nodes on the CPU."""
     for count in range(1, min(len(on_cpu), MAX_NODES) + 1):
         names = on_cpu[:count]
         cpu = tuple(name for name in quantization.cpu if name not in names)
@@ -50,7 +50,7 @@ def best_suggestion(
     candidates: Iterator[Quantization],
     threshold: float,
 ) -> GateSuggestion | None:
-    """The YAML of the trial that `wanted` is reached by, or of the best; None where none helps."""
+    """The first trial that reaches `threshold`, else the best; None if none helps."""
     before = measure(quantization)
     best, winner = before, None
     for candidate in candidates:
@@ -66,7 +66,7 @@ def best_suggestion(
 
 
 def _score(measure: Measure, candidate: Quantization) -> float:
-    """What the chip refuses is no remedy."""
+    """The figure of a trial; -inf if the chip refuses it."""
     try:
         return measure(candidate)
     except (GraphError, ProjectError):
@@ -76,7 +76,7 @@ def _score(measure: Measure, candidate: Quantization) -> float:
 def _candidates(
     graph: Graph, target: Target, quantization: Quantization, kind: Promoted
 ) -> dict[str, int]:
-    """None where the chip has nothing to promote to."""
+    """Empty if the chip has no higher precision."""
     try:
         return candidates(graph, target, quantization, kind)
     except ProjectError:

@@ -1,6 +1,6 @@
-"""An estimate as JSON: of the model, and of each subgraph in the words of hb_perf.
+"""An estimate as JSON: the model's, and each subgraph's with the keys of hb_perf.
 
-Milliseconds, and bytes per frame; what is not known is null.
+Milliseconds, and bytes per frame; unknown figures are null.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def document(estimate: Estimate) -> Mapping[str, Json]:
 
 
 def subgraph_document(part: Subgraph, estimate: Estimate) -> Mapping[str, Json]:
-    """The summary of a subgraph in the words of hb_perf, and with `debug` its layers."""
+    """The summary of a subgraph with the keys of hb_perf; with `debug`, its layers too."""
     latency, moved = part.latency, part.loaded + part.stored
     summary = {
         "BPU OPs per frame (effective)": part.ops,

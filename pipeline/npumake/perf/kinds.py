@@ -1,12 +1,12 @@
-"""What an instruction asks of the unit's engines: a kind of work, and how much of it.
+"""The kind and amount of work of an instruction on the unit's engines.
 
-    conv         multiply-accumulates; with c channels a group of n lanes, n / c times as many
-    table        bytes made, by a table or another scale
-    arithmetic   bytes made, or read where that is more
-    concat       bytes made
-    mixed        bytes read and made by what reads across channels or pixels without weights
-    None         nothing of its own: it is computed along with another (x * sigmoid(x), a Conv and
-                 its shortcut), or moves a row, or what leaves the unit, where it is written
+    conv         multiply-accumulates; times n / c for c channels per group on n lanes
+    table        bytes written, by a lookup table or a rescale
+    arithmetic   bytes written, or read if more
+    concat       bytes written
+    mixed        bytes read and written by operators across channels or pixels without weights
+    None         no time of its own: fused into another instruction (x * sigmoid(x), a Conv and its
+                 shortcut), or data movement of a row or of an output that leaves the unit
 
 Bytes, not numbers: int16 takes the time of two int8.
 """
@@ -29,7 +29,7 @@ SHORTCUTS = frozenset({"add", "add_twice"})
 
 
 class Work(NamedTuple):
-    """`channels` are those of a group that a Conv multiplies; 0 of anything else."""
+    """`channels` are the input channels per group of a Conv; 0 for other work."""
 
     kind: str | None
     amount: int
@@ -40,7 +40,7 @@ NOTHING = Work(None, 0)
 
 
 class Around(NamedTuple):
-    """Of a program: what makes each tensor, and the tensors that no layer of the unit reads."""
+    """The producer of each tensor, and the tensors that no layer on the unit reads."""
 
     program: Program
     makers: Mapping[str, Instruction]
@@ -48,7 +48,7 @@ class Around(NamedTuple):
 
 
 def work_of(step: Instruction, around: Around, macs: int) -> Work:
-    """`macs` are the products of the step."""
+    """The work of a step with `macs` multiply-accumulates."""
     program, weight = around.program, step.constants.get("weight")
     if weight is not None:
         return Work("conv", macs, _channels(step, weight.shape))
@@ -66,13 +66,13 @@ def work_of(step: Instruction, around: Around, macs: int) -> Work:
 
 
 def _channels(step: Instruction, shape: tuple[int, ...]) -> int:
-    """Of the weight of a Conv (out, in, kernel), a ConvTranspose (in, out, kernel), a product (in,
-    out)."""
+    """Input channels per group by the weight's shape: Conv (out, in, kernel), ConvTranspose
+    (in, out, kernel), MatMul (in, out)."""
     return shape[1] if step.op == "conv" else shape[0] // int(step.attributes.get("group", 1))
 
 
 def _arithmetic_bytes(step: Instruction, read: int, written: int) -> int:
-    """A part takes what it makes, a mean what it reads."""
+    """A Slice counts its output, a reduction its input."""
     return (
         written if step.op == "slice" else max(read if len(step.inputs) == 1 else written, written)
     )

@@ -1,4 +1,4 @@
-"""The pages of hb_perf_result: each one file that asks for no other, in light and in dark."""
+"""The HTML pages of hb_perf_result: self-contained, in light and dark."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ SUBGRAPH = (
 )
 LAYER = ("Layer", "Type", "OPs", "Loaded", "Stored", "Time (us)", "Computes")
 NO_LAYERS = (
-    "<p class=note>Layer Details are there where the project says "
-    "<code>compile: {debug: true}</code>.</p>"
+    "<p class=note>Layer Details need <code>compile: {debug: true}</code> in the project.</p>"
 )
 STYLE = """
 :root { color-scheme: light dark; --ink: #1c2128; --paper: #fff; --line: #d5dae1; --soft: #5b616b;
@@ -70,7 +69,7 @@ def _fitted_rows(estimate: Estimate) -> list[tuple[str, str]]:
     if estimate.on_board is None:
         return []
     return [
-        ("At least, computing at the unit's peak (ms)", f"{1000 * estimate.at_least:.4g}"),
+        ("Lower bound, at the unit's peak (ms)", f"{1000 * estimate.at_least:.4g}"),
         ("A run on the board, one thread (ms)", f"{1000 * estimate.on_board:.3g}"),
     ]
 
@@ -112,7 +111,7 @@ def page(title: str, parts: Iterable[str]) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], links: bool = False) -> str:
-    """The first column holds names, with `links` to the pages that are called so."""
+    """The first column holds names; with `links`, they link to the pages of those names."""
     top = "".join(f"<th{_class(index)}>{escape(cell)}</th>" for index, cell in enumerate(head))
     lines = []
     for first, *others in rows:

@@ -1,6 +1,6 @@
-"""What Vela estimated of the file that it compiled: read from the ZIP behind it.
+"""Vela's own estimate of a file that it compiled, read from the ZIP appended to the file.
 
-The figures are Vela's model of the chip and of the system that the target's file names.
+The figures come from Vela's model of the chip and of the system in the target's configuration.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from npumake.perf.page import page, table
 T = TypeVar("T")
 
 SUFFIX = ".tflite"
-MAX_FIGURE = 1e30  # of a figure: more than a chip counts
-MAX_ESTIMATE_BYTES = 1 << 24  # of an estimate: a layer is some hundred
+MAX_FIGURE = 1e30  # larger figures are damage
+MAX_ESTIMATE_BYTES = 1 << 24  # a layer takes some hundred
 OFF_CHIP = ("dram", "off_chip_flash")
 DIRECTIONS = (("load", "read"), ("stor", "write"))
 ASSUMED = (
@@ -33,7 +33,7 @@ ASSUMED = (
 
 
 def read_vela(path: Path) -> dict[str, Json]:
-    """Milliseconds; memory in bytes. Raises GraphError for a file that holds no estimate."""
+    """The estimate: milliseconds, memory in bytes. Raises GraphError for a file without one."""
     if not path.is_file():
         raise GraphError("no such file", str(path))
     with path.open("rb") as file:
@@ -48,13 +48,13 @@ def vela_of(file: BinaryIO, name: str) -> dict[str, Json]:
             document = json.loads(archive.read(ESTIMATE))
         return _document(_of(dict, document, "the estimate"))
     except (*DAMAGE, zlib.error) as error:
-        hint = "perf is for a .hybrid and for what Vela compiled; `npumake bench` measures here"
-        what = "it holds no estimate of Vela that can be read"
+        hint = "perf reads .hybrid and Vela's files; `npumake bench` measures on this machine"
+        what = "it has no readable estimate of Vela"
         raise GraphError(f"{what}: {error}", name, hint) from error
 
 
 def has_estimate(data: bytes) -> bool:
-    """Whether there is a ZIP with an estimate behind a file."""
+    """Whether a ZIP with an estimate is appended to the file."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             return ESTIMATE in archive.namelist()
@@ -70,7 +70,7 @@ def _of(kind: type[T], value: Json, name: str) -> T:
 
 
 def _figure(table: Mapping[str, Json], key: str) -> float:
-    """A number that a person may be shown. Raises ValueError for anything else."""
+    """A figure within 0..MAX_FIGURE. Raises ValueError for anything else."""
     value: Json = table.get(key)
     if type(value) not in (int, float) or not 0 <= value < MAX_FIGURE:
         raise ValueError(f"`{key}` is {value!r}")
@@ -78,7 +78,7 @@ def _figure(table: Mapping[str, Json], key: str) -> float:
 
 
 def _word(table: Mapping[str, Json], key: str) -> str:
-    """A name, which is a number here where it looks like one. Raises ValueError for a table."""
+    """A name as text; Vela writes numeric names as numbers. Raises ValueError for anything else."""
     value = table.get(key)
     if not isinstance(value, (str, float)):
         raise ValueError(f"`{key}` is {value!r}")
@@ -118,13 +118,13 @@ def _document(estimate: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def _moved(summary: Mapping[str, Json], verb: str) -> float:
-    """Bytes to or from what is not on the chip."""
+    """Bytes to or from off-chip memory."""
     columns = [f"{m}_{what}_{verb}_bytes" for m in OFF_CHIP for what in ("feature_map", "weight")]
     return sum(_figure(summary, column) for column in columns)
 
 
 def vela_lines(name: str, document: Mapping[str, Json]) -> Iterator[str]:
-    """For a person."""
+    """The estimate as lines of text."""
     yield f"{name}, per frame, estimated by Vela"
     yield f"  latency        {document['latency (ms)']:.3f} ms, {document['FPS']:.1f} FPS"
     yield f"  cycles         {document['cycles']:.0f}"

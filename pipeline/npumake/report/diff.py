@@ -1,7 +1,7 @@
-"""Two artifacts, or two builds, compared by what they say (npumake.report.facts).
+"""Compares two artifacts, or two builds, by their facts (npumake.report.facts).
 
-A build is a folder; its files are paired by their names. A scale, range, size or latency drifts by
-after / before - 1; any other number by after - before.
+A build is a folder; files are paired by name. Scales, ranges, sizes and latencies are compared as
+after / before - 1, other numbers as after - before.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from npumake.report.facts import CONTENT, Facts, Section, facts
 
 MAX_FILES = 10_000
 RATIOS = ("scales", "ranges", "size", "latency")
-DERIVED = ("report.html", "findings.")  # they say nothing that the others do not
+DERIVED = ("report.html", "findings.")  # derived from the other artifacts
 
 
 @dataclass(frozen=True)
 class FactChange:
-    """One name of one section: `before` is None where it was added, `after` where removed."""
+    """A changed name in a section: `before` is None if added, `after` None if removed."""
 
     name: str
     before: Json
@@ -34,12 +34,12 @@ class FactChange:
 
     @property
     def difference(self) -> float | None:
-        """after - before, of a number."""
+        """after - before, for numbers."""
         return float(self.after - self.before) if self.is_number else None
 
     @property
     def drift(self) -> float | None:
-        """after / before - 1, of a number; None of what was 0."""
+        """after / before - 1, for numbers; None if `before` is 0."""
         return self.after / self.before - 1 if self.is_number and self.before else None
 
     @property
@@ -51,8 +51,8 @@ class FactChange:
 
 @dataclass(frozen=True)
 class FileDifference:
-    """Of one pair of files: what changed by section, empty where nothing did. A file that only
-    one side has is `only` in "before" or "after"."""
+    """The changes of one pair of files by section. `only` is "before" or "after" for a file that
+    one side lacks."""
 
     file: str
     sections: Mapping[str, tuple[FactChange, ...]]
@@ -71,13 +71,14 @@ class FileDifference:
 
 
 def differences(before: Path, after: Path) -> tuple[FileDifference, ...]:
-    """Of two files, or of the files of two folders by name; those without any are left out.
+    """The differences of two files, or of two folders' files by name; equal files are left out.
     Raises PipelineError."""
     for path in (before, after):
         if not path.exists():
             raise ProjectError("no such file or folder", str(path))
     if before.is_dir() != after.is_dir():
-        raise ProjectError("a folder and a file", f"{before} {after}", "give two of a kind")
+        what = "a folder and a file cannot be compared"
+        raise ProjectError(what, f"{before} {after}", "give two files or two folders")
     if not before.is_dir():
         changes = of_facts(facts(before), facts(after))
         return (FileDifference(after.name, changes),) if changes else ()
@@ -94,8 +95,7 @@ def _of_folders(before: Path, after: Path) -> Iterator[FileDifference]:
 
 
 def _files(folder: Path) -> dict[str, Path]:
-    """The artifacts by their path in the folder. Raises ProjectError where there are too many for
-    a build."""
+    """The artifacts by their path in the folder. Raises ProjectError for more than MAX_FILES."""
     files: dict[str, Path] = {}
     for path in folder.rglob("*"):
         name = path.relative_to(folder).as_posix()
@@ -109,8 +109,8 @@ def _files(folder: Path) -> dict[str, Path]:
 
 
 def of_facts(before: Facts, after: Facts) -> dict[str, tuple[FactChange, ...]]:
-    """The sections that differ; numbers that move furthest come first. The content is told of
-    where nothing else is."""
+    """The sections that differ, largest changes first. The content digest is included only if
+    nothing else differs."""
     names = dict.fromkeys((*before, *after))
     changes_by_section = {
         name: _changes(name, before.get(name, {}), after.get(name, {})) for name in names

@@ -1,10 +1,10 @@
-"""Facts: what an artifact says, by section and name, so that two can be compared line by line.
+"""Facts of an artifact by section and name, so that two artifacts can be compared line by line.
 
-nodes     what each computes, its shape and type      scales    of each tensor, and zero points
-weights   a digest of the constants of each node      cosines   of each node, to the float model
-units     where each node runs                        ranges    of each tensor, chosen
+nodes     operator, shape and type of each node       scales    and zero points, per tensor
+weights   digest of each node's constants             cosines   of each node, to the float model
+units     where each node runs                        ranges    calibrated, per tensor
 scores    figures of each artifact, larger is better  gates     met or not
-size      bytes                                       latency   estimated or at least, in ms
+size      bytes                                       latency   estimate or lower bound, in ms
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from npumake.targets.reader import read_target, target_names
 Section = Mapping[str, Json]
 Facts = Mapping[str, Section]
 DIGEST_DIGITS = 12  # digits of a digest
-CONTENT = "content"  # differs wherever anything does
-BIAS = "INT32"  # its grid is that of what it is added to
+CONTENT = "content"  # differs if any byte does
+BIAS = "INT32"  # its grid follows from input and weight
 QUANTIZES = ("QuantizeLinear", "DequantizeLinear")
 
 
 def facts(path: Path) -> Facts:
-    """Of the artifact at `path`; of what is none, its size and digest. Raises PipelineError for
-    one that is damaged."""
+    """The facts of the artifact at `path`; for other files size and digest. Raises PipelineError
+    for a damaged artifact."""
     data = path.read_bytes()
     return {
         "size": {"bytes": len(data)},
@@ -65,14 +65,14 @@ def _graph(path: Path) -> Facts:
 
 
 def _tensor(codes: Value) -> str:
-    """The tensor that the codes are of."""
+    """The name of the tensor behind quantized values."""
     maker = producer(codes)
     source = None if maker is None or maker.op_type not in QUANTIZES else maker.inputs[0]
     return str((source or codes).name)
 
 
 def _constant(value: Value | None) -> np.ndarray | None:
-    """The array, or that of the codes it is made from; None where it is computed."""
+    """The constant array, looking through Q/DQ; None for a computed value."""
     values, maker = array(value), None if value is None else producer(value)
     if values is None and maker is not None and maker.op_type in QUANTIZES:
         return _constant(maker.inputs[0])
@@ -87,7 +87,7 @@ def _computed(node: Node) -> str:
 
 
 def _grids(grids: Iterable[Sequence[Any]]) -> Facts:
-    """Of (tensor, scale, zero point); of a scale per channel its extremes."""
+    """Facts of (tensor, scale, zero point); the extremes of per-channel scales."""
     scales: dict[str, Json] = {}
     zeros: dict[str, Json] = {}
     for name, scale, *zero_point in grids:
@@ -132,14 +132,14 @@ def _bundle(path: Path) -> Facts:
 
 
 def _latency_of(bundle: Bundle) -> Latency | None:
-    """None too where the bundle is for a chip that nobody here knows."""
+    """The latency; None for a bundle of an unknown target."""
     if bundle.target not in target_names():
         return None
     return bundle_latency(bundle, read_target(bundle.target))
 
 
 def _latency_facts(latency: Latency | None) -> Facts:
-    """A bound has a name of its own: it is not compared with what is none."""
+    """A lower bound has its own name, so it is not compared with an estimate."""
     if latency is None:
         return {}
     named = "milliseconds, at least" if latency.is_bound else "milliseconds"
@@ -154,7 +154,7 @@ def _flat(path: Path) -> Facts:
 
 
 def _json(path: Path) -> Facts:
-    """Which artifact it is, is told by its keys."""
+    """The facts of a JSON artifact, recognized by its keys."""
     try:
         document = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
@@ -216,9 +216,9 @@ READERS: Mapping[str, Callable[[Path], Facts]] = {
     ".tflite": _flat,
     Comparison.suffix: _json,
 }
-# By a key that no other document has, in this order.
+# By a distinguishing key, tried in this order.
 DOCUMENTS: Mapping[str, Callable[[Path], Facts]] = {
-    "graph": _other,  # findings, which say nothing that the others do not
+    "graph": _other,  # findings derive from the other artifacts
     "ranges": _recipe,
     "check": _check,
     "outputs": _comparison,

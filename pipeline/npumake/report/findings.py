@@ -1,9 +1,9 @@
-"""Findings: all that a page tells of one target, as the JSON that page.js reads.
+"""Findings: all data of one target on the page, as the JSON that page.js reads.
 
-graph          nodes with their places, where they run, how close they stay, and the edges
-tensors        distributions with the ranges that were chosen, and channels
-losses         what each node loses itself (npumake.debug.diagnosis.local_error), the largest first
-outputs        how close each is: calibrated, quantized, and of the file that was compiled
+graph          nodes with position, unit and cosines, and the edges
+tensors        distributions with calibrated ranges, and channels
+losses         own error of each node (npumake.debug.diagnosis.local_error), largest first
+outputs        error of each: calibrated, quantized, and of the compiled file
 scores, gates, samples, recipe, notes
 """
 
@@ -46,15 +46,15 @@ class Findings:
         try:
             document = json.loads(path.read_bytes())
         except ValueError as error:
-            raise CacheError(f"no findings: {error}", str(path)) from error
+            raise CacheError(f"not findings: {error}", str(path)) from error
         if not isinstance(document, dict) or document.keys() != KEYS:
-            raise CacheError("no findings", str(path))
+            raise CacheError("not findings", str(path))
         return cls(document)
 
 
 @dataclass(frozen=True)
 class TargetFindings:
-    """What was found about one target, from the artifacts of its build."""
+    """The artifacts of one target's build that the findings come from."""
 
     comparison: Comparison
     recipe: Recipe
@@ -65,12 +65,12 @@ class TargetFindings:
     samples: tuple[SampleComparison, ...]
     evaluation: EvaluationResult | None
     verdict: Verdict | None
-    estimate: Json = None  # of the latency (npumake.report.estimate), where there is one
+    estimate: Json = None  # latency (npumake.report.estimate), if known
     check: CompiledCheck | None = None  # of the compiled file
 
 
 def findings(real: Graph, artifacts: TargetFindings) -> Findings:
-    """`real` is the float graph whose tensors have the grids."""
+    """`real` is the float graph whose tensors have the scales."""
     comparison, recipe, check = artifacts.comparison, artifacts.recipe, artifacts.check
     document: dict[str, Json] = {
         "target": comparison.target,
@@ -97,7 +97,7 @@ def findings(real: Graph, artifacts: TargetFindings) -> Findings:
 
 
 def _outputs(comparison: Comparison, check: CompiledCheck | None) -> list[Json]:
-    """Each with what the compiled file makes of it, None where it did not run."""
+    """Each output with the figures of the compiled file, None if it was not run."""
     compiled = {output.name: output for output in check.outputs} if check else {}
     return [
         {**digest.plain(output), "compiled": digest.plain(compiled.get(output.name))}
@@ -112,8 +112,8 @@ KEYS = {
 
 
 def graph_of(graph: Graph, rows: Iterable[NodeRow], losses: Iterable[Loss]) -> Json:
-    """Every node with what is known of it. A clamp that goes with its node runs where it does; a
-    node that was not compared, because it makes no floats, has no figures."""
+    """Every node with its figures. A fused clamp runs where its node does; nodes without a float
+    output are not compared and have no figures."""
     nodes = graph.nodes()
     by_node = {row.node: row for row in rows}
     lost = {loss.node: loss.lost for loss in losses}

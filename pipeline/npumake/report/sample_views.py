@@ -1,9 +1,8 @@
-"""Samples as a person sees them, and what the float model and the integers see in each.
+"""Samples as pictures, with the results of the float and the quantized model.
 
-A picture is what the model is fed, taken back to 8-bit R G B where it is one of one or three
-channels; other inputs are not shown. A model with a detector's metadata shows boxes, and masks
-where it has them; one that says the class of every place its map; one that gives a row of numbers
-its BEST largest; every output its cosine.
+A picture is a model input with one or three channels, converted back to 8-bit RGB; other inputs are
+not shown. Detectors with metadata show boxes and masks, segmentation models a class map,
+classifiers their BEST classes; every output shows its cosine.
 """
 
 from __future__ import annotations
@@ -34,15 +33,15 @@ from npumake.targets.target import Target
 BEST = 5
 MAX_PIXELS = 320  # pixels of the longer side
 DIGITS = 4  # of boxes and their scores
-MAX_CLASSES = 1 << 16  # numbers: a longer output is no row of classes
+MAX_CLASSES = 1 << 16  # a longer output is not a classification
 
 Box = tuple[float, float, float, float, float, str]
 
 
 @dataclass(frozen=True)
 class SampleView:
-    """`best` are (class, value), the largest first; `boxes` are (x1, y1, x2, y2, score, class) in
-    0..1 of the picture, None of a model that finds none; `painted` lies over it."""
+    """`best` are (class, value), largest first; `boxes` are (x1, y1, x2, y2, score, class) in 0..1
+    of the picture, None for models without boxes; `painted` is an overlay."""
 
     best: tuple[tuple[str, float], ...] = ()
     boxes: tuple[Box, ...] | None = None
@@ -51,7 +50,8 @@ class SampleView:
 
 @dataclass(frozen=True)
 class SampleComparison:
-    """A sample: the picture is a PNG as a data URI, None of what is none."""
+    """A sample with both models' results. `picture` is a PNG as a data URI, None for inputs that
+    are not pictures."""
 
     name: str
     picture: str | None
@@ -61,7 +61,7 @@ class SampleComparison:
 
 
 class ModelPair(NamedTuple):
-    """The float model and the same in integers."""
+    """The float model and its quantized form."""
 
     real: Graph
     quantized: Graph
@@ -75,7 +75,7 @@ def sample_views(
     operators: Operators,
     kind: str | None,
 ) -> tuple[SampleComparison, ...]:
-    """Of `count` samples, spread evenly; pictures are of `kind`, as the input's `type` says."""
+    """Results for `count` evenly spaced samples; `kind` is the input's `type`, such as "bgr"."""
     if not count or not len(samples) or made_up(samples):
         return ()
     numbers = sorted({round(i * (len(samples) - 1) / max(count - 1, 1)) for i in range(count)})
@@ -107,7 +107,7 @@ def sample_view(
     labels: Sequence[str],
     size: tuple[int, ...],
 ) -> SampleView:
-    """What one model gives of one picture of `size`, (height, width)."""
+    """One model's result for one picture of `size`, (height, width)."""
     if metadata is not None and metadata.outputs:
         detections = decode(arrays, metadata.outputs, (size[0], size[1]), Rules())
         rows = zip(
@@ -133,8 +133,8 @@ def sample_view(
 
 
 def picture(feed: Feed, kind: str | None) -> np.ndarray | None:
-    """(H, W, 3) or (H, W, 1), uint8: the first input that is a picture of one or three channels,
-    from its least value to its largest; codes of 8 bits as they are."""
+    """(H, W, 3) or (H, W, 1), uint8: the first input with one or three channels, scaled from its
+    minimum and maximum; 8-bit values are not scaled."""
     for array in feed.values():
         if array.ndim != 4 or not {array.shape[1], array.shape[3]} & {1, 3}:
             continue

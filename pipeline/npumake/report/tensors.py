@@ -1,8 +1,8 @@
-"""What tensors and weights did, thinned to what a chart can show.
+"""Distributions of tensors and weights, reduced to what a chart can show.
 
-distribution   the counts of BARS bars of equal width from the least value to the largest
-threshold      the range the recipe chose: what is beyond it saturates
-channels       of each: the least and largest value; of weights also the quartiles
+distribution   counts of BARS equal bars from the minimum to the maximum
+range          the calibrated range; values beyond it saturate
+channels       minimum and maximum of each channel; for weights also the quartiles
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from npumake.quant.precision.linear_layers import layer
 from npumake.quant.search.recipe import Recipe
 
 BARS = 64
-MAX_CHANNELS = 64  # channels shown, those of the widest range
+MAX_CHANNELS = 64  # the channels with the widest ranges are shown
 FIGURES = 4  # significant digits
 
 
 @dataclass(frozen=True)
 class Distribution:
-    """`counts` are of bars from `low` to `high`; the range that was chosen is None for none."""
+    """`counts` of equal bars from `low` to `high`; `range` is the calibrated one, None without."""
 
     low: float
     high: float
@@ -35,8 +35,8 @@ class Distribution:
 
 @dataclass(frozen=True)
 class Channels:
-    """`boxes` holds for each of `numbers` its extremes (low, high), or (low, quartiles, high);
-    of `count` channels those of the widest range."""
+    """`boxes` are (low, high), or (low, quartiles, high), of the channels `numbers`: those with
+    the widest ranges of all `count` channels."""
 
     count: int
     numbers: tuple[int, ...]
@@ -44,7 +44,7 @@ class Channels:
 
 
 def distributions(statistics: Statistics, recipe: Recipe) -> dict[str, Distribution]:
-    """By tensor of the graph that `statistics` and the ranges of `recipe` are of."""
+    """Distributions by tensor, of the graph of `statistics` and `recipe`."""
     return {
         name: Distribution(
             rounded(histogram.low),
@@ -57,7 +57,7 @@ def distributions(statistics: Statistics, recipe: Recipe) -> dict[str, Distribut
 
 
 def bars(histogram: Histogram) -> tuple[int, ...]:
-    """The counts of bars between the extremes; every bin goes to the bar of its middle."""
+    """Counts of bars between the extremes; a bin counts for the bar of its centre."""
     rows, bins = np.nonzero(histogram.counts)
     middle = np.where(rows == 0, -1.0, 1.0) * (bins % BINS + 0.5) * 2.0**histogram.exponent
     width = (histogram.high - histogram.low) / BARS
@@ -70,12 +70,12 @@ def bars(histogram: Histogram) -> tuple[int, ...]:
 
 
 def activation_channels(statistics: Statistics) -> dict[str, Channels]:
-    """By tensor; of those that have channels."""
+    """Channels by tensor, for tensors that have any."""
     return {name: _of_extremes(extremes) for name, extremes in statistics.channels.items()}
 
 
 def weight_channels(graph: Graph) -> dict[str, Channels]:
-    """The weight of each linear layer by the node's name: one box per output channel."""
+    """Weights of each linear layer by node name: one box per output channel."""
     layers = [weights for node in graph.nodes() if (weights := layer(node)) is not None]
     return {str(weights.node.name): _of_weight(weights.kernel()) for weights in layers}
 

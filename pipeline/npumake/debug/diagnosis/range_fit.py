@@ -99,14 +99,14 @@ class Fit(NamedTuple):
             return f"its range is {times} in channel {self.coarse}: bits are unused"
         if self.is_wide:
             needed = f"{self.fresh.threshold:.4g}"
-            return (
-                f"its range ends at {self.threshold:.4g}, its values at {needed}: bits are unused"
-            )
+            ends = f"{self.threshold:.4g}, its values at {needed}"
+            return f"its range ends at {ends}: bits are unused"
         if self.odd:
             others = f"`{self.odd}`, which all others follow, gives {self.fresh.threshold:.4g}"
             return f"its range ends at {self.threshold:.4g}; {others}: bits are unused"
         if self.is_shifted:
-            return f"its zero point is off: {self.shift:.0%} of its range is unused, values are clipped"
+            unused = f"{self.shift:.0%} of its range is unused"
+            return f"its zero point is off: {unused}, values are clipped"
         return f"values are clipped at {self.threshold:.4g}" if self.is_clipped else ""
 
 
