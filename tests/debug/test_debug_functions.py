@@ -71,7 +71,7 @@ def test_a_node_left_in_float_makes_no_error_before_it():
     ("given", "what"),
     [
         ({}, "give either quantize_node or non_quantize_node"),
-        ({"quantize_node": "a", "non_quantize_node": "b"}, "one of quantize_node and non"),
+        ({"quantize_node": "a", "non_quantize_node": "b"}, "give either quantize_node or non"),
         ({"non_quantize_node": ["weight"]}, "weight and activation are for quantize_node"),
         ({"quantize_node": [[]]}, "an empty list of nodes"),
         ({"quantize_node": "zzz"}, "nothing is quantized at `zzz`"),

@@ -482,5 +482,5 @@ def test_a_missing_folder_is_an_error(tmp_path, program, samples):
 
 
 def test_an_empty_folder_is_an_error(tmp_path, program, samples):
-    with pytest.raises(ProjectError, match="no file is called like a tensor"):
+    with pytest.raises(ProjectError, match="no file name matches a tensor"):
         held(tmp_path, program, samples)

@@ -75,7 +75,7 @@ def test_a_grid_four_times_too_wide_for_kl_is_named_though_it_holds_little_more_
     first = rank_causes(wrong)[0]
     assert first.node in fault.owners
     assert first.is_fault
-    assert "kl, as for the others, " in first.cause
+    assert "`kl`, which all others follow, " in first.cause
 
 
 def test_numbers_cut_off_behind_a_wrong_weight_are_no_fault_where_grids_before_it_are_right():

@@ -62,7 +62,7 @@ def test_the_project_decides_too():
     graph = prepared(model("y = Conv(x, w)"), is_onnx=True)
     (row,) = check_model(graph, X5, Quantization(cpu=("y",))).nodes
     assert row.on == "CPU"
-    assert "leaves it in float" in row.why
+    assert "keeps it in float" in row.why
 
 
 def test_what_nobody_documents_is_unknown_and_not_refused():

@@ -54,7 +54,7 @@ def mistake(model: Path, files: list[Path], name: str, fed: Input, how: Files = 
     with pytest.raises(ProjectError, match="differs from training: ") as caught:
         made(model, files, name, fed, how)
     assert caught.value.where == f"inputs.{name}"
-    return caught.value.what.partition("trained: ")[2]
+    return caught.value.what.partition("training: ")[2]
 
 
 FACE = Input(mean=127.0, scale=1 / 128)

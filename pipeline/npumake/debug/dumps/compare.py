@@ -1,4 +1,4 @@
-"""A board's dump against ours: a row a tensor, the first that diverges, and its likely cause."""
+"""Compares a board's dump with ours: a row per tensor, the first divergence, likely causes."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from npumake.debug.dumps.walk import DIFFERS, WITHIN, DumpRow, DumpWalk
 from npumake.engine.exact import ExactSession
 from npumake.engine.reference import ReferenceSession
 
-SURE_SCORE = 0.95  # the score from which a cause makes a divergence of what could be rounding
+SURE_SCORE = 0.95  # from here on, a difference that could be rounding counts as a divergence
 
 
 @dataclass(frozen=True)
 class DumpComparison:
-    """`rows` in the order of the program; `first` diverges, None where nothing does; `causes` are
-    its likely ones. `fed` says what ours was fed. `unmatched` are files of no tensor, `inside`
-    files of tensors that a fused node does not hand out. `is_isolated`: what reads the first
-    tensor agrees with ours all the same."""
+    """`rows` in program order; `first` is the first divergence, None without one, with its
+    `causes`. `input` describes our input. `unmatched` are files without a tensor, `inside` files
+    of tensors inside a fused node. `is_isolated`: the readers of the first tensor agree with
+    ours nevertheless."""
 
     rows: tuple[DumpRow, ...]
     first: DumpRow | None
@@ -44,7 +44,7 @@ class DumpComparison:
 
 @dataclass(frozen=True)
 class Dump:
-    """The readings of a folder by tensor, and the files that are of none."""
+    """The readings of a folder by tensor, and the files without a tensor."""
 
     readings: Mapping[str, Sequence[DumpReading]]
     files: Mapping[str, str]
@@ -53,7 +53,7 @@ class Dump:
 
 
 def read_dump(folder: Path, names: Names) -> Dump:
-    """Raises ProjectError for what cannot be read, or is of no tensor."""
+    """Read a dump. Raises ProjectError for unreadable files and if no file matches a tensor."""
     program = names.program
     matches, others = matched(dump_files(folder), manifest(folder), names, folder)
     by_tensor: dict[str, Match] = {}
@@ -75,9 +75,9 @@ def compare_dump(
     operators: Operators = NO_OPERATORS,
     strict: bool = False,
 ) -> DumpComparison:
-    """The dump against what the program makes of what is fed: of the sample that the dump's own
-    input is, or else of that input. `strict` is whether the outputs of the model lie in memory as
-    its inner tensors do. Raises GraphError."""
+    """Compare the dump with the program's tensors for the same input: the sample that matches the
+    dump's input, or else the dump's input itself. `strict`: model outputs have the memory layout
+    of inner tensors. Raises GraphError."""
     steps = entry(program)
     input_tensors = {*program.inputs, *(name for step in steps for name in step.outputs)}
     tensors = {name: tensor for name, tensor in program.tensors.items() if name in input_tensors}
@@ -124,8 +124,7 @@ def _comparison(
 def _explained(
     row: DumpRow, walk: DumpWalk, feeding: DumpFeeds, operators: Operators
 ) -> tuple[DumpRow, tuple[LikelyCause, ...]]:
-    """The causes; of the ways to read the tensor, where nothing else tells, by the one that is
-    explained best."""
+    """The row and its causes; of several readings of the tensor, the best explained one."""
     holds = walk.conventions.holds
     ways = [way for way in walk.dump[row.tensor] if holds(row.tensor, way)]
     ways = ways if holds(row.tensor, row.reading) and len(ways) > 1 else [row.reading]
@@ -162,7 +161,8 @@ def _evidence(row: DumpRow, walk: DumpWalk, feeding: DumpFeeds, operators: Opera
 
 
 def _unlike(row: DumpRow, walk: DumpWalk) -> tuple[str, str] | None:
-    """What of the tensor, which has our values, is otherwise than in the rest of the dump."""
+    """A kind and a sentence, if a tensor with our values has another form than the rest of the
+    dump."""
     if not row.difference.within(BOUND):
         return None
     if not walk.conventions.has_order(row.tensor, row.reading):
@@ -175,7 +175,7 @@ def _unlike(row: DumpRow, walk: DumpWalk) -> tuple[str, str] | None:
 
 
 def _needed(program: Program, tensor: str) -> Program:
-    """What of the program makes the tensor."""
+    """The part of the program that computes the tensor."""
     names, steps = {tensor}, []
     for step in reversed(program.instructions):
         if names & set(step.outputs):
@@ -192,15 +192,15 @@ def _reading(program: Program, tensor: str) -> Iterable[str]:
 
 
 def _is_isolated(first: DumpRow, rows: Iterable[DumpRow], program: Program) -> bool:
-    """Whether the dump has what reads the tensor, and it is ours: then the board computed with the
-    right values and wrote others."""
+    """Whether the dump has the tensor's readers and they agree with ours: then the board computed
+    with the right values and dumped others."""
     readers = set(_reading(program, first.tensor))
     reader_rows = [row for row in rows if row.tensor in readers]
     return bool(reader_rows) and all(row.status in ("equal", "within") for row in reader_rows)
 
 
 def _codes_of(match: Match, program: Program) -> str:
-    """The tensor of codes where the file has codes of a tensor of real numbers."""
+    """The quantized tensor, if the file has quantized values of a float tensor."""
     tensor = program.tensors[match.tensor]
     if (
         tensor.scale is not None
@@ -215,7 +215,7 @@ def _codes_of(match: Match, program: Program) -> str:
 
 
 def _quantized(name: str, program: Program) -> str | None:
-    """The codes of an input, behind a Transpose or not."""
+    """The quantized tensor of an input, looking through a Transpose."""
     for step in program.instructions:  # in order
         if name in step.inputs:
             name = step.outputs[0]
@@ -225,7 +225,7 @@ def _quantized(name: str, program: Program) -> str | None:
 
 
 def _holds_codes(match: Match, shape: Sequence[int]) -> bool:
-    """Whether the file's numbers are integers, by their type or by the size of the file."""
+    """Whether the file has integers, by its type or its size."""
     dtype = (match.described.dtype if match.described else None) or match.label.dtype
     if match.file.suffix in BARE:
         return np.dtype(dtype).kind in "iu" if dtype else match.file.size < 4 * int(np.prod(shape))

@@ -1,4 +1,4 @@
-"""Causes that lie outside the tensor: another input was fed, or another tensor was written."""
+"""Causes outside the tensor: another input, or another tensor was written."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import numpy as np
 from npumake.debug.dumps.evidence import Evidence, LikelyCause
 
 SURE_SCORE = 0.999
-MIN_SHARE = 0.95  # the share of elements that agree, before a tensor is said to be another
+MIN_SHARE = 0.95  # of the elements must agree with another tensor
 
 
 def unlike_the_rest(evidence: Evidence) -> LikelyCause | None:
-    """The values are ours, in another form than the rest of the dump is written in."""
+    """The values are ours, in another form than the rest of the dump."""
     if evidence.unlike is None:
         return None
     kind, words = evidence.unlike
@@ -19,7 +19,7 @@ def unlike_the_rest(evidence: Evidence) -> LikelyCause | None:
 
 
 def other_input(evidence: Evidence) -> LikelyCause | None:
-    """Ours agrees once it is fed something else: another sample, or the same one otherwise."""
+    """Ours agrees for another input: another sample, or the same one preprocessed differently."""
     best: tuple[float, str] = (0.0, "")
     for name, codes in evidence.inputs():
         if codes.shape == evidence.ours.shape:
@@ -34,7 +34,7 @@ def other_input(evidence: Evidence) -> LikelyCause | None:
 
 
 def stale(evidence: Evidence) -> LikelyCause | None:
-    """The buffer holds another tensor of the model: it was used again before it was written out."""
+    """The buffer holds another tensor: it was reused before it was dumped."""
     ours, theirs = evidence.in_file
     before = float((np.abs(theirs - ours) <= 0.5).mean())
     for name, codes in evidence.buffers():
@@ -47,6 +47,6 @@ def stale(evidence: Evidence) -> LikelyCause | None:
         ]
         share = max(float((np.abs(theirs - flat) <= 0.5).mean()) for flat in flats)
         if share > MIN_SHARE and share > before + 0.02 and np.ptp(codes) > 0:
-            words = f"stale: the values are those of `{name}`: the buffer was used again"
+            words = f"stale: the values are those of `{name}`: the buffer was reused"
             return LikelyCause("stale", share, words, {"tensor": name})
     return None

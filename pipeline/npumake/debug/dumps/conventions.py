@@ -1,7 +1,7 @@
-"""What holds for a whole dump: where its images have their channels, and the sign of its codes.
+"""Conventions of a whole dump: channels first or last, and the form of its values.
 
-The tensors that agree with ours in one way alone are counted. One that then agrees in another way
-only was written otherwise than the rest: that is a divergence, though a reading of it exists.
+Tensors that agree with ours in exactly one reading vote. A tensor that then agrees only in another
+reading was written differently from the rest, which counts as a divergence.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ WINDOWS = frozenset(
 )
 MIXING = frozenset(
     {"reshape", "transpose", "slice", "pad", "gather", "onnx", "quantize", "dequantize"}
-)  # of the axes, or of real numbers and codes
+)  # change the axes, or float to quantized and back
 ENTRY = frozenset({"quantize", "dequantize", "rescale", "transpose", "reshape", "onnx"})
 
 
 @dataclass(frozen=True)
 class Conventions:
-    """`last`: images are channels last; None where nothing tells. `forms`: of the forms that a file
-    allows, the one that the dump has. At the borders of the model each tensor may have its own."""
+    """`last`: images are channels last; None if unknown. `forms`: possible forms of a file -> the
+    form that the dump uses. At the `borders` of the model every tensor may differ."""
 
     last: bool | None = None
     forms: Mapping[frozenset[str], str] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class Conventions:
         return name in self.borders or form in (None, reading.form)
 
     def sorted(self, name: str, ways: Sequence[DumpReading]) -> list[DumpReading]:
-        """Those first that are as the rest of the dump is."""
+        """The readings, those that follow the conventions first."""
         return sorted(ways, key=lambda way: not self.holds(name, way))
 
 
@@ -61,7 +61,7 @@ def conventions(
     dump: Mapping[str, Sequence[DumpReading]],
     strict: bool,
 ) -> Conventions:
-    """`strict` is whether the outputs of the model lie as its inner tensors do."""
+    """The conventions of a dump. `strict`: model outputs follow those of inner tensors."""
     images, borders = _images(program), _borders(program, strict)
     allowed = {name: frozenset(way.form for way in ways) for name, ways in dump.items()}
     forms, last = defaultdict[frozenset[str], Counter[str]](Counter), 0
@@ -84,13 +84,13 @@ def conventions(
 
 
 def _is_flat(shape: Sequence[int]) -> bool:
-    """Whether channels first and last are the same bytes."""
+    """Whether channels first and channels last have the same bytes."""
     return len(shape) != RANK or shape[1] == 1 or shape[2] * shape[3] == 1
 
 
 def _images(program: Program) -> frozenset[str]:
-    """The tensors that are N, C, H, W by what makes them: windows, and element by element of those.
-    A compiler lays real numbers out as it likes, so what is quantized from them is none."""
+    """The tensors with N, C, H, W axes by their producers: windowed operators, and elementwise ones
+    behind them. Compilers lay out float tensors freely, so quantize ends the chain."""
     tensors: set[str] = set()
     for step in program.instructions:
         if step.op in WINDOWS:
@@ -103,7 +103,7 @@ def _images(program: Program) -> frozenset[str]:
 
 
 def entry(program: Program) -> tuple[Instruction, ...]:
-    """The steps that bring an input on its grid."""
+    """The steps that quantize the model's inputs."""
     tensors, steps = set(program.inputs), []
     for step in program.instructions:
         if step.op in ENTRY and len(step.inputs) == 1 and tensors.issuperset(step.inputs):
@@ -113,7 +113,7 @@ def entry(program: Program) -> tuple[Instruction, ...]:
 
 
 def _borders(program: Program, strict: bool) -> frozenset[str]:
-    """The inputs and what they are quantized to; the outputs and the codes they show."""
+    """The inputs and outputs, and their quantized tensors."""
     tensors = {*program.inputs, *(name for step in entry(program) for name in step.outputs)}
     if not strict:
         tensors.update(program.outputs)

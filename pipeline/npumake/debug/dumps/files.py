@@ -1,7 +1,7 @@
-"""The files of a dump: which there are, and their numbers.
+"""Lists and reads the files of a dump.
 
-A file is untrusted: its size is bounded, it lies inside the folder, and a header takes no more
-memory than the file has bytes.
+Files are untrusted: their size is bounded, they lie inside the folder, and a header cannot request
+more memory than the file has bytes.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from npumake.data.formats import Taken, npy
 from npumake.errors import ProjectError
 from npumake.project.sections import Files
 
-BARE = (".bin", ".raw", ".dat")  # numbers without a header
-TEXT = (".txt", ".tensor")  # numbers as digits, as Vivante's tools write them
+BARE = (".bin", ".raw", ".dat")  # raw values without a header
+TEXT = (".txt", ".tensor")  # values as text, as Vivante's tools write them
 SUFFIXES = (".npy", *BARE, *TEXT)
 ARCHIVE = ".npz"
 MAX_FILES = 20_000
@@ -33,8 +33,8 @@ _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, Valu
 
 @dataclass(frozen=True)
 class DumpFile:
-    """A file of the dump, or a member of an archive. `name` is the path inside the dump without
-    the suffix, `/` between folders."""
+    """A file of the dump, or a member of an archive. `name` is its path inside the dump without
+    suffix, with `/` between folders."""
 
     path: Path
     name: str
@@ -48,9 +48,9 @@ class DumpFile:
 
 
 def dump_files(folder: Path) -> list[DumpFile]:
-    """Every file of numbers below the folder, sorted by name.
+    """Every data file below the folder, sorted by name.
 
-    Raises ProjectError for no folder, a link that leads out of it, and too many files.
+    Raises ProjectError for a missing folder, a link that leads out of it, and too many files.
     """
     if not folder.is_dir():
         raise ProjectError("no such folder", str(folder), "--dump takes the folder of the files")
@@ -61,7 +61,7 @@ def dump_files(folder: Path) -> list[DumpFile]:
 
 
 def content(path: Path) -> bytes:
-    """The bytes of a file of the dump. Raises ProjectError where it is too large or unreadable."""
+    """The bytes of a file of the dump. Raises ProjectError if it is too large or unreadable."""
     try:
         with path.open("rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -75,9 +75,9 @@ def content(path: Path) -> bytes:
 
 
 def array(file: DumpFile) -> np.ndarray | None:
-    """What a file with a header or of digits holds; None for bare numbers.
+    """The array of a file with a header or of text; None for raw values.
 
-    Raises ProjectError for a damaged file, and for values that are no numbers.
+    Raises ProjectError for a damaged file, and for values that are not numbers.
     """
     if file.suffix in BARE:
         return None
@@ -86,7 +86,7 @@ def array(file: DumpFile) -> np.ndarray | None:
         return _digits(data, file)
     values = npy(data, str(file.path), Files(), _ANY)
     if values.dtype.kind not in "biuf":
-        raise ProjectError(f"{values.dtype} is no type of numbers", str(file.path))
+        raise ProjectError(f"{values.dtype} is not a numeric type", str(file.path))
     return values
 
 
@@ -125,7 +125,7 @@ def _opened(path: Path, folder: Path) -> Iterator[DumpFile]:
 
 
 def _member(file: DumpFile) -> bytes:
-    """Of an archive; the rest of it is not read. Raises ProjectError for a damaged one."""
+    """The bytes of one member of an archive. Raises ProjectError for a damaged one."""
     try:
         with zipfile.ZipFile(file.path) as archive:
             names = (f"{file.member}.npy", file.member)
@@ -142,7 +142,7 @@ def _member(file: DumpFile) -> bytes:
 
 
 def _digits(data: bytes, file: DumpFile) -> np.ndarray:
-    """Numbers between spaces, commas or lines. Raises ProjectError where one is no number."""
+    """Numbers separated by whitespace or commas. Raises ProjectError for anything else."""
     words = data.replace(b",", b" ").split()
     try:
         values = np.array(words, dtype="S32").astype(np.float64) if words else np.empty(0)

@@ -1,5 +1,5 @@
-"""What ours is fed: a sample of the project, a file, or the input that the dump itself holds; and
-the other inputs that a board may have been fed in its place."""
+"""Our input for a dump: a sample of the project, a file, or the dump's own input; and other inputs
+that the board may have had instead."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from npumake.engine.reference import ReferenceSession
 from npumake.errors import ProjectError, did_you_mean
 from npumake.project.sections import Files
 
-MAX_SAMPLES = 32  # that are tried for the one that the board was fed
+MAX_SAMPLES = 32  # tried as the board's input
 
 
 @dataclass(frozen=True)
 class DumpFeeds:
-    """`name` says which sample `feeds` is. `is_given`: the user named it, so the dump's own input
-    must be the same."""
+    """`name` describes the sample `feeds`. `is_explicit`: the user chose it, so the dump's own
+    input must match."""
 
     name: str
     feeds: Feeds
@@ -36,8 +36,8 @@ class DumpFeeds:
     def matching_sample(
         self, entry: Program, dump: Mapping[str, Sequence[DumpReading]]
     ) -> DumpFeeds:
-        """The sample that the dump's own input is; this one where the user named it, and where none
-        is like it. `entry` brings the inputs on their grids."""
+        """The sample that matches the dump's own input; unchanged if the user chose one or none
+        matches. `entry` quantizes the inputs."""
         tensors = [name for name in entry.tensors if name in dump]
         if self.is_explicit or not tensors:
             return self
@@ -49,7 +49,7 @@ class DumpFeeds:
     def of_dump(
         self, entry: Program, dump: Mapping[str, Sequence[DumpReading]]
     ) -> DumpFeeds | None:
-        """The input that the dump holds; None where it does not hold every one."""
+        """The dump's own input; None unless it has every input."""
         tensors = [name for name in entry.tensors if name in dump]
         feeds = dict(self.feeds)
         for name in tensors:
@@ -59,7 +59,7 @@ class DumpFeeds:
                     if _agrees(entry, {**feeds, source: feed}, [name], dump):
                         feeds[source] = feed
         is_new = all(not np.array_equal(x, self.feeds[name]) for name, x in feeds.items())
-        name = "the input that the dump holds, which is no sample of the project"
+        name = "the dump's own input, which is no sample of the project"
         return replace(self, name=name, feeds=feeds) if tensors and is_new else None
 
 
@@ -80,8 +80,8 @@ def feeding_of(samples: Samples, selector: str | None) -> DumpFeeds:
 
 
 def feeds_from_files(program: Program, files: Mapping[str, Path]) -> dict[str, np.ndarray]:
-    """A .npy for each input; the leading 1 may be missing, and real numbers may be of another
-    precision. Raises ProjectError for what does not fit."""
+    """Feeds from one .npy per input; the batch axis of 1 may be missing, floats may have another
+    precision. Raises ProjectError for files that do not fit."""
     feeds = {}
     for name, path in files.items():
         grid = program.tensors[name]
@@ -97,7 +97,7 @@ def feeds_from_files(program: Program, files: Mapping[str, Path]) -> dict[str, n
 
 
 def ways_to_feed(feeding: DumpFeeds) -> Iterator[tuple[str, Feeds]]:
-    """`KIND:sentence` and feeds: the same sample fed otherwise, then the other samples."""
+    """`KIND:sentence` and feeds: the same sample preprocessed differently, then other samples."""
     for kind, words, way in WAYS:
         turned = {name: way(x) for name, x in feeding.feeds.items()}
         fits = all(x.shape == feeding.feeds[name].shape for name, x in turned.items())
@@ -115,7 +115,7 @@ def _reversed_channels(x: np.ndarray) -> np.ndarray:
 
 
 def _exchanged(x: np.ndarray) -> np.ndarray:
-    """Height and width, of a square picture in either layout."""
+    """Height and width exchanged, in either layout."""
     if x.ndim != 4:
         return x
     first = 2 if x.shape[1] <= x.shape[3] else 1
@@ -123,7 +123,7 @@ def _exchanged(x: np.ndarray) -> np.ndarray:
 
 
 def _reinterpreted(x: np.ndarray) -> np.ndarray:
-    """The memory of channels last, read as channels first, or the other way round."""
+    """The memory of channels last read as channels first, or vice versa."""
     if x.ndim != 4:
         return x
     order = (0, 2, 3, 1) if x.shape[1] <= x.shape[3] else (0, 3, 1, 2)
@@ -153,7 +153,7 @@ def numbered(samples: Samples) -> Iterator[tuple[str, Feeds]]:
 def _agrees(
     entry: Program, feeds: Feeds, tensors: Sequence[str], dump: Mapping[str, Sequence[DumpReading]]
 ) -> bool:
-    """Whether the dump's inputs are what becomes of the feeds."""
+    """Whether the dump's input tensors match these feeds."""
     arrays = ReferenceSession(entry).run(tensors, feeds)
     return all(
         any(
@@ -165,7 +165,7 @@ def _agrees(
 
 
 def _source(entry: Program, name: str) -> str:
-    """The input that the tensor is made of."""
+    """The model input that the tensor comes from."""
     makers = {step.outputs[0]: step.inputs[0] for step in entry.instructions}
     while name in makers:
         name = makers[name]
@@ -173,7 +173,7 @@ def _source(entry: Program, name: str) -> str:
 
 
 def _real_inputs(way: DumpReading, grid: Tensor, like: np.ndarray) -> Iterator[np.ndarray]:
-    """The real numbers of the codes, in each order of axes that has the input's shape."""
+    """The dequantized values, in each axis order that has the input's shape."""
     real = way.codes if grid.scale is None else (way.codes - grid.zero_point) * grid.scale
     for order in orders(real.ndim):
         if real.transpose(order).shape == like.shape:

@@ -1,7 +1,7 @@
-"""A description beside the files: `name,shape,dtype,layout,scale,zero_point` as JSON or CSV.
+"""A manifest of a dump: `name,shape,dtype,layout,scale,zero_point` as JSON or CSV.
 
-JSON is a list of objects, or an object by name, or one of these under `tensors`. CSV has a header;
-a shape is `1x64x56x56`. Only `name` is needed; `file` names the file where it is called otherwise.
+JSON is a list of objects, an object by name, or one of these under `tensors`. CSV has a header; a
+shape is `1x64x56x56`. Only `name` is required; `file` names the file if it differs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ KEYS = ("name", "file", "shape", "dtype", "layout", "scale", "zero_point")
 
 @dataclass(frozen=True)
 class TensorDescription:
-    """What the manifest says of one tensor. Real value = scale * (code - zero_point)."""
+    """The manifest's entry for one tensor. Float value = scale * (code - zero_point)."""
 
     name: str
     shape: tuple[int, ...] | None = None
@@ -39,7 +39,7 @@ class TensorDescription:
 
 
 def manifest(folder: Path) -> dict[str, TensorDescription]:
-    """By file, without suffix, or else by name. Raises ProjectError for one that is damaged."""
+    """Entries by file without suffix, or else by name. Raises ProjectError for a damaged one."""
     paths = [folder / name for name in FILES if (folder / name).is_file()]
     for path in paths:
         if not path.resolve().is_relative_to(folder.resolve()):

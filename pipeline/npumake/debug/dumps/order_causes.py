@@ -1,4 +1,4 @@
-"""Causes that leave every value as it is, but not where it belongs."""
+"""Causes that move values without changing them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ from npumake.debug.dumps.reading import ALIGNMENTS
 AXES = {3: "NCL", 4: "NCHW", 5: "NCDHW"}  # of ours
 BLOCKS = (4, 8, 16, 32)
 MAX_RANK = 5
-MIN_ELEMENTS = 4  # elements of a channel, or of a row, that tell it from another
-MIN_ROW_ELEMENTS = 32  # elements that are in place, before rows are said to be padded
+MIN_ELEMENTS = 4  # fewer elements do not identify a channel or row
+MIN_ROW_ELEMENTS = 32  # fewer elements do not show padded rows
 
 
 def layout(evidence: Evidence) -> LikelyCause | None:
-    """The memory holds the axes in another order than the file's shape, or the rest of the dump,
-    says."""
+    """The memory order of the axes differs from the file's shape or the rest of the dump."""
     rank = evidence.ours.ndim
     if not 2 <= rank <= MAX_RANK:
         return None
@@ -79,7 +78,7 @@ def channel_order(evidence: Evidence) -> LikelyCause | None:
 
 
 def shifted(evidence: Evidence) -> LikelyCause | None:
-    """The picture is a pixel or two away, as with padding on the other side."""
+    """The picture is shifted by a pixel or two, as with padding on the other side."""
     if evidence.ours.ndim != 4 or min(evidence.ours.shape[2:]) < 4:
         return None
     best: tuple[float, tuple[int, int]] = (0.0, (0, 0))
@@ -94,14 +93,14 @@ def shifted(evidence: Evidence) -> LikelyCause | None:
     if np.abs(evidence.ours - evidence.theirs <= 1.0).mean() > share - 0.2 and share < 0.99:
         return None
     place = f"{dy:+d} rows and {dx:+d} columns"
-    words = f"padding: the picture is {place} away, as with padding on the other side"
+    words = f"padding: the picture is shifted by {place}, as with padding on the other side"
     return LikelyCause(
         "padding", 0.96 * share if share > 0.9 else 0.0, words, {"rows": dy, "columns": dx}
     )
 
 
 def stride(evidence: Evidence) -> LikelyCause | None:
-    """Rows are padded in the board's memory, and were read as if they were not."""
+    """Rows are padded in the board's memory, but were dumped as if they were not."""
     ours, theirs = evidence.in_file
     dims = [evidence.ours.shape[axis] for axis in evidence.reading.order]
     best: tuple[float, int, int] = (0.0, 0, 0)
@@ -120,7 +119,7 @@ def stride(evidence: Evidence) -> LikelyCause | None:
 
 
 def _laid_out(ours: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
-    """Every order of the axes, flat, and channels in blocks."""
+    """Every axis order, flat, and channels in blocks."""
     for order in permutations(range(ours.ndim)):
         yield _letters(order), ours.transpose(order).ravel()
     if ours.ndim != 4:
@@ -138,7 +137,7 @@ def _letters(order: Sequence[int]) -> str:
 
 
 def _matching(evidence: Evidence, axis: int) -> np.ndarray | None:
-    """For each of their channels that of ours which is nearest; None where it is no permutation."""
+    """For each of their channels the equal one of ours; None unless it is a permutation."""
     ours, theirs = (
         np.moveaxis(x, axis, 0).reshape(x.shape[axis], -1) for x in (evidence.ours, evidence.theirs)
     )
@@ -153,7 +152,7 @@ def _matching(evidence: Evidence, axis: int) -> np.ndarray | None:
 
 
 def _window(x: np.ndarray, dy: int, dx: int) -> np.ndarray:
-    """Without the rows and columns that move out."""
+    """The picture without the rows and columns that are shifted out."""
     rows = slice(max(dy, 0), x.shape[2] + min(dy, 0))
     columns = slice(max(dx, 0), x.shape[3] + min(dx, 0))
     return x[:, :, rows, columns]

@@ -1,8 +1,8 @@
-"""What the numbers of a file may mean: their type, their order in memory, the grid they are on.
+"""The possible readings of a file: type, memory order and quantization of its values.
 
-A file that says less may be read in more ways. Each way is a Reading: the codes of our grid, in our
-shape. With scale s and zero point z of ours, a real number r is the code r / s + z, which need be
-no whole number; a tensor without a grid stays in real numbers.
+The less a file's header says, the more readings it has. A reading has values on our grid, in our
+shape. With our scale s and zero point z, a float r becomes r / s + z, not necessarily an integer;
+tensors without a grid stay float.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from npumake.errors import ProjectError
 
 ALIGNMENTS = (2, 4, 8, 16, 32, 64, 128, 256)  # elements that rows are padded to
 CODES, REAL, SHIFTED, FLOATS, GRID = "codes", "real", "shifted codes", "codes in floats", "own grid"
-LAST = {3: (0, 2, 1), 4: (0, 2, 3, 1), 5: (0, 2, 3, 4, 1)}  # of ours, channels first
-FIRST = {3: (0, 2, 1), 4: (0, 3, 1, 2), 5: (0, 4, 1, 2, 3)}  # of ours, channels last
+LAST = {3: (0, 2, 1), 4: (0, 2, 3, 1), 5: (0, 2, 3, 4, 1)}  # axes of our channels first order
+FIRST = {3: (0, 2, 1), 4: (0, 3, 1, 2), 5: (0, 4, 1, 2, 3)}  # axes of our channels last order
 
 
 @dataclass(frozen=True)
 class DumpReading:
-    """`codes` are float64 in our shape; `order` is that of the file's axes, file = ours.transpose(
-    order); `raw` are the values as they lie in the file, and `stride` the elements of a padded
-    row, 0 for none."""
+    """`codes` are float64 values on our grid, in our shape; `order` is the file's axis order:
+    file = ours.transpose(order); `raw` are the file's values; `stride` is the length of a padded
+    row in elements, 0 for none."""
 
     codes: np.ndarray
     order: tuple[int, ...]
@@ -40,20 +40,20 @@ class DumpReading:
 
     @property
     def is_real(self) -> bool:
-        """Whether a code need not be whole, nor within the range of its type."""
+        """Whether values may be fractional or outside the type's range."""
         return self.form in (REAL, GRID)
 
 
 class Readings(Mapping[str, Sequence[DumpReading]]):
-    """The ways to read the file of each tensor. A file is read when it is asked for, and only the
-    last one stays in memory."""
+    """The readings of each tensor's file. Files are read lazily, and only the last one stays in
+    memory."""
 
     def __init__(self, matches: Mapping[str, Match], program: Program) -> None:
         self._matches, self._program = matches, program
         self._last: tuple[str, Sequence[DumpReading]] = ("", ())
 
     def __getitem__(self, tensor: str) -> Sequence[DumpReading]:
-        """Raises ProjectError for a damaged file, and for one that does not fit."""
+        """The readings of a tensor's file. Raises ProjectError for a damaged or unfit file."""
         if self._last[0] != tensor:
             with np.errstate(all="ignore"):  # bytes of integers may be read as any real numbers
                 ways = readings(self._matches[tensor], self._program.tensors[tensor])
@@ -71,9 +71,9 @@ class Readings(Mapping[str, Sequence[DumpReading]]):
 
 
 def readings(match: Match, tensor: Tensor) -> list[DumpReading]:
-    """Every way to read the file, the likeliest first.
+    """Every reading of the file, likeliest first.
 
-    Raises ProjectError for a damaged file, and for one that the tensor's numbers do not fit.
+    Raises ProjectError for a damaged file, and for one that does not fit the tensor's size.
     """
     ways = [
         DumpReading(_back(laid, order, tensor.shape), order, form, raw, stride)
@@ -87,13 +87,13 @@ def readings(match: Match, tensor: Tensor) -> list[DumpReading]:
 
 
 def orders(rank: int) -> list[tuple[int, ...]]:
-    """Those that runtimes keep a tensor in: as ours, channels last, channels first."""
+    """The axis orders that runtimes use: as ours, channels last, channels first."""
     candidates = [tuple(range(rank)), LAST.get(rank), FIRST.get(rank)]
     return list(dict.fromkeys(order for order in candidates if order is not None))
 
 
 def _arrays(match: Match, tensor: Tensor) -> Iterator[tuple[np.ndarray, int]]:
-    """The numbers as they lie in the file, and the elements of a padded row."""
+    """The file's values, and the length of a padded row in elements."""
     values = array(match.file)
     if values is None:
         yield from _bare(match, tensor)
@@ -113,7 +113,7 @@ def _arrays(match: Match, tensor: Tensor) -> Iterator[tuple[np.ndarray, int]]:
 
 
 def _bare(match: Match, tensor: Tensor) -> Iterator[tuple[np.ndarray, int]]:
-    """Numbers without a header, of the type that is said, or of each that the size allows."""
+    """Raw values of the stated type, or of each type that the file's size allows."""
     assert match.file.suffix in BARE
     data, count = content(match.file.path), math.prod(tensor.shape)
     dtype_name = (match.described.dtype if match.described else None) or match.label.dtype
@@ -139,7 +139,7 @@ def _types(tensor: Tensor) -> list[np.dtype]:
 
 
 def _is_plausible(flat: np.ndarray) -> bool:
-    """Bytes of integers are no sensible real numbers."""
+    """Whether the values look like floats; bytes of integers rarely do."""
     if flat.dtype.kind != "f":
         return True
     values = np.abs(flat[np.isfinite(flat)].astype(np.float64))
@@ -148,7 +148,7 @@ def _is_plausible(flat: np.ndarray) -> bool:
 
 
 def _unpadded(flat: np.ndarray, shape: tuple[int, ...]) -> Iterator[tuple[np.ndarray, int]]:
-    """The tensor in rows, and perhaps columns, that are aligned."""
+    """The tensor out of aligned rows, and possibly aligned columns."""
     visited = set[tuple[int, ...]]()
     for order in orders(len(shape)):
         dims = _permuted(shape, order)
@@ -163,8 +163,8 @@ def _unpadded(flat: np.ndarray, shape: tuple[int, ...]) -> Iterator[tuple[np.nda
 def _axis_orders(
     raw: np.ndarray, shape: tuple[int, ...], described: TensorDescription | None
 ) -> Iterator[tuple[tuple[int, ...], np.ndarray]]:
-    """The orders of axes that the file's shape allows; all where it says nothing. A layout that the
-    manifest names is the only one."""
+    """The axis orders that the file's shape allows; all if it has none. A layout in the manifest is
+    the only one."""
     rank = len(shape)
     layout = described.layout if described else None
     allowed = orders(rank)
@@ -187,8 +187,8 @@ def _axis_orders(
 
 
 def _turned(raw: np.ndarray, shape: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """An order of axes that no runtime has, such as with height and width exchanged: the tensor as
-    the file says, for the causes to explain."""
+    """An unusual axis order by the file's shape, such as height and width exchanged; the causes
+    explain it."""
     return [
         order
         for order in permutations(range(len(shape)))
@@ -199,7 +199,7 @@ def _turned(raw: np.ndarray, shape: tuple[int, ...]) -> list[tuple[int, ...]]:
 def _forms(
     raw: np.ndarray, tensor: Tensor, described: TensorDescription | None
 ) -> Iterator[tuple[np.ndarray, str]]:
-    """The values as codes of our grid."""
+    """The values on our grid, in each possible form."""
     values = raw.astype(np.float64)
     if tensor.scale is None:
         yield values, REAL

@@ -1,4 +1,4 @@
-"""Causes that change the values of a tensor and leave each where it is."""
+"""Causes that change the values of a tensor but not their order."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 from npumake.debug.dumps.evidence import REAL_CODES, Evidence, LikelyCause
 from npumake.debug.dumps.reading import CODES, GRID, SHIFTED
 
-MIN_CODES = 4  # codes from the zero point, from which on a ratio of two codes means something
-SCALE_TOLERANCE = 2e-3  # relative, of two scales that are one
-MIN_ELEMENTS = 4  # elements of a channel that tell something of it
+MIN_CODES = 4  # closer to the zero point, a ratio of two values is unreliable
+SCALE_TOLERANCE = 2e-3  # relative, between equal scales
+MIN_ELEMENTS = 4  # fewer elements of a channel are unreliable
 NEARLY_ALL = 0.9  # of the elements
 
 
 def described_grid(evidence: Evidence) -> LikelyCause | None:
-    """The codes are ours, and the manifest names another grid than ours."""
+    """The quantized values are ours, but the manifest has another grid."""
     if evidence.reading.form != GRID:
         return None
     raw = np.asarray(evidence.reading.raw, np.float64)
@@ -26,7 +26,7 @@ def described_grid(evidence: Evidence) -> LikelyCause | None:
     return LikelyCause(
         "scale",
         score,
-        f"its codes are ours, but its grid is described as another: ours has scale {own}",
+        f"its codes are ours, but the manifest has another grid: ours has scale {own}",
     )
 
 
@@ -55,7 +55,7 @@ def zero_point(evidence: Evidence) -> LikelyCause | None:
 
 
 def half_range(evidence: Evidence) -> LikelyCause | None:
-    """The highest bit turned: uint8 read as int8."""
+    """The highest bit is flipped: uint8 read as int8."""
     if evidence.reading.form != CODES or evidence.is_float:
         return None
     half = 1 << (evidence.bits - 1)
@@ -66,7 +66,7 @@ def half_range(evidence: Evidence) -> LikelyCause | None:
 
 
 def sign(evidence: Evidence) -> LikelyCause | None:
-    """Two's complement read without its sign, or the other way round."""
+    """Two's complement read as unsigned, or vice versa."""
     if evidence.reading.form not in (CODES, SHIFTED) or evidence.is_float:
         return None
     half, full = 1 << (evidence.bits - 1), 1 << evidence.bits
@@ -85,12 +85,12 @@ def sign(evidence: Evidence) -> LikelyCause | None:
 
 
 def scale(evidence: Evidence) -> LikelyCause | None:
-    """t - z = k (o - z): one factor for all."""
+    """t - z = k (o - z), with one factor k."""
     factor = _ratio(evidence.ours - evidence.zero, evidence.theirs - evidence.zero, evidence.free)
     if factor is None or abs(factor - 1.0) * _reach(evidence) < 1.0:
         return None
     predicted = evidence.clipped(evidence.zero + factor * (evidence.ours - evidence.zero))
-    tolerance = min(0.5 + 0.5 * abs(factor), MIN_CODES)  # what ours was rounded to, magnified
+    tolerance = min(0.5 + 0.5 * abs(factor), MIN_CODES)  # our rounding error, scaled
     words = f"scale: every value is {factor:.5g} times ours{_named(factor, evidence)}"
     return LikelyCause(
         "scale", evidence.score_of_grid(predicted, tolerance), words, {"factor": factor}
@@ -120,7 +120,7 @@ def other_grid(evidence: Evidence) -> LikelyCause | None:
 
 
 def channel_scales(evidence: Evidence) -> LikelyCause | None:
-    """A factor for each channel, as weights have that are per channel here and per tensor there."""
+    """One factor per channel: weights are per-channel here and per-tensor there."""
     ours, theirs, free = (
         _by_channel(x, evidence) for x in (evidence.ours, evidence.theirs, evidence.free)
     )
@@ -141,7 +141,7 @@ def channel_scales(evidence: Evidence) -> LikelyCause | None:
 
 
 def bias(evidence: Evidence) -> LikelyCause | None:
-    """An offset for each channel."""
+    """One offset per channel."""
     ours, theirs, free = (
         _by_channel(x, evidence) for x in (evidence.ours, evidence.theirs, evidence.free)
     )
@@ -163,14 +163,14 @@ def bias(evidence: Evidence) -> LikelyCause | None:
 
 
 def clipped(evidence: Evidence) -> LikelyCause | None:
-    """Theirs end where ours go on."""
+    """Theirs are clipped to a smaller range than ours."""
     low, high = (float(end(evidence.theirs)) for end in (np.min, np.max))
     if not (np.isfinite((low, high)).all() and low < high):
         return None
     if evidence.ours.max() <= high + 0.5 and evidence.ours.min() >= low - 0.5:
         return None
     if not (np.abs(evidence.theirs - evidence.ours) <= 0.5).any():
-        return None  # two ends explain any two values: what lies between them must be ours
+        return None  # two limits explain any two values, so values between must agree
     score = evidence.score(np.clip(evidence.ours, low, high))
     ends = [
         f"{_real(end, evidence)} where ours reaches {_real(reach, evidence)}"
@@ -187,7 +187,7 @@ def clipped(evidence: Evidence) -> LikelyCause | None:
 
 
 def activation(evidence: Evidence) -> LikelyCause | None:
-    """Ours is theirs, clamped: theirs lacks the activation that is fused into the node."""
+    """Ours is theirs, clamped: theirs lacks the node's fused activation."""
     attributes = {} if evidence.step is None else evidence.step.attributes
     low, high = attributes.get("low"), attributes.get("high")
     if low is None or high is None or np.isnan(evidence.theirs).any():
@@ -203,19 +203,19 @@ def activation(evidence: Evidence) -> LikelyCause | None:
 
 
 def rounding(evidence: Evidence) -> LikelyCause | None:
-    """At most one code away, everywhere."""
+    """Every element differs by at most one code."""
     apart = evidence.theirs - evidence.ours
     if not (np.abs(apart) <= 1.0 + REAL_CODES).all():
         return None
     share = float((np.abs(apart) > 0.5).mean())
     way = "down" if (apart <= 0.5).all() else "up" if (apart >= -0.5).all() else "another way"
     words = f"rounding: {share:.1%} are one code away, rounded {way}"
-    score = 1.0 if share < NEARLY_ALL else 0.94  # nearly all are rather a zero point
+    score = 1.0 if share < NEARLY_ALL else 0.94  # if nearly all differ, a zero point is likelier
     return LikelyCause("rounding", score, words, {"share": share})
 
 
 def some_channels(evidence: Evidence) -> LikelyCause | None:
-    """A few channels differ, the others agree."""
+    """A few channels differ; the others agree."""
     ours, theirs = _by_channel(evidence.ours, evidence), _by_channel(evidence.theirs, evidence)
     share = (~(np.abs(theirs - ours) <= 1.0)).mean(axis=1)
     wrong = np.flatnonzero(share > 0.0)
@@ -227,7 +227,7 @@ def some_channels(evidence: Evidence) -> LikelyCause | None:
 
 
 def _ratio(x: np.ndarray, y: np.ndarray, free: np.ndarray) -> float | None:
-    """k of y = k x, by the elements that are far enough from zero to tell."""
+    """k of y = k x, by elements far enough from zero."""
     x, y = x[free], y[free]
     far = np.abs(x) >= max(MIN_CODES, 0.25 * float(np.abs(x).max(initial=0.0)))
     if far.sum() < 2:
@@ -243,7 +243,7 @@ def _reach(evidence: Evidence) -> float:
 
 
 def _named(factor: float, evidence: Evidence) -> str:
-    """What the factor is, where it is a known one."""
+    """An explanation of the factor: another tensor's scale or a power of two."""
     own = evidence.grid.scale or 1.0
     for name, other in evidence.scales.items():
         if not math.isclose(own, other, rel_tol=SCALE_TOLERANCE):

@@ -1,8 +1,8 @@
-"""The program run along the dump: what each node makes of the tensors that the board gave it.
+"""Runs the program along the dump: each node computes from the board's tensors.
 
-At a tensor that the dump holds, ours is computed from what the board read, as far as that is known,
-and compared; behind it the board's own values are taken. So a node is only blamed for what it does
-itself, and a difference of one code does not grow on its way.
+A tensor in the dump is compared with ours, computed from the board's inputs as far as they are
+known; the nodes behind it continue with the board's values. So a node counts only for its own
+difference, and rounding differences do not accumulate.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from npumake.debug.dumps.difference import BOUND, CodeDifference, difference
 from npumake.debug.dumps.reading import DumpReading
 from npumake.engine.reference import ReferenceSession
 
-MAX_DEPTH = 7  # nodes without a dump that may each add a code
+MAX_DEPTH = 7  # nodes without a dump; each may add a difference of one code
 EXACT = frozenset({"reshape", "transpose", "slice", "pad", "gather", "dequantize"})  # no rounding
 EQUAL, WITHIN, FOLLOWS, DIFFERS = "equal", "within", "follows", "differs"
 
@@ -27,8 +27,8 @@ Values = Mapping[str, np.ndarray]
 
 @dataclass(frozen=True)
 class DumpRow:
-    """A tensor of the dump against ours. `between` are the nodes whose tensors the dump lacks and
-    that lie between it and the tensors that it holds."""
+    """A tensor of the dump against ours. `between` are the nodes, missing in the dump, between this
+    tensor and earlier ones in the dump."""
 
     node: str
     op: str
@@ -42,7 +42,8 @@ class DumpRow:
 
 @dataclass
 class DumpWalk:
-    """One pass over the program. `ours` are our own values, `fed` what is read behind the dump."""
+    """One pass over the program. `ours` are our values, `board_values` those that later nodes
+    read."""
 
     program: Program
     session: ReferenceSession
@@ -53,7 +54,7 @@ class DumpWalk:
     depth: dict[str, int] = field(default_factory=dict)
     between: dict[str, tuple[str, ...]] = field(default_factory=dict)
     expected: dict[str, np.ndarray] = field(default_factory=dict)
-    deviates: bool = True  # whether the board may round otherwise, as long as nothing is known
+    deviates: bool = True  # whether the board may round differently, until known
     compared: bool = False
 
     def rows(self) -> Iterator[DumpRow]:
@@ -103,7 +104,7 @@ class DumpWalk:
             self.ours[name] if status == EQUAL else as_values(reading.codes, grid)
         )
         self.depth[name], self.between[name] = 0, ()
-        if status in (EQUAL, FOLLOWS):  # nobody looks at its numbers again
+        if status in (EQUAL, FOLLOWS):  # its values are not needed again
             reading = replace(reading, codes=np.empty(0), raw=np.empty(0))
         if step is None:
             return DumpRow(name, "input", name, (), status, code_difference, reading)
@@ -112,14 +113,14 @@ class DumpWalk:
         )
 
     def _observe(self, name: str, code_difference: CodeDifference, status: str) -> None:
-        """A board that computed a tensor as ours, exactly, is held to that."""
+        """A board whose first tensor equals ours must stay exact."""
         if name not in self.conventions.borders and status in (EQUAL, WITHIN):
             is_first = not self.compared
             self.deviates = (self.deviates and not is_first) or code_difference.worst > 0.5
             self.compared = True
 
     def _read(self, name: str, ours: Iterable[np.ndarray], grid: Tensor) -> DumpReading:
-        """The way of reading that agrees; else the likeliest that is as the rest of the dump."""
+        """The reading that agrees; else the likeliest one by the dump's conventions."""
         floats = [each.astype(np.float64) for each in ours]
         ways = self.conventions.sorted(name, self.dump[name])
         for way in ways:
@@ -129,7 +130,8 @@ class DumpWalk:
 
 
 def _status(own: CodeDifference, local: CodeDifference, bound: float) -> tuple[str, CodeDifference]:
-    """By what ours is, and by what the node makes of the board's own tensors."""
+    """The status by our value (`own`), and by the node's result for the board's inputs
+    (`local`)."""
     if own.within(bound):
         return (EQUAL if own.is_equal else WITHIN), own
     if local.within(bound):
@@ -138,7 +140,7 @@ def _status(own: CodeDifference, local: CodeDifference, bound: float) -> tuple[s
 
 
 def as_values(codes: np.ndarray, grid: Tensor) -> np.ndarray:
-    """What the nodes behind read: whole codes in the range of the type, or real numbers."""
+    """The values for later nodes: integers in the type's range, or floats."""
     if grid.scale is None:
         return codes.astype(grid.dtype)
     limits = np.iinfo(grid.dtype)

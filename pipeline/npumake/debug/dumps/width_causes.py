@@ -1,4 +1,4 @@
-"""Causes in the bits of a number: too few of them, in another order, or none written at all."""
+"""Causes in the bits of a value: too few, in another order, or not written."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 from npumake.debug.dumps.evidence import Evidence, LikelyCause
 from npumake.debug.dumps.reading import CODES, REAL
 
-MIN_BITS_OF_EVIDENCE = 20.0  # bits: a coincidence of one in a million
-MIN_SHARE = 0.999  # of the elements lie on a coarse grid, before a grid is called so
+MIN_BITS_OF_EVIDENCE = 20.0  # a chance of one in a million
+MIN_SHARE = 0.999  # of the elements must lie on the coarse grid
 
 
 def width(evidence: Evidence) -> LikelyCause | None:
-    """The values lie on a coarser grid: 16 bits computed in 8, or 8 in 4."""
+    """The values are on a coarser grid: 16 bits computed in 8, or 8 in 4."""
     if evidence.is_float:
         return None
     for step, bits in _steps(evidence.bits):
@@ -28,7 +28,7 @@ def width(evidence: Evidence) -> LikelyCause | None:
 
 
 def high_byte(evidence: Evidence) -> LikelyCause | None:
-    """The higher bits alone, as numbers of the narrow type."""
+    """Only the high bits, as values of the narrow type."""
     if evidence.is_float or _spread(evidence.ours) < 4 * _spread(evidence.theirs):
         return None
     for step in _narrowings(evidence.bits):
@@ -45,7 +45,7 @@ def high_byte(evidence: Evidence) -> LikelyCause | None:
 
 
 def low_byte(evidence: Evidence) -> LikelyCause | None:
-    """The lower bits alone, with or without a sign; or what saturates in half the bits."""
+    """Only the low bits, signed or unsigned."""
     if evidence.is_float or evidence.reading.form not in (CODES, REAL):
         return None
     half = 1 << (evidence.bits // 2)
@@ -83,13 +83,13 @@ def byte_order(evidence: Evidence) -> LikelyCause | None:
     return LikelyCause(
         "byte_order",
         score,
-        f"byte order: with the bytes of each {raw.dtype.name} turned round they are ours",
+        f"byte order: with the bytes of each {raw.dtype.name} swapped, the values are ours",
         {},
     )
 
 
 def not_written(evidence: Evidence) -> LikelyCause | None:
-    """NaN, one value everywhere, or the end of the buffer untouched."""
+    """NaN, one constant value, or an unwritten end of the buffer."""
     nan = float((~np.isfinite(evidence.theirs)).mean())
     if nan:
         return LikelyCause(
@@ -113,7 +113,7 @@ def not_written(evidence: Evidence) -> LikelyCause | None:
 
 
 def _steps(bits: int) -> Iterator[tuple[float, int]]:
-    """The steps of coarser grids in codes of this width, the coarsest first, and the bits left."""
+    """(step, bits left) of coarser grids in values of this width, coarsest first."""
     half = bits // 2
     full, part = 1 << bits, 1 << half
     for step in ((full / 2 - 1) / (part / 2 - 1), (full - 1) / (part - 1), full / part):
@@ -127,14 +127,14 @@ def _narrowings(bits: int) -> Iterator[float]:
 
 
 def _on_grid(evidence: Evidence, step: float, anchor: int) -> float | None:
-    """The share of elements within a step of ours, where all of theirs are multiples of it and ours
-    are not; None where that is chance."""
+    """The share of elements within a step of ours, if all of theirs are multiples of the step and
+    ours are not; None if that may be chance."""
     slack = 0.01 if float(step).is_integer() and not evidence.reading.is_real else 0.5
     theirs, ours = evidence.theirs - anchor, evidence.ours - anchor
     low, high = (end - anchor for end in evidence.limits)
     free = (theirs > low) & (theirs < high)
     values, counts = np.unique(theirs[free], return_counts=True)
-    spread = int(counts.sum() - counts.max(initial=0))  # what is not the most frequent value
+    spread = int(counts.sum() - counts.max(initial=0))  # without the most frequent value
     apart = np.abs(theirs - ours) > 0.5
     if (
         not apart.any()
