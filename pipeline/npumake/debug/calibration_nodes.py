@@ -1,4 +1,4 @@
-"""Calibration nodes: the Q/DQ pairs of a calibrated graph, each of which can be left out.
+"""Calibration nodes: the Q/DQ pairs of a calibrated graph; any of them can be left out.
 
     weight        the pair behind a constant
     activation    the pair behind a node's output or a model input

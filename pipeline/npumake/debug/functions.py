@@ -37,7 +37,7 @@ from npumake.project.files import model_bytes
 Model = str | Path | Graph | ModelUnderTest
 Names = str | Sequence[str]
 Groups = Sequence[str] | Sequence[Sequence[str]]
-KINDS = ("weight", "activation")
+NODE_KINDS = ("weight", "activation")
 MIN_NAME_CHARACTERS = 16  # of a node's name, in narrow terminals
 LOG = logging.getLogger("npumake.debug")
 
@@ -218,14 +218,14 @@ def _groups(selection: Groups | str, is_partial: bool) -> dict[str, list[str]]:
         groups = {f"partial_qmodel_{number}": group for number, group in enumerate(lists)}
     if not groups:
         raise ProjectError("an empty list of nodes")
-    if is_partial and any(name in KINDS for group in groups.values() for name in group):
+    if is_partial and any(name in NODE_KINDS for group in groups.values() for name in group):
         raise ProjectError("weight and activation are for quantize_node, not non_quantize_node")
     return groups
 
 
 def _places(model: ModelUnderTest, group: Sequence[str], leave_out: bool) -> list[CalibrationNode]:
     chosen = {node.name for node in model.nodes if node.kind in group}
-    others = named(model, [name for name in group if name not in KINDS])
+    others = named(model, [name for name in group if name not in NODE_KINDS])
     chosen |= {name for names in others.values() for name in names}
     return [node for node in model.nodes if (node.name in chosen) != leave_out]
 

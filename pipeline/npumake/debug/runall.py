@@ -1,6 +1,6 @@
 """runall: every function of the debugger in turn, on the nodes with the largest errors.
 
-sensitivity  ──►  its worst TOP of each type  ──►  their distributions, and channel by channel
+sensitivity  ──►  its worst TOP_NODES of each type  ──►  their distributions, and channel by channel
 cumulative error with all weights quantized, and with all activations
 """
 
@@ -25,7 +25,7 @@ from npumake.debug.functions import (
 )
 from npumake.debug.sensitivity import ModelUnderTest, NodeType
 
-TOP = 5
+TOP_NODES = 5
 SAVE_DIR = "./debug_result/"
 
 
@@ -85,8 +85,8 @@ def _types(node_type: NodeType | None, interested_nodes: Names | None) -> tuple[
 
 
 def _worst(model: ModelUnderTest, tables: Iterable[Mapping[str, object]]) -> list[str]:
-    """The calibration nodes of the TOP nodes of each table."""
-    names = [name for table in tables for name in list(table)[:TOP]]
+    """The calibration nodes of the TOP_NODES first nodes of each table."""
+    names = [name for table in tables for name in list(table)[:TOP_NODES]]
     return list(dict.fromkeys(node.name for name in names for node in spots(model, name)))
 
 

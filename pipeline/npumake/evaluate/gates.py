@@ -51,7 +51,7 @@ def gate_condition(gate: Gate, index: int, build: BuildFigures) -> GateCondition
         hint = "one of  {metric: top1, max_drop: 1.0}  {cosine: 0.99}  {max_cpu_nodes: 0}"
         hint += "  {max_latency_ms: 10}"
         raise ProjectError("not a gate", Route(f"gates.{index}"), hint)
-    return KINDS[kinds[0]](gate, index, build)
+    return CONDITIONS[kinds[0]](gate, index, build)
 
 
 def _drop(gate: Gate, index: int, build: BuildFigures) -> GateCondition:
@@ -119,7 +119,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "cpu_nodes": ("max_cpu_nodes",),
     "latency": ("max_latency_ms",),
 }
-KINDS: Mapping[str, Callable[[Gate, int, BuildFigures], GateCondition]] = {
+CONDITIONS: Mapping[str, Callable[[Gate, int, BuildFigures], GateCondition]] = {
     "metric": _drop,
     "cosine": _cosine,
     "cpu_nodes": _cpu_nodes,

@@ -21,7 +21,7 @@ from npumake.project.sections import Quantization
 from npumake.quant.precision.precision_candidates import Promoted, candidates, promoted, section
 from npumake.targets.target import Target
 
-KINDS: tuple[Promoted, ...] = ("int16", "cpu")
+PROMOTIONS: tuple[Promoted, ...] = ("int16", "cpu")
 Measure = Callable[[Quantization], float]  # the larger, the better
 
 
@@ -29,7 +29,7 @@ def promotions(
     graph: Graph, target: Target, quantization: Quantization, worst: Sequence[str]
 ) -> Iterator[Quantization]:
     """Trials with higher precision; `worst` are names of nodes, largest loss first."""
-    for kind in KINDS:
+    for kind in PROMOTIONS:
         promotable = _candidates(graph, target, quantization, kind)
         names = [name for name in worst if name in promotable][:MAX_NODES]
         for count in range(1, len(names) + 1):

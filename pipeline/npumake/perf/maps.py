@@ -23,8 +23,8 @@ POINTWISE = frozenset(
     {"add", "add_twice", "div", "lookup", "maximum", "minimum", "mul", "prelu", "prelu_twice"}
     | {"rescale"}
 )
-BEHIND = 2  # steps: e.g. a lookup table and the product with its input
-PICTURE = 4  # channels at most
+MAX_STEPS_BEHIND = 2  # steps: e.g. a lookup table and the product with its input
+MAX_PICTURE_CHANNELS = 4  # channels at most
 
 
 @dataclass(frozen=True)
@@ -82,13 +82,15 @@ class Maps:
         ]
         if tensor.dtype == SUMS or self.program.instructions[maker].op in ("slice", "reshape"):
             return True
-        if len(tensor.shape) == 4 and tensor.shape[1] <= PICTURE:
+        if len(tensor.shape) == 4 and tensor.shape[1] <= MAX_PICTURE_CHANNELS:
             return True
         if all(step.op in ("reshape", "transpose") and self._goes_out(step) for _, step in readers):
             return True
         if len(readers) == 1 and readers[0][1].op == "concat":
             return True
-        return all(step.op in POINTWISE and index - maker <= BEHIND for index, step in readers)
+        return all(
+            step.op in POINTWISE and index - maker <= MAX_STEPS_BEHIND for index, step in readers
+        )
 
     def _goes_out(self, step: Instruction) -> bool:
         """Whether no layer on the unit reads the step's outputs."""

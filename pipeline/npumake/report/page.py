@@ -44,7 +44,7 @@ def page(findings: Mapping[str, Findings], provenance: Mapping[str, Record]) -> 
         "project": project,
         "pictures": list(pictures),
         "builds": [_build(each, places) for each in builds],
-        "provenance": [_made(name, record) for name, record in sorted(provenance.items())],
+        "provenance": [_provenance(name, record) for name, record in sorted(provenance.items())],
     }
     parts = {
         "TITLE": html.escape(f"{project}: report"),
@@ -73,7 +73,7 @@ def _build(build: Mapping[str, Json], places: Mapping[str, int]) -> Json:
     return {**build, "samples": samples}
 
 
-def _made(name: str, record: Record) -> dict[str, Json]:
+def _provenance(name: str, record: Record) -> dict[str, Json]:
     return {
         "node": name,
         "stage": record.document["stage"],

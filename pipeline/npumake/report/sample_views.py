@@ -2,7 +2,7 @@
 
 A picture is a model input with one or three channels, converted back to 8-bit RGB; other inputs are
 not shown. Detectors with metadata show boxes and masks, segmentation models a class map,
-classifiers their BEST classes; every output shows its cosine.
+classifiers their TOP_CLASSES best classes; every output shows its cosine.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from npumake.report.overlays import Overlay, class_map, mask_map, overlay_of
 from npumake.report.tensors import rounded
 from npumake.targets.target import Target
 
-BEST = 5
+TOP_CLASSES = 5
 MAX_PIXELS = 320  # pixels of the longer side
 DIGITS = 4  # of boxes and their scores
 MAX_CLASSES = 1 << 16  # a longer output is not a classification
@@ -126,7 +126,7 @@ def sample_view(
     row = np.squeeze(next(iter(arrays.values())))
     if len(arrays) != 1 or row.ndim != 1 or not 1 < row.size <= MAX_CLASSES:
         return SampleView()
-    order = np.argsort(-row, kind="stable")[:BEST]
+    order = np.argsort(-row, kind="stable")[:TOP_CLASSES]
     return SampleView(
         best=tuple((_label(index, labels), rounded(float(row[index]))) for index in order)
     )

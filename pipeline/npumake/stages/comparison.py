@@ -2,8 +2,8 @@
 
 optimized_float in float · calibrated in float with Q/DQ · quantized in exact integers
 
-Where an answer is far off, the node to blame is found out over the first WITNESSES samples, and
-what is advised has been tried.
+If an output's error is large, the node with the largest error is found over the first
+MAX_DIAGNOSIS_SAMPLES samples, with a suggestion that has been tried.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ from npumake.quant.search.type_judge import judge
 from npumake.targets.advice import NATIVE, Words
 from npumake.targets.target import Target
 
-KINDS: tuple[Promoted, ...] = ("int16", "cpu")
+PROMOTIONS: tuple[Promoted, ...] = ("int16", "cpu")
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def _trials(inputs: CalibrationInputs, node: str, is_misfit: bool) -> Iterator[_
     if is_misfit:
         yield from _methods(inputs)
     own = inputs.quantization
-    for kind in KINDS:
+    for kind in PROMOTIONS:
         if node in _known(inputs, kind):
             candidate = promoted(inputs.graph, inputs.target, own, [node], kind)
             if inputs.words.whole_layers:

@@ -98,7 +98,7 @@ def feeds_from_files(program: Program, files: Mapping[str, Path]) -> dict[str, n
 
 def ways_to_feed(feeding: DumpFeeds) -> Iterator[tuple[str, Feeds]]:
     """`KIND:sentence` and feeds: the same sample preprocessed differently, then other samples."""
-    for kind, words, way in WAYS:
+    for kind, words, way in INPUT_CHANGES:
         turned = {name: way(x) for name, x in feeding.feeds.items()}
         fits = all(x.shape == feeding.feeds[name].shape for name, x in turned.items())
         if fits and any(not np.array_equal(x, feeding.feeds[n]) for n, x in turned.items()):
@@ -130,7 +130,7 @@ def _reinterpreted(x: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(x.transpose(order)).reshape(x.shape)
 
 
-WAYS = (
+INPUT_CHANGES = (
     (
         "channel_order",
         "channel order: the board was fed with the channels reversed (RGB and BGR)",
