@@ -113,8 +113,8 @@ def test_the_advice_of_a_gate_mends_the_build(scored: Workspace) -> None:
 @pytest.mark.parametrize(
     ("gates", "said"),
     [
-        ("- {metric: top1}", "error: no gate"),
-        ("- {cosine: 0.9, max_cpu_nodes: 0}", "error: no gate"),
+        ("- {metric: top1}", "error: not a gate"),
+        ("- {cosine: 0.9, max_cpu_nodes: 0}", "error: not a gate"),
         ("- {metric: map50, max_drop: 1}", "error: the evaluation has no `map50`"),
     ],
 )
