@@ -53,7 +53,7 @@ from npumake.compilers.flatfile import written
 from npumake.compilers.tflite import tflite_file
 from npumake.compilers.vela import ESTIMATE
 from npumake.debug.layer_by_layer import beside_litert
-from npumake.debug.model_check import checked
+from npumake.debug.model_check import check_model
 from npumake.digest import of_file
 from npumake.engine.lower import lowered
 from npumake.engine.ort import Feeds
@@ -130,7 +130,7 @@ def on_grids(graph: Graph, fed: Feeds, target: Target) -> Graph:
 def cell(graph: Graph, fed: Feeds, target: Target) -> Cell:
     started = time.perf_counter()
     try:
-        checked(graph, target)
+        check_model(graph, target)
         found = on_grids(graph, fed, target)
         program = lowered(found, target.rounding, target.runnable)
         model = tflite_file(program, found)

@@ -144,7 +144,7 @@ def behind(examined: ModelUnderTest) -> float:
     network, wanted = SwitchedNetwork(examined.calibrated, examined.nodes), dict.fromkeys
     floats, by_name = network.floats, {one.name: one for one in examined.nodes}
     read = wanted(n for p in floats for n in p.reads if not network.written.is_constant(n))
-    answers = wanted(network.answers)
+    answers = wanted(network.outputs)
     whole = OrtSession(network.written.model(floats, wanted([*read, *answers])), fusion="floats")
     values = [
         dict(zip(whole.output_names, whole.run(None, f), strict=True)) for f in examined.samples

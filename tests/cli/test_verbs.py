@@ -176,7 +176,7 @@ def test_show_lists_a_zip_that_is_no_handover(capsys: Output, tmp_path: Path) ->
     assert (told["kind"], told["rows"]) == ("archive", [["model.xml", 6]])
     (tmp_path / "files.zip").write_bytes(b"PK")
     assert main(["show", f"{tmp_path / 'files.zip'}"]) == 5
-    assert "no ZIP that can be read" in capsys.readouterr().err
+    assert "not a readable ZIP" in capsys.readouterr().err
 
 
 def test_show_does_not_claim_an_origin_for_changed_bytes(here: Workspace, capsys: Output) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from debug.test_guilt import scaled
 
+from debug.test_rank_causes import scaled
 from npumake.data.samples import Samples
-from npumake.debug.diagnosis.rank_causes import suspects
+from npumake.debug.diagnosis.rank_causes import rank_causes
 from npumake.debug.sensitivity import ModelUnderTest
 from npumake.graph import parse_text, upgraded
 from npumake.project.sections import Calibration
@@ -48,13 +48,13 @@ def test_a_gate_that_is_shut_is_no_fault_and_hides_none(graph, chip):
     patient = examined(graph, chip)
     (gate,) = (one for one in patient.nodes if one.tensor == GATE)
     assert max(map(abs, gate.limits)) < 2 * REACH  # of numbers some ten times as far
-    assert not any(one.is_fault for one in suspects(patient))
+    assert not any(one.is_fault for one in rank_causes(patient))
     weight = next(one for one in patient.nodes if one.kind == "weight" and GATE in one.owners)
     for fault, factor in ((weight, 4.0), (gate, 0.25)):
         wrong = ModelUnderTest(
             scaled(patient.calibrated, fault.name, factor), patient.samples, data_num=4
         )
-        first = suspects(wrong)[0]
+        first = rank_causes(wrong)[0]
         assert first.node == GATE
         assert first.is_fault
 

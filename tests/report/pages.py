@@ -19,7 +19,7 @@ from npumake.quant.search.methods import calibrated_with, ranges_by_method
 from npumake.quant.search.recipe import RecipeTrial
 from npumake.report.findings import Findings, TargetFindings, findings
 from npumake.report.page import Page, page
-from npumake.report.sample_views import SampleViewPair, shown
+from npumake.report.sample_views import ModelPair, sample_views
 from npumake.report.tensors import activation_channels, distributions, weight_channels
 from trained import PER_CHANNEL
 
@@ -60,7 +60,7 @@ def findings_of(graph: Graph, trials: tuple[RecipeTrial, ...] = ()) -> Findings:
     quantized = with_integer_weights(calibrated)
     compared = compare(graph, calibrated, quantized, fed, PER_CHANNEL)
     losses = local_losses(graph, calibrated, quantized, fed, PER_CHANNEL)
-    pictures = shown(SampleViewPair(graph, quantized), fed, 2, PER_CHANNEL, NO_OPERATORS, None)
+    pictures = sample_views(ModelPair(graph, quantized), fed, 2, PER_CHANNEL, NO_OPERATORS, None)
     return findings(
         graph,
         TargetFindings(

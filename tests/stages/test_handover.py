@@ -150,7 +150,7 @@ def test_of_what_the_vendor_s_tool_made_no_latency_is_known(tmp_path, stand_in):
     stand_in("nash-e", "model.hbm")
     code, said = built(asking(tmp_path, "nash-e", "gates: [{max_latency_ms: 10}]\n"))
     assert code == 2
-    assert "the latency on this target is not known" in said
+    assert "the latency on this target is unknown" in said
 
 
 @pytest.mark.parametrize("name", [n for n in target_names() if read_target(n).tool])

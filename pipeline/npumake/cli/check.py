@@ -24,7 +24,7 @@ from npumake.errors import GraphError, PipelineError, ProjectError, did_you_mean
 
 if TYPE_CHECKING:
     from npumake.cli.model_file import ModelFiles
-    from npumake.debug.model_check import Checked, Fixed
+    from npumake.debug.model_check import ModelCheck, RewrittenModel
     from npumake.digest import Json
     from npumake.graph import Graph
     from npumake.perf.estimate import Estimate
@@ -53,21 +53,21 @@ def run(given: argparse.Namespace) -> int:
     else:
         for one in found:
             _print(one)
-    _refuse_unsupported([one.checked for one in found])
+    _refuse_unsupported([one.check for one in found])
     return 0
 
 
 class Found(NamedTuple):
     """What is found of one target. No estimate where none was fitted, or for a reason."""
 
-    checked: Checked
+    check: ModelCheck
     estimate: Estimate | None
     why_none: str = ""
 
     def document(self) -> Json:
         from npumake.perf.documents import document
 
-        told: Json = self.checked.document()
+        told: Json = self.check.document()
         return {**told, "estimate": self.estimate and document(self.estimate)}
 
 
@@ -76,9 +76,9 @@ def _found(
 ) -> Found:
     """`inputs` as the project says them. Raises ProjectError for wishes that mean nothing."""
     from npumake.cli.sketch import sketched
-    from npumake.debug.model_check import checked
+    from npumake.debug.model_check import check_model
 
-    result = checked(graph, target, wishes)
+    result = check_model(graph, target, wishes)
     try:
         return Found(result, sketched(graph, target, result.network, wishes, inputs))
     except PipelineError as error:  # no build takes it: where its nodes run is all there is
@@ -110,14 +110,14 @@ def _of_project(given: argparse.Namespace) -> Iterator[Found]:
         wishes = node.params["quantization"] if name in by_target else {}
         found = _found(graph, read_target(name), built(Quantization, wishes), inputs)
         words = words_of(made.vendor_dialect)
-        yield found._replace(checked=found.checked.in_words(words.text))
+        yield found._replace(check=found.check.in_words(words.text))
 
 
 def _of_file(given: argparse.Namespace) -> Iterator[Found]:
     """Raises PipelineError."""
     from npumake.cli.dropin import shapes
     from npumake.cli.model_file import held_files
-    from npumake.debug.model_check import fixed, prepared
+    from npumake.debug.model_check import prepared, rewritten
     from npumake.targets.reader import read_target, target_names
 
     if not given.target:
@@ -131,9 +131,9 @@ def _of_file(given: argparse.Namespace) -> Iterator[Found]:
         found = _found(graph, target)
         yield found
         if given.fix:
-            better = fixed(model, target, is_onnx)
-            _write(better, found.checked, given.fix, given.json)
-            yield Found(better.checked, None)
+            better = rewritten(model, target, is_onnx)
+            _write(better, found.check, given.fix, given.json)
+            yield Found(better.check, None)
 
 
 def _read(held: ModelFiles, fed: Mapping[str, tuple[int, ...]]) -> Graph:
@@ -165,7 +165,7 @@ def _fits(said: tuple[Any, ...], dims: tuple[int, ...]) -> bool:
     return len(said) == len(dims) and all(a == b for a, b in pairs if isinstance(a, int))
 
 
-def _write(better: Fixed, before: Checked, out: Path, quiet: bool) -> None:
+def _write(better: RewrittenModel, before: ModelCheck, out: Path, quiet: bool) -> None:
     """Raises ProjectError for a file that is there."""
     from npumake.cache.publish import replacing
 
@@ -177,14 +177,14 @@ def _write(better: Fixed, before: Checked, out: Path, quiet: bool) -> None:
         temporary.write_bytes(better.model.to_bytes())
     if not quiet:
         print(f"wrote     {out}: {', '.join(better.applied)}")
-        print(f"nodes on the CPU: {before.on_cpu} before, {better.checked.on_cpu} now")
+        print(f"nodes on the CPU: {before.on_cpu} before, {better.check.on_cpu} now")
 
 
 def _print(found: Found) -> None:
     from npumake.cli.tables import placement_lines, placement_table
 
-    SCREEN.table(placement_table(found.checked.rows, SCREEN.width))
-    for line in placement_lines(found.checked):
+    SCREEN.table(placement_table(found.check.rows, SCREEN.width))
+    for line in placement_lines(found.check):
         SCREEN.line(line)
     for line in _estimate_lines(found.estimate):
         SCREEN.line(line)
@@ -205,7 +205,7 @@ def _estimate_lines(found: Estimate | None) -> Iterator[str]:
     yield f"    {found.fitted.on[0]}"
 
 
-def _refuse_unsupported(found: list[Checked]) -> None:
+def _refuse_unsupported(found: list[ModelCheck]) -> None:
     """Raises GraphError with every operator that no unit of a chip runs."""
     for result in found:
         listed = [f"{op} ({', '.join(names)})" for op, names in result.unsupported.items()]

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from npumake.bundle.program import Program
     from npumake.cli.precision_target import PrecisionTarget
     from npumake.data.samples import Samples
-    from npumake.debug.dumps.compare import Compared, Dump
+    from npumake.debug.dumps.compare import Dump, DumpComparison
     from npumake.debug.dumps.inputs import DumpFeeds
     from npumake.debug.dumps.matching import Names
     from npumake.debug.dumps.walk import DumpRow
@@ -62,7 +62,7 @@ def run(given: argparse.Namespace) -> int:
     from npumake.cli.precision_target import bring_up, place_of
     from npumake.custom.operators import declared
     from npumake.data.samples import Samples
-    from npumake.debug.dumps.compare import compared, read_dump
+    from npumake.debug.dumps.compare import compare_dump, read_dump
     from npumake.debug.dumps.files import dump_files
     from npumake.project.reader import built
     from npumake.targets.target import Target
@@ -79,7 +79,7 @@ def run(given: argparse.Namespace) -> int:
     feeding = _feeding(given, names.program, Samples.load(build.artifact(samples)))
     operators = declared(comparison.params["custom_operators"], build.sources(comparison))
     in_order = target.backend in IN_ORDER
-    found = compared(names.program, dump, feeding, operators, in_order)
+    found = compare_dump(names.program, dump, feeding, operators, in_order)
     if given.json:
         print(digest.text(_document(found, dump), indent=1))
     else:
@@ -109,7 +109,7 @@ def _names(place: PrecisionTarget, target: Target) -> Names:
 def _feeding(given: argparse.Namespace, program: Program, samples: Samples) -> DumpFeeds:
     """Raises ProjectError for a file that does not fit its input."""
     from npumake.cli.run import files_of
-    from npumake.debug.dumps.inputs import DumpFeeds, fed_by_files, feeding_of
+    from npumake.debug.dumps.inputs import DumpFeeds, feeding_of, feeds_from_files
 
     if not given.input:
         return feeding_of(samples, given.sample)
@@ -118,16 +118,16 @@ def _feeding(given: argparse.Namespace, program: Program, samples: Samples) -> D
         if name not in files:
             raise ProjectError(f"input `{name}` has no file", "--input", f"--input {name}=FILE.npy")
     words = ", ".join(path.name for path in files.values())
-    return DumpFeeds(words, fed_by_files(program, files), samples, is_given=True)
+    return DumpFeeds(words, feeds_from_files(program, files), samples, is_explicit=True)
 
 
-def _show(given: argparse.Namespace, found: Compared, dump: Dump) -> None:
+def _show(given: argparse.Namespace, found: DumpComparison, dump: Dump) -> None:
     SCREEN.table(_table(given.model, found, dump, SCREEN.width))
     for line in _lines(found, dump):
         print(printable(line))
 
 
-def _table(title: str, found: Compared, dump: Dump, width: int | None) -> Table:
+def _table(title: str, found: DumpComparison, dump: Dump, width: int | None) -> Table:
     from npumake.cli.columns import Column, Line, drawn
 
     names = [Column(head, "name") for head in ("Node", "File", "Type")]
@@ -135,16 +135,20 @@ def _table(title: str, found: Compared, dump: Dump, width: int | None) -> Table:
     lines = []
     for row in found.rows:
         is_first = found.first is not None and row.tensor == found.first.tensor
-        said = (f"{row.found.worst:.4g}", f"{row.found.share:.2%}", f"{row.found.cosine:.6f}")
+        said = (
+            f"{row.difference.worst:.4g}",
+            f"{row.difference.share:.2%}",
+            f"{row.difference.cosine:.6f}",
+        )
         style = "bold red" if is_first else "yellow" if row.status == "differs" else None
         node = "> " * is_first + row.node
         lines.append(Line((node, dump.files[row.tensor], row.op, row.status, *said), style))
     return drawn([*names, Column("Status"), *figures], lines, width, title)
 
 
-def _lines(found: Compared, dump: Dump) -> Iterator[str]:
+def _lines(found: DumpComparison, dump: Dump) -> Iterator[str]:
     """What is said below the table."""
-    yield f"fed: {found.fed}"
+    yield f"fed: {found.input}"
     if dump.unmatched:
         yield f"not compared: {_some(dump.unmatched)}: no tensor of the program is called so"
     if dump.inside:
@@ -156,8 +160,8 @@ def _lines(found: Compared, dump: Dump) -> Iterator[str]:
         return
     known = [name for name in first.origin if name != first.node]
     trained = f" ({', '.join(known[:MOST_NAMES])} in the trained model)" if known else ""
-    apart = f"{first.found.share:.1%} of {first.reading.codes.size} elements, by up to"
-    yield f"first divergence: {first.node}{trained}: {apart} {first.found.worst:.4g} codes"
+    apart = f"{first.difference.share:.1%} of {first.reading.codes.size} elements, by up to"
+    yield f"first divergence: {first.node}{trained}: {apart} {first.difference.worst:.4g} codes"
     if first.between:
         yield f"or in a node before it that the dump lacks: {_some(first.between)}"
     for index, cause in enumerate(found.causes[:MOST_CAUSES]):
@@ -174,10 +178,10 @@ def _some(names: tuple[str, ...]) -> str:
     return ", ".join(names[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
-def _document(found: Compared, dump: Dump) -> dict[str, Json]:
+def _document(found: DumpComparison, dump: Dump) -> dict[str, Json]:
     first = found.first
     return {
-        "fed": found.fed,
+        "fed": found.input,
         "first": None if first is None else _row(first, dump),
         "causes": [
             {"kind": c.kind, "score": round(c.score, 4), "sentence": c.sentence, **c.figures}
@@ -199,9 +203,9 @@ def _row(row: DumpRow, dump: Dump) -> dict[str, Json]:
         "file": dump.files[row.tensor],
         "origin": list(row.origin),
         "status": row.status,
-        "max_codes": float(row.found.worst) if math.isfinite(row.found.worst) else None,
-        "share": row.found.share,
-        "cosine": row.found.cosine if math.isfinite(row.found.cosine) else None,
+        "max_codes": float(row.difference.worst) if math.isfinite(row.difference.worst) else None,
+        "share": row.difference.share,
+        "cosine": row.difference.cosine if math.isfinite(row.difference.cosine) else None,
         "read_as": row.reading.form,
         "between": list(row.between),
     }

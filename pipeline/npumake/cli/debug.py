@@ -164,9 +164,9 @@ def run(given: argparse.Namespace) -> int:
 
 def _blame(patient: ModelUnderTest, _said: Mapping[str, Any], given: argparse.Namespace) -> str:
     from npumake.cli.tables import suspects_table
-    from npumake.debug.diagnosis.rank_causes import suspects
+    from npumake.debug.diagnosis.rank_causes import rank_causes
 
-    found = suspects(patient)
+    found = rank_causes(patient)
     if given.json:
         return digest.text([one._asdict() for one in found], indent=1)
     SCREEN.end()
@@ -235,12 +235,12 @@ def _is_file(model: str) -> bool:
 
 def _of_file(given: argparse.Namespace, memory: BuildMemory) -> ModelUnderTest:
     """Raises ProjectError and GraphError."""
-    from npumake.debug.functions import examined
+    from npumake.debug.functions import model_under_test
 
     if given.data is None:
         hint = "npumake debug ... calibrated.onnx calibration_data"
         raise ProjectError("which calibration data?", given.model, hint)
-    patient = examined(given.model, given.data, getattr(given, "data_num", None))
+    patient = model_under_test(given.model, given.data, getattr(given, "data_num", None))
     return _remembering(patient, memory, given.jobs)
 
 
@@ -249,8 +249,8 @@ def _of_project(given: argparse.Namespace) -> ModelUnderTest:
     from npumake.cli.precision_target import bring_up, place_of
     from npumake.custom.operators import declared
     from npumake.data.samples import Samples
-    from npumake.debug.debug_feeds import fed
-    from npumake.debug.functions import examined
+    from npumake.debug.debug_feeds import samples_for
+    from npumake.debug.functions import model_under_test
     from npumake.debug.sensitivity import ModelUnderTest
     from npumake.graph import Graph
 
@@ -262,8 +262,8 @@ def _of_project(given: argparse.Namespace) -> ModelUnderTest:
     said = place.comparison.params["custom_operators"]
     operators = declared(said, build.sources(place.comparison))
     data = given.data or Samples.load(build.artifact(build.plan.node(samples)))
-    found = ModelUnderTest(graph, fed(data, graph), operators)
-    patient = examined(found, count=getattr(given, "data_num", None))
+    found = ModelUnderTest(graph, samples_for(data, graph), operators)
+    patient = model_under_test(found, count=getattr(given, "data_num", None))
     return _remembering(patient, build.memory, given.jobs)
 
 
@@ -280,4 +280,4 @@ def _remembering(patient: ModelUnderTest, memory: BuildMemory, jobs: int | None)
     }
     for name, data in patient.operators.sources.items():
         inputs[f"operators/{name}"] = digest.of_bytes(data)
-    return replace(patient, remembered=Probes(memory, inputs), at_once=jobs)
+    return replace(patient, cache=Probes(memory, inputs), at_once=jobs)

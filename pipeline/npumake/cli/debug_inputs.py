@@ -11,7 +11,7 @@ from npumake.cli.screen import SCREEN
 from npumake.errors import ProjectError
 
 if TYPE_CHECKING:
-    from npumake.debug.sharpness import Tried
+    from npumake.debug.sharpness import SharpnessTrial
     from npumake.graph import Graph
 
 ALIKE = 1.05  # ways that are sharp to this factor are not told apart
@@ -37,14 +37,14 @@ def ways(given: argparse.Namespace) -> int:
     return 0
 
 
-def _unclear(found: Sequence[Tried]) -> str:
+def _unclear(found: Sequence[SharpnessTrial]) -> str:
     (own,) = (tried for tried in found if not tried.yaml)
     if found[0].sharpness <= ALIKE * own.sharpness:
         return "no other way is better"
     return f"sharper, but not clearly: {found[0].yaml}; an evaluation with labels tells"
 
 
-def _tried(given: argparse.Namespace) -> tuple[Tried, ...]:
+def _tried(given: argparse.Namespace) -> tuple[SharpnessTrial, ...]:
     """Of the project's model and samples, made where they are not. Raises PipelineError."""
     from npumake.borders.inputs import model_inputs
     from npumake.cli.precision_target import bring_up, place_of

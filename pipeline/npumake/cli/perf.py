@@ -91,12 +91,12 @@ def _is_estimated(file: Path) -> bool:
 def _of_bundle(path: Path, given: argparse.Namespace) -> Iterator[Mapping[str, Json]]:
     from npumake.bundle.opening import opened
     from npumake.perf.documents import document
-    from npumake.perf.estimate import estimated
+    from npumake.perf.estimate import estimate_bundle
     from npumake.targets.reader import read_target
 
     for name, bundle in opened(path, given.name, keys.keys_of(given)).items():
         ddr = None if given.ddr is None else given.ddr * 1e9
-        found = estimated(name, bundle, read_target(bundle.target), ddr)
+        found = estimate_bundle(name, bundle, read_target(bundle.target), ddr)
         _write(given.html / name, found, bundle)
         if not given.json:
             print(*_lines(found, given.html / name), sep="\n")

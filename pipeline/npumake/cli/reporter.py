@@ -250,9 +250,10 @@ class Reporter:
         if not self._evaluated:
             return
         from npumake.cli.tables import evaluation_table
-        from npumake.evaluate.figures import Evaluated
+        from npumake.evaluate.figures import EvaluationResult
 
         found = [
-            (node.group, Evaluated.load(build.artifact(node))) for build, node in self._evaluated
+            (node.group, EvaluationResult.load(build.artifact(node)))
+            for build, node in self._evaluated
         ]
         SCREEN.table(evaluation_table(found, SCREEN.width))

@@ -75,10 +75,10 @@ def _check_signature(path: Path, vendor_certificate: Path, revocation_list: Path
 def found(name: str) -> tuple[Path, Json]:
     """The artifact's file, or the directory of a hand-over, and the key document it was made
     by, None where that is not known."""
-    from npumake.debug.handover_report import is_handed_over
+    from npumake.debug.handover_report import is_handover
 
     path = Path(name)
-    if is_handed_over(path):
+    if is_handover(path):
         return path, None
     here, called = place(name)
     known: dict[str, tuple[Build, Node]] = {}

@@ -11,7 +11,7 @@ from npumake.data.samples import Samples
 from npumake.digest import Json
 from npumake.engine.lower import lowered
 from npumake.graph import Graph
-from npumake.perf.estimate import Estimate, estimated
+from npumake.perf.estimate import Estimate, estimate_bundle
 from npumake.project.sections import Quantization
 from npumake.quant.calibration.ranges import Range
 from npumake.quant.precision.placement import observed_tensors
@@ -39,4 +39,4 @@ def sketched(
         calibrated(graph, recipe, NO_SAMPLES, target, {}, quantization=wishes or DEFAULT), target
     )
     program = lowered(made, target.rounding, target.runnable)
-    return estimated(name, Bundle(target.name, program, {"inputs": inputs}), target)
+    return estimate_bundle(name, Bundle(target.name, program, {"inputs": inputs}), target)

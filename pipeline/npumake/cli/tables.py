@@ -12,9 +12,9 @@ from npumake.cli.terminal import value_text
 from npumake.debug.compared import Comparison, NodeRow, OutputRow
 from npumake.debug.compiled_check import CompiledCheck
 from npumake.debug.diagnosis.rank_causes import RankedCause
-from npumake.debug.model_check import Checked
+from npumake.debug.model_check import ModelCheck
 from npumake.debug.placement_report import NodePlacement
-from npumake.evaluate.figures import Evaluated
+from npumake.evaluate.figures import EvaluationResult
 
 COMPILED = "Compiled Cosine"
 WIDE = 156  # characters of a terminal that has room for every digit of a threshold
@@ -90,7 +90,9 @@ def _threshold(row: NodeRow, width: int | None) -> str:
 
 def _mark(row: NodeRow, comparison: Comparison) -> str:
     """Seen without colours too."""
-    return "> " if comparison.guilty is not None and row.node == comparison.guilty.node else ""
+    return (
+        "> " if comparison.worst_node is not None and row.node == comparison.worst_node.node else ""
+    )
 
 
 def _style(row: NodeRow, comparison: Comparison) -> str | None:
@@ -103,7 +105,7 @@ def _style(row: NodeRow, comparison: Comparison) -> str | None:
 def guilty_lines(comparison: Comparison, project: str = "") -> list[str]:
     """Below the table of a build that is far off: whom to blame, and what to try. A `project`
     whose samples are fed wrongly may lose as much."""
-    guilty = comparison.guilty
+    guilty = comparison.worst_node
     if guilty is None:
         return []
     known = ", ".join(name for name in guilty.origin if name != guilty.node)
@@ -119,7 +121,7 @@ def guilty_lines(comparison: Comparison, project: str = "") -> list[str]:
         lines.append(f"try:  {guilty.search}  # a search of methods and switches, some minutes")
     if project and len(comparison.outputs) == 1 and (guilty.remedy or guilty.search):
         node = f"{project}:{comparison.target}"
-        where = guilty.fed or f"npumake debug inputs {node}"
+        where = guilty.input_settings or f"npumake debug inputs {node}"
         lines.append(f"see:  {where}  # is it fed as it was trained?")
     return lines
 
@@ -153,7 +155,9 @@ def skipped_lines(
     return [f"not run: {', '.join(names)}: {reason}" for reason, names in targets.items()]
 
 
-def evaluation_table(found: Sequence[tuple[str, Evaluated]], width: int | None = None) -> Table:
+def evaluation_table(
+    found: Sequence[tuple[str, EvaluationResult]], width: int | None = None
+) -> Table:
     """A line per artifact: the figure asked for, how far below the float model, and the others."""
     names = [Column(head, "name") for head in ("Project", "Target", "Artifact", "Metric")]
     lines = []
@@ -206,7 +210,7 @@ def _kind(head: str, cells: Sequence[object]) -> Kind:
     return "word" if head in STAYING else "name"
 
 
-def placement_lines(found: Checked) -> list[str]:
+def placement_lines(found: ModelCheck) -> list[str]:
     """What is said below the table: why each node is the CPU's, then the notes."""
     lines = [f"{found.target}: {len(found.nodes)} nodes, {found.on_cpu} on the CPU, "]
     lines[0] += f"{len(found.subgraphs)} subgraphs" + "".join(f" {n}" for n in found.subgraphs[:8])

@@ -19,7 +19,7 @@ from npumake.custom.operators import declared
 from npumake.data.samples import Samples, made_up
 from npumake.errors import ProjectError
 from npumake.evaluate import gate_trials
-from npumake.evaluate.artifact_scores import ground
+from npumake.evaluate.artifact_scores import dataset_for
 from npumake.evaluate.gate_trials import at_task
 from npumake.graph import Graph
 from npumake.make.build import Build
@@ -135,7 +135,7 @@ class Trials:
         hints = hints_of(Sections)
         sections = {name: built(hints[name], value) for name, value in score.params.items()}
         feeding = sections["inputs"], sections["data"]
-        dataset = ground(
+        dataset = dataset_for(
             graph, *feeding, sections["evaluation"], sources, sections["custom_operators"]
         )
         return self._judging(at_task(dataset, self._task.figure))

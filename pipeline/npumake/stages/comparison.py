@@ -16,7 +16,7 @@ from npumake.data.samples import Samples
 from npumake.debug.calibration_notes import calibration_notes
 from npumake.debug.compare import compare
 from npumake.debug.compared import Comparison
-from npumake.debug.diagnosis.rank_causes import guilty
+from npumake.debug.diagnosis.rank_causes import worst_node
 from npumake.debug.diagnosis.suggestions import CalibrationInputs
 from npumake.debug.sensitivity import ModelUnderTest
 from npumake.graph import Graph
@@ -60,6 +60,6 @@ def comparison(
     words = words_of(vendor_dialect)
     making = CalibrationInputs(*made_of, calibration, quantization, words)
     notes = calibration_notes(quantized, statistics, samples, calibration)
-    guilty_node = guilty(result, patient, making)
+    worst = worst_node(result, patient, making)
     texts = tuple(map(words.text, (*result.notes, *notes)))
-    return replace(result, guilty=guilty_node, notes=texts)
+    return replace(result, worst_node=worst, notes=texts)

@@ -12,7 +12,7 @@ from npumake.debug.compared import Comparison
 from npumake.debug.compiled_check import CompiledCheck
 from npumake.debug.diagnosis.local_error import local_losses
 from npumake.evaluate.calibration_fit import CalibrationFit
-from npumake.evaluate.figures import Evaluated
+from npumake.evaluate.figures import EvaluationResult
 from npumake.evaluate.verdict import Verdict
 from npumake.graph import Graph
 from npumake.project.files import SourceFiles
@@ -26,7 +26,7 @@ from npumake.quant.search.recipe import Recipe
 from npumake.report.estimate import estimate_of
 from npumake.report.findings import Findings, TargetFindings
 from npumake.report.findings import findings as target_findings
-from npumake.report.sample_views import SampleViewPair, shown
+from npumake.report.sample_views import ModelPair, sample_views
 from npumake.report.tensors import activation_channels, distributions, weight_channels
 from npumake.stages.compiled import Compiled
 from npumake.targets.target import Target
@@ -47,7 +47,7 @@ def findings(
     sources: SourceFiles,
     report: Report,
     custom_operators: Sequence[CodeFiles] = (),
-    evaluation: Evaluated | None = None,
+    evaluation: EvaluationResult | None = None,
     calibration_fit: CalibrationFit | None = None,
     verdict: Verdict | None = None,
     handover: Handover | None = None,
@@ -65,7 +65,7 @@ def findings(
         distributions(statistics, recipe),
         activation_channels(statistics),
         weight_channels(real),
-        shown(SampleViewPair(real, quantized), samples, report.samples, target, operators, kind),
+        sample_views(ModelPair(real, quantized), samples, report.samples, target, operators, kind),
         evaluation,
         verdict,
         None if handover else estimate_of(compiled.data, target),

@@ -14,13 +14,13 @@ from npumake.custom.operators import Operators, declared
 from npumake.data.samples import Samples
 from npumake.debug.compared import Comparison, NodeRow
 from npumake.debug.diagnosis.local_error import local_losses
-from npumake.debug.diagnosis.rank_causes import suspects
+from npumake.debug.diagnosis.rank_causes import rank_causes
 from npumake.debug.sensitivity import ModelUnderTest
-from npumake.evaluate.artifact_scores import EvaluationSet, ground
+from npumake.evaluate.artifact_scores import EvaluationSet, dataset_for
 from npumake.evaluate.figures import Figures
-from npumake.evaluate.gate_trials import GateTrials, TrialModel, judged
-from npumake.evaluate.gates import BuildFigures, asked
-from npumake.evaluate.verdict import Blamed, Judged, Verdict
+from npumake.evaluate.gate_trials import GateTrials, TrialModel, gate_result
+from npumake.evaluate.gates import BuildFigures, gate_condition
+from npumake.evaluate.verdict import GateResult, NodeLoss, Verdict
 from npumake.graph import Graph
 from npumake.kernels.measure import worst
 from npumake.perf.latency import Latency, file_latency
@@ -61,29 +61,29 @@ def verdict(
 ) -> Verdict:
     scores = (float_score, calibrated_score, quantized_score, compiled_score)
     figures = _measured(scores, comparison, None if handover else _latency(compiled, target, gates))
-    wishes = [asked(gate, index, figures) for index, gate in enumerate(gates)]
+    wishes = [gate_condition(gate, index, figures) for index, gate in enumerate(gates)]
     if all(wish.met for wish in wishes):
-        return Verdict(target.name, tuple(Judged(wish.number, wish.what, True) for wish in wishes))
+        return Verdict(target.name, tuple(GateResult(w.number, w.what, True) for w in wishes))
     operators, dataset = declared(custom_operators, sources), None
     if evaluation is not None:
-        dataset = ground(original_float, inputs, data, evaluation, sources, custom_operators)
+        dataset = dataset_for(original_float, inputs, data, evaluation, sources, custom_operators)
     own = in_form(optimized_float, target)
     real = rescaled(own, recipe.factors)
     losses = local_losses(real, calibrated, quantized, samples, target, operators)
-    losers = [Blamed(*loss) for loss in losses if loss.lost > 0]
-    on_cpu = [Blamed(row.node, None, row.origin) for row in _on_cpu(comparison)]
+    losers = [NodeLoss(*loss) for loss in losses if loss.lost > 0]
+    on_cpu = [NodeLoss(row.node, None, row.origin) for row in _on_cpu(comparison)]
     model = TrialModel(own, recipe, samples, target, operators, quantization)
     unlike = "" if dataset is None else _unlike(calibrated, samples, dataset, operators)
     trying = GateTrials(model, losers, on_cpu, dataset, unlike)
-    return Verdict(target.name, tuple(judged(wish, trying) for wish in wishes))
+    return Verdict(target.name, tuple(gate_result(wish, trying) for wish in wishes))
 
 
 def _unlike(graph: Graph, samples: Samples, dataset: EvaluationSet, operators: Operators) -> str:
     """What is clipped of the evaluation data and not of the calibration data; empty if nothing
     is."""
     calibrated = ModelUnderTest(graph, samples, operators, data_num=DIAGNOSIS_SAMPLES)
-    faulty = {suspect.node for suspect in suspects(calibrated) if suspect.is_fault}
-    first = suspects(ModelUnderTest(graph, dataset.samples(DIAGNOSIS_SAMPLES), operators))[:1]
+    faulty = {suspect.node for suspect in rank_causes(calibrated) if suspect.is_fault}
+    first = rank_causes(ModelUnderTest(graph, dataset.samples(DIAGNOSIS_SAMPLES), operators))[:1]
     return "".join(
         f"{suspect.node}: of what is evaluated {suspect.cause}, "
         "of the calibration data they are not"
