@@ -46,8 +46,8 @@ def read_model(
     """
     suffix = suffix_of(name)
     if suffix not in FRONTENDS:
-        known = ", ".join(sorted(FRONTENDS))
-        raise GraphError(f"no frontend reads a `{suffix or name}` file", name, f"known: {known}")
+        suffixes = ", ".join(sorted(FRONTENDS))
+        raise GraphError(f"no frontend reads a `{suffix or name}` file", name, f"known: {suffixes}")
     graph = FRONTENDS[suffix](ModelFile(data, name, weights, shapes or {}, ends))
     in_onnx(graph)
     graph = in_qdq(graph, name)

@@ -16,23 +16,23 @@ from npumake.graph import Graph, Node, Value, array, attribute
 from npumake.progress import tell
 
 DOMAIN = "horizon"
-HIGHEST = 127.0  # code of int8 on the threshold
+MAX_CODE = 127.0  # code of int8 on the threshold
 GATE = 0.995926  # threshold behind a Sigmoid: two public logs of horizon_nn 0.19.3
 ATTRIBUTES = frozenset({"axis", "scale_type", "tensor_type", "thresholds"})
 
 
 def in_onnx(graph: Graph) -> None:
     """Respells the `horizon` operators. Raises GraphError for one without a published meaning."""
-    found = [node for node in graph.nodes() if node.domain == DOMAIN]
-    strange = sorted({node.op_type for node in found} - RESPELLED.keys())
+    nodes = [node for node in graph.nodes() if node.domain == DOMAIN]
+    strange = sorted({node.op_type for node in nodes} - RESPELLED.keys())
     if strange:
         what = f"no meaning of these operators is published: {', '.join(strange)}"
         hint = "give the float model, or the calibrated one without preprocessing"
         raise GraphError(what, hint=hint)
-    for node in found:
+    for node in nodes:
         RESPELLED[node.op_type](graph, node)
-    _tell_strangers(found)
-    if found:
+    _tell_strangers(nodes)
+    if nodes:
         graph.drop_unused()
 
 
@@ -45,11 +45,11 @@ def _tell_strangers(nodes: list[Node]) -> None:
 
 
 def _calibration(graph: Graph, node: Node) -> None:
-    value, made = node.inputs[0], node.outputs[0]
+    value, output = node.inputs[0], node.outputs[0]
     if value is None:
         raise GraphError(f"HzCalibration `{node.name}` reads nothing")
     real = _on_grid(graph, value, *_scale(node, value), node)
-    graph.replace_uses(made, real)
+    graph.replace_uses(output, real)
     graph.remove(node)
 
 
@@ -71,13 +71,15 @@ def _scale(node: Node, value: Value) -> tuple[np.ndarray, int | None]:
         raise GraphError(what, hint="give the calibrated model, or the float one")
     if not np.isfinite(thresholds).all() or (thresholds < 0).any():
         raise GraphError(f"{where}: a threshold is no positive number")
-    scale = np.where(thresholds > 0, thresholds, 1.0).astype(np.float32) / np.float32(HIGHEST)
+    scale = np.where(thresholds > 0, thresholds, 1.0).astype(np.float32) / np.float32(MAX_CODE)
     if thresholds.size == 1:
         return scale.reshape(()), None
     axis = int(attribute(node, "axis", 0))
-    known = array(value)
-    if known is not None and not (axis < known.ndim and known.shape[axis] == thresholds.size):
-        what = f"{where} has {thresholds.size} thresholds for axis {axis} of {list(known.shape)}"
+    constant = array(value)
+    if constant is not None and not (
+        axis < constant.ndim and constant.shape[axis] == thresholds.size
+    ):
+        what = f"{where} has {thresholds.size} thresholds for axis {axis} of {list(constant.shape)}"
         raise GraphError(what)
     return scale, axis
 
@@ -88,7 +90,7 @@ def _swish(graph: Graph, node: Node) -> None:
     gate = graph.insert("Sigmoid", [value], f"{name}_sigmoid", before=node)
     readers = {use.node.op_type for use in node.outputs[0].uses()}
     if readers == {"HzCalibration"}:
-        gate = _on_grid(graph, gate, np.asarray(GATE / HIGHEST, np.float32), None, node)
+        gate = _on_grid(graph, gate, np.asarray(GATE / MAX_CODE, np.float32), None, node)
     graph.become(node, "Mul", [value, gate])
 
 

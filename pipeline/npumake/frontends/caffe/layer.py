@@ -70,7 +70,9 @@ def layers_of(net: Message, file: str) -> list[CaffeLayer]:
     if any(layer.HasField("layer") for layer in old):
         return _without_padding([_from_v0(layer) for layer in old])
     v1 = [_layer(layer, layer.name, _v1_type(layer.type)) for layer in old]
-    return v1 + [_layer(one, one.name, one.type) for one in net.layer if _is_tested(one)]
+    return v1 + [
+        _layer(message, message.name, message.type) for message in net.layer if _is_tested(message)
+    ]
 
 
 def _is_tested(message: Message) -> bool:
@@ -119,7 +121,7 @@ def _set(message: Message, name: str, value: Any) -> None:
 def _without_padding(layers: Iterable[CaffeLayer]) -> list[CaffeLayer]:
     """V0 padded in a layer of its own, which today's reader is the pad of the next one."""
     padded: dict[str, CaffeLayer] = {}
-    kept = []
+    remaining = []
     for layer in layers:
         if layer.type == "padding" and len(layer.bottoms) == len(layer.tops) == 1:
             padded[layer.tops[0]] = layer
@@ -129,5 +131,5 @@ def _without_padding(layers: Iterable[CaffeLayer]) -> list[CaffeLayer]:
             field = "convolution_param" if layer.type == "Convolution" else "pooling_param"
             getattr(layer.message, field).pad[:] = before.message.convolution_param.pad
             layer = CaffeLayer(layer.name, layer.type, before.bottoms, layer.tops, layer.message)
-        kept.append(layer)
-    return kept
+        remaining.append(layer)
+    return remaining

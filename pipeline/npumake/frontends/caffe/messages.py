@@ -139,7 +139,7 @@ def parse_net(data: bytes, name: str) -> Message:
         text_format.Parse(text, net, allow_unknown_field=True)
     except text_format.ParseError as error:
         place = Place(name, error.GetLine() or 0, error.GetColumn() or 0)
-        raise GraphError(f"not a Caffe network: {_said(error)}", place) from error
+        raise GraphError(f"not a Caffe network: {_parser_message(error)}", place) from error
     return net
 
 
@@ -160,10 +160,10 @@ def layer_message() -> Message:
     return _CLASSES["Layer"]()
 
 
-def _said(error: text_format.ParseError) -> str:
+def _parser_message(error: text_format.ParseError) -> str:
     """What the parser says, without the place, the line it quotes and our names."""
-    said = re.sub(r"^\d+:\d+ : ", "", str(error).partition("\n")[0])
-    quoted = re.sub(r"^'.*': ", "", said)
+    message = re.sub(r"^\d+:\d+ : ", "", str(error).partition("\n")[0])
+    quoted = re.sub(r"^'.*': ", "", message)
     return quoted.replace(f"{_PACKAGE}.", "")[:200]
 
 
@@ -190,8 +190,8 @@ def _classes() -> dict[str, Any]:
             _add_field(message, field, number)
     pool = DescriptorPool()
     pool.Add(file)
-    found = {name: pool.FindMessageTypeByName(f"{_PACKAGE}.{name}") for name in MESSAGES}
-    return {name: GetMessageClass(descriptor) for name, descriptor in found.items()}
+    descriptors = {name: pool.FindMessageTypeByName(f"{_PACKAGE}.{name}") for name in MESSAGES}
+    return {name: GetMessageClass(descriptor) for name, descriptor in descriptors.items()}
 
 
 def _add_field(message: Message, text: str, counted: int) -> None:

@@ -125,12 +125,12 @@ def read_caffe(
         site = LayerSite(
             building, step.layer, tuple(tensors[read] for read in step.reads), trained, name
         )
-        for made, value, called in zip(step.makes, _made(site), step.names, strict=True):
+        for blob, value, called in zip(step.makes, _layer_outputs(site), step.names, strict=True):
             node = step.layer.name or called
-            building.rename(value, called, node, reserved=called == made[0])
-            tensors[made] = value
-    given = (tensors[version] for version in outputs)
-    return building.finished({str(value.name): value for value in given})
+            building.rename(value, called, node, reserved=called == blob[0])
+            tensors[blob] = value
+    results = (tensors[version] for version in outputs)
+    return building.finished({str(value.name): value for value in results})
 
 
 def _trained(weights: Sequence[Beside], name: str) -> TrainedBlobs:
@@ -141,10 +141,10 @@ def _trained(weights: Sequence[Beside], name: str) -> TrainedBlobs:
     return TrainedBlobs(file.part(0, file.size), file.name)
 
 
-def _made(site: LayerSite) -> tuple[Value, ...]:
+def _layer_outputs(site: LayerSite) -> tuple[Value, ...]:
     """What the layer makes, a tensor for each of its tops."""
-    given = LAYERS[site.layer.type](site)
-    values = given if isinstance(given, tuple) else (given,)
+    result = LAYERS[site.layer.type](site)
+    values = result if isinstance(result, tuple) else (result,)
     if len(values) != site.tops:
         raise site.error(f"makes {len(values)} blobs, and {site.tops} are named")
     return values
@@ -154,10 +154,10 @@ def _refuse_unknown(layers: list[CaffeLayer], file: str) -> None:
     unknown = [x for x in layers if x.type not in LAYERS and x.type != "Input"]
     if not unknown:
         return
-    shown = [f"name={layer.name} type={layer.type}" for layer in unknown[:MAX_NAMED]]
+    listing = [f"name={layer.name} type={layer.type}" for layer in unknown[:MAX_NAMED]]
     more = f" and {len(unknown) - MAX_NAMED} more" if len(unknown) > MAX_NAMED else ""
     raise GraphError(
-        f"not supported: layer {', layer '.join(shown)}{more}",
+        f"not supported: layer {', layer '.join(listing)}{more}",
         file,
         "remove layers that only training needs (data, loss, accuracy) and give the network an "
         "Input; replace others by supported ones: " + ", ".join(sorted(LAYERS)),
@@ -167,21 +167,21 @@ def _refuse_unknown(layers: list[CaffeLayer], file: str) -> None:
 def _inputs(net: Message, layers: list[CaffeLayer], file: str) -> list[TensorSpec]:
     """What the network is fed: `input:` of the net, then its Input layers."""
     if net.input_shape:
-        shapes = [tuple(given.dim) for given in net.input_shape]
+        shapes = [tuple(shape.dim) for shape in net.input_shape]
     else:
         shapes = [tuple(net.input_dim[i : i + 4]) for i in range(0, len(net.input_dim), 4)]
-    found = _paired(tuple(net.input), shapes, file)
+    specs = _paired(tuple(net.input), shapes, file)
     for layer in layers:
         if layer.type == "Input":
-            given = [tuple(one.dim) for one in layer.message.input_param.shape]
-            found += _paired(
-                layer.tops, given * len(layer.tops) if len(given) == 1 else given, file
+            declared = [tuple(shape.dim) for shape in layer.message.input_param.shape]
+            specs += _paired(
+                layer.tops, declared * len(layer.tops) if len(declared) == 1 else declared, file
             )
-    counted = Counter(tensor.name for tensor in found)
+    counted = Counter(tensor.name for tensor in specs)
     for name, count in counted.items():
         if count > 1:
             raise GraphError(f"two inputs of the network are called `{name}`", file)
-    return found
+    return specs
 
 
 def _reshaped(
@@ -237,11 +237,11 @@ def _writers(layers: list[CaffeLayer], inputs: list[str], file: str) -> dict[str
     return writers
 
 
-def _refuse_unmade(layer: CaffeLayer, made: Mapping[str, int], file: str) -> None:
+def _refuse_unmade(layer: CaffeLayer, versions: Mapping[str, int], file: str) -> None:
     for bottom in layer.bottoms:
-        if bottom not in made:
+        if bottom not in versions:
             what = f"layer `{layer.name}` reads blob `{bottom}`, which no layer before it makes"
-            raise GraphError(what, file, did_you_mean(bottom, made) if made else "")
+            raise GraphError(what, file, did_you_mean(bottom, versions) if versions else "")
 
 
 def _name(blob: str, version: int, writers: list[str | None]) -> str:

@@ -22,13 +22,13 @@ MAX_STEPS = 1024  # of a loop written out
 
 def lstm(site: LayerSite) -> Value:
     x, *continues = site.bottoms(1, 2)
-    given = site.parameters("recurrent_param")
-    if given.expose_hidden:
+    param = site.parameters("recurrent_param")
+    if param.expose_hidden:
         raise site.error("exposes its hidden state, which is not supported")
-    if len(shape(x)) < 3 or not given.num_output:
-        raise site.error(f"has an input of shape {list(shape(x))} and {given.num_output} outputs")
+    if len(shape(x)) < 3 or not param.num_output:
+        raise site.error(f"has an input of shape {list(shape(x))} and {param.num_output} outputs")
     t, n, *rest = shape(x)
-    h, size = given.num_output, prod(rest)
+    h, size = param.num_output, prod(rest)
     weights = _weights(site, h, size)
     steps = site.reshaped(x, (t, n, size))
     if not continues:
@@ -64,13 +64,13 @@ def _written_out(
     xs = _each(site, x, (1, n, size))
     marks = _each(site, site.reshaped(continues, (t, n, 1)), (1, n, 1))
     state: tuple[Value, ...] = ()  # zeros at first, whatever the first mark says
-    made = []
+    hidden_states = []
     for step, mark in zip(xs, marks, strict=True):
-        kept = tuple(site.node("Mul", [value, mark], (1, n, h)) for value in state)
-        whole, *state_list = _step(site, step, weights, kept, h)
+        previous = tuple(site.node("Mul", [value, mark], (1, n, h)) for value in state)
+        whole, *state_list = _step(site, step, weights, previous, h)
         state = tuple(state_list)
-        made.append(site.reshaped(whole, (1, n, h)))
-    return site.node("Concat", made, (t, n, h), axis=0)
+        hidden_states.append(site.reshaped(whole, (1, n, h)))
+    return site.node("Concat", hidden_states, (t, n, h), axis=0)
 
 
 def _each(site: LayerSite, x: Value, dims: Shape) -> tuple[Value, ...]:

@@ -51,8 +51,8 @@ class LayerSite:
         """What it reads: between `low` and `high` tensors, exactly `low` when `high` is None."""
         count, high = len(self._inputs), low if high is None else high
         if not low <= count <= high:
-            wanted = str(low) if low == high else f"{low} to {high}"
-            raise self.error(f"reads {count} blobs, where it takes {wanted}")
+            expected = str(low) if low == high else f"{low} to {high}"
+            raise self.error(f"reads {count} blobs, where it takes {expected}")
         return self._inputs
 
     def bottom(self) -> Value:

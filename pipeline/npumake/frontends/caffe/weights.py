@@ -28,8 +28,8 @@ class TrainedBlobs:
         """The blobs of a layer, float32, in these shapes. Raises GraphError."""
         blobs = self._layers.get(layer)
         if not blobs:
-            known = [name for name, found in self._layers.items() if found]
-            hint = "" if blobs is not None else did_you_mean(layer, known)
+            trained = [name for name, messages in self._layers.items() if messages]
+            hint = "" if blobs is not None else did_you_mean(layer, trained)
             raise GraphError(f"no weights for layer `{layer}`", self.name, hint)
         if len(blobs) != len(shapes):
             raise GraphError(
@@ -41,12 +41,12 @@ class TrainedBlobs:
         return [self._array(layer, blob, shape) for blob, shape in pairs]
 
     def _array(self, layer: str, blob: Message, shape: Shape) -> np.ndarray:
-        given, legacy = _shape(blob)
+        stored_shape, legacy = _shape(blob)
         # Before blobs had shapes they had four dimensions, and those in front were 1.
-        fits = given == shape or (legacy and given == (1,) * (4 - len(shape)) + shape)
+        fits = stored_shape == shape or (legacy and stored_shape == (1,) * (4 - len(shape)) + shape)
         if not fits:
             raise GraphError(
-                f"a weight blob of layer `{layer}` has shape {list(given)}; the network asks for "
+                f"a weight blob of layer `{layer}` has shape {list(stored_shape)}; the network asks for "
                 f"{list(shape)}",
                 self.name,
                 "is it the .caffemodel of this .prototxt?",
@@ -63,7 +63,7 @@ class TrainedBlobs:
 
 def _trained(net: Message) -> Iterator[tuple[str, list[Message]]]:
     """(name, blobs) of every layer; V0 keeps both in a layer inside the layer."""
-    inside = [one.layer if one.HasField("layer") else one for one in net.layers]
+    inside = [layer_v1.layer if layer_v1.HasField("layer") else layer_v1 for layer_v1 in net.layers]
     for layer in (*inside, *net.layer):
         yield layer.name.decode("utf-8", "replace"), list(layer.blobs)
 
@@ -77,8 +77,8 @@ def _shape(blob: Message) -> tuple[Shape, bool]:
 
 def _values(blob: Message) -> np.ndarray:
     """The numbers, little-endian on the wire; a torn last one is left out."""
-    for held, kind in ((blob.data, "<f4"), (blob.double_data, "<f8")):
-        data = b"".join(held)
+    for chunks, kind in ((blob.data, "<f4"), (blob.double_data, "<f8")):
+        data = b"".join(chunks)
         if data:
             return np.frombuffer(data, kind, len(data) // int(kind[-1])).astype(np.float32)
     return np.empty(0, np.float32)

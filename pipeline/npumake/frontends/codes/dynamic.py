@@ -22,25 +22,29 @@ from npumake.errors import GraphError
 from npumake.graph import Graph, Node, Value, array, attribute, type_number
 from npumake.kernels.affine import per_axis
 
-FED = "DynamicQuantizeLinear"
+DYNAMIC_QUANTIZER = "DynamicQuantizeLinear"
 HINT = "bring the float model, or one that onnxruntime.quantization.quantize_static made"
 Read = Callable[[Graph, Node], None]
 
 
 def in_floats(graph: Graph) -> None:
     """Edit in place. Raises GraphError where a weight is computed, or codes are read elsewhere."""
-    fed = {node.outputs[0]: node for node in graph.nodes() if node.op_type == FED}
+    quantizers = {
+        node.outputs[0]: node for node in graph.nodes() if node.op_type == DYNAMIC_QUANTIZER
+    }
     for node in graph.nodes():
         if node.op_type in DYNAMIC:
             DYNAMIC[node.op_type](graph, node)
-    for codes, node in fed.items():
+    for codes, node in quantizers.items():
         _feed_reals(graph, codes, node)
 
 
 def _feed_reals(graph: Graph, codes: Value, node: Node) -> None:
     x = node.inputs[0]
     if x is None or any(value.is_graph_output() for value in node.outputs):
-        raise GraphError(f"`{node.name}` ({FED}) is an output of the model", hint=HINT)
+        raise GraphError(
+            f"`{node.name}` ({DYNAMIC_QUANTIZER}) is an output of the model", hint=HINT
+        )
     for reader in (use.node for use in codes.uses()):
         what = f"`{reader.name}` ({reader.op_type}) reads codes of no fixed scale"
         raise GraphError(what, hint=HINT)
@@ -59,17 +63,17 @@ def _weight(
     """scale * (w - zero point) of the inputs at these places, channels along `axis`."""
     codes, scale, zero_point = (None if place is None else _input(node, place) for place in places)
     values = array(codes)
-    held = [None if value is None else array(value) for value in (scale, zero_point)]
+    constants = [None if value is None else array(value) for value in (scale, zero_point)]
     computed = any(
-        a is None for a, v in zip(held, (scale, zero_point), strict=True) if v is not None
+        a is None for a, v in zip(constants, (scale, zero_point), strict=True) if v is not None
     )
     if values is None or computed:
         raise GraphError(f"`{node.name}` ({node.op_type}) has a weight that is computed", hint=HINT)
     steps = values.astype(np.float32)
-    if held[1] is not None:
-        steps = steps - _along(held[1].astype(np.float32), values.ndim, axis)
-    if held[0] is not None:
-        steps = steps * _along(held[0].astype(np.float32), values.ndim, axis)
+    if constants[1] is not None:
+        steps = steps - _along(constants[1].astype(np.float32), values.ndim, axis)
+    if constants[0] is not None:
+        steps = steps * _along(constants[0].astype(np.float32), values.ndim, axis)
     return np.asarray(steps, np.float32)
 
 
@@ -95,7 +99,7 @@ def _reals(graph: Graph, node: Node) -> Value:
     """What the node reads on its left: x itself, or codes less their zero point."""
     codes, zero_point = node.inputs[0], _input(node, 2)
     maker = None if codes is None else codes.producer()
-    if codes is None or (maker is not None and maker.op_type == FED):
+    if codes is None or (maker is not None and maker.op_type == DYNAMIC_QUANTIZER):
         if maker is None or (zero_point is not None and zero_point is not maker.outputs[2]):
             what = f"`{node.name}` ({node.op_type}) reads codes with the zero point of others"
             raise GraphError(what, hint=HINT)
@@ -120,15 +124,19 @@ def _matmul_integer(graph: Graph, node: Node) -> None:
 
 
 def _product(graph: Graph, node: Node, op_type: str, weight: Value) -> None:
-    given = {name: attribute(node, name) for name in node.attributes}
-    graph.become(node, op_type, [_reals(graph, node), weight], **given)
+    attributes = {name: attribute(node, name) for name in node.attributes}
+    graph.become(node, op_type, [_reals(graph, node), weight], **attributes)
     graph.forget_shape(node.outputs[0], and_type=True)
 
 
 def _matmul_to_float(graph: Graph, node: Node) -> None:
     maker = node.inputs[0].producer() if node.inputs[0] is not None else None
-    if maker is None or maker.op_type != FED or node.inputs[2] is not maker.outputs[1]:
-        what = f"`{node.name}` ({node.op_type}) reads codes that no {FED} makes"
+    if (
+        maker is None
+        or maker.op_type != DYNAMIC_QUANTIZER
+        or node.inputs[2] is not maker.outputs[1]
+    ):
+        what = f"`{node.name}` ({node.op_type}) reads codes that no {DYNAMIC_QUANTIZER} makes"
         raise GraphError(what, hint=HINT)
     weight = _weight(graph, node, (1, 3, 5), len(_shape(node, 1)) - 1)
     graph.set_inputs(node, {0: _fed(maker)})
@@ -141,11 +149,11 @@ def _dynamic_matmul(graph: Graph, node: Node) -> None:
 
 
 def _with_bias(graph: Graph, node: Node, weight: Value, bias: Value | None) -> None:
-    made, x = node.outputs[0], node.inputs[0]
+    output, x = node.outputs[0], node.inputs[0]
     if bias is None:
         graph.become(node, "MatMul", [x, weight])
         return
-    product = graph.insert("MatMul", [x, weight], f"{made.name}_product", before=node)
+    product = graph.insert("MatMul", [x, weight], f"{output.name}_product", before=node)
     graph.become(node, "Add", [product, bias])
 
 
@@ -157,8 +165,8 @@ def _lstm(graph: Graph, node: Node) -> None:
         _constant(graph, node, index, np.ascontiguousarray(values.transpose(0, 2, 1)))
         for index, values in enumerate(weights, 1)
     )
-    given = {name: attribute(node, name) for name in node.attributes}
-    graph.become(node, "LSTM", [node.inputs[0], w, r, *node.inputs[3:8]], **given)
+    attributes = {name: attribute(node, name) for name in node.attributes}
+    graph.become(node, "LSTM", [node.inputs[0], w, r, *node.inputs[3:8]], **attributes)
 
 
 def _gates(node: Node, codes: int, scale: int, zero_point: int) -> np.ndarray:

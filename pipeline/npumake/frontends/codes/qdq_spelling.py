@@ -88,8 +88,8 @@ def _type(node: Node) -> str | None:
 def _complete(graph: Graph, node: Node) -> None:
     """An explicit zero point, of the shape of the scale."""
     kind = _type(node)
-    known = NIBBLES.keys() | BYTES | WORDS | SUMS
-    if kind not in known:
+    supported = NIBBLES.keys() | BYTES | WORDS | SUMS
+    if kind not in supported:
         what = f"`{node.name}` makes codes of {kind or 'no known type'}"
         raise GraphError(what, hint=HINT)
     if len(node.inputs) > 2 and node.inputs[2] is not None:

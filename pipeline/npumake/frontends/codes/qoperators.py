@@ -25,7 +25,7 @@ class QOperator(NamedTuple):
 
     op_type: str
     operands: tuple[int, ...]
-    made: int
+    output: int
     bias: int | None = None
     plain: tuple[int, ...] = ()  # inputs that are no codes, in front of the operands
     weight_axis: Callable[[Node], int] = lambda node: 1  # of the second operand's channels
@@ -70,7 +70,7 @@ def _rewrite(graph: Graph, node: Node, rule: QOperator) -> None:
         raise GraphError(what, hint="bring the file that onnxruntime has not optimized yet")
     places = rule.operands or tuple(range(2, len(node.inputs), 3))
     operands = [codes_at(node, index) for index in places]
-    scale, zero_point = (*node.inputs[rule.made : rule.made + 2], None, None)[:2]
+    scale, zero_point = (*node.inputs[rule.output : rule.output + 2], None, None)[:2]
     bias = _bias(graph, node, rule, operands)
     alpha = attribute(node, "alpha", 1.0) if rule.op_type == "Gemm" else 1.0
     inputs: list[Value | None] = [node.inputs[index] for index in rule.plain]
@@ -98,8 +98,10 @@ def _bias(graph: Graph, node: Node, rule: QOperator, operands: list[StoredCodes]
         raise GraphError(f"`{node.name}` ({node.op_type}) has a bias, and its scales are computed")
     alpha = attribute(node, "alpha", 1.0) if rule.op_type == "Gemm" else 1.0
     s_x, s_w = (np.asarray(scale, np.float64).reshape(-1) for scale in scales)
-    held = alpha * s_x * s_w
-    grid = (held if held.size > 1 else held.reshape(())).astype(np.float32)
+    product_scale = alpha * s_x * s_w
+    grid = (product_scale if product_scale.size > 1 else product_scale.reshape(())).astype(
+        np.float32
+    )
     zeros = np.zeros(grid.shape, np.int32)
     name = str(codes.name)
     step = graph.constant(f"{name}_scale", grid)
@@ -116,13 +118,13 @@ def _scaled(graph: Graph, node: Node, scale: Value, alpha: float) -> Value:
 
 def _attributes(graph: Graph, node: Node, rule: QOperator, inputs: list[Value | None]) -> Any:
     """Those that the float operator has too."""
-    given = {name: attribute(node, name) for name in node.attributes}
+    attributes = {name: attribute(node, name) for name in node.attributes}
     for name in ("channels_last", "opset", *(["alpha"] if rule.op_type == "Gemm" else [])):
-        given.pop(name, None)
-    if rule.op_type == "ReduceMean" and "axes" in given and graph.opset >= AXES_AS_INPUT:
-        axes = np.array(given.pop("axes"), np.int64)
+        attributes.pop(name, None)
+    if rule.op_type == "ReduceMean" and "axes" in attributes and graph.opset >= AXES_AS_INPUT:
+        axes = np.array(attributes.pop("axes"), np.int64)
         inputs.append(graph.constant(f"{node.name}_axes", axes))
-    return given
+    return attributes
 
 
 def _flat_axis(node: Node, rule: QOperator) -> int | None:

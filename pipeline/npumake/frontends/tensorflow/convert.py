@@ -17,8 +17,8 @@ from npumake.lifetime.parent import run_supervised
 from npumake.lifetime.temporaries import temporary_folder
 
 OPSET = 13  # well trodden by tf2onnx; `original_float` upgrades it
-GIVEN, MADE = "model.pb", "model.onnx"
-PATIENCE = 900  # seconds
+GRAPHDEF_FILE, ONNX_FILE = "model.pb", "model.onnx"
+MAX_SECONDS = 900  # seconds
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "", "PYTHONHASHSEED": "0"}
 
 
@@ -31,21 +31,21 @@ def converted(graph: GraphDef, name: str) -> bytes:
             "python -m pip install 'npumake[tensorflow]'  (1.6 GB), or export the model to ONNX",
         )
     with temporary_folder() as folder:
-        given, made = folder / GIVEN, folder / MADE
-        given.write_bytes(graph.data)
+        source, product = folder / GRAPHDEF_FILE, folder / ONNX_FILE
+        source.write_bytes(graph.data)
         try:
             run = run_supervised(
                 # Not the project's directory, and nothing from it: -P keeps it off the path.
                 [sys.executable, "-P", "-m", "tf2onnx.convert", *_arguments(graph)],
-                PATIENCE,
+                MAX_SECONDS,
                 folder,
                 {**os.environ, **QUIET, "TMPDIR": str(folder)},
             )
         except subprocess.TimeoutExpired as error:
-            raise GraphError(f"tf2onnx did not end in {PATIENCE} s", name) from error
-        if run.returncode or not made.is_file():
+            raise GraphError(f"tf2onnx did not end in {MAX_SECONDS} s", name) from error
+        if run.returncode or not product.is_file():
             raise GraphError(f"tf2onnx cannot convert the model: {_reason(run.stderr)}", name)
-        return made.read_bytes()
+        return product.read_bytes()
 
 
 def _arguments(graph: GraphDef) -> list[str]:
@@ -55,8 +55,8 @@ def _arguments(graph: GraphDef) -> list[str]:
         return ",".join(f"{node}:0" for node in names)
 
     options = {
-        "--graphdef": GIVEN,
-        "--output": MADE,
+        "--graphdef": GRAPHDEF_FILE,
+        "--output": ONNX_FILE,
         "--opset": str(OPSET),
         "--inputs": tensors(graph.inputs),
         "--outputs": tensors(graph.outputs),
@@ -66,8 +66,10 @@ def _arguments(graph: GraphDef) -> list[str]:
     return [f"{option}={value}" for option, value in options.items()]
 
 
-def _reason(said: bytes) -> str:
+def _reason(stderr: bytes) -> str:
     """The last line that names an error, else the last line."""
-    lines = [line.strip() for line in said.decode("utf-8", "replace").splitlines() if line.strip()]
+    lines = [
+        line.strip() for line in stderr.decode("utf-8", "replace").splitlines() if line.strip()
+    ]
     errors = [line for line in lines if "rror" in line]
     return (errors or lines or ["it ended without a word"])[-1][:300]

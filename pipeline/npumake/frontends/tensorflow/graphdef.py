@@ -76,7 +76,7 @@ def read_graphdef(data: bytes, name: str) -> GraphDef:
     except DecodeError as error:
         raise GraphError("not a TensorFlow graph: the file is damaged", name) from error
     nodes = {node.name: node for node in graph.node}
-    if not nodes or any(not NAME.fullmatch(given) for given in nodes):
+    if not nodes or any(not NAME.fullmatch(node_name) for node_name in nodes):
         raise GraphError(
             "not a frozen TensorFlow graph: of a SavedModel, or of another format",
             name,
@@ -87,39 +87,41 @@ def read_graphdef(data: bytes, name: str) -> GraphDef:
         raise GraphError(what, name, "write its variables as constants")
     read = {_node(source) for node in graph.node for source in node.input}
     outputs = [n.name for n in graph.node if n.name not in read and n.op not in NO_RESULT]
-    fed = _fed(nodes, outputs, name)
-    inputs = [node.name for node in graph.node if node.name in fed]
+    feeds = _feeds(nodes, outputs, name)
+    inputs = [node.name for node in graph.node if node.name in feeds]
     if not inputs or not outputs:
         raise GraphError("the TensorFlow graph has no input or no output", name)
-    for given in inputs:
-        _complete_shape(nodes, nodes[given])
+    for node_name in inputs:
+        _complete_shape(nodes, nodes[node_name])
     return GraphDef(graph.SerializeToString(), tuple(inputs), tuple(outputs))
 
 
-def _fed(nodes: dict[str, Message], outputs: list[str], name: str) -> set[str]:
+def _feeds(nodes: dict[str, Message], outputs: list[str], name: str) -> set[str]:
     """The placeholders and host nodes that the outputs depend on, nothing behind a host node."""
-    found, seen, waiting = set(), set(outputs), list(outputs)
+    feeds, visited, waiting = set(), set(outputs), list(outputs)
     while waiting:
         node = nodes.get(waiting.pop())
         if node is None:
             raise GraphError("the TensorFlow graph reads what nothing makes", name)
         if node.op in PLACEHOLDERS | HOST:
-            found.add(node.name)
+            feeds.add(node.name)
             continue
-        before = {_node(source) for source in node.input} - seen
-        seen |= before
+        before = {_node(source) for source in node.input} - visited
+        visited |= before
         waiting += sorted(before)
-    return found
+    return feeds
 
 
 def _complete_shape(nodes: dict[str, Message], placeholder: Message) -> None:
     """Old exporters leave the shape of a placeholder out, which now reads as a scalar. A
     convolution of it says better: (batch, height, width, channels of the filter)."""
-    held = {entry.key: entry.value for entry in placeholder.attr}
-    if placeholder.op not in PLACEHOLDERS or ("shape" in held and held["shape"].shape.dim):
+    attributes = {entry.key: entry.value for entry in placeholder.attr}
+    if placeholder.op not in PLACEHOLDERS or (
+        "shape" in attributes and attributes["shape"].shape.dim
+    ):
         return
     for weight in _filters(nodes, placeholder.name):
-        value = held.get("shape") or _attribute(placeholder, "shape")
+        value = attributes.get("shape") or _attribute(placeholder, "shape")
         value.shape.unknown_rank = False
         for size in (-1, -1, -1, weight[2]):
             value.shape.dim.add().size = size

@@ -33,13 +33,13 @@ def parse_tflite(data: bytes, name: str, ends: Ends = EVERYTHING) -> Graph:
         for tensor in network.inputs:
             _refuse_open(tensor)
         draft = GraphDraft(network, room=64 * len(data) + (1 << 20))
-        drawn: dict[tuple[TFLiteTensor, ...], list[str]] = {}
+        nodes_by_outputs: dict[tuple[TFLiteTensor, ...], list[str]] = {}
         for operator in network.operators:
             before = len(draft.drawn)
             OPERATORS[operator.type](draft, operator)
-            drawn[operator.outputs] = draft.drawn[before:]
+            nodes_by_outputs[operator.outputs] = draft.drawn[before:]
         graph = draft.finished(network.outputs)
-        number_operators(graph, [drawn.get(each.outputs, []) for each in file.operators])
+        number_operators(graph, [nodes_by_outputs.get(each.outputs, []) for each in file.operators])
         return graph
     except MalformedError as error:
         raise GraphError(f"not a TFLite model that can be read: {error}", name) from error

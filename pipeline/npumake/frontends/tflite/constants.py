@@ -18,30 +18,30 @@ FOLDED = ("DEQUANTIZE", "DENSIFY", "SHAPE")
 
 def folded(network: TFLiteModel) -> TFLiteModel:
     """The network whose operators read such tensors as constants; itself where there are none."""
-    found: dict[TFLiteTensor, TFLiteTensor] = {}
+    constants: dict[TFLiteTensor, TFLiteTensor] = {}
     left = []
     for operator in network.operators:
-        inputs = tuple(tensor and found.get(tensor, tensor) for tensor in operator.inputs)
+        inputs = tuple(tensor and constants.get(tensor, tensor) for tensor in operator.inputs)
         operator = replace(operator, inputs=inputs)
         values = _values(operator)
         if values is None:
             left.append(operator)
         else:
-            made = operator.output
-            found[made] = replace(made, dtype=values.dtype.name, values=values, grid=None)
-    outputs = tuple(found.get(tensor, tensor) for tensor in network.outputs)
-    return replace(network, outputs=outputs, operators=tuple(left)) if found else network
+            output = operator.output
+            constants[output] = replace(output, dtype=values.dtype.name, values=values, grid=None)
+    outputs = tuple(constants.get(tensor, tensor) for tensor in network.outputs)
+    return replace(network, outputs=outputs, operators=tuple(left)) if constants else network
 
 
 def _values(operator: TFLiteOperator) -> np.ndarray | None:
     """What it makes, if that is known; of its output's own shape."""
     if operator.type not in FOLDED:
         return None
-    given, made = operator.input(0), operator.output
+    source, output = operator.input(0), operator.output
     if operator.type == "SHAPE":
-        values = np.array(given.shape, made.dtype)
-    elif given.values is None:
+        values = np.array(source.shape, output.dtype)
+    elif source.values is None:
         return None
     else:
-        values = values_of(given if operator.type == "DENSIFY" else real(given))
-    return values if values.shape == made.shape else None
+        values = values_of(source if operator.type == "DENSIFY" else real(source))
+    return values if values.shape == output.shape else None

@@ -21,13 +21,13 @@ POSTPROCESS = "CUSTOM TFLite_Detection_PostProcess"
 
 def without_postprocessor(network: TFLiteModel) -> TFLiteModel:
     """The network that ends where its postprocessor begins; itself where it has none."""
-    found = _postprocessor(network)
-    if found is None:
+    postprocessor = _postprocessor(network)
+    if postprocessor is None:
         return network
-    kept = [output for output in network.outputs if output not in found.outputs]
-    kept += [found.input(0), found.input(1)]
-    left = tuple(operator for operator in network.operators if operator is not found)
-    return replace(network, outputs=tuple(dict.fromkeys(kept)), operators=left)
+    outputs = [output for output in network.outputs if output not in postprocessor.outputs]
+    outputs += [postprocessor.input(0), postprocessor.input(1)]
+    left = tuple(operator for operator in network.operators if operator is not postprocessor)
+    return replace(network, outputs=tuple(dict.fromkeys(outputs)), operators=left)
 
 
 def anchors(data: bytes) -> np.ndarray | None:
@@ -35,8 +35,8 @@ def anchors(data: bytes) -> np.ndarray | None:
 
     None where there is no such operator. Raises MalformedError.
     """
-    found = _postprocessor(read_network(data))
-    return None if found is None else values_of(real(found.input(2)))
+    postprocessor = _postprocessor(read_network(data))
+    return None if postprocessor is None else values_of(real(postprocessor.input(2)))
 
 
 def _postprocessor(network: TFLiteModel) -> TFLiteOperator | None:

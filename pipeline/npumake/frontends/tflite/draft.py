@@ -51,9 +51,9 @@ class GraphDraft:
     def own(self, tensor: TFLiteTensor) -> Value:
         """The value of a tensor in the file's layout."""
         if tensor not in self._own and tensor in self._first:
-            made = self._first[tensor]
+            value = self._first[tensor]
             name = f"{tensor.name}_nhwc"
-            self._own[tensor] = self._added("Transpose", [made], name, perm=LAST)
+            self._own[tensor] = self._added("Transpose", [value], name, perm=LAST)
         if tensor in self._own:
             return self._own[tensor]
         if tensor.values is None:
@@ -80,9 +80,9 @@ class GraphDraft:
     def node(
         self, op_type: str, inputs: Sequence[Value | None], name: str, **attributes: Any
     ) -> Value:
-        made = self._added(op_type, inputs, name, **attributes)
-        self.drawn.append(str(made.producer().name))  # type: ignore[union-attr]
-        return made
+        value = self._added(op_type, inputs, name, **attributes)
+        self.drawn.append(str(value.producer().name))  # type: ignore[union-attr]
+        return value
 
     def give(self, tensor: TFLiteTensor, value: Value, activation: int = 0) -> None:
         """`value`, activated and on its grid, is the tensor in the file's layout."""
@@ -97,8 +97,8 @@ class GraphDraft:
     def give_reshaped(self, tensor: TFLiteTensor, value: Value, activation: int = 0) -> None:
         """`value`, activated and on its grid, holds the tensor's numbers in another shape."""
         self._refuse_second(tensor)
-        made = self._on_grid(tensor, self._activated(tensor, value, activation))
-        self._own[tensor] = self.reshaped(made, tensor.shape, f"{tensor.name}_reshaped")
+        flat = self._on_grid(tensor, self._activated(tensor, value, activation))
+        self._own[tensor] = self.reshaped(flat, tensor.shape, f"{tensor.name}_reshaped")
 
     def reshaped(self, value: Value, shape: Sequence[int], name: str) -> Value:
         dims = self.parameter(f"{name}_shape", shape, "int64")
@@ -110,10 +110,10 @@ class GraphDraft:
         if len(set(outputs)) < len(outputs):
             raise MalformedError("an output is listed twice")
         whole = self._building.finished({tensor.name: self.own(tensor) for tensor in outputs})
-        wanted = {str(value.name): tensor for tensor, value in self._own.items()}
+        tensors = {str(value.name): tensor for tensor, value in self._own.items()}
         for name, value in whole.values().items():
-            if name in wanted and value.shape is not None:
-                _check(wanted[name], tuple(value.shape))
+            if name in tensors and value.shape is not None:
+                _check(tensors[name], tuple(value.shape))
         return whole
 
     # -- inside ----------------------------------------------------------------------------
@@ -121,8 +121,8 @@ class GraphDraft:
     def _added(
         self, op_type: str, inputs: Sequence[Value | None], name: str, **attributes: Any
     ) -> Value:
-        (made,) = self._building.add(op_type, inputs, [name], **attributes)
-        return made
+        (value,) = self._building.add(op_type, inputs, [name], **attributes)
+        return value
 
     def _refuse_second(self, tensor: TFLiteTensor) -> None:
         if tensor in self._own or tensor in self._first or tensor.values is not None:
@@ -175,8 +175,8 @@ class GraphDraft:
         return self._building.constant(name, values)
 
 
-def _check(tensor: TFLiteTensor, made: tuple[object, ...]) -> None:
-    if tensor.shape and made != tensor.shape:
+def _check(tensor: TFLiteTensor, computed: tuple[object, ...]) -> None:
+    if tensor.shape and computed != tensor.shape:
         raise MalformedError(
-            f"tensor `{tensor.name}` is declared as {list(tensor.shape)}, computed as {list(made)}"
+            f"tensor `{tensor.name}` is declared as {list(tensor.shape)}, computed as {list(computed)}"
         )

@@ -93,10 +93,10 @@ class TFLiteOperator:
 
     def input(self, index: int) -> TFLiteTensor:
         """Raises MalformedError where it is left out."""
-        found = self.optional(index)
-        if found is None:
+        tensor = self.optional(index)
+        if tensor is None:
             raise MalformedError(f"{self.type} lacks its input {index}")
-        return found
+        return tensor
 
     def optional(self, index: int) -> TFLiteTensor | None:
         return self.inputs[index] if index < len(self.inputs) else None
@@ -146,8 +146,8 @@ def _operator(
     index = table.scalar(0, "I", 0)
     if index >= len(types):
         raise MalformedError(f"operator code {index} of {len(types)} is missing")
-    given = table.numbers(1, "<i4")
-    inputs = tuple(None if n == -1 else _chosen(tensors, [n])[0] for n in given.tolist())
+    input_indices = table.numbers(1, "<i4")
+    inputs = tuple(None if n == -1 else _chosen(tensors, [n])[0] for n in input_indices.tolist())
     outputs = _chosen(tensors, table.numbers(2, "<i4"))
     custom = bytes(table.numbers(5, "u1"))
     return TFLiteOperator(types[index], inputs, outputs, table.table(4), custom)
@@ -181,11 +181,11 @@ def _tensor(table: Table, buffers: Sequence[Table]) -> TFLiteTensor:
 
 def _named_apart(tensors: Iterable[TFLiteTensor]) -> list[TFLiteTensor]:
     """The tensors, each of a name of its own: a nameless or repeated one gets its number."""
-    taken, named = {""}, []
+    names, named = {""}, []
     for index, tensor in enumerate(tensors):
-        free = tensor.name not in taken
+        free = tensor.name not in names
         named.append(tensor if free else replace(tensor, name=f"{tensor.name}#{index}"))
-        taken.add(tensor.name)
+        names.add(tensor.name)
     return named
 
 
@@ -211,18 +211,18 @@ def _grid(table: Table, name: str, shape: tuple[int, ...], dtype: str) -> TFLite
     if not scale.size or np.dtype(dtype).kind not in "iu":
         return None
     axis = table.scalar(6, "i", 0)
-    wanted = 1
+    count = 1
     if scale.size > 1:
-        wanted = shape[axis] if 0 <= axis < len(shape) else -1
+        count = shape[axis] if 0 <= axis < len(shape) else -1
     limits = np.iinfo(dtype)
     if (
-        scale.size != wanted
-        or zero_point.size not in (0, 1, wanted)
+        scale.size != count
+        or zero_point.size not in (0, 1, count)
         or not (np.isfinite(scale) & (scale > 0)).all()
         or not ((zero_point >= limits.min) & (zero_point <= limits.max)).all()
     ):
         raise MalformedError(f"the quantization of tensor `{name}` is not one")
-    dims = (wanted,) if wanted > 1 else ()
+    dims = (count,) if count > 1 else ()
     zeros = zero_point if zero_point.size else np.zeros(1, np.int64)
-    spread = np.broadcast_to(zeros, (wanted,)).reshape(dims)
+    spread = np.broadcast_to(zeros, (count,)).reshape(dims)
     return TFLiteGrid(scale.reshape(dims).astype(np.float32), spread.astype(dtype), axis)

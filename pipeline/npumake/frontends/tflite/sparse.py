@@ -17,17 +17,17 @@ from npumake.frontends.tflite.flatbuffer import NO_TABLE, MalformedError, Table
 
 DENSE, COMPRESSED = 0, 1
 INDICES = {1: "<i4", 2: "<u2", 3: "u1"}  # by their number in the union SparseIndexVector
-LARGEST = 64  # of what a dense tensor takes, in files of its own size
+MAX_EXPANSION = 64  # of what a dense tensor takes, in files of its own size
 Places = dict[int, np.ndarray]  # by dimension: where along it each value stands
 
 
 def filled(sparsity: Table, values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """The tensor of `shape` with these values, flat, and zeros. Raises MalformedError."""
-    if math.prod(shape) * values.itemsize > LARGEST * len(sparsity.data) + (1 << 20):
+    if math.prod(shape) * values.itemsize > MAX_EXPANSION * len(sparsity.data) + (1 << 20):
         raise MalformedError(f"a sparse tensor of {list(shape)} is too large for its file")
-    made = np.zeros(shape, values.dtype)
-    made[_positions(sparsity, shape, len(values))] = values
-    return made
+    dense = np.zeros(shape, values.dtype)
+    dense[_positions(sparsity, shape, len(values))] = values
+    return dense
 
 
 def _positions(sparsity: Table, shape: Sequence[int], count: int) -> tuple[np.ndarray, ...]:
@@ -47,11 +47,11 @@ def _positions(sparsity: Table, shape: Sequence[int], count: int) -> tuple[np.nd
         if not 0 <= dimension < rank:
             raise MalformedError(f"a block along the dimension {dimension} of {rank}")
         places[dimension] = places[dimension] * sizes[block] + places[block]
-    found = tuple(places[dimension] for dimension in range(rank))
-    inside = all(((at >= 0) & (at < n)).all() for at, n in zip(found, shape, strict=True))
+    positions = tuple(places[dimension] for dimension in range(rank))
+    inside = all(((at >= 0) & (at < n)).all() for at, n in zip(positions, shape, strict=True))
     if slots != count or not inside:
         raise MalformedError(f"the {count} values of a sparse tensor do not fit {list(shape)}")
-    return found
+    return positions
 
 
 def _walked(
@@ -75,7 +75,7 @@ def _walked(
 
 def _listed(level: Table, field: int) -> np.ndarray:
     dtype = INDICES.get(level.scalar(field, "b", 0))
-    held = level.table(field + 1)
-    if dtype is None or held is NO_TABLE:
+    indices = level.table(field + 1)
+    if dtype is None or indices is NO_TABLE:
         raise MalformedError("a sparse tensor does not list its places")
-    return held.numbers(0, dtype).astype(np.int64)
+    return indices.numbers(0, dtype).astype(np.int64)

@@ -57,13 +57,13 @@ def real(tensor: TFLiteTensor) -> TFLiteTensor:
     rank, grid = len(tensor.shape), tensor.grid
     laid = (affine.per_axis(part, rank, grid.axis) for part in (grid.scale, grid.zero_point))
     scale, zero_point = laid
-    made = affine.dequantize(values, scale, zero_point)
-    return replace(tensor, dtype="float32", values=made, grid=None)
+    dequantized = affine.dequantize(values, scale, zero_point)
+    return replace(tensor, dtype="float32", values=dequantized, grid=None)
 
 
-def bias_on(bias: TFLiteTensor, fed: TFLiteGrid, weight: TFLiteGrid) -> TFLiteTensor:
+def bias_on(bias: TFLiteTensor, x: TFLiteGrid, weight: TFLiteGrid) -> TFLiteTensor:
     """A bias that names no scale lies on the accumulator's grid: s_x * s_w."""
     if bias.grid is not None:
         return bias
-    scale = fed.scale * weight.scale
+    scale = x.scale * weight.scale
     return replace(bias, grid=TFLiteGrid(scale, np.zeros(scale.shape, np.int32), 0))
