@@ -28,8 +28,8 @@ def _tflite(model: bytes, target: Target) -> tuple[bytes, Members]:
 
 
 def _torq(model: bytes, target: Target) -> tuple[bytes, Members]:
-    (made,) = adapted(ADAPTERS["torq"], tosa(model), target.told).values()
-    return made, {}
+    (data,) = adapted(ADAPTERS["torq"], tosa(model), target.told).values()
+    return data, {}
 
 
 # .tflite, target → the file, and what the compiler tells beside it
@@ -55,12 +55,12 @@ def _of_graph(adapter: Adapter, quantized: Graph, target: Target, beside: Member
     the notes of a detector as every other."""
     graph = for_openvino(quantized) if adapter.name == "openvino" else quantized
     try:
-        made = adapted(adapter, graph.to_bytes(), target.told)
+        products = adapted(adapter, graph.to_bytes(), target.told)
     except CompilerError as error:
         raise named(error, graph) from error
-    if len(made) > 1:
-        return zipped({**made, **beside})
-    ((name, data),) = made.items()
+    if len(products) > 1:
+        return zipped({**products, **beside})
+    ((name, data),) = products.items()
     return noted(data, carried(quantized), name) if name.endswith(".onnx") else data
 
 
@@ -77,8 +77,8 @@ def built(program: Program, quantized: Graph, target: Target, beside: Members) -
         return _of_graph(adapter, quantized, target, beside)
     model, compiler = model_for(target.backend, program, quantized), BACKENDS[target.backend]
     try:
-        made, told = compiler(written(*model), target)
+        data, reports = compiler(written(*model), target)
     except CompilerError as error:
         raise located(error, model, lambda part: compiler(part, target)) from error
-    members = {**told, **beside}
-    return made + zipped(members) if members else made
+    members = {**reports, **beside}
+    return data + zipped(members) if members else data

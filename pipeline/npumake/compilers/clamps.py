@@ -61,12 +61,12 @@ def clamped(
     name = step.outputs[0]
     activation = activation_of(step, draft.grid(name))
     if activation == NONE or (activation is not None and callable(options)):
-        made = draft.make(name, order)
-        draft.draw(type, inputs, [made], options(activation) if callable(options) else options)
+        output = draft.make(name, order)
+        draft.draw(type, inputs, [output], options(activation) if callable(options) else options)
         return
-    made = draft.hidden(name, order, f"{name}_open")
-    draft.draw(type, inputs, [made], options(NONE) if callable(options) else options)
-    _clamp(draft, step, made, order)
+    output = draft.hidden(name, order, f"{name}_open")
+    draft.draw(type, inputs, [output], options(NONE) if callable(options) else options)
+    _clamp(draft, step, output, order)
 
 
 def _clamp(draft: TFLiteBuilder, step: Instruction, index: int, order: Order) -> None:
@@ -78,9 +78,9 @@ def _clamp(draft: TFLiteBuilder, step: Instruction, index: int, order: Order) ->
     for type, bound in needed.items():
         last = type == list(needed)[-1]
         value = draft.constant(f"{name}_{type.lower()}", np.full((1,), bound, grid.dtype), grid)
-        made = draft.make(name, order) if last else draft.hidden(name, order, f"{name}_{type}")
-        draft.draw(type, [index, value], [made])
-        index = made
+        output = draft.make(name, order) if last else draft.hidden(name, order, f"{name}_{type}")
+        draft.draw(type, [index, value], [output])
+        index = output
 
 
 def regrid(draft: TFLiteBuilder, step: Instruction, index: int, order: Order) -> None:

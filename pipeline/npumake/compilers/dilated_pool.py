@@ -37,12 +37,12 @@ def _largest_along(
     shape[axis] = taps.size
     for number in range(taps.elements):
         called = f"{step.outputs[0]}_{axis}_{number}"
-        made = _slice(draft, step, index, called, (axis, number, taps))
+        part = _slice(draft, step, index, called, (axis, number, taps))
         if number:
             both = draft.hidden(step.inputs[0], plain(4), f"{called}_largest", shape)
-            draft.draw("MAXIMUM", [largest, made], [both])
-            made = both
-        largest = made
+            draft.draw("MAXIMUM", [largest, part], [both])
+            part = both
+        largest = part
     return largest
 
 
@@ -54,12 +54,12 @@ def _slice(
     begin, end, by = [0] * 4, list(draft.tensors[index].shape), [1] * 4
     begin[axis], by[axis] = number * taps.dilation, taps.stride
     end[axis] = begin[axis] + (taps.size - 1) * taps.stride + 1
-    given = [
+    bounds = [
         draft.constant(f"{called}_{role}", np.array(numbers, np.int32))
         for role, numbers in (("begin", begin), ("end", end), ("by", by))
     ]
     shape = list(draft.tensors[index].shape)
     shape[axis] = taps.size
-    made = draft.hidden(step.inputs[0], plain(4), called, shape)
-    draft.draw("STRIDED_SLICE", [index, *given], [made])
-    return made
+    output = draft.hidden(step.inputs[0], plain(4), called, shape)
+    draft.draw("STRIDED_SLICE", [index, *bounds], [output])
+    return output

@@ -14,7 +14,7 @@ from npumake.compilers.flatfile import FlatModel, written
 from npumake.compilers.process import CompilerError, SlowError, limited
 from npumake.errors import StageError
 
-PATIENCE = 120.0  # seconds for all trials
+MAX_SECONDS = 120.0  # seconds for all trials
 ONE_TRIAL = 30.0  # seconds; one that takes longer did not fail where the whole network does
 HINT = "replace the node, or build for another target: `tflite` takes the same network"
 
@@ -46,7 +46,7 @@ def located(
 ) -> StageError:
     """The failure of `compiles` at the `model`, with the node, or the stretch of nodes where
     finding one takes longer than PATIENCE."""
-    trials = _Trials(model, compiles, time.monotonic() + PATIENCE)
+    trials = _Trials(model, compiles, time.monotonic() + MAX_SECONDS)
     start, end = _shortened(trials, *_halved(trials, 0, len(model.operators)))
     nodes = list(dict.fromkeys(_node(model, at) for at in range(start, end)))
     first, last = nodes[0], nodes[-1]
@@ -88,11 +88,11 @@ def stretch(model: FlatModel, start: int, end: int) -> FlatModel:
     """Some operators as a network of their own: it reads what others make, and gives what others
     read."""
     inside = model.operators[start:end]
-    made = {index for operator in inside for index in operator.outputs}
+    produced = {index for operator in inside for index in operator.outputs}
     read = dict.fromkeys(index for operator in inside for index in operator.inputs if index >= 0)
     outside = [o for at, o in enumerate(model.operators) if not start <= at < end]
-    wanted = {*model.outputs, *(index for operator in outside for index in operator.inputs)}
-    inputs = [i for i in read if i not in made and model.tensors[i].values is None]
+    needed = {*model.outputs, *(index for operator in outside for index in operator.inputs)}
+    inputs = [i for i in read if i not in produced and model.tensors[i].values is None]
     return model._replace(
-        operators=inside, inputs=inputs, outputs=[i for i in sorted(made) if i in wanted]
+        operators=inside, inputs=inputs, outputs=[i for i in sorted(produced) if i in needed]
     )

@@ -70,17 +70,17 @@ def written(
     """The file of one graph that computes `outputs` from `inputs`."""
     b = flatbuffers.Builder(1024)
     buffers = [_table(b, {})]
-    made = []
+    table_offsets = []
     for tensor in tensors:
-        held = 0
+        buffer = 0
         if tensor.values is not None:
-            held = len(buffers)
+            buffer = len(buffers)
             buffers.append(_table(b, {0: ("offset", _content(b, tensor.values))}))
-        made.append(_tensor(b, tensor, held))
+        table_offsets.append(_tensor(b, tensor, buffer))
     codes = sorted({(operator.type, operator.version) for operator in operators})
     steps = [_operator(b, operator, codes) for operator in operators]
     graph: Fields = {
-        0: ("offset", _offsets(b, made)),
+        0: ("offset", _offsets(b, table_offsets)),
         1: ("offset", _numbers(b, inputs, np.int32)),
         2: ("offset", _numbers(b, outputs, np.int32)),
         3: ("offset", _offsets(b, steps)),

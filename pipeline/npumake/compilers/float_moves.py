@@ -23,8 +23,8 @@ def pad(draft: TFLiteBuilder, step: Instruction, node: Node) -> None:
     if pads is None or axes is not None or (pads < 0).any() or _computed(value):
         raise refused(step, "what it adds is computed, or less than nothing")
     around = [[int(begin), int(end)] for begin, end in pads.reshape(2, -1).T]
-    given = {"around": around, "mode": attribute(node, "mode", "constant"), "fill": fill_of(node)}
-    data_movement.pad(draft, replace(step, attributes=given))
+    spelled = {"around": around, "mode": attribute(node, "mode", "constant"), "fill": fill_of(node)}
+    data_movement.pad(draft, replace(step, attributes=spelled))
 
 
 def _computed(value: Value | None) -> bool:
@@ -38,15 +38,15 @@ def gather(draft: TFLiteBuilder, step: Instruction, node: Node) -> None:
     axis, places = attribute(node, "axis", 0) % rank, draft.constants.get(where)
     if places is not None:
         size = draft.grid(data).shape[axis]
-        known = {"indices": np.where(places < 0, places + size, places)}
-        given = {"axis": axis}
+        indices = {"indices": np.where(places < 0, places + size, places)}
+        axis_attribute = {"axis": axis}
         data_movement.gather(
-            draft, replace(step, inputs=(data,), constants=known, attributes=given)
+            draft, replace(step, inputs=(data,), constants=indices, attributes=axis_attribute)
         )
         return
     read = [draft.read(data, plain(rank)), draft.read(where, plain(ranks))]
-    made = draft.make(step.outputs[0], plain(rank + ranks - 1))
-    draft.draw("GATHER", read, [made], {0: ("i", axis)})
+    output = draft.make(step.outputs[0], plain(rank + ranks - 1))
+    draft.draw("GATHER", read, [output], {0: ("i", axis)})
 
 
 def arg_max(draft: TFLiteBuilder, step: Instruction, node: Node) -> None:

@@ -21,7 +21,7 @@ IREE = "iree-base-compiler"
 INTERFACE = "interface.json"  # the member of the ZIP behind the file
 # With a Transpose behind it an ArgMax becomes an operation that IREE's own verifier refuses
 # ("'linalg.yield' op expected number of yield values (2)", 3.13).
-KEPT = "--iree-global-opt-propagate-transposes=false"
+KEEP_TRANSPOSES = "--iree-global-opt-propagate-transposes=false"
 CONVERT = (
     "import tosa_converter_for_tflite as tosa;"
     "tosa.tflite_flatbuffer_to_tosa_mlir('model.tflite', 'model.mlirbc')"
@@ -65,10 +65,10 @@ def with_iree(model: bytes, target: Target) -> tuple[bytes, dict[str, bytes]]:
         arguments += ["--iree-input-type=tosa", "--iree-hal-target-backends=llvm-cpu"]
         arguments += [f"--iree-llvmcpu-target-triple={processor.triple}"]
         arguments += [f"--iree-llvmcpu-target-cpu={processor.cpu}", "--mlir-disable-threading"]
-        run_python([*arguments, KEPT, "-o", "model.vmfb"], folder, (IREE,))
-        made = (folder / "model.vmfb").read_bytes()
-    interface = {"inputs": _told(network.inputs), "outputs": _told(network.outputs)}
-    return made, {INTERFACE: digest.canonical(interface)}
+        run_python([*arguments, KEEP_TRANSPOSES, "-o", "model.vmfb"], folder, (IREE,))
+        code = (folder / "model.vmfb").read_bytes()
+    interface = {"inputs": _ports(network.inputs), "outputs": _ports(network.outputs)}
+    return code, {INTERFACE: digest.canonical(interface)}
 
 
 def tosa(model: bytes, needs: str = TOSA) -> bytes:
@@ -79,7 +79,7 @@ def tosa(model: bytes, needs: str = TOSA) -> bytes:
         return (folder / "model.mlirbc").read_bytes()
 
 
-def _told(tensors: Sequence[TFLiteTensor]) -> list[Json]:
+def _ports(tensors: Sequence[TFLiteTensor]) -> list[Json]:
     return [
         {
             "name": tensor.name,

@@ -12,9 +12,9 @@ from npumake.graph import Graph, parse
 
 def onnx_file(quantized: Graph, name: str) -> bytes:
     """Raises GraphError for what onnxruntime refuses, an operator of the project's own too."""
-    made = parse(optimized_by_onnxruntime(quantized.to_bytes()), name)
-    known = made.model.opset_imports
-    used = {"", *(node.domain for node in made.model.graph.all_nodes())}
-    for domain in known.keys() - used:  # onnxruntime names every domain it knows
-        del known[domain]
-    return made.to_bytes()
+    graph = parse(optimized_by_onnxruntime(quantized.to_bytes()), name)
+    imports = graph.model.opset_imports
+    used = {"", *(node.domain for node in graph.model.graph.all_nodes())}
+    for domain in imports.keys() - used:  # onnxruntime names every domain it knows
+        del imports[domain]
+    return graph.to_bytes()

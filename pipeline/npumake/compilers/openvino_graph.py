@@ -76,9 +76,9 @@ def _as_gathers(graph: Graph, node: Node) -> None:
     for axis, scale in scales.items():
         where = resizing.coordinates(node)
         places = resize.nearest_indices(before[axis], after[axis], scale, where, rule)
-        held = graph.constant(f"{node.name}_places_{axis}", places.astype(np.int64))
+        indices = graph.constant(f"{node.name}_places_{axis}", places.astype(np.int64))
         name = f"{node.name}_along_{axis}"
-        x = graph.insert("Gather", [x, held], name, before=node, axis=axis)
+        x = graph.insert("Gather", [x, indices], name, before=node, axis=axis)
     graph.become(node, "Identity", [x])
 
 
@@ -108,16 +108,18 @@ def _as_conv(graph: Graph, node: Node) -> None:
 def named(error: CompilerError, graph: Graph) -> StageError:
     """The failure with the nodes that OpenVINO blames, where it names any: it calls a node after
     what it makes, and complains of the Q behind it too."""
-    made = {str(value.name): str(node.name) for node in graph.nodes() for value in node.outputs}
-    blamed = [made[name] for kind, name in NAMED.findall(error.what) if _is_known(kind, name, made)]
+    makers = {str(value.name): str(node.name) for node in graph.nodes() for value in node.outputs}
+    blamed = [
+        makers[name] for kind, name in NAMED.findall(error.what) if _is_known(kind, name, makers)
+    ]
     if not blamed:
         return error
     nodes = ", ".join(f"`{name}`" for name in dict.fromkeys(blamed))
     return StageError(f"OpenVINO cannot convert {nodes}: {error.what}", error.where, HINT)
 
 
-def _is_known(kind: str, name: str, made: dict[str, str]) -> bool:
-    return kind not in (Q, DQ) and name in made
+def _is_known(kind: str, name: str, makers: dict[str, str]) -> bool:
+    return kind not in (Q, DQ) and name in makers
 
 
 MENDED: Mapping[str, Callable[[Graph, Node], None]] = {

@@ -98,8 +98,8 @@ def _softmax(draft: TFLiteBuilder, step: Instruction) -> None:
     axis, order = step.attributes["axis"], draft.order(step.inputs[0])
     if order[-1] != axis:
         order = (*(each for each in order if each != axis), axis)
-    read, made = draft.read(step.inputs[0], order), draft.make(step.outputs[0], order)
-    draft.draw("SOFTMAX", [read], [made], {0: ("f", 1.0)})
+    read, output = draft.read(step.inputs[0], order), draft.make(step.outputs[0], order)
+    draft.draw("SOFTMAX", [read], [output], {0: ("f", 1.0)})
 
 
 def reduced(kind: str) -> Callable[[TFLiteBuilder, Instruction], None]:
@@ -130,9 +130,9 @@ def extreme(kind: str) -> Callable[[TFLiteBuilder, Instruction], None]:
     def draw(draft: TFLiteBuilder, step: Instruction) -> None:
         inputs, out = _axes(draft, step)
         name, source = step.outputs[0], step.inputs[0]
-        made = draft.hidden(source, out, name, draft.grid(name).shape)
-        draft.draw(kind, inputs, [made], {0: ("?", step.attributes["keepdims"])})
-        regrid(draft, step, made, out)
+        reduced = draft.hidden(source, out, name, draft.grid(name).shape)
+        draft.draw(kind, inputs, [reduced], {0: ("?", step.attributes["keepdims"])})
+        regrid(draft, step, reduced, out)
 
     return draw
 
@@ -149,13 +149,13 @@ def arg_max(draft: TFLiteBuilder, step: Instruction) -> None:
     left = [each for each in order if each != axis]
     rest = tuple(each - (each > axis) for each in left)
     shape = tuple(n for at, n in enumerate(draft.grid(step.inputs[0]).shape) if at != axis)
-    given: Fields = {0: ("b", NUMBERS[grid.dtype])}
+    options: Fields = {0: ("b", NUMBERS[grid.dtype])}
     if not keep:
-        draft.draw("ARG_MAX", inputs, [draft.make(name, rest)], given)
+        draft.draw("ARG_MAX", inputs, [draft.make(name, rest)], options)
         return
-    made = draft.hidden_on(Grid(shape, grid.dtype), rest, f"{name}_place")
-    draft.draw("ARG_MAX", inputs, [made], given)
-    draft.reshape(made, draft.make(name, order))
+    place = draft.hidden_on(Grid(shape, grid.dtype), rest, f"{name}_place")
+    draft.draw("ARG_MAX", inputs, [place], options)
+    draft.reshape(place, draft.make(name, order))
 
 
 def _complement(draft: TFLiteBuilder, step: Instruction, index: int, order: Order) -> int:
@@ -166,9 +166,9 @@ def _complement(draft: TFLiteBuilder, step: Instruction, index: int, order: Orde
         f"{name}_minus", np.full((1,), -1, grid.dtype), Grid((1,), grid.dtype, 1.0)
     )
     turned = replace(grid, zero_point=-1 - grid.zero_point)
-    made = draft.hidden_on(turned, order, f"{name}_turned")
-    draft.draw("MUL", [index, minus], [made], {0: ("b", 0)})
-    return made
+    output = draft.hidden_on(turned, order, f"{name}_turned")
+    draft.draw("MUL", [index, minus], [output], {0: ("b", 0)})
+    return output
 
 
 def _constant(draft: TFLiteBuilder, step: Instruction) -> None:
@@ -178,8 +178,8 @@ def _constant(draft: TFLiteBuilder, step: Instruction) -> None:
 def _as_it_lies(kind: str) -> Callable[[TFLiteBuilder, Instruction], None]:
     def draw(draft: TFLiteBuilder, step: Instruction) -> None:
         order = draft.order(step.inputs[0])
-        made = draft.make(step.outputs[0], order)
-        draft.draw(kind, [draft.read(step.inputs[0], order)], [made])
+        output = draft.make(step.outputs[0], order)
+        draft.draw(kind, [draft.read(step.inputs[0], order)], [output])
 
     return draw
 

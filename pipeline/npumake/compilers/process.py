@@ -15,8 +15,8 @@ from pathlib import Path
 from npumake.errors import StageError
 from npumake.lifetime.parent import run_supervised
 
-TOLD = 12  # lines of what a compiler says when it fails: its errors, or the last
-WIDEST = 300  # letters of such a line
+MAX_LINES = 12  # lines of what a compiler says when it fails: its errors, or the last
+MAX_LINE_LETTERS = 300  # letters of such a line
 FRAME = re.compile(r"#\d+ 0x[0-9a-f]+ ((?:mlir|llvm)::(?!sys::)[\w:]+)")
 _LIMIT: ContextVar[float | None] = ContextVar("limit", default=None)
 
@@ -44,9 +44,9 @@ def run_python(arguments: Sequence[str], folder: Path, needs: Sequence[str]) -> 
     is not installed, CompilerError where it fails, SlowError beyond a limit."""
     for distribution in needs:
         require(distribution)
-    status, said, complaints = finished([sys.executable, *arguments], folder)
-    refuse_failure(needs[0], status, (said + complaints).splitlines())
-    return said
+    status, stdout, stderr = finished([sys.executable, *arguments], folder)
+    refuse_failure(needs[0], status, (stdout + stderr).splitlines())
+    return stdout
 
 
 def finished(command: Sequence[str], folder: Path) -> tuple[int, str, str]:
@@ -57,8 +57,8 @@ def finished(command: Sequence[str], folder: Path) -> tuple[int, str, str]:
         done = run_supervised(command, limit, folder, environment)
     except subprocess.TimeoutExpired as error:
         raise SlowError(f"a compiler takes more than {limit:.0f} s") from error
-    said, complaints = (data.decode("utf-8", "replace") for data in (done.stdout, done.stderr))
-    return done.returncode, said, complaints
+    stdout, stderr = (data.decode("utf-8", "replace") for data in (done.stdout, done.stderr))
+    return done.returncode, stdout, stderr
 
 
 def refuse_failure(
@@ -70,10 +70,10 @@ def refuse_failure(
 ) -> None:
     """Raises CompilerError, with what the compiler called `name` said, where its exit status is not
     0 or one of its products is not there."""
-    said = [line for line in lines if line.strip()]
-    errors = [line for line in said if "error:" in line]
-    errors = errors or _raised(said) or _crashed(said) or said[-TOLD:]
-    last = "\n".join(line[:WIDEST] for line in errors[:TOLD])
+    text = [line for line in lines if line.strip()]
+    errors = [line for line in text if "error:" in line]
+    errors = errors or _raised(text) or _crashed(text) or text[-MAX_LINES:]
+    last = "\n".join(line[:MAX_LINE_LETTERS] for line in errors[:MAX_LINES])
     if status:
         raise CompilerError(f"{name} fails with exit status {status}:\n{last}", where)
     for product in products:
@@ -81,17 +81,17 @@ def refuse_failure(
             raise CompilerError(f"{name} succeeds and leaves no {product.name}:\n{last}", where)
 
 
-def _raised(said: Sequence[str]) -> list[str]:
+def _raised(lines: Sequence[str]) -> list[str]:
     """Of a script that ends with a traceback: the exception, and not the way to it."""
-    begins = [at for at, line in enumerate(said) if line.startswith("Traceback (most recent call")]
-    return [line for line in said[begins[-1] + 1 :] if line[:1] != " "] if begins else []
+    begins = [at for at, line in enumerate(lines) if line.startswith("Traceback (most recent call")]
+    return [line for line in lines[begins[-1] + 1 :] if line[:1] != " "] if begins else []
 
 
-def _crashed(said: Sequence[str]) -> list[str]:
+def _crashed(lines: Sequence[str]) -> list[str]:
     """Of a stack dump of LLVM's: the innermost function of the compiler itself."""
-    if not any(line.startswith("Stack dump") for line in said):
+    if not any(line.startswith("Stack dump") for line in lines):
         return []
-    frames = [match.group(1) for line in said if (match := FRAME.search(line))]
+    frames = [match.group(1) for line in lines if (match := FRAME.search(line))]
     return [f"it crashes in {frames[0]}" if frames else "it crashes"]
 
 

@@ -59,20 +59,20 @@ def _of_vmfb(data: bytes, quantized: Graph) -> Types:
         declaration = run_python(["-c", DECLARATION], folder, (RUNTIME,)).strip()
         inputs, outputs = interface(folder / "model.vmfb")
     ports = [*inputs, *outputs]
-    found = re.findall(r"tensor<((?:\d+x)*)(\w+)>", declaration)
-    shapes = [tuple(int(size) for size in dims.split("x") if size) for dims, _ in found]
+    declared = re.findall(r"tensor<((?:\d+x)*)(\w+)>", declaration)
+    shapes = [tuple(int(size) for size in dims.split("x") if size) for dims, _ in declared]
     if shapes != [port.shape for port in ports]:
         raise StageError(f"IREE made another interface than it was given: {declaration}")
     return {
         port.name: MLIR_TYPES.get(dtype, dtype)
-        for port, (_, dtype) in zip(ports, found, strict=True)
+        for port, (_, dtype) in zip(ports, declared, strict=True)
     }
 
 
 def _of_onnx(data: bytes, quantized: Graph) -> Types:
     graph = parse(data, "compiled.onnx")
-    known = quantized.values()
-    graph.expose([name for name in graph.values() if name in known])
+    tensors = quantized.values()
+    graph.expose([name for name in graph.values() if name in tensors])
     return {port.name: str(port.dtype) for port in OrtSession(graph.to_bytes()).outputs}
 
 
@@ -80,10 +80,10 @@ def _of_openvino(data: bytes, quantized: Graph) -> Types:
     """Each FakeQuantize is named after the dequantized tensor of the codes it stands for."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         text = archive.read("model.xml").decode()
-    found = re.finditer(
+    matches = re.finditer(
         r'name="([^"]+)" type="FakeQuantize"[^>]*>\s*<data[^>]*levels="(\d+)"', text
     )
-    levels = {match[1]: match[2] for match in found}
+    levels = {match[1]: match[2] for match in matches}
     codes = {
         str(node.outputs[0].name): str(node.inputs[0].name)
         for node in quantized.nodes(DQ)

@@ -36,9 +36,9 @@ def _turned(draft: TFLiteBuilder, step: Instruction, shape: tuple[int, ...], per
     turned = draft.hidden(source, order, f"{name}_turned", [shape[axis] for axis in perm])
     moves = draft.constant(f"{name}_perm", np.array(perm, np.int32))
     draft.draw("TRANSPOSE", [blocks, moves], [turned])
-    made = draft.hidden(source, NHWC, name, draft.grid(name).shape)
-    draft.reshape(turned, made)
-    regrid(draft, step, made, NHWC)
+    image = draft.hidden(source, NHWC, name, draft.grid(name).shape)
+    draft.reshape(turned, image)
+    regrid(draft, step, image, NHWC)
 
 
 def tile(draft: TFLiteBuilder, step: Instruction) -> None:
@@ -54,9 +54,9 @@ def tile(draft: TFLiteBuilder, step: Instruction) -> None:
         index = whole
     repeats = np.array([after[axis] // before[axis] for axis in order], np.int32)
     if (repeats != 1).any():
-        made = draft.hidden(source, order, name, after)
-        draft.draw("TILE", [index, draft.constant(f"{name}_repeats", repeats)], [made])
-        index = made
+        output = draft.hidden(source, order, name, after)
+        draft.draw("TILE", [index, draft.constant(f"{name}_repeats", repeats)], [output])
+        index = output
     regrid(draft, step, index, order)
 
 
@@ -67,10 +67,10 @@ def take(draft: TFLiteBuilder, step: Instruction) -> None:
     flat = draft.hidden(source, plain(1), f"{name}_flat", (size,))
     draft.reshape(draft.read_flat(source), flat)
     order = plain(places.ndim)
-    made = draft.hidden(source, order, name, places.shape)
+    output = draft.hidden(source, order, name, places.shape)
     at = draft.constant(f"{name}_places", places.astype(np.int32))
-    draft.draw("GATHER", [flat, at], [made], {0: ("i", 0)})
-    regrid(draft, step, made, order)
+    draft.draw("GATHER", [flat, at], [output], {0: ("i", 0)})
+    regrid(draft, step, output, order)
 
 
 def selected(kind: str) -> Callable[[TFLiteBuilder, Instruction], None]:
@@ -87,9 +87,9 @@ def selected(kind: str) -> Callable[[TFLiteBuilder, Instruction], None]:
         for at, index in enumerate(others[:-1]):
             shape = np.broadcast_shapes(*(draft.grid(n).shape for n in step.inputs[: at + 2]))
             shape = (1,) * (rank - len(shape)) + shape
-            made = draft.hidden(name, order, f"{name}_{at}", shape)
-            draft.draw(kind, [first, index], [made])
-            first = made
+            partial_result = draft.hidden(name, order, f"{name}_{at}", shape)
+            draft.draw(kind, [first, index], [partial_result])
+            first = partial_result
         if others:
             clamped(draft, step, kind, [first, others[-1]], order, {})
         else:
@@ -103,6 +103,6 @@ def _on_grid_of(draft: TFLiteBuilder, name: str, source: str, index: int) -> int
     lies, grid, tensor = draft.grid(source), draft.grid(name), draft.tensors[index]
     if (lies.scale, lies.zero_point) == (grid.scale, grid.zero_point):
         return index
-    made = draft.hidden(name, plain(len(tensor.shape)), f"{name}_{source}", tensor.shape)
-    draft.draw("QUANTIZE", [index], [made])
-    return made
+    output = draft.hidden(name, plain(len(tensor.shape)), f"{name}_{source}", tensor.shape)
+    draft.draw("QUANTIZE", [index], [output])
+    return output

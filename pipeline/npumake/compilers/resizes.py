@@ -20,7 +20,7 @@ import numpy as np
 
 from npumake.bundle.program import Instruction
 from npumake.compilers.clamps import refused, regrid
-from npumake.compilers.data_movement import taken
+from npumake.compilers.data_movement import gather_along
 from npumake.compilers.tflite_builder import NHWC, TFLiteBuilder
 from npumake.engine import litert, resizing
 from npumake.engine.quantized_node import constant_parameters
@@ -46,18 +46,18 @@ def resized(draft: TFLiteBuilder, step: Instruction) -> None:
     places = {} if linear else _places(node, before, after)
     flags = LINEAR[how] if linear else _nearest(places, before, after)
     if flags is None:
-        taken(draft, step, draft.order(step.inputs[0]), places)
+        gather_along(draft, step, draft.order(step.inputs[0]), places)
         return
     aligned, half = flags
     size = draft.constant(f"{name}_size", np.array(after[2:], np.int32))
     kind, first = ("RESIZE_BILINEAR", 2) if linear else ("RESIZE_NEAREST_NEIGHBOR", 0)
-    made = draft.hidden(step.inputs[0], NHWC, name, after)
+    output = draft.hidden(step.inputs[0], NHWC, name, after)
     options = {first: ("?", aligned), first + 1: ("?", half)}
-    draft.draw(kind, [draft.read(step.inputs[0], NHWC), size], [made], options)
+    draft.draw(kind, [draft.read(step.inputs[0], NHWC), size], [output], options)
     if draft.grid(name).scale is None:
-        draft.hold(name, NHWC, made)
+        draft.hold(name, NHWC, output)
     else:
-        regrid(draft, step, made, NHWC)
+        regrid(draft, step, output, NHWC)
 
 
 def _hindrance(node: Node) -> str:
@@ -85,9 +85,9 @@ def _nearest(
     if len(after) != 4 or not places.keys() <= {2, 3}:
         return None
     sizes = {axis: (before[axis], after[axis]) for axis in (2, 3)}
-    wanted = {axis: places.get(axis, np.arange(n)).tolist() for axis, (n, _) in sizes.items()}
+    targets = {axis: places.get(axis, np.arange(n)).tolist() for axis, (n, _) in sizes.items()}
     for flags, read in READ.items():
-        if {axis: read(*size) for axis, size in sizes.items()} == wanted:
+        if {axis: read(*size) for axis, size in sizes.items()} == targets:
             return flags
     return None
 

@@ -64,27 +64,27 @@ def respelled(model: FlatModel, spellings: Mapping[str, Spelling]) -> FlatModel:
     for operator in model.operators:
         first = len(sheet.operators)
         spellings.get(operator.type, Sheet.keep)(sheet, operator)
-        made = sheet.operators[first:]
-        sheet.operators[first:] = [replace(step, node=operator.node) for step in made]
+        replacement = sheet.operators[first:]
+        sheet.operators[first:] = [replace(step, node=operator.node) for step in replacement]
     return model._replace(tensors=sheet.tensors, operators=sheet.operators)
 
 
-def as_numbers(sheet: Sheet, codes: int, made: int) -> None:
+def as_numbers(sheet: Sheet, codes: int, output: int) -> None:
     """int8 codes as the int32 numbers they are. A CAST of them would do in TensorFlow Lite; the
     TOSA converter takes their zero point off, which those of int16 have not."""
     tensor = sheet.tensors[codes]
     wide = sheet.like(codes, dtype="int16", zero_point=0)
     types: Fields = {0: ("b", NUMBERS["int16"]), 1: ("b", NUMBERS["int32"])}
     sheet.draw("QUANTIZE", [codes], wide)
-    apart = sheet.draw("CAST", [wide], sheet.like(made), types)
-    sheet.draw("ADD", [apart, sheet.numbers([tensor.zero_point])], made, {0: ("b", 0)})
+    apart = sheet.draw("CAST", [wide], sheet.like(output), types)
+    sheet.draw("ADD", [apart, sheet.numbers([tensor.zero_point])], output, {0: ("b", 0)})
 
 
-def as_codes(sheet: Sheet, numbers: int, made: int) -> None:
+def as_codes(sheet: Sheet, numbers: int, output: int) -> None:
     """int32 numbers as the int8 codes they are, through int16 again."""
-    tensor = sheet.tensors[made]
+    tensor = sheet.tensors[output]
     read = [numbers, sheet.numbers([-tensor.zero_point])]
     apart = sheet.draw("ADD", read, sheet.like(numbers), {0: ("b", 0)})
-    wide = sheet.like(made, dtype="int16", zero_point=0)
+    wide = sheet.like(output, dtype="int16", zero_point=0)
     types: Fields = {0: ("b", NUMBERS["int32"]), 1: ("b", NUMBERS["int16"])}
-    sheet.draw("QUANTIZE", [sheet.draw("CAST", [apart], wide, types)], made)
+    sheet.draw("QUANTIZE", [sheet.draw("CAST", [apart], wide, types)], output)

@@ -48,9 +48,11 @@ def tflite_model(program: Program, graph: Graph) -> FlatModel:
 
     Raises GraphError for all that TensorFlow Lite cannot hold.
     """
-    drawn = drawing(program, graph)
-    fed, given = ([index for index, _ in border] for border in (drawn.inputs, drawn.outputs))
-    return FlatModel(drawn.draft.tensors, drawn.draft.operators, fed, given)
+    network = drawing(program, graph)
+    inputs, outputs = (
+        [index for index, _ in border] for border in (network.inputs, network.outputs)
+    )
+    return FlatModel(network.draft.tensors, network.draft.operators, inputs, outputs)
 
 
 def drawing(program: Program, graph: Graph) -> TFLiteNetwork:
@@ -58,27 +60,27 @@ def drawing(program: Program, graph: Graph) -> TFLiteNetwork:
     program, nodes = written_out(program, graph, FLOATS)
     program = lifted(parted(program))
     draft = TFLiteBuilder(program, nodes)
-    borders = [_fed(draft, name) for name in program.inputs]
-    known = {step.name for border in borders for step in border.steps}
+    borders = [_input_border(draft, name) for name in program.inputs]
+    fused = {step.name for border in borders for step in border.steps}
     refusals: dict[str, GraphError] = {}
-    shown: dict[str, str] = {}  # output → the tensor of codes it shows
+    code_tensors: dict[str, str] = {}  # output → the tensor of codes it shows
     for step in program.instructions:
         if step.op == "dequantize" and step.outputs[0] in program.outputs:
-            shown[step.outputs[0]] = step.inputs[0]
+            code_tensors[step.outputs[0]] = step.inputs[0]
         nobody_reads = step.op == "dequantize" and not _readers(program, step.outputs[0])
-        if not nobody_reads and step.name not in known:
-            refusals |= _drawn(draft, step)
+        if not nobody_reads and step.name not in fused:
+            refusals |= _refusals(draft, step)
     if refusals:
         raise _all_of(refusals, graph)
     inputs = [(border.tensor, border.order) for border in borders]
     outputs: list[tuple[int, Order]] = []
     for name in program.outputs:
         others = [index for index, _ in (outputs if name in program.inputs else inputs + outputs)]
-        outputs.append(_given(draft, name, shown.get(name, name), others))
+        outputs.append(_output_border(draft, name, code_tensors.get(name, name), others))
     return TFLiteNetwork(draft, inputs, outputs)
 
 
-def _drawn(draft: TFLiteBuilder, step: Instruction) -> dict[str, GraphError]:
+def _refusals(draft: TFLiteBuilder, step: Instruction) -> dict[str, GraphError]:
     """Draws the instruction; where it cannot be, what would read it finds something all the
     same, so that every refusal is told at once. It is by the name of the node."""
     first = len(draft.operators)
@@ -129,7 +131,7 @@ class _Border(NamedTuple):
     steps: list[Instruction]
 
 
-def _fed(draft: TFLiteBuilder, name: str) -> _Border:
+def _input_border(draft: TFLiteBuilder, name: str) -> _Border:
     """Codes, where all that reads the input is a quantizer, perhaps behind a Transpose."""
     steps, last, outputs = [], name, draft.program.outputs
     perms = []
@@ -148,10 +150,12 @@ def _fed(draft: TFLiteBuilder, name: str) -> _Border:
     rank = len(draft.grid(name).shape)
     if not steps or steps[-1].op != "quantize":
         return _Border(draft.make(name, plain(rank), called=name), plain(rank), [])
-    fed = order = NHWC if rank == 4 and not _is_transposed(draft, last, perms) else plain(rank)
+    input_order = order = (
+        NHWC if rank == 4 and not _is_transposed(draft, last, perms) else plain(rank)
+    )
     for perm in perms:
         order = tuple(perm.index(axis) for axis in order)
-    return _Border(draft.make(last, order, called=name), fed, steps)
+    return _Border(draft.make(last, order, called=name), input_order, steps)
 
 
 def _is_transposed(draft: TFLiteBuilder, codes: str, perms: Sequence[object]) -> bool:
@@ -162,7 +166,7 @@ def _readers(program: Program, name: str) -> list[Instruction]:
     return [step for step in program.instructions if name in step.inputs]
 
 
-def _given(
+def _output_border(
     draft: TFLiteBuilder, output: str, name: str, others: Collection[int]
 ) -> tuple[int, Order]:
     """The tensor of the file an output is, called after it: NHWC or as the program has it. One that

@@ -168,17 +168,17 @@ class TFLiteBuilder:
         self.constants[name] = values
 
     def constant(self, called: str, values: np.ndarray, grid: Grid | None = None) -> int:
-        known = grid is not None and grid.scale is not None
+        quantized = grid is not None and grid.scale is not None
         scale = (grid.scale,) if grid is not None and grid.scale is not None else ()
-        zero_point = grid.zero_point if known and grid is not None else 0
+        zero_point = grid.zero_point if quantized and grid is not None else 0
         dtype = str(values.dtype)
         return self._add(FileTensor(called, values.shape, dtype, values, scale, zero_point))
 
     def weight(self, called: str, values: np.ndarray, scale: np.ndarray, axis: int) -> int:
-        made = FileTensor(
+        tensor = FileTensor(
             called, values.shape, str(values.dtype), values, scale.reshape(-1), 0, axis
         )
-        return self._add(made)
+        return self._add(tensor)
 
     def _add(self, tensor: FileTensor) -> int:
         self.tensors.append(tensor)
@@ -190,24 +190,24 @@ class TFLiteBuilder:
         """The tensor in this order, transposed where it lies in another."""
         if name in self.constants:
             return self._laid_constant(name, order)
-        held = self._held[name]
-        if order not in held:
-            first, index = next(iter(held.items()))
-            made = self.hidden(name, order, f"{name}_{''.join(map(str, order))}")
+        layouts = self._held[name]
+        if order not in layouts:
+            first, index = next(iter(layouts.items()))
+            output = self.hidden(name, order, f"{name}_{''.join(map(str, order))}")
             if self._moved(name, first) == self._moved(name, order):
-                self.reshape(index, made)
+                self.reshape(index, output)
             else:
                 moves = np.array([first.index(axis) for axis in order], np.int32)
-                self.draw("TRANSPOSE", (index, self.constant(f"{name}_perm", moves)), (made,))
-            held[order] = made
-        return held[order]
+                self.draw("TRANSPOSE", (index, self.constant(f"{name}_perm", moves)), (output,))
+            layouts[order] = output
+        return layouts[order]
 
     def laid(self) -> dict[int, tuple[str, Order]]:
         """By number in the file, the tensor of the program and the order it lies in."""
         return {
             index: (name, order)
-            for name, held in self._held.items()
-            for order, index in held.items()
+            for name, layouts in self._held.items()
+            for order, index in layouts.items()
         }
 
     def read_flat(self, name: str) -> int:
@@ -236,11 +236,11 @@ class TFLiteBuilder:
         return laid
 
     def _laid_constant(self, name: str, order: Order) -> int:
-        held = self._held.setdefault(name, {})
-        if order not in held:
+        layouts = self._held.setdefault(name, {})
+        if order not in layouts:
             values = self.constants[name].transpose(order).copy(order="C")  # keeps a scalar one
-            held[order] = self.constant(name, values, self.grid(name))
-        return held[order]
+            layouts[order] = self.constant(name, values, self.grid(name))
+        return layouts[order]
 
     def _moved(self, name: str, order: Order) -> list[int]:
         """The order of the axes that are longer than 1."""
@@ -261,9 +261,9 @@ class TFLiteBuilder:
         operator = FileOperator(type, tuple(inputs), tuple(outputs), version, union, options or {})
         self.operators.append(operator)
 
-    def reshape(self, index: int, made: int) -> None:
-        shape = np.array(self.tensors[made].shape, np.int32)
-        self.draw("RESHAPE", (index, self.constant(f"shape_{made}", shape)), (made,))
+    def reshape(self, index: int, output: int) -> None:
+        shape = np.array(self.tensors[output].shape, np.int32)
+        self.draw("RESHAPE", (index, self.constant(f"shape_{output}", shape)), (output,))
 
     def scales(self, step: Instruction) -> np.ndarray:
         """The scales of the weights of the node that the instruction computes."""

@@ -34,47 +34,47 @@ from npumake.compilers.tosa_resizes import bilinear, nearest
 INTEGERS = ("int8", "int16", "int32", "int64")
 
 
-def quantize(sheet: Sheet, drawn: FileOperator) -> None:
-    (index,), (made,) = drawn.inputs, drawn.outputs
-    grid = sheet.tensors[made]
+def quantize(sheet: Sheet, operator: FileOperator) -> None:
+    (index,), (output,) = operator.inputs, operator.outputs
+    grid = sheet.tensors[output]
     if sheet.tensors[index].dtype == "float32":
         limits = np.iinfo(grid.dtype)
         for kind, end in (("MAXIMUM", limits.min), ("MINIMUM", limits.max)):
             bound = np.float32(grid.scale[0]) * (end - grid.zero_point)
             number = sheet.constant(np.full((1,), bound, np.float32))
             index = sheet.draw(kind, [index, number], sheet.like(index))
-    sheet.keep(replace(drawn, inputs=(index,)))
+    sheet.keep(replace(operator, inputs=(index,)))
 
 
-def cast(sheet: Sheet, drawn: FileOperator) -> None:
-    (index,), (made,) = drawn.inputs, drawn.outputs
-    if len(sheet.tensors[index].scale) and sheet.tensors[made].dtype == "int32":
-        as_numbers(sheet, index, made)
-    elif sheet.tensors[index].dtype == "float32" and sheet.tensors[made].dtype in INTEGERS:
-        sheet.keep(replace(drawn, inputs=(_truncated(sheet, index),)))
+def cast(sheet: Sheet, operator: FileOperator) -> None:
+    (index,), (output,) = operator.inputs, operator.outputs
+    if len(sheet.tensors[index].scale) and sheet.tensors[output].dtype == "int32":
+        as_numbers(sheet, index, output)
+    elif sheet.tensors[index].dtype == "float32" and sheet.tensors[output].dtype in INTEGERS:
+        sheet.keep(replace(operator, inputs=(_truncated(sheet, index),)))
     else:
-        sheet.keep(drawn)
+        sheet.keep(operator)
 
 
 def _truncated(sheet: Sheet, index: int) -> int:
     """floor(max(x, 0)) - floor(max(-x, 0))"""
 
-    def drawn(kind: str, *read: int) -> int:
+    def draw(kind: str, *read: int) -> int:
         options = {0: ("b", 0)} if kind == "SUB" else None
         return sheet.draw(kind, read, sheet.like(index), options)
 
-    above, below = (drawn("FLOOR", drawn("RELU", side)) for side in (index, drawn("NEG", index)))
-    return drawn("SUB", above, below)
+    above, below = (draw("FLOOR", draw("RELU", side)) for side in (index, draw("NEG", index)))
+    return draw("SUB", above, below)
 
 
-def strided_slice(sheet: Sheet, drawn: FileOperator) -> None:
-    index, *spans = drawn.inputs
+def strided_slice(sheet: Sheet, operator: FileOperator) -> None:
+    index, *spans = operator.inputs
     begin, end, by = (sheet.values(span).tolist() for span in spans)
     backwards = [axis for axis, step in enumerate(by) if step < 0]
     if not backwards:
-        sheet.keep(drawn)
+        sheet.keep(operator)
         return
-    shape, open_ends = sheet.tensors[index].shape, int(drawn.options[1][1])
+    shape, open_ends = sheet.tensors[index].shape, int(operator.options[1][1])
     for axis in backwards:
         last = shape[axis] - 1
         is_open = open_ends >> axis & 1
@@ -83,15 +83,15 @@ def strided_slice(sheet: Sheet, drawn: FileOperator) -> None:
         open_ends &= ~(1 << axis)
     turned = sheet.draw("REVERSE_V2", [index, sheet.numbers(backwards)], sheet.like(index))
     numbers = [sheet.numbers(each) for each in (begin, end, by)]
-    options = {**drawn.options, 1: ("i", open_ends)}
-    sheet.draw("STRIDED_SLICE", [turned, *numbers], drawn.outputs[0], options)
+    options = {**operator.options, 1: ("i", open_ends)}
+    sheet.draw("STRIDED_SLICE", [turned, *numbers], operator.outputs[0], options)
 
 
-def pad_with(sheet: Sheet, drawn: FileOperator) -> None:
-    *read, number = drawn.inputs
+def pad_with(sheet: Sheet, operator: FileOperator) -> None:
+    *read, number = operator.inputs
     tensor, values = sheet.tensors[number], sheet.values(number)
     scalar = sheet.add(replace(tensor, shape=(), values=values.reshape(())))
-    sheet.keep(replace(drawn, inputs=(*read, scalar)))
+    sheet.keep(replace(operator, inputs=(*read, scalar)))
 
 
 SPELLINGS: Mapping[str, Spelling] = {

@@ -32,8 +32,8 @@ def with_vela(model: bytes, target: Target) -> tuple[bytes, dict[str, bytes]]:
         arguments += ["--system-config", vela.system_config, "--memory-mode", vela.memory_mode]
         run_python([*arguments, "--verbose-performance"], folder, (DISTRIBUTION,))
         estimate = _estimate(folder / "out")
-        made = (folder / "out" / "model_vela.tflite").read_bytes()
-    return made, {ESTIMATE: digest.canonical(estimate)}
+        data = (folder / "out" / "model_vela.tflite").read_bytes()
+    return data, {ESTIMATE: digest.canonical(estimate)}
 
 
 def _estimate(folder: Path) -> Mapping[str, Json]:

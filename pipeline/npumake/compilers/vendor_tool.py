@@ -10,7 +10,7 @@ from pathlib import Path
 
 from npumake.compilers.handover import Handover
 from npumake.compilers.handover_package import MODEL, WEIGHTS
-from npumake.compilers.process import TOLD, refuse_failure
+from npumake.compilers.process import MAX_LINES, refuse_failure
 from npumake.errors import Route, StageError
 from npumake.lifetime.parent import supervised
 from npumake.lifetime.temporaries import temporary_folder
@@ -41,18 +41,18 @@ def run_tool(command: Sequence[str], folder: Path, product: Path, where: str | N
     Raises StageError where the command is not on PATH, fails, or leaves no product; at `where`,
     else at its log.
     """
-    found = shutil.which(command[0])
-    if found is None:
+    executable = shutil.which(command[0])
+    if executable is None:
         hint = "install the vendor's toolchain; `npumake handover` writes what it takes elsewhere"
         raise StageError(f"`{command[0]}` is not on PATH", where or str(folder), hint)
     product.unlink(missing_ok=True)
-    status, last = _said([found, *command[1:]], folder)
+    status, last = _run_logged([executable, *command[1:]], folder)
     refuse_failure(command[0], status, last, [product], where or str(folder / LOG))
 
 
-def _said(command: Sequence[str], folder: Path) -> tuple[int, Iterable[str]]:
+def _run_logged(command: Sequence[str], folder: Path) -> tuple[int, Iterable[str]]:
     """Its exit status and last lines; all of them go into the log, and are told as they come."""
-    last: deque[str] = deque(maxlen=TOLD)
+    last: deque[str] = deque(maxlen=MAX_LINES)
     name = Path(command[0]).name
     with (
         (folder / LOG).open("wb") as log,

@@ -16,7 +16,7 @@ from npumake.compilers.tflite_builder import NHWC, Order, TFLiteBuilder, plain
 from npumake.engine.litert import is_picked, is_same
 
 SAME, VALID = 0, 1
-MOST_MULTIPLIED = 5  # axes of a product of two tensors
+MAX_MATMUL_AXES = 5  # axes of a product of two tensors
 
 
 class _Window(NamedTuple):
@@ -29,8 +29,8 @@ class _Window(NamedTuple):
 def _window(step: Instruction, kernel: list[int]) -> _Window:
     if len(kernel) != 2:
         raise refused(step, f"its window has {len(kernel)} dimensions")
-    given = (step.attributes[name] for name in ("strides", "dilations", "pads"))
-    return _Window(kernel, *given)
+    values = (step.attributes[name] for name in ("strides", "dilations", "pads"))
+    return _Window(kernel, *values)
 
 
 def _padding(window: _Window, before: tuple[int, ...], after: tuple[int, ...]) -> int | None:
@@ -42,7 +42,7 @@ def _padding(window: _Window, before: tuple[int, ...], after: tuple[int, ...]) -
     return SAME if same else None
 
 
-def _placed(
+def _inserted_zeros(
     draft: TFLiteBuilder, step: Instruction, window: _Window, fill: float, written: bool = False
 ) -> tuple[int, int]:
     """What the window slides over, and its padding: pads that SAME does not make, or that are to
@@ -66,14 +66,14 @@ def _padded(draft: TFLiteBuilder, step: Instruction, window: _Window, fill: floa
         raise refused(step, "it cuts its input")
     around = np.array([[0, 0], [top, bottom], [left, right], [0, 0]], np.int32)
     shape = tuple(n + int(a.sum()) for n, a in zip(_laid(grid.shape, NHWC), around, strict=True))
-    made = draft.hidden(step.inputs[0], plain(4), f"{step.outputs[0]}_padded", shape)
+    output = draft.hidden(step.inputs[0], plain(4), f"{step.outputs[0]}_padded", shape)
     inputs = [index, draft.constant(f"{step.outputs[0]}_pads", around)]
     if fill != grid.zero_point:
         value = np.full((), fill, grid.dtype)
-        draft.draw("PADV2", [*inputs, draft.constant(f"{name}_fill", value, grid)], [made])
+        draft.draw("PADV2", [*inputs, draft.constant(f"{name}_fill", value, grid)], [output])
     else:
-        draft.draw("PAD", inputs, [made])
-    return made
+        draft.draw("PAD", inputs, [output])
+    return output
 
 
 def _laid(shape: tuple[int, ...], order: Order) -> tuple[int, ...]:
@@ -85,7 +85,7 @@ def conv(draft: TFLiteBuilder, step: Instruction) -> None:
     outputs, depth = weight.shape[:2]
     group = step.attributes["group"]
     window = _window(step, list(weight.shape[2:]))
-    index, padding = _placed(draft, step, window, draft.grid(step.inputs[0]).zero_point)
+    index, padding = _inserted_zeros(draft, step, window, draft.grid(step.inputs[0]).zero_point)
     is_depthwise = depth == 1 and group > 1
     kind = "DEPTHWISE_CONV_2D" if is_depthwise else "CONV_2D"
     laid, axis = (weight.transpose(1, 2, 3, 0), 3) if is_depthwise else (_ohwi(weight), 0)
@@ -137,7 +137,7 @@ def matmul(draft: TFLiteBuilder, step: Instruction) -> None:
     left, rank = step.inputs[0], len(draft.grid(step.inputs[0]).shape)
     out = plain(len(draft.grid(step.outputs[0]).shape))
     if "weight" not in step.constants:
-        if len(out) > MOST_MULTIPLIED:
+        if len(out) > MAX_MATMUL_AXES:
             raise refused(step, f"it has {len(out)} axes")
         read = [draft.read(name, plain(len(draft.grid(name).shape))) for name in step.inputs]
         clamped(draft, step, "BATCH_MATMUL", read, out, {})
@@ -174,9 +174,9 @@ def conv_transpose(draft: TFLiteBuilder, step: Instruction) -> None:
     if whole == after:
         clamped(draft, step, "TRANSPOSE_CONV", read, NHWC, strides)
         return
-    made = draft.hidden(step.outputs[0], NHWC, f"{step.outputs[0]}_whole", whole)
-    draft.draw("TRANSPOSE_CONV", read, [made], strides)
-    _picked(draft, step, made, begin, [1, 1])
+    whole_output = draft.hidden(step.outputs[0], NHWC, f"{step.outputs[0]}_whole", whole)
+    draft.draw("TRANSPOSE_CONV", read, [whole_output], strides)
+    _picked(draft, step, whole_output, begin, [1, 1])
 
 
 class _Spread(NamedTuple):
@@ -199,11 +199,11 @@ def _picked(
     after = draft.grid(step.outputs[0]).shape
     ends = [b + (n - 1) * s + 1 for b, n, s in zip(begin, after[2:], by, strict=True)]
     spans = {"begin": [0, *begin, 0], "end": [after[0], *ends, after[1]], "by": [1, *by, 1]}
-    given = [
+    bounds = [
         draft.constant(f"{step.outputs[0]}_{role}", np.array(numbers, np.int32))
         for role, numbers in spans.items()
     ]
-    clamped(draft, step, "STRIDED_SLICE", [index, *given], NHWC, {})
+    clamped(draft, step, "STRIDED_SLICE", [index, *bounds], NHWC, {})
 
 
 def pooled(kind: str) -> Callable[[TFLiteBuilder, Instruction], None]:
@@ -222,7 +222,7 @@ def pooled(kind: str) -> Callable[[TFLiteBuilder, Instruction], None]:
         averages = kind == "AVERAGE_POOL_2D"
         fill = grid.zero_point if averages else _lowest(grid.dtype)
         counted = averages and step.constants["count"].min() == math.prod(window.kernel)
-        index, padding = _placed(draft, step, window, fill, written=counted)
+        index, padding = _inserted_zeros(draft, step, window, fill, written=counted)
         if averages and not counted and padding == VALID:
             raise refused(step, f"it averages with pads of {window.pads} that do not count")
         (height, width), (down, right) = window.strides, window.kernel
@@ -254,7 +254,7 @@ def _is_picked(draft: TFLiteBuilder, step: Instruction, window: _Window) -> bool
 
 def _averaged_and_picked(draft: TFLiteBuilder, step: Instruction, window: _Window) -> None:
     name, (down, right) = step.inputs[0], window.kernel
-    made = draft.hidden(name, NHWC, f"{step.outputs[0]}_all")
+    averages = draft.hidden(name, NHWC, f"{step.outputs[0]}_all")
     every: Fields = {0: ("b", SAME), 1: ("i", 1), 2: ("i", 1), 3: ("i", right), 4: ("i", down)}
-    draft.draw("AVERAGE_POOL_2D", [draft.read(name, NHWC)], [made], every)
-    _picked(draft, step, made, [0, 0], window.strides)
+    draft.draw("AVERAGE_POOL_2D", [draft.read(name, NHWC)], [averages], every)
+    _picked(draft, step, averages, [0, 0], window.strides)

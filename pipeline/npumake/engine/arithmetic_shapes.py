@@ -65,8 +65,8 @@ def selection(call: Call) -> Shape:
 
 def factor_of_each(call: Call, count: int) -> None:
     for role in ("mantissa", "shift"):
-        given = constant(call, role, rank=1).shape
-        refuse(given != (count,), f"`{role}` holds {given[0]} numbers, not {count}")
+        lengths = constant(call, role, rank=1).shape
+        refuse(lengths != (count,), f"`{role}` holds {lengths[0]} numbers, not {count}")
 
 
 def product(call: Call) -> Shape:
@@ -81,9 +81,9 @@ def product(call: Call) -> Shape:
 
 
 def real_product(call: Call) -> Shape:
-    made = product(call)
-    within("factor", constant(call, "factor", "f").shape, made)
-    return made
+    out_shape = product(call)
+    within("factor", constant(call, "factor", "f").shape, out_shape)
+    return out_shape
 
 
 def looked_up(call: Call) -> Shape:

@@ -34,8 +34,8 @@ class Call(NamedTuple):
         A factor or bias per channel stands in front of `trailing` axes.
         """
         mantissa, shift, bias = (
-            given.reshape(*given.shape, *(1,) * trailing) if given.ndim == 1 else given
-            for given in (self.constant("mantissa"), self.constant("shift"), self.bias)
+            values.reshape(*values.shape, *(1,) * trailing) if values.ndim == 1 else values
+            for values in (self.constant("mantissa"), self.constant("shift"), self.bias)
         )
         rank, codes = accumulator.ndim, np.empty(accumulator.shape, self.output.dtype)
         for part in blocks(accumulator.shape):

@@ -16,7 +16,7 @@ from npumake.graph.shapes import MAX_ELEMENTS
 
 Shape: TypeAlias = tuple[int, ...]
 
-LARGEST = 1 << 31  # of an attribute: no axis is longer
+MAX_ATTRIBUTE = 1 << 31  # of an attribute: no axis is longer
 
 
 class MisfitError(Exception):
@@ -33,7 +33,7 @@ def attribute(call: Call, name: str) -> object:
     return call.attribute(name)
 
 
-def whole(call: Call, name: str, least: int = 0, most: int = LARGEST) -> int:
+def whole(call: Call, name: str, least: int = 0, most: int = MAX_ATTRIBUTE) -> int:
     return _whole(attribute(call, name), name, least, most)
 
 
@@ -44,37 +44,37 @@ def _whole(value: object, name: str, least: int, most: int) -> int:
 
 
 def wholes(
-    call: Call, name: str, count: int, least: int = 0, most: int = LARGEST
+    call: Call, name: str, count: int, least: int = 0, most: int = MAX_ATTRIBUTE
 ) -> tuple[int, ...]:
     """`count` of them."""
     return numbers(attribute(call, name), name, count, least, most)
 
 
-def numbers(given: object, name: str, count: int, least: int, most: int) -> tuple[int, ...]:
-    if not isinstance(given, list) or len(given) != count:
-        raise MisfitError(f"`{name}` is {given!r}, not a list of {count}")
-    return tuple(_whole(value, name, least, most) for value in given)
+def numbers(value_list: object, name: str, count: int, least: int, most: int) -> tuple[int, ...]:
+    if not isinstance(value_list, list) or len(value_list) != count:
+        raise MisfitError(f"`{name}` is {value_list!r}, not a list of {count}")
+    return tuple(_whole(value, name, least, most) for value in value_list)
 
 
 def listed(call: Call, name: str) -> list[object]:
-    found = attribute(call, name)
-    if not isinstance(found, list):
-        raise MisfitError(f"`{name}` is {found!r}, not a list")
-    return found
+    value = attribute(call, name)
+    if not isinstance(value, list):
+        raise MisfitError(f"`{name}` is {value!r}, not a list")
+    return value
 
 
 def flag(call: Call, name: str) -> bool:
-    found = attribute(call, name)
-    if type(found) is not bool:
-        raise MisfitError(f"`{name}` is {found!r}, not true or false")
-    return found
+    value = attribute(call, name)
+    if type(value) is not bool:
+        raise MisfitError(f"`{name}` is {value!r}, not true or false")
+    return value
 
 
-def one_of(call: Call, name: str, known: Iterable[str]) -> str:
-    found, names = attribute(call, name), tuple(known)
-    if not isinstance(found, str) or found not in names:
-        raise MisfitError(f"`{name}` is {found!r}, not one of {', '.join(names)}")
-    return found
+def one_of(call: Call, name: str, choices: Iterable[str]) -> str:
+    value, names = attribute(call, name), tuple(choices)
+    if not isinstance(value, str) or value not in names:
+        raise MisfitError(f"`{name}` is {value!r}, not one of {', '.join(names)}")
+    return value
 
 
 def axis(call: Call, rank: int) -> int:
@@ -86,9 +86,9 @@ def axes(call: Call, rank: int) -> tuple[int, ...]:
     """Of `axes`: different ones, each of a tensor of that rank."""
     count = len(listed(call, "axes"))
     refuse(count > rank, f"`axes` has {count} axes of {rank}")
-    found = wholes(call, "axes", count, 0, rank - 1)
-    refuse(len(set(found)) < count, f"`axes` names an axis twice: {list(found)}")
-    return found
+    indices = wholes(call, "axes", count, 0, rank - 1)
+    refuse(len(set(indices)) < count, f"`axes` names an axis twice: {list(indices)}")
+    return indices
 
 
 def constant(call: Call, role: str, kinds: str = "iu", rank: int | None = None) -> np.ndarray:
@@ -116,7 +116,7 @@ def broadcast(*shapes: Sequence[int]) -> Shape:
     rank = max(map(len, shapes), default=0)
     columns = zip(*((1,) * (rank - len(shape)) + tuple(shape) for shape in shapes), strict=True)
     sizes = [set(column) - {1} for column in columns]
-    refuse(any(len(size) > 1 for size in sizes), f"{_drawn(shapes)} do not broadcast")
+    refuse(any(len(size) > 1 for size in sizes), f"{_joined(shapes)} do not broadcast")
     return tuple(size.pop() if size else 1 for size in sizes)
 
 
@@ -126,12 +126,12 @@ def within(role: str, shape: Sequence[int], result: Shape) -> None:
         raise MisfitError(f"`{role}` of {list(shape)} does not fit a result of {list(result)}")
 
 
-def held(shape: Sequence[int], what: str) -> None:
+def refuse_unstorable(shape: Sequence[int], what: str) -> None:
     """Refuses what no memory holds, and what holds nothing."""
     count = math.prod(shape)
     refuse(count < 1, f"{what} of {list(shape)} is empty")
     refuse(count > MAX_ELEMENTS, f"{what} of {list(shape)} is of more than {MAX_ELEMENTS:,}")
 
 
-def _drawn(shapes: Iterable[Sequence[int]]) -> str:
+def _joined(shapes: Iterable[Sequence[int]]) -> str:
     return " and ".join(str(list(shape)) for shape in shapes)

@@ -16,7 +16,7 @@ import numpy as np
 from npumake.bundle.program import Instruction, Program
 from npumake.custom.operators import NO_OPERATORS, Operators
 from npumake.engine.branches import Branches, ParallelTurn, Values
-from npumake.engine.floats import InexactError, given_back, held_of
+from npumake.engine.floats import InexactError, codes_of, steps_of
 from npumake.engine.ort import Feeds, OrtSession
 from npumake.engine.parallel import threads
 from npumake.engine.port import port
@@ -76,30 +76,30 @@ class ExactSession:
                 yield self._fast(floats, steps, tuple(n for n in inside if last[n] >= end))
 
     def _fast(
-        self, floats: _Floats, steps: Sequence[Instruction], made: tuple[str, ...]
+        self, floats: _Floats, steps: Sequence[Instruction], outputs: tuple[str, ...]
     ) -> ParallelTurn:
-        session = OrtSession(floats.graph(made).to_bytes(), self._threads)
+        session = OrtSession(floats.graph(outputs).to_bytes(), self._threads)
         exactly = self._slow(steps)
 
-        def run(fed: Values) -> Values:
-            if any(x.dtype.kind == "f" and np.isnan(x).any() for x in fed.values()):
-                exactly.run(fed)  # raises what the reference raises for NaN, which has no code
-            return dict(zip(made, session.run(made, fed), strict=True))
+        def run(feeds: Values) -> Values:
+            if any(x.dtype.kind == "f" and np.isnan(x).any() for x in feeds.values()):
+                exactly.run(feeds)  # raises what the reference raises for NaN, which has no code
+            return dict(zip(outputs, session.run(outputs, feeds), strict=True))
 
-        return ParallelTurn(session.input_names, made, run)
+        return ParallelTurn(session.input_names, outputs, run)
 
     def _slow(self, steps: Sequence[Instruction]) -> ParallelTurn:
-        made = tuple(name for step in steps for name in step.outputs)
-        read = (name for step in steps for name in step.inputs if name not in made)
+        outputs = tuple(name for step in steps for name in step.outputs)
+        read = (name for step in steps for name in step.inputs if name not in outputs)
 
-        def run(fed: Values) -> Values:
-            values = dict(fed)
+        def run(feeds: Values) -> Values:
+            values = dict(feeds)
             for step in steps:
                 results = self._reference.execute(step, [values[name] for name in step.inputs])
                 values.update(zip(step.outputs, results, strict=True))
-            return {name: values[name] for name in made}
+            return {name: values[name] for name in outputs}
 
-        return ParallelTurn(tuple(dict.fromkeys(read)), made, run)
+        return ParallelTurn(tuple(dict.fromkeys(read)), outputs, run)
 
 
 def _chains(steps: Sequence[Instruction]) -> Iterator[list[Instruction]]:
@@ -147,14 +147,14 @@ class _Floats:
         for name in names:
             if name not in self._held:
                 grid = self._program.tensors[name]
-                given = self._building.input(TensorSpec(name, grid.shape, grid.dtype))
-                self._held[name] = held_of(self._building, given, grid)
+                value = self._building.input(TensorSpec(name, grid.shape, grid.dtype))
+                self._held[name] = steps_of(self._building, value, grid)
 
-    def graph(self, made: Iterable[str]) -> Graph:
+    def graph(self, outputs: Iterable[str]) -> Graph:
         """Codes in, codes out."""
         tensors = self._program.tensors
-        graph = self._building.drawn(
-            {n: given_back(self._building, self._held[n], n, tensors[n]) for n in made}
+        graph = self._building.to_graph(
+            {n: codes_of(self._building, self._held[n], n, tensors[n]) for n in outputs}
         )
         for value in graph.inputs:
             if not value.uses():  # only what ended them would have read it
@@ -170,12 +170,12 @@ def _stretches(program: Program) -> Iterator[_Stretch]:
     together, with None, that are left to NumPy."""
     floats = _Floats(program)
 
-    def taken(step: Instruction) -> _Floats | None:
+    def graph_of(step: Instruction) -> _Floats | None:
         nonlocal floats
         if floats.takes(step):
             return floats
         floats = _Floats(program)
         return None
 
-    for home, steps in groupby(program.instructions, taken):
+    for home, steps in groupby(program.instructions, graph_of):
         yield home, list(steps)

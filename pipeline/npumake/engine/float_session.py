@@ -79,13 +79,13 @@ class MixedSession:
             for values in (graph.inputs, graph.outputs)
         )
         self._constants = {
-            str(value.name): found
+            str(value.name): constant
             for value in graph.values().values()
-            if (found := array(value)) is not None
+            if (constant := array(value)) is not None
         }
         self._turns = [
             turn
-            for _, nodes in groupby(_in_turns(graph), key=lambda placed: placed[0])
+            for _, nodes in groupby(_in_turns(graph), key=lambda item: item[0])
             for turn in _turns(graph, [node for _, node in nodes], operators, fusion)
         ]
 
@@ -99,9 +99,9 @@ class MixedSession:
         return [values[name] for name in names or self.output_names]
 
     def _refuse_misfits(self, feeds: Feeds) -> None:
-        given = {name: (str(array.dtype), array.shape) for name, array in feeds.items()}
-        if given != self._fed:
-            raise GraphError(f"the model is fed {_described(given)}, not {_described(self._fed)}")
+        types = {name: (str(array.dtype), array.shape) for name, array in feeds.items()}
+        if types != self._fed:
+            raise GraphError(f"the model is fed {_described(types)}, not {_described(self._fed)}")
 
 
 def _described(arrays: Mapping[str, tuple[str, tuple[int, ...]]]) -> str:
@@ -115,8 +115,8 @@ def _in_turns(graph: Graph) -> list[tuple[tuple[int, bool], Node]]:
     for node in graph.nodes():
         makers = [maker for value in reads(node) if (maker := producer(value)) is not None]
         behind[node] = max((behind[maker] + is_foreign(maker) for maker in makers), default=0)
-    placed = [((behind[node], is_foreign(node)), node) for node in graph.nodes()]
-    return sorted(placed, key=lambda item: item[0])  # stable: the graph's order within a turn
+    ordered = [((behind[node], is_foreign(node)), node) for node in graph.nodes()]
+    return sorted(ordered, key=lambda item: item[0])  # stable: the graph's order within a turn
 
 
 def _turns(
@@ -129,20 +129,20 @@ def _turns(
 
 def _python(node: Node, operators: Operators) -> SessionPart:
     read = [None if value is None else str(value.name) for value in node.inputs]
-    made = [str(value.name) for value in node.outputs]
+    outputs = [str(value.name) for value in node.outputs]
     operator = operators.by_type[node.op_type]
 
     def run(values: Values) -> Values:
         arrays = [None if name is None else values[name] for name in read]
-        return dict(zip(made, compute(operator, node, arrays), strict=True))
+        return dict(zip(outputs, compute(operator, node, arrays), strict=True))
 
     return SessionPart(tuple(name for name in read if name is not None), run)
 
 
 def _onnxruntime(graph: Graph, nodes: list[Node], fusion: Fusion) -> SessionPart:
     inside = set(nodes)
-    made = [v for node in nodes for v in node.outputs if _is_read_elsewhere(v, inside)]
-    session = OrtSession(part(graph, nodes, made).to_bytes(), fusion=fusion)
+    outputs = [v for node in nodes for v in node.outputs if _is_read_elsewhere(v, inside)]
+    session = OrtSession(part(graph, nodes, outputs).to_bytes(), fusion=fusion)
     return SessionPart(
         session.input_names,
         lambda values: dict(zip(session.output_names, session.run(None, values), strict=True)),

@@ -31,7 +31,7 @@ from npumake.kernels.rounding import FixedPoint, Real, Rounding, Whole
 SINGLE, DOUBLE = 1 << 24, 1 << 53  # integers that float32 and float64 hold
 FLOAT, INT32, FLOAT64 = 1, 6, 11  # of ONNX's element types
 CODES = {"uint8": 2, "int8": 3, "uint16": 4, "int16": 5, SUMS: INT32}
-MOST_TRIED = 1 << 22  # thresholds of one instruction
+MAX_THRESHOLDS = 1 << 22  # thresholds of one instruction
 IDENTITY = (1 << 30, 30)  # mantissa and shift of the factor 1
 
 
@@ -63,23 +63,23 @@ class TranslatedCall(NamedTuple):
         return {name: attributes[name] for name in ("pads", "strides", "dilations")}
 
 
-def held_of(building: Building, given: Value, grid: Tensor) -> Value:
+def steps_of(building: Building, value: Value, grid: Tensor) -> Value:
     """The steps behind codes; a float tensor is held as it is."""
     if grid.scale is None:
-        return given
-    (real,) = building.add("Cast", [given], ["steps"], to=FLOAT)
+        return value
+    (real,) = building.add("Cast", [value], ["steps"], to=FLOAT)
     zero = building.constant("zero_point", np.array(grid.zero_point, np.float32))
     return building.add("Sub", [real, zero], ["steps"])[0]
 
 
-def given_back(building: Building, held: Value, name: str, grid: Tensor) -> Value:
+def codes_of(building: Building, steps: Value, name: str, grid: Tensor) -> Value:
     """The codes that these steps stand for; a float tensor as it is held."""
     if grid.scale is None:
-        return held
+        return steps
     zero = building.constant("zero_point", np.array(grid.zero_point, np.float32))
-    (moved,) = building.add("Add", [held, zero], ["moved"])
-    made = Made(name, grid.shape, grid.dtype)
-    return building.add("Cast", [moved], [made], to=CODES[grid.dtype])[0]
+    (moved,) = building.add("Add", [steps, zero], ["moved"])
+    spec = Made(name, grid.shape, grid.dtype)
+    return building.add("Cast", [moved], [spec], to=CODES[grid.dtype])[0]
 
 
 # -- accumulator → steps of the output grid ------------------------------------------------
@@ -107,7 +107,7 @@ def rescaled(
     trailing: int = 0,
 ) -> Value:
     """Factor and rounding. Raises InexactError where some code in the clamp may be another."""
-    mantissa, shift = (np.asarray(given) for given in factor)
+    mantissa, shift = (np.asarray(part) for part in factor)
     if bool(np.all(mantissa == IDENTITY[0]) and np.all(shift == IDENTITY[1])):
         return call.add("Cast", x, to=FLOAT)
     m, s, low, high = (each.ravel() for each in np.broadcast_arrays(mantissa, shift, *within))
@@ -148,7 +148,7 @@ def _agree(call: TranslatedCall, m: Int64, s: Int64, low: Int64, high: Int64) ->
     """Whether the float64 product gives the exact code around every threshold of these factors
     from `low` to `high`, all (n, 1)."""
     first, last = limits(call)
-    if (last - first) * m.size > MOST_TRIED or m.min() <= 0 or s.min() < 1:
+    if (last - first) * m.size > MAX_THRESHOLDS or m.min() <= 0 or s.min() < 1:
         return False
     odd = (2 * np.arange(first, last) + 1).astype(object)
     threshold = (odd << (s - 1)) // m
@@ -177,7 +177,7 @@ def _largest(grid: Tensor) -> int:
     return max(abs(limits.min - grid.zero_point), abs(limits.max - grid.zero_point))
 
 
-def held_by(bound: int, limit: int) -> int:
+def refuse_inexact(bound: int, limit: int) -> int:
     if bound > limit:
         raise InexactError
     return bound

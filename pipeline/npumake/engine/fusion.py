@@ -69,5 +69,5 @@ def result(node: Node) -> Value:
 
 
 def _scalar(node: Node, index: int) -> float | None:
-    found = array(node.inputs[index]) if index < len(node.inputs) else None
-    return None if found is None else float(found.reshape(-1)[0])
+    values = array(node.inputs[index]) if index < len(node.inputs) else None
+    return None if values is None else float(values.reshape(-1)[0])

@@ -85,12 +85,12 @@ def wide_bias(value: Value, read: Tensor, weight: QuantizedConstant) -> Quantize
     """A bias in 64 bits, on the grid of the products: rint(b / (s_x * s_w)). Stored, it has the
     codes and the scale of its own DQ."""
     scale = (read.scale or 1.0) * weight.scale.astype(np.float64).reshape(-1)
-    maker, held = dequantizer(value), array(value)
+    maker, bias = dequantizer(value), array(value)
     if maker is not None:
         codes, own = weights_of(maker)
         real = codes.reshape(-1) * own.reshape(-1).astype(np.float64)
     else:
-        assert held is not None
-        real = held.reshape(-1).astype(np.float64)
-    laid = np.tile(scale, max(1, real.size // scale.size))  # per group of a ConvTranspose
-    return QuantizedConstant(np.rint(real / laid).astype(np.int64), laid)
+        assert bias is not None
+        real = bias.reshape(-1).astype(np.float64)
+    grid = np.tile(scale, max(1, real.size // scale.size))  # per group of a ConvTranspose
+    return QuantizedConstant(np.rint(real / grid).astype(np.int64), grid)

@@ -35,5 +35,5 @@ def moved_scales(scale: np.ndarray, step: LoweredStep) -> np.ndarray:
 
 def dequantizing(node: Node, name: str, codes: str, scale: np.ndarray) -> Instruction:
     """What makes the real numbers of the sums of `node`."""
-    made = (str(node.outputs[0].name),)
-    return Instruction("dequantize", name, (codes,), made, {"scale": scale}, origin=origin(node))
+    outputs = (str(node.outputs[0].name),)
+    return Instruction("dequantize", name, (codes,), outputs, {"scale": scale}, origin=origin(node))

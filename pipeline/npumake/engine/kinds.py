@@ -41,7 +41,7 @@ class InstructionKind:
 
 
 TWO = (2, 2)
-MANY = (1, ANY_NUMBER)
+ONE_OR_MORE = (1, ANY_NUMBER)
 LINEAR = ("low", "high", "weight")
 PRODUCT = (1, 2)
 
@@ -52,7 +52,7 @@ KINDS: Mapping[str, InstructionKind] = {
     "arg_min": InstructionKind(arithmetic_shapes.place, makes=PLACES, factors=(), clamps=False),
     "average_pool": InstructionKind(window_shapes.pooled),
     "average_twice": InstructionKind(window_shapes.counted, factors=()),
-    "concat": InstructionKind(move_shapes.joined, MANY, factors=()),
+    "concat": InstructionKind(move_shapes.joined, ONE_OR_MORE, factors=()),
     "constant": InstructionKind(
         lambda call: constant(call, "values").shape, (0, 0), factors=(), clamps=False
     ),
@@ -76,10 +76,10 @@ KINDS: Mapping[str, InstructionKind] = {
     "matmul": InstructionKind(arithmetic_shapes.product, PRODUCT, makes=SUMMED, channels=-1),
     "max": InstructionKind(arithmetic_shapes.reduced),
     "max_pool": InstructionKind(window_shapes.pooled),
-    "maximum": InstructionKind(arithmetic_shapes.selection, MANY, factors=()),
+    "maximum": InstructionKind(arithmetic_shapes.selection, ONE_OR_MORE, factors=()),
     "mean": InstructionKind(arithmetic_shapes.reduced),
     "min": InstructionKind(arithmetic_shapes.reduced),
-    "minimum": InstructionKind(arithmetic_shapes.selection, MANY, factors=()),
+    "minimum": InstructionKind(arithmetic_shapes.selection, ONE_OR_MORE, factors=()),
     "mul": InstructionKind(arithmetic_shapes.elementwise, TWO),
     "pad": InstructionKind(move_shapes.padded),
     "prelu": InstructionKind(arithmetic_shapes.same, factors=("", "negative_")),

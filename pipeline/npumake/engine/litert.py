@@ -20,7 +20,7 @@ import numpy as np
 from npumake.graph import Node, array, attribute, open_dimensions, shape
 from npumake.kernels import pool, resize
 
-MOST_AXES = 4  # of what slides, with batch and channel
+MAX_AXES = 4  # of what slides, with batch and channel
 FEWEST_AXES = 3  # a row, which is an image of one row
 SAME = 1e-6  # of two scales, one of them in float32
 LINEAR = ("align_corners", "asymmetric", "half_pixel", "pytorch_half_pixel")
@@ -55,7 +55,7 @@ def is_picked(
 
 def _slides(node: Node) -> bool:
     x = node.inputs[0]
-    return x is not None and FEWEST_AXES <= len(shape(x)) <= MOST_AXES
+    return x is not None and FEWEST_AXES <= len(shape(x)) <= MAX_AXES
 
 
 def _averages(node: Node) -> bool:
@@ -105,7 +105,7 @@ def is_bilinear(node: Node) -> bool:
     before, after = shape(x), shape(node.outputs[0])
     if attribute(node, "mode", "nearest") != "linear" or how not in LINEAR:
         return False
-    if len(before) != MOST_AXES or before[:2] != after[:2] or attribute(node, "antialias", 0):
+    if len(before) != MAX_AXES or before[:2] != after[:2] or attribute(node, "antialias", 0):
         return False
     axes = list(zip(before, after, scales(node), strict=True))
     if any(n == m and scale != 1 for n, m, scale in axes[:2]):
@@ -120,12 +120,14 @@ def scales(node: Node) -> list[float]:
     """Of every axis of a Resize, as given: n times that is rounded down to m; else m / n."""
     x = node.inputs[0]
     assert x is not None
-    made = [m / n for n, m in zip(shape(x), shape(node.outputs[0]), strict=True)]
-    given = array(node.inputs[2]) if len(node.inputs) > 2 else None
-    if given is not None and given.size:
-        for axis, scale in zip(attribute(node, "axes", range(given.size)), given, strict=True):
-            made[axis] = float(scale)
-    return made
+    result = [m / n for n, m in zip(shape(x), shape(node.outputs[0]), strict=True)]
+    declared = array(node.inputs[2]) if len(node.inputs) > 2 else None
+    if declared is not None and declared.size:
+        for axis, scale in zip(
+            attribute(node, "axes", range(declared.size)), declared, strict=True
+        ):
+            result[axis] = float(scale)
+    return result
 
 
 def resizes(node: Node) -> bool:

@@ -142,10 +142,10 @@ class _Lowering:
         """Places among codes are whole numbers: nothing quantizes them."""
         maker = dequantizer(node.inputs[0])
         assert maker is not None
-        operand, made = self._operand(maker.inputs[0]), node.outputs[0]
-        output = self._float(made)
+        operand, value = self._operand(maker.inputs[0]), node.outputs[0]
+        output = self._float(value)
         step = RULES[node.op_type].lower(QuantizedNode(node, (operand,), (), output))
-        self._emit(node, step, (operand.name,), str(made.name), output)
+        self._emit(node, step, (operand.name,), str(value.name), output)
         self.done.add(node)
 
     def _makes_sums(self, node: Node) -> bool:
@@ -158,7 +158,7 @@ class _Lowering:
         """The sums as they are, or in another order, and what makes real numbers of them."""
         codes, moved = self.sums.get(node.inputs[0], ("", None))
         operand = [Operand(codes, self.tensors[codes])] if codes else []
-        made, tensor = node.outputs[0], sums_of(node)
+        value, tensor = node.outputs[0], sums_of(node)
         site = (
             QuantizedNode(node, tuple(operand), (), tensor) if codes else self._site(node, tensor)
         )
@@ -168,18 +168,18 @@ class _Lowering:
         scale = channel_scales(node, site) if moved is None else moved_scales(moved, step)
         codes, name = (self._free(f"{node.name}_{what}") for what in ("sums", "dequantized"))
         self._emit(node, step, operand_names(site), codes, tensor)
-        self.sums[made] = (codes, scale)
-        self._float(made)
+        self.sums[value] = (codes, scale)
+        self._float(value)
         self.instructions.append(dequantizing(node, name, codes, scale))
 
     def _free(self, name: str) -> str:
         """`name`, longer where a value or a node has it: the graph is read, no more."""
-        while name in self._taken:
+        while name in self._names:
             name += "_"
         return name
 
     @cached_property
-    def _taken(self) -> set[str]:
+    def _names(self) -> set[str]:
         return {*self.graph.values(), *(str(node.name) for node in self.graph.nodes())}
 
     def _lower(self, node: Node, quantizer: Node) -> None:
@@ -187,8 +187,8 @@ class _Lowering:
         site = self._site(node, grid_of(quantizer, quantizer.outputs[0]))
         step = rule.lower(site)
         step.attributes.update(clamped(clamp or node, site.output, self.rounding) | step.attributes)
-        made = str(quantizer.outputs[0].name)
-        self._emit(node, step, operand_names(site), made, site.output, clamp)
+        name = str(quantizer.outputs[0].name)
+        self._emit(node, step, operand_names(site), name, site.output, clamp)
         self.done.update({quantizer} if clamp is None else {clamp, quantizer})
 
     def _site(self, node: Node, output: Tensor) -> QuantizedNode:
@@ -251,8 +251,8 @@ class _Lowering:
         if array(node.inputs[0]) is not None:
             self._leave_to_the_cpu(node)
         else:
-            step, made = LoweredStep("dequantize", {}, {}), self._float(value)
-            self._emit(node, step, (source_name(node),), str(value.name), made)
+            step, grid = LoweredStep("dequantize", {}, {}), self._float(value)
+            self._emit(node, step, (source_name(node),), str(value.name), grid)
 
     def _is_integer(self, node: Node) -> bool:
         if node.op_type == Q or node in self.done:
@@ -268,9 +268,11 @@ class _Lowering:
         read = tuple(str(value.name) for value in reads(node) if array(value) is None)
         for value in node.outputs:
             self._float(value)
-        made = tuple(str(value.name) for value in node.outputs)
+        outputs = tuple(str(value.name) for value in node.outputs)
         self.instructions.append(
-            Instruction("onnx", str(node.name), read, made, {"model": model}, origin=origin(node))
+            Instruction(
+                "onnx", str(node.name), read, outputs, {"model": model}, origin=origin(node)
+            )
         )
 
     def _feed(self, value: Value) -> None:
@@ -290,10 +292,10 @@ class _Lowering:
         node: Node,
         step: LoweredStep,
         inputs: tuple[str, ...],
-        made: str,
+        output: str,
         grid: Tensor,
         clamp: Node | None = None,
     ) -> None:
-        self.tensors[made] = grid
+        self.tensors[output] = grid
         origins = origin(node) if clamp is None else (*origin(node), *origin(clamp))
-        self.instructions.append(instruction(str(node.name), step, inputs, made, origins))
+        self.instructions.append(instruction(str(node.name), step, inputs, output, origins))

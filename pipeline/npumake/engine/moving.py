@@ -16,7 +16,7 @@ from npumake.engine.quantized_node import (
 from npumake.graph import Node, array, attribute, is_float
 
 # A larger number is a mask: a grid that holds it would hold nothing else.
-LARGEST_FILL = 256.0
+MAX_FILL = 256.0
 
 
 def concat(site: QuantizedNode) -> LoweredStep:
@@ -55,13 +55,13 @@ def transpose(site: QuantizedNode) -> LoweredStep:
 
 def pad_fits(node: Node) -> bool:
     """Values that are there, or a constant; what is named as no axis, and cut off, is not."""
-    pads, value, axes = (array(given) for given in [*node.inputs[1:], None, None, None][:3])
+    pads, value, axes = (array(parameter) for parameter in [*node.inputs[1:], None, None, None][:3])
     if pads is None or axes is not None or not constant_parameters(node) or (pads < 0).any():
         return False
     mode = attribute(node, "mode", "constant")
     if mode != "constant":
         return mode in ("edge", "reflect", "wrap")
-    return value is None or bool(np.abs(value.astype(np.float64)).max(initial=0) <= LARGEST_FILL)
+    return value is None or bool(np.abs(value.astype(np.float64)).max(initial=0) <= MAX_FILL)
 
 
 def fill_of(node: Node) -> float:
@@ -96,7 +96,7 @@ def gather_elements(site: QuantizedNode) -> LoweredStep:
     places, indices = _places(site)
     axis = attribute(site.node, "axis", 0) % places.ndim
     read = tuple(slice(None if a == axis else n) for a, n in enumerate(indices.shape))
-    return _taken(site, np.take_along_axis(places[read], indices, axis))
+    return _take(site, np.take_along_axis(places[read], indices, axis))
 
 
 def gather_nd(site: QuantizedNode) -> LoweredStep:
@@ -109,9 +109,9 @@ def gather_nd(site: QuantizedNode) -> LoweredStep:
         indices.reshape(-1, *indices.shape[batch:]),
         strict=True,
     )
-    taken = np.stack([row[tuple(np.moveaxis(index, -1, 0))] for row, index in rows])
-    return _taken(
-        site, taken.reshape(*shape, *indices.shape[batch:-1], *places.shape[batch + depth :])
+    elements = np.stack([row[tuple(np.moveaxis(index, -1, 0))] for row, index in rows])
+    return _take(
+        site, elements.reshape(*shape, *indices.shape[batch:-1], *places.shape[batch + depth :])
     )
 
 
@@ -121,7 +121,7 @@ def _places(site: QuantizedNode) -> tuple[np.ndarray, np.ndarray]:
     return np.arange(np.prod(shape, dtype=np.int64)).reshape(shape), indices
 
 
-def _taken(site: QuantizedNode, places: np.ndarray) -> LoweredStep:
+def _take(site: QuantizedNode, places: np.ndarray) -> LoweredStep:
     return LoweredStep(
         "take", {"indices": places, **factor(site.operands[0].scale / site.scale)}, {}
     )
@@ -154,8 +154,8 @@ def _blocks(site: QuantizedNode, op: str, attributes: dict[str, Json]) -> Lowere
 def sliced(site: QuantizedNode) -> LoweredStep:
     """Ends counted from the end, or beyond it, are worked in: each span is what Python slices."""
     dims = site.operands[0].grid.shape
-    given = [array(value) for value in site.node.inputs[1:]]
-    starts, ends, axes, steps = [*given, None, None][:4]
+    parameters = [array(value) for value in site.node.inputs[1:]]
+    starts, ends, axes, steps = [*parameters, None, None][:4]
     assert starts is not None
     assert ends is not None
     axes = np.arange(len(starts)) if axes is None else axes % len(dims)
@@ -167,9 +167,9 @@ def sliced(site: QuantizedNode) -> LoweredStep:
     return LoweredStep("slice", factor(site.operands[0].scale / site.scale), {"spans": spans})
 
 
-def bound(given: int, size: int, step: int, first: int) -> int | None:
+def bound(position: int, size: int, step: int, first: int) -> int | None:
     """A start (first = 1) or end within the axis; None for an end before its first element."""
-    counted = int(given) + (size if given < 0 else 0)
+    counted = int(position) + (size if position < 0 else 0)
     if step > 0:
         return min(max(counted, 0), size)
     bound = min(max(counted, first - 1), size - 1)

@@ -33,7 +33,7 @@ from npumake.graph.segments import Segment, Type
 
 # To run in haste gains up to a nanosecond a value. It costs milliseconds and, where the weights
 # are written and read, four nanoseconds a byte.
-MANY = 1 << 25
+MIN_VALUES = 1 << 25
 PER_BYTE = 8
 WRITTEN = 1 << 20  # elements of a segment: 4 MB, which two threads have in the cache
 
@@ -55,27 +55,27 @@ class Opened(NamedTuple):
     """A segment, ready to run."""
 
     session: OrtSession
-    handed: tuple[str, ...]
-    carried: tuple[str, ...] = ()
-    fed: tuple[str, ...] = ()
+    outputs: tuple[str, ...]
+    outgoing: tuple[str, ...] = ()
+    incoming: tuple[str, ...] = ()
 
 
 def watching(
     graph: Graph,
-    handed: Sequence[Sequence[str | ExtraOutput]],
+    groups: Sequence[Sequence[str | ExtraOutput]],
     operators: Operators = NO_OPERATORS,
     values: int = 0,
 ) -> Watching:
     """The graph, whose outputs are these; those of a group are made in one segment. How many
     `values` they will have, over all samples, says what setting it up may cost. Raises GraphError.
     """
-    model = with_outputs(graph, [one for group in handed for one in group])
+    model = with_outputs(graph, [output for group in groups for output in group])
     if not is_plain(graph):
         require(graph, operators)
         return _whole(MixedSession(Graph.from_bytes(model), operators))
-    if values >= MANY + PER_BYTE * len(model) and _is_flat(graph):
+    if values >= MIN_VALUES + PER_BYTE * len(model) and _is_flat(graph):
         try:
-            return _in_haste(model, [[str(one) for one in group] for group in handed])
+            return _in_haste(model, [[str(output) for output in group] for group in groups])
         except GraphError:  # what onnxruntime takes with fewer fusions
             pass
     return _whole(OrtSession(model))
@@ -94,8 +94,8 @@ def _whole(session: FloatSession) -> Watching:
 
 def _copying(session: MixedSession, starts: Mapping[str, int], buffer: np.ndarray) -> Write:
     def write(feeds: Feeds) -> Iterator[np.ndarray]:
-        for name, made in zip(session.output_names, session.run(None, feeds), strict=True):
-            buffer[starts[name] : starts[name] + made.size] = made.ravel()
+        for name, output in zip(session.output_names, session.run(None, feeds), strict=True):
+            buffer[starts[name] : starts[name] + output.size] = output.ravel()
         yield buffer
 
     return write
@@ -108,21 +108,21 @@ def _in_haste(model: bytes, together: Sequence[Sequence[str]]) -> Watching:
     block = _channels_of_a_block()
     parts, blocked = short_paths_first(rewritten(model), block, together, WRITTEN)
     opened = _opened(parts)
-    segments = tuple(segment.handed for segment in opened)
+    segments = tuple(segment.outputs for segment in opened)
     return Watching(segments, dict.fromkeys(blocked, block), partial(_writing, opened))
 
 
 def _opened(segments: Iterable[Segment]) -> list[Opened]:
     """Raises GraphError, also where a segment hands on what has no static shape."""
     types: dict[str, Type] = {}
-    found = []
+    result = []
     for segment in segments:
         session = OrtSession(segment.to_bytes(types), fusion="done")
         types |= {
-            port.name: _type(port) for port in session.outputs if port.name in segment.carried
+            port.name: _type(port) for port in session.outputs if port.name in segment.outgoing
         }
-        found.append(Opened(session, segment.handed, segment.carried, segment.fed))
-    return found
+        result.append(Opened(session, segment.outputs, segment.outgoing, segment.incoming))
+    return result
 
 
 def _type(port: Port) -> Type:
@@ -136,27 +136,27 @@ def _type(port: Port) -> Type:
 
 
 def _writing(segments: Sequence[Opened], starts: Mapping[str, int], buffer: np.ndarray) -> Write:
-    carried: dict[str, np.ndarray] = {}
+    carry: dict[str, np.ndarray] = {}
     steps = []
-    for session, handed, on, fed in segments:
+    for session, outputs, outgoing, incoming in segments:
         ports = {port.name: port for port in session.outputs}
-        written = {name: _part(buffer, starts[name], ports[name]) for name in handed}
-        read = {name: carried[name] for name in fed}
-        for name in on:
+        written = {name: _part(buffer, starts[name], ports[name]) for name in outputs}
+        read = {name: carry[name] for name in incoming}
+        for name in outgoing:
             dtype, sizes = _type(ports[name])
-            carried[name] = np.empty(sizes, dtype)
-        bound = session.bound(carried | written, read)
-        given = {name: written[name] for name in handed if name in session.input_names}
-        copied = [(carried[name], written[name]) for name in on if name in written]
-        steps.append((bound, given, copied))
+            carry[name] = np.empty(sizes, dtype)
+        bound = session.bound(carry | written, read)
+        inputs = {name: written[name] for name in outputs if name in session.input_names}
+        copied = [(carry[name], written[name]) for name in outgoing if name in written]
+        steps.append((bound, inputs, copied))
 
     def write(feeds: Feeds) -> Iterator[np.ndarray]:
-        for bound, given, copied in steps:
+        for bound, inputs, copied in steps:
             bound.run(feeds)
-            for name, part in given.items():
+            for name, part in inputs.items():
                 part[...] = feeds[name]
-            for kept, part in copied:
-                kept[...] = part
+            for array, part in copied:
+                array[...] = part
             yield buffer
 
     return write

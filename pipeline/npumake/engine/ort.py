@@ -71,8 +71,8 @@ class OrtSession:
             raise GraphError(f"onnxruntime refuses the model: {error}") from error
         self.inputs = tuple(Port(i.name, i.shape, i.type) for i in self._session.get_inputs())
         self.outputs = tuple(Port(o.name, o.shape, o.type) for o in self._session.get_outputs())
-        self.input_names = tuple(given.name for given in self.inputs)
-        self.output_names = tuple(made.name for made in self.outputs)
+        self.input_names = tuple(port.name for port in self.inputs)
+        self.output_names = tuple(port.name for port in self.outputs)
 
     def run(self, names: Sequence[str] | None, feeds: Feeds) -> list[np.ndarray]:
         """The named outputs (all when None) for one set of feeds. Raises GraphError."""
@@ -81,24 +81,26 @@ class OrtSession:
         except _refusals() as error:
             raise _failed(error) from error
 
-    def bound(self, made: Arrays, read: Arrays = MappingProxyType({})) -> Bound:
+    def bound(self, outputs: Arrays, inputs: Arrays = MappingProxyType({})) -> Bound:
         """The session that writes its outputs, but those that it was fed, into the arrays `made`,
         and whose inputs that are among `read` are these arrays. No copies. They are of the types
         and shapes of outputs and inputs."""
-        return Bound(self._session, made, read)
+        return Bound(self._session, outputs, inputs)
 
 
 class Bound:
     """A session with its arrays. One thread at a time may run it."""
 
-    def __init__(self, session: onnxruntime.InferenceSession, made: Arrays, read: Arrays) -> None:
+    def __init__(
+        self, session: onnxruntime.InferenceSession, outputs: Arrays, read: Arrays
+    ) -> None:
         self._session, self._binding = session, session.io_binding()
-        self._arrays = made, read  # held: the binding knows nothing but where they are
-        inputs = [given.name for given in session.get_inputs()]
+        self._arrays = outputs, read  # held: the binding knows nothing but where they are
+        inputs = [port.name for port in session.get_inputs()]
         self._fed = [name for name in inputs if name not in read]
         self._written = [o.name for o in session.get_outputs() if o.name not in inputs]
         for name in self._written:
-            self._binding.bind_output(name, "cpu", 0, *_address(made[name]))
+            self._binding.bind_output(name, "cpu", 0, *_address(outputs[name]))
         for name in read:
             self._binding.bind_input(name, "cpu", 0, *_address(read[name]))
 

@@ -27,8 +27,8 @@ NUMPY = threading.Lock()
 def threads() -> int:
     """How many samples are computed at once: NPUMAKE_THREADS, PARALLEL_PROCESS_NUM as the scripts
     of Horizon and D-Robotics read it, by default one per core."""
-    asked = os.environ.get("PARALLEL_PROCESS_NUM", "").strip()
-    vendors = int(asked) if asked.isdecimal() else 0
+    variable = os.environ.get("PARALLEL_PROCESS_NUM", "").strip()
+    vendors = int(variable) if variable.isdecimal() else 0
     return int(os.environ.get("NPUMAKE_THREADS") or vendors or os.cpu_count() or 1)
 
 
@@ -70,10 +70,10 @@ def shared_out(workers: Sequence[Callable[[T], object]], items: Iterable[T]) -> 
             while not failures:
                 number = math.inf  # none of the items may be there to take
                 with taking:
-                    taken = next(numbered, None)
-                if taken is None:
+                    pair = next(numbered, None)
+                if pair is None:
                     return
-                number, item = taken
+                number, item = pair
                 worker(item)
         except BaseException as error:
             failures[number] = error

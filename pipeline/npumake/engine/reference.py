@@ -74,21 +74,21 @@ class ReferenceSession:
         grids = tuple(tensors[name] for name in step.inputs)
         output = tensors[step.outputs[0]]
         try:
-            made = KERNELS[step.op](Call(step, grids, output), *read)
+            result = KERNELS[step.op](Call(step, grids, output), *read)
         except UNFIT_VALUES as error:
             why = str(error) or "not enough memory"
             raise GraphError(f"`{step.name}` cannot be computed: {why}") from error
-        return (np.asarray(made, output.dtype),)  # NumPy makes no array of rank 0 by itself
+        return (np.asarray(result, output.dtype),)  # NumPy makes no array of rank 0 by itself
 
     def checked(self, feeds: Feeds) -> Mapping[str, np.ndarray]:
         """Those of the inputs. Raises GraphError where one is missing or does not fit."""
         for name in self.input_names:
-            tensor, given = self.program.tensors[name], feeds.get(name)
-            if given is None:
+            tensor, array = self.program.tensors[name], feeds.get(name)
+            if array is None:
                 raise GraphError(f"the input `{name}` is not fed")
-            if given.shape != tensor.shape or given.dtype != tensor.dtype:
+            if array.shape != tensor.shape or array.dtype != tensor.dtype:
                 raise GraphError(
-                    f"`{name}` is fed {given.dtype}{list(given.shape)}, "
+                    f"`{name}` is fed {array.dtype}{list(array.shape)}, "
                     f"the program takes {tensor.dtype}{list(tensor.shape)}"
                 )
         return {name: feeds[name] for name in self.input_names}

@@ -38,8 +38,8 @@ class Leg(NamedTuple):
 
 def legs(written: SerializedGraph, names: Sequence[str]) -> list[Leg]:
     """One of each tensor by name that some node reads or that is an answer."""
-    found = (_leg(written, name) for name in names)
-    return [leg for leg in found if leg.pieces or leg.name in written.outputs]
+    candidates = (_leg(written, name) for name in names)
+    return [leg for leg in candidates if leg.pieces or leg.name in written.outputs]
 
 
 def _leg(written: SerializedGraph, name: str) -> Leg:
@@ -64,18 +64,20 @@ def changed(
     the graph to `feeds` where that one is changed."""
     written = SerializedGraph(graph)
     for group in _together(written, legs(written, names), len(feeds), budget):
-        held = _held(written, group, feeds, operators)
-        answers = partial(_answers, written, change=change, held=held, operators=operators)
+        values_of_samples = _values_at_cuts(written, group, feeds, operators)
+        answers = partial(
+            _answers, written, change=change, samples=values_of_samples, operators=operators
+        )
         yield from zip((leg.name for leg in group), side_by_side(answers, group), strict=True)
 
 
 def _together(
-    written: SerializedGraph, found: Sequence[Leg], samples: int, budget: int
+    written: SerializedGraph, candidates: Sequence[Leg], samples: int, budget: int
 ) -> Iterator[list[Leg]]:
     """Groups of legs, in order, whose cuts fit into the budget; one at least."""
     group: list[Leg] = []
     cuts: set[str] = set()
-    for leg in found:
+    for leg in candidates:
         wider = cuts.union(leg.cut)
         if group and 4 * samples * sum(map(written.size, wider)) > budget:
             yield group
@@ -85,23 +87,27 @@ def _together(
         yield group
 
 
-def _held(
+def _values_at_cuts(
     written: SerializedGraph, group: Sequence[Leg], feeds: Sequence[Feeds], operators: Operators
 ) -> list[Values]:
     """Of each sample what the legs are fed, and the answers of the graph as it is."""
     watched = dict.fromkeys([*written.outputs, *(name for leg in group for name in leg.cut)])
-    made = [name for name in watched if name not in written.inputs]
-    session = written_session(written, written.model(written.pieces, made), operators)
+    outputs = [name for name in watched if name not in written.inputs]
+    session = written_session(written, written.model(written.pieces, outputs), operators)
     return list(side_by_side(lambda feed: {**feed, **_run(session, feed)}, feeds))
 
 
 def _answers(
-    written: SerializedGraph, leg: Leg, change: Change, held: Sequence[Values], operators: Operators
+    written: SerializedGraph,
+    leg: Leg,
+    change: Change,
+    samples: Sequence[Values],
+    operators: Operators,
 ) -> Answers:
     inside = {name for piece in leg.pieces for name in piece.makes}
-    made = [name for name in written.outputs if name in inside]
-    model = written.model(leg.pieces, made) if made else b""
-    session = written_session(written, model, operators) if made else None
+    outputs = [name for name in written.outputs if name in inside]
+    model = written.model(leg.pieces, outputs) if outputs else b""
+    session = written_session(written, model, operators) if outputs else None
 
     def ran(values: Values) -> list[np.ndarray]:
         new = {**values, leg.name: change(leg.name, values[leg.name])}
@@ -109,7 +115,7 @@ def _answers(
             new |= _run(session, new)
         return [new[name] for name in written.outputs]
 
-    return [*map(ran, held)]
+    return [*map(ran, samples)]
 
 
 def _run(session: FloatSession, values: Values) -> dict[str, np.ndarray]:

@@ -67,9 +67,9 @@ def changed(node: Node) -> dict[int, float | None]:
     sizes, for axes whose size changes."""
     assert node.inputs[0] is not None
     before, after = shape(node.inputs[0]), shape(node.outputs[0])
-    given = array(node.inputs[2]) if len(node.inputs) > 2 else None
-    if given is None or not given.size:
+    declared = array(node.inputs[2]) if len(node.inputs) > 2 else None
+    if declared is None or not declared.size:
         return {axis: None for axis in range(len(before)) if before[axis] != after[axis]}
     axes = [axis % len(before) for axis in attribute(node, "axes", range(len(before)))]
-    scales = dict(zip(axes, given.tolist(), strict=True))
+    scales = dict(zip(axes, declared.tolist(), strict=True))
     return {axis: scales[axis] for axis in sorted(scales) if scales[axis] != 1}

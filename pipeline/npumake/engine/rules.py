@@ -36,9 +36,9 @@ def has_kernel(node: Node) -> bool:
 def _accumulated(site: QuantizedNode, weight: np.ndarray) -> dict[str, np.ndarray]:
     """Constants of x * w + b: the factor is per output channel, whatever the weights' grid."""
     channels = site.output.shape[1] if site.node.op_type.startswith("Conv") else weight.shape[-1]
-    given = site.weights[0].scale.astype(np.float64)
+    weight_scale = site.weights[0].scale.astype(np.float64)
     # The weights of a grouped ConvTranspose have a scale per channel of a group, for each group.
-    scale = np.tile(given.reshape(-1), channels // given.size)
+    scale = np.tile(weight_scale.reshape(-1), channels // weight_scale.size)
     constants = {"weight": weight, **factor(site.operands[0].scale * scale / site.scale)}
     if len(site.weights) > 1:
         bias = site.weights[1].values.reshape(-1)
@@ -47,8 +47,8 @@ def _accumulated(site: QuantizedNode, weight: np.ndarray) -> dict[str, np.ndarra
 
 
 def _conv_fits(node: Node) -> bool:
-    given = all(is_constant(value) for value in node.inputs[1:] if value is not None)
-    return given and attribute(node, "auto_pad", "NOTSET") == "NOTSET"
+    constant = all(is_constant(value) for value in node.inputs[1:] if value is not None)
+    return constant and attribute(node, "auto_pad", "NOTSET") == "NOTSET"
 
 
 def _window(node: Node, kernel: tuple[int, ...]) -> dict[str, Json]:
@@ -153,9 +153,9 @@ def _lookup(site: QuantizedNode) -> LoweredStep:
     codes = np.arange(np.iinfo(grid.dtype).min, np.iinfo(grid.dtype).max + 1)
     real = site.operands[0].scale * (codes - grid.zero_point).astype(np.float64)
     with np.errstate(over="ignore"):  # a code that no sample reached; infinity saturates
-        made = functions.FUNCTIONS[site.node.op_type](site.node, real) / site.scale
+        values = functions.FUNCTIONS[site.node.op_type](site.node, real) / site.scale
     limits = np.iinfo(site.output.dtype)
-    rounded = np.clip(np.rint(made) + site.output.zero_point, limits.min, limits.max)
+    rounded = np.clip(np.rint(values) + site.output.zero_point, limits.min, limits.max)
     return LoweredStep("lookup", {"table": rounded.astype(site.output.dtype)}, {})
 
 
@@ -198,14 +198,14 @@ def _max_pool(site: QuantizedNode) -> LoweredStep:
 def _average_pool(site: QuantizedNode) -> LoweredStep:
     """The divisor differs at the border, so the factor is one per output position."""
     window = _pool_window(site)
-    given = _window(site.node, attribute(site.node, "kernel_shape"))["pads"]
+    pads = _window(site.node, attribute(site.node, "kernel_shape"))["pads"]
     counts = pool.counts(
         site.operands[0].grid.shape[2:],
         window["kernel"],
         window["pads"],
         window["strides"],
         window["dilations"],
-        given if attribute(site.node, "count_include_pad", 0) else [0] * len(given),
+        pads if attribute(site.node, "count_include_pad", 0) else [0] * len(pads),
     )
     return LoweredStep("average_pool", factor(site.operands[0].scale / site.scale / counts), window)
 

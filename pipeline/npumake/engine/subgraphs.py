@@ -36,8 +36,8 @@ def joined(program: Program) -> Program:
     readers.update(name for step in program.instructions for name in step.inputs)
     groups = [[program.instructions[i] for i in group] for group in _groups(program)]
     steps = tuple(_united(group, readers) for group in groups)
-    held = {*program.inputs, *(name for step in steps for name in (*step.inputs, *step.outputs))}
-    tensors = {name: tensor for name, tensor in program.tensors.items() if name in held}
+    used = {*program.inputs, *(name for step in steps for name in (*step.inputs, *step.outputs))}
+    tensors = {name: tensor for name, tensor in program.tensors.items() if name in used}
     return replace(program, tensors=tensors, instructions=steps)
 
 
@@ -58,8 +58,8 @@ def parted(program: Program) -> Program:
             continue
         for node in graph.nodes():
             steps.append(_alone(graph, node))
-            made = {str(v.name): Tensor(shape(v), str(dtype(v))) for v in node.outputs}
-            tensors = made | tensors
+            outputs = {str(v.name): Tensor(shape(v), str(dtype(v))) for v in node.outputs}
+            tensors = outputs | tensors
     return replace(program, tensors=tensors, instructions=tuple(steps))
 
 
@@ -76,14 +76,14 @@ def cpu_nodes(program: Program) -> Iterator[Node]:
 
 
 def _phases(program: Program) -> list[int]:
-    found: list[int] = []
+    phases: list[int] = []
     makers: dict[str, int] = {}
     for index, step in enumerate(program.instructions):
         own = int(step.op != CPU)
-        behind = [found[makers[name]] for name in step.inputs if name in makers]
-        found.append(max((phase + (phase % 2 != own) for phase in behind), default=own))
+        behind = [phases[makers[name]] for name in step.inputs if name in makers]
+        phases.append(max((phase + (phase % 2 != own) for phase in behind), default=own))
         makers |= dict.fromkeys(step.outputs, index)
-    return found
+    return phases
 
 
 def _groups(program: Program) -> list[list[int]]:
@@ -119,8 +119,8 @@ def _united(steps: Sequence[Instruction], readers: Counter[str]) -> Instruction:
         raise GraphError("its CPU models are of different opsets", steps[0].name)
     nodes = [node for graph in graphs for node in graph.nodes()]
     own = Counter(name for step in steps for name in step.inputs)
-    made = [v for node in nodes for v in node.outputs if readers[str(v.name)] > own[str(v.name)]]
-    return _instruction(part(graphs[0], nodes, made or nodes[-1].outputs), nodes)
+    outputs = [v for node in nodes for v in node.outputs if readers[str(v.name)] > own[str(v.name)]]
+    return _instruction(part(graphs[0], nodes, outputs or nodes[-1].outputs), nodes)
 
 
 def _alone(graph: Graph, node: Node) -> Instruction:

@@ -58,9 +58,9 @@ def _add(site: QuantizedNode) -> LoweredStep:
 def _refuse_coarse(site: QuantizedNode, fits: bool) -> None:
     """LiteRT asserts it, and ends the process that runs the file."""
     if not fits:
-        name, made = site.node.name, site.scale
-        read = max(operand.scale for operand in site.operands)
-        what = f"`{name}` reads a scale of {read:.3g} and makes one of {made:.3g}: too fine for it"
+        name, out_scale = site.node.name, site.scale
+        in_scale = max(operand.scale for operand in site.operands)
+        what = f"`{name}` has the scale {out_scale:.3g} behind {in_scale:.3g}, which is too fine"
         raise GraphError(what, hint=f"quantization: {{cpu: [{name}]}}  leaves it in float")
 
 
@@ -71,28 +71,28 @@ def _mul(site: QuantizedNode) -> LoweredStep:
 
 def _product(rule: str) -> Rule:
     """With weights the factor is a real number; of two tensors that of the accumulator."""
-    given = rules.RULES[rule]
+    base = rules.RULES[rule]
 
     def lower(site: QuantizedNode) -> LoweredStep:
-        step = given.lower(site)
+        step = base.lower(site)
         if not site.weights:
             product = np.float32(site.operands[0].scale) * np.float32(site.operands[1].scale)
             step.constants.update(factor(float(product) / site.scale))
             return _accumulated(site, step)
-        kept = {role: v for role, v in step.constants.items() if role in ("weight", "bias")}
+        constants = {role: v for role, v in step.constants.items() if role in ("weight", "bias")}
         scale = site.weights[0].scale.astype(np.float64).reshape(-1)
         real = np.asarray(site.operands[0].scale * scale / site.scale)
-        return LoweredStep("fully_connected_twice", {**kept, "factor": real}, step.attributes)
+        return LoweredStep("fully_connected_twice", {**constants, "factor": real}, step.attributes)
 
-    return Rule(lower, given.fits, given.weights)
+    return Rule(lower, base.fits, base.weights)
 
 
 def _convolution(rule: str) -> Rule:
-    given = rules.RULES[rule]
+    base = rules.RULES[rule]
     return Rule(
-        lambda site: _accumulated(site, given.lower(site)),
-        given.fits,
-        given.weights,
+        lambda site: _accumulated(site, base.lower(site)),
+        base.fits,
+        base.weights,
     )
 
 
@@ -130,8 +130,10 @@ def _sigmoid(site: QuantizedNode) -> LoweredStep:
     """Of int8 the code nearest in float32, of int16 what its short table gives."""
     if site.operands[0].grid.dtype != WIDE:
         real = np.float32(site.operands[0].scale) * _steps(site).astype(np.float32)
-        made = IN_FLOAT32[site.node.op_type](real) * (np.float32(1) / np.float32(site.scale))
-        return _table(site, rounding.ROUNDED["half_away"](made.astype(np.float64)).astype(np.int64))
+        values = IN_FLOAT32[site.node.op_type](real) * (np.float32(1) / np.float32(site.scale))
+        return _table(
+            site, rounding.ROUNDED["half_away"](values.astype(np.float64)).astype(np.int64)
+        )
     _refuse_other_seat(site)
     function = {"Sigmoid": interpolated.sigmoid, "Tanh": interpolated.tanh}[site.node.op_type]
     return _table(site, function(_steps(site), site.operands[0].scale))
@@ -167,9 +169,9 @@ def _hard_swish(site: QuantizedNode) -> LoweredStep:
 
 def _leaky_relu(site: QuantizedNode) -> LoweredStep:
     """Both factors are of float32, as the kernel takes them."""
-    read, made = np.float32(site.operands[0].scale), np.float32(site.scale)
+    in_scale, out_scale = np.float32(site.operands[0].scale), np.float32(site.scale)
     alpha = np.float32(attribute(site.node, "alpha", 0.01))
-    ratio, below = float(read / made), float(read * alpha / made)
+    ratio, below = float(in_scale / out_scale), float(in_scale * alpha / out_scale)
     return _table(site, gemmlowp.leaky_relu(_steps(site), ratio, below))
 
 
@@ -178,9 +180,11 @@ def _prelu(site: QuantizedNode) -> LoweredStep:
     slope = array(site.node.inputs[1])
     assert slope is not None
     codes, scale = slope_codes(slope)
-    read, made = np.float32(site.operands[0].scale), np.float32(site.scale)
-    below = {f"negative_{k}": v for k, v in factor(float(read * scale / made)).items()}
-    return LoweredStep("prelu_twice", factor(float(read / made)) | below | {"slope": codes}, {})
+    in_scale, out_scale = np.float32(site.operands[0].scale), np.float32(site.scale)
+    below = {f"negative_{k}": v for k, v in factor(float(in_scale * scale / out_scale)).items()}
+    return LoweredStep(
+        "prelu_twice", factor(float(in_scale / out_scale)) | below | {"slope": codes}, {}
+    )
 
 
 def slope_codes(slope: np.ndarray) -> tuple[np.ndarray, np.float32]:
@@ -215,8 +219,8 @@ def _hard_sigmoid(site: QuantizedNode) -> LoweredStep:
     shift = rescale(np.array([parts.code << headroom]), second, "twice")
     ends = np.rint(np.array([0.0, 1.0], np.float32) / np.float32(site.scale)).astype(np.int64)
     low, high = np.clip(ends + site.output.zero_point, -128, 127).tolist()
-    made = rescale(x + shift, output, "twice") + site.output.zero_point
-    codes = np.clip(made, low, high).astype(np.int8)
+    result = rescale(x + shift, output, "twice") + site.output.zero_point
+    codes = np.clip(result, low, high).astype(np.int8)
     return LoweredStep("lookup", {"table": codes}, {"low": low, "high": high})
 
 

@@ -21,7 +21,7 @@ from npumake.engine.floats import (
     TranslatedCall,
     clamped,
     finished,
-    held_by,
+    refuse_inexact,
     rescaled,
     rounded,
 )
@@ -32,26 +32,26 @@ BEYOND = 1 << 62  # elements, more than an axis has
 
 
 def translated(
-    building: Building, step: Instruction, program: Program, held: Mapping[str, Value]
+    building: Building, step: Instruction, program: Program, values: Mapping[str, Value]
 ) -> Value:
     """The steps that the instruction makes; `held` has those it reads. Raises InexactError."""
     tensors = program.tensors
     grids, output = tuple(tensors[name] for name in step.inputs), tensors[step.outputs[0]]
-    read = tuple(held[name] for name in step.inputs)
+    read = tuple(values[name] for name in step.inputs)
     return TRANSLATIONS[step.op](TranslatedCall(building, step, grids, output, read))
 
 
 def is_translatable(step: Instruction, program: Program) -> bool:
     """Whether there is a translation, bounds aside."""
     around = [program.tensors[name] for name in (*step.inputs, *step.outputs)]
-    known = all(tensor.dtype in (*CODES, "float32") for tensor in around)
-    return step.op in TRANSLATIONS and known
+    typed = all(tensor.dtype in (*CODES, "float32") for tensor in around)
+    return step.op in TRANSLATIONS and typed
 
 
 def _reach(call: TranslatedCall, weight: np.ndarray, axes: tuple[int, ...]) -> Int64:
     """The bound on every partial sum of x * w, per channel. Raises InexactError."""
     reach = call.largest() * np.abs(weight.astype(np.int64)).sum(axis=axes)
-    held_by(int(reach.max(initial=0)), SINGLE)
+    refuse_inexact(int(reach.max(initial=0)), SINGLE)
     return np.asarray(reach)
 
 
@@ -62,15 +62,15 @@ def _biased(
     if bias is None:
         return finished(call, total, reach, trailing)
     middle = bias.astype(np.int64)
-    given = bias.reshape(*bias.shape, *(1,) * trailing)
+    column = bias.reshape(*bias.shape, *(1,) * trailing)
     most = int((reach + np.abs(middle)).max(initial=0))
     if call.output.dtype == SUMS:
-        held_by(most, SINGLE)  # no clamp brings them to what float32 holds
+        refuse_inexact(most, SINGLE)  # no clamp brings them to what float32 holds
     if most <= SINGLE:
-        total = call.add("Add", total, call.constant(given, np.float32))
+        total = call.add("Add", total, call.constant(column, np.float32))
     else:
         wide = call.add("Cast", total, to=FLOAT64)
-        total = call.add("Add", wide, call.constant(given, np.float64))
+        total = call.add("Add", wide, call.constant(column, np.float64))
     return finished(call, total, reach, trailing, middle)
 
 
@@ -86,7 +86,7 @@ def _conv(call: TranslatedCall) -> Value:
 def _matmul(call: TranslatedCall) -> Value:
     if len(call.read) > 1:
         depth = call.inputs[0].shape[-1]
-        bound = held_by(call.largest(0) * call.largest(1) * depth, SINGLE)
+        bound = refuse_inexact(call.largest(0) * call.largest(1) * depth, SINGLE)
         return finished(call, call.add("MatMul", *call.read), bound)
     weight, bias = call.step.constants["weight"], call.step.constants.get("bias")
     reach = _reach(call, weight, (weight.ndim - 2,))
@@ -97,7 +97,7 @@ def _matmul(call: TranslatedCall) -> Value:
 def _add(call: TranslatedCall) -> Value:
     mantissa, shift = call.step.constants["mantissa"], call.step.constants["shift"]
     bounds = [call.largest(index) * abs(int(mantissa[index])) for index in range(2)]
-    held_by(sum(bounds), DOUBLE)
+    refuse_inexact(sum(bounds), DOUBLE)
     left, right = (
         call.add(
             "Mul",
@@ -110,7 +110,7 @@ def _add(call: TranslatedCall) -> Value:
 
 
 def _mul(call: TranslatedCall) -> Value:
-    bound = held_by(call.largest(0) * call.largest(1), SINGLE)
+    bound = refuse_inexact(call.largest(0) * call.largest(1), SINGLE)
     return finished(call, call.add("Mul", *call.read), bound)
 
 
@@ -141,8 +141,10 @@ def _pad(call: TranslatedCall) -> Value:
 
 
 def _gather(call: TranslatedCall) -> Value:
-    found = _taken(call, call.read[0], call.step.constants["indices"], call.step.attributes["axis"])
-    return finished(call, found, call.largest())
+    elements = _gathered(
+        call, call.read[0], call.step.constants["indices"], call.step.attributes["axis"]
+    )
+    return finished(call, elements, call.largest())
 
 
 def _slice(call: TranslatedCall) -> Value:
@@ -155,7 +157,7 @@ def _slice(call: TranslatedCall) -> Value:
 
 def _take(call: TranslatedCall) -> Value:
     flat = call.add("Reshape", call.read[0], call.constant(np.array([-1]), np.int64))
-    return finished(call, _taken(call, flat, call.step.constants["indices"], 0), call.largest())
+    return finished(call, _gathered(call, flat, call.step.constants["indices"], 0), call.largest())
 
 
 def _tile(call: TranslatedCall) -> Value:
@@ -168,20 +170,20 @@ def _tile(call: TranslatedCall) -> Value:
 
 def _blocks(op: str, *names: str) -> Callable[[TranslatedCall], Value]:
     def move(call: TranslatedCall) -> Value:
-        given = {name: call.step.attributes[name] for name in names}
-        return finished(call, call.add(op, call.read[0], **given), call.largest())
+        attributes = {name: call.step.attributes[name] for name in names}
+        return finished(call, call.add(op, call.read[0], **attributes), call.largest())
 
     return move
 
 
 def _resize_nearest(call: TranslatedCall) -> Value:
-    found = call.read[0]
+    pixels = call.read[0]
     for axis in call.step.attributes["axes"]:
-        found = _taken(call, found, call.step.constants[f"index_{axis}"], axis)
-    return finished(call, found, call.largest())
+        pixels = _gathered(call, pixels, call.step.constants[f"index_{axis}"], axis)
+    return finished(call, pixels, call.largest())
 
 
-def _taken(call: TranslatedCall, x: Value, indices: np.ndarray, axis: int) -> Value:
+def _gathered(call: TranslatedCall, x: Value, indices: np.ndarray, axis: int) -> Value:
     return call.add("Gather", x, call.constant(indices, np.int64), axis=axis)
 
 
@@ -224,9 +226,9 @@ def _max_pool(call: TranslatedCall) -> Value:
 def _average_pool(call: TranslatedCall) -> Value:
     """A sum is a convolution with ones."""
     kernel, channels = call.step.attributes["kernel"], call.inputs[0].shape[1]
-    bound = held_by(call.largest() * prod(kernel), SINGLE)
-    ones = call.constant(np.ones((channels, 1, *kernel)), np.float32)
-    total = call.add("Conv", call.read[0], ones, group=channels, **call.window())
+    bound = refuse_inexact(call.largest() * prod(kernel), SINGLE)
+    kernel_of_ones = call.constant(np.ones((channels, 1, *kernel)), np.float32)
+    total = call.add("Conv", call.read[0], kernel_of_ones, group=channels, **call.window())
     return finished(call, total, bound)
 
 
@@ -235,7 +237,7 @@ def _mean(call: TranslatedCall) -> Value:
     bound = call.largest() * prod(call.inputs[0].shape[axis] for axis in axes)
     at = call.constant(np.array(axes), np.int64)
     total = call.add("ReduceSum", call.read[0], at, keepdims=int(keep))
-    return finished(call, total, held_by(bound, SINGLE))
+    return finished(call, total, refuse_inexact(bound, SINGLE))
 
 
 def _extreme(op: str) -> Callable[[TranslatedCall], Value]:

@@ -17,8 +17,8 @@ from npumake.engine.subgraphs import CPU, model_of
 from npumake.errors import GraphError
 from npumake.graph import Graph, Node, Value, array, derived, dtype, open_dimensions, shape
 
-MOST = 1 << 30
-MOST_TURNS = 1 << 16
+MAX_ELEMENTS = 1 << 30
+MAX_TURNS = 1 << 16
 
 
 def refuse_unbounded(program: Program) -> None:
@@ -30,9 +30,9 @@ def refuse_unbounded(program: Program) -> None:
 
 def _refuse(step: Instruction, program: Program) -> None:
     graph = model_of(step)
-    _refuse_large(step, known := derived(graph))
-    _refuse_other_ports("reads", step.inputs, known.inputs, step, program)
-    _refuse_other_ports("makes", step.outputs, known.outputs, step, program)
+    _refuse_large(step, inferred := derived(graph))
+    _refuse_other_ports("reads", step.inputs, inferred.inputs, step, program)
+    _refuse_other_ports("makes", step.outputs, inferred.outputs, step, program)
     for node in graph.model.graph.all_nodes():
         if node.op_type == "Loop" and not _ends(node):
             raise GraphError("a loop does not say that it ends soon", str(node.name))
@@ -41,17 +41,17 @@ def _refuse(step: Instruction, program: Program) -> None:
 def _refuse_other_ports(
     role: str, names: Iterable[str], values: Iterable[Value], step: Instruction, program: Program
 ) -> None:
-    said = {name: (program.tensors[name].dtype, program.tensors[name].shape) for name in names}
-    held = {
+    declared = {name: (program.tensors[name].dtype, program.tensors[name].shape) for name in names}
+    actual = {
         str(value.name): (str(dtype(value)), () if open_dimensions(value) else shape(value))
         for value in values
     }
-    if said != held:
-        what = f"the CPU model {role} {_told(held)}, the program says {_told(said)}"
+    if declared != actual:
+        what = f"the CPU model {role} {_joined(actual)}, the program says {_joined(declared)}"
         raise GraphError(what, step.name)
 
 
-def _told(ports: dict[str, tuple[str, tuple[int, ...]]]) -> str:
+def _joined(ports: dict[str, tuple[str, tuple[int, ...]]]) -> str:
     return ", ".join(f"{name}: {kind}{list(size)}" for name, (kind, size) in ports.items())
 
 
@@ -62,10 +62,12 @@ def _refuse_large(step: Instruction, graph: Graph) -> None:
             if value.shape is None or open_dimensions(value):
                 raise GraphError(f"nothing says how large `{value.name}` is", step.name)
             total += prod(shape(value))
-    if total > MOST:
-        raise GraphError(f"the CPU model makes {total:,} numbers, more than {MOST:,}", step.name)
+    if total > MAX_ELEMENTS:
+        raise GraphError(
+            f"the CPU model makes {total:,} numbers, more than {MAX_ELEMENTS:,}", step.name
+        )
 
 
 def _ends(node: Node) -> bool:
     turns = array(node.inputs[0]) if node.inputs else None
-    return turns is not None and turns.size == 1 and int(turns.reshape(-1)[0]) <= MOST_TURNS
+    return turns is not None and turns.size == 1 and int(turns.reshape(-1)[0]) <= MAX_TURNS

@@ -22,10 +22,10 @@ def feed_at(
     if value.name == name:
         value.name = graph.free_name(f"{name}_before")
     graph.free_name(name)  # reserves it
-    fed = ir.Value(name=name, type=kind, shape=ir.Shape(shape))
-    graph.model.graph.inputs.append(fed)
-    read = fed
+    feed = ir.Value(name=name, type=kind, shape=ir.Shape(shape))
+    graph.model.graph.inputs.append(feed)
+    read = feed
     if order is not None:
         first = next(node for node in graph.model.graph if node in readers)
-        read = graph.insert("Transpose", [fed], f"{name}_nchw", before=first, perm=list(order))
+        read = graph.insert("Transpose", [feed], f"{name}_nchw", before=first, perm=list(order))
     graph.replace_readers(value, read, readers)

@@ -26,16 +26,16 @@ def blocks_handed_out(graph: onnx.GraphProto, block: int) -> frozenset[str]:
     for node in graph.node:
         for names in (node.input, node.output):
             names[:] = [swapped.get(name, name) for name in names]
-    asked = outputs.union(*(node.input for node in graph.node))
-    left = [n for n in graph.node if n.op_type != "ReorderOutput" or n.output[0] in asked]
+    needed = outputs.union(*(node.input for node in graph.node))
+    left = [n for n in graph.node if n.op_type != "ReorderOutput" or n.output[0] in needed]
     del graph.node[:]  # to remove one by one takes as long as all the rest
     graph.node.extend(left)
     return frozenset(outputs & swapped.keys())
 
 
 def _fills(node: onnx.NodeProto, block: int) -> bool:
-    given = {one.name: one.i for one in node.attribute}
-    return given["channels"] % block == 0 and not given.get("channels_last", 0)
+    attributes = {item.name: item.i for item in node.attribute}
+    return attributes["channels"] % block == 0 and not attributes.get("channels_last", 0)
 
 
 def reordering() -> bytes:

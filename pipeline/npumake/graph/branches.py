@@ -13,7 +13,7 @@ def inline(graph: Graph, node: Node, body: ir.Graph) -> None:
 
     Where a branch gives what it was given, an Identity keeps a model output its name.
     """
-    made, nodes, constants = list(body.outputs), list(body), dict(body.initializers)
+    results, nodes, constants = list(body.outputs), list(body), dict(body.initializers)
     body.outputs.clear()
     body.initializers.clear()
     body.remove(nodes)
@@ -26,7 +26,7 @@ def inline(graph: Graph, node: Node, body: ir.Graph) -> None:
             value.name = graph.free_name(str(value.name))
         originate(inner, origin(node))
     graph.model.graph.insert_before(node, nodes)
-    for old, value in zip(node.outputs, made, strict=True):
+    for old, value in zip(node.outputs, results, strict=True):
         passed = old.is_graph_output() and value.producer() not in nodes
         name = f"{old.name}_taken"
         graph.replace_uses(

@@ -35,8 +35,8 @@ class Building:
         """`reserved` are names for `input` and `rename` to give; no other tensor gets them."""
         self._values = dict.fromkeys(reserved, 1)
         self._nodes: dict[str, int] = {}
-        given = [self._made(tensor) for tensor in inputs]
-        self._graph = ir.Graph(given, [], nodes=[], opset_imports={"": OPSET}, name=name)
+        values = [self._made(tensor) for tensor in inputs]
+        self._graph = ir.Graph(values, [], nodes=[], opset_imports={"": OPSET}, name=name)
 
     @property
     def inputs(self) -> tuple[ir.Value, ...]:
@@ -63,12 +63,12 @@ class Building:
     ) -> tuple[ir.Value, ...]:
         """A node called after its first output; what it makes, of which no more than the name may
         be known. An attribute that is None is left out."""
-        made = [self._named(x) if isinstance(x, str) else self._made(x) for x in outputs]
-        given = {key: value for key, value in attributes.items() if value is not None}
+        results = [self._named(x) if isinstance(x, str) else self._made(x) for x in outputs]
+        present = {key: value for key, value in attributes.items() if value is not None}
         first = outputs[0]
         name = _free(first if isinstance(first, str) else first.name, self._nodes)
-        self._graph.append(ir.node(op_type, inputs, given, outputs=made, name=name))
-        return tuple(made)
+        self._graph.append(ir.node(op_type, inputs, present, outputs=results, name=name))
+        return tuple(results)
 
     def rename(self, value: ir.Value, name: str, node: str, *, reserved: bool) -> None:
         """Call a tensor `name`, which is `reserved` for it or made unique, and the node that
@@ -80,27 +80,27 @@ class Building:
 
     def finished(self, outputs: Mapping[str, ir.Value]) -> Graph:
         """As `drawn`, with every shape. Raises GraphError where shapes do not fit."""
-        return self.drawn(outputs).with_shapes()
+        return self.to_graph(outputs).with_shapes()
 
-    def drawn(self, outputs: Mapping[str, ir.Value]) -> Graph:
+    def to_graph(self, outputs: Mapping[str, ir.Value]) -> Graph:
         """The graph of what these outputs depend on, each under its name; who had that name gets
         another.
 
         An input, a constant or a tensor that is an output already passes through an Identity.
         """
-        given: list[ir.Value] = []
+        values: list[ir.Value] = []
         for name, value in outputs.items():
-            is_made = value.producer() is not None and value not in given
-            given.append(value if is_made else self.add("Identity", [value], [name])[0])
+            is_made = value.producer() is not None and value not in values
+            values.append(value if is_made else self.add("Identity", [value], [name])[0])
         public = {str(value.name) for value in self.inputs}
         holders = {str(value.name): value for node in self._graph for value in node.outputs}
         holders |= self._graph.initializers
-        for name, value in zip(outputs, given, strict=True):
+        for name, value in zip(outputs, values, strict=True):
             if value.name != name and name not in public:
                 if (holder := holders.get(name)) is not None and holder.name == name:
                     self._give_up(holder)
                 value.name = name
-        self._graph.outputs[:] = given
+        self._graph.outputs[:] = values
         graph = Graph(ir.Model(self._graph, ir_version=IR_VERSION))
         graph.drop_unused()
         return graph
@@ -108,12 +108,12 @@ class Building:
     def _give_up(self, value: ir.Value) -> None:
         """It gets another name."""
         constants = self._graph.initializers
-        held = constants.pop(str(value.name), None)
+        constant = constants.pop(str(value.name), None)
         value.name = _free(str(value.name), self._values)
-        if held is not None:
+        if constant is not None:
             self._graph.register_initializer(value)
 
-    def _made(self, tensor: TensorSpec) -> ir.Value:
+    def _new_value(self, tensor: TensorSpec) -> ir.Value:
         return _typed(self._named(tensor.name), tensor)
 
     def _named(self, name: str) -> ir.Value:
@@ -126,14 +126,14 @@ def _typed(value: ir.Value, tensor: TensorSpec) -> ir.Value:
     return value
 
 
-def _free(name: str, taken: dict[str, int]) -> str:
+def _free(name: str, suffixes: dict[str, int]) -> str:
     """`name`, with a number behind it when it is taken; from now on it is.
 
     `taken` holds the number to try next, so that a thousand of one name cost a thousand steps.
     """
     free = name
-    while free in taken:
-        free = f"{name}_{taken[name]}"
-        taken[name] += 1
-    taken[free] = 1
+    while free in suffixes:
+        free = f"{name}_{suffixes[name]}"
+        suffixes[name] += 1
+    suffixes[free] = 1
     return free

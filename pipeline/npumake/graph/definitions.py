@@ -33,20 +33,20 @@ def by_definition(graph: Graph, op_types: Collection[str]) -> Graph:
         )
     except (RuntimeError, TypeError) as error:  # the latter of an older onnx, which inlines none
         raise GraphError(f"onnx does not write out {names[0][1]}: {first_line(error)}") from error
-    made = normal(ir.from_proto(inlined))
+    result = normal(ir.from_proto(inlined))
     sources = [name for node in defined for name in origin(node)]
-    known = {node.name for node in graph.nodes()}
-    for node in made.nodes():
-        if node.name not in known:
+    existing = {node.name for node in graph.nodes()}
+    for node in result.nodes():
+        if node.name not in existing:
             originate(node, sources)
-    return made
+    return result
 
 
 def _write_defaults(node: ir.Node, opset: int) -> None:
     """The bodies refer to attributes, and onnx gives them no defaults."""
-    for name, known in onnx.defs.get_schema(node.op_type, opset, "").attributes.items():
-        if name not in node.attributes and known.default_value.type:
-            node.attributes.add(ir.serde.deserialize_attribute(known.default_value))
+    for name, declared in onnx.defs.get_schema(node.op_type, opset, "").attributes.items():
+        if name not in node.attributes and declared.default_value.type:
+            node.attributes.add(ir.serde.deserialize_attribute(declared.default_value))
 
 
 def _has_body(op_type: str, opset: int) -> bool:

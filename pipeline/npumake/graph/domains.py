@@ -29,7 +29,7 @@ COUNTS = frozenset(
         *("size", "strides"),
     }
 )
-FED = frozenset(
+INPUT_TYPES = frozenset(
     {
         *(ir.DataType.BOOL, ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE),
         *(ir.DataType.INT8, ir.DataType.INT16, ir.DataType.INT32, ir.DataType.INT64),
@@ -76,10 +76,10 @@ def refuse_odd_attributes(nodes: Iterable[ir.Node]) -> None:
     for node in nodes:
         if node.domain in ("", "ai.onnx"):
             for name in node.attributes:
-                given = attribute(node, name)
-                numbers = given if isinstance(given, tuple) else (given,)
-                if odd := _odd_number(name, numbers) or _odd_word(node.op_type, name, given):
-                    raise _odd(node, f"`{name}` is {_text(given)}: {odd}")
+                value = attribute(node, name)
+                numbers = value if isinstance(value, tuple) else (value,)
+                if odd := _odd_number(name, numbers) or _odd_word(node.op_type, name, value):
+                    raise _odd(node, f"`{name}` is {_text(value)}: {odd}")
             _refuse_parameters(node)
 
 
@@ -101,9 +101,9 @@ def _is_allowed(number: float, name: str) -> bool:
     return math.isfinite(number) or (name in ENDLESS and not math.isnan(number))
 
 
-def _odd_word(op: str, name: str, given: object) -> str:
-    known = MODES.get(op) if name == "mode" else WORDS.get(name)
-    return "" if known is None or given in known else f"none of {', '.join(known)}"
+def _odd_word(op: str, name: str, value: object) -> str:
+    choices = MODES.get(op) if name == "mode" else WORDS.get(name)
+    return "" if choices is None or value in choices else f"none of {', '.join(choices)}"
 
 
 def _refuse_parameters(node: ir.Node) -> None:
@@ -133,9 +133,9 @@ def refuse_strange_inputs(inputs: Iterable[ir.Value]) -> None:
         if min(sizes, default=1) < 1:
             what = f"input `{value.name}` has the shape {sizes}, which holds nothing"
             raise GraphError(what, hint="export the model for inputs of a size of 1 or more")
-        if value.dtype is None or value.dtype not in FED:
-            held = "values of no type" if value.dtype is None else value.dtype.name
-            what = f"input `{value.name}` takes {held}; samples are numbers of 8 bits or more"
+        if value.dtype is None or value.dtype not in INPUT_TYPES:
+            kind = "values of no type" if value.dtype is None else value.dtype.name
+            what = f"input `{value.name}` takes {kind}; samples are numbers of 8 bits or more"
             raise GraphError(what, hint="export the model with float32 inputs, and a Cast inside")
 
 
@@ -157,9 +157,9 @@ def refuse_windows(nodes: Iterable[ir.Node]) -> None:
 
 def _refuse_axes(node: ir.Node, rank: int) -> None:
     for name, each in PER_AXIS.items():
-        given = attribute(node, name)
-        if given is not None and len(given) != each * rank:
-            raise _odd(node, f"`{name}` is {_text(given)}: {each * rank} belong to {rank} axes")
+        value = attribute(node, name)
+        if value is not None and len(value) != each * rank:
+            raise _odd(node, f"`{name}` is {_text(value)}: {each * rank} belong to {rank} axes")
 
 
 def _refuse_weight(node: ir.Node, sizes: Sequence[int], weight: Sequence[int]) -> None:
@@ -175,8 +175,8 @@ def _refuse_weight(node: ir.Node, sizes: Sequence[int], weight: Sequence[int]) -
         )
 
 
-def _text(given: object) -> str:
-    return str(list(given)) if isinstance(given, tuple) else str(given)
+def _text(value: object) -> str:
+    return str(list(value)) if isinstance(value, tuple) else str(value)
 
 
 def _odd(node: ir.Node, what: str) -> GraphError:

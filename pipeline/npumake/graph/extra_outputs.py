@@ -30,18 +30,18 @@ class ExtraOutput:
         return self.name
 
 
-def with_outputs(graph: Graph, handed: Iterable[str | ExtraOutput]) -> bytes:
+def with_outputs(graph: Graph, outputs: Iterable[str | ExtraOutput]) -> bytes:
     """The model, whose outputs are these: tensors that it has, and new ones."""
     model = _model(graph.model)
     values = graph.values()
     typed: list[str] = []
-    for one in handed:
-        if isinstance(one, ExtraOutput):
-            model.graph.node.append(_node(one))
-            model.graph.output.add(name=one.name)
-            typed.append(one.of)
+    for output in outputs:
+        if isinstance(output, ExtraOutput):
+            model.graph.node.append(_node(output))
+            model.graph.output.add(name=output.name)
+            typed.append(output.of)
         else:
-            serde.serialize_value_into(model.graph.output.add(), values[one])
+            serde.serialize_value_into(model.graph.output.add(), values[output])
     if any(node.domain for node in graph.nodes()):
         typed = list(values)
     written = {value.name for value in (*model.graph.input, *model.graph.output)}
@@ -53,27 +53,33 @@ def with_outputs(graph: Graph, handed: Iterable[str | ExtraOutput]) -> bytes:
 
 def _model(model: ir.Model) -> onnx.ModelProto:
     """Its nodes, inputs and initializers. Where a node comes from is nothing to who runs it."""
-    found = onnx.ModelProto(ir_version=model.ir_version, graph=onnx.GraphProto(name="watched"))
+    proto = onnx.ModelProto(ir_version=model.ir_version, graph=onnx.GraphProto(name="watched"))
     for domain, version in model.opset_imports.items():
-        found.opset_import.add(domain=domain, version=version)
+        proto.opset_import.add(domain=domain, version=version)
     for function in model.functions.values():
-        serde.serialize_function_into(found.functions.add(), function)
+        serde.serialize_function_into(proto.functions.add(), function)
     for value in model.graph.inputs:
-        serde.serialize_value_into(found.graph.input.add(), value)
+        serde.serialize_value_into(proto.graph.input.add(), value)
     for value in model.graph.initializers.values():
         if value.const_value is not None:
-            tensor = found.graph.initializer.add()
+            tensor = proto.graph.initializer.add()
             serde.serialize_tensor_into(tensor, value.const_value)
             tensor.name = str(value.name)
     for node in model.graph:
-        written = found.graph.node.add()
+        written = proto.graph.node.add()
         serde.serialize_node_into(written, node)
         written.ClearField("metadata_props")
-    return found
+    return proto
 
 
-def _node(made: ExtraOutput) -> onnx.NodeProto:
-    given = [onnx.helper.make_attribute(name, value) for name, value in made.attributes.items()]
+def _node(extra: ExtraOutput) -> onnx.NodeProto:
+    attributes = [
+        onnx.helper.make_attribute(name, value) for name, value in extra.attributes.items()
+    ]
     return onnx.NodeProto(
-        op_type=made.op_type, input=[made.of], output=[made.name], name=made.name, attribute=given
+        op_type=extra.op_type,
+        input=[extra.of],
+        output=[extra.name],
+        name=extra.name,
+        attribute=attributes,
     )

@@ -53,11 +53,11 @@ class Graph:
 
     def values(self) -> dict[str, Value]:
         """Every input, initializer and node output by name."""
-        found = {str(v.name): v for v in self.model.graph.inputs}
-        found.update(self.model.graph.initializers)
+        tensors = {str(v.name): v for v in self.model.graph.inputs}
+        tensors.update(self.model.graph.initializers)
         for node in self.model.graph:
-            found.update({str(v.name): v for v in node.outputs if v.name})
-        return found
+            tensors.update({str(v.name): v for v in node.outputs if v.name})
+        return tensors
 
     def find(self, name: str) -> tuple[Node, ...]:
         """The node of that name; else every node that computes the trained node of that name."""
@@ -96,8 +96,8 @@ class Graph:
         It comes from where that neighbour does."""
         name = self.free_name(name)
         output = ir.Value(name=name)
-        given = {key: value for key, value in attributes.items() if value is not None}
-        node = ir.node(op_type, inputs, given, outputs=[output], name=name)
+        present = {key: value for key, value in attributes.items() if value is not None}
+        node = ir.node(op_type, inputs, present, outputs=[output], name=name)
         inherit(node, *(near for near in (after or before,) if near is not None))
         nodes = self.model.graph
         if after is not None:
@@ -131,9 +131,9 @@ class Graph:
 
     def feed_past(self, node: Node, value: Value) -> None:
         """The input `value` takes the place, type and shape of what `node` makes of it."""
-        made = node.outputs[0]
-        value.type, value.shape = made.type, made.shape
-        self.replace_readers(made, value, [use.node for use in tuple(made.uses())])
+        output = node.outputs[0]
+        value.type, value.shape = output.type, output.shape
+        self.replace_readers(output, value, [use.node for use in tuple(output.uses())])
         self.remove(node)
 
     def replace_uses(self, old: Value, new: Value) -> None:
@@ -185,8 +185,8 @@ class Graph:
         """Fix the shape of an input; what was inferred from the open one is forgotten."""
         value.shape = ir.Shape(shape)
         for node in self.model.graph:
-            for made in node.outputs:
-                made.shape = None
+            for output in node.outputs:
+                output.shape = None
 
     def set_layout(self, value: Value, order: Sequence[int], of: Value) -> None:
         """`value` has the type of `of`, and its shape with the axes in this order."""
@@ -227,13 +227,13 @@ class Graph:
         a graph input cannot also be the graph output it feeds.
 
         Who makes what it was given now makes what it gave; if nobody does, it leaves no trace."""
-        given, made = node.inputs[0], node.outputs[0]
-        if given is None:
+        x, y = node.inputs[0], node.outputs[0]
+        if x is None:
             return False
-        if made.is_graph_output() and (given.producer() is None or given.is_graph_output()):
+        if y.is_graph_output() and (x.producer() is None or x.is_graph_output()):
             return False
-        self.replace_uses(made, given)
-        if maker := given.producer():
+        self.replace_uses(y, x)
+        if maker := x.producer():
             inherit(maker, node)
         self.remove(node)
         return True

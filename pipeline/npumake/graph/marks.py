@@ -107,10 +107,10 @@ def annotations_of(graph: Graph) -> tuple[str, ...]:
     """What `tell` wrote; nothing where somebody else wrote something there."""
     text = graph.metadata.get(NOTES, "[]")
     try:
-        found = json.loads(text)
+        notes = json.loads(text)
     except ValueError:
         return ()
-    return tuple(map(str, found)) if isinstance(found, list) else ()
+    return tuple(map(str, notes)) if isinstance(notes, list) else ()
 
 
 def number_operators(graph: Graph, names: Sequence[Sequence[str]]) -> None:
@@ -120,8 +120,8 @@ def number_operators(graph: Graph, names: Sequence[Sequence[str]]) -> None:
 
 def operator_nodes(graph: Graph, number: int) -> tuple[str, ...]:
     """Their names in the trained graph; none of a file whose operators have no numbers."""
-    found = _operators(graph)
-    nodes = found[number] if number < len(found) else []
+    operators = _operators(graph)
+    nodes = operators[number] if number < len(operators) else []
     return tuple(map(str, nodes)) if isinstance(nodes, list) else ()
 
 
@@ -133,7 +133,7 @@ def operator_count(graph: Graph) -> int:
 def _operators(graph: Graph) -> list[object]:
     """Nothing where somebody else wrote something there."""
     try:
-        found = json.loads(graph.metadata.get(OPERATORS, "[]"))
+        operators = json.loads(graph.metadata.get(OPERATORS, "[]"))
     except ValueError:
         return []
-    return found if isinstance(found, list) else []
+    return operators if isinstance(operators, list) else []

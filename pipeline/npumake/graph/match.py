@@ -15,12 +15,12 @@ KNOWN_DOMAINS = ("", "ai.onnx", "ai.onnx.ml", "com.microsoft")
 
 def attribute(node: ir.Node, name: str, default: Any = None) -> Any:
     """The attribute as Python knows it: int, float, str, tuple or array."""
-    found = node.attributes.get(name)
-    if found is None or found.value is None:
+    attr = node.attributes.get(name)
+    if attr is None or attr.value is None:
         return default
-    if found.type == ir.AttributeType.TENSOR:
-        return found.value.numpy()
-    return tuple(found.value) if isinstance(found.value, list | tuple) else found.value
+    if attr.type == ir.AttributeType.TENSOR:
+        return attr.value.numpy()
+    return tuple(attr.value) if isinstance(attr.value, list | tuple) else attr.value
 
 
 def array(value: ir.Value | None) -> np.ndarray | None:
@@ -39,19 +39,19 @@ def shape(value: ir.Value) -> tuple[int, ...]:
     """The static shape. Raises GraphError when a dimension is not known."""
     dims = None if value.shape is None else tuple(value.shape)
     if dims is None or not all(isinstance(dim, int) for dim in dims):
-        known = [str(dim) if isinstance(dim, int) else "?" for dim in dims or ()]
-        said = "unknown" if dims is None else f"[{', '.join(known)}]"
+        sizes = [str(dim) if isinstance(dim, int) else "?" for dim in dims or ()]
+        text = "unknown" if dims is None else f"[{', '.join(sizes)}]"
         raise GraphError(
-            f"the shape of `{value.name}` is not static: {said}", hint=_how_to_know(value)
+            f"the shape of `{value.name}` is not static: {text}", hint=_how_to_know(value)
         )
     return tuple(int(dim) for dim in dims if isinstance(dim, int))
 
 
 def _how_to_know(value: ir.Value) -> str:
     maker = value.producer()
-    fed = () if maker is None or maker.graph is None else maker.graph.inputs
-    shapes = [x.shape for x in fed]
-    if fed and all(dims is not None and dims.is_static() for dims in shapes):
+    inputs = () if maker is None or maker.graph is None else maker.graph.inputs
+    shapes = [x.shape for x in inputs]
+    if inputs and all(dims is not None and dims.is_static() for dims in shapes):
         return "the numbers that are fed decide it: end the model before it, by `model.outputs`"
     return "give every input a fixed shape under `inputs:`"
 

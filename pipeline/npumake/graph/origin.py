@@ -24,8 +24,8 @@ def origin(node: ir.Node) -> tuple[str, ...]:
 def originate(node: ir.Node, names: Iterable[str]) -> None:
     """Write down where the node comes from, whatever it said before."""
     node.metadata_props.pop(NOTE, None)
-    if found := list(dict.fromkeys(names)):
-        node.metadata_props[NOTE] = json.dumps(found)
+    if unique := list(dict.fromkeys(names)):
+        node.metadata_props[NOTE] = json.dumps(unique)
 
 
 def inherit(node: ir.Node, *others: ir.Node) -> None:
@@ -46,21 +46,21 @@ def trace(upgraded: ir.Graph, trained: ir.Graph) -> None:
     renamed: dict[str, str] = {}  # what a stand-in makes → what was made there
 
     def read(node: ir.Node | None) -> list[str]:
-        given = () if node is None else node.inputs
-        names = [str(v.name) for v in given if v is not None and v.const_value is None]
+        inputs = () if node is None else node.inputs
+        names = [str(v.name) for v in inputs if v is not None and v.const_value is None]
         return [renamed.get(name, name) for name in names]
 
     for node in upgraded:
-        known = [by_name[str(node.name)]] if str(node.name) in by_name else []
-        known += [by_tensor[str(v.name)] for v in node.outputs if str(v.name) in by_tensor]
-        if not known:
-            known = [
+        ancestors = [by_name[str(node.name)]] if str(node.name) in by_name else []
+        ancestors += [by_tensor[str(v.name)] for v in node.outputs if str(v.name) in by_tensor]
+        if not ancestors:
+            ancestors = [
                 old
                 for old in trained
                 if set(read(node)) & (set(read(old)) - set(read(now.get(str(old.name)))))
             ][:1]
-            made = (v for old in known for v in old.outputs)
-            renamed.update((str(a.name), str(b.name)) for a, b in zip(node.outputs, made))  # noqa: B905
+            outputs = (v for old in ancestors for v in old.outputs)
+            renamed.update((str(a.name), str(b.name)) for a, b in zip(node.outputs, outputs))  # noqa: B905
         makers = [maker for value in node.inputs if value and (maker := value.producer())]
         originate(node, [])
-        inherit(node, *(known[:1] or makers))
+        inherit(node, *(ancestors[:1] or makers))

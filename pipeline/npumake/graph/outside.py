@@ -65,23 +65,23 @@ def _outside(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
             yield tensor
 
 
-def _said(tensor: onnx.TensorProto) -> dict[str, str]:
+def _entries(tensor: onnx.TensorProto) -> dict[str, str]:
     return {entry.key: entry.value for entry in tensor.external_data}
 
 
 def _location(tensor: onnx.TensorProto) -> str:
     """Where the weight lies, normalised. Raises GraphError for what is no path from a folder."""
-    said = _said(tensor).get("location", "")
-    path = PurePosixPath(said)
+    location = _entries(tensor).get("location", "")
+    path = PurePosixPath(location)
     if (
         not path.name
         or ".." in path.parts
-        or PureWindowsPath(said).drive
-        or PureWindowsPath(said).root
-        or "\\" in said
-        or "\0" in said
+        or PureWindowsPath(location).drive
+        or PureWindowsPath(location).root
+        or "\\" in location
+        or "\0" in location
     ):
-        what = f"the weight `{tensor.name}` lies outside the folder of the model: {said!r}"
+        what = f"the weight `{tensor.name}` lies outside the folder of the model: {location!r}"
         raise GraphError(what, hint="save the model with its weights beside it")
     return str(path)
 
@@ -100,14 +100,14 @@ def _file(tensor: onnx.TensorProto, beside: Sequence[Beside]) -> Beside:
 
 def _span(tensor: onnx.TensorProto, file: Beside) -> tuple[int, int]:
     """(offset, length) in bytes. Raises GraphError where the file or the shape says otherwise."""
-    said = _said(tensor)
+    entries = _entries(tensor)
     bits = prod(tensor.dims) * ir.DataType(tensor.data_type).bitwidth
     length = -(-bits // 8)
-    offset = int(said.get("offset") or 0)
-    given = int(said.get("length") or length)
-    if given != length or min(tensor.dims, default=0) < 0:
+    offset = int(entries.get("offset") or 0)
+    declared = int(entries.get("length") or length)
+    if declared != length or min(tensor.dims, default=0) < 0:
         what = f"the weight `{tensor.name}` of shape {list(tensor.dims)} takes {length} bytes"
-        raise GraphError(f"{what}, not {given}")
+        raise GraphError(f"{what}, not {declared}")
     if offset < 0 or offset + length > file.size:
         raise GraphError(
             f"the weight `{tensor.name}` is bytes {offset} to {offset + length} of "

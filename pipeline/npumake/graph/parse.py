@@ -126,8 +126,8 @@ def _refuse_unsupported(proto: onnx.ModelProto) -> None:
         if version > newest:
             hint = f"export it again with {what} {newest} or older"
             raise GraphError(f"the model uses {what} {version}; the newest is {newest}", hint=hint)
-    made = [value.name for value in proto.graph.output]
-    if len(set(made)) < len(made):
+    outputs = [value.name for value in proto.graph.output]
+    if len(set(outputs)) < len(outputs):
         raise GraphError("two outputs of the model have the same name")
 
 
@@ -154,9 +154,9 @@ def _give_constants(graph: ir.Graph) -> None:
         name = str(value.name)
         if name not in graph.initializers:
             continue
-        given = ir.Value(name=name, type=value.type, shape=value.shape)
-        graph.append(ir.node("Identity", [value], outputs=[given], name=name))
-        graph.outputs[index] = given
+        output = ir.Value(name=name, type=value.type, shape=value.shape)
+        graph.append(ir.node("Identity", [value], outputs=[output], name=name))
+        graph.outputs[index] = output
         del graph.initializers[name]
         value.name = f"{name}_constant"
         graph.register_initializer(value)
@@ -172,12 +172,12 @@ def normal(model: ir.Model) -> Graph:
     TopologicalSortPass()(model)
     # Before IR version 4 every initializer was listed as an input; since then it is a default
     # that could be overridden. Here it is a constant.
-    fed = [value for value in model.graph.inputs if value.name not in model.graph.initializers]
-    model.graph.inputs[:] = fed
+    inputs = [value for value in model.graph.inputs if value.name not in model.graph.initializers]
+    model.graph.inputs[:] = inputs
     _give_constants(model.graph)
     for node in model.graph:
-        made = [value.name for value in node.outputs if value.name]
-        node.name = node.name or next(iter(made), None)  # called after what it makes
+        outputs = [value.name for value in node.outputs if value.name]
+        node.name = node.name or next(iter(outputs), None)  # called after what it makes
     NameFixPass()(model)
     for node in model.graph.all_nodes():
         if node.op_type == "MeanVarianceNormalization" and "axes" not in node.attributes:

@@ -28,8 +28,8 @@ def reads(node: Node) -> tuple[Value, ...]:
     return tuple(dict.fromkeys(own))
 
 
-def part(graph: Graph, nodes: Sequence[Node], made: Iterable[Value]) -> Graph:
-    """A model of these nodes, in order, that gives `made`: what they read is fed or constant.
+def part(graph: Graph, nodes: Sequence[Node], results: Iterable[Value]) -> Graph:
+    """A model of these nodes, in order, that gives `results`: what they read is fed or constant.
 
     Nodes may be of other graphs at the same opsets, too: a value is known by its name."""
     inside = {value.name: value for node in nodes for value in node.outputs}
@@ -52,7 +52,7 @@ def part(graph: Graph, nodes: Sequence[Node], made: Iterable[Value]) -> Graph:
         ir.Model(
             ir.Graph(
                 [twins[name] for name, value in outside.items() if value.const_value is None],
-                [twins[value.name] for value in made],
+                [twins[value.name] for value in results],
                 nodes=copies,
                 initializers=[
                     twins[name] for name, value in outside.items() if value.const_value is not None
@@ -69,15 +69,15 @@ def declare(value: Value, shape: Sequence[int], like: Value | None) -> None:
     """Say what a foreign node makes: a shape, and the element type of `like` where it has none."""
     value.shape = ir.Shape(shape)
     if value.dtype is None:
-        found = None if like is None else like.dtype
-        value.type = ir.TensorType(found or ir.DataType.FLOAT)
+        element = None if like is None else like.dtype
+        value.type = ir.TensorType(element or ir.DataType.FLOAT)
 
 
 def complete(graph: Graph) -> Graph:
     """The graph, its shapes and types inferred where what a node makes lacks one: inferring what
     is known takes as long as all else that is done to put a graph on grids."""
-    made = (value for node in graph.nodes() for value in node.outputs)
-    if all(value.shape is not None and value.type is not None for value in made):
+    outputs = (value for node in graph.nodes() for value in node.outputs)
+    if all(value.shape is not None and value.type is not None for value in outputs):
         return graph
     return graph.with_shapes()
 
@@ -114,10 +114,10 @@ def _looked_up(body: ir.Graph) -> Iterator[Value | None]:
 
 def _bodies(node: Node) -> list[ir.Graph]:
     """The graphs among its attributes: two of an If, one of a Loop."""
-    held = [given for given in node.attributes.values() if isinstance(given, ir.Attr)]
-    one = [given.as_graph() for given in held if given.type == ir.AttributeType.GRAPH]
-    many = [given.as_graphs() for given in held if given.type == ir.AttributeType.GRAPHS]
-    return [*one, *(body for bodies in many for body in bodies)]
+    attributes = [item for item in node.attributes.values() if isinstance(item, ir.Attr)]
+    single = [item.as_graph() for item in attributes if item.type == ir.AttributeType.GRAPH]
+    many = [item.as_graphs() for item in attributes if item.type == ir.AttributeType.GRAPHS]
+    return [*single, *(body for bodies in many for body in bodies)]
 
 
 def _twin(value: Value) -> Value:

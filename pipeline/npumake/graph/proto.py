@@ -47,10 +47,10 @@ def tensors(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
     for graph in graphs(proto):
         yield from graph.initializer
     for node in nodes(proto):
-        for held in node.attribute:
-            if held.HasField("t"):
-                yield held.t
-            yield from held.tensors
+        for item in node.attribute:
+            if item.HasField("t"):
+                yield item.t
+            yield from item.tensors
 
 
 def densify(proto: onnx.ModelProto) -> None:
@@ -62,11 +62,11 @@ def densify(proto: onnx.ModelProto) -> None:
             graph.initializer.append(_dense(sparse))
         graph.ClearField("sparse_initializer")
     for node in nodes(proto):
-        for held in node.attribute:
-            if node.op_type == "Constant" and held.name == "sparse_value":
-                room = _room(held.sparse_tensor, room)
-                dense = _dense(held.sparse_tensor)
-                held.CopyFrom(onnx.helper.make_attribute("value", dense))
+        for item in node.attribute:
+            if node.op_type == "Constant" and item.name == "sparse_value":
+                room = _room(item.sparse_tensor, room)
+                dense = _dense(item.sparse_tensor)
+                item.CopyFrom(onnx.helper.make_attribute("value", dense))
 
 
 def open_unknown_sizes(proto: onnx.ModelProto) -> None:
@@ -127,18 +127,18 @@ def at_one_opset(proto: onnx.ModelProto) -> None:
         proto.opset_import.append(onnx.helper.make_opsetid(domain, imported[domain]))
 
 
-def _differs(node: onnx.NodeProto, one: int, other: int) -> bool:
+def _differs(node: onnx.NodeProto, first: int, second: int) -> bool:
     def since(version: int) -> int:
         try:
             return onnx.defs.get_schema(node.op_type, version, node.domain).since_version
         except onnx.defs.SchemaError:
             return 0
 
-    return since(one) != since(other)
+    return since(first) != since(second)
 
 
-def _nested(found: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
-    for node in found:
+def _nested(siblings: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+    for node in siblings:
         yield node
         for body in bodies(node):
             yield from _nested(body.node)
@@ -146,10 +146,10 @@ def _nested(found: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
 
 def bodies(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
     """The graphs among its own attributes."""
-    for held in node.attribute:
-        if held.HasField("g"):
-            yield held.g
-        yield from held.graphs
+    for item in node.attribute:
+        if item.HasField("g"):
+            yield item.g
+        yield from item.graphs
 
 
 def has_grids_and_branches(model: bytes) -> bool:
@@ -169,9 +169,11 @@ def has_uneven_average(model: bytes) -> bool:
 
 
 def _is_uneven(node: onnx.NodeProto) -> bool:
-    said = {held.name: onnx.helper.get_attribute_value(held) for held in node.attribute}
-    overhangs = bool(said.get("ceil_mode", 0) and said.get("count_include_pad", 0))
-    return node.op_type == "AveragePool" and (overhangs or max(said.get("dilations", [1])) > 1)
+    attributes = {item.name: onnx.helper.get_attribute_value(item) for item in node.attribute}
+    overhangs = bool(attributes.get("ceil_mode", 0) and attributes.get("count_include_pad", 0))
+    return node.op_type == "AveragePool" and (
+        overhangs or max(attributes.get("dilations", [1])) > 1
+    )
 
 
 def _nodes_of(model: bytes, written: Iterable[bytes]) -> Sequence[onnx.NodeProto]:
@@ -201,14 +203,14 @@ def _dense(sparse: onnx.SparseTensorProto) -> onnx.TensorProto:
     indices = onnx.numpy_helper.to_array(sparse.indices)
     dims, name = tuple(sparse.dims), sparse.values.name
     per_axis = indices.ndim == 2
-    given = tuple(indices.T) if per_axis else (indices,)
+    places = tuple(indices.T) if per_axis else (indices,)
     limits = dims if per_axis else (prod(dims),)
-    fits = len(given) == len(limits) and all(
+    fits = len(places) == len(limits) and all(
         axis.shape == values.shape and (axis >= 0).all() and (axis < limit).all()
-        for axis, limit in zip(given, limits, strict=False)
+        for axis, limit in zip(places, limits, strict=False)
     )
     if not fits or values.ndim != 1:
         raise GraphError(f"the indices of the sparse weight `{name}` do not fit its values")
     dense = np.zeros(dims if per_axis else prod(dims), values.dtype)
-    dense[given] = values
+    dense[places] = values
     return onnx.numpy_helper.from_array(dense.reshape(dims), name)

@@ -56,7 +56,7 @@ class SerializedGraph:
     written when a model needs them."""
 
     def __init__(self, graph: Graph) -> None:
-        model, given = graph.model, graph.model.graph
+        model, main = graph.model, graph.model.graph
         self._ir_version = model.ir_version
         self._opsets = [*starmap(onnx.helper.make_opsetid, model.opset_imports.items())]
         self._values = graph.values()
@@ -64,26 +64,26 @@ class SerializedGraph:
         self._tensors: dict[str, onnx.TensorProto] = {}
         self._constants = {
             str(name): value.const_value
-            for name, value in given.initializers.items()
+            for name, value in main.initializers.items()
             if value.const_value is not None
         }
-        self.pieces = tuple(_piece(serialize_node(node)) for node in given)
-        self.inputs = tuple(str(value.name) for value in given.inputs)
-        self.outputs = tuple(str(value.name) for value in given.outputs)
-        self.is_mixed = any(map(is_foreign, given.all_nodes()))
+        self.pieces = tuple(_piece(serialize_node(node)) for node in main)
+        self.inputs = tuple(str(value.name) for value in main.inputs)
+        self.outputs = tuple(str(value.name) for value in main.outputs)
+        self.is_mixed = any(map(is_foreign, main.all_nodes()))
 
     def is_constant(self, name: str) -> bool:
         return name in self._constants
 
     def array(self, name: str) -> np.ndarray | None:
         """The constant of that name."""
-        found = self._constants.get(name)
-        return None if found is None else found.numpy()
+        constant = self._constants.get(name)
+        return None if constant is None else constant.numpy()
 
     def size(self, name: str) -> int:
         """How many numbers a tensor holds; 1 along every axis of unknown length."""
-        found = self._values.get(name)
-        sides = found.shape if found is not None and found.shape is not None else ()
+        value = self._values.get(name)
+        sides = value.shape if value is not None and value.shape is not None else ()
         return math.prod(max(side, 1) if isinstance(side, int) else 1 for side in sides)
 
     def mark(self) -> str:
@@ -97,7 +97,7 @@ class SerializedGraph:
     def model(
         self,
         pieces: Sequence[SerializedNode],
-        made: Iterable[str],
+        outputs: Iterable[str],
         constants: Mapping[str, np.ndarray] | None = None,
     ) -> bytes:
         """A model of these pieces, in order, that gives `made`: what they read is one of
@@ -110,7 +110,7 @@ class SerializedGraph:
             node=[piece.proto for piece in pieces],
             initializer=[self._tensor(name) for name in read if name in self._constants],
             input=[self._info(name, name) for name in read if name not in self._constants],
-            output=[self._info(name, like.get(name, name)) for name in made],
+            output=[self._info(name, like.get(name, name)) for name in outputs],
         )
         graph.initializer.extend(_tensors(own))
         # Of all others whoever reads the model finds the types as fast as it reads them.
@@ -134,12 +134,12 @@ class SerializedGraph:
 
 def needed(pieces: Sequence[SerializedNode], names: Iterable[str]) -> list[SerializedNode]:
     """Of these pieces, in order, those that values of these names depend on."""
-    wanted, found = set(names), []
+    reads, result = set(names), []
     for piece in reversed(pieces):
-        if not wanted.isdisjoint(piece.makes):
-            wanted.update(piece.reads)
-            found.append(piece)
-    return found[::-1]
+        if not reads.isdisjoint(piece.makes):
+            reads.update(piece.reads)
+            result.append(piece)
+    return result[::-1]
 
 
 def _type(value: Value | None) -> onnx.TypeProto | None:

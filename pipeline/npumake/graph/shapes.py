@@ -44,10 +44,10 @@ def _inferred(model: ir.Model) -> ir.Model:
     if follows and any(value.shape is None for n in _from_numbers(model) for value in n.outputs):
         plain = ir.from_proto(_run(proto, follows=False))
         follows = not any(_is_long(v) for node in _from_numbers(plain) for v in node.outputs)
-    made = ir.from_proto(_run(proto, follows))
-    _refuse_huge(made)
-    refuse_windows(made.graph)
-    return made
+    inferred = ir.from_proto(_run(proto, follows))
+    _refuse_huge(inferred)
+    refuse_windows(inferred.graph)
+    return inferred
 
 
 def _run(proto: onnx.ModelProto, follows: bool) -> onnx.ModelProto:
@@ -127,8 +127,8 @@ def _forget_shapes(model: ir.Model) -> None:
 
 def _rounds_up(node: ir.Node) -> bool:
     explicit = attribute(node, "auto_pad", "NOTSET") == "NOTSET"
-    known = node.op_type in POOLS and not is_foreign(node)
-    return known and explicit and bool(attribute(node, "ceil_mode", 0))
+    is_pool = node.op_type in POOLS and not is_foreign(node)
+    return is_pool and explicit and bool(attribute(node, "ceil_mode", 0))
 
 
 def _corrected(node: ir.Node) -> bool:
@@ -142,17 +142,17 @@ def _corrected(node: ir.Node) -> bool:
     spatial, kernel = shape(x)[2:], attribute(node, "kernel_shape")
     rank = len(spatial)
     strides, dilations = (attribute(node, name, (1,) * rank) for name in ("strides", "dilations"))
-    given = attribute(node, "pads", (0,) * 2 * rank)
-    reached = pool_pads(spatial, kernel, given, strides, dilations, ceil_mode=True)
-    pads = [max(pair) for pair in zip(given, reached, strict=True)]
+    declared = attribute(node, "pads", (0,) * 2 * rank)
+    reached = pool_pads(spatial, kernel, declared, strides, dilations, ceil_mode=True)
+    pads = [max(pair) for pair in zip(declared, reached, strict=True)]
     for axis, (n, s) in enumerate(zip(spatial, strides, strict=True)):
-        begin, end = given[axis], given[rank + axis]
+        begin, end = declared[axis], declared[rank + axis]
         left_over = (n + begin + end - extent(kernel[axis], dilations[axis])) % s
         if left_over and pads[rank + axis] == end:  # the window is counted and reaches nothing
             break
     else:
         return False
-    if attribute(node, "count_include_pad", 0) and pads != list(given):
+    if attribute(node, "count_include_pad", 0) and pads != list(declared):
         raise GraphError(
             "ceil_mode leaves a window out on one axis and lets one hang over on another, "
             "while padding is counted",

@@ -44,7 +44,7 @@ def upgraded(graph: Graph, opset: int = WORKING_OPSET) -> Graph:
         ) from error
     result = normal(ir.from_proto(converted))
     trace(result.model.graph, graph.model.graph)
-    for before, keep in KEPT.items():
+    for before, keep in OLD_MEANING.items():
         if graph.opset < before:
             keep(result)
     return result
@@ -95,19 +95,19 @@ def _keep_old_hardmax(graph: Graph) -> None:
 def flatten_around(graph: Graph, node: ir.Node, axis: int) -> None:
     """The node, of one axis, computes over all axes from `axis` on: a Flatten in front of it, and
     the shape restored behind."""
-    x, made, readers = node.inputs[0], node.outputs[0], _readers(node)
-    flat = graph.insert("Flatten", [x], f"{made.name}_flat", before=node, axis=axis)
-    dims = graph.insert("Shape", [x], f"{made.name}_shape", before=node)
+    x, output, readers = node.inputs[0], node.outputs[0], _readers(node)
+    flat = graph.insert("Flatten", [x], f"{output.name}_flat", before=node, axis=axis)
+    dims = graph.insert("Shape", [x], f"{output.name}_shape", before=node)
     graph.become(node, node.op_type, [flat], axis=-1)
-    graph.forget_shape(made)
-    whole = graph.insert("Reshape", [made, dims], f"{made.name}_whole", after=node)
-    graph.replace_readers(made, whole, readers)
-    if made.is_graph_output():
-        graph.replace_output(made, whole)
+    graph.forget_shape(output)
+    whole = graph.insert("Reshape", [output, dims], f"{output.name}_whole", after=node)
+    graph.replace_readers(output, whole, readers)
+    if output.is_graph_output():
+        graph.replace_output(output, whole)
 
 
 def _readers(node: ir.Node) -> list[ir.Node]:
     return [use.node for use in node.outputs[0].uses()]
 
 
-KEPT = {11: _keep_old_resize, 13: _keep_old_hardmax}
+OLD_MEANING = {11: _keep_old_resize, 13: _keep_old_hardmax}

@@ -56,10 +56,10 @@ def suppressed(
     `limit` (of the same class, where `classes` are given). `boxes` (n, 4) are corners."""
     order = np.argsort(-scores, kind="stable")
     area = np.maximum(boxes[:, 2:] - boxes[:, :2], 0).prod(1)
-    kept: list[int] = []
-    while len(order) and len(kept) < most:
+    indices: list[int] = []
+    while len(order) and len(indices) < most:
         best, order = order[0], order[1:]
-        kept.append(int(best))
+        indices.append(int(best))
         low = np.maximum(boxes[best, :2], boxes[order, :2])
         high = np.minimum(boxes[best, 2:], boxes[order, 2:])
         shared = np.maximum(high - low, 0).prod(1)
@@ -67,7 +67,7 @@ def suppressed(
         if classes is not None:
             gone &= classes[order] == classes[best]
         order = order[~gone]
-    return np.array(kept, np.int64)
+    return np.array(indices, np.int64)
 
 
 def masks(coefficients: Floats, protos: Floats, boxes: Floats) -> np.ndarray:

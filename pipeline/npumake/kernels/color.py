@@ -42,32 +42,32 @@ class Mixing(NamedTuple):
     shift: Floats  # (channels made,), float64
 
 
-def mixing(given: str, made: str, *, video: bool = False) -> Mixing:
+def mixing(source: str, target: str, *, video: bool = False) -> Mixing:
     """How the codes of the channels `made` follow from those `given`, both as letters in order.
 
     A channel that is given is copied, whatever its range; `video` is the range of y, u and v where
     they are converted. Not rounded, not clipped.
     """
     codes = _VIDEO if video else _FULL
-    matrix, shift = np.zeros((len(made), len(given))), np.zeros(len(made))
-    for row, letter in enumerate(made):
-        if letter in given:
-            matrix[row, given.index(letter)] = 1.0
+    matrix, shift = np.zeros((len(target), len(source))), np.zeros(len(target))
+    for row, letter in enumerate(target):
+        if letter in source:
+            matrix[row, source.index(letter)] = 1.0
             continue
         gain, shift[row] = codes.get(letter, (1.0, 0.0))
         for part, weight in FORMULAS[letter].items():
             part_gain, zero = codes.get(part, (1.0, 0.0))
-            matrix[row, given.index(part)] = weight * gain / part_gain
+            matrix[row, source.index(part)] = weight * gain / part_gain
             shift[row] -= weight * gain / part_gain * zero
     return Mixing(matrix, shift)
 
 
 def mixed(picture: Floats, how: Mixing) -> Floats:
     """`picture` (N, C, H, W) in other channels, (N, C', H, W), float64."""
-    made = np.zeros((1, len(how.shift), 1, 1)) + how.shift[:, None, None]
+    result = np.zeros((1, len(how.shift), 1, 1)) + how.shift[:, None, None]
     for channel, weights in enumerate(how.matrix.T):  # in order: the same sum on every machine
-        made = made + weights[:, None, None] * picture[:, channel, None].astype(np.float64)
-    return made
+        result = result + weights[:, None, None] * picture[:, channel, None].astype(np.float64)
+    return result
 
 
 def halved(picture: Floats) -> Floats:

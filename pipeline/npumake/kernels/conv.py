@@ -69,8 +69,8 @@ def conv(
         parts = [taps.of(tap, sample) for tap in range(len(taps.first))]
         _multiply(parts, weights, into[..., : taps.span])
     inside = (slice(n) for n in taps.out)
-    kept: Index = (..., *inside)
-    return result.reshape(len(x), outputs, *whole)[kept]
+    cropped: Index = (..., *inside)
+    return result.reshape(len(x), outputs, *whole)[cropped]
 
 
 def _taps(
@@ -123,13 +123,13 @@ def conv_transpose(
     ]
     size = [n - b - e for n, b, e in zip(whole, pads, pads[rank:], strict=False)]
     inside = (slice(b, b + n) for b, n in zip(pads, size, strict=False))
-    kept: Index = (..., *inside)
+    cropped: Index = (..., *inside)
     result = np.zeros((len(x), group, outputs, *size), exact)
     for sample, into in zip(x.astype(exact), result, strict=True):
         canvas = np.zeros((group, outputs, *whole), exact)
         grouped = sample.reshape(group, channels // group, *inputs)
         _scatter(grouped, rows, windows(canvas, kernel, strides, dilations))
-        part = canvas[kept]
+        part = canvas[cropped]
         into[tuple(slice(n) for n in part.shape)] = part
     return result.reshape(len(x), group * outputs, *size)
 

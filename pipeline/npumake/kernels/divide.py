@@ -20,9 +20,9 @@ from npumake.kernels.rounding import FixedPoint, Rounding, tie_goes_up
 
 NORM_BITS = 20
 MAX_ROW = 1 << 14  # elements of a row: what follows stays within int64 for codes of 16 bits
-LARGEST_EPSILON = 1 << 61
+MAX_EPSILON = 1 << 61
 BEYOND = 1 << 40  # saturates on every grid
-_WIDEST = np.int64(1 << 62)
+_MAX_WIDE = np.int64(1 << 62)
 
 
 def divide(a: Ints, b: Ints, factor: FixedPoint, rule: Rounding) -> Int64:
@@ -35,7 +35,7 @@ def divide(a: Ints, b: Ints, factor: FixedPoint, rule: Rounding) -> Int64:
     d = np.abs(b.astype(np.int64))
     shift = int(factor.shift)
     up, down = min(max(shift, 0), 62), min(max(-shift, 0), 14)
-    p, whole = p << down, np.minimum(d, _WIDEST >> up) << up  # beyond: a result below a half
+    p, whole = p << down, np.minimum(d, _MAX_WIDE >> up) << up  # beyond: a result below a half
     quotient = _rounded(p, np.maximum(whole, 1), rule)
     return np.where(d == 0, np.sign(p) * BEYOND, quotient)
 

@@ -65,8 +65,8 @@ def softmax(q: Ints, scale: float, axis: int) -> Int64:
     total = np.where(counts, _halved(powers, SUM_BITS), 0).sum(axis=axis, keepdims=True)
     headroom = 32 - np.frexp(total.astype(np.float64))[1].astype(np.int64)
     inverse = reciprocal((total << headroom) - (np.int64(1) << 31))
-    made = high_product(inverse, powers)
-    codes = shift_right(made, SUM_BITS - headroom + 31 - 8, "half_away") - 128
+    quotients = high_product(inverse, powers)
+    codes = shift_right(quotients, SUM_BITS - headroom + 31 - 8, "half_away") - 128
     return np.where(counts, np.clip(codes, -128, 127), -128)
 
 
@@ -81,16 +81,16 @@ def mean_factor(ratio: float, count: int) -> FixedPoint:
 def hard_swish(steps: Int64, scale: float, output: float) -> Int64:
     """Steps of `output` for steps of `scale`: 16-bit fixed point, before the zero point."""
     high = np.float32(1 / 128) * np.float32(scale)
-    made, made_shift = _short(float(high / np.float32(output)))
+    gain, gain_shift = _short(float(high / np.float32(output)))
     relu, relu_shift = _short(float(high / np.float32(3 / 32768)))
     wide = steps << 7
     gate = _short_limits(wide << max(relu_shift - 1, 0))
     gate = _short_product(gate, relu)
     gate = _short_limits(gate << 1) if relu_shift > 0 else _halved(gate, -relu_shift)
     share = (gate + (1 << 15)) >> 1
-    product = share * _short_product(wide, made)
+    product = share * _short_product(wide, gain)
     cut = np.sign(product) * (np.abs(product) >> 15)  # towards zero
-    return _halved(cut, -made_shift)
+    return _halved(cut, -gain_shift)
 
 
 def linear_taps(n: int, m: int, coordinates: str) -> tuple[Int64, Int64, Int64]:

@@ -53,8 +53,8 @@ def histogram(x: npt.NDArray[np.float32]) -> Histogram:
 
 def exponents(largest: npt.NDArray[np.float32] | np.float32) -> npt.NDArray[np.int32]:
     """The exponent of the bins for each largest magnitude."""
-    found = np.maximum(np.frexp(largest)[1] - BIN_BITS, FINEST)
-    return np.where(largest > 0, found, FINEST).astype(np.int32)
+    result = np.maximum(np.frexp(largest)[1] - BIN_BITS, FINEST)
+    return np.where(largest > 0, result, FINEST).astype(np.int32)
 
 
 def merged(a: Histogram, b: Histogram) -> Histogram:
@@ -70,9 +70,9 @@ def coarse(counts: Int64, k: int) -> Int64:
     halves = counts
     for _ in range(min(k, BIN_BITS)):  # at most all bins fall into bin 0
         halves = halves[:, ::2] + halves[:, 1::2]
-    found = np.zeros_like(counts)
-    found[:, : halves.shape[1]] = halves
-    return found
+    bins = np.zeros_like(counts)
+    bins[:, : halves.shape[1]] = halves
+    return bins
 
 
 def scale_of(exponent: npt.ArrayLike) -> npt.NDArray[np.float32]:
@@ -85,13 +85,13 @@ def codes(x: npt.NDArray[np.float32], scale: npt.NDArray[np.float32] | np.float3
     rows = x + np.float32(0)  # -0, which is no negative number, becomes 0
     y = rows * scale
     np.abs(y, out=y)
-    found = y.astype(np.int32)
+    bins = y.astype(np.int32)
     bits = rows.view(np.int32)
     bits >>= 31 - BIN_BITS
     bits &= BINS
     bits ^= BINS  # BINS where x >= 0
-    found |= bits
-    return found.astype(np.int64)  # what counts takes places as they are
+    bins |= bits
+    return bins.astype(np.int64)  # what counts takes places as they are
 
 
 def _counts(flat: npt.NDArray[np.float32], exponent: int) -> Int64:

@@ -29,17 +29,17 @@ SATURATED = 255  # the last entry of the sigmoid's table
 def sigmoid(q: Ints, scale: float) -> Int64:
     """Codes of 2**-15, zero point 0, for codes `q` of `scale`."""
     x = _scaled(q, scale)
-    made = _between(np.abs(x), 9)
-    made = np.where(np.abs(x) >> 9 >= SATURATED, 0x7FFF << 10, made)
-    return np.where(x >= 0, made + (1 << 9), (1 << 25) - made + (1 << 9) - 1) >> 10
+    values = _between(np.abs(x), 9)
+    values = np.where(np.abs(x) >> 9 >= SATURATED, 0x7FFF << 10, values)
+    return np.where(x >= 0, values + (1 << 9), (1 << 25) - values + (1 << 9) - 1) >> 10
 
 
 def tanh(q: Ints, scale: float) -> Int64:
     """Codes of 2**-15, zero point 0, for codes `q` of `scale`."""
     x = _scaled(q, scale)
-    made = _between(np.abs(x), 8)
-    made = np.where(np.abs(x) >> 8 >= SATURATED, 0xFFFF << 8, made) - (1 << 23)
-    return np.where(x >= 0, made + (1 << 7), -made + (1 << 7) - 1) >> 8
+    values = _between(np.abs(x), 8)
+    values = np.where(np.abs(x) >> 8 >= SATURATED, 0xFFFF << 8, values) - (1 << 23)
+    return np.where(x >= 0, values + (1 << 7), -values + (1 << 7) - 1) >> 8
 
 
 def softmax(q: Ints, scale: float, axis: int) -> Int64:
@@ -53,8 +53,8 @@ def softmax(q: Ints, scale: float, axis: int) -> Int64:
     part = ((total << (headroom - 1)) + (1 << 13)) >> 14
     inverse = _looked_up(np.clip(part - 3 * CODES, -CODES, CODES - 1), INVERSE)
     right = 31 - headroom
-    made = (powers * inverse + (np.int64(1) << (right - 1))) >> right
-    return np.clip(made, 0, CODES - 1)
+    quotients = (powers * inverse + (np.int64(1) << (right - 1))) >> right
+    return np.clip(quotients, 0, CODES - 1)
 
 
 def _scaled(q: Ints, scale: float) -> Int64:
@@ -75,17 +75,17 @@ def _between(x: Int64, bits: int) -> Int64:
 def _sigmoids() -> Int64:
     ends, middles = (65536.0 / (1.0 + np.exp(-np.arange(257) / 24.0 - d / 48.0)) for d in (0, 1))
     off = middles[:-1] - (ends[:-1] + ends[1:]) / 2
-    made = np.rint(ends[:-1] + off / 2).astype(np.int64)
-    made[SATURATED] = 0xFFFF  # as what is beyond it
-    return made
+    table = np.rint(ends[:-1] + off / 2).astype(np.int64)
+    table[SATURATED] = 0xFFFF  # as what is beyond it
+    return table
 
 
 def _table(low: float, high: float, f: Callable[[Floats], Floats]) -> Int64:
     step = (high - low) / STEPS
     ends, middles = low + np.arange(STEPS + 1) * step, low + (np.arange(STEPS) + 0.5) * step
-    made, middle = f(ends) * CODES, _rounded(f(middles) * CODES)
-    line = _rounded((made[1:] + _rounded(made[:-1])) / 2)
-    codes = _rounded(made)
+    values, middle = f(ends) * CODES, _rounded(f(middles) * CODES)
+    line = _rounded((values[1:] + _rounded(values[:-1])) / 2)
+    codes = _rounded(values)
     codes[:-1] -= _rounded((line - middle) / 2)
     return np.clip(codes, -CODES, CODES - 1).astype(np.int64)
 

@@ -110,16 +110,16 @@ class Agreement:
 
 def worst(figures: Iterable[float], default: float = 1.0) -> float:
     """The least of them, NaN where one is NaN: which `min` finds at times only."""
-    found = list(figures)
-    return math.nan if any(map(math.isnan, found)) else min(found, default=default)
+    values = list(figures)
+    return math.nan if any(map(math.isnan, values)) else min(values, default=default)
 
 
 def agreement(a: Numbers, b: Numbers) -> Agreement:
     """The sums of one pair; `a` is the reference. Raises ValueError if the shapes differ."""
     if a.shape != b.shape:
         raise ValueError(f"shapes differ: {a.shape} and {b.shape}")
-    (found,) = agreements(a, (b,))
-    return found
+    (sums,) = agreements(a, (b,))
+    return sums
 
 
 def agreements(a: Numbers, others: Sequence[Numbers]) -> list[Agreement]:

@@ -133,17 +133,17 @@ def linear_taps(in_size: int, out_size: int, scale: float, coordinates: Coordina
 def _coordinates(
     in_size: int, out_size: int, scale: float, coordinates: Coordinates
 ) -> npt.NDArray[np.float32]:
-    one, half, ratio = np.float32(1), np.float32(0.5), np.float32(scale)
+    unit, half, ratio = np.float32(1), np.float32(0.5), np.float32(scale)
     i = np.arange(out_size, dtype=np.float32)
     if coordinates == "asymmetric":
         return i / ratio
     if out_size == 1 and coordinates in ("pytorch_half_pixel", "align_corners"):
         return np.zeros(1, np.float32)
     if coordinates == "align_corners":
-        return i * (np.float32(in_size) - one) / (np.float32(out_size) - one)
+        return i * (np.float32(in_size) - unit) / (np.float32(out_size) - unit)
     if coordinates == "half_pixel_symmetric":
         centre, width = np.float32(in_size) / np.float32(2), ratio * np.float32(in_size)
-        offset = centre * (one - np.float32(out_size) / width)
+        offset = centre * (unit - np.float32(out_size) / width)
         x = offset.astype(np.float64) + (i.astype(np.float64) + 0.5) / np.float64(ratio) - 0.5
         return x.astype(np.float32)
     return (i + half) / ratio - half

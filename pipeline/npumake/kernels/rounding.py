@@ -39,7 +39,7 @@ LIMB_BITS = 16  # a wide accumulator is multiplied as high * 2**16 + low
 BLOCK = 1 << 15  # elements whose intermediate products stay in the cache
 EXACT_BITS = 52
 EXACT = 1 << EXACT_BITS  # float64 adds a half to any smaller product without rounding it
-_LARGEST = np.int64(np.iinfo(np.int64).max)
+_MAX_INT64 = np.int64(np.iinfo(np.int64).max)
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +166,7 @@ def shift_right(product: Int64, shift: Int64, rule: Rounding) -> Int64:
     """
     if np.min(shift, initial=0) < 0:
         left = np.clip(-shift, 0, 62)
-        limit = _LARGEST >> left
+        limit = _MAX_INT64 >> left
         product = np.clip(product, -limit, limit) << left
     if np.max(shift, initial=0) > 63:
         product = np.where(shift > 63, 0, product)  # less than half a unit

@@ -16,10 +16,10 @@ from npumake.passes.affine import Affine, affine
 
 def batch_norm_to_conv(graph: Graph) -> int:
     norms = [norm for node in graph.nodes("BatchNormalization") if (norm := affine(node))]
-    found = [norm for norm in norms if norm.x.shape is not None]
-    for norm in found:
+    shaped = [norm for norm in norms if norm.x.shape is not None]
+    for norm in shaped:
         _rewrite(graph, norm)
-    return len(found)
+    return len(shaped)
 
 
 def _rewrite(graph: Graph, norm: Affine) -> None:

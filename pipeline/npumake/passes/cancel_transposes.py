@@ -36,8 +36,8 @@ class _Turn(NamedTuple):
 
 def cancel_transposes(graph: Graph) -> int:
     changed = 0
-    while found := _merged(graph) + _unread_moves(graph) + _turned(graph):
-        changed += found
+    while count := _merged(graph) + _unread_moves(graph) + _turned(graph):
+        changed += count
     return changed
 
 
@@ -77,17 +77,17 @@ def _unread_moves(graph: Graph) -> int:
 
 
 def _keeps_row(node: Node) -> bool:
-    given, order = node.inputs[0], _order(node)
-    if given is None or given.shape is None or order is None:
+    x, order = node.inputs[0], _order(node)
+    if x is None or x.shape is None or order is None:
         return False
-    moved = [axis for axis in order if given.shape[axis] != 1]
+    moved = [axis for axis in order if x.shape[axis] != 1]
     return moved == sorted(moved)
 
 
 def _readers_reshape(node: Node) -> bool:
-    made = node.outputs[0]
-    readers = [use.node for use in made.uses()]
-    return bool(readers) and not made.is_graph_output() and all(map(_names_every_size, readers))
+    output = node.outputs[0]
+    readers = [use.node for use in output.uses()]
+    return bool(readers) and not output.is_graph_output() and all(map(_names_every_size, readers))
 
 
 def _names_every_size(node: Node) -> bool:
@@ -103,11 +103,11 @@ def _names_every_size(node: Node) -> bool:
 
 def _turned(graph: Graph) -> int:
     """Turn the first region that gets cheaper; Transposes in a row are merged before the next."""
-    seen: set[Node] = set()
+    visited: set[Node] = set()
     for node in graph.nodes(*sorted(ELEMENTWISE)):
-        if node in seen:
+        if node in visited:
             continue
-        for turn in _turns(node, seen):
+        for turn in _turns(node, visited):
             saved = _saved(turn)
             if saved > 0:
                 _turn(graph, turn)
@@ -115,12 +115,12 @@ def _turned(graph: Graph) -> int:
     return 0
 
 
-def _turns(start: Node, seen: set[Node]) -> Iterator[_Turn]:
+def _turns(start: Node, visited: set[Node]) -> Iterator[_Turn]:
     """The region around `start`, for each order in which it reads something."""
     if rank(start) is None:
         return
     nodes = region(start)
-    seen |= set(nodes)
+    visited |= set(nodes)
     into = [value for node in nodes for value in operands(node) if producer(value) not in nodes]
     computed = [value for value in dict.fromkeys(into) if array(value) is None]
     out = [node.outputs[0] for node in nodes if _leaves(node.outputs[0], nodes)]
@@ -225,11 +225,11 @@ def _transpose(value: Value | None) -> Node | None:
 
 def _order(node: Node) -> Order | None:
     """Its axes' order; None where it is left out and the rank is not known."""
-    given = attribute(node, "perm")
-    if given is not None:
-        return tuple(given)
-    made = node.outputs[0].shape
-    return None if made is None else tuple(reversed(range(len(made))))
+    perm = attribute(node, "perm")
+    if perm is not None:
+        return tuple(perm)
+    out_shape = node.outputs[0].shape
+    return None if out_shape is None else tuple(reversed(range(len(out_shape))))
 
 
 def _undoes(node: Node, order: Order) -> bool:
@@ -247,6 +247,6 @@ def _is_border(value: Value) -> bool:
 
 def _drop(graph: Graph, node: Node) -> None:
     """Remove the node if nobody reads it."""
-    made = node.outputs[0]
-    if not made.uses() and not made.is_graph_output():
+    output = node.outputs[0]
+    if not output.uses() and not output.is_graph_output():
         graph.remove(node)

@@ -40,18 +40,21 @@ TIDYING = (
     *(drop_identity, fold_constants, explicit_pads, plain_pads, split_to_slices, plain_gemm),
     *(plain_sums, drop_unused),
 )
-MOST_ROUNDS = 8  # of what is written out in operators that are written out in turn
+MAX_ROUNDS = 8  # of what is written out in operators that are written out in turn
 
 
-def decomposed(graph: Graph, known: Collection[str]) -> Graph:
+def decomposed(graph: Graph, supported: Collection[str]) -> Graph:
     """The graph in operators of `known` as far as that can be. It may be changed itself."""
-    for _ in range(MOST_ROUNDS):
-        found = [node for node in graph.nodes() if _written_out(graph, node)]
-        strange = {node.op_type for node in graph.nodes() if not node.domain} - {*known, *RECIPES}
-        made = by_definition(graph, strange)
-        if not found and made is graph:
+    for _ in range(MAX_ROUNDS):
+        recipes = [node for node in graph.nodes() if _written_out(graph, node)]
+        strange = {node.op_type for node in graph.nodes() if not node.domain} - {
+            *supported,
+            *RECIPES,
+        }
+        inlined = by_definition(graph, strange)
+        if not recipes and inlined is graph:
             break
-        graph = made.with_shapes()
+        graph = inlined.with_shapes()
         while sum(run_pass(graph) for run_pass in TIDYING):
             graph = graph.with_shapes()
     return graph

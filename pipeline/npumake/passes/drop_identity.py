@@ -17,16 +17,16 @@ def drop_identity(graph: Graph) -> int:
 
 
 def _keeps_shape(node: Node) -> bool:
-    given, made = node.inputs[0], node.outputs[0]
-    if given is None or given.shape is None or made.shape is None:
+    x, y = node.inputs[0], node.outputs[0]
+    if x is None or x.shape is None or y.shape is None:
         return False
-    static = all(isinstance(dim, int) for dim in (*given.shape, *made.shape))
-    return static and tuple(given.shape) == tuple(made.shape)
+    static = all(isinstance(dim, int) for dim in (*x.shape, *y.shape))
+    return static and tuple(x.shape) == tuple(y.shape)
 
 
 def _keeps_type(node: Node) -> bool:
-    given, made = node.inputs[0], node.outputs[0]
-    return given is not None and given.dtype is not None and given.dtype == made.dtype
+    x, y = node.inputs[0], node.outputs[0]
+    return x is not None and x.dtype is not None and x.dtype == y.dtype
 
 
 def _is_inference(node: Node) -> bool:
@@ -45,8 +45,8 @@ def _keeps_order(node: Node) -> bool:
 
 def _has(node: Node, index: int, number: float) -> bool:
     """Whether every element of that input is the number, known in advance."""
-    found = array(node.inputs[index]) if index < len(node.inputs) else None
-    return found is not None and bool((found == number).all())
+    values = array(node.inputs[index]) if index < len(node.inputs) else None
+    return values is not None and bool((values == number).all())
 
 
 def _by(neutral: float) -> Callable[[Node], bool]:
@@ -65,10 +65,10 @@ def _steps_forward(node: Node) -> bool:
 
 def _is_unbounded(node: Node) -> bool:
     """A Clip without bounds, or with the largest numbers there are."""
-    made = node.outputs[0].dtype
-    if made is None or not made.is_floating_point():
+    element = node.outputs[0].dtype
+    if element is None or not element.is_floating_point():
         return not any(node.inputs[1:])
-    limits = np.finfo(made.numpy())
+    limits = np.finfo(element.numpy())
     bounds = [array(value) for value in node.inputs[1:]]
     open_at = zip(node.inputs[1:], bounds, (limits.min, limits.max), (-1, 1), strict=False)
     return all(

@@ -37,9 +37,9 @@ def _auto(node: Node) -> str:
 
 
 def _pads(node: Node) -> list[int]:
-    given = node.inputs[0]
-    assert given is not None
-    spatial = shape(given)[2:]
+    x = node.inputs[0]
+    assert x is not None
+    spatial = shape(x)[2:]
     rank = len(spatial)
     if _auto(node) == "VALID":
         return [0] * 2 * rank
@@ -88,12 +88,12 @@ def _write_out(graph: Graph, node: Node) -> None:
 
 def _cut(node: Node, extra: list[int]) -> list[int]:
     """By axis, how much longer than its output is what it would make without pads."""
-    given = node.inputs[0]
-    assert given is not None
-    spatial, rank = shape(given)[2:], len(extra)
+    x = node.inputs[0]
+    assert x is not None
+    spatial, rank = shape(x)[2:], len(extra)
     strides = attribute(node, "strides", (1,) * rank)
     dilations = attribute(node, "dilations", (1,) * rank)
-    wanted = attribute(node, "output_shape")
-    out = [n * s for n, s in zip(spatial, strides, strict=True)] if wanted is None else wanted
+    declared = attribute(node, "output_shape")
+    out = [n * s for n, s in zip(spatial, strides, strict=True)] if declared is None else declared
     sizes = zip(spatial, _kernel(node), strides, dilations, extra, out[-rank:], strict=True)
     return [(n - 1) * s + d * (k - 1) + 1 + more - m for n, k, s, d, more, m in sizes]

@@ -48,15 +48,15 @@ def is_constant(node: Node) -> bool:
     if node.op_type in UNFOLDABLE or node.domain:
         return False
     if node.op_type == "Shape":
-        given = node.inputs[0]
-        return given is not None and given.shape is not None and given.shape.is_static()
+        x = node.inputs[0]
+        return x is not None and x.shape is not None and x.shape.is_static()
     return all(array(value) is not None for value in node.inputs if value is not None)
 
 
 def fold(graph: Graph, node: Node) -> bool:
     """Constants in its place, an output of the model as an Identity of one; False where these
     would be too large, or no arrays."""
-    before = sum(found.nbytes for v in node.inputs if (found := array(v)) is not None)
+    before = sum(constant.nbytes for v in node.inputs if (constant := array(v)) is not None)
     if not all(_may_be_small(value, before) for value in node.outputs):
         return False
     results = _shape_of(node) if node.op_type == "Shape" else _computed(graph, node)
@@ -84,7 +84,7 @@ def _computed(graph: Graph, node: Node) -> list[np.ndarray]:
 
 
 def _shape_of(node: Node) -> list[np.ndarray]:
-    given = node.inputs[0]
-    assert given is not None
+    x = node.inputs[0]
+    assert x is not None
     span = slice(attribute(node, "start", 0), attribute(node, "end"))
-    return [np.array(shape(given)[span], np.int64)]
+    return [np.array(shape(x)[span], np.int64)]

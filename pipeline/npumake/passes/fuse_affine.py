@@ -62,10 +62,10 @@ def _is_plain(linear: Node) -> bool:
 
 def _bias(linear: Node, channels: int) -> np.ndarray | None:
     """Its bias, zeros when it has none; None when the bias is computed or not per channel."""
-    given = linear.inputs[2] if len(linear.inputs) > 2 else None
-    found = np.zeros(channels) if given is None else array(given)
-    fits = found is not None and found.shape in ((), (1,), (channels,), (1, channels))
-    return found.reshape(-1).astype(np.float64) if found is not None and fits else None
+    bias = linear.inputs[2] if len(linear.inputs) > 2 else None
+    values = np.zeros(channels) if bias is None else array(bias)
+    fits = values is not None and values.shape in ((), (1,), (channels,), (1, channels))
+    return values.reshape(-1).astype(np.float64) if values is not None and fits else None
 
 
 def _scaled(linear: Node, weight: np.ndarray, gain: np.ndarray) -> np.ndarray:

@@ -56,13 +56,13 @@ def _folded(graph: Graph, conv: Node, ahead: Affine, weight: np.ndarray, bias: n
 def _swapped(graph: Graph, added: Affine, product: Affine) -> bool:
     """The sum first, of a shift that the product then makes what it was."""
     rank = len(product.x.shape or ())
-    held = next(c for value in added.node.inputs if (c := array(value)) is not None).dtype
+    element = next(c for value in added.node.inputs if (c := array(value)) is not None).dtype
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        shift = (added.shift / product.gain[0]).astype(held)
+        shift = (added.shift / product.gain[0]).astype(element)
     if not np.isfinite(shift).all():
         return False
     first = graph.constant(f"{product.node.name}_shift", shift.reshape(1, -1, *(1,) * (rank - 2)))
-    gain = graph.constant(f"{added.node.name}_gain", np.array(product.gain[0], held))
+    gain = graph.constant(f"{added.node.name}_gain", np.array(product.gain[0], element))
     graph.become(product.node, "Add", [product.x, first])
     graph.become(added.node, "Mul", [product.node.outputs[0], gain])
     return True
@@ -74,15 +74,15 @@ def _ahead(node: Node) -> Affine | None:
     if x is None or only_consumer(x) is not node:
         return None
     maker = x.producer()
-    found = None if maker is None or maker.op_type not in BINARY else affine(maker)
-    if found is None or _is_fed(found) or not _is_one(found.gain, found.gain[0]):
+    function = None if maker is None or maker.op_type not in BINARY else affine(maker)
+    if function is None or _reads_inputs(function) or not _is_one(function.gain, function.gain[0]):
         return None
-    return found
+    return function
 
 
-def _is_fed(found: Affine) -> bool:
+def _reads_inputs(function: Affine) -> bool:
     """Whether nothing but such nodes lies between what the model is fed and this one."""
-    before: Affine | None = found
+    before: Affine | None = function
     while before is not None:
         maker = before.x.producer()
         if maker is None:
@@ -104,8 +104,8 @@ def _pads(conv: Node) -> bool:
 
 def _bias(conv: Node) -> np.ndarray | None:
     """In float64; zeros where it has none, None where it is computed."""
-    given = conv.inputs[2] if len(conv.inputs) > 2 else None
-    if given is None:
+    bias = conv.inputs[2] if len(conv.inputs) > 2 else None
+    if bias is None:
         return np.zeros(1)
-    found = array(given)
-    return None if found is None else found.astype(np.float64)
+    values = array(bias)
+    return None if values is None else values.astype(np.float64)

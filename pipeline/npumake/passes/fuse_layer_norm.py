@@ -85,19 +85,19 @@ def _norm(div: Node) -> _Norm | None:
 
 
 def _maker(node: Node, index: int, *op_types: str) -> Node | None:
-    given = node.inputs[index]
-    maker = None if given is None else producer(given)
+    x = node.inputs[index]
+    maker = None if x is None else producer(x)
     return maker if maker is not None and maker.op_type in op_types and not maker.domain else None
 
 
-def _is(found: np.ndarray | None, number: float) -> bool:
-    return found is not None and bool((found == number).all())
+def _is(values: np.ndarray | None, number: float) -> bool:
+    return values is not None and bool((values == number).all())
 
 
 def _along_last(mean: Node) -> bool:
     """Whether it averages over the last axis alone, and keeps that axis."""
     listed = array(mean.inputs[1]) if len(mean.inputs) > 1 else attribute(mean, "axes")
-    made = mean.outputs[0].shape
-    if listed is None or made is None or not attribute(mean, "keepdims", 1):
+    out_shape = mean.outputs[0].shape
+    if listed is None or out_shape is None or not attribute(mean, "keepdims", 1):
         return False
-    return [int(axis) % len(made) for axis in listed] == [len(made) - 1]
+    return [int(axis) % len(out_shape) for axis in listed] == [len(out_shape) - 1]

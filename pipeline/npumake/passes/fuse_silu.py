@@ -11,13 +11,13 @@ from npumake.graph import Graph, Node, Value, allow_swish, is_float, producer
 
 def fuse_silu(graph: Graph) -> int:
     """The Swish has the name of the product, and its place."""
-    found = [(node, gate) for node in graph.nodes("Mul") if (gate := _gate(node)) is not None]
-    if not found or not allow_swish(graph):
+    pairs = [(node, gate) for node in graph.nodes("Mul") if (gate := _gate(node)) is not None]
+    if not pairs or not allow_swish(graph):
         return 0
-    for node, gate in found:
+    for node, gate in pairs:
         graph.become(node, "Swish", [gate.inputs[0]])
         graph.absorb(node, gate)
-    return len(found)
+    return len(pairs)
 
 
 def _gate(node: Node) -> Node | None:
@@ -32,5 +32,5 @@ def _gate(node: Node) -> Node | None:
 def _is_gate(node: Node, x: Value) -> bool:
     if node.op_type != "Sigmoid" or node.domain or node.inputs[0] is not x or not is_float(x):
         return False
-    made = node.outputs[0]
-    return len(made.uses()) == 1 and not made.is_graph_output()
+    y = node.outputs[0]
+    return len(y.uses()) == 1 and not y.is_graph_output()

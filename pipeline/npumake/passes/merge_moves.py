@@ -44,14 +44,14 @@ def merge_transposes(graph: Graph) -> int:
 
 
 def _maker(node: Node, op_types: tuple[str, ...]) -> Node | None:
-    given: Value | None = node.inputs[0]
-    maker = None if given is None else producer(given)
-    known = maker is not None and maker.op_type in op_types and not maker.domain
-    return maker if known else None
+    x: Value | None = node.inputs[0]
+    maker = None if x is None else producer(x)
+    matches = maker is not None and maker.op_type in op_types and not maker.domain
+    return maker if matches else None
 
 
 def _order(transpose: Node) -> tuple[int, ...] | None:
     """Its order of axes; the reverse when it says none, None when their number is not known."""
-    made = transpose.outputs[0].shape
-    reverse = None if made is None else tuple(reversed(range(len(made))))
+    out_shape = transpose.outputs[0].shape
+    reverse = None if out_shape is None else tuple(reversed(range(len(out_shape))))
     return attribute(transpose, "perm", reverse)

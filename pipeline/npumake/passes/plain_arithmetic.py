@@ -37,21 +37,21 @@ def _rewritten(graph: Graph, node: Node) -> bool:
         inverse = (1.0 / c.astype(np.float64)).astype(c.dtype)
     if not (np.isfinite(inverse).all() and (np.abs(inverse) >= np.finfo(c.dtype).tiny).all()):
         return False
-    made = graph.constant(f"{node.name}_inverse", inverse)
+    reciprocal = graph.constant(f"{node.name}_inverse", inverse)
     write_for(node, node.op_type)
-    return _become(graph, node, "Mul", [left, made])
+    return _become(graph, node, "Mul", [left, reciprocal])
 
 
 def _is_nothing(node: Node) -> bool:
-    made, factors = node.outputs[0], [array(value) for value in node.inputs]
+    output, factors = node.outputs[0], [array(value) for value in node.inputs]
     zero = any(c is not None and c.dtype.kind == "i" and not c.any() for c in factors)
-    return zero and not made.is_graph_output() and not open_dimensions(made)
+    return zero and not output.is_graph_output() and not open_dimensions(output)
 
 
 def _replaced(graph: Graph, node: Node) -> bool:
-    made = node.outputs[0]
-    zeros = graph.constant(f"{node.name}_zeros", np.zeros(shape(made), dtype(made)))
-    graph.replace_uses(made, zeros)
+    output = node.outputs[0]
+    zeros = graph.constant(f"{node.name}_zeros", np.zeros(shape(output), dtype(output)))
+    graph.replace_uses(output, zeros)
     graph.remove(node)
     return True
 

@@ -36,7 +36,7 @@ def as_product(write: Writing) -> bool:
     if array(gemm.inputs[1]) is not None or not is_float(gemm.outputs[0]):
         return False
     left, right = _sides(write)
-    product = write.made("MatMul", [left, right], "product")
+    product = write.insert("MatMul", [left, right], "product")
     return _moved(write, _scaled(write, product, attribute(gemm, "alpha", 1.0), "scaled"))
 
 
@@ -66,9 +66,9 @@ def _sides(write: Writing) -> tuple[Value | None, Value | None]:
     """What is multiplied, turned as the Gemm says."""
     left, right = write.node.inputs[:2]
     if attribute(write.node, "transA", 0):
-        left = write.made("Transpose", [left], "rows")
+        left = write.insert("Transpose", [left], "rows")
     if attribute(write.node, "transB", 0) and array(right) is None:
-        right = write.made("Transpose", [right], "columns")
+        right = write.insert("Transpose", [right], "columns")
     return left, right
 
 
@@ -80,7 +80,7 @@ def _rewrite_gemm(write: Writing) -> None:
         bias = _scaled(write, _bias(gemm), attribute(gemm, "beta", 1.0), "bias")
         write.become("Gemm", [*read, *([] if bias is None else [bias])], **turned)
         return
-    _moved(write, write.made("Gemm", read, "product", **turned))
+    _moved(write, write.insert("Gemm", read, "product", **turned))
 
 
 def _moved(write: Writing, product: Value | None) -> bool:
@@ -100,34 +100,34 @@ def _scaled(write: Writing, value: Value | None, factor: float, name: str) -> Va
     values = array(value)
     if values is not None:
         return write.constant(values * np.float32(factor), name)
-    held = write.constant(np.array(factor, np.float32), f"{name}_factor")
-    return write.made("Mul", [value, held], name)
+    multiplier = write.constant(np.array(factor, np.float32), f"{name}_factor")
+    return write.insert("Mul", [value, multiplier], name)
 
 
 def _has_vector(node: Node) -> bool:
     dims = [value.shape for value in node.inputs if value is not None]
-    known = not any(open_dimensions(value) for value in node.outputs)
-    return known and any(each is not None and len(each) == 1 for each in dims)
+    static = not any(open_dimensions(value) for value in node.outputs)
+    return static and any(each is not None and len(each) == 1 for each in dims)
 
 
 def _rewrite_vectors(graph: Graph, node: Node) -> None:
     """The vector on the left is a row, that on the right a column."""
-    write, made = Writing(graph, node), node.outputs[0]
+    write, output = Writing(graph, node), node.outputs[0]
     left, right = node.inputs
     assert left is not None
     assert right is not None
-    dims, readers = shape(made), [use.node for use in made.uses()]
+    dims, readers = shape(output), [use.node for use in output.uses()]
     if len(shape(left)) == 1:
         left = write.shaped(left, (1, *shape(left)), "row")
     if len(shape(right)) == 1:
         values = array(right)
         tall = (*shape(right), 1)
-        held = None if values is None else write.constant(values.reshape(tall), "column")
-        right = held or write.shaped(right, tall, "column")
+        column = None if values is None else write.constant(values.reshape(tall), "column")
+        right = column or write.shaped(right, tall, "column")
     graph.set_inputs(node, {0: left, 1: right})
     target = graph.constant(f"{node.name}_dims", np.array(dims, np.int64))
-    whole = graph.insert("Reshape", [made, target], f"{node.name}_vector", after=node)
-    graph.replace_readers(made, whole, readers)
-    if made.is_graph_output():
-        graph.replace_output(made, whole)
-    graph.forget_shape(made)
+    whole = graph.insert("Reshape", [output, target], f"{node.name}_vector", after=node)
+    graph.replace_readers(output, whole, readers)
+    if output.is_graph_output():
+        graph.replace_output(output, whole)
+    graph.forget_shape(output)

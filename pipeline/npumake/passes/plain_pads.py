@@ -32,7 +32,7 @@ def _rewritten(graph: Graph, node: Node) -> bool:
         begin, end = np.maximum(-whole, 0)
         spans = (begin, np.array(shape(x)) - end, np.arange(rank))
         bounds = [write.constant(np.asarray(span, np.int64), "span") for span in spans]
-        x = write.made("Slice", [x, *bounds], "cut")
+        x = write.insert("Slice", [x, *bounds], "cut")
     added = write.constant(np.maximum(whole, 0).reshape(-1) if cuts else whole.reshape(-1), "pads")
     value = node.inputs[2] if len(node.inputs) > 2 else None
     mode = attribute(node, "mode", "constant")

@@ -17,12 +17,12 @@ from npumake.passes.writing import Writing
 
 
 def plain_sums(graph: Graph) -> int:
-    found = [node for node in graph.nodes("Sum") if _is_rewritten(node)]
-    for node in found:
+    nodes = [node for node in graph.nodes("Sum") if _is_rewritten(node)]
+    for node in nodes:
         *others, last = _read(node)
         write = Writing(graph, node)
         write.become("Add", [_added(write, others), last])
-    return len(found)
+    return len(nodes)
 
 
 def mean(write: Writing) -> bool:
@@ -43,4 +43,4 @@ def _read(node: Node) -> list[Value]:
 
 
 def _added(write: Writing, values: list[Value]) -> Value:
-    return reduce(lambda total, value: write.made("Add", [total, value], "sum"), values)
+    return reduce(lambda total, value: write.insert("Add", [total, value], "sum"), values)

@@ -18,7 +18,7 @@ Q, DQ = "QuantizeLinear", "DequantizeLinear"
 
 
 def real_parameters(graph: Graph) -> int:
-    found = 0
+    count = 0
     for node in graph.nodes():
         if node.op_type in (Q, DQ) or node.op_type in CONSTANT_OPERANDS:
             continue
@@ -27,8 +27,8 @@ def real_parameters(graph: Graph) -> int:
             real = None if index in weights else _dequantized(value)
             if real is not None and value is not None:
                 graph.set_inputs(node, {index: graph.constant(f"{value.name}_real", real)})
-                found += 1
-    return found
+                count += 1
+    return count
 
 
 def _dequantized(value: Value | None) -> np.ndarray | None:

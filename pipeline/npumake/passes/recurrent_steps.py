@@ -47,82 +47,82 @@ Step = Callable[
 ]  # x (N, G H), what was before, a name → what is then
 
 
-def _lstm(write: Writing, held: RecurrentWeights, functions: Sequence[str]) -> Step:
-    size, (opening, bending, last) = held.size, functions
-    recurrent = write.constant(held.recurrent.T, "R")
+def _lstm(write: Writing, weights: RecurrentWeights, functions: Sequence[str]) -> Step:
+    size, (opening, bending, last) = weights.size, functions
+    recurrent = write.constant(weights.recurrent.T, "R")
 
     def step(x: Value, state: RecurrentState, name: str) -> RecurrentState:
         gates = _summed(write, x, state.hidden, recurrent, name)
         doors = write.cut(gates, 1, 0, 3 * size, f"{name}_iof")
-        opened = write.made(opening, [doors], f"{name}_s")
+        opened = write.insert(opening, [doors], f"{name}_s")
         fresh = write.cut(gates, 1, 3 * size, 4 * size, f"{name}_g")
-        g = write.made(bending, [fresh], f"{name}_t")
+        g = write.insert(bending, [fresh], f"{name}_t")
         i, o, f = (
             write.cut(opened, 1, k * size, (k + 1) * size, f"{name}_{'iof'[k]}") for k in range(3)
         )
-        cell = write.made("Mul", [i, g], f"{name}_new")
+        cell = write.insert("Mul", [i, g], f"{name}_new")
         if state.cell is not None:
-            kept = write.made("Mul", [f, state.cell], f"{name}_kept")
-            cell = write.made("Add", [kept, cell], f"{name}_c")
-        bent = write.made(last, [cell], f"{name}_bent")
-        return RecurrentState(write.made("Mul", [o, bent], f"{name}_h"), cell)
+            remembered = write.insert("Mul", [f, state.cell], f"{name}_kept")
+            cell = write.insert("Add", [remembered, cell], f"{name}_c")
+        bent = write.insert(last, [cell], f"{name}_bent")
+        return RecurrentState(write.insert("Mul", [o, bent], f"{name}_h"), cell)
 
     return step
 
 
-def _gru(write: Writing, held: RecurrentWeights, functions: Sequence[str]) -> Step:
-    size, (opening, bending) = held.size, functions
-    recurrent = write.constant(held.recurrent[: 2 * size].T, "R_zr")
-    again = _reset(write, held)
+def _gru(write: Writing, weights: RecurrentWeights, functions: Sequence[str]) -> Step:
+    size, (opening, bending) = weights.size, functions
+    recurrent = write.constant(weights.recurrent[: 2 * size].T, "R_zr")
+    again = _reset(write, weights)
 
     def step(x: Value, state: RecurrentState, name: str) -> RecurrentState:
         doors = write.cut(x, 1, 0, 2 * size, f"{name}_zr")
         gates = _summed(write, doors, state.hidden, recurrent, name)
-        opened = write.made(opening, [gates], f"{name}_s")
+        opened = write.insert(opening, [gates], f"{name}_s")
         z, r = (write.cut(opened, 1, k * size, (k + 1) * size, f"{name}_{'zr'[k]}") for k in (0, 1))
         fresh = write.cut(x, 1, 2 * size, 3 * size, f"{name}_n")
         if (read := again(r, state.hidden, name)) is not None:
-            fresh = write.made("Add", [fresh, read], f"{name}_fresh")
-        new = write.made(bending, [fresh], f"{name}_t")
+            fresh = write.insert("Add", [fresh, read], f"{name}_fresh")
+        new = write.insert(bending, [fresh], f"{name}_t")
         if state.hidden is None:
-            kept = write.made("Mul", [z, new], f"{name}_kept")
-            return RecurrentState(write.made("Sub", [new, kept], f"{name}_h"))
-        apart = write.made("Sub", [state.hidden, new], f"{name}_apart")
-        kept = write.made("Mul", [z, apart], f"{name}_kept")
-        return RecurrentState(write.made("Add", [new, kept], f"{name}_h"))
+            remembered = write.insert("Mul", [z, new], f"{name}_kept")
+            return RecurrentState(write.insert("Sub", [new, remembered], f"{name}_h"))
+        apart = write.insert("Sub", [state.hidden, new], f"{name}_apart")
+        remembered = write.insert("Mul", [z, apart], f"{name}_kept")
+        return RecurrentState(write.insert("Add", [new, remembered], f"{name}_h"))
 
     return step
 
 
 def _reset(
-    write: Writing, held: RecurrentWeights
+    write: Writing, weights: RecurrentWeights
 ) -> Callable[[Value, Value | None, str], Value | None]:
     """What a GRU remembers of h behind the gate r."""
-    recurrent = write.constant(held.recurrent[2 * held.size :].T, "R_n")
-    behind = None if held.behind is None else write.constant(held.behind, "b_n")
+    recurrent = write.constant(weights.recurrent[2 * weights.size :].T, "R_n")
+    behind = None if weights.behind is None else write.constant(weights.behind, "b_n")
 
     def before(r: Value, hidden: Value | None, name: str) -> Value | None:
         if hidden is None:
             return None
-        left = write.made("Mul", [r, hidden], f"{name}_left")
-        return write.made("MatMul", [left, recurrent], f"{name}_Rrh")
+        left = write.insert("Mul", [r, hidden], f"{name}_left")
+        return write.insert("MatMul", [left, recurrent], f"{name}_Rrh")
 
     def after(r: Value, hidden: Value | None, name: str) -> Value | None:
         assert behind is not None
         if hidden is None:
-            return write.made("Mul", [r, behind], f"{name}_left")
-        read = write.made("Gemm", [hidden, recurrent, behind], f"{name}_Rnh")
-        return write.made("Mul", [r, read], f"{name}_left")
+            return write.insert("Mul", [r, behind], f"{name}_left")
+        read = write.insert("Gemm", [hidden, recurrent, behind], f"{name}_Rnh")
+        return write.insert("Mul", [r, read], f"{name}_left")
 
     return before if behind is None else after
 
 
-def _rnn(write: Writing, held: RecurrentWeights, functions: Sequence[str]) -> Step:
-    recurrent = write.constant(held.recurrent.T, "R")
+def _rnn(write: Writing, weights: RecurrentWeights, functions: Sequence[str]) -> Step:
+    recurrent = write.constant(weights.recurrent.T, "R")
 
     def step(x: Value, state: RecurrentState, name: str) -> RecurrentState:
         summed = _summed(write, x, state.hidden, recurrent, name)
-        return RecurrentState(write.made(functions[0], [summed], f"{name}_h"))
+        return RecurrentState(write.insert(functions[0], [summed], f"{name}_h"))
 
     return step
 
@@ -130,8 +130,8 @@ def _rnn(write: Writing, held: RecurrentWeights, functions: Sequence[str]) -> St
 def _summed(write: Writing, x: Value, hidden: Value | None, recurrent: Value, name: str) -> Value:
     if hidden is None:
         return x
-    read = write.made("MatMul", [hidden, recurrent], f"{name}_Rh")
-    return write.made("Add", [x, read], f"{name}_gates")
+    read = write.insert("MatMul", [hidden, recurrent], f"{name}_Rh")
+    return write.insert("Add", [x, read], f"{name}_gates")
 
 
 class RecurrentKind(NamedTuple):

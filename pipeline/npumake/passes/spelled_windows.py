@@ -41,9 +41,9 @@ class _Window:
         return pool.counts(*sizes, counted)
 
     def summed(self, write: Writing, x: Value, channels: int) -> Value:
-        ones = write.constant(np.ones((channels, 1, *self.kernel), np.float32), "ones")
+        kernel = write.constant(np.ones((channels, 1, *self.kernel), np.float32), "ones")
         window = {"strides": self.strides, "dilations": self.dilations, "pads": self.pads}
-        return write.made("Conv", [x, ones], "sum", group=channels, **window)
+        return write.insert("Conv", [x, kernel], "sum", group=channels, **window)
 
 
 def _is_plain(write: Writing, window: _Window) -> bool:
@@ -66,8 +66,8 @@ def _average(write: Writing) -> bool:
 def _lp(write: Writing) -> bool:
     x, order = write.node.inputs[0], attribute(write.node, "p", 2)
     assert x is not None
-    size = write.made("Abs", [x], "size")
-    powers = write.made("Pow", [size, write.number(order)], "powers")
+    size = write.insert("Abs", [x], "size")
+    powers = write.insert("Pow", [size, write.number(order)], "powers")
     total = _Window(write, x).summed(write, powers, shape(x)[1])
     return write.become("Pow", [total, write.number(1 / order)])
 
@@ -81,22 +81,22 @@ def _lifted(write: Writing) -> bool:
     assert x is not None
     if len(shape(x)) != 3 or len(node.outputs) > 1:
         return False
-    made, (samples, channels, length) = node.outputs[0], shape(x)
-    held = array(weights[0]) if weights else None
-    if weights and held is None:
+    output, (samples, channels, length) = node.outputs[0], shape(x)
+    weight = array(weights[0]) if weights else None
+    if weights and weight is None:
         return False
     row = write.shaped(x, (samples, channels, 1, length), "row")
-    if held is not None:
-        weights[0] = write.constant(held[:, :, None], "weight")
-    given = {name: attribute(node, name) for name in node.attributes}
+    if weight is not None:
+        weights[0] = write.constant(weight[:, :, None], "weight")
+    attributes = {name: attribute(node, name) for name in node.attributes}
     for name, first in WIDENED.items():
-        if name in given:
-            given[name] = [*first, *given[name]]
-    if "pads" in given:
-        begin, end = given["pads"]
-        given["pads"] = [0, begin, 0, end]
-    inner = write.made(node.op_type, [row, *weights], "over_the_row", **given)
-    dims = write.constant(np.array(shape(made), np.int64), "dims")
+        if name in attributes:
+            attributes[name] = [*first, *attributes[name]]
+    if "pads" in attributes:
+        begin, end = attributes["pads"]
+        attributes["pads"] = [0, begin, 0, end]
+    inner = write.insert(node.op_type, [row, *weights], "over_the_row", **attributes)
+    dims = write.constant(np.array(shape(output), np.int64), "dims")
     return write.become("Reshape", [inner, dims])
 
 

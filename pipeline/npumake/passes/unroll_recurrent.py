@@ -17,7 +17,7 @@ from npumake.graph import Graph, Node, Value, array, attribute, open_dimensions,
 from npumake.passes.recurrent_steps import KINDS, RecurrentState, RecurrentWeights
 from npumake.passes.writing import Writing
 
-MOST_STEPS = 256
+MAX_STEPS = 256
 X, W, R, B, LENGTHS, HIDDEN, CELL, PEEPHOLES = range(8)
 UNUSUAL = ("activation_alpha", "activation_beta", "clip", "input_forget", "layout")
 # As operators of their own they compute what they do within a step.
@@ -25,40 +25,40 @@ FUNCTIONS = frozenset({"HardSigmoid", "Relu", "Sigmoid", "Softplus", "Softsign",
 DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
 
 
-def unroll_recurrent(graph: Graph, most: int = MOST_STEPS) -> int:
+def unroll_recurrent(graph: Graph, most: int = MAX_STEPS) -> int:
     """Writes out those of at most so many steps that nothing hinders."""
-    found = [node for kind in KINDS for node in graph.nodes(kind) if hindrance(node, most) is None]
-    for node in found:
+    nodes = [node for kind in KINDS for node in graph.nodes(kind) if hindrance(node, most) is None]
+    for node in nodes:
         _Unrolling(graph, node).rewrite()
-    return len(found)
+    return len(nodes)
 
 
-def hindrance(node: Node, most: int = MOST_STEPS) -> str | None:
+def hindrance(node: Node, most: int = MAX_STEPS) -> str | None:
     """Why the node cannot be written out, in words; None where it can."""
-    x, bias = _given(node, X), _given(node, B)
+    x, bias = _input(node, X), _input(node, B)
     if x is None or open_dimensions(x):
         return "its input has no fixed size"
     if shape(x)[0] > most:
         return f"it has {shape(x)[0]} steps; more than {most} are not written out"
-    held = [_given(node, W), _given(node, R), *([] if bias is None else [bias])]
-    if any(array(value) is None for value in held):
+    weights = [_input(node, W), _input(node, R), *([] if bias is None else [bias])]
+    if any(array(value) is None for value in weights):
         return "its weights are computed"
-    if any(_given(node, index) is not None for index in (LENGTHS, PEEPHOLES)):
+    if any(_input(node, index) is not None for index in (LENGTHS, PEEPHOLES)):
         return "it has lengths or peepholes"
-    told = [name for name in UNUSUAL if attribute(node, name)]
-    told += [name for name in _functions(node) if name not in FUNCTIONS]
-    return f"it has {', '.join(told)}" if told else None
+    reasons = [name for name in UNUSUAL if attribute(node, name)]
+    reasons += [name for name in _functions(node) if name not in FUNCTIONS]
+    return f"it has {', '.join(reasons)}" if reasons else None
 
 
-def _given(node: Node, index: int) -> Value | None:
+def _input(node: Node, index: int) -> Value | None:
     return node.inputs[index] if index < len(node.inputs) else None
 
 
 def _functions(node: Node) -> tuple[str, ...]:
     """Of all directions, one behind the other."""
-    told: Sequence[str] = attribute(node, "activations", ())
+    names: Sequence[str] = attribute(node, "activations", ())
     ways = len(DIRECTIONS[attribute(node, "direction", "forward")])
-    return tuple(told) or KINDS[node.op_type].functions * ways
+    return tuple(names) or KINDS[node.op_type].functions * ways
 
 
 class _Unrolling:
@@ -71,28 +71,28 @@ class _Unrolling:
         assert x is not None
         self.x = x
         self.steps, self.samples, self.inputs = shape(x)
-        recurrent = array(_given(node, R))
+        recurrent = array(_input(node, R))
         assert recurrent is not None
         self.size = recurrent.shape[2]
 
     def rewrite(self) -> None:
         order = DIRECTIONS[attribute(self.node, "direction", "forward")]
         runs = [self._run(number, back) for number, back in enumerate(order)]
-        rows: list[Value | None] = [made[t] for t in range(self.steps) for made, _ in runs]
+        rows: list[Value | None] = [stack[t] for t in range(self.steps) for stack, _ in runs]
         ends = [state for _, state in runs]
-        given = (rows, [end.hidden for end in ends], [end.cell for end in ends])
-        for output, stacked, name in zip(self.node.outputs, given, ("Y", "h", "c"), strict=False):
+        results = (rows, [end.hidden for end in ends], [end.cell for end in ends])
+        for output, stacked, name in zip(self.node.outputs, results, ("Y", "h", "c"), strict=False):
             if output.uses() or output.is_graph_output():
-                made = self._stacked(stacked, shape(output), name)
-                self.graph.replace_uses(output, made)
+                stack = self._stacked(stacked, shape(output), name)
+                self.graph.replace_uses(output, stack)
         self.graph.remove(self.node)
 
     def _run(self, number: int, back: bool) -> tuple[dict[int, Value], RecurrentState]:
         """h_t by t, and the last state, of one direction."""
-        held, weighed = self._weights(number)
+        weights, weighed = self._weights(number)
         count = len(self.kind.functions)
         functions = _functions(self.node)[number * count : (number + 1) * count]
-        step = self.kind.step(self.write, held, functions)
+        step = self.kind.step(self.write, weights, functions)
         state = RecurrentState(*(self._initial(index, number) for index in (HIDDEN, CELL)))
         hidden: dict[int, Value] = {}
         for t in reversed(range(self.steps)) if back else range(self.steps):
@@ -107,7 +107,7 @@ class _Unrolling:
 
     def _weights(self, number: int) -> tuple[RecurrentWeights, Value]:
         """What a step holds, and W x + b of all steps (T N, G H)."""
-        w, r, b = (array(_given(self.node, index)) for index in (W, R, B))
+        w, r, b = (array(_input(self.node, index)) for index in (W, R, B))
         assert w is not None
         assert r is not None
         wide = self.kind.gates * self.size
@@ -119,20 +119,20 @@ class _Unrolling:
         flat = self.write.shaped(self.x, (self.steps * self.samples, self.inputs), f"x_{number}")
         weight = self.write.constant(w[number].T, "W")
         both = self.write.constant(bias[:wide] + recurrent, "B")
-        weighed = self.write.made("Gemm", [flat, weight, both], f"Wx_{number}")
+        weighed = self.write.insert("Gemm", [flat, weight, both], f"Wx_{number}")
         return RecurrentWeights(r[number], behind), weighed
 
     def _initial(self, index: int, number: int) -> Value | None:
-        value = _given(self.node, index)
+        value = _input(self.node, index)
         if value is None:
             return None
-        name, one = f"{number}_initial_{index}", value
+        name, state = f"{number}_initial_{index}", value
         if shape(value)[0] > 1:
-            one = self.write.cut(value, 0, number, number + 1, f"{name}_cut")
-        return self.write.shaped(one, (self.samples, self.size), name)
+            state = self.write.cut(value, 0, number, number + 1, f"{name}_cut")
+        return self.write.shaped(state, (self.samples, self.size), name)
 
     def _stacked(self, rows: Sequence[Value | None], dims: Sequence[int], name: str) -> Value:
         whole, *others = [row for row in rows if row is not None]
         if others:
-            whole = self.write.made("Concat", [whole, *others], f"{name}_rows", axis=0)
+            whole = self.write.insert("Concat", [whole, *others], f"{name}_rows", axis=0)
         return self.write.shaped(whole, dims, f"{name}_whole")

@@ -70,13 +70,13 @@ def versions(adapter: Adapter) -> dict[str, str]:
     interpreter = os.environ.get(adapter.variable)
     if not interpreter or not os.path.isfile(interpreter):
         return {}
-    asked = (interpreter, "-I", "-c", ASK, *adapter.distributions)
-    said = answer(asked, os.stat(interpreter).st_mtime_ns).split()
-    has_all = len(said) == len(adapter.distributions)
-    return dict(zip(adapter.distributions, said, strict=True)) if has_all else {}
+    command = (interpreter, "-I", "-c", ASK, *adapter.distributions)
+    words = answer(command, os.stat(interpreter).st_mtime_ns).split()
+    has_all = len(words) == len(adapter.distributions)
+    return dict(zip(adapter.distributions, words, strict=True)) if has_all else {}
 
 
-def adapted(adapter: Adapter, model: bytes, told: Mapping[str, str]) -> dict[str, bytes]:
+def adapted(adapter: Adapter, model: bytes, options: Mapping[str, str]) -> dict[str, bytes]:
     """The files that the compiler makes of a model, by name.
 
     Raises StageError where it is not here, fails, or leaves one of them out.
@@ -89,11 +89,11 @@ def adapted(adapter: Adapter, model: bytes, told: Mapping[str, str]) -> dict[str
         raise StageError(what, None, hint)
     with temporary_folder() as folder:
         (folder / adapter.takes).write_bytes(model)
-        (folder / "told.json").write_text(json.dumps(dict(told)), encoding="utf-8")
+        (folder / "told.json").write_text(json.dumps(dict(options)), encoding="utf-8")
         script = ["-I", str(SCRIPTS / adapter.script)]
         interpreter = os.path.abspath(os.environ[adapter.variable])
-        status, said, complaints = finished([interpreter, *script], folder)
-        lines = [*said.splitlines(), *complaints.splitlines()]
-        made = {name: folder / name for name in adapter.makes}
-        refuse_failure(adapter.distributions[0], status, lines, [*made.values()])
-        return {name: file.read_bytes() for name, file in made.items()}
+        status, stdout, stderr = finished([interpreter, *script], folder)
+        lines = [*stdout.splitlines(), *stderr.splitlines()]
+        products = {name: folder / name for name in adapter.makes}
+        refuse_failure(adapter.distributions[0], status, lines, [*products.values()])
+        return {name: file.read_bytes() for name, file in products.items()}

@@ -46,8 +46,8 @@ class TrainedBlobs:
         fits = stored_shape == shape or (legacy and stored_shape == (1,) * (4 - len(shape)) + shape)
         if not fits:
             raise GraphError(
-                f"a weight blob of layer `{layer}` has shape {list(stored_shape)}; the network asks for "
-                f"{list(shape)}",
+                f"a weight blob of layer `{layer}` has shape {list(stored_shape)}; "
+                f"the network asks for {list(shape)}",
                 self.name,
                 "is it the .caffemodel of this .prototxt?",
             )

@@ -11,7 +11,7 @@ the model's own. It refuses to choose any.
 
 from npumake.errors import GraphError
 from npumake.frontends.codes.data_movement import has_moved_codes, move_reals
-from npumake.frontends.codes.dynamic import DYNAMIC, FED, in_floats
+from npumake.frontends.codes.dynamic import DYNAMIC, DYNAMIC_QUANTIZER, in_floats
 from npumake.frontends.codes.qdq_spelling import has_strange_pairs, spell
 from npumake.frontends.codes.qoperators import QOPERATORS, in_pairs
 from npumake.graph import Graph, upgraded
@@ -20,7 +20,7 @@ PER_AXIS = 13  # the opset since which Q/DQ takes a scale for each channel
 # Operators that compute in codes: the floats are gone.
 IN_CODES = (
     *DYNAMIC,
-    FED,
+    DYNAMIC_QUANTIZER,
     "GatherBlockQuantized",
     "MatMulB",  # MatMulBnb4, MatMulBlockQuantized…
     "MatMulNBits",
@@ -61,7 +61,7 @@ def in_qdq(graph: Graph, name: str) -> Graph:
 
 
 def _known() -> set[str]:
-    return {*QOPERATORS, *DYNAMIC, FED}
+    return {*QOPERATORS, *DYNAMIC, DYNAMIC_QUANTIZER}
 
 
 def _foreign(graph: Graph) -> set[str]:

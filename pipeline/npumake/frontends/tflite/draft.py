@@ -178,5 +178,6 @@ class GraphDraft:
 def _check(tensor: TFLiteTensor, computed: tuple[object, ...]) -> None:
     if tensor.shape and computed != tensor.shape:
         raise MalformedError(
-            f"tensor `{tensor.name}` is declared as {list(tensor.shape)}, computed as {list(computed)}"
+            f"tensor `{tensor.name}` is declared as {list(tensor.shape)}, "
+            f"computed as {list(computed)}"
         )
