@@ -24,7 +24,7 @@ from npumake.engine.checks import (
     whole,
     within,
 )
-from npumake.kernels.divide import LARGEST_EPSILON, MAX_ROW
+from npumake.kernels.divide import MAX_EPSILON, MAX_ROW
 from npumake.kernels.rounding import ROUNDED
 from npumake.kernels.table import EXP_BITS
 
@@ -142,7 +142,7 @@ def normalized_rows(call: Call) -> Shape:
     shape = same(call)
     count = math.prod(shape[at] for at in axes(call, len(shape)))
     refuse(count > MAX_ROW, f"a row of {count} is longer than {MAX_ROW}")
-    bounded(call, "epsilon", 0, LARGEST_EPSILON, rank=0)
+    bounded(call, "epsilon", 0, MAX_EPSILON, rank=0)
     for role in ("gain", "offset", "shift"):
         within(role, constant(call, role).shape, shape)
     return shape

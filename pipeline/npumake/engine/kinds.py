@@ -101,7 +101,7 @@ KINDS: Mapping[str, InstructionKind] = {
     ),
     "space_to_depth": InstructionKind(move_shapes.spacious_to_deep),
     "sum": InstructionKind(arithmetic_shapes.reduced),
-    "take": InstructionKind(move_shapes.taken),
+    "take": InstructionKind(move_shapes.gathered_flat),
     "tile": InstructionKind(move_shapes.tiled),
     "transpose": InstructionKind(move_shapes.transposed, takes=SUMMED, makes=SUMMED),
 }

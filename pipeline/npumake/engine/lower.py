@@ -269,11 +269,9 @@ class _Lowering:
         for value in node.outputs:
             self._float(value)
         outputs = tuple(str(value.name) for value in node.outputs)
-        self.instructions.append(
-            Instruction(
-                "onnx", str(node.name), read, outputs, {"model": model}, origin=origin(node)
-            )
-        )
+        name, constants = str(node.name), {"model": model}
+        step = Instruction("onnx", name, read, outputs, constants, origin=origin(node))
+        self.instructions.append(step)
 
     def _feed(self, value: Value) -> None:
         """An input of the model: real numbers, or codes on the grid of who dequantizes them."""

@@ -35,7 +35,7 @@ class Building:
         """`reserved` are names for `input` and `rename` to give; no other tensor gets them."""
         self._values = dict.fromkeys(reserved, 1)
         self._nodes: dict[str, int] = {}
-        values = [self._made(tensor) for tensor in inputs]
+        values = [self._new_value(tensor) for tensor in inputs]
         self._graph = ir.Graph(values, [], nodes=[], opset_imports={"": OPSET}, name=name)
 
     @property
@@ -49,7 +49,7 @@ class Building:
         return value
 
     def constant(self, name: str, array: np.ndarray) -> ir.Value:
-        value = self._made(TensorSpec(name, array.shape, array.dtype.name))
+        value = self._new_value(TensorSpec(name, array.shape, array.dtype.name))
         value.const_value = ir.Tensor(np.asarray(array, order="C"), name=value.name)
         self._graph.register_initializer(value)
         return value
@@ -63,7 +63,7 @@ class Building:
     ) -> tuple[ir.Value, ...]:
         """A node called after its first output; what it makes, of which no more than the name may
         be known. An attribute that is None is left out."""
-        results = [self._named(x) if isinstance(x, str) else self._made(x) for x in outputs]
+        results = [self._named(x) if isinstance(x, str) else self._new_value(x) for x in outputs]
         present = {key: value for key, value in attributes.items() if value is not None}
         first = outputs[0]
         name = _free(first if isinstance(first, str) else first.name, self._nodes)
